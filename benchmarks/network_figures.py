@@ -1,4 +1,4 @@
-"""Figures of a pack's detector or matte check on folders of plates, shots or data sets: a line for each.
+"""Figures of a pack's detector or segmentation network on folders of plates, shots or data sets: a line for each.
 
     python benchmarks/network_figures.py detector|matte PACK SOURCE... [--json FILE]
 
@@ -45,7 +45,7 @@ def _held_out(found: list[scenes.DetectionScene]) -> list[scenes.DetectionScene]
 
 
 def open_matte(path: Path) -> Figures:
-    """A matte check, and how it is measured on a folder; in pixels of its crop."""
+    """A segmentation network, and how it is measured on a folder; in pixels of its crop."""
     signature = read_signature(path)
     check_matte_signature(signature, str(path))
     side: Any = signature.inputs["crop"].shape[1]

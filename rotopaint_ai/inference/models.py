@@ -111,23 +111,6 @@ class FaceModel:
 
 
 @dataclass(frozen=True, slots=True)
-class MatteCheckModel:
-    """`opine(crops)`: float32 (N,S,S,3) to the probability of a seam (N,S,S), the `Opine` of seams/agreement.py."""
-
-    session: ModelSession
-
-    @property
-    def size_px(self) -> int:
-        """Side of the crops that it takes."""
-        side = self.session.signature.inputs["crop"].shape[1]
-        assert isinstance(side, int)  # the pack was checked
-        return side
-
-    def __call__(self, crops: Array) -> Array:
-        return _in_batches(self.session, "crop", ("seam",), crops)[0]
-
-
-@dataclass(frozen=True, slots=True)
 class Models:
     """The models of a pack, open on the same device."""
 
@@ -136,11 +119,10 @@ class Models:
     predict_shapes: ShapeModel
     find_seams: SeamModel | None = None
     fill: FillModel | None = None
-    opine: MatteCheckModel | None = None
 
     def close(self) -> None:
         """Give back the models' memory; what is known of them stays."""
-        for model in (self.detect, self.predict_shapes, self.find_seams, self.fill, self.opine):
+        for model in (self.detect, self.predict_shapes, self.find_seams, self.fill):
             if isinstance(session := getattr(model, "session", None), ModelSession):
                 session.close()
 
@@ -175,7 +157,7 @@ def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning:
     _check_output(pack.landmarks_path.name, found.expected_error_NL, (1, n_landmarks))
     _check_output(pack.landmarks_path.name, found.visible_NL, (1, n_landmarks))
     _check_output(pack.shapes_path.name, predicted.points_NPK, (1, pack.sheet.n_points, 6))
-    return Models(pack, detect, shapes, _seam_model(pack), open_fill(pack), open_opinion(pack))
+    return Models(pack, detect, shapes, _seam_model(pack), open_fill(pack))
 
 
 def open_fill(pack: Pack) -> FillModel | None:
@@ -195,14 +177,6 @@ def open_detector(pack: Pack, *, threads: int = 1) -> FaceModel | None:
         return None
     example = {"picture": _grey_input(pack.detector_path, "picture")}
     return FaceModel(open_session(pack.detector_path, device="cpu", threads=threads, example=example))
-
-
-def open_opinion(pack: Pack) -> MatteCheckModel | None:
-    """A pack's second opinion, where it has one, on one thread of the CPU. Raises as `open_models`."""
-    if pack.matte_path is None:
-        return None
-    example = {"crop": _grey_input(pack.matte_path, "crop")}
-    return MatteCheckModel(open_session(pack.matte_path, device="cpu", threads=1, example=example))
 
 
 def _grey_input(path: Path, name: str) -> npt.NDArray[np.float32]:

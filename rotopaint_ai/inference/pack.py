@@ -13,7 +13,7 @@
                     x0, y0, x1, y1 in its pixels, `scores` [N,F] (0: no face), `masks` [N,F,S,S] over rectangles
                     1.3 times the boxes, `keypoints` [N,F,5,2]: right and left pupil, tip of the nose, ends of the mouth
     matte.onnx      optional: `crop` float32 [N,S,S,3], cut as for landmarks.onnx -> `seam`, `face` [N,S,S]
-                    probabilities: a second opinion that the report compares with the mattes
+                    probabilities; no run asks it
     card.json       input size, crop margin, colour, training, metrics, licence and the SHA-256 of each file
 
 Trainers write the card with `write_card`; `load_pack` refuses, in one line, a pack that does not fit it.
@@ -101,7 +101,7 @@ class Pack:
 
     @property
     def matte_path(self) -> Path | None:
-        """The second opinion on seam mattes, where the pack has one."""
+        """The network that sees seam and face, where the pack has one."""
         return self.folder / MATTE if (self.folder / MATTE).is_file() else None
 
 
@@ -294,7 +294,7 @@ def check_detector_signature(signature: Signature, where: str) -> None:
 
 
 def check_matte_signature(signature: Signature, where: str) -> None:
-    """Raise PackError unless a second opinion takes and gives what a pack promises."""
+    """Raise PackError unless a network for mattes takes and gives what a pack promises."""
     _check_tensor(signature.inputs, "crop", (None, None, None, 3), f"{where}: input")
     _check_only(signature.inputs, {"crop"}, where)
     height, width = signature.inputs["crop"].shape[1:3]

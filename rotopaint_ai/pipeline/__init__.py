@@ -6,7 +6,7 @@ The way of a run, in the order in which it is read:
     run             the main job: `run(job, sink, cancel) -> Outcome`, and the events that it sends
     split           the same in tasks for several processes: track, paint, gather
     executor        frames read ahead, tracked in order, finished side by side; snapshots; the time of each stage
-    track           landmarks cleaned over time, shapes drawn, seams moved onto their creases, mattes checked
+    track           landmarks cleaned over time, shapes drawn, seams moved onto their creases
     process_frame   one settled frame to files and a record; a hold copies its mattes
     render_frame    shapes to mattes, fills, clean plate and patch, with clone strokes over them
     overrides       what people have done on the shot, laid over what tracking found

@@ -17,7 +17,7 @@ from rotopaint_ai.jobs import Event, Sink, warning
 from rotopaint_ai.pipeline.executor import give_back
 from rotopaint_ai.pipeline.export import Exported
 from rotopaint_ai.pipeline.export_workers import write_exports
-from rotopaint_ai.pipeline.manifest import run_manifest, warn_of_mattes
+from rotopaint_ai.pipeline.manifest import run_manifest
 from rotopaint_ai.pipeline.out_folder import other_frames
 from rotopaint_ai.pipeline.pictures import Gallery, choose_worst, remove_others
 from rotopaint_ai.pipeline.plan import Plan
@@ -90,8 +90,6 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
     for exported in exports:
         if exported.error:
             sink(warning(f"--export {exported.format.lower()}: {exported.error}"))
-    if (doubt := warn_of_mattes(content["second_opinion"])) is not None:
-        sink(warning(doubt))
     sink(_finished_event(outcome, content))
     return outcome
 

@@ -15,14 +15,12 @@ from statistics import median
 from typing import Any
 
 from rotopaint_ai import __version__, fills
-from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import STAGES
 from rotopaint_ai.pipeline.export import Exported
 from rotopaint_ai.pipeline.pictures import Gallery, Names
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
-from rotopaint_ai.seams.agreement import DOUBTFUL
 from rotopaint_ai.seams.visibility import STATIONS, flicker
 
 FORMAT = "rotopaint-run"
@@ -68,7 +66,6 @@ def run_manifest(
             "flicker": _flicker(found),
             "filled_by": _filled_by(found),
         },
-        "second_opinion": summarise_matte_checks(found),
         "matte_px": {str(record.frame): record.matte_px for record in found},
         "timing": _timing(plan, records, wall_s=wall_s, n_new=n_new),
         "pictures": pictures,
@@ -264,22 +261,3 @@ def _compare_frame(found: Sequence[FrameRecord], pictures: Sequence[Mapping[str,
         return None
     middle = median(record.worst_error for record in found)
     return min(candidates, key=lambda record: (abs(record.worst_error - middle), record.frame)).frame
-
-
-def summarise_matte_checks(records: Sequence[FrameRecord]) -> dict[str, Any]:
-    """What `run.json` says of the matte check: agreement by frame and the doubtful frames; empty without a check."""
-    known = {record.frame: record.agreement for record in records if record.agreement is not None}
-    if not known:
-        return {}
-    doubtful = [frame for frame, score in known.items() if score < DOUBTFUL]
-    return {"by_frame": {str(frame): score for frame, score in known.items()}, "doubtful": doubtful, "limit": DOUBTFUL}
-
-
-def warn_of_mattes(checks: Mapping[str, Any]) -> str | None:
-    """A warning that names the frames where the seam network and the splines differ; None where there are none."""
-    if not checks or not checks["doubtful"]:
-        return None
-    return (
-        f"matte check: the pack's seam network and the splines part at {summarise(checks['doubtful'])} (agreement "
-        f"below {checks['limit']:.0%}); look at those frames first; no matte was changed"
-    )

@@ -38,7 +38,6 @@ from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.visibility import Visibility
-from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ai.sheet import Sheet
 
@@ -142,7 +141,6 @@ class FrameProcessor:
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     holds: HoldCache = field(default_factory=HoldCache)
     sources: dict[int, SourceFile] = field(default_factory=dict)  # of frames in work
-    agreed: Callable[[Frame, Crop, Region], float | None] | None = None  # the matte check, made of new exposures
 
     @classmethod
     def of(cls, job: RunJob, plate: Plate, sheet: Sheet, model: FillModel | None) -> FrameProcessor:
@@ -221,7 +219,6 @@ class FrameProcessor:
         with timed(ms, "measure"):
             before = seams.seen if seams is not None else None
             after = filled.seams.look(filled.after) if filled is not None else None
-            agreement = self._agreement(frame, settled, mattes)
         if settled.is_pictured:
             with timed(ms, "pictures"):
                 draw_pictures(self.out, frame, settled.crop, filled)
@@ -235,16 +232,10 @@ class FrameProcessor:
             seam_contrast=_contrast(seams.names if seams is not None else (), before, after),
             seam_fill=filled.chosen if filled is not None else {},
             matte_px=round(mattes.seam_px, 1),
-            agreement=agreement,
             outputs={name: each.st_size for name, each in facts.items()},
             written_ns={name: each.st_mtime_ns for name, each in facts.items()},
             ms={stage: round(time, 2) for stage, time in ms.items()},
         )
-
-    def _agreement(self, frame: Frame, settled: Settled, mattes: Mattes) -> float | None:
-        if self.agreed is None or settled.lost is not None or settled.hold is not None:
-            return None
-        return self.agreed(frame, settled.crop, mattes.seam)
 
     def _frame_mattes(self, frame: int, settled: Settled, shapes: Sequence[RotoShape]) -> tuple[Mattes, list[str]]:
         """Draw and write a frame's mattes, or copy those of the exposure that it repeats."""

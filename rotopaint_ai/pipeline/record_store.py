@@ -58,8 +58,8 @@ class FrameRecord:
     `status` lost means that no face was found: mattes are empty and the clean plate is the plate. `landmarks` rows are
     `[x, y, expected_error_px]` or None where occluded, in the order of the sheet. `outputs` maps paths relative to the
     run's folder to sizes in bytes, `written_ns` to the times of the files. `seam_contrast`: by seam, its contrast along
-    it (`seams/visibility.py`) before and, where it was painted, after. `agreement`: of the pack's seam network with the
-    seam matte, 0 to 1. `is_pictured` says whether the report may want pictures of it.
+    it (`seams/visibility.py`) before and, where it was painted, after. `is_pictured` says whether the report may want
+    pictures of it.
     `work` tells what of people's work went into the frame; `predicted` and `predicted_landmarks` are what the models
     found where a person's shapes and landmarks stand.
     """
@@ -80,7 +80,6 @@ class FrameRecord:
     seam_contrast: Mapping[str, Sequence[Stations]] = field(default_factory=dict)
     seam_fill: Mapping[str, float] = field(default_factory=dict)
     matte_px: float = 0.0
-    agreement: float | None = None
     outputs: Mapping[str, int] = field(default_factory=dict)
     written_ns: Mapping[str, int] = field(default_factory=dict)
     is_pictured: bool = False

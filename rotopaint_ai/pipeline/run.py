@@ -25,7 +25,7 @@ from rotopaint_ai.pipeline.plan import Plan, make_plan, warn_of_sequence
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, changed_plates
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, open_state
 from rotopaint_ai.pipeline.save_to_project import compare_plate, opened, save_results
-from rotopaint_ai.pipeline.track import FaceTracker, matte_check
+from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.plate_window import Area
@@ -56,7 +56,6 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
 def _run_plan(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel: Cancel, start: float) -> Outcome:
     processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
     processor = replace(processor, paints=plan.work.paints, strokes=plan.work.strokes)
-    processor = replace(processor, agreed=matte_check(plan.models.opine))
     if note is not None:
         sink(warning(f"--resume: {note}; starting from the first frame"))
     forget_changed(state, plan.plate, sink)

@@ -27,7 +27,6 @@ from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.owner import HEARTBEAT_S
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.seams.agreement import DOUBTFUL
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.manual_keys import with_keys
 from rotopaint_ai.shapes.refit import Errors, again, corrected_shapes
@@ -213,15 +212,12 @@ def _notes(plan: Plan) -> Mapping[str, Any]:
 def _run_record(plan: Plan, state: RunState) -> RunRecord:
     """What is known of each frame, as the panel keeps it."""
     records = [state.finished[frame] for frame in sorted(state.finished)]
-    agreement = {record.frame: record.agreement for record in records if record.agreement is not None}
     return RunRecord(
         errors={record.frame: dict(record.errors) for record in records if record.errors},
         lost=frozenset(record.frame for record in records if record.status == "lost"),
         failed={record.frame: record.message or "" for record in records if record.status == "failed"},
         held=hold_spans(records),
         seam={record.frame: (record.seam_before, record.seam_after) for record in records},
-        agreement=agreement,
-        limit=DOUBTFUL if agreement else 0.0,
         device=plan.models.device_note,
     )
 

@@ -19,7 +19,7 @@ from typing import Any
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import FrameRange, summarise
-from rotopaint_ai.inference.models import open_fill, open_opinion
+from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores, warning
 from rotopaint_ai.locks import locked
@@ -33,7 +33,6 @@ from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, tracked
 from rotopaint_ai.pipeline.record_store import CHUNKS, TRACKED, FrameRecord, Journal, RunState, open_state, read_journal
 from rotopaint_ai.pipeline.run import forget_changed, frame_event, started, walk
 from rotopaint_ai.pipeline.save_to_project import opened, save_results
-from rotopaint_ai.pipeline.track import matte_check
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.plates.plate_window import Area
 
@@ -169,7 +168,7 @@ def _paint_range(
     out = Path(job.out)
     work = overrides_for(job)
     inner = FrameProcessor.of(job, plate, work.sheet(pack.sheet), open_fill(pack) if job.clean else None)
-    inner = replace(inner, paints=work.paints, strokes=work.strokes, agreed=matte_check(open_opinion(pack)))
+    inner = replace(inner, paints=work.paints, strokes=work.strokes)
     processor = OverridingProcessor(inner, work)
     known = _tracked_records(out, wanted)
     finished = _painted_before(path, out, work)

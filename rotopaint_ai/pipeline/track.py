@@ -5,7 +5,6 @@ L landmarks, P control points of all shapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
 from typing import Any, NamedTuple, Protocol, cast
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.crops import Crop, CropKeys, around, cut
+from rotopaint_ai.crops import Crop, CropKeys, around
 from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.dejitter import Dejitter
 from rotopaint_ai.landmarks.detect import Display, Follower, LostLimits
@@ -24,10 +23,8 @@ from rotopaint_ai.pipeline.process_frame import Settled
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
-from rotopaint_ai.seams.agreement import Opine, agreement, in_crop
 from rotopaint_ai.seams.placement import Evidence, Placed, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor, covering_widths
-from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = npt.NDArray[Any]
@@ -36,7 +33,6 @@ REACH = 1.15  # times the crop's side: pictures of the report show half as much 
 BROAD = 4 / 3  # ... and are at least as much broader
 AIR_PX = 16
 DIGITS = 4  # coordinates are rounded to 1/10,000 px once, here, so that files, mattes and a resumed run agree exactly
-Agreed = Callable[[Frame, Crop, Region], float | None]
 _MARGIN_PX = 2
 IN_SIGHT = 0.8  # probability from which on a landmark is surely seen
 STILL = "seams_left_as_predicted"  # entry of a pack's card: seams that are not placed
@@ -275,20 +271,3 @@ def _crop_window(crop: Crop, shape: tuple[int, ...], origin: tuple[int, int]) ->
         high = ceil(middle + crop.side / 2) - start + _MARGIN_PX
         spans.append(slice(min(max(low, 0), size), max(min(high, size), 0)))
     return spans[0], spans[1]
-
-
-def matte_check(opine: Opine | None) -> Agreed | None:
-    """How far the pack's seam network agrees with a frame's seam matte, 0 to 1; None where neither shows a seam.
-
-    It changes nothing that is written.
-    """
-    if opine is None:
-        return None
-
-    def agreed(frame: Frame, crop: Crop, seam: Region) -> float | None:
-        pixels = cast(npt.NDArray[Any], LazyRgb(frame))
-        picture = np.clip(to_display(cut(pixels, frame.origin, crop, opine.size_px)), 0, 1)
-        found = agreement(opine(picture[None].astype(np.float32))[0], in_crop(seam, crop, opine.size_px))
-        return None if found is None else round(found.score, 4)
-
-    return agreed

@@ -18,19 +18,13 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """Per frame: expected error of each shape in pixels, lost and failed frames, seam visibility; holds as spans.
-
-    `agreement` is how far the pack's second opinion agrees with a frame's seam matte, 0 to 1; below `limit` the two
-    part. Empty where the pack has none.
-    """
+    """Per frame: expected error of each shape in pixels, lost and failed frames, seam visibility; holds as spans."""
 
     errors: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     lost: frozenset[int] = frozenset()
     failed: Mapping[int, str] = field(default_factory=dict)
     held: Spans = ()
     seam: Mapping[int, tuple[float | None, float | None]] = field(default_factory=dict)
-    agreement: Mapping[int, float] = field(default_factory=dict)
-    limit: float = 0.0
     device: str = ""
     ms_per_frame: float | None = None
 
@@ -69,10 +63,6 @@ class RunRecord:
         errors = self.errors.get(frame, {}).items()
         left = [error for name, error in errors if name not in by_hand and (among is None or name in among)]
         return max(left, default=None)
-
-    def is_doubted(self, frame: int) -> bool:
-        """Whether a second opinion sees the seams of a frame elsewhere than its splines."""
-        return self.agreement.get(frame, 1.0) < self.limit
 
     def hold_of(self, frame: int) -> tuple[int, int]:
         """First and last frame of the hold that a frame belongs to; the frame itself where it is not held."""
@@ -114,8 +104,6 @@ class RunRecord:
             failed=others(before.failed, self.failed),
             held=_joined_spans(before.held, self.held, frames),
             seam=others(before.seam, self.seam),
-            agreement=others(before.agreement, self.agreement),
-            limit=self.limit if self.agreement else before.limit,
         )
 
     def with_seam(self, frame: int, before: float, after: float) -> RunRecord:
@@ -158,15 +146,13 @@ def _record_from_json(run: Mapping[str, Any]) -> RunRecord:
         if values is not None
     }
     seam = {int(frame): (pair[0], pair[1]) for frame, pair in (run.get("seam") or {}).get("by_frame", {}).items()}
-    device, second = run["device"], run.get("second_opinion") or {}
+    device = run["device"]
     return RunRecord(
         errors=errors,
         lost=frozenset(int(frame) for frame in frames["lost"]),
         failed={int(frame): str(text) for frame, text in frames["failed"].items()},
         held=tuple((int(first), int(last)) for first, last in frames["held"]),
         seam=seam,
-        agreement={int(frame): float(score) for frame, score in second.get("by_frame", {}).items()},
-        limit=float(second.get("limit", 0.0)),
         device=str(device.get("note") or device.get("used") or ""),
         ms_per_frame=float(run["timing"]["ms_per_frame"]),
     )
@@ -180,8 +166,6 @@ def to_json(run: RunRecord) -> dict[str, Any]:
         "failed": {str(frame): text for frame, text in run.failed.items()},
         "held": [list(span) for span in run.held],
         "seam": {str(frame): list(pair) for frame, pair in run.seam.items()},
-        "agreement": {str(frame): score for frame, score in run.agreement.items()},
-        "limit": run.limit,
         "device": run.device,
         "ms_per_frame": run.ms_per_frame,
     }
@@ -195,8 +179,6 @@ def from_json(value: Mapping[str, Any]) -> RunRecord:
         failed={int(frame): text for frame, text in value["failed"].items()},
         held=tuple((first, last) for first, last in value["held"]),
         seam={int(frame): (before, after) for frame, (before, after) in value["seam"].items()},
-        agreement={int(frame): float(score) for frame, score in value.get("agreement", {}).items()},
-        limit=float(value.get("limit", 0.0)),
         device=value["device"],
         ms_per_frame=value["ms_per_frame"],
     )

@@ -1,4 +1,4 @@
-"""Curves over the frames: expected errors, visibility of the seams, the second opinion."""
+"""Curves over the frames: expected errors, visibility of the seams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rotopaint_ai.frames import summarise
 from rotopaint_ai.report.curves import Chart, Curve, draw
 from rotopaint_ai.report.parts import FigureSection, Json, colours
 
@@ -54,22 +53,6 @@ def seam_chart(run: Json) -> FigureSection | None:
         curves.append(Curve("after", "#43c7b4", [rows[frame][1] for frame in frames]))
     chart = Chart("Seam visibility", "", frames, curves, _held_bands(run), _marked_frames(run))
     return FigureSection("Seam visibility", run["seam"]["meaning"] + _painted_lead(run["seam"]), Markup(draw(chart)))
-
-
-def opinion_chart(run: Json) -> FigureSection | None:
-    """How far a second network agrees with the seam mattes; nothing for packs without one."""
-    opinion = run.get("second_opinion")
-    if not opinion:
-        return None
-    rows = _by_frame(opinion["by_frame"])
-    frames, limit = sorted(rows), float(opinion["limit"])
-    curve = Curve("agreement", "#59d0f2", [rows[frame] for frame in frames])
-    chart = Chart(
-        "Matte check", "", frames, [curve], _held_bands(run), _marked_frames(run), (limit, "below: look here")
-    )
-    doubtful = summarise(opinion["doubtful"])
-    lead = "How far a network that sees seams agrees with the seam mattes, 1 in full; it changes none of them. "
-    return FigureSection("Matte check", lead + f"They part at: {doubtful}.", Markup(draw(chart)))
 
 
 def _painted_lead(seam: Json) -> str:

@@ -42,7 +42,7 @@ def render_report(run: Json) -> str:
         tiles=tiles(run),
         compare=pictures.compare(run),
         cards=pictures.cards(run),
-        charts=[charts.errors_chart(run), charts.seam_chart(run), charts.opinion_chart(run)],
+        charts=[charts.errors_chart(run), charts.seam_chart(run)],
         timing=tables.timing_table(run["timing"]),
         frames=tables.frames_table(run["frames"]),
         exports=tables.exports_table(run),

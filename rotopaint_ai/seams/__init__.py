@@ -14,5 +14,5 @@ Place and size: `placement` moves a predicted seam onto the plate's (`path` is i
 its groove and bevels reach (its numbers: `width_table`), `matte` gives mattes and middle lines of shapes, `skeleton`
 middle lines of somebody else's mattes.
 
-Check: `visibility` is the meter of what shows, `agreement` compares mattes with a network that sees seams.
+Check: `visibility` is the meter of what shows.
 """

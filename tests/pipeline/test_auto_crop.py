@@ -143,31 +143,3 @@ def test_the_shipped_detector_finds_the_face_of_the_sample_shot() -> None:
         assert crop.x == pytest.approx((low[0] + high[0]) / 2, abs=0.2 * crop.side)
         assert crop.y == pytest.approx((low[1] + high[1]) / 2, abs=0.2 * crop.side)
         assert 0.8 < crop.side / float((high - low).max()) < 1.8
-
-
-class SaysNothing:
-    """A second opinion that sees no seam anywhere."""
-
-    size_px = 64
-
-    def __call__(self, crops: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-        return np.zeros(crops.shape[:3], np.float32)
-
-
-def test_a_second_opinion_is_asked_told_and_changes_nothing(
-    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def job(out: str) -> RunJob:
-        return RunJob(
-            plates=plates, out=str(tmp_path / out), crops=(puppet.crop_text(),), model=str(pack), frames="1001-1002"
-        )
-
-    run(job("plain"), lambda event: None, Cancel())
-    opened = plans.open_models
-    monkeypatch.setattr(plans, "open_models", lambda *a, **k: replace(opened(*a, **k), opine=SaysNothing()))
-    told: list[Event] = []
-    run(job("asked"), told.append, Cancel())
-    [note] = [event.facts["message"] for event in told if event.kind == "warning"]
-    assert "matte check: the pack's seam network and the splines part at 1001" in note  # 1002 repeats 1001
-    for path in (tmp_path / "plain").glob("matte/*.exr"):
-        assert path.read_bytes() == (tmp_path / "asked" / "matte" / path.name).read_bytes()

@@ -120,15 +120,12 @@ def test_records_are_joined_frame_by_frame() -> None:
         failed={3: "torn"},
         held=((1, 2), (4, 5)),
         seam={2: (3.0, 1.0), 3: (4.0, 1.0)},
-        agreement={1: 0.9, 2: 0.1},
-        limit=0.5,
     )
     new = RunRecord(errors={2: {"a": 0.5}}, seam={2: (3.0, 0.5)}, held=((2, 3),), device="CPU")
     joined = new.joined(old, {2, 3})
     assert joined.errors == {1: {"a": 1.0}, 2: {"a": 0.5}}
     assert (joined.lost, joined.failed, joined.held) == (frozenset({1}), {}, ((2, 3), (4, 5)))
     assert (joined.seam, joined.device) == ({2: (3.0, 0.5)}, "CPU")
-    assert (joined.agreement, joined.limit) == ({1: 0.9}, 0.5)
 
 
 def test_buttons_say_the_range_and_how_to_do_it_all(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> None:

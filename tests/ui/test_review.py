@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +11,7 @@ from PySide6.QtGui import QTextDocument
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ai.pipeline.manifest import summarise_matte_checks
 from rotopaint_ai.pipeline.overrides import overrides_of
-from rotopaint_ai.pipeline.record_store import FrameRecord
-from rotopaint_ai.project import run_record
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import Key
@@ -30,7 +26,7 @@ from rotopaint_ui.session.shot import read_run_results
 from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.timeline.timeline import Timeline
 
-from .conftest import move_points, run_json
+from .conftest import move_points
 
 
 class FakeLive:
@@ -196,60 +192,6 @@ def test_a_run_carries_on_what_had_been_carried_on_and_no_more(
     assert session.document is not None
     assert session.document.shape("seam").keys[1006].source == "propagated"
     assert session.document.shape("seam").keys[1002] == kept  # that frame was not run
-
-
-def doubted(session: ShotSession) -> None:
-    session.run = replace(session.run, agreement={1001: 0.9, 1003: 0.2, 1005: 0.4}, limit=0.5)
-
-
-def test_a_second_opinion_is_a_reason_and_can_be_visited(loop: ReviewLoop, session: ShotSession) -> None:
-    assert loop.doubted() == []
-    doubted(session)
-    assert loop.doubted() == [1003, 1005]
-    session.go_to(1005)
-    assert loop.reason() == "seam may be 1.0 px off; matte check agrees to 40%"
-    session.go_to(1001)
-    assert loop.reason() == "seam may be 0.2 px off"
-    loop.visits = Visits.DOUBTED
-    assert loop.step(1)
-    assert session.frame == 1003
-    loop.accept_and_go_on()
-    assert session.frame == 1005
-    loop.accept_and_go_on()
-    assert loop.doubted() == []
-    session.go_to(1006)
-    assert loop.reason() == "face not found"
-
-
-def test_doubts_stand_over_the_bars_in_a_form_of_their_own(qtbot: QtBot, session: ShotSession) -> None:
-    timeline = Timeline(session, FrameCache())
-    qtbot.addWidget(timeline)
-    timeline.resize(600, 200)
-    x, y = (round(timeline.x_of(1003.5)), round(timeline._tops()["bars"] + 2))
-    plain = timeline.grab().toImage().pixelColor(x, y)
-    doubted(session)
-    timeline.doubted = ReviewLoop(session, print).doubted()
-    marked = timeline.grab().toImage()
-    assert marked.pixelColor(x, y).lightness() > 200 > plain.lightness()
-    assert marked.pixelColor(round(timeline.x_of(1001.5)), y).lightness() < 200
-    assert "matte check agrees to 20%" in timeline.tip(1003)
-
-
-def test_the_second_opinion_is_read_from_run_json_and_kept(tmp_path: Path) -> None:
-    opinion = summarise_matte_checks(
-        [FrameRecord(1001, "done", agreement=0.9), FrameRecord(1002, "done", agreement=0.3)]
-    )
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps({**run_json(), "second_opinion": opinion}))
-    run = run_record.read(path)
-    assert (run.agreement, [run.is_doubted(frame) for frame in (1001, 1002, 1003)]) == (
-        {1001: 0.9, 1002: 0.3},
-        [False, True, False],
-    )
-    assert run_record.from_json(json.loads(json.dumps(run_record.to_json(run)))) == run
-    old = run_record.to_json(run)
-    del old["agreement"], old["limit"]  # of a project from before
-    assert run_record.from_json(old) == replace(run, agreement={}, limit=0.0)
 
 
 def test_the_error_strip_shows_what_is_left(qtbot: QtBot, session: ShotSession) -> None:

@@ -101,7 +101,7 @@ def find_fill_model(init: str | Path | None) -> Path | None:
 
 
 def find_others(init: str | Path | None) -> tuple[Path, ...]:
-    """What else the pack to start from has that serves any character: face detector and second opinion."""
+    """What else the pack to start from has that serves any character: face detector and segmentation."""
     return tuple(path for name in (DETECTOR, MATTE) if (path := _part_of(init, name)) is not None)
 
 

@@ -111,10 +111,6 @@ class FrameTab(QWidget):
         if error is not None:
             lost = error == float("inf")
             rows.append(("Expected error", "face not found" if lost else f"{error:.2f} px (worst shape)"))
-        score = next((s for f in session.held_frames() if (s := session.run.agreement.get(f)) is not None), None)
-        if score is not None:
-            doubt = ": look here" if score < session.run.limit else ""
-            rows.append(("Matte check", f"{score:.0%} of the seam agrees{doubt}"))
         before, after = session.run.seam.get(frame, (None, None))
         if before is not None and after is not None:
             rows.append(("Seam visibility", visibility_text(before, after)))

@@ -72,14 +72,11 @@ class ReviewBar(QFrame):
             self.frame.setValue(frame)
         self.frame.blockSignals(False)
 
-    def show_reason(self, text: str, *, has_matte_check: bool) -> None:
-        """Why this frame wants to be looked at; `has_matte_check`: whether the pack's matte check can be visited."""
+    def show_reason(self, text: str) -> None:
+        """Why this frame wants to be looked at."""
         self.reason.setText(text)
         about = "Why this frame wants to be looked at: the worst shape that nobody has keyed here"
         self.reason.setToolTip(f"{text}\n{about}" if text else about)
-        model, row = self.visits.model(), list(Visits).index(Visits.DOUBTED)
-        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable if has_matte_check else Qt.ItemFlag.NoItemFlags
-        model.setData(model.index(row, 0), int(flags.value), Qt.ItemDataRole.UserRole - 1)
 
     def show_reach(self, reach: SpreadReach | None) -> None:
         """What the ways that need a range would do."""

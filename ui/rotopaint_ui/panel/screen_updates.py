@@ -75,10 +75,7 @@ class ScreenUpdates(QObject):
         services.review.refresh()
         self.show_reach()
         widgets.inspector.refresh()
-        widgets.timeline.moved, widgets.timeline.doubted = (
-            services.review.moved,
-            services.review.doubted(),
-        )
+        widgets.timeline.moved = services.review.moved
         widgets.timeline.refresh()
         self._refresh_range()
         self._refresh_commands()
@@ -132,7 +129,7 @@ class ScreenUpdates(QObject):
         get["needs_work"].setChecked(mark == "needs work")
         get["reject"].setChecked(mark == "rejected")
         widgets.review_bar.show_frame(session.plate, session.frame)
-        widgets.review_bar.show_reason(services.review.reason(), has_matte_check=bool(session.run.agreement))
+        widgets.review_bar.show_reason(services.review.reason())
         widgets.review_bar.show_offer(services.teacher.offer())
         widgets.review_bar.summary.setText(services.review.summary())
         widgets.top.export.setEnabled(has_document)

@@ -24,7 +24,6 @@ class Visits(StrEnum):
     REJECTED = "rejected"
     NOTES = "with a note"
     UNMARKED = "not looked at"
-    DOUBTED = "matte check"
 
 
 _MARKS: Mapping[Visits, Mark] = {Visits.NEEDS_WORK: "needs work", Visits.REJECTED: "rejected"}
@@ -99,23 +98,12 @@ class ReviewLoop:
         plate, marks = session.plate, session.state.marks
         if plate is None:
             return []
-        if self.visits is Visits.DOUBTED:
-            return [frame for frame in self.doubted() if session.run.hold_of(frame)[0] == frame]
         if self.visits is Visits.NOTES:
             chosen = {frame for frame in plate.frames if frame in session.state.notes}
         else:
             wanted = _MARKS.get(self.visits)
             chosen = {frame for frame in plate.frames if marks.get(frame) == wanted}
         return [frame for frame in sorted(chosen) if session.run.hold_of(frame)[0] == frame]
-
-    def doubted(self) -> list[int]:
-        """Frames where the matte check sees the seams elsewhere, of a hold all, less those a person is done with."""
-        session, run = self._session, self._session.run
-        if session.plate is None or not run.agreement:
-            return []
-        found = {each for frame in run.agreement if run.is_doubted(frame) for each in session.hold_frames(frame)}
-        found -= session.review.settled_frames(session.reviewed())
-        return [frame for frame in session.plate.frames if frame in found]
 
     def reason(self) -> str:
         """Why somebody should look at the frame that is shown; empty where there is no reason left."""
@@ -132,11 +120,7 @@ class ReviewLoop:
         errors = {name: error for name, error in run.errors.get(frame, {}).items() if name in among}
         left = {name: e for name, e in errors.items() if not held & keyed.get(name, frozenset())}
         worst = max(left, key=left.__getitem__, default=None)
-        told = [] if worst is None else [f"{session.names.of(worst)} may be {left[worst]:.1f} px off"]
-        score = next((run.agreement[each] for each in held if run.is_doubted(each)), None)
-        if score is not None:
-            told.append(f"matte check agrees to {score:.0%}")
-        return "; ".join(told)
+        return "" if worst is None else f"{session.names.of(worst)} may be {left[worst]:.1f} px off"
 
     # --- marks
 

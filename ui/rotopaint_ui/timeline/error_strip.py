@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ui.drawing.ramp import LOST, ramp
@@ -18,7 +18,6 @@ _LOW = 4.0  # height of a bar that is done with
 _LEAST = 0.25  # of the strip's height, of the bar with the least error
 SETTLED = QColor("#3d4656")
 Settled = Mapping[str, frozenset[int]]  # frames that a person has keyed or accepted, by shape
-_DOUBT = QColor("#f0f2f6")
 _EMPTY = QColor("#0f1013")
 
 
@@ -70,18 +69,6 @@ def paint_bars(
         else:
             height = BARS * (_LEAST + (1 - _LEAST) * (error - least) / room)
             painter.fillRect(QRectF(left, y + BARS - height, width, height), ramp(scale.share(error)))
-
-
-def paint_doubts(painter: QPainter, axis: Axis, y: float, frames: Iterable[int]) -> None:
-    """A triangle over the frames where the matte check sees the seams elsewhere: a form, whatever the bar's colour."""
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(QColor("#0f1013"), 1.0))
-    painter.setBrush(_DOUBT)
-    for frame in frames:
-        if axis.begin - 1 < frame < axis.end:
-            x = axis.middle_of(frame)
-            painter.drawPolygon(QPolygonF([QPointF(x - 5.5, y), QPointF(x + 5.5, y), QPointF(x, y + 8)]))
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
 
 
 def columns(axis: Axis) -> Sequence[tuple[float, range]]:

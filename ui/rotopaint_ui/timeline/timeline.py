@@ -35,7 +35,7 @@ from rotopaint_ui.session.spread_reach import End, SpreadReach
 from rotopaint_ui.timeline import strips
 from rotopaint_ui.timeline.axis import Axis
 from rotopaint_ui.timeline.dope_sheet import DopeSheet, SheetArea
-from rotopaint_ui.timeline.error_strip import BARS, ROW, HeatRows, Rows, Settled, paint_bars, paint_doubts
+from rotopaint_ui.timeline.error_strip import BARS, ROW, HeatRows, Rows, Settled, paint_bars
 from rotopaint_ui.timeline.key_strip import KEYS, paint_moved
 from rotopaint_ui.timeline.mark_strip import MARKS, paint_marks
 from rotopaint_ui.timeline.reach_strip import REACH, end_at, paint_reach
@@ -60,7 +60,6 @@ class Timeline(QWidget):
         super().__init__(parent)
         self.reach: SpreadReach | None = None
         self.moved: KeyDiff | None = None  # by the last spread or refit
-        self.doubted: Collection[int] = ()  # where the matte check sees the seams elsewhere
         self._session, self._frames = session, frame_cache
         self._rows = HeatRows()
         self._axis: Axis | None = None
@@ -219,7 +218,6 @@ class Timeline(QWidget):
         settled, scale = self._settled_by_shape(), session.error_scale()
         done = settled.get(session.selection.shape or "", frozenset())
         paint_bars(painter, axis, tops["bars"], self._frame_errors(axis), scale, done)
-        paint_doubts(painter, axis, tops["bars"], self.doubted)
         names = self._shown_names()[: self._shown_rows()]
         if names:
             rows = Rows(session.run, names, axis, scale, settled)
@@ -408,7 +406,7 @@ class Timeline(QWidget):
 
     def tip(self, frame: int) -> str:
         """What is known of a frame, one line for each fact."""
-        session, plate, run = self._session, self._session.plate, self._session.run
+        session, plate = self._session, self._session.plate
         lines = [f"Frame {frame}"]
         if plate is not None and frame not in plate.frames:
             lines.append("not on disk")
@@ -421,9 +419,6 @@ class Timeline(QWidget):
         first, last = session.run.hold_of(frame)
         if last > first:
             lines.append(f"held {first}-{last}")
-        if frame in self.doubted:
-            score = next(run.agreement[each] for each in range(first, last + 1) if run.is_doubted(each))
-            lines.append(f"matte check agrees to {score:.0%}")
         if self.moved is not None and frame in self.moved.by_frame:
             lines.append(f"moved by up to {self.moved.by_frame[frame]:.1f} px just now")
         if frame in session.state.marks:

@@ -1,4 +1,4 @@
-"""The second opinion: a network with a stream of its own for edges, which sees seam and face in a crop (`matte.onnx`).
+"""Segmentation: a network with a stream of its own for edges, which sees seam and face in a crop (`matte.onnx`).
 
 It moves no matte. Where it and the splines disagree, the report says so.
 """

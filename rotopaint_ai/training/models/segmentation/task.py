@@ -1,4 +1,4 @@
-"""`rotopaint train SHOTS... --recipe segmentation --out PACK`: trains the second opinion and puts it into a pack.
+"""`rotopaint train SHOTS... --recipe segmentation --out PACK`: trains the segmentation network and puts it into a pack.
 
 python -m rotopaint_ai.stage seams SHOTS --characters 44 --seed 30000
 rotopaint train SHOTS --recipe segmentation --out PACK
@@ -230,7 +230,7 @@ def _losses() -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class SegmentationConfig(PyramidConfig):
-    """A second opinion's training: the crop, the streams, what a batch looks like and is to give."""
+    """A segmentation network's training: the crop, the streams, what a batch looks like and is to give."""
 
     task: str = "segmentation"
     name: str = "segmentation"
@@ -268,7 +268,7 @@ class SegmentationConfig(PyramidConfig):
 
 
 class SegmentationTask(PartTask[GatedNet, Crops]):
-    """A second opinion in training on some views."""
+    """A segmentation network in training on some views."""
 
     def __init__(
         self,

@@ -19,13 +19,13 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import open_plate
-from rotopaint_ai.seams.agreement import SURE, agreement
 from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.shapes.rasterise import rasterise_open
 from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry, nominal_crop, random_matrix, warp_picture
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
 from rotopaint_ai.training.evaluation.mattes import TOLERANCES_PX, boundary_f, intersection_over_union
 from rotopaint_ai.training.models.detection.scenes import split_of
+from rotopaint_ai.training.models.segmentation.agreement import SURE, agreement
 
 Array = npt.NDArray[Any]
 OUTLINE = "face_outline"

@@ -1,4 +1,4 @@
-"""The second opinion: gates, the dual task, that truth goes with the picture, and that its file says what it says."""
+"""Segmentation: gates, the dual task, that truth goes with the picture, and that its file says what it says."""
 
 from __future__ import annotations
 

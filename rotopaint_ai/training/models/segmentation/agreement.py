@@ -1,7 +1,4 @@
-"""A second opinion on the seam matte: how far a network that sees seams agrees with the splines.
-
-It changes no matte. `matte.onnx` of a pack says of every pixel of a face crop how likely it shows a seam; where that
-and the matte of the splines part, somebody should look.
+"""How far the probability of a seam, pixel by pixel, and a seam's matte agree.
 
 S side of a crop in pixels.
 """
@@ -9,30 +6,16 @@ S side of a crop in pixels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.crops import Crop, cut
-from rotopaint_ai.shapes.rasterise import Region
-
 Array = npt.NDArray[Any]
 
 
-class Opine(Protocol):
-    """Display-referred crops (N, S, S, 3) to the probability of a seam (N, S, S)."""
-
-    @property
-    def size_px(self) -> int:
-        """Side of the crops that it takes."""
-
-    def __call__(self, crops: Array) -> Array: ...
-
-
 NEAR = 0.012  # of the crop's side: so close the two count as one
-DOUBTFUL = 0.5  # agreement below this is told
 SURE = 0.5  # probability and coverage from which a pixel belongs to the seam
 _FEWEST = 12  # pixels of a crop that make a seam
 
@@ -66,12 +49,3 @@ def _share_near(own: Array, other: Array, limit: float) -> float:
         return 0.0
     away = cv2.distanceTransform((~other).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
     return float((away[own] <= limit).mean())
-
-
-def in_crop(matte: Region, crop: Crop, size_px: int) -> Array:
-    """A matte's coverage (S, S) as a crop's picture shows it; nothing beyond its own region."""
-    if matte.is_empty:
-        return np.zeros((size_px, size_px), np.float32)
-    around = np.pad(matte.coverage, 1)  # a crop repeats the rim of what it is cut from
-    three = np.repeat(around[..., None], 3, 2).astype(np.float32)
-    return cut(three, (matte.x - 1, matte.y - 1), crop, size_px)[..., 0]

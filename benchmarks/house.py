@@ -1,0 +1,92 @@
+"""The house in numbers, commit by commit: what `docs/research/house.md` shows.
+
+    python -m benchmarks.house REV [REV ...]
+
+Counts are of Python files of the product (`rotopaint_ai`, `ui`, `plugin`) unless a row says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import Counter
+from io import BytesIO
+from pathlib import Path
+
+from tests.contracts.test_names import shared_names
+
+PLACES = ("rotopaint_ai", "ui", "plugin", "docs", ":(glob)*.md")
+OPTION = re.compile(r'add_argument\(\s*"--')
+STEP = re.compile(r"\boptimi[sz]er\.step\(\)")
+CLASS = re.compile(r"^class ([A-Za-z]\w*)", re.MULTILINE)
+GRAPH = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import test_house
+print(json.dumps([len(found) for found in test_house.circles(test_house.imports())]))
+"""
+
+
+def rows(root: Path) -> dict[str, str]:
+    """The figures of a checkout, by what they are of."""
+    parts = {"rotopaint_ai": root, "rotopaint_ui": root / "ui", "rotopaint_nuke": root / "plugin"}
+    files = {path: (name, path.read_text("utf-8")) for name, at in parts.items() for path in (at / name).rglob("*.py")}
+    texts = {".".join(path.relative_to(parts[name]).parts): text for path, (name, text) in files.items()}
+    training = {name: text for name, text in texts.items() if name.startswith("rotopaint_ai.training.")}
+    classes = Counter(name for text in texts.values() for name in CLASS.findall(text))
+    names, shared = shared_names(texts)
+    circles = _circles(root)
+    flat = [name for name in training if name.count(".") == 3 and not name.endswith("__init__.py")]
+    folders = {name.split(".")[2] for name in training if name.count(".") > 3}
+    return {
+        "product, files / lines": _size(texts.values()),
+        "training, files / lines": _size(training.values()),
+        "training, rooms / flat files": f"{len(folders)} / {len(flat)}",
+        "files of training that step an optimiser": str(sum(bool(STEP.search(t)) for t in training.values())),
+        "import circles, files in them": f"{len(circles)}, {sum(circles)}",
+        "class names in two files": str(sum(n > 1 for n in classes.values())),
+        "function names in two modules": f"{len(shared) / len(names):.1%}",
+        "options of the command line": str(sum(len(OPTION.findall(t)) for t in texts.values())),
+        "words of documents": f"{sum(len(p.read_text('utf-8').split()) for p in _documents(root)):,}",
+    }
+
+
+def _size(texts: object) -> str:
+    listed = list(texts)  # type: ignore[call-overload]
+    return f"{len(listed)} / {sum(text.count(chr(10)) for text in listed):,}"
+
+
+def _circles(root: Path) -> list[int]:
+    here = Path(__file__).resolve().parents[1] / "tests" / "contracts"
+    path = ":".join(str(at) for at in (root, root / "ui", root / "plugin"))
+    found = subprocess.run(
+        [sys.executable, "-c", GRAPH, str(here)], env={"PYTHONPATH": path}, cwd=root, capture_output=True, check=True
+    )
+    return list(json.loads(found.stdout))
+
+
+def _documents(root: Path) -> list[Path]:
+    return [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
+
+
+def main(revisions: list[str]) -> None:
+    """Print the table."""
+    found = []
+    for revision in revisions:
+        with tempfile.TemporaryDirectory(prefix="house-") as folder:
+            packed = subprocess.check_output(["git", "archive", revision, "--", *PLACES])
+            with tarfile.open(fileobj=BytesIO(packed)) as tar:
+                tar.extractall(folder, filter="data")
+            found.append(rows(Path(folder)))
+    print("| |" + "".join(f" {revision} |" for revision in revisions))
+    print("|---|" + "---|" * len(revisions))
+    for name in found[0]:
+        print(f"| {name} |" + "".join(f" {each[name]} |" for each in found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
