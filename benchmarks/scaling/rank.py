@@ -23,7 +23,7 @@ import torch.distributed as dist
 
 from benchmarks.scaling.model import SMALL_BYTES
 from rotopaint_ai.training.data.dataset import Memory, Truth
-from rotopaint_ai.training.models.landmarks.config import PackConfig, load_config
+from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
 from rotopaint_ai.training.trainer.parallel.launch import bind
@@ -50,7 +50,7 @@ class Plan:
         """A training whose whole batch is that of so many ranks."""
         size = [f"batch={self.batch * ranks}", f"input_size={self.size}", f"small_size={self.size}"]
         length = [f"steps={WARM_UP + self.n_steps + 1}", "minutes=null", "learn_all=0", "eval_every=1000000"]
-        return load_config("shipped", [*size, *length, f"compression={hook}"])
+        return load_pack_config("shipped", [*size, *length, f"compression={hook}"])
 
 
 def main(words: list[str]) -> None:

@@ -198,11 +198,11 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     if aspect <= 0 or fps <= 0:
         raise DocumentError(f"{where}: pixel aspect {aspect:g} and frame rate {fps:g}; both must be above 0")
     frame = (*size, aspect)
-    masks = _rows_of(data, "masks", where)
-    rows = [{"name": "Mask", **each} for each in _rows_of(data, "layers", where)]
+    masks = _object_rows(data, "masks", where)
+    rows = [{"name": "Mask", **each} for each in _object_rows(data, "layers", where)]
     rows += [row for mask in masks for row in _dumped_rows(mask, len(masks) > 1, where, warnings)]
     first, last = (parsing.whole(f"{where}: {name}", data.get(name)) for name in ("first_frame", "last_frame"))
-    first, last = parsing.frame_range(where, [first, last, *_keyed_frames(rows, where)])
+    first, last = parsing.frame_range(where, [first, last, *_frames_with_keys(rows, where)])
     taken = parsing.TakenNames()
     shapes = [
         _shape_of_spline(row, parsing.free_name(str(row["name"]), taken), frame, (first, last), where, warnings)
@@ -213,7 +213,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     )
 
 
-def _rows_of(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
+def _object_rows(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
     found = data.get(name, [])
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise DocumentError(f"{where}: {name} is no list of objects; write the file again")
@@ -225,10 +225,10 @@ def _dumped_rows(mask: Mapping[str, Any], several: bool, where: str, warnings: l
     note = mask.get("note") if isinstance(mask.get("note"), dict) else {}
     turned = note.get("reversed", []) if isinstance(note, dict) else []
     rows = []
-    for layer in _rows_of(mask, "layers", where):
+    for layer in _object_rows(mask, "layers", where):
         name = f"{mask.get('name')}/{layer.get('name')}" if several else str(layer.get("name"))
         _report_layer(layer, name, warnings)
-        for spline in _rows_of(layer, "splines", where):
+        for spline in _object_rows(layer, "splines", where):
             rows.append(
                 {**spline, "name": name, "alpha": layer.get("alpha", []), "reversed": layer.get("name") in turned}
             )
@@ -246,7 +246,7 @@ def _report_layer(layer: Mapping[str, Any], name: str, warnings: list[str]) -> N
         warnings.append(f"{name}: its feather falls off {str(layer.get('falloff')).lower()}, the document's linearly")
 
 
-def _keyed_frames(rows: Sequence[Mapping[str, Any]], where: str) -> list[int]:
+def _frames_with_keys(rows: Sequence[Mapping[str, Any]], where: str) -> list[int]:
     return [frame for row in rows for frame, _ in _keys_of(row, where)]
 
 

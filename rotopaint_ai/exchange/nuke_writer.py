@@ -163,7 +163,7 @@ def shape_element(shape: RotoShape, document: RotoDocument, name: str) -> NukeSh
         RENDERABLE if shape.closed else OPEN_SPLINE | RENDERABLE,
         "bezier",
         _outline_cubic(shape, document.height, line),
-        _feather(shape, RELATIVE),
+        _feather_cubic(shape, RELATIVE),
         _pivot(shape, document),
         _shape_attributes(shape, document, frames),
     )
@@ -230,7 +230,7 @@ def _outline_cubic(shape: RotoShape, height: int, flags: int) -> Cubic:
     return _cubic(shape, times, keys, numbers, flags)
 
 
-def _feather(shape: RotoShape, flags: int) -> Cubic | None:
+def _feather_cubic(shape: RotoShape, flags: int) -> Cubic | None:
     """The feather line: offsets of its points from the control points, with tangents of their own."""
     if not shape.closed or not shape.has_feather_line:
         return None
@@ -261,7 +261,9 @@ def _slopes(shape: RotoShape, key: Key, time: int, after: int, is_feather: bool)
         still = (0.0,) * (6 * len(key.points))
         return still, still
     leaving, arriving = shape.slopes_between(time, after, is_feather)
-    return tuple(n for row in leaving for n in _turned(row)), tuple(n for row in arriving for n in _turned(row))
+    return tuple(n for row in leaving for n in _nuke_slopes(row)), tuple(
+        n for row in arriving for n in _nuke_slopes(row)
+    )
 
 
 class CubicPoints(Sequence[CurvePoint]):
@@ -345,7 +347,7 @@ def _nuke(point: ControlPoint, height: int, name: str) -> tuple[float, float, fl
     return numbers
 
 
-def _turned(row: Sequence[float]) -> tuple[float, ...]:
+def _nuke_slopes(row: Sequence[float]) -> tuple[float, ...]:
     """Slopes of a control point as Nuke orders them, y up."""
     x, y, in_dx, in_dy, out_dx, out_dy = row
     return in_dx, -in_dy, x, -y, out_dx, -out_dy

@@ -156,7 +156,7 @@ def _shape_proof(
         faults += [f"shape '{a.name}' has {len(b.keys)} keys, meant {len(a.keys)}"] if a.keys or b.keys else []
         return Proof(1, len(b.keys), faults=tuple(faults))
     frames = _frames_to_compare(a, b, meant, loses)
-    gaps = _gaps(a, b, frames, loses)
+    gaps = _curve_gaps(a, b, frames, loses)
     away = max([*gaps, *(_feather_gaps(a, b, frames) if "feather" not in loses else ())], default=0.0)
     if not away <= limit_px:
         at = frames[int(np.argmax(gaps))]
@@ -253,7 +253,7 @@ def _frames_to_compare(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: C
     return sorted({*(f for f in shown if f in frames and len(frames) <= MOST_FRAMES), *shown[::step], *shown[-1:]})
 
 
-def _gaps(a: RotoShape, b: RotoShape, frames: Sequence[float], loses: Collection[Feature]) -> list[float]:
+def _curve_gaps(a: RotoShape, b: RotoShape, frames: Sequence[float], loses: Collection[Feature]) -> list[float]:
     """Distance of the curves in pixels at each frame, between points of equal parameter where the format keeps them."""
     if "points" not in loses and a.n_points == b.n_points:
         return [float(gap) for gap in samples.distances(a, b, frames)]

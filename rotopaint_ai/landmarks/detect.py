@@ -147,7 +147,7 @@ class Follower:
             return self._read_settled(rgb, origin, around(best.points_LC, margin=self.margin))
         if expected is None:
             return best
-        rough = min(self._read_all(rgb, origin, _around(expected)), key=lambda reading: reading.doubt)
+        rough = min(self._read_all(rgb, origin, _crops_around(expected)), key=lambda reading: reading.doubt)
         found = self._read_settled(rgb, origin, around(rough.points_LC, margin=self.margin))
         return found if self._lost(found) is None else min(best, found, key=lambda reading: reading.doubt)
 
@@ -285,7 +285,7 @@ def _crop_grid(width: int, height: int) -> list[Crop]:
     return crops
 
 
-def _around(crop: Crop) -> list[Crop]:
+def _crops_around(crop: Crop) -> list[Crop]:
     return [
         Crop(crop.x + dx * crop.side, crop.y + dy * crop.side, crop.side * scale)
         for scale in _SEARCH_SCALES

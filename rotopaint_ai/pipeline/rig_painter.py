@@ -93,7 +93,7 @@ class RigPainter:
         cover = Region(matte.x - x, matte.y - y, matte.coverage).paste(rgb.shape[1], rgb.shape[0])
         if not cover.any():
             return None
-        now = _Picture(frame.rgb, _free(matte, frame), frame.origin)
+        now = _Picture(frame.rgb, _free_of_rig(matte, frame), frame.origin)
         loans = list(self._loans(now, frame.number, cover, (x, y)))
         done = rig.fill(rgb, cover, loans)
         return Filled(Seams(x, y, rgb, cover, (), (Part(cover, (), Paint()),)), done.rgb, done.shares)
@@ -104,7 +104,7 @@ class RigPainter:
         open_yet = cover > 0
         if self._clean_plate is not None:
             nearest = min(self._clean_plate.frames, key=lambda each: abs(each - number))
-            loan = _laid(now, points, self._clean.at(nearest), cover.shape, corner, is_plate=True)
+            loan = _lay_on(now, points, self._clean.at(nearest), cover.shape, corner, is_plate=True)
             open_yet &= ~loan.free
             yield loan
         lent = np.zeros(cover.shape, np.intp)
@@ -113,7 +113,7 @@ class RigPainter:
                 return
             picture = self._lending.at(other)
             if picture is not None:
-                loan = _laid(now, points, picture, cover.shape, corner, is_plate=False)
+                loan = _lay_on(now, points, picture, cover.shape, corner, is_plate=False)
                 lent += loan.free
                 yield loan
 
@@ -132,7 +132,7 @@ class RigPainter:
         """Another frame and where it is free; None where it cannot be read: its own turn will tell why."""
         try:
             read = self._plate.read(number, keep_native=False)
-            return _Picture(read.rgb, _free(self._matte_of(number), read), read.origin)
+            return _Picture(read.rgb, _free_of_rig(self._matte_of(number), read), read.origin)
         except RotopaintError:
             return None
 
@@ -142,7 +142,7 @@ def shown(filled: Filled) -> Mapping[str, float]:
     return {f"rig_{name}": share for name, share in filled.chosen.items()}
 
 
-def _free(matte: Region, frame: Frame) -> Array:
+def _free_of_rig(matte: Region, frame: Frame) -> Array:
     """Pixels of a frame (H, W) away from its rig."""
     height, width = frame.rgb.shape[:2]
     cover = Region(matte.x - frame.origin[0], matte.y - frame.origin[1], matte.coverage).paste(width, height)
@@ -150,7 +150,7 @@ def _free(matte: Region, frame: Frame) -> Array:
     return np.asarray(cv2.dilate((cover > 0).astype(np.uint8), np.ones((side, side), np.uint8)) == 0)
 
 
-def _laid(
+def _lay_on(
     now: _Picture,
     points: rig.BackgroundPoints,
     other: _Picture,

@@ -34,13 +34,13 @@ def restore(path: Path) -> Restored:
     if lock is None:
         raise LockedError(f"{path.name}: somebody has it open; close it there first")
     try:
-        if path.exists() and _steps(path) is not None:
+        if path.exists() and _count_steps(path) is not None:
             raise UsageError(f"{path.name}: is whole; nothing was put back")
         for number in range(1, schema.N_BACKUPS + 1):
             copy = schema.backup_path(path, number)
-            n_steps = _steps(copy) if copy.is_file() else None
+            n_steps = _count_steps(copy) if copy.is_file() else None
             if n_steps is not None:
-                return Restored(copy, n_steps, _put_back(copy, path))
+                return Restored(copy, n_steps, _replace_damaged(copy, path))
     finally:
         lock.release()
     raise ProjectError(
@@ -49,7 +49,7 @@ def restore(path: Path) -> Restored:
     )
 
 
-def _steps(path: Path) -> int | None:
+def _count_steps(path: Path) -> int | None:
     """How many steps a whole project has; None for one that is not whole."""
     try:
         with closing(Project.open(path, write=False)) as project:
@@ -59,7 +59,7 @@ def _steps(path: Path) -> int | None:
         return None
 
 
-def _put_back(copy: Path, path: Path) -> Path | None:
+def _replace_damaged(copy: Path, path: Path) -> Path | None:
     """Copy, then move the damaged file with its log aside, then rename: at no instant is there less than before."""
     beside = path.with_name(f".{path.stem}.restored{schema.SUFFIX}")
     shutil.copyfile(copy, beside)

@@ -30,7 +30,11 @@ def tiles(run: Json) -> list[Tile]:
         Tile("Frames done", _UNIT.format(frames["done"], f"of {frames['total']}"), _frames_words(frames)),
         *_errorTile(run["errors"]),
         *_seamTile(run["seam"]),
-        Tile("Time", _UNIT.format(f"{timing['ms_per_frame']:.0f}", "ms/frame"), f"{_seconds(timing['wall_s'])} in all"),
+        Tile(
+            "Time",
+            _UNIT.format(f"{timing['ms_per_frame']:.0f}", "ms/frame"),
+            f"{_duration_text(timing['wall_s'])} in all",
+        ),
         Tile("Device", run["device"]["used"].upper(), run["device"]["note"]),
     ]
 
@@ -68,5 +72,5 @@ def _percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)]
 
 
-def _seconds(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 90 else f"{seconds / 60:.1f} min"

@@ -17,7 +17,9 @@ Three = tuple[Array, Array, Array]
 _LINE = 110  # characters
 
 
-def unpack(numbers: str, dtype: str, n_in: int, units: int, n_out: int, *, n_scales: int = 0) -> tuple[Array, ...]:
+def unpack_layers(
+    numbers: str, dtype: str, n_in: int, units: int, n_out: int, *, n_scales: int = 0
+) -> tuple[Array, ...]:
     """Arrays of a text: `n_scales` of (n_in,), then weights (in, out) and bias (out,) of each of three layers."""
     flat = np.frombuffer(base64.b85decode(numbers), dtype).astype(np.float32)
     shapes: list[tuple[int, ...]] = [(n_in,)] * n_scales

@@ -34,7 +34,7 @@ def lines(far: Array, hole_TS: Bools) -> Array | None:
     n_columns, few, hole = far.shape[1], np.ascontiguousarray(far[:, ::_EVERY]), hole_TS[:, ::_EVERY]
     ridge: Array = cv2.morphologyEx(few, cv2.MORPH_TOPHAT, _LINE)
     clear = (~hole).astype(np.float32)
-    power, count = (_along(row) for row in ((ridge * ridge * clear).sum(0), clear.sum(0)))
+    power, count = (_blur_along(row) for row in ((ridge * ridge * clear).sum(0), clear.sum(0)))
     beside = np.sqrt(power / np.maximum(count, np.float32(1e-3))) + np.float32(_LEAST)
     smooth = np.clip((_SMOOTH - beside) / np.float32(0.3 * _SMOOTH), 0.0, 1.0)
     if not smooth.any():
@@ -46,6 +46,6 @@ def lines(far: Array, hole_TS: Bools) -> Array | None:
     return np.asarray(whole * hole_TS)
 
 
-def _along(row_S: Array) -> Array:
+def _blur_along(row_S: Array) -> Array:
     width = 2 * round(2 * _FAR) + 1
     return np.asarray(cv2.GaussianBlur(row_S[None], (width, 1), _FAR, borderType=cv2.BORDER_REPLICATE)[0])

@@ -47,7 +47,7 @@ def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
     seen_at = odds[:, :-1] / odds.sum(axis=1, keepdims=True)
     emit = (seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (NEAR / len(logits))
     emit /= emit.max(axis=1, keepdims=True)
-    forward, backward = _sums(emit), _sums(emit[::-1])[::-1]
+    forward, backward = _forward_sums(emit), _forward_sums(emit[::-1])[::-1]
     posterior = forward * backward / emit
     posterior /= posterior.sum(axis=1, keepdims=True)
     best = posterior.argmax(axis=1)
@@ -75,16 +75,16 @@ def slide(hidden: Array, beyond: int, spread: float) -> int:
     return cut - beyond if is_clear else 0
 
 
-def _kernel() -> Array:
+def _transition_kernel() -> Array:
     change = OFFSETS[:, None] - OFFSETS
     kernel = np.exp(-0.5 * (change / BEND) ** 2)
     return np.asarray(kernel / kernel.sum(axis=0) + JUMP / N_OFFSETS)
 
 
-_KERNEL = _kernel()
+_KERNEL = _transition_kernel()
 
 
-def _sums(emit: Array) -> Array:
+def _forward_sums(emit: Array) -> Array:
     """Forward sums of the chain, each place scaled to one."""
     sums = np.empty_like(emit)
     now = emit[0] / emit[0].sum()

@@ -173,7 +173,7 @@ def places_along(points: Array, spacing: float, beyond: int = 0) -> CurvePlaces 
         return None
     where = np.linspace(0, length[-1], n)
     x, y, at = (_beyond(np.interp(where, length, values), beyond) for values in (line[:, 0], line[:, 1], u))
-    dx, dy = (_smooth(np.gradient(v), _NORMAL_PLACES) for v in (x, y))
+    dx, dy = (_smooth_along(np.gradient(v), _NORMAL_PLACES) for v in (x, y))
     norm = np.maximum(np.hypot(dx, dy), 1e-9)
     return CurvePlaces(np.stack([x, y], 1), np.stack([-dy, dx], 1) / norm[:, None], at)
 
@@ -254,7 +254,7 @@ def _fine(points: Array, seen: SeamLook, width_px: float, reach: float) -> tuple
         return None
     half = int(np.ceil((reach + 1.5 * width_px) / step))  # wide enough to tell the line from what is usual there
     offsets = np.arange(-half, half + 1) * step
-    evidence = _evidence(_strip(seen, places, offsets), width_px / step)
+    evidence = _evidence(_plate_along(seen, places, offsets), width_px / step)
     inside = np.abs(offsets) <= reach + 1e-6
     worth = np.where(inside, evidence - 1.5 * np.abs(offsets) / reach, -np.inf)
     path = _best_path(worth)
@@ -264,11 +264,11 @@ def _fine(points: Array, seen: SeamLook, width_px: float, reach: float) -> tuple
         return None
     weight = np.clip(strength - 1.0, 0.02, 4.0)
     sigma = max(2.0, 0.5 * width_px / step)
-    moves = _smooth(_between(evidence, path, offsets, step) * weight, sigma) / _smooth(weight, sigma)
+    moves = _smooth_along(_parabola_top(evidence, path, offsets, step) * weight, sigma) / _smooth_along(weight, sigma)
     return _moved(points, places, moves), share, float(np.abs(moves).mean())
 
 
-def _strip(seen: SeamLook, places: CurvePlaces, offsets: Array) -> Array:
+def _plate_along(seen: SeamLook, places: CurvePlaces, offsets: Array) -> Array:
     """The plate along the curve's normals: (T, D)."""
     at = (places.centre[:, None] + places.normal[:, None] * offsets[:, None] - (seen.x, seen.y)) * seen.scale - 0.5
     low = np.maximum(np.floor(at.min(axis=(0, 1))).astype(int) - 1, 0)
@@ -317,7 +317,7 @@ def _best_path(worth: Array) -> NDArray[np.intp]:
     return path
 
 
-def _between(evidence: Array, path: NDArray[np.intp], offsets: Array, step: float) -> Array:
+def _parabola_top(evidence: Array, path: NDArray[np.intp], offsets: Array, step: float) -> Array:
     """The path's offsets (T,) in pixels, refined by the parabola through each peak and its neighbours."""
     rows = np.arange(len(path))
     inner = np.clip(path, 1, evidence.shape[1] - 2)
@@ -328,7 +328,7 @@ def _between(evidence: Array, path: NDArray[np.intp], offsets: Array, step: floa
     return np.asarray(offsets[path] + np.clip(shift, -0.5, 0.5) * step)
 
 
-def _smooth(values: Array, sigma: float) -> Array:
+def _smooth_along(values: Array, sigma: float) -> Array:
     """A row of numbers under a Gaussian, its ends going on."""
     row = np.ascontiguousarray(values, dtype=np.float64)[None]
     return cast(Array, cv2.GaussianBlur(row, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)[0])

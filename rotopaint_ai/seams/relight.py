@@ -337,5 +337,5 @@ def _along(field: Array, sigma: float) -> Array:
 
 def unpack_table(numbers: str, units: int) -> RelightTable:
     """A table from base-85 text of little-endian float32: mean, scale, then weights and bias of each layer."""
-    mean, scale, *layers = fitted.unpack(numbers, "<f4", N_FEATURES, units, N_ANSWERS, n_scales=2)
+    mean, scale, *layers = fitted.unpack_layers(numbers, "<f4", N_FEATURES, units, N_ANSWERS, n_scales=2)
     return RelightTable(mean, scale, *fitted.layers_of(layers))

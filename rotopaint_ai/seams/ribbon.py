@@ -141,7 +141,7 @@ def build_ribbon(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     at_P = np.flatnonzero(hole if size == hole.shape else cv2.dilate(cover, np.ones((3, 3), np.uint8)) > 0)
     y, x = np.divmod(at_P.astype(np.int32), np.int32(size[1]))
     nearest = _nearest_column(centres_S, x, y)
-    along, across, gap = _place(x + np.float32(0.5), y + np.float32(0.5), nearest, centres_S, tangents_S)
+    along, across, gap = _ribbon_place(x + np.float32(0.5), y + np.float32(0.5), nearest, centres_S, tangents_S)
     column = np.rint(along).astype(np.intp)
     owned = (gap < _BEYOND) & (np.abs(across) < np.take(reach_S, column))
     if not owned.any():
@@ -228,7 +228,7 @@ def _centre_line(runs: Sequence[Curve], hole: Bools, step: float) -> tuple[Array
     lines = [_thinned(run, step) for run, _ in runs]
     reach = [min(4, len(line) - 1) for line in lines]
     ends = np.concatenate([line[[0, -1]] for line in lines])
-    out = _unit(np.concatenate([[line[0] - line[k], line[-1] - line[-1 - k]] for line, k in zip(lines, reach)]))
+    out = _unit_vectors(np.concatenate([[line[0] - line[k], line[-1] - line[-1 - k]] for line, k in zip(lines, reach)]))
     steps = np.arange(1, RUN_OUT[1] + 1, dtype=np.float32)[:, None] * np.float32(step)
     beyond = [end + steps[:n] * way for end, way, n in zip(ends, out, _run_out(ends, out, hole, steps))]
     whole = [np.concatenate([beyond[2 * k][::-1], line, beyond[2 * k + 1]]) for k, line in enumerate(lines)]
@@ -241,7 +241,7 @@ def _centre_line(runs: Sequence[Curve], hole: Bools, step: float) -> tuple[Array
     first = np.r_[0, last[:-1] + 1]
     tangents[first], tangents[last] = tangents[first + 1], tangents[last - 1]
     wide = [max(_WIDER * half / step, ROWS_WIDE) for _, half in runs]
-    return centres, _unit(tangents), np.repeat(np.array(wide, np.float32), [len(line) for line in whole])
+    return centres, _unit_vectors(tangents), np.repeat(np.array(wide, np.float32), [len(line) for line in whole])
 
 
 def _run_out(ends: Array, ways: Array, hole: Bools, steps: Array) -> Index:
@@ -254,7 +254,7 @@ def _run_out(ends: Array, ways: Array, hole: Bools, steps: Array) -> Index:
     return np.asarray(np.clip(inside + SPARE, *RUN_OUT))
 
 
-def _unit(vectors: NDArray[np.floating]) -> Array:
+def _unit_vectors(vectors: NDArray[np.floating]) -> Array:
     length = np.sqrt((vectors * vectors).sum(-1, keepdims=True))
     out: Array = (vectors / np.maximum(length, 1e-6)).astype(np.float32)
     return out
@@ -277,7 +277,9 @@ def _nearest_column(centres_S: Array, x_P: Index, y_P: Index) -> Index:
     return out
 
 
-def _place(x_P: Array, y_P: Array, column_P: Index, centres_S: Array, tangents_S: Array) -> tuple[Array, Array, Array]:
+def _ribbon_place(
+    x_P: Array, y_P: Array, column_P: Index, centres_S: Array, tangents_S: Array
+) -> tuple[Array, Array, Array]:
     """Fractional column, signed offset along the normal, and how far a point lies beyond the reach of the ribbon."""
     last = len(centres_S) - 1
     line = np.concatenate([centres_S, tangents_S], 1).reshape(-1).view(np.complex128)  # 16 bytes, moved whole

@@ -61,7 +61,7 @@ class BackgroundPoints:
         scale = min(1.0, SEARCH_PX / max(height, width))
         self._full = np.array([width, height])
         self._size = max(round(width * scale), 1), max(round(height * scale), 1)
-        self._codes = _coded(rgb, self._size)
+        self._codes = _gray_codes(rgb, self._size)
         mask = np.asarray(cv2.resize(free.astype(np.uint8), self._size, interpolation=cv2.INTER_NEAREST), np.uint8)
         self._points = cv2.goodFeaturesToTrack(self._codes, 800, 0.005, 6, mask=mask)
 
@@ -71,7 +71,7 @@ class BackgroundPoints:
         Points tracked there and back (Lucas, Kanade 1981, in pyramids) agree on one affine motion (RANSAC); too few of
         them, or one below STILL_PX at every corner, is no motion at all.
         """
-        small = self._affine(_coded(other, self._size))
+        small = self._affine(_gray_codes(other, self._size))
         if small is None:
             return np.eye(2, 3)
         shrink, half = np.array(self._size) / self._full, np.array([0.5, 0.5])
@@ -96,7 +96,7 @@ class BackgroundPoints:
         return None if found is None or agreed.sum() < FEWEST else np.asarray(found, np.float64)
 
 
-def _coded(rgb: Array, size: tuple[int, int]) -> NDArray[np.uint8]:
+def _gray_codes(rgb: Array, size: tuple[int, int]) -> NDArray[np.uint8]:
     """A picture's luminance, reduced, as 8-bit codes."""
     luma = np.maximum(np.nan_to_num(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA).mean(2)), 0.0)
     white = max(float(np.percentile(luma, 99)), 1e-6)
@@ -114,7 +114,7 @@ def fill(now: Array, matte: Array, loans: Sequence[Loan]) -> RigFill:
     light = np.nan_to_num(now, nan=0.0, posinf=65504.0, neginf=0.0).astype(np.float32)
     floor = np.float32(_FLOOR * max(float(light[~hole].mean()), 1e-4))
     own = np.log(np.maximum(light, 0.0) + floor)
-    found, lent_by_plate, lent = _lent(own, hole, loans, floor)
+    found, lent_by_plate, lent = _fill_by_loans(own, hole, loans, floor)
     if not lent.all():
         found = _pieced(np.where(lent[..., None] | ~hole[..., None], found, 0.0), hole & ~lent)
     _add_grain(light, own, found, hole, hole & lent, floor)
@@ -126,7 +126,7 @@ def fill(now: Array, matte: Array, loans: Sequence[Loan]) -> RigFill:
     return RigFill(out, {name: round(int(k) / n, 4) for name, k in zip(("plate", "frames", "texture"), counts) if k})
 
 
-def _lent(own: Array, hole: Bools, loans: Sequence[Loan], floor: np.float32) -> tuple[Array, Bools, Bools]:
+def _fill_by_loans(own: Array, hole: Bools, loans: Sequence[Loan], floor: np.float32) -> tuple[Array, Bools, Bools]:
     """Log light with the hole filled by clean plates, else by the median of what frames lend; by which; and where."""
     found, by_plate, done = own.copy(), np.zeros(hole.shape, bool), ~hole
     for loan in (loan for loan in loans if loan.is_plate):
@@ -183,14 +183,14 @@ def _pieced(log: Array, hole: Bools) -> Array:
     """
     out, left = log.copy(), hole.copy()
     source = ~hole
-    for y, x in _tiles(hole):
+    for y, x in _tile_corners(hole):
         rows, columns = slice(y, min(y + TILE_PX, len(hole))), slice(x, min(x + TILE_PX, hole.shape[1]))
         _piece(out, left, source, hole, rows, columns)
         left[rows, columns] = False
     return out
 
 
-def _tiles(hole: Bools) -> list[tuple[int, int]]:
+def _tile_corners(hole: Bools) -> list[tuple[int, int]]:
     """Corners of the hole's tiles, those nearest to its rim first."""
     away = cv2.distanceTransform(np.pad(hole, 1).astype(np.uint8), cv2.DIST_L2, 5)[1:-1, 1:-1]
     found = []
@@ -205,12 +205,12 @@ def _tiles(hole: Bools) -> list[tuple[int, int]]:
 def _piece(out: Array, left: Bools, source: Bools, hole: Bools, rows: slice, columns: slice) -> None:
     """Fill one tile of `out`, in place."""
     height, width = left.shape
-    around = _grown(rows, RIM_PX, height), _grown(columns, RIM_PX, width)
+    around = _grow_span(rows, RIM_PX, height), _grow_span(columns, RIM_PX, width)
     wanted = np.zeros_like(left)
     wanted[rows, columns] = left[rows, columns]
     wanted, known = wanted[around], ~left[around]
-    reach = _reach(hole)
-    window = _grown(rows, reach, height), _grown(columns, reach, width)
+    reach = _search_reach(hole)
+    window = _grow_span(rows, reach, height), _grow_span(columns, reach, width)
     best = _best_place(out[window], source[window], out[around], known)
     if best is not None:
         y, x = window[0].start + best[0], window[1].start + best[1]
@@ -221,12 +221,12 @@ def _piece(out: Array, left: Bools, source: Bools, hole: Bools, rows: slice, col
     out[around] = np.where(wanted[..., None], piece + spread, out[around])
 
 
-def _reach(hole: Bools) -> int:
+def _search_reach(hole: Bools) -> int:
     _, _, width, height = cv2.boundingRect(hole.astype(np.uint8))
     return int(REACH * max(TILE_PX, min(width, height)))
 
 
-def _grown(span: slice, by: int, size: int) -> slice:
+def _grow_span(span: slice, by: int, size: int) -> slice:
     return slice(max(0, span.start - by), min(size, span.stop + by))
 
 
@@ -252,7 +252,7 @@ def _add_grain(light: Array, own: Array, found: Array, hole: Bools, lent: Bools,
     if not len(rows) or not beside.any():
         return
     keep = min(1.0, _rough(found, lent) / max(_rough(own, beside), 1e-6))
-    places = _mirrored(hole, rows, columns)
+    places = _places_beside(hole, rows, columns)
     paint = np.ascontiguousarray(found[rows, columns].T)
     grain.add(light, hole, paint, *places, np.full(len(rows), keep, np.float32), floor)
     found[rows, columns] = paint.T
@@ -264,7 +264,7 @@ def _rough(log: Array, where: Bools) -> float:
     return float(np.median(fine[where]))
 
 
-def _mirrored(hole: Bools, rows: Array, columns: Array) -> tuple[Array, Array]:
+def _places_beside(hole: Bools, rows: Array, columns: Array) -> tuple[Array, Array]:
     """For pixels of the hole, places in a band beside it: x and y, corner origin, as `grain.add` wants them."""
     away, labels = cv2.distanceTransformWithLabels(
         hole.astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL

@@ -38,7 +38,7 @@ def middle_lines(hole: Bools) -> list[Curve]:
         left -= set(path)
         half = float(np.median([depth[p] for p in path]))
         if len(path) >= max(_SHORTEST, _SLIM * 2 * half):
-            curves.append((_smooth(path), half))
+            curves.append((_smooth_line(path), half))
     return sorted(curves, key=lambda curve: -len(curve[0]))
 
 
@@ -94,7 +94,7 @@ def _walked(pixels: set[Pixel], start: Pixel) -> tuple[list[Pixel], dict[Pixel, 
     return order, before
 
 
-def _smooth(path: Sequence[Pixel]) -> Array:
+def _smooth_line(path: Sequence[Pixel]) -> Array:
     line = np.array([(x + 0.5, y + 0.5) for y, x in path], np.float32)
     size = (1, 2 * int(3 * _SMOOTH) + 1)
     smooth: Array = cv2.GaussianBlur(line, size, _SMOOTH, borderType=cv2.BORDER_REPLICATE)

@@ -110,12 +110,12 @@ def _borrow(now: Still, other: Still, own: Array, hole: Bools, floor: np.float32
     misfit = harmonic_fill.fill(np.repeat(np.abs(apart).mean(2, keepdims=True), 3, 2), hole, known)[..., 0]
     clean = hole & (shut <= _NOTHING)
     held = np.where(hole[..., None], change, 0.0).astype(np.float32)
-    change = np.where(clean[..., None], change, _shading(held, hole))
+    change = np.where(clean[..., None], change, _smooth_change(held, hole))
     count = np.exp(-((misfit / _FITS) ** 2)) * np.where(clean, _WHOLE, np.where(shut < 1.5, _LENT, 0.0)) * hole
     return _Loan(np.where(hole[..., None], change, 0.0).astype(np.float32), count.astype(np.float32))
 
 
-def _shading(change: Array, hole: Bools) -> Array:
+def _smooth_change(change: Array, hole: Bools) -> Array:
     """The smooth part of a change inside the hole."""
     inside = hole.astype(np.float32)
     weight = cv2.GaussianBlur(inside, (0, 0), _SHADING)

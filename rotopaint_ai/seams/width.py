@@ -75,7 +75,7 @@ class SeamReach:
 
 def width_table(numbers: str) -> WidthTable:
     """A table from base-85 text of little-endian float16: weights and biases of each layer in turn."""
-    return WidthTable(*fitted.layers_of(fitted.unpack(numbers, "<f2", N_FEATURES, UNITS, 2)))
+    return WidthTable(*fitted.layers_of(fitted.unpack_layers(numbers, "<f2", N_FEATURES, UNITS, 2)))
 
 
 @cache

@@ -115,7 +115,7 @@ def _segment_cubic(a: ControlPoint, b: ControlPoint) -> Cubic:
     return (a.x, a.y), (a.x + a.out_dx, a.y + a.out_dy), (b.x + b.in_dx, b.y + b.in_dy), (b.x, b.y)
 
 
-def _slope(cubic: Cubic, t: float) -> Place:
+def _cubic_slope(cubic: Cubic, t: float) -> Place:
     u = 1.0 - t
     a, b, c = 3 * u * u, 6 * u * t, 3 * t * t
     (x0, y0), (x1, y1), (x2, y2), (x3, y3) = cubic
@@ -240,7 +240,7 @@ def _fitted_handles(samples: Sequence[Place], ts: Sequence[float], go: Place, co
 
 
 def _newton(cubic: Cubic, sample: Place, t: float) -> float:
-    (px, py), (dx, dy) = at(cubic, t), _slope(cubic, t)
+    (px, py), (dx, dy) = at(cubic, t), _cubic_slope(cubic, t)
     squared = dx * dx + dy * dy
     if squared < 1e-12:
         return t

@@ -64,7 +64,7 @@ def reduce_keys(shape: RotoShape, tolerance_px: float = 0.5, *, keep: Collection
     motion = _motion_of(shape, keep)
     aim = tolerance_px
     while True:
-        reduced = _reduced(shape, motion, aim)
+        reduced = _reduce_shape(shape, motion, aim)
         strays = deviation(shape, reduced)
         if strays <= tolerance_px:
             return reduced
@@ -77,7 +77,7 @@ def deviation(a: RotoShape, b: RotoShape) -> float:
     return float(samples.distances(a, b, range(frames[0], frames[-1] + 1)).max())
 
 
-def _reduced(shape: RotoShape, motion: _Motion, tolerance_px: float) -> RotoShape:
+def _reduce_shape(shape: RotoShape, motion: _Motion, tolerance_px: float) -> RotoShape:
     keys: dict[int, Key] = {}
     for kept in _all_kept(motion, tolerance_px):
         frame = int(motion.frames[kept.row])

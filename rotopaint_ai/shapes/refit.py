@@ -411,12 +411,12 @@ def _spread_shape(
     factor = space.factor_F[at][:, None]
     here = (splines_of(shape, [frame]) - splines_of(base, [frame])) / space.factor_F[of][:, None]
     before = (splines_of(shape, frames) - splines_of(base, frames)) / factor
-    share = _fade(space.time_F[at], space.time_F[of][0], low, high)
+    share = _fade_weight(space.time_F[at], space.time_F[of][0], low, high)
     blended = before + share[:, None] * (here - before)
     return moved_keys(base, shape, frames, splines_of(base, frames) + blended * factor)
 
 
-def _fade(time: Array, centre: float, first: int, last: int) -> Array:
+def _fade_weight(time: Array, centre: float, first: int, last: int) -> Array:
     """1 around the centre, falling smoothly to nothing just beyond the ends; flat for the nearer half of the way."""
     reach = np.where(time < centre, centre - first + 1, last + 1 - centre)
     way = np.clip(np.abs(time - centre) / np.maximum(reach, 1), 0, 1)

@@ -92,7 +92,7 @@ def carve_gap(s: Surfaces, sel: npt.NDArray[np.intp], at: Beside, look: SeamStyl
 
     Returns: coverage (N,) of the parts that gap and bevels take up; halo, shadow and step run on outside them.
     """
-    width, strong = _along(look, at.along)
+    width, strong = _width_and_strength(look, at.along)
     gap = 0.5 * look.gap * width
     bevel = np.array(look.bevel, np.float32)[at.bank] * np.sqrt(width)
     inside = strong * np.clip((gap - at.distance) / (look.edge * gap) + 0.5, 0, 1)
@@ -118,7 +118,7 @@ def carve_gap(s: Surfaces, sel: npt.NDArray[np.intp], at: Beside, look: SeamStyl
     return (at.distance < gap + bevel).astype(np.float32)
 
 
-def _along(look: SeamStyle, along: F32) -> tuple[F32, F32]:
+def _width_and_strength(look: SeamStyle, along: F32) -> tuple[F32, F32]:
     """Width of the gap and strength of everything, as shares, at places along the seam; both taper to its ends."""
     rng = np.random.default_rng([look.seed, 7])
     knots = np.linspace(0, 1, 24)

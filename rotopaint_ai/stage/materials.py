@@ -55,7 +55,7 @@ def _skin(
     s.roughness[sel[glossy]] *= 0.75
 
 
-def _eye(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: FaceSurface, side: int) -> None:
+def _shade_eye(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: FaceSurface, side: int) -> None:
     b = face.build
     rotation, shift = place(face.pose)
     ball = face.eyeballs[side]
@@ -87,7 +87,7 @@ def _mouth(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces) -> None:
     s.lit[sel] *= 0.6
 
 
-def _plain(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, material: str, b: Build) -> None:
+def _shade_plain(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, material: str, b: Build) -> None:
     rng = np.random.default_rng([b.seed, len(material)])
     base = {
         "skull": b.hair_colour if b.hair != "none" else b.skin,
@@ -139,9 +139,9 @@ def surfaces_of(
         if mesh.material == "skin":
             _skin(g, sel, s, face, texture, features)
         elif mesh.material.startswith("eye"):
-            _eye(g, sel, s, face, int(mesh.material[3]))
+            _shade_eye(g, sel, s, face, int(mesh.material[3]))
         elif mesh.material == "mouth":
             _mouth(g, sel, s)
         else:
-            _plain(g, sel, s, mesh.material, face.build)
+            _shade_plain(g, sel, s, mesh.material, face.build)
     return s

@@ -91,7 +91,7 @@ def backdrop(studio: Studio, height: int, width: int, *, pixels_per_unit: float)
         _stripes(image, rng, palette, unit)
     if kind > 0.25:
         for _ in range(int(rng.integers(2, 14))):
-            _block(image, rng, palette, unit)
+            _draw_block(image, rng, palette, unit)
     if rng.random() < 0.4:
         for _ in range(int(rng.integers(1, 7))):
             _trunk(image, rng, palette, unit)
@@ -109,7 +109,7 @@ def _stripes(image: F32, rng: Rng, palette: Array, unit: float) -> None:
         cv2.rectangle(image, (x, 0), (x + step // 2, image.shape[0]), palette[2].tolist(), -1)
 
 
-def _block(image: F32, rng: Rng, palette: Array, unit: float) -> None:
+def _draw_block(image: F32, rng: Rng, palette: Array, unit: float) -> None:
     h, w = image.shape[:2]
     x, y = rng.uniform(-0.2, 1.0) * w, rng.uniform(-0.2, 1.0) * h
     size = rng.uniform(0.1, 2.2, 2) * unit

@@ -39,7 +39,7 @@ def reached(curve: Curve, percent: float) -> ErrorLevel | None:
     before: ErrorLevel | None = None
     for seen in curve:
         if seen.percent <= percent:
-            return seen if before is None else _between(before, seen, percent)
+            return seen if before is None else _level_between(before, seen, percent)
         before = seen if before is None or seen.percent < before.percent else _later(before, seen)
     return None
 
@@ -49,7 +49,7 @@ def _later(best: ErrorLevel, now: ErrorLevel) -> ErrorLevel:
     return ErrorLevel(now.cpu_s, now.wall_s, now.images, best.percent, best.px)
 
 
-def _between(before: ErrorLevel, after: ErrorLevel, percent: float) -> ErrorLevel:
+def _level_between(before: ErrorLevel, after: ErrorLevel, percent: float) -> ErrorLevel:
     share = (before.percent - percent) / max(before.percent - after.percent, 1e-12)
 
     def mixed(one: float, two: float) -> float:

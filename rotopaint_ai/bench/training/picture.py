@@ -17,7 +17,7 @@ Point = tuple[float, float]
 
 def svg(content: Mapping[str, Any]) -> str:
     """The picture of what `race.run` returned."""
-    curves = {name: _points(side["curve"]) for name, side in content["sides"].items()}
+    curves = {name: _curve_points(side["curve"]) for name, side in content["sides"].items()}
     frame = _Frame.around([point for points in curves.values() for point in points])
     lines = "".join(_line(name, points, frame) for name, points in curves.items())
     title = escape(f"{content['data']}: {content['train_samples']} frames to learn from, one thread each")
@@ -28,7 +28,7 @@ def svg(content: Mapping[str, Any]) -> str:
     )
 
 
-def _points(curve: Sequence[Mapping[str, Any]]) -> list[Point]:
+def _curve_points(curve: Sequence[Mapping[str, Any]]) -> list[Point]:
     return [(max(seen["cpu_s"], _FIRST_S), max(seen["percent"], 1e-3)) for seen in curve]
 
 
@@ -52,25 +52,27 @@ class _Frame:
     def axes(self) -> str:
         """Lines and figures at 1, 2, 5 and their tenfolds."""
         marks = []
-        for value in _steps(self.low[0], self.high[0]):
+        for value in _tick_values(self.low[0], self.high[0]):
             x = self.place((value, self.low[1]))[0]
             marks.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{RIM:g}" y2="{HEIGHT - RIM:g}" stroke="#e4e4e4"/>')
-            marks.append(_text(x, HEIGHT - RIM + 20, f"{value:g} s", "middle"))
-        for value in _steps(self.low[1], self.high[1]):
+            marks.append(_svg_text(x, HEIGHT - RIM + 20, f"{value:g} s", "middle"))
+        for value in _tick_values(self.low[1], self.high[1]):
             y = self.place((self.low[0], value))[1]
             marks.append(f'<line x1="{RIM:g}" x2="{WIDTH - RIM:g}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e4e4e4"/>')
-            marks.append(_text(RIM - 8, y + 4, f"{value:g} %", "end"))
-        marks.append(_text(WIDTH / 2, HEIGHT - 16, "processor time of training", "middle"))
-        marks.append(_text(RIM, RIM - 14, "mean error of visible landmarks on held-out frames, of the face", "start"))
+            marks.append(_svg_text(RIM - 8, y + 4, f"{value:g} %", "end"))
+        marks.append(_svg_text(WIDTH / 2, HEIGHT - 16, "processor time of training", "middle"))
+        marks.append(
+            _svg_text(RIM, RIM - 14, "mean error of visible landmarks on held-out frames, of the face", "start")
+        )
         return "".join(marks)
 
 
-def _steps(low: float, high: float) -> list[float]:
+def _tick_values(low: float, high: float) -> list[float]:
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [m * 10.0**d for d in decades for m in (1, 2, 5) if low <= m * 10.0**d <= high]
 
 
-def _text(x: float, y: float, words: str, anchor: str, colour: str = "#666666") -> str:
+def _svg_text(x: float, y: float, words: str, anchor: str, colour: str = "#666666") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'
 
 
@@ -82,5 +84,5 @@ def _line(name: str, points: Sequence[Point], frame: _Frame) -> str:
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in spots)
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in spots)
     x, y = spots[-1]
-    label = _text(x, y - 10, TITLES.get(name, name), "end", colour)
+    label = _svg_text(x, y - 10, TITLES.get(name, name), "end", colour)
     return f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}{label}'

@@ -21,13 +21,13 @@ import torch
 
 from rotopaint_ai.bench.training import stock
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.training.models.landmarks.config import PackConfig, load_config
+from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.validation import predict_held_out, seen_error
 from rotopaint_ai.training.pack.prepare import Prepared, prepare
 from rotopaint_ai.training.trainer.budget import Budget
 from rotopaint_ai.training.trainer.config import override
-from rotopaint_ai.training.trainer.threads import ahead
+from rotopaint_ai.training.trainer.threads import prefetched
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 # Held-out samples measure here and are not learned from; turns and evaluations go by the clock of the race.
@@ -123,7 +123,7 @@ def tell(event: str, **facts: Any) -> None:
 def recipe_of(order: dict[str, Any]) -> PackConfig:
     """The recipe as it can be raced, its minutes the side's seconds."""
     minutes = f"minutes={order['limit_s'] / 60}"
-    return override(load_config(order["recipe"], order["overrides"]), (*_IN_A_RACE, minutes))
+    return override(load_pack_config(order["recipe"], order["overrides"]), (*_IN_A_RACE, minutes))
 
 
 def run_ours(order: dict[str, Any], meter: TrainingClock, init: str | None) -> None:
@@ -136,7 +136,7 @@ def run_ours(order: dict[str, Any], meter: TrainingClock, init: str | None) -> N
     folder.mkdir(parents=True, exist_ok=True)
     budget = Budget(ready.config.limit_s, began=0.0, now=lambda: meter.cpu_s)
     run = Trainer(ready.config, ready.task, folder, budget=budget)
-    with ahead(run.make_batch, 0) as batches:
+    with prefetched(run.make_batch, 0) as batches:
         while not meter.is_over and not run.is_over:
             if meter.is_due:
                 meter.seen(run.average.net, ready)

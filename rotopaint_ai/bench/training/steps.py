@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from rotopaint_ai.training.models.landmarks import losses
-from rotopaint_ai.training.models.landmarks.config import load_config
+from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.trainer.parallel.group import Group
 
@@ -31,7 +31,7 @@ def main(words: list[str]) -> None:
         raise SystemExit(f"{kind}: wanted stock or ours")
     torch.set_num_threads(1)
     group = Group.join()
-    net: Any = build_net(load_config("shipped"), N_LANDMARKS).train()
+    net: Any = build_net(load_pack_config("shipped"), N_LANDMARKS).train()
     if kind == "ours":
         net = net.to(memory_format=torch.channels_last)
     model = group.wrap(net)
@@ -42,7 +42,7 @@ def main(words: list[str]) -> None:
     places = torch.rand(batch, N_LANDMARKS, 2, generator=draw) * size
     seen = torch.ones(batch, N_LANDMARKS)
     target = losses.make_target(places, seen, torch.ones(N_LANDMARKS), size, 0.3)
-    parts = load_config("shipped").losses
+    parts = load_pack_config("shipped").losses
     start = used = 0.0
     for step in range(WARM_UP + n_steps):
         if step == WARM_UP:

@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 Shot = tuple[str, str]
 
 
-def check(data: Dataset) -> None:
+def check_dataset(data: Dataset) -> None:
     """Raise TrainingError, in one line, for a data set whose labels contradict each other or whose splits leak.
 
     Frames are told apart by character, shot and number; samples that name neither character nor shot are not compared.
@@ -99,11 +99,11 @@ def disagreement(data: Dataset, one: int, other: int) -> float:
     a, b = a[known] / data.samples[one].pixel_scale, b[known] / data.samples[other].pixel_scale
     middles = np.median(a, axis=0), np.median(b, axis=0)
     apart = np.linalg.norm((a - middles[0]) - (b - middles[1]), axis=1).max()
-    apart = max(apart, _curves_apart(data, (one, other), middles))
+    apart = max(apart, _label_distance(data, (one, other), middles))
     return float(apart / max(float(np.ptp(a, axis=0).max()), 1e-9))
 
 
-def _curves_apart(data: Dataset, rows: tuple[int, int], middles: tuple[Array, Array]) -> float:
+def _label_distance(data: Dataset, rows: tuple[int, int], middles: tuple[Array, Array]) -> float:
     """The largest distance in plate pixels of a control point to the other label's curve, laid on their middles."""
     found = 0.0
     scales = [data.samples[row].pixel_scale for row in rows]
@@ -119,7 +119,7 @@ def _curves_apart(data: Dataset, rows: tuple[int, int], middles: tuple[Array, Ar
 
 def _contradict(data: Dataset, apart: Sequence[tuple[int, int, float]]) -> NoReturn:
     one, other, _ = apart[0]
-    sample, where = data.samples[one], " and ".join(_place(data, row) for row in (one, other))
+    sample, where = data.samples[one], " and ".join(_picture_place(data, row) for row in (one, other))
     more = f" (and {len(apart) - 1} more)" if len(apart) > 1 else ""
     raise TrainingError(
         f"data set '{data.name}': {sample.character} {sample.shot} frame {sample.frame}{more} is labelled twice, "
@@ -128,7 +128,7 @@ def _contradict(data: Dataset, apart: Sequence[tuple[int, int, float]]) -> NoRet
     )
 
 
-def _place(data: Dataset, row: int) -> str:
+def _picture_place(data: Dataset, row: int) -> str:
     """Where the picture of a sample lies, so that two data sets are told apart."""
     folder, image = data.folders[row], data.samples[row].image
     return f"{folder.name}/{image}" if isinstance(folder, Path) else image

@@ -42,7 +42,7 @@ def split_held_out(data: Dataset) -> Dataset:
     for row in data.rows_of("train"):
         sample = data.samples[row]
         shots.setdefault((sample.character, sample.shot), []).append(int(row))
-    late = {row for rows in shots.values() for row in _last(data, rows)}
+    late = {row for rows in shots.values() for row in _last_frames(data, rows)}
     if not late:
         late = {dataset_checks.spare_row(data, data.rows_of("train").tolist())}
     if len(late) == len(data.rows_of("train")):
@@ -51,7 +51,7 @@ def split_held_out(data: Dataset) -> Dataset:
     return replace(data, samples=samples)
 
 
-def _last(data: Dataset, rows: list[int]) -> list[int]:
+def _last_frames(data: Dataset, rows: list[int]) -> list[int]:
     ordered = sorted(rows, key=lambda row: data.samples[row].frame)
     count = int(len(rows) * HELD_BACK)
     return ordered[-count:] if count else []

@@ -49,12 +49,12 @@ _GAMMA = 2.2
 def with_seam_widths(data: Dataset) -> Dataset:
     """The data set with widths in its sheet for open seams that have none but the usual one: as some samples tell, such
     as those of a project where a person set it, else measured."""
-    rows = _near(data, np.concatenate([data.rows_of("train"), data.rows_of("val")]))
+    rows = _rows_at_hand(data, np.concatenate([data.rows_of("train"), data.rows_of("val")]))
     rows = np.array(evenly_spread(rows.tolist(), MOST_SAMPLES), np.intp)
     unknown = [spec for k, spec in enumerate(data.sheet.shapes) if _is_unknown(data, spec, k)]
     if not len(rows):
         return data
-    found = {name: share for name, share in measured(data, unknown, rows).items() if share is not None}
+    found = {name: share for name, share in measure_widths(data, unknown, rows).items() if share is not None}
     found |= widths_by_hand(data)
     if not found:
         return data
@@ -62,7 +62,7 @@ def with_seam_widths(data: Dataset) -> Dataset:
     return replace(data, sheet=replace(data.sheet, shapes=shapes))
 
 
-def _near(data: Dataset, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def _rows_at_hand(data: Dataset, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """The rows of a few shards; the others are fetched while training goes on. All rows where there are no shards."""
     if (groups := data.groups()) is None:
         return rows
@@ -91,7 +91,7 @@ def widths_by_hand(data: Dataset) -> dict[str, float]:
     return found
 
 
-def measured(data: Dataset, specs: Sequence[ShapeSpec], rows: npt.NDArray[np.intp]) -> dict[str, float | None]:
+def measure_widths(data: Dataset, specs: Sequence[ShapeSpec], rows: npt.NDArray[np.intp]) -> dict[str, float | None]:
     """Full width of each seam's matte as a share of the face, from some samples; None where none is to be seen."""
     strips: dict[str, list[Array]] = {spec.name: [] for spec in specs}
     slots, sides = data.sheet.point_rows(), face_side(data.truth.landmarks)
@@ -102,10 +102,10 @@ def measured(data: Dataset, specs: Sequence[ShapeSpec], rows: npt.NDArray[np.int
         grey = _grey(picture)
         for spec in specs:
             points = data.truth.points[row, slots[spec.name]].astype(np.float64)
-            strip = _strip(grey, points * factor, float(sides[row]) * factor)
+            strip = _straight_strip(grey, points * factor, float(sides[row]) * factor)
             if strip is not None:
                 strips[spec.name].append(strip)
-    return {name: _width(np.concatenate(parts)) if parts else None for name, parts in strips.items()}
+    return {name: _strip_width(np.concatenate(parts)) if parts else None for name, parts in strips.items()}
 
 
 def _grey(picture: Picture) -> Array:
@@ -117,7 +117,7 @@ def _offsets() -> Array:
     return np.linspace(-_SPAN, _SPAN, round(2 * _SPAN / _STEP) + 1)
 
 
-def _strip(grey: Array, points: Array, face: float) -> Array | None:
+def _straight_strip(grey: Array, points: Array, face: float) -> Array | None:
     """The picture straightened along a curve (T, D); None for one that is unknown or of no length."""
     places = places_along(points, face / 160) if np.isfinite(points).all() else None
     if places is None:
@@ -127,15 +127,15 @@ def _strip(grey: Array, points: Array, face: float) -> Array | None:
     return cast(Array, cv2.remap(grey, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
 
 
-def _width(strip: Array) -> float | None:
-    excess = _excess(strip)
+def _strip_width(strip: Array) -> float | None:
+    excess = _light_excess(strip)
     if len(strip) < FEWEST_PLACES or excess.max() < _CLEAR:
         return None
     half = _HALF_OF_ROOT * np.sqrt(float(excess.sum()) * _STEP)
     return float(np.clip(2 * _HELD * half, _LEAST, _MOST).round(5))
 
 
-def _excess(strip: Array) -> Array:
+def _light_excess(strip: Array) -> Array:
     """How far the light across a seam (T, D) strays from a straight run between its banks, as a share of it and in the
     median over its places, above what it strays beside the seam (D,)."""
     away = np.abs(_offsets())

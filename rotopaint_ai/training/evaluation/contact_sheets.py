@@ -32,11 +32,11 @@ def draw_points(crop: Picture, found: Array, true: Array | None, text: str = "")
             cv2.line(drawn, _to_fixed_point(true[at]), _to_fixed_point(point), TRUE, 1, cv2.LINE_AA, _SUB)
         cv2.circle(drawn, _to_fixed_point(point), 1 << _SUB, FOUND, -1, cv2.LINE_AA, _SUB)
     for line, words in enumerate(text.splitlines()):
-        _write(drawn, words, (4, 14 + 14 * line))
+        _write_sheet(drawn, words, (4, 14 + 14 * line))
     return drawn
 
 
-def _write(picture: Picture, words: str, at: tuple[int, int]) -> None:
+def _write_sheet(picture: Picture, words: str, at: tuple[int, int]) -> None:
     for colour, off in (((0, 0, 0), 1), (TEXT, 0)):  # thicker letters would be wider as well: a shadow, no outline
         place = (at[0] + off, at[1] + off)
         cv2.putText(picture, words, place, cv2.FONT_HERSHEY_SIMPLEX, 0.4, colour, 1, cv2.LINE_AA)
@@ -92,7 +92,7 @@ def _case(dataset: Dataset, predicted: Predictions, row: int, size_px: int) -> P
         picture,
         _at(crop, predicted.landmarks[row], size_px),
         _at(crop, true, size_px),
-        _text(dataset, predicted, row),
+        _sheet_caption(dataset, predicted, row),
     )
 
 
@@ -100,7 +100,7 @@ def _at(crop: Crop, points: npt.NDArray[np.floating], size_px: int) -> npt.NDArr
     return np.asarray(crop.to_crop(points, size_px), np.float32)
 
 
-def _text(dataset: Dataset, predicted: Predictions, row: int) -> str:
+def _sheet_caption(dataset: Dataset, predicted: Predictions, row: int) -> str:
     s = dataset.samples[row]
     true, expected = (
         float(per_frame(values[row : row + 1])[0]) for values in (predicted.distance_px, predicted.expected_px)

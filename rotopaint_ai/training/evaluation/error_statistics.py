@@ -221,7 +221,7 @@ def jitter_figures(dataset: Dataset, predicted: Predictions) -> dict[str, Any]:
     return {
         "frames": len(looked),
         "moving_px": {name: _jitter(parts) for name, parts in moving.items()},
-        "in_holds_px": {name: _still(parts) for name, parts in within.items()},
+        "in_holds_px": {name: _still_frames(parts) for name, parts in within.items()},
         "landmarks_steadied_px": spread(distance),
     }
 
@@ -245,7 +245,7 @@ def _jitter(blocks: Sequence[Array]) -> float | None:
     return round_figure(float(np.sqrt(sum(s * count for s, count in squares) / total))) if total else None
 
 
-def _still(blocks: Sequence[Array]) -> float | None:
+def _still_frames(blocks: Sequence[Array]) -> float | None:
     values = np.concatenate(blocks) if blocks else np.zeros((0, 2))
     values = values[np.isfinite(values)]
     return round_figure(float(np.sqrt((values**2).mean() / 2))) if len(values) else None

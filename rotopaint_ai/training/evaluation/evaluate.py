@@ -34,8 +34,8 @@ from rotopaint_ai.training.evaluation.error_statistics import (
     spread,
 )
 from rotopaint_ai.training.evaluation.learned import has_learned, learned_frames
-from rotopaint_ai.training.evaluation.mattes import TOLERANCES_PX, MatteFigures, measure
-from rotopaint_ai.training.evaluation.predictions import Predictions, predict
+from rotopaint_ai.training.evaluation.mattes import TOLERANCES_PX, MatteFigures, measure_mattes
+from rotopaint_ai.training.evaluation.predictions import Predictions, predict_samples
 
 Array = npt.NDArray[np.float64]
 FACE_WIDTH = "width of the box round all known landmarks"
@@ -83,7 +83,7 @@ def measure_pack(
     """As `evaluate`, with what the pack predicted of each sample."""
     loaded = load_pack(pack)
     chosen = choose_samples(dataset, splits)
-    predicted = predict(open_models(loaded, device="cpu"), chosen, check=check)
+    predicted = predict_samples(open_models(loaded, device="cpu"), chosen, check=check)
     result = {
         "pack": loaded.name,
         "dataset": chosen.name,
@@ -119,7 +119,7 @@ def pack_metrics(
     share = distance / predicted.face_width_px[:, None] * 100
     seams = [k for k, shape in enumerate(sheet.shapes) if shape.role == "seam"]
     others = [k for k, shape in enumerate(sheet.shapes) if shape.role != "seam"]
-    mattes = measure(dataset, predicted, _spread_rows(len(dataset), most_mattes))
+    mattes = measure_mattes(dataset, predicted, _spread_rows(len(dataset), most_mattes))
     known, by_shot = np.isfinite(predicted.distance_px), rows_by_shot(dataset)
     return {
         "n_samples": len(dataset),

@@ -56,45 +56,45 @@ def compare(new: Json, old: Json, tolerance: float = TOLERANCE) -> list[GateFigu
 def _gate_figures(new: Json, old: Json, tolerance: float) -> Iterator[GateFigure]:
     for shot, figures in old["per_shot"].items():
         for figure in ("mean", "p95"):
-            yield from _distance(
+            yield from _gate_distance(
                 shot,
                 f"landmarks {figure} px",
-                _at(new, "per_shot", shot, "landmarks_px", figure),
+                _value_at(new, "per_shot", shot, "landmarks_px", figure),
                 figures["landmarks_px"][figure],
                 tolerance,
             )
         for shape, spread in figures["shapes_px"].items():
-            yield from _distance(
+            yield from _gate_distance(
                 f"{shot}, {shape}",
                 "curve mean px",
-                _at(new, "per_shot", shot, "shapes_px", shape, "mean"),
+                _value_at(new, "per_shot", shot, "shapes_px", shape, "mean"),
                 spread["mean"],
                 tolerance,
             )
     for shape, figures in old["per_shape"].items():
-        yield from _distance(
-            shape, "curve mean px", _at(new, "per_shape", shape, "px", "mean"), figures["px"]["mean"], tolerance
+        yield from _gate_distance(
+            shape, "curve mean px", _value_at(new, "per_shape", shape, "px", "mean"), figures["px"]["mean"], tolerance
         )
         if figures["matte_iou"] is not None:
             limit = figures["matte_iou"] - max(FLOOR_IOU, tolerance * (1 - figures["matte_iou"]))
             yield GateFigure(
-                shape, "matte IoU", _at(new, "per_shape", shape, "matte_iou"), figures["matte_iou"], limit, True
+                shape, "matte IoU", _value_at(new, "per_shape", shape, "matte_iou"), figures["matte_iou"], limit, True
             )
-    yield from _distance(
+    yield from _gate_distance(
         "moving frames",
         "jitter px",
-        _at(new, "motion", "moving_px", "steadied"),
-        _at(old, "motion", "moving_px", "steadied"),
+        _value_at(new, "motion", "moving_px", "steadied"),
+        _value_at(old, "motion", "moving_px", "steadied"),
         tolerance,
     )
 
 
-def _distance(where: str, figure: str, new: Any, old: Any, tolerance: float) -> Iterator[GateFigure]:
+def _gate_distance(where: str, figure: str, new: Any, old: Any, tolerance: float) -> Iterator[GateFigure]:
     if old is not None:
         yield GateFigure(where, figure, new, old, old + max(FLOOR_PX, tolerance * old))
 
 
-def _at(content: Any, *path: str) -> Any:
+def _value_at(content: Any, *path: str) -> Any:
     for name in path:
         content = content.get(name) if isinstance(content, Mapping) else None
     return content

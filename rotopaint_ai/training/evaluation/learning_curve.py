@@ -139,12 +139,12 @@ def measure(
                 f"data set '{data.name}': {share:.0%} of it are {n_frames} frames; wanted {FEWEST} or more: give "
                 "larger --shares"
             )
-        points.append(_point(part, share, out, work, train, resume=resume))
-        _write(work.parent, data.name, points)
+        points.append(_curve_point(part, share, out, work, train, resume=resume))
+        _write_curve(work.parent, data.name, points)
     return tuple(points)
 
 
-def _point(part: Dataset, share: float, out: Path, work: Path, train: Train, *, resume: bool) -> Point:
+def _curve_point(part: Dataset, share: float, out: Path, work: Path, train: Train, *, resume: bool) -> Point:
     name = f"{share * 100:g}"
     done = work / f"{name}.json"
     if resume and done.is_file():
@@ -190,7 +190,7 @@ def table(points: Sequence[Point]) -> str:
     return "\n".join([head, *rows, advice(points)])
 
 
-def _write(folder: Path, name: str, points: Sequence[Point]) -> None:
+def _write_curve(folder: Path, name: str, points: Sequence[Point]) -> None:
     content = [{"share": p.share, "frames": p.n_frames, "errors_px": dict(p.errors_px)} for p in points]
     write_json(folder / "learning_curve.json", {"dataset": name, "points": content, "advice": advice(points)})
     write_text(folder / "learning_curve.html", page(name, points))

@@ -35,7 +35,7 @@ class MatteFigures:
     boundary: Array
 
 
-def measure(dataset: Dataset, predicted: Predictions, rows: npt.NDArray[np.intp]) -> MatteFigures:
+def measure_mattes(dataset: Dataset, predicted: Predictions, rows: npt.NDArray[np.intp]) -> MatteFigures:
     """Rasterise the shapes of some samples, found and true, and compare. Open shapes need a known width."""
     shapes = dataset.sheet.shapes
     iou = np.full((len(dataset), len(shapes)), np.nan)
@@ -98,7 +98,7 @@ def intersection_over_union(a: Matte, b: Matte) -> float:
 
 def boundary_f(found: Matte, true: Matte) -> Array:
     """[3] harmonic mean of precision and recall of boundary pixels within 1, 2 and 3 px of the other boundary."""
-    edges = [_edge(matte) for matte in (found, true)]
+    edges = [_matte_edge(matte) for matte in (found, true)]
     if not edges[0].any() or not edges[1].any():
         return np.full(len(TOLERANCES_PX), float(edges[0].any() == edges[1].any()))
     away = [cv2.distanceTransform((~edge).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE) for edge in edges]
@@ -108,6 +108,6 @@ def boundary_f(found: Matte, true: Matte) -> Array:
     return np.array([0.0 if p + r == 0 else 2 * p * r / (p + r) for p, r in shares])
 
 
-def _edge(matte: Matte) -> npt.NDArray[np.bool_]:
+def _matte_edge(matte: Matte) -> npt.NDArray[np.bool_]:
     inside = (matte >= 0.5).astype(np.uint8)
     return np.asarray(inside.astype(bool) & ~cv2.erode(inside, np.ones((3, 3), np.uint8)).astype(bool))

@@ -48,8 +48,14 @@ def render(result: Json, worst: Picture, gate: Sequence[GateFigure] = (), agains
     pill = f'<div class="state {kind}">{escape(state)}</div>' if state else ""
     title = f"<h1>{name} on {escape(str(result['dataset']))}</h1>"
     head = f'<header><div>{title}<p class="sub">{_subtitle(result)}</p></div>{pill}</header>'
-    parts = (_tiles(result), _gate(gate, result, against), _shapes(result), _shots(result), _believable(result))
-    body = f"{head}<main>{''.join(parts)}{_worst(worst)}{_landmarks(result)}</main>"
+    parts = (
+        _figure_tiles(result),
+        _gate(gate, result, against),
+        _shape_table(result),
+        _shot_table(result),
+        _believable(result),
+    )
+    body = f"{head}<main>{''.join(parts)}{_embedded_sheet(worst)}{_landmark_table(result)}</main>"
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name} - RotoPaint evaluation</title>'
         f"<style>{css}{_EXTRA_CSS}</style></head><body>{body}</body></html>\n"
@@ -76,7 +82,7 @@ def _state(gate: Sequence[GateFigure], against: Json | None) -> tuple[str, str]:
     return f"not worse than {against['pack']}", "good"
 
 
-def _tiles(result: Json) -> str:
+def _figure_tiles(result: Json) -> str:
     marks, seams, doubt = result["landmarks_px"], result["seams"], result["expected_error"]
     nme = "nme_interocular" if result.get("nme_interocular") is not None else "nme_face_size"
     tiles = (
@@ -112,14 +118,14 @@ def _gate(gate: Sequence[GateFigure], result: Json, against: Json | None) -> str
         for c in gate
     ]
     head = ("where", "figure", str(result["pack"]), str(against["pack"]), "limit", "")
-    return _section("Gate", "Broken limits first.", _table(head, rows))
+    return _section("Gate", "Broken limits first.", _html_table(head, rows))
 
 
 def _pill(is_worse: bool) -> str:
     return '<span class="pill bad">worse</span>' if is_worse else '<span class="pill good">kept</span>'
 
 
-def _shapes(result: Json) -> str:
+def _shape_table(result: Json) -> str:
     head = (
         "shape",
         "mean px",
@@ -144,10 +150,10 @@ def _shapes(result: Json) -> str:
         for name, f in result["per_shape"].items()
     ]
     lead = "Symmetric mean distance between found and true curves in plate pixels; mattes by area and by boundary."
-    return _section("Shapes", lead, _table(head, rows)) if rows else ""
+    return _section("Shapes", lead, _html_table(head, rows)) if rows else ""
 
 
-def _shots(result: Json) -> str:
+def _shot_table(result: Json) -> str:
     head = ("shot", "samples", "landmarks px", "95 %", "curves px", "doubt ranks")
     rows = []
     for name, shot in result["per_shot"].items():
@@ -162,7 +168,7 @@ def _shots(result: Json) -> str:
                 _number(shot["rank_correlation_of_frames"]),
             )
         )
-    return _section("Shots", "", _table(head, rows))
+    return _section("Shots", "", _html_table(head, rows))
 
 
 def _believable(result: Json) -> str:
@@ -177,7 +183,7 @@ def _believable(result: Json) -> str:
         ("of them in the tenth shown first", _share(doubt["of_them_in_worst_tenth_shown"])),
         ("of those that fit into a tenth", _share(doubt["of_those_that_fit"])),
     ]
-    words = _table(("", ""), [(escape(name), value) for name, value in facts])
+    words = _html_table(("", ""), [(escape(name), value) for name, value in facts])
     plot = _reliability(doubt["reliability"])
     lead = "Each dot is a tenth of the landmarks: what was expected and what came; right on the dashed line."
     return _section("Can expected errors be believed?", lead, f'<div class="two">{plot}<div>{words}</div></div>')
@@ -210,7 +216,7 @@ def _reliability(bins: Sequence[Json]) -> str:
     )
 
 
-def _worst(picture: Picture) -> str:
+def _embedded_sheet(picture: Picture) -> str:
     ok, code = cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY])
     if not ok:
         raise TrainingError("the contact sheet could not be encoded; is there enough memory?")
@@ -219,7 +225,7 @@ def _worst(picture: Picture) -> str:
     return _section("Worst samples", "Green found, red true; landmark error in percent of the face decides.", image)
 
 
-def _landmarks(result: Json) -> str:
+def _landmark_table(result: Json) -> str:
     head = ("landmark", "mean px", "median", "95 %", "max", "mean % of the face")
     ordered = sorted(result["per_landmark"].items(), key=lambda item: -(item[1]["px"]["mean"] or 0.0))
     rows = [
@@ -230,14 +236,14 @@ def _landmarks(result: Json) -> str:
         )
         for name, f in ordered
     ]
-    return _section("Landmarks", "Worst first.", _table(head, rows))
+    return _section("Landmarks", "Worst first.", _html_table(head, rows))
 
 
 def _section(title: str, lead: str, body: str) -> str:
     return f'<section><h2>{escape(title)}</h2><p class="lead">{escape(lead)}</p>{body}</section>'
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     top = "".join(_cell("th", at, escape(word)) for at, word in enumerate(head))
     body = "".join(f"<tr>{''.join(_cell('td', at, cell) for at, cell in enumerate(row))}</tr>" for row in rows)
     return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'

@@ -61,7 +61,7 @@ class _Columns:
     missing: tuple[str, ...]
 
 
-def predict(models: Models, dataset: Dataset, *, check: Callable[[], None] = lambda: None) -> Predictions:
+def predict_samples(models: Models, dataset: Dataset, *, check: Callable[[], None] = lambda: None) -> Predictions:
     """Run a pack on the nominal crop of every sample, as it is once a run has settled on the face.
 
     Raises: TrainingError when the pack and the data set share fewer than 3 landmarks and no shape.
@@ -72,10 +72,12 @@ def predict(models: Models, dataset: Dataset, *, check: Callable[[], None] = lam
     for start in range(0, len(dataset), _BATCH):
         check()
         rows = range(start, min(start + _BATCH, len(dataset)))
-        read = _read(models, [dataset.picture(row) for row in rows], [_crop(models, dataset, row) for row in rows])
+        read = _read_crops(
+            models, [dataset.picture(row) for row in rows], [_true_crop(models, dataset, row) for row in rows]
+        )
         shapes += predictor(read)
         frames += read
-    return _laid(dataset, models.pack.sheet, columns, frames, shapes, _time(models))
+    return _as_predictions(dataset, models.pack.sheet, columns, frames, shapes, _time(models))
 
 
 def _match(sheet: Sheet, dataset: Dataset, pack: str) -> _Columns:
@@ -115,12 +117,12 @@ def _own_points(sheet: Sheet) -> dict[str, tuple[object, ...]]:
     return {name: layout[:-1] for name, layout in numbered.items() if layout[-1]}
 
 
-def _crop(models: Models, dataset: Dataset, row: int) -> Crop:
+def _true_crop(models: Models, dataset: Dataset, row: int) -> Crop:
     points = dataset.truth.landmarks[row].astype(np.float64)
     return around(points[np.isfinite(points).all(axis=1)], margin=models.pack.crop_margin)
 
 
-def _read(models: Models, pictures: list[Picture], crops: list[Crop]) -> list[FrameLandmarks]:
+def _read_crops(models: Models, pictures: list[Picture], crops: list[Crop]) -> list[FrameLandmarks]:
     size = models.pack.input_size
     cuts = [
         cut(picture.astype(np.float32) / np.float32(255), (0, 0), crop, size) for picture, crop in zip(pictures, crops)
@@ -140,7 +142,7 @@ def _read(models: Models, pictures: list[Picture], crops: list[Crop]) -> list[Fr
     ]
 
 
-def _laid(
+def _as_predictions(
     dataset: Dataset,
     sheet: Sheet,
     columns: _Columns,
@@ -149,7 +151,7 @@ def _laid(
     ms_per_frame: float,
 ) -> Predictions:
     scale = np.array([s.pixel_scale for s in dataset.samples])
-    points = _taken(np.stack([frame.points_LC for frame in frames]), columns.landmarks)
+    points = _take_columns(np.stack([frame.points_LC for frame in frames]), columns.landmarks)
     low, high = face_bounds(dataset.truth.landmarks)
     rows = sheet.point_rows()
     curves = {
@@ -159,12 +161,14 @@ def _laid(
     }
     return Predictions(
         landmarks=points,
-        expected_px=_taken(np.stack([f.expected_error_px_L for f in frames]), columns.landmarks) / scale[:, None],
-        seen=_taken(np.stack([frame.visible_L for frame in frames]), columns.landmarks),
+        expected_px=_take_columns(np.stack([f.expected_error_px_L for f in frames]), columns.landmarks)
+        / scale[:, None],
+        seen=_take_columns(np.stack([frame.visible_L for frame in frames]), columns.landmarks),
         distance_px=np.linalg.norm(points - dataset.truth.landmarks, axis=2) / scale[:, None],
         curves=curves,
-        widths=_taken(np.stack([item.width_px_S for item in shapes]), columns.shapes),
-        shape_expected_px=_taken(np.stack([s.expected_error_px_S for s in shapes]), columns.shapes) / scale[:, None],
+        widths=_take_columns(np.stack([item.width_px_S for item in shapes]), columns.shapes),
+        shape_expected_px=_take_columns(np.stack([s.expected_error_px_S for s in shapes]), columns.shapes)
+        / scale[:, None],
         curve_px=curve_distances(dataset, curves) / scale[:, None],
         face_px=(high - low).max(axis=1) / scale,
         face_width_px=(high[:, 0] - low[:, 0]) / scale,
@@ -173,7 +177,7 @@ def _laid(
     )
 
 
-def _taken(values: Array64, columns: npt.NDArray[np.intp]) -> Array64:
+def _take_columns(values: Array64, columns: npt.NDArray[np.intp]) -> Array64:
     """Columns of [N, X, ...] in another order, NaN where there is none (-1)."""
     out = np.full((len(values), len(columns), *values.shape[2:]), np.nan)
     known = columns >= 0

@@ -98,9 +98,9 @@ def find_correspondence(
     for _ in range(_ROUNDS):
         found = _anchor_places(face, anchors, first, pins / N_PLACES, curves.closed, reach)
         found = _agree_in_groups(found, pins / N_PLACES, groups)
-        rough = _through(found, first, pins / N_PLACES, curves.closed)
+        rough = _grid_places(found, first, pins / N_PLACES, curves.closed)
         shares = slide_places(samples, rough, mean, pins, np.isfinite(found), groups, curves.closed)
-        mean = _mean(samples, shares, curves.closed)
+        mean = _mean_curve(samples, shares, curves.closed)
         first = shares[:, 0] if not len(pins) else first
     off = at_shares(samples, shares, curves.closed) - mean
     misfit = np.sqrt((off**2).sum(axis=2).mean(axis=1))
@@ -198,8 +198,8 @@ def _shift_costs(samples: Array, anchors: Array, mean: Array, pins: Rows, closed
     model = at_shares(mean[None, :-1] if closed else mean[None], grid[None], closed)[0]
     shifts = np.arange(N_PLACES) if closed else np.zeros(1, dtype=np.intp)
     cost = (
-        _apart(coarse, model, shifts)
-        + TURN_WEIGHT * _apart(directions(coarse, closed), directions(model[None], closed)[0], shifts) / 2
+        _shift_distances(coarse, model, shifts)
+        + TURN_WEIGHT * _shift_distances(directions(coarse, closed), directions(model[None], closed)[0], shifts) / 2
     )
     if len(pins):
         place = np.mod(pins[:, None] + shifts, N_PLACES) if closed else np.minimum(pins, N_PLACES - 1)[:, None]
@@ -209,7 +209,7 @@ def _shift_costs(samples: Array, anchors: Array, mean: Array, pins: Rows, closed
     return np.asarray(cost)
 
 
-def _apart(curves_FNC: Array, model_NC: Array, shifts: Rows) -> Array:
+def _shift_distances(curves_FNC: Array, model_NC: Array, shifts: Rows) -> Array:
     """Mean squared distance of each curve to the model for each cyclic shift: [F, S]."""
     own = (curves_FNC**2).sum(axis=2).mean(axis=1)[:, None] + (model_NC**2).sum(axis=1).mean()
     z, m = curves_FNC[..., 0] + 1j * curves_FNC[..., 1], model_NC[:, 0] + 1j * model_NC[:, 1]
@@ -289,7 +289,7 @@ def _drop_out_of_order(found: Array, shares: Array) -> Array:
     return out
 
 
-def _through(found: Array, first: Array, shares: Array, closed: bool) -> Array:
+def _grid_places(found: Array, first: Array, shares: Array, closed: bool) -> Array:
     """Places of the grid on each curve, in straight runs through its anchors: [F, N + 1]. Open ends stay ends."""
     grid = np.arange(N_PLACES + 1) / N_PLACES
     rough = np.empty((len(first), N_PLACES + 1))
@@ -310,7 +310,7 @@ def _through(found: Array, first: Array, shares: Array, closed: bool) -> Array:
     return rough
 
 
-def _mean(samples: Array, shares: Array, closed: bool) -> Array:
+def _mean_curve(samples: Array, shares: Array, closed: bool) -> Array:
     """The mean of the curves in step; closed, its last point is its first."""
     mean = np.asarray(at_shares(samples, shares, closed).mean(axis=0))
     if closed:

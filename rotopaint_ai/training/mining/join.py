@@ -92,7 +92,7 @@ class _Pictures:
         if found is None or size is None or found[0].is_movie or (found[0].width, found[0].height) == size:
             return found
         path = found[0].path_of(found[1])
-        own = self.stills.get(path) or still(path, found[1])
+        own = self.stills.get(path) or open_still(path, found[1])
         if (own.width, own.height) != size:
             return found  # the source is mistaken: the plate knows better
         self.stills[path] = own
@@ -155,7 +155,7 @@ def join_sources(
     return JoinedTakes(tuple(rows), tuple(name for name in names if name in seen), tuple(notes))
 
 
-def still(path: Path, frame: int) -> Plate:
+def open_still(path: Path, frame: int) -> Plate:
     """One picture as a plate of its own, whatever numbered files lie beside it. Raises PlateError."""
     listing = Listing(path.parent, path.stem, path.suffix, 0, {frame: path})
     return Plate(listing, kind_of(path), None, None)
@@ -323,24 +323,24 @@ def _with_width(shape: RawShape, other: RawShape | None) -> RawShape:
 
 def _tests_whole(rows: Sequence[JoinedFrame]) -> list[JoinedFrame]:
     """A shot of which a source keeps frames for tests is one for tests, single pictures apart."""
-    tests = {(row.character, row.shot) for row in rows if row.split == "test" and not _is_still(row)}
+    tests = {(row.character, row.shot) for row in rows if row.split == "test" and not _is_single_picture(row)}
     return [replace(row, split="test") if (row.character, row.shot) in tests else row for row in rows]
 
 
-def _is_still(row: JoinedFrame) -> bool:
+def _is_single_picture(row: JoinedFrame) -> bool:
     """Whether it is a single picture that its source names."""
     return len(row.plate.frames) == 1 and row.truth.picture is not None
 
 
 def _number_stills(rows: list[JoinedFrame]) -> list[JoinedFrame]:
     """Single pictures of one shot get numbers of their own where their names hold none, or the same ones."""
-    at = [place for place, row in enumerate(rows) if _is_still(row)]
+    at = [place for place, row in enumerate(rows) if _is_single_picture(row)]
     stills = [rows[place] for place in at]
     paths = [row.plate.path_of(row.frame) for row in stills]
     numbers = number_stills([(row.character, row.shot, row.frame, str(path)) for row, path in zip(stills, paths)])
     for place, row, path, number in zip(at, stills, paths, numbers):
         if number != row.frame:
-            rows[place] = replace(row, plate=still(path, number), frame=number)
+            rows[place] = replace(row, plate=open_still(path, number), frame=number)
     return rows
 
 
@@ -349,9 +349,9 @@ def _with_distinct_shots(rows: Sequence[JoinedFrame]) -> list[JoinedFrame]:
     their own names where these differ, else numbers."""
     owners: dict[tuple[str, str], dict[int, str]] = {}
     for row in rows:
-        if not _is_still(row):
+        if not _is_single_picture(row):
             owners.setdefault((row.character, row.shot), {}).setdefault(id(row.plate), row.plate.name)
-    return [row if _is_still(row) else _with_own_shot(row, owners[(row.character, row.shot)]) for row in rows]
+    return [row if _is_single_picture(row) else _with_own_shot(row, owners[(row.character, row.shot)]) for row in rows]
 
 
 def _with_own_shot(row: JoinedFrame, plates: Mapping[int, str]) -> JoinedFrame:

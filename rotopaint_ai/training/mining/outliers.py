@@ -86,7 +86,7 @@ class _FoldedGaussian:
 
     def ask(self, values_D: Array, fold: int, block: npt.NDArray[np.intp], unknown: Bools) -> tuple[Array, float]:
         """The residual of a block, and how much likelier the rest becomes without it (squared Mahalanobis distance)."""
-        columns = _columns(block)
+        columns = _xy_columns(block)
         precision = self.precision[fold]
         free = np.flatnonzero(unknown & ~np.isin(np.arange(len(unknown)), columns))
         off = values_D - self.mean[fold]
@@ -106,7 +106,7 @@ def _without(precision: Array, kept: npt.NDArray[np.intp], free: npt.NDArray[np.
     return np.asarray(precision[np.ix_(kept, kept)] - between @ inner)
 
 
-def _columns(block: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def _xy_columns(block: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     return np.stack((2 * block, 2 * block + 1), axis=1).ravel()
 
 
@@ -225,7 +225,7 @@ def _outliers_of(face: LabelModel, truth: MinedTruth, row: int, pose_z: float) -
             px = off * float(truth.faces.side_px[row])
             text = f"{what}{px:.1f} px from where the rest of the face puts it"
             found.setdefault(about, LabelIssue(row, "jumped", about, text))
-        unknown[_columns(face.blocks.of[name])] = True
+        unknown[_xy_columns(face.blocks.of[name])] = True
     return list(found.values())
 
 
@@ -233,7 +233,7 @@ def _best(face: LabelModel, row: int, unknown: Bools, pose_z: float) -> tuple[st
     """Of what is too far off the thing that explains a frame best: its name, distance, and distance over the limit."""
     best: tuple[float, str, float, float] | None = None
     for name, block in face.blocks.of.items():
-        if unknown[_columns(block)].all():
+        if unknown[_xy_columns(block)].all():
             continue
         off, gain = face.off(row, name, unknown)
         score = off / max(_LEAST, _TIMES_P90 * pose_z * face.p90[name])
@@ -300,7 +300,7 @@ def _fits(face: LabelModel, truth: MinedTruth, frames: Mapping[int, int], frame:
     offs = {}
     for lag, shape in zip(_LAGS, placed):
         values = face.values_FD[row].copy()
-        values[_columns(block)] = shape.ravel()
+        values[_xy_columns(block)] = shape.ravel()
         residual = face.model.residual(values, int(face.model.fold_F[row]), block, face.unknown_FD[row])
         offs[lag] = float(np.sqrt((residual**2).sum(axis=1).mean()))
     return offs

@@ -89,7 +89,7 @@ def _without_default_widths(roto: RotoDocument) -> RotoDocument:
 def _document_take(
     path: Path, roto: RotoDocument, plates: str | None, losses: Sequence[str], is_truth: IsTruth
 ) -> Take:
-    frames = {frame: _frame_truth(roto, frame, is_truth) for frame in range(roto.first_frame, roto.last_frame + 1)}
+    frames = {frame: _truth_of_roto(roto, frame, is_truth) for frame in range(roto.first_frame, roto.last_frame + 1)}
     left_out = [frame for frame, truth in frames.items() if truth.context and not truth.shapes and not truth.landmarks]
     note = f"frames {summarise(left_out)} have no key: interpolation is no truth; --interpolated takes them too"
     return Take(
@@ -124,13 +124,13 @@ def _always(shape: RotoShape, frame: int) -> bool:
     return True
 
 
-def _frame_truth(roto: RotoDocument, frame: int, is_truth: IsTruth) -> FrameTruth:
+def _truth_of_roto(roto: RotoDocument, frame: int, is_truth: IsTruth) -> FrameTruth:
     shapes: dict[str, RawShape] = {}
     context: dict[str, RawShape] = {}
     for shape in roto.shapes:
         points = bezier.as_array(shape.at(frame))
         if shape.is_visible(frame) and is_curve(points, shape.closed):
-            (shapes if is_truth(shape, frame) else context)[shape.name] = _raw_shape(shape, points)
+            (shapes if is_truth(shape, frame) else context)[shape.name] = _raw_of_roto(shape, points)
     by_hand = roto.landmarks.hand.get(frame, frozenset())
     marks = zip(roto.landmarks.names, roto.landmarks.keys.get(frame, ()))
     landmarks = {
@@ -141,5 +141,5 @@ def _frame_truth(roto: RotoDocument, frame: int, is_truth: IsTruth) -> FrameTrut
     return FrameTruth(shapes, landmarks, context=context)
 
 
-def _raw_shape(shape: RotoShape, points: Array) -> RawShape:
+def _raw_of_roto(shape: RotoShape, points: Array) -> RawShape:
     return RawShape(points, shape.closed, shape.role, shape.width_px, shape.feather_px)

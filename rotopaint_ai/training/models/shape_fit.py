@@ -77,7 +77,7 @@ def fit_shapes(
         width = truth.width[known, index].astype(np.float64)
         width = np.where(np.isfinite(width), width, (shape.width_share or np.nan) * sides[known])
         noise = noise_L[list(rows)] * (1.0 if guards_K is None else guards_K[index])
-        fits.append(_fit(rows, landmarks[known], points[known], width, noise, sides[known]))
+        fits.append(_fit_shape(rows, landmarks[known], points[known], width, noise, sides[known]))
     return tuple(fits)
 
 
@@ -127,7 +127,7 @@ def warped(truth: Truth, *, copies: int, amount: float, rng: np.random.Generator
     return Truth(*(np.concatenate([getattr(p, name) for p in parts]) for name in Truth.__dataclass_fields__))
 
 
-def _fit(
+def _fit_shape(
     rows: Sequence[int], landmarks: Array64, points: Array64, width: Array64, noise_M: Array64, sides: Array64
 ) -> ShapeFit:
     mean = _mean_face(landmarks)
@@ -194,19 +194,19 @@ def _complex(points: Array64) -> npt.NDArray[np.complex128]:
     return points[..., 0] + 1j * points[..., 1]
 
 
-def _plain(values: npt.NDArray[np.complex128]) -> Array64:
+def _as_pairs(values: npt.NDArray[np.complex128]) -> Array64:
     return np.stack((values.real, values.imag), axis=-1)
 
 
 def _to_aligned(places: Array64, centre: npt.NDArray[np.complex128], turn: npt.NDArray[np.complex128]) -> Array64:
-    return _plain((_complex(places) - centre[:, None]) * turn[:, None])
+    return _as_pairs((_complex(places) - centre[:, None]) * turn[:, None])
 
 
 def _points_to_aligned(
     points: Array64, centre: npt.NDArray[np.complex128], turn: npt.NDArray[np.complex128]
 ) -> Array64:
     place = _to_aligned(points[..., :2], centre, turn)
-    tangents = [_plain(_complex(points[..., at : at + 2]) * turn[:, None]) for at in (2, 4)]
+    tangents = [_as_pairs(_complex(points[..., at : at + 2]) * turn[:, None]) for at in (2, 4)]
     return np.concatenate([place, *tangents], axis=-1)
 
 

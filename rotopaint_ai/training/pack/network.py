@@ -95,7 +95,7 @@ def train_network(task: str, options: TrainOptions) -> Mapping[str, Any]:
     options.sink(Event("started", {"stage": "train", **said}))
     if group.is_first:
         write_text(folder / "recipe.yaml", config.to_yaml())
-    note = threads.settle(config, prepared).note
+    note = threads.choose_threads(config, prepared).note
     if note:
         options.sink(warning(note))
     if config.minutes is not None and group.is_first:

@@ -46,7 +46,7 @@ def prepare(
     Raises: TrainingError, PackError; whatever `check`, which is called once per picture, raises to stop.
     """
     whole = join([read_dataset(source) for source in datasets])
-    dataset_checks.check(whole)
+    dataset_checks.check_dataset(whole)
     split = split_held_out(whole)
     dataset_checks.check_shapes(split.subset(split.rows_of("train")), fewest=1 if config.shape_copies else 2)
     data = with_seam_widths(split)

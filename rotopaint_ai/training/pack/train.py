@@ -30,7 +30,7 @@ from rotopaint_ai.training.data.augment import straight_batch
 from rotopaint_ai.training.data.dataset import Dataset, Memory
 from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, evaluate
 from rotopaint_ai.training.evaluation.learned import AT_LAST, JUDGED, card_frames
-from rotopaint_ai.training.models.landmarks.config import PackConfig, load_config
+from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.validation import predict_held_out
 from rotopaint_ai.training.models.pretrained import face_places, find_fill_model, find_others, find_seam_model
@@ -94,7 +94,7 @@ def train(
     Raises: UsageError, TrainingError, PackError; CancelledError when `cancel` is raised, keeping the last checkpoint.
     """
     folder, watch, stop = Path(out), _Clock(), cancel or Cancel()
-    config = load_config(recipe, overrides)
+    config = load_pack_config(recipe, overrides)
     budget = Budget(config.limit_s, began=began)
     _check_place(folder)
     with watch.measuring("loading"):
@@ -102,7 +102,7 @@ def train(
     run_folder = folder.with_name(folder.name + ".run")
     run_folder.mkdir(parents=True, exist_ok=True)
     write_text(run_folder / "recipe.yaml", ready.config.to_yaml())
-    note = threads.settle(ready.config, ready.task).note
+    note = threads.choose_threads(ready.config, ready.task).note
     if note:
         sink(warning(note))
     counts = {"samples": len(ready.train_data), "held_out": len(ready.task.data.held_out)}

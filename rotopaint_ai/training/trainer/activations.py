@@ -80,7 +80,7 @@ def _recompute(stage: nn.Module) -> Callable[[], None]:
     plain = stage.forward
 
     def contexts() -> tuple[Any, Any]:
-        return contextlib.nullcontext(), _still(stage)
+        return contextlib.nullcontext(), _buffers_kept(stage)
 
     def forward(*values: Tensor) -> Any:
         if not (stage.training and torch.is_grad_enabled()):
@@ -96,7 +96,7 @@ def _recompute(stage: nn.Module) -> Callable[[], None]:
 
 
 @contextlib.contextmanager
-def _still(stage: nn.Module) -> Iterator[None]:
+def _buffers_kept(stage: nn.Module) -> Iterator[None]:
     """Running means must not move a second time when a stage is computed again."""
     kept = {name: value.clone() for name, value in stage.named_buffers()}
     try:

@@ -44,12 +44,12 @@ def load_config(defaults: AnyConfig, recipe: str | Path | None, overrides: Itera
     Raises: UsageError naming the recipe, the field, what it got and what it wanted.
     """
     content, where = read_content(recipe)
-    return override(_filled(defaults, content, where), overrides)
+    return override(_fill_config(defaults, content, where), overrides)
 
 
 def read_content(recipe: str | Path | None) -> tuple[dict[str, Any], str]:
     """The fields that a recipe file or a shipped recipe gives, unchecked, and where they stand. Raises UsageError."""
-    text, where = _find(recipe)
+    text, where = _find_recipe(recipe)
     return parse_content(text, where), where
 
 
@@ -67,7 +67,7 @@ def parse_content(text: str, where: str) -> dict[str, Any]:
 def says_the_same(text: str, config: Any) -> bool:
     """Whether a recipe's text, perhaps of an older version, gives this very config."""
     try:
-        return bool(_filled(type(config)(), parse_content(text, "checkpoint"), "checkpoint") == config)
+        return bool(_fill_config(type(config)(), parse_content(text, "checkpoint"), "checkpoint") == config)
     except UsageError:
         return False
 
@@ -86,7 +86,7 @@ def override(config: AnyConfig, settings: Iterable[str]) -> AnyConfig:
         name, dot, inner = key.strip().partition(".")
         table = content.get(name)
         content[name] = {**(table if isinstance(table, dict) else {}), inner: value} if dot else value
-    return _filled(config, content, "--set") if content else config
+    return _fill_config(config, content, "--set") if content else config
 
 
 def recipe_names() -> list[str]:
@@ -126,7 +126,7 @@ def _shipped() -> Any:
     return resources.files("rotopaint_ai.training").joinpath("recipes")
 
 
-def _find(recipe: str | Path | None) -> tuple[str, str]:
+def _find_recipe(recipe: str | Path | None) -> tuple[str, str]:
     name = "character" if recipe is None else str(recipe)
     if name in recipe_names():
         return _shipped().joinpath(f"{name}.yaml").read_text(encoding="utf-8"), f"recipe '{name}'"
@@ -137,7 +137,7 @@ def _find(recipe: str | Path | None) -> tuple[str, str]:
         raise UsageError(f"recipe '{name}': cannot be read; wanted a YAML file or one of {known}") from error
 
 
-def _filled(config: AnyConfig, content: Mapping[str, Any], where: str) -> AnyConfig:
+def _fill_config(config: AnyConfig, content: Mapping[str, Any], where: str) -> AnyConfig:
     kinds = get_type_hints(type(config))
     whole = {field.name: getattr(config, field.name) for field in fields(config)}
     for given, value in content.items():

@@ -17,7 +17,7 @@ Net = TypeVar("Net", bound=nn.Module)
 OPTIMISERS: Registry[Build] = Registry("optimiser")
 
 
-def _groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+def _parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """Weights with decay; biases, norms and single vectors without."""
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     return [
@@ -29,13 +29,13 @@ def _groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
 @OPTIMISERS.register("adamw")
 def build_adamw(module: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
     """Loshchilov & Hutter (2019)."""
-    return torch.optim.AdamW(_groups(module, weight_decay), learning_rate, betas=(0.9, 0.99), foreach=True)
+    return torch.optim.AdamW(_parameter_groups(module, weight_decay), learning_rate, betas=(0.9, 0.99), foreach=True)
 
 
 @OPTIMISERS.register("novograd")
 def build_novograd(module: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
     """Ginsburg et al. (2019)."""
-    return NovoGrad(_groups(module, weight_decay), learning_rate)
+    return NovoGrad(_parameter_groups(module, weight_decay), learning_rate)
 
 
 class NovoGrad(torch.optim.Optimizer):

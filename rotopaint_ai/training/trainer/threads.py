@@ -36,7 +36,7 @@ class Threads:
     note: str = ""
 
 
-def settle(config: TrainConfig, task: Task[Any, Any], seconds: Callable[[int], float] | None = None) -> Threads:
+def choose_threads(config: TrainConfig, task: Task[Any, Any], seconds: Callable[[int], float] | None = None) -> Threads:
     """Set torch's threads for a training: as many as the config says or, for 0, as is quicker now.
 
     `seconds` measures a step on so many threads; None: by steps of a copy of the network.
@@ -87,7 +87,7 @@ _AHEAD = 3  # batches made before they are wanted
 
 
 @contextlib.contextmanager
-def ahead(make: Callable[[int], Batch], first: int) -> Iterator[Iterator[tuple[Batch, float]]]:
+def prefetched(make: Callable[[int], Batch], first: int) -> Iterator[Iterator[tuple[Batch, float]]]:
     """Batches of step `first` and on, each with the seconds it was waited for; the thread ends with the block.
 
     What `make` raises is raised where the batch is taken.

@@ -28,7 +28,7 @@ from rotopaint_ai.training.trainer.optim import OPTIMISERS, MovingAverage, rate_
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
 from rotopaint_ai.training.trainer.parallel.launch import remote_share
 from rotopaint_ai.training.trainer.task import Batch, Moment, Net, Task
-from rotopaint_ai.training.trainer.threads import ahead
+from rotopaint_ai.training.trainer.threads import prefetched
 
 CHECKPOINT = "checkpoint.pt"
 
@@ -101,7 +101,7 @@ class Trainer(Generic[Net, Batch]):
         if resume:
             self.load()
         self._begin()
-        with self.task.prefetching(self.moment(self.at)) as prefetch, ahead(self.make_batch, self.at) as batches:
+        with self.task.prefetching(self.moment(self.at)) as prefetch, prefetched(self.make_batch, self.at) as batches:
             while not self.is_over:
                 prefetch(self.moment(self.at))
                 self._check(check)

@@ -12,7 +12,7 @@ import pytest
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.data.dataset import Dataset, Truth, join, read_dataset
-from rotopaint_ai.training.data.dataset_checks import check, check_shapes, disagreement, landmark_rows
+from rotopaint_ai.training.data.dataset_checks import check_dataset, check_shapes, disagreement, landmark_rows
 from rotopaint_ai.training.data.holdout import split_held_out
 from rotopaint_ai.training.pack.train import train
 
@@ -25,13 +25,13 @@ def moved(data: Dataset, row: int, by: float) -> Truth:
 
 def refused(data: Dataset) -> str:
     with pytest.raises(TrainingError) as caught:
-        check(data)
+        check_dataset(data)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_a_sound_data_set_passes(faces: Path) -> None:
-    check(read_dataset(faces))
+    check_dataset(read_dataset(faces))
 
 
 def test_two_labels_of_one_frame(faces: Path, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_two_labels_of_one_frame(faces: Path, tmp_path: Path) -> None:
     assert disagreement(join([data, shifted]), 2, 2 + len(data)) == pytest.approx(0, abs=1e-6)
     # samples that say neither who they show nor in which shot are not compared
     nameless = replace(twice, samples=tuple(replace(s, character="", shot="") for s in twice.samples))
-    check(nameless)
+    check_dataset(nameless)
 
 
 def test_all_frames_that_are_labelled_twice_are_named_at_once(faces: Path) -> None:
@@ -71,7 +71,7 @@ def test_two_shapes_in_one_frame(faces: Path) -> None:
         return join([data, replace(data, truth=replace(data.truth, points=points))])
 
     assert f"{data.samples[5].shot} frame {data.samples[5].frame} is labelled twice" in refused(with_shape_off(0.08))
-    check(with_shape_off(0.01))  # 1.4 % apart at most
+    check_dataset(with_shape_off(0.01))  # 1.4 % apart at most
 
 
 def test_a_shot_on_both_sides(faces: Path) -> None:
@@ -104,7 +104,7 @@ def test_sheets_that_differ_say_where(faces: Path) -> None:
 def test_characters_held_out_by_halves(faces: Path) -> None:
     data = read_dataset(faces)
     split = [replace(s, split="val", shot="a") if row == 24 else s for row, s in enumerate(data.samples)]
-    check(replace(data, samples=tuple(split)))  # another shot of a character that is learnt from: all alike
+    check_dataset(replace(data, samples=tuple(split)))  # another shot of a character that is learnt from: all alike
     split[25] = replace(split[25], split="val", character="stranger", shot="b")
     assert "disc is learnt from in other shots and stranger is not" in refused(replace(data, samples=tuple(split)))
 

@@ -28,7 +28,7 @@ def test_every_beginning_is_spread_evenly() -> None:
 
 def test_parts_hold_one_another_and_keep_what_is_held_out(faces: Path) -> None:
     data = curve.with_held_out(read_dataset(faces), split_held_out)
-    dataset_checks.check(data)  # the ends of shots are shots of their own
+    dataset_checks.check_dataset(data)  # the ends of shots are shots of their own
     held = {s.image for s in data.samples if s.split == "val"}
     assert len(held) == 2
     before: set[str] = set()
@@ -48,7 +48,7 @@ def test_the_curve_is_measured_written_and_gone_on_with(faces: Path, tmp_path: P
 
     def train(folder: Path, out: Path) -> Mapping[str, Any]:
         data: Dataset = read_dataset(folder)
-        dataset_checks.check(data)
+        dataset_checks.check_dataset(data)
         data.picture(3)
         n = len(data.rows_of("train"))
         asked.append((n, out.name))

@@ -9,7 +9,7 @@ import numpy as np
 
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Truth, read_dataset
-from rotopaint_ai.training.models.landmarks.config import load_config
+from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.shape_fit import choose_guards
 from rotopaint_ai.training.pack.prepare import fitting_margin
 
@@ -40,7 +40,7 @@ def test_shapes_are_as_careful_as_held_out_landmarks_ask_for() -> None:
 
 def test_the_crop_holds_all_that_is_keyed_and_no_more(faces: Path) -> None:
     data = read_dataset(faces)
-    recipe = load_config(None, ["crop_margin=1.3", "shape_margin=1.15"])
+    recipe = load_pack_config(None, ["crop_margin=1.3", "shape_margin=1.15"])
     far = data.truth.points.copy()
     far[:, :, :2] = np.nan
     unknown = replace(data, truth=replace(data.truth, points=far))

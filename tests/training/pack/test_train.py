@@ -19,7 +19,7 @@ from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.holdout import split_held_out
 from rotopaint_ai.training.evaluation.evaluate import evaluate
-from rotopaint_ai.training.models.landmarks.config import load_config
+from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.models.landmarks.validation import HeldOutPredictions, seen_error
 from rotopaint_ai.training.models.pretrained import face_places, find_weights, load_pretrained, read_weights
@@ -183,13 +183,13 @@ def test_a_new_layout_takes_weights_by_name_and_then_by_place(
 ) -> None:
     weights = find_weights(made[0].pack)
     assert weights is not None
-    net = build_net(load_config(None, TINY), 3)
+    net = build_net(load_pack_config(None, TINY), 3)
     places = face_places(read_dataset(faces).truth.landmarks)
     taken = load_pretrained(net, weights, ("chin", "forehead", "eye_left"), places[[2, 3, 1]])
     assert (taken.by_name, taken.by_place, taken.left_out) == (2, 1, ())
     old = torch.tensor(weights.tensors["heat_of_landmark"])
     torch.testing.assert_close(net.heat_of_landmark.detach(), old[[2, 3, 1]])
-    wider = build_net(load_config(None, [*TINY, "neck=24"]), 3)
+    wider = build_net(load_pack_config(None, [*TINY, "neck=24"]), 3)
     assert "heat_of_landmark" in load_pretrained(wider, weights, ("a", "b", "c"), places[:3]).left_out
 
 

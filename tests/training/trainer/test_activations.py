@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.training.models.landmarks.config import PackConfig, load_config
+from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
@@ -74,7 +74,7 @@ def test_running_out_is_told_from_other_errors(error: Any, said: bool) -> None:
 
 def test_other_words_are_refused() -> None:
     with pytest.raises(UsageError, match="activations sometimes: wanted one of auto, keep, checkpoint, offload"):
-        load_config(None, ["activations=sometimes"])
+        load_pack_config(None, ["activations=sometimes"])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits a process's address space as Linux does")

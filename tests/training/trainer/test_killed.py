@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from rotopaint_ai.training.models.landmarks.config import load_config
+from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.pack.prepare import prepare
 from rotopaint_ai.training.trainer.allocator import DONE
 from rotopaint_ai.training.trainer.trainer import CHECKPOINT, Trainer
@@ -71,7 +71,7 @@ def flat(value: Any) -> list[Any]:
 @pytest.mark.skipif(os.name != "posix", reason="wants signal 9")
 def test_killed_in_mid_epoch_and_resumed_equals_not_killed(faces: Path, tmp_path: Path) -> None:
     # 22 samples by fours: an epoch is five and a half steps
-    ready = prepare([faces], load_config(None, SETTINGS), "none")
+    ready = prepare([faces], load_pack_config(None, SETTINGS), "none")
     (tmp_path / "whole").mkdir()
     Trainer(ready.config, ready.task, tmp_path / "whole").fit()
     words = command(faces, tmp_path / "parts")

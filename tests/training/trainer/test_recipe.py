@@ -9,7 +9,7 @@ import pytest
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.training.data import augment
 from rotopaint_ai.training.models.landmarks import losses
-from rotopaint_ai.training.models.landmarks.config import PackConfig, load_config
+from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.pack.network import find_network, task_of
 from rotopaint_ai.training.trainer import config as recipes
@@ -19,7 +19,7 @@ from rotopaint_ai.training.trainer.optim import OPTIMISERS
 
 @pytest.mark.parametrize("name", [name for name in recipe_names() if task_of(name) == PACK])
 def test_every_shipped_recipe_builds(name: str) -> None:
-    recipe = load_config(name)
+    recipe = load_pack_config(name)
     assert recipe.name == name
     assert build_net(recipe, 5).heat_of_landmark.shape[0] == 5
     assert recipe.optimiser in OPTIMISERS
@@ -34,24 +34,26 @@ def test_every_recipe_of_one_network_is_a_config(name: str) -> None:
 
 
 def test_shipped_recipes_build_one_network() -> None:
-    first, second = (build_net(load_config(name), 3) for name in ("character", "shipped"))
+    first, second = (build_net(load_pack_config(name), 3) for name in ("character", "shipped"))
     assert {k: v.shape for k, v in first.state_dict().items()} == {k: v.shape for k, v in second.state_dict().items()}
 
 
 def test_overrides_reach_into_tables_and_the_yaml_reads_back(tmp_path: Path) -> None:
-    recipe = load_config(None, ["minutes=3", "augment.occluders=0.9", "augment.jpeg=0", "widths=[8, 16, 16, 16, 16]"])
+    recipe = load_pack_config(
+        None, ["minutes=3", "augment.occluders=0.9", "augment.jpeg=0", "widths=[8, 16, 16, 16, 16]"]
+    )
     assert recipe.minutes == 3.0
     assert recipe.augment["occluders"] == 0.9
     assert recipe.augment["jpeg"] == 0
-    assert recipe.augment["noise"] == load_config(None).augment["noise"] > 0
+    assert recipe.augment["noise"] == load_pack_config(None).augment["noise"] > 0
     assert recipe.widths == (8, 16, 16, 16, 16)
     path = tmp_path / "mine.yaml"
     path.write_text(recipe.to_yaml())
-    assert load_config(path) == recipe
+    assert load_pack_config(path) == recipe
 
 
 def test_numbers_are_read_as_people_write_them() -> None:
-    assert load_config(None, ["learning_rate=1e-3"]).learning_rate == 0.001  # text, by YAML 1.1
+    assert load_pack_config(None, ["learning_rate=1e-3"]).learning_rate == 0.001  # text, by YAML 1.1
 
 
 @pytest.mark.parametrize(
@@ -86,13 +88,13 @@ def test_numbers_are_read_as_people_write_them() -> None:
 )
 def test_a_wrong_setting_is_named(setting: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        load_config(None, [setting])
+        load_pack_config(None, [setting])
     assert said in str(caught.value)
 
 
 def test_an_unknown_recipe_names_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"character, .*shipped"):
-        load_config("nowhere.yaml")
+        load_pack_config("nowhere.yaml")
 
 
 def test_a_recipe_is_frozen() -> None:

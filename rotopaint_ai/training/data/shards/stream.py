@@ -230,7 +230,7 @@ def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> 
     if not ahead(0):
         yield signal.tell
         return
-    thread = threading.Thread(target=_work, args=(pictures, ahead, depth, signal), name="shards", daemon=True)
+    thread = threading.Thread(target=_fetch_ahead, args=(pictures, ahead, depth, signal), name="shards", daemon=True)
     thread.start()
     try:
         yield signal.tell
@@ -239,7 +239,7 @@ def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> 
         thread.join()
 
 
-def _work(pictures: Sequence[Picture], ahead: Ahead, depth: int, signal: _StepSignal) -> None:
+def _fetch_ahead(pictures: Sequence[Picture], ahead: Ahead, depth: int, signal: _StepSignal) -> None:
     with contextlib.suppress(CancelledError):
         while (step := signal.wait()) is not None:
             for row in ahead(step)[:depth]:

@@ -34,7 +34,7 @@ def distracted(picture: Array, boxes: Sequence[Array], other: Array, rng: Random
     """
     picture = picture.copy()
     for _ in range(int(rng.integers(1, MOST + 1))):
-        place = _free(picture.shape[1], picture.shape[0], boxes, rng)
+        place = _free_rectangle(picture.shape[1], picture.shape[0], boxes, rng)
         if place is not None:
             x, y, w, h = place
             part = picture[y : y + h, x : x + w]
@@ -42,7 +42,7 @@ def distracted(picture: Array, boxes: Sequence[Array], other: Array, rng: Random
     return picture
 
 
-def _free(width: int, height: int, boxes: Sequence[Array], rng: Random) -> tuple[int, int, int, int] | None:
+def _free_rectangle(width: int, height: int, boxes: Sequence[Array], rng: Random) -> tuple[int, int, int, int] | None:
     """A rectangle x, y, w, h that no box meets; None where chance finds none."""
     for _ in range(_TRIES):
         w = int(np.exp(rng.uniform(np.log(10), np.log(0.5 * width))))
@@ -78,7 +78,7 @@ def lump(part: Array, other: Array, rng: Random) -> Array:
     cv2.fillPoly(cover, [corners.round().astype(np.int32)], 255, cv2.LINE_AA)
     left, right = rng.uniform(0.4, 1.2, 2)
     ramp = np.linspace(left, right, w)[None, :, None]
-    filling = rng.uniform(0, 255, 3) * ramp if rng.random() < 0.6 else _turned(_cut(other, w, h, rng), rng)
+    filling = rng.uniform(0, 255, 3) * ramp if rng.random() < 0.6 else _mirror_piece(_cut_piece(other, w, h, rng), rng)
     share = cover[..., None] / 255
     return np.asarray(np.clip(part * (1 - share) + filling * share, 0, 255), np.uint8)
 
@@ -86,7 +86,7 @@ def lump(part: Array, other: Array, rng: Random) -> Array:
 def scattered(part: Array, other: Array, rng: Random) -> Array:
     """Another picture's pieces in the wrong places: eyes and mouths that make no face."""
     h, w = part.shape[:2]
-    piece = _cut(other, w, h, rng)
+    piece = _cut_piece(other, w, h, rng)
     rows, columns = np.array_split(np.arange(h), 3), np.array_split(np.arange(w), 3)
     order = rng.permutation(9)
     out = part.copy()
@@ -101,14 +101,14 @@ def scattered(part: Array, other: Array, rng: Random) -> Array:
 def upside_down(part: Array, other: Array, rng: Random) -> Array:
     """A box of another picture's texture, seen from the side or very close."""
     h, w = part.shape[:2]
-    return np.ascontiguousarray(_turned(_cut(other, w, h, rng, share=(0.05, 0.2)), rng))
+    return np.ascontiguousarray(_mirror_piece(_cut_piece(other, w, h, rng, share=(0.05, 0.2)), rng))
 
 
-def _turned(piece: Array, rng: Random) -> Array:
+def _mirror_piece(piece: Array, rng: Random) -> Array:
     return piece[::-1] if rng.random() < 0.5 else piece[:, ::-1]
 
 
-def _cut(other: Array, width: int, height: int, rng: Random, share: tuple[float, float] = (0.3, 0.7)) -> Array:
+def _cut_piece(other: Array, width: int, height: int, rng: Random, share: tuple[float, float] = (0.3, 0.7)) -> Array:
     """Some part of a picture at a size."""
     side = max(4, int(rng.uniform(*share) * min(other.shape[:2])))
     x, y = (int(rng.integers(0, n - side + 1)) for n in other.shape[1::-1])
@@ -170,7 +170,7 @@ class Batches:
             scene = self.scenes[row if k == 0 else int(rng.integers(len(self.scenes)))]
             picture, faces = self._laid(scene, x1 - x0, y1 - y0, rng)
             square[y0:y1, x0:x1] = picture
-            placed += [_shifted(face, x0, y0 - band[0], x1 - x0, y1 - y0) for face in faces]
+            placed += [_shift_face(face, x0, y0 - band[0], x1 - x0, y1 - y0) for face in faces]
         if rng.random() < self.things:
             other = self.scenes[int(rng.integers(len(self.scenes)))].picture
             boxes = [np.concatenate((face.outline.min(0), face.outline.max(0))) for face in placed]
@@ -196,7 +196,7 @@ class Batches:
         matrix, is_mirrored = self._matrix(scene, width, height, rng)
         border = (cv2.BORDER_CONSTANT, (GREY,) * 3) if rng.random() < 0.5 else (cv2.BORDER_REPLICATE, (0,) * 3)
         picture = _shrunk_warp(scene.picture, matrix, width, height, *border)
-        return picture, [_through(face, matrix, is_mirrored) for face in scene.faces]
+        return picture, [_place_face(face, matrix, is_mirrored) for face in scene.faces]
 
     def _matrix(self, scene: DetectionScene, width: int, height: int, rng: Random) -> tuple[Array, bool]:
         """A random 2 x 3 matrix from a scene to a cell, corner origin, and whether it mirrors."""
@@ -231,7 +231,7 @@ def _shrunk_warp(
     return np.asarray(warped, np.uint8)
 
 
-def _through(face: Face, matrix: Array, is_mirrored: bool) -> _Placed:
+def _place_face(face: Face, matrix: Array, is_mirrored: bool) -> _Placed:
     points = face.points.copy()
     points[:, :2] = face.points[:, :2] @ matrix[:, :2].T + matrix[:, 2]
     return _Placed(
@@ -239,7 +239,7 @@ def _through(face: Face, matrix: Array, is_mirrored: bool) -> _Placed:
     )
 
 
-def _shifted(face: _Placed, x: float, y: float, width: float, height: float) -> _Placed:
+def _shift_face(face: _Placed, x: float, y: float, width: float, height: float) -> _Placed:
     """A face of a cell in the picture; what the cell cuts off no longer shows."""
     box = np.concatenate((face.outline.min(0), face.outline.max(0)))
     cut = np.clip(box, 0, [width, height, width, height])

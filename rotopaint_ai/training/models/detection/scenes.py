@@ -124,7 +124,7 @@ def _crops(folder: Path) -> Iterator[DetectionScene]:
         control = None if rows is None else data.truth.points[k, rows]
         outline = _outline(control, landmarks)
         if outline is not None:
-            points = np.array([_point(landmarks, visible, row) for row in marks])
+            points = np.array([_landmark_numbers(landmarks, visible, row) for row in marks])
             yield DetectionScene(data.picture(k), (Face(outline, points, 1.0),), sample.split, sample.image)
 
 
@@ -135,7 +135,7 @@ def _outline(control: Array | None, landmarks: Array) -> Array | None:
     return None if len(known) < 5 else np.asarray(cv2.convexHull(known.astype(np.float32))[:, 0], float)
 
 
-def _point(landmarks: Array, visible: Array, row: int | None) -> tuple[float, float, float]:
+def _landmark_numbers(landmarks: Array, visible: Array, row: int | None) -> tuple[float, float, float]:
     return (np.nan,) * 3 if row is None else (*map(float, landmarks[row]), float(visible[row]))  # type: ignore[return-value]
 
 
@@ -245,13 +245,13 @@ def summary(matches: Sequence[ScoredMatch], n_faces: int) -> dict[str, Any]:
         "recall": round(len(right) / max(n_faces, 1), 4),
         "precision": round(len(right) / max(len(sure), 1), 4),
         "average_precision": round(average_precision(hits, n_faces), 4),
-        "box_iou": _mean([box_iou(np.array(m.found.box), cast(Face, m.face).box) for m in right]),
-        "mask_iou": _mean([mask_iou(m.found, cast(Face, m.face)) for m in right]),
-        "keypoint_percent": _mean([e for m in right for e in keypoint_errors(m.found, cast(Face, m.face))]),
+        "box_iou": _rounded_mean([box_iou(np.array(m.found.box), cast(Face, m.face).box) for m in right]),
+        "mask_iou": _rounded_mean([mask_iou(m.found, cast(Face, m.face)) for m in right]),
+        "keypoint_percent": _rounded_mean([e for m in right for e in keypoint_errors(m.found, cast(Face, m.face))]),
     }
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def _rounded_mean(values: Sequence[float]) -> float | None:
     return round(float(np.mean(values)), 4) if len(values) else None
 
 

@@ -124,7 +124,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
 _PLACING = ("coarse_heat", "coarse_place", "fine_heat", "place", "wing")  # losses that ask where a landmark is
 
 
-def load_config(recipe: str | Path | None = None, overrides: Iterable[str] = ()) -> PackConfig:
+def load_pack_config(recipe: str | Path | None = None, overrides: Iterable[str] = ()) -> PackConfig:
     """A pack's config by recipe file or shipped name (None: `character`), with `key=value` overrides.
 
     Raises: UsageError naming the recipe, the field, what it got and what it wanted.

@@ -96,7 +96,7 @@ class Reader(nn.Module):
         other = self._turned_back(mirrored, crop_NCHW.shape[3])
         apart = (other.points - straight.points).norm(dim=2) > self.agree * crop_NCHW.shape[3]
         share = 0.5 * (apart.float().mean(1) < 0.5).float()[:, None, None]
-        return Reading(*(_between(one, two, share) for one, two in zip(straight, other)))
+        return Reading(*(_blend(one, two, share) for one, two in zip(straight, other)))
 
     def _turned_back(self, mirrored: Reading, side: int) -> Reading:
         points, log_scale, visible, slant = (part.index_select(1, self.order) for part in mirrored)
@@ -104,7 +104,7 @@ class Reader(nn.Module):
         return Reading(turned, log_scale, visible, torch.stack((slant[..., 0], -slant[..., 1]), 2))
 
 
-def _between(one: Tensor, two: Tensor, share: Tensor) -> Tensor:
+def _blend(one: Tensor, two: Tensor, share: Tensor) -> Tensor:
     """From one tensor [N, L, ...] so far to the other as `share` [N, 1, 1] says."""
     return one + (share if one.dim() == 3 else share[..., 0]) * (two - one)
 

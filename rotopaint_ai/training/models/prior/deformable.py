@@ -62,7 +62,7 @@ def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | No
     if even is None:
         return None
     faces, known = even
-    state = _started(faces, known, solve_structure(faces, known))
+    state = _start_rigid(faces, known, solve_structure(faces, known))
     for _ in range(_ROUNDS):
         state = _improved(faces, known, state)
     n_own = len(faces) if mirror is None else len(faces) // 2
@@ -86,7 +86,7 @@ def _enough_faces(
 def _of_first(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tuple[Array64, Array64]:
     """Places and motions by the mean and the spread of the first samples' motions alone."""
     first = replace(state, sight=state.sight[: len(faces)], middles=state.middles[: len(faces)])
-    moved, doubt = _moved(faces, known, first)
+    moved, doubt = _fit_motions(faces, known, first)
     values, vectors = np.linalg.eigh(np.cov(moved.T, bias=True).reshape(doubt.shape[1:]) + doubt.mean(axis=0))
     motions = np.tensordot((vectors * np.sqrt(np.maximum(values, 0.0))).T, state.motions, 1)
     return state.places + np.tensordot(moved.mean(axis=0), state.motions, 1), motions
@@ -105,9 +105,9 @@ class _State:
     middles: Array64
 
 
-def _started(faces: Array64, known: npt.NDArray[np.bool_], structure: RigidStructure) -> _State:
+def _start_rigid(faces: Array64, known: npt.NDArray[np.bool_], structure: RigidStructure) -> _State:
     """From a rigid head: motions are the principal parts of what it leaves, laid into the plane of each view."""
-    sight, middles = _views(faces, structure.places, known * structure.weight)
+    sight, middles = _fit_views(faces, structure.places, known * structure.weight)
     off = np.where(known[..., None], faces - middles[:, None] - structure.places @ sight.transpose(0, 2, 1), 0.0)
     lifted = (off @ sight / (sight**2).sum(axis=(1, 2))[:, None, None] * 2).reshape(len(faces), -1)
     n_motions = max(1, min(MOST_MOTIONS, len(faces) // _FRAMES_PER_MOTION, lifted.shape[1] - 1))
@@ -119,7 +119,7 @@ def _started(faces: Array64, known: npt.NDArray[np.bool_], structure: RigidStruc
     )
 
 
-def _views(faces: Array64, places: Array64, weights: Array64) -> tuple[Array64, Array64]:
+def _fit_views(faces: Array64, places: Array64, weights: Array64) -> tuple[Array64, Array64]:
     """Scaled rotations' first two rows [n, 2, 3], and where the head's origin comes to lie [n, 2]."""
     affine, middles = affine_views(faces, places, weights)
     turns, scales = nearest_turns(affine)
@@ -128,11 +128,11 @@ def _views(faces: Array64, places: Array64, weights: Array64) -> tuple[Array64, 
 
 def _improved(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> _State:
     """One round: how far each sample has moved, then places and motions, then the views, then what is left."""
-    moved, doubt = _moved(faces, known, state)
+    moved, doubt = _fit_motions(faces, known, state)
     places, motions = _shaped(faces, known, state, moved, doubt)
     shapes = places + np.tensordot(moved, motions, 1)
     weights = known / state.unexplained
-    sight, middles = _views(faces, shapes, weights / np.maximum(weights.sum(axis=1), 1e-9)[:, None])
+    sight, middles = _fit_views(faces, shapes, weights / np.maximum(weights.sum(axis=1), 1e-9)[:, None])
     off = np.where(known[..., None], faces - middles[:, None] - shapes @ sight.transpose(0, 2, 1), 0.0)
     seen = _seen(motions, sight) * known[:, None, :, None]
     spread = np.einsum("nklc,nkm,nmlc->nl", seen, doubt, seen, optimize=True)
@@ -145,7 +145,7 @@ def _seen(motions: Array64, sight: Array64) -> Array64:
     return np.moveaxis(np.tensordot(sight, motions, axes=([2], [2])), 1, 3)
 
 
-def _moved(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tuple[Array64, Array64]:
+def _fit_motions(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tuple[Array64, Array64]:
     """Posterior mean [n, K] and covariance [n, K, K] of each sample's motions."""
     seen = _seen(state.motions, state.sight)
     off = faces - state.middles[:, None] - state.places @ state.sight.transpose(0, 2, 1)

@@ -80,7 +80,7 @@ class Examples:
         known = truth.landmarks[row][np.isfinite(truth.landmarks[row]).all(axis=1)]
         crop = around(known.astype(np.float64), margin=CROP_MARGIN)
         face = crop.side / CROP_MARGIN * (float(np.exp(rng.normal(0, 0.06))) if augment else 1.0)
-        picture = _cut(self.pictures[row], crop, rng if augment else None)
+        picture = _cut_codes(self.pictures[row], crop, rng if augment else None)
         found = [item for spec in self._seams() if (item := self._seam(row, spec, face, rng)) is not None]
         if not found:
             return None
@@ -161,7 +161,7 @@ def true_offsets(places: CurvePlaces, points: Array, step: float) -> tuple[Array
     return offset, np.where(np.isnan(offset), np.clip(places.at, 0, n), u[best])
 
 
-def _cut(picture: Array, crop: Crop, rng: np.random.Generator | None) -> Array:
+def _cut_codes(picture: Array, crop: Crop, rng: np.random.Generator | None) -> Array:
     cropped = cut(picture.astype(np.float32) / np.float32(255), (0, 0), crop, PICTURE_PX)
     if rng is not None:
         cropped = degrade(cropped, rng)

@@ -42,12 +42,12 @@ class SeamNet(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.fine = _block(6, 12)
-        self.middle = nn.Sequential(_block(12, 24, stride=2), _block(24, 24))
-        self.coarse = nn.Sequential(_block(24, 32, stride=2), _block(32, 32, dilation=2))
+        self.fine = _conv_block(6, 12)
+        self.middle = nn.Sequential(_conv_block(12, 24, stride=2), _conv_block(24, 24))
+        self.coarse = nn.Sequential(_conv_block(24, 32, stride=2), _conv_block(32, 32, dilation=2))
         self.up = nn.Upsample(scale_factor=2, mode="nearest")
-        self.middle_up = nn.Sequential(_block(32 + 24, 24, size=1), _block(24, 24))
-        self.fine_up = nn.Sequential(_block(24 + 12, 12, size=1), _block(12, 12))
+        self.middle_up = nn.Sequential(_conv_block(32 + 24, 24, size=1), _conv_block(24, 24))
+        self.fine_up = nn.Sequential(_conv_block(24 + 12, 12, size=1), _conv_block(12, 12))
         self.where = nn.Conv2d(12, 1, 1)
         self.nothing = nn.Conv1d(24, 1, 3, padding=1)
 
@@ -63,7 +63,7 @@ class SeamNet(nn.Module):
         return torch.cat([self.where(fine)[:, 0], self.nothing(pooled)[:, 0, :, None]], 2)
 
 
-def _block(n_in: int, n_out: int, *, size: int = 3, stride: int = 1, dilation: int = 1) -> nn.Sequential:
+def _conv_block(n_in: int, n_out: int, *, size: int = 3, stride: int = 1, dilation: int = 1) -> nn.Sequential:
     padding = dilation * (size // 2)
     conv = nn.Conv2d(n_in, n_out, size, stride, padding, dilation, bias=False)
     return nn.Sequential(conv, nn.BatchNorm2d(n_out), nn.ReLU(inplace=True))
@@ -265,7 +265,7 @@ def tune(
     task = TuningTask(config, copy.deepcopy(start).eval(), examples)
     with tempfile.TemporaryDirectory(prefix="rotopaint-seam-") as folder:
         trained = Trainer(config, task, Path(folder)).fit(check=check)
-    return Tuned(trained.net, _miss(start, held), _miss(trained.net, held), trained.steps)
+    return Tuned(trained.net, _mean_miss(start, held), _mean_miss(trained.net, held), trained.steps)
 
 
 def _held_out(examples: Examples) -> list[Example]:
@@ -276,7 +276,7 @@ def _held_out(examples: Examples) -> list[Example]:
 
 
 @torch.no_grad()
-def _miss(net: nn.Module, held: Sequence[Example]) -> float:
+def _mean_miss(net: nn.Module, held: Sequence[Example]) -> float:
     """Mean distance in steps between the best offset and the true one, where the seam is to be seen; wild ones, which
     a smooth path would not follow, count as five steps."""
     net.eval()
@@ -314,7 +314,7 @@ def left_as_predicted(
             Seam(points_NPK[at, rows[spec.name]], 0.02 * face, face * float(noise_L[list(sheet.rows_of(spec))].mean()))
             for spec in known
         ]
-        placed = place(seams, _look(pictures[at], places_NLC[at]), face, net_says(net))
+        placed = place(seams, _seam_look(pictures[at], places_NLC[at]), face, net_says(net))
         for spec, seam, item in zip(known, seams, placed):
             before, after = (curve_distance(points, true[spec.name], False)[0] for points in (seam.points, item.points))
             gains[spec.name].append((before - after) / face)
@@ -331,7 +331,7 @@ def net_says(net: SeamNet) -> Evidence:
     return says
 
 
-def _look(picture: Picture, landmarks: Array) -> SeamLook:
+def _seam_look(picture: Picture, landmarks: Array) -> SeamLook:
     crop = around(landmarks, margin=CROP_MARGIN)
     light = (picture.astype(np.float32) / 255) ** _GAMMA
     return look(light, 0, 0, crop, lambda rgb: np.maximum(rgb, 0) ** (1 / _GAMMA))

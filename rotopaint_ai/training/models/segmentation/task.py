@@ -100,7 +100,7 @@ class GatedNet(PyramidNet):
         edges = self.edge(shape)
         wide = F.interpolate(path, scale_factor=2.0, mode="nearest")
         fused = self.fuse(torch.cat((wide, shape, features[0], torch.sigmoid(edges)), 1))
-        return SegmentationOutput(_twice(self.classify(fused)).float(), _twice(edges).float()[:, 0])
+        return SegmentationOutput(_to_full_size(self.classify(fused)).float(), _to_full_size(edges).float()[:, 0])
 
 
 def slope(crop: Tensor, like: Tensor) -> Tensor:
@@ -111,7 +111,7 @@ def slope(crop: Tensor, like: Tensor) -> Tensor:
     return (4 * torch.sqrt(dx**2 + dy**2 + 1e-6)).to(like.dtype)
 
 
-def _twice(logits: Tensor) -> Tensor:
+def _to_full_size(logits: Tensor) -> Tensor:
     return F.interpolate(logits, scale_factor=float(STRIDE), mode="bilinear", align_corners=False)
 
 

@@ -196,7 +196,7 @@ class Cutter:
         return picture, seam.astype(np.float32), face
 
 
-def straight(views: Sequence[SegmentationView], size_px: int, margin: float) -> Cutter:
+def straight_cutter(views: Sequence[SegmentationView], size_px: int, margin: float) -> Cutter:
     """Cuts the nominal crops, as `run` does."""
     return Cutter(views, size_px, margin, STRAIGHT, {})
 
@@ -221,11 +221,11 @@ def figures(
     opine: Callable[[Array], Sequence[Array]], views: Sequence[SegmentationView], size_px: int, margin: float
 ) -> dict[str, Any]:
     """Figures on the nominal crops of some views, in crop pixels; `opine` takes and gives what `matte.onnx` does."""
-    cutter = straight(views, size_px, margin)
+    cutter = straight_cutter(views, size_px, margin)
     rng = np.random.default_rng(0)
     rows = [_one(opine, *cutter.one(view, rng)) for view in views]
     names = rows[0].keys()
-    return {"views": len(rows), **{name: _mean([row[name] for row in rows if name in row]) for name in names}}
+    return {"views": len(rows), **{name: _mean_figure([row[name] for row in rows if name in row]) for name in names}}
 
 
 def _one(opine: Callable[[Array], Sequence[Array]], picture: Array, seam: Array, face: Array) -> dict[str, float]:
@@ -243,5 +243,5 @@ def _one(opine: Callable[[Array], Sequence[Array]], picture: Array, seam: Array,
     return found
 
 
-def _mean(values: Sequence[float]) -> float:
+def _mean_figure(values: Sequence[float]) -> float:
     return round(float(np.mean(values)), 4)

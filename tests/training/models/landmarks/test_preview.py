@@ -10,7 +10,7 @@ import numpy as np
 
 from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
 from rotopaint_ai.training.evaluation.contact_sheets import FOUND, TRUE
-from rotopaint_ai.training.models.landmarks.config import load_config
+from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.models.landmarks.validation import Splines, write_preview
 
@@ -30,7 +30,7 @@ def test_splines_are_drawn_where_landmarks_are(faces: Path, tmp_path: Path) -> N
     seam = data.truth.points[0, data.sheet.point_rows()["seam"], :2]
     for x, y in seam:
         assert blank[round(float(y)) - 2 : round(float(y)) + 2, round(float(x)) - 2 : round(float(x)) + 2].any()
-    recipe = load_config(None, SMALL)
+    recipe = load_pack_config(None, SMALL)
     memory = load_pictures(data.subset(np.arange(4)), side_px=64, margin=recipe.crop_margin)
     path = tmp_path / "preview.png"
     write_preview(path, build_net(recipe, 4), memory, np.arange(4), recipe, splines)
