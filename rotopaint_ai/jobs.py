@@ -73,12 +73,12 @@ MOST_THREADS = 256
 class RunJob:
     """The whole line on one plate: landmarks, shapes, mattes, clean plate, exchange files and report.
 
-    `crops` are texts as typed on the command line (`X,Y,W,H`, `FRAME:X,Y,W,H` or `auto`). `patch` also writes the paint
-    as a layer of its own. `threads` 0 uses every core. `key_tolerance_px` 0 keeps one key per frame; above 0 keys are
-    reduced to that curve deviation. `project` is a project file whose human keys and seam settings stand, and that
-    takes the results, unless it is only read (`leave_project`); with `teach` the shot is then solved from its
-    corrections. `overwrite` takes over a folder of another plate or job, and files in it that we did not write. `force`
-    paints what the landmark model doubts to be a face.
+    `crops` are texts as typed on the command line (`X,Y,W,H`, `FRAME:X,Y,W,H` or `auto`); none: those of `project`.
+    `patch` also writes the paint as a layer of its own. `threads` 0 uses every core. `key_tolerance_px` 0 keeps one key
+    per frame; above 0 keys are reduced to that curve deviation. `project` is a project file whose human keys and seam
+    settings stand, and that takes the results, unless it is only read (`leave_project`); with `teach` the shot is then
+    solved from its corrections. `overwrite` takes over a folder of another plate or job, and files in it that we did
+    not write. `force` paints what the landmark model doubts to be a face.
     """
 
     plates: str
@@ -102,7 +102,7 @@ class RunJob:
     force: bool = False
 
     def __post_init__(self) -> None:
-        if not self.crops:
+        if not self.crops and self.project is None:
             raise UsageError("--crop is missing: give the face's box as X,Y,W,H in plate pixels, or 'auto'")
         check_threads(self.threads)
         if not 0 <= self.key_tolerance_px < float("inf"):

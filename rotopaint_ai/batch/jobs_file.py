@@ -222,13 +222,13 @@ def _is_number(value: Any) -> bool:
 
 def _crops_of(name: str, project: object) -> list[str]:
     """The crop boxes that a shot's project has. Raises _ShotRefusedError."""
-    from rotopaint_ai.pipeline.overrides import read_overrides
+    from rotopaint_ai.pipeline.overrides import read_inputs
 
     advice = "add 'crop: X,Y,W,H' around the face to the shot, or 'crop: auto' to have it looked for"
     if not isinstance(project, str):
         raise _ShotRefusedError(name, f"has no crop box; {advice}")
     try:
-        crops = read_overrides(Path(project))[1]
+        crops = read_inputs(Path(project)).crops
     except ProjectError as error:
         raise _ShotRefusedError(name, str(error)) from error
     if not crops:

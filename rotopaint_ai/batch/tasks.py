@@ -14,7 +14,7 @@ from rotopaint_ai.crops import CropKeys
 from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.pipeline.export import check_exports
-from rotopaint_ai.pipeline.overrides import overrides_for
+from rotopaint_ai.pipeline.overrides import inputs_for
 from rotopaint_ai.pipeline.plan import choose_frames, code_digest
 from rotopaint_ai.plates.plate import Plate, open_plate
 
@@ -57,7 +57,7 @@ def tasks_of(shot: JobShot, open_pack: Callable[[str | None], Pack] = load_pack)
     """
     job = shot.job
     check_exports(job.exports)
-    work = overrides_for(job).fingerprint()
+    work = inputs_for(job).work.fingerprint()
     with open_plate(job.plates, colourspace=job.colourspace) as plate:
         frames, _ = choose_frames(plate, job.frames)
         CropKeys.parse(job.crops, first_frame=frames[0])

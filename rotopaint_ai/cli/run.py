@@ -82,7 +82,7 @@ def execute(arguments: argparse.Namespace) -> int:
     job = RunJob(
         plates=arguments.plates,
         out=arguments.out,
-        crops=_crops_to_use(arguments),
+        crops=tuple(arguments.crop or ()),
         model=arguments.model,
         frames=arguments.frames,
         exports=export_names(arguments.export),
@@ -101,17 +101,6 @@ def execute(arguments: argparse.Namespace) -> int:
         force=arguments.force,
     )
     return do(job, events=arguments.events)
-
-
-def _crops_to_use(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """As typed, else the project's own. Raises UsageError where there are none."""
-    if arguments.crop or arguments.project is None:
-        return tuple(arguments.crop or ())
-    from pathlib import Path
-
-    from rotopaint_ai.pipeline.overrides import crop_words
-
-    return crop_words(Path(arguments.project))
 
 
 def export_names(text: str) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import Times
 from rotopaint_ai.pipeline.paint_settings import Paint
@@ -21,6 +21,7 @@ from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
+from rotopaint_ai.project.files import Facts
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.manual_keys import corrected_frames, with_human_keys
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -127,27 +128,31 @@ def overrides_of(state: State) -> Overrides:
     return Overrides(splines, landmarks, state.seams, document, state.strokes, state.names)
 
 
-def read_overrides(path: Path) -> tuple[Overrides, tuple[str, ...]]:
-    """What a run respects of a project, and its crop boxes as `--crop` takes them. Raises ProjectError."""
+@dataclass(frozen=True, slots=True)
+class ProjectInputs:
+    """What a run takes from a project: what it respects, crop boxes as `--crop` takes them, and which plate it is
+    of, with the files of it that somebody has looked at."""
+
+    work: Overrides = NO_OVERRIDES
+    crops: tuple[str, ...] = ()
+    plate: Mapping[str, Any] | None = None
+    files: Mapping[int, Facts] = field(default_factory=dict)
+
+
+def read_inputs(path: Path) -> ProjectInputs:
+    """What a run takes from a project, read at one moment. Raises ProjectError."""
     project = Project.open(path, write=False)
     try:
-        state = project.load().state
+        state, plate, files = project.load().state, project.note("plate"), project.files()
     finally:
         project.close()
-    return overrides_of(state), tuple(box.word(frame) for frame, box in sorted(state.crops.items()))
+    crops = tuple(box.word(frame) for frame, box in sorted(state.crops.items()))
+    return ProjectInputs(overrides_of(state), crops, plate, files)
 
 
-def overrides_for(job: RunJob) -> Overrides:
-    """What a job respects. Raises ProjectError."""
-    return NO_OVERRIDES if job.project is None else read_overrides(Path(job.project))[0]
-
-
-def crop_words(path: Path) -> tuple[str, ...]:
-    """The crop boxes of a project. Raises ProjectError, and UsageError where it has none."""
-    crops = read_overrides(path)[1]
-    if not crops:
-        raise UsageError(f"{path.name}: has no crop box yet; draw one in the panel, or give --crop X,Y,W,H")
-    return crops
+def inputs_for(job: RunJob) -> ProjectInputs:
+    """What a job takes from its project; nothing without one. Raises ProjectError."""
+    return ProjectInputs() if job.project is None else read_inputs(Path(job.project))
 
 
 @dataclass(frozen=True, slots=True)

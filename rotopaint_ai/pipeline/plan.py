@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import inf
 from pathlib import Path
@@ -22,7 +22,7 @@ from rotopaint_ai.landmarks.detect import propose, read
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed
 from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
-from rotopaint_ai.pipeline.overrides import NO_OVERRIDES, Overrides, overrides_for
+from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, inputs_for
 from rotopaint_ai.pipeline.record_store import crops_before
 from rotopaint_ai.pipeline.render_frame import Format, check_method, run_files
 from rotopaint_ai.plates.colour import to_display
@@ -53,8 +53,13 @@ class Plan:
     missing: tuple[int, ...]
     crops: CropKeys
     threads: int
-    work: Overrides = NO_OVERRIDES
+    inputs: ProjectInputs = field(default_factory=ProjectInputs)
     note: str | None = None  # what a person ought to know before the work starts
+
+    @property
+    def work(self) -> Overrides:
+        """What people have done on the shot."""
+        return self.inputs.work
 
     @property
     def pack(self) -> Pack:
@@ -102,6 +107,8 @@ def make_plan(job: RunJob) -> Plan:
     plate = open_plate(job.plates, colourspace=job.colourspace)
     refuse_sources(Path(job.out), run_files((), frozenset(), Format.of(plate), clean=True, patch=True), [plate])
     frames, missing = choose_frames(plate, job.frames)
+    inputs = inputs_for(job)
+    job = replace(job, crops=job.crops or _crops_of(inputs, job))
     keys = CropKeys.parse(job.crops, first_frame=frames[0])
     if keys != AUTO:
         _check_crops(keys, plate)
@@ -110,9 +117,16 @@ def make_plan(job: RunJob) -> Plan:
     if job.clean:
         check_method(job.method, has_model=models.fill is not None)
     crops, note = _crops_to_follow(job, plate, frames, models, keys)
-    work = overrides_for(job)
-    models = replace(models, pack=replace(models.pack, sheet=work.sheet(models.pack.sheet)))
-    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, work, note)
+    models = replace(models, pack=replace(models.pack, sheet=inputs.work.sheet(models.pack.sheet)))
+    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, inputs, note)
+
+
+def _crops_of(inputs: ProjectInputs, job: RunJob) -> tuple[str, ...]:
+    """The crop boxes of a job's project. Raises UsageError where it has none."""
+    if not inputs.crops:
+        name = Path(job.project or "").name
+        raise UsageError(f"{name}: has no crop box yet; draw one in the panel, or give --crop X,Y,W,H")
+    return inputs.crops
 
 
 def _crops_to_follow(

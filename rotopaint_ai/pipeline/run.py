@@ -41,7 +41,7 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
     start = time.monotonic()
     plan = make_plan(job)
     with plan.plate, opened(job) as project, claimed(plan.claim()):
-        if job.project is not None and (other := compare_plate(job.project, plan.plate)) is not None:
+        if (other := compare_plate(plan.inputs, job.project, plan.plate)) is not None:
             sink(warning(other))
         state, note = open_state(plan.out, plan.fingerprint(), resume=job.resume)
         try:

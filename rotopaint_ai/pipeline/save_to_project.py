@@ -17,7 +17,7 @@ from rotopaint_ai.frames import parse_frames, summarise
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.jobs import Event, RunJob, Sink, warning
 from rotopaint_ai.pipeline.finalise import build_document
-from rotopaint_ai.pipeline.overrides import Overrides, overrides_of
+from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, overrides_of
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
 from rotopaint_ai.pipeline.teach import Taught, read_shot, teach
@@ -33,20 +33,15 @@ from rotopaint_ai.shapes.refit import Errors, again, corrected_shapes
 from rotopaint_ai.shapes.roto import RotoDocument
 
 
-def compare_plate(project_file: str, plate: Plate) -> str | None:
+def compare_plate(inputs: ProjectInputs, project_file: str | None, plate: Plate) -> str | None:
     """What a person should know where a project was made on other pictures than a plate's; None where it was not.
 
-    Raises: PlateError where they have another size, ProjectError.
+    Raises: PlateError where they have another size.
     """
-    path = Path(project_file)
-    project = Project.open(path, write=False)
-    try:
-        known, remembered = project.note("plate"), files.chosen(project.files(), plate.frames)
-    finally:
-        project.close()
-    if known is None:
+    known, remembered = inputs.plate, files.chosen(inputs.files, plate.frames)
+    if known is None or project_file is None:
         return None
-    size = (known["width"], known["height"])
+    path, size = Path(project_file), (known["width"], known["height"])
     if (plate.width, plate.height) != size:
         raise PlateError(
             f"{plate.name}: is {plate.width} x {plate.height}, {path.name} was made on {known['name']} of "

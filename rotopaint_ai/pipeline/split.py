@@ -26,7 +26,7 @@ from rotopaint_ai.locks import locked
 from rotopaint_ai.pipeline.executor import Eta, Executor, SettledFrames, Snapshot, Times
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
 from rotopaint_ai.pipeline.out_folder import FOLDER, claimed
-from rotopaint_ai.pipeline.overrides import Overrides, OverridingProcessor, overrides_for
+from rotopaint_ai.pipeline.overrides import Overrides, OverridingProcessor, inputs_for
 from rotopaint_ai.pipeline.paint_job import Painted
 from rotopaint_ai.pipeline.plan import make_plan
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, tracked
@@ -166,7 +166,7 @@ def _paint_range(
     job: RunJob, plate: Plate, pack: Pack, wanted: Sequence[int], path: Path, sink: Sink, cancel: Cancel
 ) -> Painted:
     out = Path(job.out)
-    work = overrides_for(job)
+    work = inputs_for(job).work
     inner = FrameProcessor.of(job, plate, work.sheet(pack.sheet), open_fill(pack) if job.clean else None)
     inner = replace(inner, paints=work.paints, strokes=work.strokes)
     processor = OverridingProcessor(inner, work)

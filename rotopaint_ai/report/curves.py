@@ -33,11 +33,14 @@ class Chart:
     curves: Sequence[Curve]
     bands: Sequence[tuple[int, int]] = ()
     marks: Mapping[int, str] | None = None
+    limit: tuple[float, str] | None = None
 
     @cached_property  # asked for at every point: anew, a chart of 2,000 frames took seconds
     def top(self) -> float:
         """The value at the chart's upper edge: a round number above every value."""
         values = [v for curve in self.curves for v in curve.values if v is not None]
+        if self.limit is not None:
+            values.append(self.limit[0] * 1.1)
         return nice_ceiling(max(values, default=1.0))
 
 
@@ -52,9 +55,9 @@ def nice_ceiling(value: float) -> float:
 def draw(chart: Chart) -> str:
     """The chart as one SVG element followed by its values as JSON."""
     curves = "".join(_curve_path(chart, curve) for curve in chart.curves)
-    body = f'{_grid_lines(chart)}{_band_rects(chart)}{curves}{_mark_paths(chart)}<g class="pointer"></g>'
+    body = f'{_grid_lines(chart)}{_band_rects(chart)}{_limit(chart)}{curves}{_mark_paths(chart)}<g class="pointer"></g>'
     svg = f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{escape(chart.name)}">{body}</svg>'
-    return f'<figure class="chart">{_legend(chart)}{svg}{_values_json(chart)}</figure>'
+    return f'<figure class="chart">{_legend(chart)}{svg}{_values(chart)}</figure>'
 
 
 def x_of(chart: Chart, frame: float) -> float:
@@ -96,6 +99,16 @@ def _band_rects(chart: Chart) -> str:
     )
 
 
+def _limit(chart: Chart) -> str:
+    if chart.limit is None:
+        return ""
+    y = y_of(chart, chart.limit[0])
+    return (
+        f'<line class="limit" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        f'<text class="tick" x="{WIDTH - RIGHT:g}" y="{y - 5:.1f}" text-anchor="end">{escape(chart.limit[1])}</text>'
+    )
+
+
 def _curve_path(chart: Chart, curve: Curve) -> str:
     runs: list[list[str]] = [[]]
     before: int | None = None
@@ -127,7 +140,7 @@ def _legend(chart: Chart) -> str:
     return f"<figcaption>{items}</figcaption>"
 
 
-def _values_json(chart: Chart) -> str:
+def _values(chart: Chart) -> str:
     content = {
         "unit": chart.unit,
         "frames": list(chart.frames),

@@ -14,7 +14,7 @@ from rotopaint_ai.errors import CancelledError, UsageError
 from rotopaint_ai.frames import FrameRange
 from rotopaint_ai.jobs import Cancel, Event, RunJob
 from rotopaint_ai.pipeline import split
-from rotopaint_ai.pipeline.overrides import overrides_for
+from rotopaint_ai.pipeline.overrides import inputs_for
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.project import Project, State
@@ -133,7 +133,7 @@ def test_tasks_respect_what_people_did_and_fill_the_project(
     assert loaded.state.document.shape("seam_middle").keys[1003] == moved.keys[1003]
     tops = [_top(tmp_path / "out", frame) - min(p.y for p in seam.at(frame)) for frame in (1003, 1005)]
     assert tops[0] - tops[1] == pytest.approx(9, abs=2)  # the matte is where the hand put the seam
-    assert overrides_for(job).fingerprint() != ""  # what makes a batch do the shot again
+    assert inputs_for(job).work.fingerprint() != ""  # what makes a batch do the shot again
 
 
 def test_paint_from_before_an_edit_is_not_noted_as_fitting(
