@@ -77,8 +77,12 @@ def _walk_path(place: str, content: object) -> tuple[str, object]:
             words.append(step[1])
             content = content.get(step[1]) if isinstance(content, Mapping) else None
         elif step[2] == "...":
-            words.append("one of them")
-            content = None if not isinstance(content, Mapping) else dict(content)
+            if isinstance(content, Mapping) and len(content) == 1:
+                [(name, content)] = content.items()
+                words.append(str(name))
+            else:  # `msgspec` does not say which
+                words.append("one of them")
+                content = None if not isinstance(content, Mapping) else dict(content)
         else:
             row = int(step[2])
             content = content[row] if isinstance(content, list | tuple) and row < len(content) else None

@@ -41,7 +41,8 @@ def test_a_right_content_becomes_the_dataclass() -> None:
         ({"leaves": [{"name": "a", "count": True}]}, "leaves 'a': count is True; wanted a whole number"),
         ({"leaves": [{"name": "a", "ends": [1]}]}, "leaves 'a': ends is a list of 1; wanted a list of 2"),
         ({"leaves": [{"name": "a", "sise": 1}]}, "leaves 'a' has an unknown field 'sise'; wanted only count, ends,"),
-        ({"notes": {"x": "y"}}, "notes: one of them is"),
+        ({"notes": {"x": "y"}}, "notes: x is 'y'"),
+        ({"notes": {"x": "y", "z": 1}}, "notes: one of them is"),
     ],
 )
 def test_a_wrong_content_is_refused_by_where_got_and_wanted(content: object, sentence: str) -> None:

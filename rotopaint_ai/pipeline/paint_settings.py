@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from rotopaint_ai import fills
+from rotopaint_ai.checked import check
 from rotopaint_ai.errors import UsageError
-
-_FIELDS = ("method", "grain", "strength")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +40,15 @@ class Paints:
 AUTO = Paints()
 
 
+@dataclass(frozen=True, slots=True)
+class PaintRow:
+    """What a settings file says of a seam; what it does not say is None."""
+
+    method: str | None = None
+    grain: float | None = None
+    strength: float | None = None
+
+
 def read_settings(path: Path, every: Paint) -> Paints:
     """Settings from a JSON file, `{"<seam>": {"method": ..., "grain": 0..1, "strength": 0..1}, ...}`.
 
@@ -52,31 +58,19 @@ def read_settings(path: Path, every: Paint) -> Paints:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"--settings {path}: cannot be read ({error}); wanted a JSON file") from error
-    if not isinstance(value, dict):
-        raise UsageError(f'--settings {path}: wanted an object such as {{"nose_seam": {{"grain": 0.5}}}}')
-    return Paints(
-        every, {name: _paint_of_row(f"--settings {path}: '{name}'", row, every) for name, row in value.items()}
-    )
+    try:
+        rows = check(value, dict[str, object], error=UsageError)
+        return Paints(every, {name: _paint_of(name, row, every) for name, row in rows.items()})
+    except UsageError as error:
+        raise UsageError(f"--settings {path}: {error}") from error
 
 
-def _paint_of_row(where: str, row: Any, every: Paint) -> Paint:
-    if not isinstance(row, dict):
-        raise UsageError(f"{where}: wanted an object with {', '.join(_FIELDS)}")
-    if unknown := sorted(set(row) - set(_FIELDS)):
-        raise UsageError(f"{where}: unknown field '{unknown[0]}'; known are {', '.join(_FIELDS)}")
-    method = row.get("method", every.method)
-    if method not in fills.names():
-        raise UsageError(f"{where}: method {method!r}; wanted one of {', '.join(fills.names())}")
-    shares = [_share_of(where, name, row.get(name, getattr(every, name))) for name in ("grain", "strength")]
-    return Paint(method, *shares)
-
-
-def _share_of(where: str, name: str, value: Any) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not math.isfinite(value)
-        or not 0 <= value <= 1
-    ):
-        raise UsageError(f"{where}: {name} is {value!r}; wanted a share from 0 to 1")
-    return float(value)
+def _paint_of(name: str, content: object, every: Paint) -> Paint:
+    row = check({name: content}, dict[str, PaintRow], error=UsageError)[name]
+    if row.method is not None and row.method not in fills.names():
+        raise UsageError(f"{name}: method is {row.method!r}; wanted one of {', '.join(fills.names())}")
+    given = {part: value for part, value in asdict(row).items() if value is not None}
+    for part, value in given.items():
+        if part != "method" and not 0 <= value <= 1:
+            raise UsageError(f"{name}: {part} is {value!r}; wanted a share from 0 to 1")
+    return replace(every, **given)

@@ -172,12 +172,12 @@ def test_learned_without_a_model_says_what_to_do(plate: Plate, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ([], "wanted an object"),
-        ({"upper": 3}, "'upper': wanted an object"),
+        ([], "is a list of 0; wanted named fields"),
+        ({"upper": 3, "lower": {}}, "upper is 3; wanted named fields"),
         ({"upper": {"colour": 1}}, "unknown field 'colour'"),
-        ({"upper": {"method": "magic"}}, "method 'magic'; wanted one of"),
-        ({"upper": {"grain": 2}}, "grain is 2; wanted a share"),
-        ({"upper": {"strength": True}}, "strength is True; wanted a share"),
+        ({"upper": {"method": "magic"}}, "upper: method is 'magic'; wanted one of"),
+        ({"upper": {"grain": 2}}, "grain is 2.0; wanted a share"),
+        ({"upper": {"strength": True}}, "strength is True; wanted a number"),
     ],
 )
 def test_settings_are_checked_at_the_door(value: Any, text: str, tmp_path: Path) -> None:
