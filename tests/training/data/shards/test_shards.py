@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -377,9 +378,13 @@ def test_the_cache_keeps_what_was_used_last(packed: Path, tmp_path: Path) -> Non
     server, moody = _server(packed, tmp_path)
     shards = server.index().shards
     small = Server("mem://x", tmp_path, moody, limit_bytes=2.5 * shards[0].n_bytes)
+    coming = tmp_path / ".another.0a.part.tar"  # of another process, and no room to be had
+    coming.write_bytes(b"x")
+    os.utime(coming, (0, 0))
     for shard in shards[:4]:
         small.shard(shard)
     assert len(list(tmp_path.glob("[!.]*.tar"))) == 2
+    assert coming.exists()
     small.shard(shards[3])
     assert moody.n_asked == 4
     assert isinstance(Folder(packed).index(), type(server.index()))
