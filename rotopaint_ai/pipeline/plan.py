@@ -108,7 +108,7 @@ def make_plan(job: RunJob) -> Plan:
     refuse_sources(Path(job.out), run_files((), frozenset(), Format.of(plate), clean=True, patch=True), [plate])
     frames, missing = choose_frames(plate, job.frames)
     inputs = inputs_for(job)
-    job = replace(job, crops=job.crops or _crops_of(inputs, job))
+    job = replace(job, crops=job.crops or _project_crops(inputs, job))
     keys = CropKeys.parse(job.crops, first_frame=frames[0])
     if keys != AUTO:
         _check_crops(keys, plate)
@@ -121,7 +121,7 @@ def make_plan(job: RunJob) -> Plan:
     return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, inputs, note)
 
 
-def _crops_of(inputs: ProjectInputs, job: RunJob) -> tuple[str, ...]:
+def _project_crops(inputs: ProjectInputs, job: RunJob) -> tuple[str, ...]:
     """The crop boxes of a job's project. Raises UsageError where it has none."""
     if not inputs.crops:
         name = Path(job.project or "").name

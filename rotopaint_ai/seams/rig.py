@@ -71,7 +71,7 @@ class BackgroundPoints:
         Points tracked there and back (Lucas, Kanade 1981, in pyramids) agree on one affine motion (RANSAC); too few of
         them, or one below STILL_PX at every corner, is no motion at all.
         """
-        small = self._affine(_gray_codes(other, self._size))
+        small = self._fit_affine(_gray_codes(other, self._size))
         if small is None:
             return np.eye(2, 3)
         shrink, half = np.array(self._size) / self._full, np.array([0.5, 0.5])
@@ -81,7 +81,7 @@ class BackgroundPoints:
         moved = corners @ turn.T + shift - corners
         return np.eye(2, 3) if np.abs(moved).max() < STILL_PX else np.column_stack([turn, shift])
 
-    def _affine(self, other: NDArray[np.uint8]) -> Array | None:
+    def _fit_affine(self, other: NDArray[np.uint8]) -> Array | None:
         """The motion (2, 3) between the reduced pictures."""
         points = self._points
         if points is None or len(points) < FEWEST:

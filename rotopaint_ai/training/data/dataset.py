@@ -229,8 +229,8 @@ def join(datasets: Sequence[Dataset]) -> Dataset:
     for other in datasets[1:]:
         if _layout(other.sheet) != _layout(first.sheet):
             raise TrainingError(
-                f"data sets '{first.name}'{_place(first)} and '{other.name}'{_place(other)}: their sheets name other "
-                f"landmarks or shapes ({_difference(first.sheet, other.sheet)}); mine both with one --sheet"
+                f"data sets '{first.name}'{_folder_note(first)} and '{other.name}'{_folder_note(other)}: their sheets name "
+                f"other landmarks or shapes ({_difference(first.sheet, other.sheet)}); mine both with one --sheet"
             )
     truths = [dataset.truth for dataset in datasets]
     return replace(
@@ -243,7 +243,7 @@ def join(datasets: Sequence[Dataset]) -> Dataset:
     )
 
 
-def _place(data: Dataset) -> str:
+def _folder_note(data: Dataset) -> str:
     """Where a data set lies, since those of one character have one name."""
     folder = data.folders[0] if data.folders else None
     return f" ({folder})" if isinstance(folder, Path) else ""

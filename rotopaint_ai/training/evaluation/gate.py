@@ -108,12 +108,12 @@ def text(compared: list[GateFigure], names: tuple[str, str], *, most: int = 40) 
     width = max(len(each.where) for each in worse)
     head = f"gate: {names[0]} is worse than {names[1]} on {len(worse)} of {len(compared)} figures"
     rows = [
-        f"  {each.where:{width}}  {each.figure:20}  {_shown(each.new):>8}  was {_shown(each.old):>8}, limit "
-        f"{_shown(each.limit):>8}"
+        f"  {each.where:{width}}  {each.figure:20}  {_as_cell(each.new):>8}  was {_as_cell(each.old):>8}, limit "
+        f"{_as_cell(each.limit):>8}"
         for each in worse[:most]
     ]
     return "\n".join([head, *rows, *([f"  ... and {len(worse) - most} more"] if len(worse) > most else [])])
 
 
-def _shown(value: float | None) -> str:
+def _as_cell(value: float | None) -> str:
     return "absent" if value is None else f"{value:.3f}"

@@ -157,11 +157,11 @@ def keep_drawn(
     for group in own.values():
         drawn = [rows[plan.shape.rows[at]] for at in group]
         if _sits(drawn, spec) and _is_in_order(plan, spec, rows, group, known, faces, marks):
-            points[group] = [_raw_shape(row, spec).points for row in drawn]
+            points[group] = [_reference_shape(row, spec).points for row in drawn]
     return replace(plan, points_FP6=points)
 
 
-def _raw_shape(row: JoinedFrame, spec: ShapeSpec) -> RawShape:
+def _reference_shape(row: JoinedFrame, spec: ShapeSpec) -> RawShape:
     return row.truth.shapes[spec.name]
 
 
@@ -171,7 +171,7 @@ def _sits(drawn: Sequence[JoinedFrame], spec: ShapeSpec) -> bool:
     for row in drawn:
         for point, name in spec.on_landmarks.items():
             if name in row.truth.landmarks:
-                away = np.linalg.norm(_raw_shape(row, spec).points[:, :2] - row.truth.landmarks[name][:2], axis=1)
+                away = np.linalg.norm(_reference_shape(row, spec).points[:, :2] - row.truth.landmarks[name][:2], axis=1)
                 right.append(away.argmin() == point)
     return not right or bool(np.mean(right) >= _SITS_SHARE)
 
@@ -192,7 +192,7 @@ def _is_in_order(
     if not known:
         return True
     at, to = (plan.shape.rows[part] for part in (own, known))
-    places = [np.stack([_raw_shape(rows[row], spec).points[:, :2] for row in part]) for part in (at, to)]
+    places = [np.stack([_reference_shape(rows[row], spec).points[:, :2] for row in part]) for part in (at, to)]
     own_FP2, known_FP2 = (faces.to_face(points, part) for points, part in zip(places, (at, to)))
     mine, theirs = (faces.to_face(marks[part, :, :2], part) for part in (at, to))
     away = np.linalg.norm(mine[:, None] - theirs[None], axis=3)

@@ -99,10 +99,10 @@ def prefetched(make: Callable[[int], Batch], first: int) -> Iterator[Iterator[tu
         step = first
         try:
             while not stop.is_set():
-                _put(ready, make(step), stop)
+                _put_or_stop(ready, make(step), stop)
                 step += 1
         except BaseException as error:  # handed to the main thread, which raises it
-            _put(ready, error, stop)
+            _put_or_stop(ready, error, stop)
 
     thread = threading.Thread(target=work, name="batches", daemon=True)
     thread.start()
@@ -122,7 +122,7 @@ def _taken(ready: queue.Queue[Batch | BaseException]) -> Iterator[tuple[Batch, f
         yield item, time.perf_counter() - start
 
 
-def _put(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> None:
+def _put_or_stop(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> None:
     while not stop.is_set():
         try:
             ready.put(item, timeout=0.1)

@@ -134,7 +134,7 @@ class Server:
     def _blocks(self, url: str, most: int, check: Callable[[], None] = lambda: None) -> Iterator[bytes]:
         """An answer's bytes. Raises OSError for one that has more than `most` of them, or that comes too slowly."""
         begin, n_bytes = time.monotonic(), 0
-        for block in _beside(self.fetch(url)):
+        for block in _fetch_beside(self.fetch(url)):
             check()
             n_bytes += len(block)
             if n_bytes > most:
@@ -215,7 +215,7 @@ def _fetch_s3(url: str) -> Iterator[bytes]:
         raise OSError(str(error)) from error
 
 
-def _beside(blocks: Iterator[bytes], tick_s: float = 0.1) -> Iterator[bytes]:
+def _fetch_beside(blocks: Iterator[bytes], tick_s: float = 0.1) -> Iterator[bytes]:
     """The blocks as another thread gets them, and an empty one now and then while none comes."""
     got: queue.Queue[bytes | BaseException | None] = queue.Queue(16)
     is_over = threading.Event()
@@ -239,15 +239,15 @@ def _beside(blocks: Iterator[bytes], tick_s: float = 0.1) -> Iterator[bytes]:
 def _work(blocks: Iterator[bytes], got: queue.Queue[bytes | BaseException | None], is_over: threading.Event) -> None:
     try:
         for block in blocks:
-            _put(got, block, is_over)
+            _put_until_over(got, block, is_over)
             if is_over.is_set():
                 return
-        _put(got, None, is_over)
+        _put_until_over(got, None, is_over)
     except BaseException as error:
-        _put(got, error, is_over)
+        _put_until_over(got, error, is_over)
 
 
-def _put(
+def _put_until_over(
     got: queue.Queue[bytes | BaseException | None], value: bytes | BaseException | None, is_over: threading.Event
 ) -> None:
     while not is_over.is_set():

@@ -37,7 +37,7 @@ _IS_FACE = 0.3  # score from which file and network are compared
 CPU = torch.device("cpu")
 
 
-def _augment() -> dict[str, float]:
+def _detection_parts() -> dict[str, float]:
     return {
         "occluders": 0.2,
         "shadow": 0.3,
@@ -50,7 +50,7 @@ def _augment() -> dict[str, float]:
     }
 
 
-def _losses() -> dict[str, float]:
+def _detection_losses() -> dict[str, float]:
     return {"propose": 1.0, "propose_box": 1.0, "judge": 1.0, "judge_box": 1.0, "mask": 1.0, "keypoints": 0.25}
 
 
@@ -63,8 +63,8 @@ class DetectorConfig(PyramidConfig):
     eval_every: int = 50
     width: int = 320
     height: int = 192
-    augment: dict[str, float] = field(default_factory=_augment)
-    losses: dict[str, float] = field(default_factory=_losses)
+    augment: dict[str, float] = field(default_factory=_detection_parts)
+    losses: dict[str, float] = field(default_factory=_detection_losses)
     together: float = 0.4
     zoom_low: float = 0.45
     zoom_high: float = 1.6

@@ -14,7 +14,7 @@ from rotopaint_ai.training.trainer import config as recipes
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
 
 
-def _losses() -> dict[str, float]:
+def _landmark_losses() -> dict[str, float]:
     return {
         "coarse_heat": 1.0,
         "coarse_place": 0.5,
@@ -26,7 +26,7 @@ def _losses() -> dict[str, float]:
     }
 
 
-def _augment() -> dict[str, float]:
+def _landmark_parts() -> dict[str, float]:
     return {
         "occluders": 0.4,
         "shadow": 0.3,
@@ -65,10 +65,10 @@ class PackConfig(PyramidConfig):
     eval_limit: int = 400  # held-out samples looked at during training
     learn_all: float = 0.0  # share of the run, at its end, in which held-out samples are trained on as well
     # what a batch looks like and what is asked of it
-    losses: dict[str, float] = field(default_factory=_losses)
+    losses: dict[str, float] = field(default_factory=_landmark_losses)
     hidden_weight: float = 0.3
     centre_jitter: float = 0.5  # spread of the fine windows' places in training, in coarse cells
-    augment: dict[str, float] = field(default_factory=_augment)
+    augment: dict[str, float] = field(default_factory=_landmark_parts)
     scale_low: float = 0.85
     scale_high: float = 1.35
     shift: float = 0.07

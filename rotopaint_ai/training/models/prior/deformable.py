@@ -134,20 +134,20 @@ def _improved(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> _S
     weights = known / state.unexplained
     sight, middles = _fit_views(faces, shapes, weights / np.maximum(weights.sum(axis=1), 1e-9)[:, None])
     off = np.where(known[..., None], faces - middles[:, None] - shapes @ sight.transpose(0, 2, 1), 0.0)
-    seen = _seen(motions, sight) * known[:, None, :, None]
+    seen = _seen_motions(motions, sight) * known[:, None, :, None]
     spread = np.einsum("nklc,nkm,nmlc->nl", seen, doubt, seen, optimize=True)
     left = ((off**2).sum(axis=2) + spread).sum(axis=0) / known.sum(axis=0) / 2
     return _State(state.usual, places, motions, np.maximum(left, _LEAST_MISS**2), sight, middles)
 
 
-def _seen(motions: Array64, sight: Array64) -> Array64:
+def _seen_motions(motions: Array64, sight: Array64) -> Array64:
     """What motions do to the landmarks of each view [n, K, L, 2]."""
     return np.moveaxis(np.tensordot(sight, motions, axes=([2], [2])), 1, 3)
 
 
 def _fit_motions(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tuple[Array64, Array64]:
     """Posterior mean [n, K] and covariance [n, K, K] of each sample's motions."""
-    seen = _seen(state.motions, state.sight)
+    seen = _seen_motions(state.motions, state.sight)
     off = faces - state.middles[:, None] - state.places @ state.sight.transpose(0, 2, 1)
     weighed = (seen * (known / state.unexplained)[:, None, :, None]).reshape(*seen.shape[:2], -1)
     inside = weighed @ seen.reshape(*seen.shape[:2], -1).transpose(0, 2, 1) + np.eye(seen.shape[1])

@@ -211,7 +211,7 @@ OUTPUTS = ("seam", "face", "edges")
 PARITY = 0.001
 
 
-def _augment() -> dict[str, float]:
+def _segmentation_parts() -> dict[str, float]:
     return {
         "occluders": 0.3,
         "shadow": 0.3,
@@ -224,7 +224,7 @@ def _augment() -> dict[str, float]:
     }
 
 
-def _losses() -> dict[str, float]:
+def _segmentation_losses() -> dict[str, float]:
     return {"classes": 1.0, "overlap": 0.5, "edges": 1.0, "own_edges": 0.5, "at_edges": 0.2}
 
 
@@ -240,8 +240,8 @@ class SegmentationConfig(PyramidConfig):
     crop_margin: float = 1.3
     shape: int = 16  # channels of the shape stream
     batch: int = 8
-    augment: dict[str, float] = field(default_factory=_augment)
-    losses: dict[str, float] = field(default_factory=_losses)
+    augment: dict[str, float] = field(default_factory=_segmentation_parts)
+    losses: dict[str, float] = field(default_factory=_segmentation_losses)
     scale_low: float = 0.75
     scale_high: float = 1.2
     shift: float = 0.12

@@ -137,7 +137,7 @@ def _of_dataset(data: Dataset) -> Iterator[SegmentationView]:
             continue
         seam = np.zeros((sample.height, sample.width), np.float32)
         for k in seams:
-            _draw(seam, data.truth.points[n, rows[data.sheet.shapes[k].name]], float(data.truth.width[n, k]))
+            _draw_view(seam, data.truth.points[n, rows[data.sheet.shapes[k].name]], float(data.truth.width[n, k]))
         shape = flatten(outline.astype(float), True, _TOLERANCE_PX)
         covered = np.rint(np.minimum(seam, 1) * 255).astype(np.uint8)
         yield SegmentationView(
@@ -145,7 +145,7 @@ def _of_dataset(data: Dataset) -> Iterator[SegmentationView]:
         )
 
 
-def _draw(seam: Array, points: Array, width_px: float) -> None:
+def _draw_view(seam: Array, points: Array, width_px: float) -> None:
     if not np.isfinite(points).all() or not np.isfinite(width_px):
         return
     region = rasterise_open(points.astype(float), seam.shape[1], seam.shape[0], width_px=width_px)

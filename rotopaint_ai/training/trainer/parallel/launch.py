@@ -87,11 +87,11 @@ def choose(topology: Topology, strategy: str = "auto") -> Layout:
 
     One rank per GPU; else one per NUMA node, whose cores then read only memory of their own.
     """
-    topology_note = _describe(topology)
+    topology_note = _describe_topology(topology)
     if strategy == "single":
         return Layout((topology.cores,), "none", f"one process, as asked ({topology_note})")
     if strategy != "auto":
-        return _asked(topology, strategy, topology_note)
+        return _layout_as_asked(topology, strategy, topology_note)
     if topology.n_gpus > 1:
         shares = _split(topology.cores, topology.n_gpus)
         return Layout(shares, "nccl", f"one rank per GPU, {topology.n_gpus} ranks over NCCL ({topology_note})")
@@ -150,7 +150,7 @@ def remote_share(maps: Path = Path("/proc/self/numa_maps"), nodes: Path = NODES)
     return sum(n for node, n in pages if node not in own) / total if total else None
 
 
-def _asked(topology: Topology, strategy: str, topology_note: str) -> Layout:
+def _layout_as_asked(topology: Topology, strategy: str, topology_note: str) -> Layout:
     if not strategy.isdecimal() or not 1 <= int(strategy) <= MOST_RANKS:
         raise UsageError(f"--strategy {strategy}: wanted auto, single, or a number of ranks up to {MOST_RANKS}")
     n_ranks = int(strategy)
@@ -170,7 +170,7 @@ def _split(cores: Sequence[int], n_ranks: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(cores[a:b]) for a, b in pairwise(edges))
 
 
-def _describe(topology: Topology) -> str:
+def _describe_topology(topology: Topology) -> str:
     nodes = f"{len(topology.nodes)} NUMA node{'s' if len(topology.nodes) > 1 else ''}"
     sockets = f"{topology.n_sockets} socket{'s' if topology.n_sockets > 1 else ''}"
     gpus = f"{topology.n_gpus} GPU{'s' if topology.n_gpus > 1 else ''}" if topology.n_gpus else "no GPU"
