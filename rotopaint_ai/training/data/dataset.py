@@ -229,8 +229,8 @@ def join(datasets: Sequence[Dataset]) -> Dataset:
     for other in datasets[1:]:
         if _layout(other.sheet) != _layout(first.sheet):
             raise TrainingError(
-                f"data sets '{first.name}'{_folder_note(first)} and '{other.name}'{_folder_note(other)}: their sheets name "
-                f"other landmarks or shapes ({_difference(first.sheet, other.sheet)}); mine both with one --sheet"
+                f"data sets '{first.name}'{_folder_note(first)} and '{other.name}'{_folder_note(other)}: their sheets "
+                f"name other landmarks or shapes ({_difference(first.sheet, other.sheet)}); mine both with one --sheet"
             )
     truths = [dataset.truth for dataset in datasets]
     return replace(
