@@ -137,8 +137,8 @@ class Task(ABC, Generic[Net, Batch]):
 class PartTask(Task[Net, Batch]):
     """A network that is one file of a pack, trained on `samples`."""
 
-    samples: Sequence[Any]
-    held_out: Sequence[Any]
+    samples: Any  # what is trained on; anything that has a length
+    held_out: Any
 
     @property
     def counts(self) -> tuple[int, int]:
