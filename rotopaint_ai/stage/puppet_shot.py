@@ -145,7 +145,8 @@ def write_shot(
 def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterator[tuple[StageShot, int, StageFrame]]:
     """One character in several poses, each filmed with the same several looks of its seam: shot, frame, picture.
 
-    The shots differ in the seam alone; every pose has light, size and folds of its own.
+    The shots differ in the seam alone; every pose has light, size and folds of its own. Every second pose is one that
+    is hard to paint: glossy freckled skin, a strong rim light, mostly something in front.
     """
     rng = np.random.default_rng([seed, 0x100C5])
     build = draw_build(seed)
@@ -156,11 +157,33 @@ def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterato
         studio = draw_studio(seed * 1000 + k)
         studio = replace(studio, focus_blur=studio.focus_blur * 0.5, grain=studio.grain * float(rng.uniform(0, 1)))
         camera = Camera(size, size, scale, centre, studio.distance)
+        hard = np.random.default_rng([seed, k, 0x4A4D])
+        worn, studio = _hardened(build, studio, hard) if k % 2 else (build, studio)
         pictures = render_looks(
-            build, draw_pose(rng), studio, camera, drawn, folds=seed * 1000 + k, grain_seed=k, texture=1536
+            worn,
+            draw_pose(rng),
+            studio,
+            camera,
+            drawn,
+            folds=seed * 1000 + k,
+            grain_seed=k,
+            hidden=bool(k % 2) and hard.random() < 0.7,
+            texture=1536,
         )
         for n, picture in enumerate(pictures):
             yield StageShot(seed * 1000 + n, size, size, frames=poses, hold=1, face_px=scale), 1001 + k, picture
+
+
+def _hardened(build: Build, studio: Studio, rng: np.random.Generator) -> tuple[Build, Studio]:
+    """A character and a light whose seams are hard to paint: gloss, freckles, a strong rim."""
+    glossy = replace(
+        build,
+        specular=float(rng.uniform(0.1, 0.5)),
+        roughness=float(rng.uniform(0.2, 0.45)),
+        freckles=int(rng.integers(0, 120)),
+    )
+    rim = replace(studio.rim, colour=studio.rim.colour * rng.uniform(1.0, 3.0))
+    return glossy, replace(studio, rim=rim)
 
 
 def write_looks(

@@ -159,15 +159,18 @@ def render_looks(
     *,
     folds: int = 0,
     grain_seed: int = 0,
+    hidden: bool = False,
     texture: int = 1024,
 ) -> Iterator[StageFrame]:
     """The same frame once for each look of its seam; `folds` above 0 is the seed of folds sculpted into the face.
+
+    `hidden` puts something in front of the face.
 
     Only carving and light are done again, so that many looks cost little more than one.
     """
     face = FaceSurface(build, pose)
     skin = folded(_painted_face(build, texture), folds) if folds else _painted_face(build, texture)
-    seen = _see(build, pose, studio, camera, hidden=False, texture=skin)
+    seen = _see(build, pose, studio, camera, hidden=hidden, texture=skin)
     clean = seen.develop(seen.surfaces, grain_seed)
     rotation, shift = place(face.pose)
     for look in looks:

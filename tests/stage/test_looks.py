@@ -12,6 +12,7 @@ pytest.importorskip("numba")
 
 from rotopaint_ai.exchange import document
 from rotopaint_ai.plates import oiio
+from rotopaint_ai.stage import puppet_shot
 from rotopaint_ai.stage.looks import SeamStyle, draw_style
 from rotopaint_ai.stage.puppet import Pose, draw_build
 from rotopaint_ai.stage.puppet_shot import write_looks
@@ -27,9 +28,9 @@ PLAIN = replace(
 )  # fmt: skip
 
 
-def pictures(*looks: SeamStyle, folds: int = 0) -> list[StageFrame]:
+def pictures(*looks: SeamStyle, folds: int = 0, hidden: bool = False) -> list[StageFrame]:
     studio = replace(draw_studio(3), glow=0.0, focus_blur=0.0, grain=0.0)
-    return list(render_looks(draw_build(3), Pose(), studio, CAMERA, looks, folds=folds, texture=384))
+    return list(render_looks(draw_build(3), Pose(), studio, CAMERA, looks, folds=folds, hidden=hidden, texture=384))
 
 
 def test_looks_share_the_clean_frame_and_differ_at_the_seam_only() -> None:
@@ -59,6 +60,24 @@ def test_folds_change_the_face_and_not_where_the_seam_runs() -> None:
     (plain,), (folded,) = pictures(PLAIN), pictures(PLAIN, folds=5)
     assert np.abs(plain.clean - folded.clean).max() > 0.02
     np.testing.assert_array_equal(plain.seam, folded.seam)
+
+
+def test_what_stands_before_a_face_hides_its_seam() -> None:
+    (plain,), (hidden,) = pictures(PLAIN), pictures(PLAIN, hidden=True)
+    before = np.abs(plain.clean - hidden.clean).max(2) > 0.05
+    assert before.sum() > 50
+    assert (hidden.seam <= plain.seam + 1e-6).all()
+    assert hidden.seam.sum() < plain.seam.sum()
+
+
+def test_a_pose_made_hard_is_glossy_under_a_strong_rim_and_the_same_character() -> None:
+    seen: list[tuple[float, float]] = []
+    for seed in range(4):
+        build, studio = draw_build(seed), draw_studio(seed)
+        hard = puppet_shot._hardened(build, studio, np.random.default_rng(seed))
+        seen.append((hard[0].specular, float(hard[1].rim.colour.sum() / max(studio.rim.colour.sum(), 1e-9))))
+        assert replace(hard[0], specular=build.specular, roughness=build.roughness, freckles=build.freckles) == build
+    assert all(0.1 <= specular <= 0.5 and 1.0 <= rim <= 3.0 for specular, rim in seen)
 
 
 def test_drawn_looks_vary_and_stay_within_bounds() -> None:

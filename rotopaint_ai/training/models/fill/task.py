@@ -39,10 +39,10 @@ FAINT = 0.02  # display light: seams that show less than this count no more than
 SLOPES, LINES = 1.0, 8.0  # weights of errors of slope, and of errors that run on along the seam
 ALONG = 15  # columns
 CONTRAST = 0.25  # deviation of the log of what a strip's contrast is multiplied by
-LEFT = 0.025  # weight of the share of the seam that is left
+LEFT = 0.03  # weight of the share of the seam that is left
 WINDOW = 24  # columns over which that share is taken
 _SHOWS = 8.0 / 255.0  # root mean square of display light from which a window's seam shows
-_LITTLE = 0.05  # share left that nobody sees
+_LITTLE = 0.125  # share left that nobody sees
 _PARITY = 1e-3
 _HELD_BACK = 0.1  # share of the shots, at their end, where none is marked
 
@@ -215,7 +215,7 @@ def error_of(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
 
 
 def left_of(apart: Tensor, damage: Tensor, wanted: Tensor) -> Tensor:
-    """Mean square (N,) of the share of the seam that is left, over windows of WINDOW columns whose seam shows.
+    """Mean (N,) of the share of the seam that is left beyond _LITTLE, over windows of WINDOW columns whose seam shows.
 
     apart, damage: what the paint and the plate are off (N, T, S, 3), nought outside the matte. The share is
     <apart, damage> / <damage, damage>, as `bench.clean_left` has it. Paint that keeps what may be face or seam pays for
@@ -228,7 +228,7 @@ def left_of(apart: Tensor, damage: Tensor, wanted: Tensor) -> Tensor:
     shared, energy = over((apart * damage).sum(-1)), over((damage**2).sum(-1))
     shows = energy > 3 * _SHOWS**2 * over(wanted.float())
     left = torch.relu(shared / energy.clamp(min=1e-6) - _LITTLE) * shows
-    return (left**2).sum(1) / shows.sum(1).clamp(min=1)
+    return left.sum(1) / shows.sum(1).clamp(min=1)
 
 
 @torch.no_grad()

@@ -235,7 +235,7 @@ def test_what_is_left_is_a_share_of_the_damage_where_it_shows() -> None:
     wanted = torch.zeros(3, 8, 48, dtype=torch.bool)
     wanted[:, 2:6] = True
     apart = damage * torch.tensor([0.0, 0.55, 1.05])[:, None, None, None]
-    assert task.left_of(apart, damage, wanted).tolist() == pytest.approx([0.0, 0.25, 1.0], abs=1e-5)
+    assert task.left_of(apart, damage, wanted).tolist() == pytest.approx([0.0, 0.425, 0.925], abs=1e-5)
     assert task.left_of(-apart, damage, wanted).tolist() == pytest.approx([0.0] * 3)
     assert task.left_of(0.1 * apart, 0.1 * damage, wanted).tolist() == pytest.approx([0.0] * 3)  # nobody sees it
 
