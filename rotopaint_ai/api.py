@@ -80,13 +80,14 @@ class Shot:
         Raises: UsageError for a frame that is none of the shot's.
         """
         from rotopaint_ai.errors import UsageError
-        from rotopaint_ai.shapes.rasterise import matte
+        from rotopaint_ai.shapes.rasterise import mattes_of
 
         shapes = self.shapes
         if not shapes.first_frame <= frame <= shapes.last_frame:
             raise UsageError(f"frame {frame}: wanted one of {shapes.first_frame}-{shapes.last_frame}")
         width, height = shapes.width, shapes.height
-        return {each.name: matte(each, frame, width, height).paste(width, height) for each in shapes.shapes}
+        drawn = mattes_of(shapes.shapes, frame, width, height)
+        return {name: region.paste(width, height) for name, region in drawn.items()}
 
     def clean(self) -> tuple[Path, ...]:
         """The files of the clean plate, in the order of their names; none after `clean=False`."""

@@ -73,10 +73,15 @@ def with_shape(document: RotoDocument, shape: RotoShape) -> RotoDocument:
 
 
 def rasterise(shape: RotoShape, frame: int, document: RotoDocument) -> NDArray[np.float32]:
-    """The shape's coverage at a frame, (H, W) float32 between 0 and 1, of the document's size."""
-    from rotopaint_ai.shapes.rasterise import matte
+    """The shape's coverage at a frame, (H, W) float32 between 0 and 1, of the document's size.
 
-    return matte(shape, frame, document.width, document.height).paste(document.width, document.height)
+    Less what the document's other shapes hold out, unless it holds out itself.
+    """
+    from rotopaint_ai.shapes.rasterise import mattes_of
+
+    away = () if shape.subtract else (each for each in document.shapes if each.subtract and each.name != shape.name)
+    drawn = mattes_of((shape, *away), frame, document.width, document.height)
+    return drawn[shape.name].paste(document.width, document.height)
 
 
 def schema() -> dict[str, Any]:

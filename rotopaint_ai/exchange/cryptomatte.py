@@ -26,7 +26,7 @@ from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.plates import exr_writer
-from rotopaint_ai.shapes.rasterise import matte
+from rotopaint_ai.shapes.rasterise import mattes_of
 from rotopaint_ai.shapes.roto import RotoDocument
 
 SUFFIX: Final = ".crypto.exr"
@@ -43,6 +43,7 @@ WORDS: Final[Mapping[Feature, str]] = {
     "holds": _PICTURES,
     "landmarks": _PICTURES,
     "layers": "{names}: layers stay a part of the name",
+    "subtract": "{names}: what it holds out is away from the other mattes for good",
 }
 _FEWEST: Final = 6  # ranks that other programs make room for
 _MASK32: Final = 0xFFFFFFFF
@@ -151,7 +152,7 @@ def _write_frame(path: Path, document: RotoDocument, frame: int, texts: Mapping[
 
 def mattes_at(document: RotoDocument, frame: int) -> tuple[int, int, dict[str, Matte]]:
     """Each seen shape's matte at a frame in the smallest window that holds them all: its left and top, and mattes."""
-    regions = {s.name: matte(s, frame, document.width, document.height) for s in document.shapes if s.keys}
+    regions = mattes_of((s for s in document.shapes if s.keys), frame, document.width, document.height)
     regions = {name: region for name, region in regions.items() if not region.is_empty}
     if not regions:
         return 0, 0, {"": np.zeros((1, 1), np.float32)}

@@ -5,7 +5,8 @@ reads it.
 
 - 1: besides the fields of the specification a shape may carry `taper` ([start, end] share of the length), `visible`
   ({frame: false}) and `interpolation` ({frame: "hold"}); the landmarks `hand` ({frame: names}).
-- 2: `interpolation` may be "ease" or "smooth", with `slopes`; `feather` is a line per key, `widths` a profile per key.
+- 2: `interpolation` may be "ease" or "smooth", with `slopes`; `feather` is a line per key, `widths` a profile per key;
+  `subtract` says that a shape holds out.
   Every field of version 1 stays where it was and what it was: `feather_px` is the mean of a feather line. `metadata`
   of the document and of a shape keep what one format alone understands, under the format's name.
 """
@@ -58,7 +59,7 @@ _TOP = {
 }
 _TOP_2 = _TOP | {"metadata"}
 _SHAPE = {"name", "closed", "role", "width_px", "feather_px", "source", "keys", "taper", "visible", "interpolation"}
-_SHAPE_2 = _SHAPE | {"feather", "widths", "slopes", "metadata"}
+_SHAPE_2 = _SHAPE | {"feather", "widths", "slopes", "metadata", "subtract"}
 _SLOPES = {"leaving", "arriving", "feather_leaving", "feather_arriving"}
 _KINDS_1: tuple[str, ...] = ("linear", "hold")
 _LANDMARKS = {"names", "keys", "hand"}
@@ -157,6 +158,7 @@ def _read_shape(data: Any, where: str, version: int) -> RotoShape:
         width_px=width,
         feather_px=feather,
         taper=_taper(data.get("taper", [0.0, 0.0]), f"{where}: taper"),
+        subtract=_boolean(data.get("subtract", False), f"{where}: subtract"),
         visible={
             frame: _boolean(value, f"{where}: visible: frame {frame}")
             for frame, value in _read_by_frame(data.get("visible", {}), f"{where}: visible").items()
@@ -443,8 +445,8 @@ def _text_pieces(document: RotoDocument) -> Iterator[str]:
 
 def version_of(document: RotoDocument) -> int:
     """The lowest version that holds a document."""
-    has_metadata = document.metadata or any(shape.metadata for shape in document.shapes)
-    return 2 if has_metadata or any(_is_of_2(key) for shape in document.shapes for key in shape.keys.values()) else 1
+    is_more = document.metadata or any(shape.metadata or shape.subtract for shape in document.shapes)
+    return 2 if is_more or any(_is_of_2(key) for shape in document.shapes for key in shape.keys.values()) else 1
 
 
 def _is_of_2(key: Key) -> bool:
@@ -491,6 +493,8 @@ def _shape_pieces(shape: RotoShape) -> Iterator[str]:
     fields["feather_px"] = _json(feather_edges.mean_px(shape))
     if tuple(shape.taper) != (0.0, 0.0):
         fields["taper"] = _json(list(shape.taper))
+    if shape.subtract:
+        fields["subtract"] = _json(True)
     if shape.visible:
         fields["visible"] = _json({str(frame): shape.visible[frame] for frame in sorted(shape.visible)})
     frames = shape.frames

@@ -16,6 +16,7 @@ Feature = Literal[
     "feather",  # softness outside the edge
     "width",  # of an open curve's stroke
     "taper",  # narrowing of a stroke's ends
+    "subtract",  # a shape that holds out
     "visibility",  # frames at which a shape is hidden
     "layers",  # shapes grouped by the parts of their names before `/`
     "names",  # names letter by letter

@@ -24,6 +24,7 @@ from rotopaint_ai.exchange import (
     fusion,
     json_files,
     labelme,
+    lossiness,
     nuke,
     plain_shapes,
     polygons,
@@ -31,6 +32,7 @@ from rotopaint_ai.exchange import (
     ssf,
     svg,
 )
+from rotopaint_ai.exchange.features import EVERY
 from rotopaint_ai.exchange.format_spec import FormatSpec, WrittenFile, of_text
 from rotopaint_ai.exchange.limits import bounded_width
 from rotopaint_ai.exchange.parsing import SizeConflictError
@@ -84,7 +86,8 @@ def _read_svg(path: Path, width: int | None, height: int | None) -> tuple[RotoDo
 
 def _write_svg(path: Path, meant: RotoDocument) -> WrittenFile:
     svg.write(path, meant)
-    return WrittenFile(_drawn_difference(meant, svg.read(path)), svg.LOSSES)
+    away = lossiness.texts(lossiness.of(meant, keeps=EVERY - {"subtract"}))
+    return WrittenFile(_drawn_difference(meant, svg.read(path)), (*svg.LOSSES, *away))
 
 
 def _drawn_difference(meant: RotoDocument, found: RotoDocument) -> float:

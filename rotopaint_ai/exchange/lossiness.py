@@ -17,6 +17,7 @@ from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 DEFAULT_FPS: Final = 24.0
+HOLDS_OUT: Final = "{names}: that it holds out is not written, set it to subtract there"
 HOLDS: Final = "{names}: holds became pairs of equal keys, the same at every whole frame"
 
 
@@ -126,6 +127,7 @@ _OF_SHAPE: Final[Mapping[Feature, Callable[[RotoShape], bool]]] = {
     "feather": lambda shape: shape.feather_px > 0,
     "width": lambda shape: not shape.closed,
     "taper": lambda shape: not shape.closed and tuple(shape.taper) != (0.0, 0.0),
+    "subtract": lambda shape: shape.subtract,
     "visibility": lambda shape: not all(shape.visible.values()),
     "layers": lambda shape: "/" in shape.name,
     "names": lambda shape: True,
@@ -149,6 +151,7 @@ WORDS: Final[Mapping[Feature, str]] = {
     "feather": "{names}: feather is not written",
     "width": "{names}: the width of the stroke is not written; --bands writes strokes as closed outlines",
     "taper": "{names}: taper is not written, the stroke keeps its width to the ends",
+    "subtract": HOLDS_OUT,
     "visibility": "{names}: hidden frames are not written, the shape is always shown",
     "layers": "{names}: layers are not written, they stay a part of the name",
     "names": "{names}: called otherwise",

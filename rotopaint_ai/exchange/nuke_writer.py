@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Literal, overload
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import nuke_text
+from rotopaint_ai.exchange import lossiness, nuke_text
 from rotopaint_ai.exchange.limits import check_frames
 from rotopaint_ai.exchange.nuke_tree import (
     OPEN,
@@ -112,6 +112,8 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
             )
         if tuple(shape.taper) != (0.0, 0.0):
             found.append(f"shape '{shape.name}': taper is not written, the stroke keeps its width to the ends")
+        if shape.subtract:
+            found.append(f"shape {lossiness.HOLDS_OUT.format(names=repr(shape.name))}")
         if shape.has_widths:
             found.append(f"shape '{shape.name}': widths along the stroke are not written, only its one width")
         if not shape.keys:

@@ -208,6 +208,8 @@ def _time_faults(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collect
         faults += [
             f"key {f} is of another source" for f in a.frames if f in b.keys and a.keys[f].source != b.keys[f].source
         ][:1]
+    if "subtract" not in loses and a.subtract != b.subtract:
+        faults.append("holds out" + (" no longer" if a.subtract else ", which was not meant"))
     if "visibility" not in loses:
         every = range(meant.first_frame, meant.last_frame + 1)
         differ = [f for f in every if a.is_visible(f) != b.is_visible(f)] if a.visible or b.visible else []

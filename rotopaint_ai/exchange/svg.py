@@ -28,7 +28,7 @@ LOSSES: Final = (
     "landmarks, sources of keys and frame rate are not written",
 )
 NOT_KEPT: Final[frozenset[Feature]] = frozenset(
-    ("keys", "holds", "taper", "sources", "landmarks", "aspect", "fps", "range", "visibility")
+    ("keys", "holds", "taper", "subtract", "sources", "landmarks", "aspect", "fps", "range", "visibility")
 )
 _TOKEN = re.compile(r"[A-Za-z]|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _LENGTH = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:px)?\s*")

@@ -31,7 +31,7 @@ from rotopaint_ai.seams.matte import seam_curves
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.visibility import Visibility, look, strength
-from rotopaint_ai.shapes.rasterise import Region, matte, union
+from rotopaint_ai.shapes.rasterise import Region, mattes_of, union
 from rotopaint_ai.shapes.roto import RotoShape
 
 Array = npt.NDArray[Any]
@@ -180,10 +180,10 @@ def run_files(
 
 
 def draw_mattes(shapes: Iterable[RotoShape], frame: int, format: Format) -> Mattes:
-    """Rasterise shapes at a frame."""
-    drawn = {shape.name: (shape.role, matte(shape, frame, format.width, format.height)) for shape in shapes}
-    seam = union(region for role, region in drawn.values() if role == "seam")
-    return Mattes({name: region for name, (_, region) in drawn.items()}, seam)
+    """Rasterise shapes at a frame; those that hold out are taken away from the others, and are no seams."""
+    shapes = tuple(shapes)
+    drawn = mattes_of(shapes, frame, format.width, format.height)
+    return Mattes(drawn, union(drawn[each.name] for each in shapes if each.role == "seam" and not each.subtract))
 
 
 def matte_names(shapes: Iterable[str], frame: int, format: Format) -> list[str]:
@@ -244,7 +244,7 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], pai
     named = {
         shape.name: curve
         for shape in shapes
-        if shape.role == "seam" and shape.name in mattes.regions
+        if shape.role == "seam" and not shape.subtract and shape.name in mattes.regions
         for curve in seam_curves([shape], frame.number, origin=(x, y))
     }
     cover, curves = _clipped(seam, window), tuple(named.values())

@@ -82,6 +82,7 @@ class ShapeHead:
     width_px: float | None
     feather_px: float
     taper: tuple[float, float]
+    subtract: bool = False
 
 
 # --- states as tracks -------------------------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ def _tracks_of_document(document: RotoDocument, prefix: str) -> dict[Track, Mapp
         Track(f"{prefix}hand"): document.landmarks.hand,
     }
     for shape in document.shapes:
-        facts = ShapeHead(shape.closed, shape.role, shape.width_px, shape.feather_px, shape.taper)
+        facts = ShapeHead(shape.closed, shape.role, shape.width_px, shape.feather_px, shape.taper, shape.subtract)
         tracks[Track(f"{prefix}shape", shape.name)] = {0: facts}
         tracks[Track(f"{prefix}key", shape.name)] = shape.keys
         tracks[Track(f"{prefix}visible", shape.name)] = shape.visible
@@ -220,6 +221,7 @@ def _shape_of(tracks: Tracks, prefix: str, name: str) -> RotoShape:
         feather_px=facts.feather_px,
         taper=facts.taper,
         visible=tracks.get(Track(f"{prefix}visible", name), {}),
+        subtract=facts.subtract,
         metadata=_metadata_of(tracks, prefix, name),
     )
 
@@ -302,6 +304,12 @@ def _unpack_head(data: bytes) -> DocumentHead:
     return DocumentHead(**{**fields, "landmarks": tuple(fields["landmarks"]), "shapes": tuple(fields["shapes"])})
 
 
+def _pack_shape(facts: ShapeHead) -> bytes:
+    """What most shapes do not do is not written: programs before it read the others."""
+    fields = asdict(facts)
+    return _pack_json(fields if facts.subtract else {name: each for name, each in fields.items() if name != "subtract"})
+
+
 def _unpack_shape(data: bytes) -> ShapeHead:
     fields = json.loads(data)
     return ShapeHead(**{**fields, "taper": tuple(fields["taper"])})
@@ -328,7 +336,7 @@ def _pack_fields(value: Any) -> bytes:
 
 _CODES: Final[Mapping[str, _Code]] = {
     "head": _Code(_pack_fields, _unpack_head),
-    "shape": _Code(_pack_fields, _unpack_shape),
+    "shape": _Code(_pack_shape, _unpack_shape),
     "key": _Code(_pack_key, _unpack_key),
     "visible": _Code(_pack_json, lambda data: bool(json.loads(data))),
     "landmarks": _Code(_pack_landmarks, _unpack_landmarks),

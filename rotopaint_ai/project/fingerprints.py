@@ -32,14 +32,22 @@ class PaintFingerprints:
         if document is None or not seams:
             return {}
         heads = {shape.name: _seam_head(shape, state.seam(shape.name)) for shape in seams}
+        away = tuple(shape for shape in document.shapes if shape.subtract)
         there = (frame for frame in frames if document.first_frame <= frame <= document.last_frame)
-        return {frame: self._frame_print(seams, heads, state.strokes.get(frame, ()), frame) for frame in there}
+        return {frame: self._frame_print(seams, heads, away, state.strokes.get(frame, ()), frame) for frame in there}
 
     def stale(self, state: State, frames: Iterable[int], painted: Mapping[int, str]) -> list[int]:
         """Frames whose paint on disk, of these prints, is not what the state says, or that have none."""
         return [frame for frame, each in self.of(state, frames).items() if painted.get(frame) != each]
 
-    def _frame_print(self, seams: Iterable[RotoShape], heads: Mapping[str, bytes], strokes: Strokes, frame: int) -> str:
+    def _frame_print(
+        self,
+        seams: Iterable[RotoShape],
+        heads: Mapping[str, bytes],
+        away: Iterable[RotoShape],
+        strokes: Strokes,
+        frame: int,
+    ) -> str:
         digest, is_drawn = hashlib.blake2b(digest_size=8), False
         for shape in seams:
             points = shape.at(frame)
@@ -49,6 +57,11 @@ class PaintFingerprints:
                 softness = (*shape.feather_at(frame), *shape.widths_at(frame))
                 if softness:
                     digest.update(_rounded(softness))
+        for shape in away:
+            points = shape.at(frame)
+            if points and shape.is_visible(frame):
+                digest.update(b"away" + repr(round(shape.feather_px, 4)).encode())
+                digest.update(self._spline_bytes(shape.name, frame, points) + _rounded(shape.feather_at(frame)))
         if strokes:  # they lie on paint: without any they change nothing
             digest.update(repr(strokes).encode())
         return digest.hexdigest() if is_drawn else NOTHING
@@ -63,7 +76,8 @@ class PaintFingerprints:
 
 def seams_of(document: RotoDocument | None) -> tuple[RotoShape, ...]:
     """The shapes that are painted away."""
-    return () if document is None else tuple(shape for shape in document.shapes if shape.role == "seam")
+    shapes = () if document is None else document.shapes
+    return tuple(shape for shape in shapes if shape.role == "seam" and not shape.subtract)
 
 
 def _rounded(rows: Iterable[Iterable[float]]) -> bytes:

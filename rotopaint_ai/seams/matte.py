@@ -19,11 +19,13 @@ _STATIONS = 64  # points of the middle line of a closed band
 def seam_mattes(shapes: Iterable[RotoShape], frame: int, width: int, height: int) -> dict[str, Region]:
     """Matte of every seam shape that shows at a frame, by name; `width` and `height` are the plate's.
 
-    Shapes of another role, without keys, hidden at the frame or wholly off the plate are left out.
+    Less the shapes that hold out. Shapes of another role, without keys, hidden at the frame or wholly off the plate are
+    left out.
     """
-    seams = [shape for shape in shapes if shape.role == "seam" and _shows(shape, frame)]
-    regions = {shape.name: rasterise.matte(shape, frame, width, height) for shape in seams}
-    return {name: region for name, region in regions.items() if not region.is_empty}
+    shown = [each for each in shapes if (each.role == "seam" or each.subtract) and _shows(each, frame)]
+    regions = rasterise.mattes_of(shown, frame, width, height)
+    away = {shape.name for shape in shown if shape.subtract}
+    return {name: region for name, region in regions.items() if not region.is_empty and name not in away}
 
 
 def seam_matte(shapes: Iterable[RotoShape], frame: int, width: int, height: int) -> Region:

@@ -36,11 +36,13 @@ def with_human_keys(document: RotoDocument, earlier: RotoDocument) -> RotoDocume
     """A new result of the model with every human key and hand landmark of an earlier document put back.
 
     A shape that the model no longer makes stays as it was. One whose number of control points has changed cannot take
-    the keys: it, too, stays as it was, rather than lose a person's work.
+    the keys: it, too, stays as it was, rather than lose a person's work. Shapes that hold out go on doing so.
     """
     kept = {shape.name: shape for shape in earlier.shapes if human_keys(shape)}
     new = tuple(_guarded(shape, kept.pop(shape.name, None)) for shape in document.shapes)
     landmarks = _with_hand(document.landmarks, earlier.landmarks)
+    away = {shape.name for shape in earlier.shapes if shape.subtract}
+    new = tuple(replace(shape, subtract=True) if shape.name in away else shape for shape in new)
     return replace(document, shapes=(*new, *kept.values()), landmarks=landmarks)
 
 

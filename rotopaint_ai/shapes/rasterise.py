@@ -464,6 +464,25 @@ def _stroke_band(
     return gap
 
 
+def cut(region: Region, away: Iterable[Region]) -> Region:
+    """A matte with others taken away from it: its coverage times what each of them leaves."""
+    over = [other for other in away if _meet(region, other)]
+    if not over:
+        return region
+    h, w = region.coverage.shape
+    left = region.coverage.copy()
+    for other in over:
+        there = Region(other.x - region.x, other.y - region.y, other.coverage).paste(w, h)
+        left *= 1.0 - there
+    return Region(region.x, region.y, left)
+
+
+def _meet(a: Region, b: Region) -> bool:
+    (ah, aw), (bh, bw) = a.coverage.shape, b.coverage.shape
+    is_apart = a.x + aw <= b.x or b.x + bw <= a.x or a.y + ah <= b.y or b.y + bh <= a.y
+    return not (a.is_empty or b.is_empty or is_apart)
+
+
 # --- shapes of a document ---------------------------------------------------------------------------------------------
 
 
@@ -491,3 +510,11 @@ def matte(shape: RotoShape, frame: float, width: int, height: int, *, falloff: F
         feather_px=shape.feather_px,
         falloff=falloff,
     )
+
+
+def mattes_of(shapes: Iterable[RotoShape], frame: float, width: int, height: int) -> dict[str, Region]:
+    """The matte of every shape at a frame by name, those that hold out taken away from the others."""
+    shapes = tuple(shapes)
+    drawn = {shape.name: matte(shape, frame, width, height) for shape in shapes}
+    away = [drawn[shape.name] for shape in shapes if shape.subtract]
+    return {shape.name: drawn[shape.name] if shape.subtract else cut(drawn[shape.name], away) for shape in shapes}

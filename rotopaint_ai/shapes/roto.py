@@ -96,6 +96,7 @@ class RotoShape:
     feather_px: float = 0.0  # softness added outside the edge, or outside the keys' feather line
     taper: tuple[float, float] = (0.0, 0.0)  # open splines: share of the length over which each end narrows to nothing
     visible: Mapping[int, bool] = field(default_factory=dict)  # frames where it is known to be hidden carry False
+    subtract: bool = False  # it holds out: its matte is taken away from those of all shapes that do not
     metadata: Metadata = field(default_factory=dict, compare=False)
 
     @property

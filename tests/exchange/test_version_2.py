@@ -204,3 +204,33 @@ def test_shake_files_keep_a_feather_line_and_what_is_added_outside_it(tmp_path: 
             assert a == pytest.approx(b, abs=1e-5)
     drawn = [matte(shape, 1004, 200, 120).paste(200, 120) for shape in (shapes[1], found.shape("wider"))]
     assert abs(drawn[0] - drawn[1]).sum() / drawn[0].sum() < 0.02
+
+
+def test_a_shape_that_holds_out_is_version_2_in_documents_projects_and_the_schema() -> None:
+    plain = RotoShape("eye", True, "matte", {1: Key(SQUARE, "human")})
+    away = RotoShape("hand", True, "matte", {1: Key(SQUARE, "human")}, subtract=True)
+    assert document.version_of(shot(plain)) == 1
+    text = document.dumps(shot(plain, away))
+    assert json.loads(text)["version"] == 2
+    Draft202012Validator(roto.schema()).validate(json.loads(text))
+    assert document.loads(text) == shot(plain, away)
+    with pytest.raises(DocumentError, match="subtract"):
+        document.loads(text.replace('"version": 2', '"version": 1'))
+    heads = [codecs.ShapeHead(True, "matte", None, 0.0, (0.0, 0.0), each) for each in (False, True)]
+    packed = [codecs.pack("shape", head) for head in heads]
+    assert b"subtract" not in packed[0]  # a project without any is read by programs before it
+    assert [codecs.unpack("shape", data) for data in packed] == heads
+
+
+def test_what_a_shape_holds_out_is_drawn_and_formats_without_it_say_so(tmp_path: Path) -> None:
+    away = RotoShape("hand", True, "matte", {1: Key(moved(20), "human")}, subtract=True)
+    eye = RotoShape("eye", True, "matte", {1: Key(SQUARE, "human")})
+    whole, cut = (roto.rasterise(eye, 1, shot(*shapes)) for shapes in ((eye,), (eye, away)))
+    inside = roto.rasterise(away, 1, shot(eye, away))
+    assert cut == pytest.approx(whole * (1 - inside), abs=1e-6)
+    assert 0 < cut.sum() < whole.sum()
+    for suffix in (".nk", ".svg", ".ssf"):
+        _, lost = formats.write(tmp_path / f"shot{suffix}", shot(eye, away))
+        assert [line for line in lost if "holds out" in line], suffix
+        _, lost = formats.write(tmp_path / f"plain{suffix}", shot(eye))
+        assert not [line for line in lost if "holds out" in line], suffix

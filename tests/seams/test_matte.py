@@ -52,3 +52,12 @@ def test_a_closed_band_has_a_middle_line() -> None:
     assert np.abs(inner[:, 1] - 22.0).max() < 1.0
     assert np.ptp(line[:, 0]) > 35
     assert half == pytest.approx(2.0, abs=0.4)
+
+
+def test_a_seam_ends_where_a_shape_holds_out() -> None:
+    """Half of the stroke 20 x 4 lies under the square, one round end with it: 10 x 4 + pi 2^2 / 2 are left."""
+    corners = [(20.0, 0.0), (60.0, 0.0), (60.0, 40.0), (20.0, 40.0)]
+    hand = shape("hand", corners, closed=True, role="matte", subtract=True)
+    regions = matte.seam_mattes((LEFT, hand), 1001, 64, 48)
+    assert list(regions) == ["seam_left"]
+    assert regions["seam_left"].coverage.sum() == pytest.approx(40 + 2 * np.pi, rel=0.01)

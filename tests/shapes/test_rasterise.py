@@ -290,3 +290,30 @@ def test_a_stroke_of_many_pieces_is_the_largest_of_them() -> None:
         for p, q in itertools.pairwise(corners)
     ]
     np.testing.assert_allclose(got.paste(W, H), np.max([part.paste(W, H) for part in alone], axis=0), atol=1e-4)
+
+
+# --- shapes that hold out ---------------------------------------------------------------------------------------------
+
+
+def square(name: str, x: float, y: float, side: float, *, subtract: bool = False) -> RotoShape:
+    corners = ((x, y), (x + side, y), (x + side, y + side), (x, y + side))
+    key = Key(tuple(ControlPoint(*corner) for corner in corners), "human")
+    return RotoShape(name, True, "matte", {1: key}, subtract=subtract)
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_shape_that_holds_out_is_taken_away_from_the_others_wherever_it_stands(turn: int) -> None:
+    """A square of 20 px less its right half, and less a quarter of a pixel's column where the edge cuts one."""
+    shapes = square("face", 10, 10, 20), square("hand", 20.25, 0, 40, subtract=True)
+    drawn = rasterise.mattes_of(shapes[::turn], 1, W, H)
+    assert drawn["face"].coverage.sum() == pytest.approx(10.25 * 20, abs=0.01)
+    assert drawn["face"].paste(W, H)[15, 20] == pytest.approx(0.25, abs=1e-4)
+    assert drawn["hand"].coverage.sum() == pytest.approx(40 * 40, abs=1)  # its own matte stays as it is
+
+
+def test_nothing_is_held_out_where_the_shape_is_hidden_or_elsewhere() -> None:
+    face, hand = square("face", 10, 10, 20), square("hand", 50, 10, 10, subtract=True)
+    whole = rasterise.matte(face, 1, W, H)
+    assert np.array_equal(rasterise.mattes_of((face, hand), 1, W, H)["face"].coverage, whole.coverage)
+    over = RotoShape("hand", True, "matte", face.keys, visible={1: False}, subtract=True)
+    assert np.array_equal(rasterise.mattes_of((face, over), 1, W, H)["face"].coverage, whole.coverage)

@@ -14,14 +14,14 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import nuke
 from rotopaint_ai.project.merge_run import merge_run
 from rotopaint_ai.shapes import refit
-from rotopaint_ai.shapes.rasterise import matte
+from rotopaint_ai.shapes.rasterise import matte, mattes_of
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, read_run_results
 from rotopaint_ui.viewer.canvas import Canvas
 
-from .conftest import HEIGHT, WIDTH, make_document
+from .conftest import FRAMES, HEIGHT, WIDTH, make_document
 from .mouse import ALT, CTRL, LEFT, NONE, SHIFT, Near, Place, drag, move, places, points, spot
 
 K = Qt.Key
@@ -299,3 +299,39 @@ def test_a_shape_that_ended_before_begins_here_and_goes_on_to_the_end(canvas: Ca
     assert canvas.edit("begin_here")
     eye = shape_of(session, "eye")
     assert [frame for frame in range(1001, 1007) if eye.is_visible(frame)] == [1005, 1006]
+
+
+# --- holding out ------------------------------------------------------------------------------------------------------
+
+
+def test_a_shape_holds_out_and_no_more(qtbot: QtBot, shot: Panel) -> None:
+    """A square over the right half of the seam: its clean frames no longer fit, and a run keeps it holding out."""
+    session, tree = shot.session, shot._widgets.inspector.shapes.tree
+    corners: tuple[Place, ...] = ((30, 10), (56, 10), (56, 30), (30, 30))
+    click(qtbot, shot.canvas, *corners, corners[0])
+    session.painting.note(FRAMES, session.state)
+    assert session.stale_frames() == []
+    qtbot.keyClick(shot.canvas, K.Key_H, SHIFT)
+    assert shape_of(session, "hand_matte_1").subtract
+    assert session.edits.labels[-1] == "hold out"
+    assert session.stale_frames() == list(FRAMES)
+    assert [tree.topLevelItem(k).text(0) for k in range(tree.topLevelItemCount())] == ["Seams", "Mattes", "Hold-outs"]
+    after = merge_run(session.state, make_document(), None).document
+    assert after is not None
+    cut = mattes_of(after.shapes, 1001, WIDTH, HEIGHT)["seam"].paste(WIDTH, HEIGHT)
+    assert cut[:, 31:].max() == 0
+    assert cut[20, 20] == pytest.approx(1)
+    qtbot.keyClick(shot.canvas, K.Key_H, SHIFT)
+    assert not shape_of(session, "hand_matte_1").subtract
+    session.select("seam")
+    qtbot.keyClick(shot.canvas, K.Key_H, SHIFT)
+    assert shot.status.text.text() == "Only closed shapes hold out; this one is open"
+
+
+def test_a_models_shape_goes_on_holding_out_after_a_run(canvas: Canvas, session: ShotSession) -> None:
+    session.select("eye")
+    assert canvas.edit("hold_out")
+    for asked in (None, (1002, 1003)):
+        after = merge_run(session.state, make_document(), asked).document
+        assert after is not None
+        assert {each.name: each.subtract for each in after.shapes} == {"seam": False, "eye": True}

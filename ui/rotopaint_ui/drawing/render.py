@@ -108,6 +108,8 @@ def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: ViewTrans
     if not points or not shape.is_visible(frame):
         return
     solid, soft = QColor(colour), QColor(colour)
+    if shape.subtract:
+        solid, soft = QColor(0, 0, 0), QColor(0, 0, 0)
     solid.setAlphaF(0.42)
     soft.setAlphaF(0.18)
     painter.setPen(Qt.PenStyle.NoPen)

@@ -358,7 +358,7 @@ def _seams_about(question: SeamQuestion) -> RotoDocument:
     asks = any(fills.named(each.method).needs == "neighbours" for each in question.settings.values())
     near = range(frame - NEIGHBOURS, frame + NEIGHBOURS + 1) if asks else (frame,)
     frames = [each for each in near if document.first_frame <= each <= document.last_frame] or [frame]
-    shapes = tuple(_at_frames(shape, frames) for shape in document.shapes if shape.role == "seam")
+    shapes = tuple(_at_frames(shape, frames) for shape in document.shapes if shape.role == "seam" or shape.subtract)
     return replace(document, shapes=shapes, landmarks=type(document.landmarks)())
 
 

@@ -29,7 +29,7 @@ from rotopaint_ui.widgets.parts import note_label, swatch
 NAME, EYE, LOCK, ERROR, KEYS = range(5)
 OWN_NAME = int(Qt.ItemDataRole.UserRole)  # of the shape, whatever it is called
 _BY_HAND = QColor("#ffe14d")  # as a person's diamonds on the timeline
-_GROUPS = {"seam": "Seams", "matte": "Mattes"}
+_GROUPS = {"seam": "Seams", "matte": "Mattes", "hold-out": "Hold-outs"}
 _EMPTY = "No shapes yet. Drag a box around the face and press Run: shapes come in frame by frame."
 
 
@@ -68,7 +68,9 @@ class ShapesTab(QWidget):
         self._empty.setVisible(not shapes)
         self.tree.setVisible(bool(shapes))
         own = self._session.colours
-        names = tuple((each.name, each.role, self._session.names.of(each.name), own.get(each.name)) for each in shapes)
+        names = tuple(
+            (each.name, _group_of(each), self._session.names.of(each.name), own.get(each.name)) for each in shapes
+        )
         self.tree.blockSignals(True)
         if names != self._shown:
             self._shown = names
@@ -113,14 +115,15 @@ class ShapesTab(QWidget):
         colours = {} if document is None else colours_of(document, self._session.colours)
         groups: dict[str, QTreeWidgetItem] = {}
         for shape in shapes:
-            if shape.role not in groups:
-                groups[shape.role] = self._group(_GROUPS[shape.role])
-            item = QTreeWidgetItem(groups[shape.role], [self._session.names.of(shape.name)])
+            group = _group_of(shape)
+            if group not in groups:
+                groups[group] = self._group(_GROUPS[group])
+            item = QTreeWidgetItem(groups[group], [self._session.names.of(shape.name)])
             item.setData(NAME, OWN_NAME, shape.name)
             item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
             item.setIcon(NAME, swatch(colours[shape.name], closed=shape.closed))
             kind = "closed" if shape.closed else "open"
-            about = f"{shape.name}: {shape.role}, {kind}, {shape.n_points} points"
+            about = f"{shape.name}: {group}, {kind}, {shape.n_points} points"
             item.setToolTip(NAME, f"{about}; a double click or F2 renames it")
             for column in (ERROR, KEYS):
                 item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -258,3 +261,7 @@ class ShapesTab(QWidget):
         for label, which, do, on in rows:
             menu.addAction(label).triggered.connect(partial(self._do_each, which, do, on))
         return menu
+
+
+def _group_of(shape: RotoShape) -> str:
+    return "hold-out" if shape.subtract else shape.role

@@ -23,6 +23,7 @@ from rotopaint_ui.tools.shape_actions import (
     duplicate_shapes,
     end_here,
     hide_here,
+    hold_out,
 )
 
 EditAction = Callable[[EditContext], bool]
@@ -239,6 +240,7 @@ EDIT_ACTIONS: Mapping[str, EditAction] = {
     "delete": delete_chosen,
     "duplicate_shape": duplicate_shapes,
     "delete_shape": delete_shapes,
+    "hold_out": hold_out,
     "begin_here": begin_here,
     "end_here": end_here,
     "hide_here": hide_here,

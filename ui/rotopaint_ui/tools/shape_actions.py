@@ -70,6 +70,21 @@ def delete_shapes(context: EditContext) -> bool:
     return True
 
 
+def hold_out(context: EditContext) -> bool:
+    """Let the chosen closed shapes hold out: take their mattes away from all others; or no more where all do."""
+    shapes = [shape for shape in context.chosen_shapes if shape.closed]
+    if context.chosen_shapes and not shapes:
+        context.session.say("Only closed shapes hold out; this one is open")
+    on = not all(shape.subtract for shape in shapes)
+
+    def changed(document: RotoDocument) -> RotoDocument:
+        for shape in shapes:
+            document = edit.put(document, shape.name, replace(edit.shape_of(document, shape.name), subtract=on))
+        return document
+
+    return bool(shapes) and context.put("hold out" if on else "no hold-out", changed)
+
+
 def begin_here(context: EditContext) -> bool:
     """Let the chosen shapes be seen from this frame on."""
     return _set_lifetimes(context, "seen from here", lambda first, last: (context.session.frame, last))

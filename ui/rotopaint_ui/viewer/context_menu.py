@@ -10,7 +10,7 @@ from rotopaint_ui.settings.commands import COMMANDS
 from rotopaint_ui.tools.toolbox import EditContext
 
 _POINTS = ("smooth", "cusp", "join", "mirror", "delete", "select_all")
-_SHAPES = ("begin_here", "end_here", "hide_here", "always_seen", "duplicate_shape", "delete_shape")
+_SHAPES = ("hold_out", "begin_here", "end_here", "hide_here", "always_seen", "duplicate_shape", "delete_shape")
 _KEYS = ("set_key", "delete_key", "hold", "linear", "copy_key", "paste_key", "paste_key_relative")
 _REACH = ("ripple", "overwrite")
 
