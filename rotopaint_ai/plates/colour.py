@@ -115,6 +115,11 @@ def resolve(name: str) -> str:
     )
 
 
+def colourspaces() -> tuple[str, ...]:
+    """Every name that a plate may be given: the four of this module, then OCIO's."""
+    return (*CURVES, *(str(name) for name in _config().getColorSpaceNames()))
+
+
 def linearise(codes: Array, colourspace: str, *, maximum: int | None = None) -> Array:
     """Codes of a plate as scene-linear float32 of the same shape (last axis R, G, B).
 

@@ -10,6 +10,7 @@ by `bytes` bytes of picture (R, G, B, 8 bit, rows from top to bottom, the plate'
     {"ask": "thumb", "plate": "plate", "frame": 1001, "look": [...], "height": 48}
     {"ask": "pixel", "plate": "plate", "frame": 1001, "x": 640, "y": 360}   the plate's own values, whatever the look
     {"ask": "views"}
+    {"ask": "spaces"}
     {"ask": "packs"}
 
 Looks never touch the plate: they act between scene-linear pixels and the display.
@@ -57,6 +58,7 @@ class Decoder:
             "thumb": self._thumb,
             "pixel": self._read_pixel,
             "views": lambda request: ({"views": list(colour.views())}, b""),
+            "spaces": lambda request: ({"spaces": list(colour.colourspaces())}, b""),
             "packs": lambda request: ({"packs": [path.name for path in installed_packs()]}, b""),
         }
 

@@ -56,6 +56,7 @@ class FrameCache(QObject):
 
     opened = Signal(str, dict)  # plate, its facts
     views = Signal(list)  # names of the display's views
+    spaces = Signal(list)  # names of the colour spaces that a plate may be read in
     packs = Signal(list)  # names of the model packs that are installed
     image_ready = Signal(str, int)  # plate, frame
     thumb_ready = Signal(int)
@@ -105,6 +106,11 @@ class FrameCache(QObject):
     def ask_choices(self) -> None:
         """Ask which views the display has and which model packs are installed; `views` and `packs` follow."""
         self._calls += [{"ask": "views"}, {"ask": "packs"}]
+        self._send_requests()
+
+    def ask_spaces(self) -> None:
+        """Ask which colour spaces a plate may be read in; `spaces` follows."""
+        self._calls.append({"ask": "spaces"})
         self._send_requests()
 
     def forget(self, plate: str) -> None:
@@ -241,6 +247,8 @@ class FrameCache(QObject):
             self._take_opened(plate, reply)
         elif ask == "views":
             self.views.emit(reply.get("views", []))
+        elif ask == "spaces":
+            self.spaces.emit(reply.get("spaces", []))
         elif ask == "packs":
             self.packs.emit(reply.get("packs", []))
         elif reply.get("ticket") != self._ticket(plate):

@@ -40,6 +40,7 @@ def _shot_handlers(services: PanelServices, shot: ShotCommands) -> dict[str, Han
         "open": shot.open_chosen,
         "open_project": shot.ask_for_project,
         "relink": shot.relink,
+        "colourspace": shot.ask_for_colourspace,
         "save": services.autosave.save,
         "export": shot.export_by_key,
         "copy_shapes": shot.copy_shapes,

@@ -120,6 +120,7 @@ class ScreenUpdates(QObject):
             *((way.name, has_document) for way in SPREADS if way.needs == "shot"),
             *((name, has_plate) for name in _OF_A_PLATE),
             ("relink", session.project.path is not None),
+            ("colourspace", has_plate and session.project.path is not None),
             *((name, has_plate and has_document) for name in ("make_clean", "make_all", "preview_seam")),
             ("export", has_document),
             ("teach", has_document),

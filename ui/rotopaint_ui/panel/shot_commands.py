@@ -91,6 +91,31 @@ class ShotCommands:
         """Ask where the plate of the open project lies now."""
         dialogs.ask_for_file(self._window, "Where the plate lies now", self._services.opening.relink)
 
+    def ask_for_colourspace(self) -> None:
+        """Offer the colour spaces that the plate may be read in."""
+        self._services.frame_cache.ask_spaces()
+
+    def offer_colourspaces(self, names: list[str]) -> None:
+        """Names of colour spaces have come: one of them is chosen, or the file decides."""
+        plate = self._services.session.plate
+        if plate is None:
+            return
+        menu = QMenu(self._window)
+        menu.setObjectName("colourspaces")
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for name in (None, *names):
+            entry = menu.addAction("As the file says" if name is None else name)
+            entry.setCheckable(True)
+            entry.setChecked(name == plate.colourspace)
+            entry.triggered.connect(partial(self._read_as, name))
+        facts = self._widgets.top.facts
+        menu.popup(facts.mapToGlobal(facts.rect().bottomLeft()))
+
+    def _read_as(self, name: str | None, checked: bool = False) -> None:
+        if self._may_open():
+            self._services.opening.read_as(name)
+            self._say(f"The plate is read as {name or 'its file says'} from now on; Run takes it so, too")
+
     def _may_open(self) -> bool:
         if self._services.jobs.is_running:
             self._say("A run is under way; stop it before opening another shot", "trouble")

@@ -98,6 +98,14 @@ class Opening(QObject):
             self._ask_to_open(PlateChoice(source, colourspace=colourspace), self._out, None, is_own=True)
             self._is_relinking = True
 
+    def read_as(self, colourspace: str | None) -> None:
+        """The plate of the open project holds these colours; None leaves it to the file."""
+        if self.choice is None or self._session.project.path is None:
+            self.said.emit("Open a plate first", "trouble")
+            return
+        self._ask_to_open(replace(self.choice, colourspace=colourspace), self._out, None, is_own=True)
+        self._is_relinking = True
+
     def explain(self, text: str) -> str:
         """An error of the plate, with the way out where a project waits for it."""
         return f"{text}. File, Relink the plate tells where it lies now" if self._session.project.awaits_plate else text

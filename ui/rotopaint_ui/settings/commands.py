@@ -63,6 +63,7 @@ COMMANDS = (
     Command("open", "Open plate", "File", ("Ctrl+O",)),
     Command("open_project", "Open project", "File", ("Ctrl+Shift+O",)),
     Command("relink", "Relink the plate", "File"),
+    Command("colourspace", "Colour space of the plate", "File", ("Ctrl+Shift+I",)),
     Command("save", "Save shapes", "File", ("Ctrl+S",)),
     Command("export", "Export", "File", ("Ctrl+E",)),
     Command("copy_shapes", "Copy shapes for Nuke: paste them into its node graph", "File", ("Ctrl+Alt+C",)),
