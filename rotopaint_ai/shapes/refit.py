@@ -440,7 +440,8 @@ def moved_keys(base: RotoShape, shape: RotoShape, frames: Sequence[int], splines
 
 def splines_of(shape: RotoShape, frames: Sequence[int]) -> Complex:
     """Points, ends of incoming and of outgoing tangents (F, 3 P) at frames."""
-    rows = samples.rows(shape, frames).reshape(len(frames), -1, 3, 2)
+    numbers = samples.rows(shape, frames)
+    rows = numbers.reshape(len(frames), numbers.shape[1] // 6, 3, 2)
     xy = rows[..., 0] + 1j * rows[..., 1]
     return np.asarray(np.concatenate([xy[..., 0], xy[..., 0] + xy[..., 1], xy[..., 0] + xy[..., 2]], axis=1))
 

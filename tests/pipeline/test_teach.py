@@ -115,6 +115,13 @@ def test_where_corrections_contradict_each_other_nothing_moves(looks: dict[int, 
     assert taught.n_moved == 0
 
 
+def test_a_shot_whose_every_frame_is_keyed_is_left_as_it_is(looks: dict[int, Any]) -> None:
+    reading, said = shot(looks, dict.fromkeys(FRAMES, (1.0, 4.0)))
+    taught = teach(reading, said, corrected(said, *FRAMES))
+    assert taught.keys["seam"] == {}
+    assert taught.n_moved == 0
+
+
 def test_without_a_correction_there_is_nothing_to_learn(looks: dict[int, Any]) -> None:
     reading, said = shot(looks, {})
     with pytest.raises(UsageError, match="no shape has a human key"):
