@@ -48,6 +48,7 @@ def _shot_handlers(services: PanelServices, shot: ShotCommands) -> dict[str, Han
         "rename": shot.rename,
         "run": shot.run,
         "run_all": shot.run_all,
+        "run_anyway": shot.run_anyway,
         "find_face": shot.find_face,
         "clear_touchup": shot.clear_touchup,
         "make_clean": shot.make_clean,

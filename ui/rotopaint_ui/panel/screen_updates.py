@@ -24,6 +24,7 @@ _OF_A_PLATE = (
         "accept_next",
         "run",
         "run_all",
+        "run_anyway",
         "play",
         "find_face",
         "worst",

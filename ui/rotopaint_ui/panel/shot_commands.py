@@ -125,8 +125,11 @@ class ShotCommands:
 
     # --- runs
 
-    def run(self, *, ignores_range: bool = False) -> None:
-        """Start a run of the frames between In and Out, or ask the job that is under way to stop."""
+    def run(self, *, ignores_range: bool = False, force: bool = False) -> None:
+        """Start a run of the frames between In and Out, or ask the job that is under way to stop.
+
+        `force`: what the model doubts to be a face is painted, too.
+        """
         services, choice = self._services, self._services.opening.choice
         if services.jobs.is_running:
             services.jobs.stop()
@@ -135,11 +138,15 @@ class ShotCommands:
         else:
             services.autosave.save()
             pack, preferences = self._widgets.top.chosen_pack, services.preferences.value
-            services.jobs.run(choice, pack, preferences, ignores_range=ignores_range)
+            services.jobs.run(choice, pack, preferences, ignores_range=ignores_range, force=force)
 
     def run_all(self) -> None:
         """Start a run of the whole shot, whatever In and Out are."""
         self.run(ignores_range=True)
+
+    def run_anyway(self) -> None:
+        """Start a run that paints what the model doubts to be a face, too."""
+        self.run(force=True)
 
     def make_clean(self, *, ignores_range: bool = False) -> None:
         """Paint the frames of the clean plate again that no longer fit, between In and Out."""

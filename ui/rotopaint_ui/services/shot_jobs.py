@@ -78,15 +78,22 @@ class ShotJobs(QObject):
             self.said.emit("Stopping after the frames that are being written", "plain")
 
     def run(
-        self, choice: PlateChoice, pack: str | None, preferences: Preferences, *, ignores_range: bool = False
+        self,
+        choice: PlateChoice,
+        pack: str | None,
+        preferences: Preferences,
+        *,
+        ignores_range: bool = False,
+        force: bool = False,
     ) -> None:
-        """Run the frames between In and Out, or the whole shot."""
+        """Run the frames between In and Out, or the whole shot; `force`: also where the model doubts a face."""
         if self._is_refused():
             return
         try:
             frames = run_frames(self._session, choice, ignores_range=ignores_range)
             self._session.prepare_run(frames)
             words = run_command(self._session, choice, pack, preferences, frames)
+            words += ["--force"] if force else []
         except (RotopaintError, OSError) as error:
             self.said.emit(str(error), "trouble")
             return

@@ -166,6 +166,7 @@ COMMANDS = (
     Command("spread_longer", "Reach one frame more on each side", "Review", ("Shift+]",)),
     Command("run", "Run (between In and Out)", "Shot", ("Ctrl+Return", "F5")),
     Command("run_all", "Run all frames", "Shot", ("Ctrl+Alt+Return", "Shift+F5")),
+    Command("run_anyway", "Run, and paint what the model doubts to be a face, too", "Shot"),
     Command("find_face", "Find the face: a crop box here", "Shot", ("Shift+C",)),
     Command("preview_seam", "Preview the seam on this frame", "Shot", ("Shift+P",), "preview", True),
     Command("clear_touchup", "Take the touch-up off this frame", "Shot"),
