@@ -104,7 +104,11 @@ def _shot_contents(rows: Sequence[JoinedFrame]) -> dict[Shot, ShotContent]:
         if row.split is None:
             found.setdefault((row.character, row.shot), []).append(row)
     return {
-        shot: ShotContent(len(own), {name for row in own for name in (*row.truth.shapes, *row.truth.landmarks)})
+        shot: ShotContent(
+            len(own),
+            {name for row in own for name in (*row.truth.shapes, *row.truth.landmarks)},
+            has_shapes=any(row.truth.shapes for row in own),
+        )
         for shot, own in found.items()
     }
 

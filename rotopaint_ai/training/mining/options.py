@@ -128,11 +128,13 @@ class ShotContent:
 
     n_frames: int
     names: Set[str]
+    has_shapes: bool = True
 
 
 def choose_val(shots: Mapping[Shot, ShotContent], wanted: Sequence[str]) -> set[Shot]:
     """Which shots are held out: those wanted; `none`; else the last ones of each character that has two or more, as
-    many as come to a tenth of its frames, of those whose shapes and landmarks other shots have as well.
+    many as come to a tenth of its frames, of those whose shapes and landmarks other shots have as well. One without
+    shapes could not say how well they are drawn, and is held out only where the character has none.
 
     Raises UsageError for a shot that is not there, and when nothing would be left to train on.
     """
@@ -154,11 +156,13 @@ def _last_of_each(shots: Mapping[Shot, ShotContent]) -> set[Shot]:
     users = Counter(name for content in shots.values() for name in content.names)  # shots left that have each name
     for character in dict.fromkeys(character for character, _ in shots):
         own = sorted((pair for pair in shots if pair[0] == character), reverse=True)
+        drawn = any(shots[pair].has_shapes for pair in own)
         total, taken = sum(shots[pair].n_frames for pair in own), 0
         for pair in own if len(own) > 1 else ():
             content = shots[pair]
             is_too_much = taken > 0 and 2 * (taken + content.n_frames) > total
-            if is_too_much or any(users[name] == 1 for name in content.names):
+            is_mute = drawn and not content.has_shapes
+            if is_too_much or is_mute or any(users[name] == 1 for name in content.names):
                 continue
             held.add(pair)
             users.subtract(content.names)

@@ -248,6 +248,9 @@ def test_a_shot_that_alone_has_a_shape_is_not_held_out() -> None:
 
 
 def test_of_many_small_shots_a_tenth_of_the_frames_is_held_out() -> None:
+    bare = {("a", "1"): ShotContent(9, {"eye"}), ("a", "2"): ShotContent(9, {"eye"})}
+    bare[("a", "3")] = ShotContent(9, {"eye"}, has_shapes=False)
+    assert choose_val(bare, []) == {("a", "2")}  # landmarks alone say nothing of how shapes are drawn
     groups = {("people", f"group{at:02d}"): ShotContent(2, {"eye"}) for at in range(30)}
     assert choose_val(groups, []) == {("people", f"group{at}") for at in (27, 28, 29)}
     uneven = {("a", "1"): ShotContent(100, {"eye"}), ("a", "2"): ShotContent(5, {"eye"})}
