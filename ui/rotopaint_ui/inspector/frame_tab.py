@@ -12,6 +12,7 @@ from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ai.spreads import spread_way
 from rotopaint_ui.drawing.ramp import ramp
 from rotopaint_ui.session.session import ShotSession
+from rotopaint_ui.session.xsheet import pieces_at
 from rotopaint_ui.widgets.parts import note_label, visibility_text
 
 SOURCES = {"human": "\u25c6 by hand", "model": "\u25cf model", "propagated": "\u25a0 propagated"}
@@ -114,6 +115,7 @@ class FrameTab(QWidget):
         before, after = session.run.seam.get(frame, (None, None))
         if before is not None and after is not None:
             rows.append(("Seam visibility", visibility_text(before, after)))
+        rows += [(part.capitalize(), piece) for part, piece in pieces_at(session.xsheet, frame).items()]
         rows.append(("Review", session.state.marks.get(frame, "not looked at")))
         rows += [
             (spread_way(spread.way).label, f"from {spread.frame} over {spread.first}-{spread.last}")

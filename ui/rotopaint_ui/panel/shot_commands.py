@@ -21,6 +21,7 @@ from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.session.project_file import is_project
 from rotopaint_ui.session.shot import plates_in
+from rotopaint_ui.session.xsheet import read_xsheet
 from rotopaint_ui.widgets import dialogs
 
 _OF_A_FACE = re.compile(r"the largest of \d+ faces|sure by \d+ ?%")  # what an artist wants to know of the choice
@@ -63,10 +64,26 @@ class ShotCommands:
                 self._services.opening.open_project(Path(path))
         elif self._services.importer.takes(path):
             self._services.importer.read(path)
+        elif Path(path).suffix.lower() == ".csv":
+            self._take_xsheet(Path(path))
         elif Path(path).is_dir() and len(names := plates_in(Path(path))) > 1:
             self._offer(Path(path), names, out)
         else:
             self.open_plate(PlateChoice(path), out)
+
+    def _take_xsheet(self, path: Path) -> None:
+        """Show a face kit's exposure sheet on the timeline."""
+        if self._services.session.plate is None:
+            self._say(f"{path.name}: open the plate that it belongs to first", "trouble")
+            return
+        try:
+            sheet = read_xsheet(path)
+        except RotopaintError as error:
+            self._say(str(error), "trouble")
+            return
+        self._services.session.show_xsheet(sheet)
+        n = sum(len(pieces) for pieces in sheet.values())
+        self._say(f"{path.name}: {n} exposures of {', '.join(sheet)}", "good")
 
     def _offer(self, folder: Path, names: list[str], out: Path | None) -> None:
         """A folder with several sequences: ask which one."""

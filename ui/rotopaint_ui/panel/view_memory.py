@@ -34,6 +34,7 @@ class ViewMemory:
             "hidden": sorted(session.hidden),
             "locked": sorted(session.locked),
             "colours": dict(session.colours),
+            "xsheet": {part: {str(f): each for f, each in row.items()} for part, row in session.xsheet.items()},
             "window": rectangle(window.geometry()) if isinstance(window, QMainWindow) else None,
         }
 
@@ -54,6 +55,8 @@ class ViewMemory:
         session.hidden = frozenset(note["hidden"]) & names
         session.locked = frozenset(note["locked"]) & names
         session.colours = {str(name): str(each) for name, each in note["colours"].items() if name in names}
+        sheet = note.get("xsheet", {})  # of a newer version than the first
+        session.xsheet = {str(part): {int(f): str(e) for f, e in row.items()} for part, row in sheet.items()}
         span = note["span"]
         widgets.canvas.set_span(None if span is None else (int(span[0]), int(span[1])))
         widgets.inspector.setCurrentIndex(int(note["tab"]))

@@ -29,6 +29,7 @@ from rotopaint_ui.session.shape_names import ShapeNames
 from rotopaint_ui.session.shapes_file import ShapesFile
 from rotopaint_ui.session.shot import HAND_NAME, PlateFacts, Results, default_out
 from rotopaint_ui.session.shot_runs import ShotRuns
+from rotopaint_ui.session.xsheet import Exposures
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class ShotSession:
         self.judges_all = False
         self.view_note: Mapping[str, Any] = {}  # how the project that was opened last was looked at
         self.looked_at: Callable[[], Mapping[str, Any]] = dict  # how the shot is looked at now: JSON values
+        self.xsheet: Exposures = {}  # which printed piece each frame wears
         self.colours: Mapping[str, str] = {}  # of shapes in the viewer, where people have given one: #rrggbb
         self.project = ProjectFile(self.say)
         self.edits = EditStack(self.notify, self.say)
@@ -151,6 +153,11 @@ class ShotSession:
     def lock(self, shape: str, locked: bool) -> None:
         """Keep a shape from being taken hold of in the viewer."""
         self.locked = self.locked | {shape} if locked else self.locked - {shape}
+        self.notify()
+
+    def show_xsheet(self, sheet: Exposures) -> None:
+        """Show which printed piece each frame wears; kept with the view of the project."""
+        self.xsheet = sheet
         self.notify()
 
     def error_scale(self) -> ErrorScale:
@@ -327,7 +334,7 @@ class ShotSession:
         """Another shot, or none: what was selected, hidden or held is no more."""
         self.selection, self.hidden, self.locked = Selection(), frozenset(), frozenset()
         self.span = self._asked = self._asked_frames = None
-        self.colours, self.view_note = {}, {}
+        self.colours, self.view_note, self.xsheet = {}, {}, {}
         self.shapes_file.take(None)
         self.painting.show({})
         self.runs.forget()

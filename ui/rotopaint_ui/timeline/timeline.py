@@ -32,12 +32,14 @@ from rotopaint_ui.session.key_diff import KeyDiff
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import End, SpreadReach
+from rotopaint_ui.session.xsheet import pieces_at
 from rotopaint_ui.timeline import strips
 from rotopaint_ui.timeline.axis import Axis
 from rotopaint_ui.timeline.dope_sheet import DopeSheet, SheetArea
 from rotopaint_ui.timeline.error_strip import BARS, ROW, HeatRows, Rows, Settled, paint_bars
 from rotopaint_ui.timeline.key_strip import KEYS, paint_moved
 from rotopaint_ui.timeline.mark_strip import MARKS, paint_marks
+from rotopaint_ui.timeline.piece_strip import PIECE, paint_pieces
 from rotopaint_ui.timeline.reach_strip import REACH, end_at, paint_reach
 from rotopaint_ui.timeline.strips import GAP, GROUND, RULER, THUMBS
 
@@ -132,7 +134,8 @@ class Timeline(QWidget):
         """Where each strip begins."""
         rows = self._shown_rows() * ROW
         keys = KEYS * self._shown_key_rows()
-        heights = {"ruler": RULER, "thumbs": THUMBS, "bars": BARS, "rows": rows, "keys": keys, "reach": REACH}
+        heights = {"ruler": RULER, "thumbs": THUMBS, "pieces": PIECE * len(self._session.xsheet), "bars": BARS}
+        heights |= {"rows": rows, "keys": keys, "reach": REACH}
         tops, y = {}, float(GAP)
         for name, height in {**heights, "marks": MARKS}.items():
             tops[name] = y
@@ -142,7 +145,9 @@ class Timeline(QWidget):
     def _fixed_height(self) -> float:
         """Of all strips but the rows of shapes, with the gaps between them."""
         strips_px = (RULER, THUMBS, BARS, KEYS, REACH, MARKS)
-        return sum(strips_px) + (len(strips_px) + 2) * GAP
+        n_parts = len(self._session.xsheet)
+        pieces = PIECE * n_parts + GAP if n_parts else 0
+        return sum(strips_px) + (len(strips_px) + 2) * GAP + pieces
 
     def _shown_rows(self) -> int:
         """Of as many shapes as there is room for."""
@@ -214,6 +219,7 @@ class Timeline(QWidget):
         thumbs = {frame: self._frames.thumb(frame) for frame in self.thumb_frames()}
         broken = {frame for name, frame in self._frames.broken if name == PLATE}
         strips.paint_thumbs(painter, axis, tops["thumbs"], plate, thumbs, broken)
+        paint_pieces(painter, axis, tops["pieces"], session.xsheet)
         strips.paint_holds(painter, axis, tops["thumbs"] + 1, session.run.held)
         settled, scale = self._settled_by_shape(), session.error_scale()
         done = settled.get(session.selection.shape or "", frozenset())
@@ -274,6 +280,8 @@ class Timeline(QWidget):
         rows = ("thumbs", "plate", THUMBS), ("bars", "error", BARS)
         for name, text, height in (*rows, ("reach", "spread", REACH), ("marks", "review", MARKS)):
             strips.paint_strip_label(painter, text, tops[name], height)
+        for row, part in enumerate(self._session.xsheet):
+            strips.paint_strip_label(painter, part, tops["pieces"] + PIECE * row, PIECE)
         for row, text in enumerate(self._key_labels()):
             strips.paint_strip_label(painter, text, tops["keys"] + KEYS * row, KEYS)
         if self._shown_rows() >= 3:
@@ -421,6 +429,7 @@ class Timeline(QWidget):
             lines.append(f"held {first}-{last}")
         if self.moved is not None and frame in self.moved.by_frame:
             lines.append(f"moved by up to {self.moved.by_frame[frame]:.1f} px just now")
+        lines += [f"{part} {piece}" for part, piece in pieces_at(session.xsheet, frame).items()]
         if frame in session.state.marks:
             lines.append(session.state.marks[frame])
         if frame in session.state.notes:
