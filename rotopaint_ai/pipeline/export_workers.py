@@ -31,27 +31,33 @@ _USUAL_S: Final = 0.002  # a format's time for one shape on one frame, until som
 _TIMES: Final = {"cryptomatte": 6.0, "labelme": 2.5, "coco": 2.0, "blender": 1.5, "nuke": 1.5}  # of the others' time
 
 
+def _ignore(event: Event) -> None:
+    """Where there is nobody to tell."""
+
+
 def write_exports(
     document: RotoDocument,
     job: RunJob,
     out: Path,
     given: Mapping[str, str] | None = None,
     *,
-    sink: Sink = lambda event: None,
+    sink: Sink = _ignore,
     threads: int = 1,
 ) -> list[Exported]:
     """Write `shapes.roto.json`, which is the source itself, and every format asked for.
 
     `given`: what shapes are called there, where an artist has given them other names. `sink` hears how many are done
-    and how long the rest will take. A format that cannot be written has an `error`; the others are written.
+    and how long the rest will take, where that is more than a moment. A format that cannot be written has an `error`;
+    the others are written.
     """
     source = out / "shapes.roto.json"
     roto_json.write(source, document)
     named = renamed(document, given or {})
     names = [name for name in dict.fromkeys(name.lower() for name in job.exports) if name != "rotopaint"]
     own = Exported("RotoPaint", source.name, 0.0, "", 0.0, sum(len(shape.keys) for shape in document.shapes))
-    n_workers = min(threads, len(names)) if _n_poses(named) * len(names) >= LEAST_WORK else 1
-    progress = _ExportProgress(names, n_workers, _n_poses(named) * _USUAL_S, sink)
+    is_long = _n_poses(named) * len(names) >= LEAST_WORK
+    n_workers = min(threads, len(names)) if is_long else 1
+    progress = _ExportProgress(names, n_workers, _n_poses(named) * _USUAL_S, sink if is_long else _ignore)
     if n_workers < 2:
         return [own, *(progress.step(name, try_export(export_names()[name], named, out)) for name in names)]
     found = {}
