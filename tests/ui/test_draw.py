@@ -14,6 +14,7 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import nuke
 from rotopaint_ai.project.merge_run import merge_run
 from rotopaint_ai.shapes import refit
+from rotopaint_ai.shapes.edit_frames import delete_keys
 from rotopaint_ai.shapes.rasterise import matte, mattes_of
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ui.panel.panel import Panel
@@ -335,3 +336,21 @@ def test_a_models_shape_goes_on_holding_out_after_a_run(canvas: Canvas, session:
         after = merge_run(session.state, make_document(), asked).document
         assert after is not None
         assert {each.name: each.subtract for each in after.shapes} == {"seam": False, "eye": True}
+
+
+def test_the_menu_of_shapes_copies_and_deletes_and_keys_ease_by_command(qtbot: QtBot, shot: Panel) -> None:
+    """Eased from 20 to 24 over 4 frames: a quarter of the time is 3/16 - 2/64 = 0.15625 of the way."""
+    session, tab = shot.session, shot._widgets.inspector.shapes
+    session.select("seam")
+    rows = {action.text(): action for action in tab.menu_of(("seam",)).actions()}
+    rows["Duplicate the shape"].trigger()
+    assert session.selection.shape == "seam_1"
+    document = session.state.document
+    assert document is not None
+    session.edits.act("less", replace(session.state, document=delete_keys(document, ["seam_1"], {1002, 1003})))
+    session.go_to(1001)
+    assert shot.canvas.edit("ease")
+    assert points(session, "seam_1", 1002)[0].y == pytest.approx(20 + 4 * 0.15625)
+    assert session.edits.labels[-1] == "ease keys"
+    rows["Delete the shape"].trigger()
+    assert names(session) == ["seam", "eye"]

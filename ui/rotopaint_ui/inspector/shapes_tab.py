@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer
-from PySide6.QtGui import QBrush, QColor
+from PySide6.QtGui import QAction, QBrush, QColor
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QColorDialog,
@@ -38,6 +38,7 @@ class ShapesTab(QWidget):
 
     def __init__(self, session: ShotSession) -> None:
         super().__init__()
+        self.shape_actions: Sequence[QAction] = ()  # commands that the menu offers for the chosen shapes
         self._session = session
         self._shown: object = None
         self._rows: dict[str, QTreeWidgetItem] = {}
@@ -258,6 +259,8 @@ class ShapesTab(QWidget):
         menu.addAction("Colour").triggered.connect(partial(self._ask_colour, names))
         if any(name in session.colours for name in names):
             menu.addAction("Usual colour").triggered.connect(partial(self.colour, names, None))
+        menu.addActions(list(self.shape_actions))
+        menu.addSeparator()
         for label, which, do, on in rows:
             menu.addAction(label).triggered.connect(partial(self._do_each, which, do, on))
         return menu

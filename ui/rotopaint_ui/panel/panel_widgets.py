@@ -17,6 +17,7 @@ from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.timeline.timeline import Timeline
 from rotopaint_ui.viewer.canvas import Canvas
 
+_OF_SHAPES = ("duplicate_shape", "hold_out", "delete_shape")
 _COMPARING = (("wipe", "flip", "preview_seam"), ("canvas.fit_face", "canvas.fit"))
 
 
@@ -43,6 +44,7 @@ def make_widgets(
     overlays = [actions[name] for name in actions if name.startswith("overlay.")]
     inspector = Inspector(session, None if is_app else host.export_label)
     inspector.seam.set_actions(actions["preview_seam"])
+    inspector.shapes.shape_actions = [actions[f"edit.{name}"] for name in _OF_SHAPES]
     actions["overlays"].setChecked(True)
     for name in (each for each in actions if each.startswith("pane.")):
         actions[name].setChecked(True)

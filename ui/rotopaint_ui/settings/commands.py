@@ -115,6 +115,8 @@ COMMANDS = (
     Command("edit.delete_key", "Delete key", "Keys", ("Ctrl+Shift+K",)),
     Command("edit.hold", "Hold from this key", "Keys", ("Ctrl+H",)),
     Command("edit.linear", "Go on linearly from this key", "Keys", ("Ctrl+L",)),
+    Command("edit.ease", "Ease out of this key and into the next", "Keys"),
+    Command("edit.run_smoothly", "Run smoothly through this key", "Keys"),
     Command("edit.copy_key", "Copy key", "Keys", ("Ctrl+C",)),
     Command("edit.paste_key", "Paste key", "Keys", ("Ctrl+V",)),
     Command("edit.paste_key_relative", "Paste key where the shape stands", "Keys", ("Ctrl+Shift+V",)),

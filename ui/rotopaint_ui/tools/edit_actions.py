@@ -181,7 +181,7 @@ def delete_key_here(context: EditContext) -> bool:
 
 
 def go_on(context: EditContext, kind: Interpolation) -> bool:
-    """Let the keys here hold, or go on in a straight line."""
+    """Let the keys here hold, ease, run smoothly or go on in a straight line."""
     document, frame = context.session.document, context.session.frame
     first, last = (context.reach.first, context.reach.last) if context.reach is not None else (frame, frame)
     shapes = (
@@ -197,7 +197,7 @@ def go_on(context: EditContext, kind: Interpolation) -> bool:
             document = edit_frames.set_interpolation(document, name, frames, kind)
         return document
 
-    return context.put("hold keys" if kind == "hold" else "linear keys", set_all)
+    return context.put(f"{kind} keys", set_all)
 
 
 def reach(context: EditContext, mode: Carry) -> bool:
@@ -258,6 +258,8 @@ EDIT_ACTIONS: Mapping[str, EditAction] = {
     "delete_key": delete_key_here,
     "hold": partial(go_on, kind="hold"),
     "linear": partial(go_on, kind="linear"),
+    "ease": partial(go_on, kind="ease"),
+    "run_smoothly": partial(go_on, kind="smooth"),
     "ripple": partial(reach, mode="relative"),
     "overwrite": partial(reach, mode="absolute"),
 }

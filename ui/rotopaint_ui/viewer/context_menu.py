@@ -11,7 +11,17 @@ from rotopaint_ui.tools.toolbox import EditContext
 
 _POINTS = ("smooth", "cusp", "join", "mirror", "delete", "select_all")
 _SHAPES = ("hold_out", "begin_here", "end_here", "hide_here", "always_seen", "duplicate_shape", "delete_shape")
-_KEYS = ("set_key", "delete_key", "hold", "linear", "copy_key", "paste_key", "paste_key_relative")
+_KEYS = (
+    "set_key",
+    "delete_key",
+    "hold",
+    "linear",
+    "ease",
+    "run_smoothly",
+    "copy_key",
+    "paste_key",
+    "paste_key_relative",
+)
 _REACH = ("ripple", "overwrite")
 
 
