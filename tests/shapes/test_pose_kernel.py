@@ -47,7 +47,12 @@ def model(wrong: Callable[[int], complex]) -> tuple[RotoDocument, RotoDocument]:
 
     def document(keys: dict[int, Key]) -> RotoDocument:
         return RotoDocument(
-            960, 540, 1001, 1020, landmarks=LandmarkKeys(names, marks), shapes=(RotoShape("seam", False, "seam", keys),)
+            960,
+            540,
+            1001,
+            1020,
+            landmarks=LandmarkKeys(names, marks),
+            shapes=(RotoShape("seam", False, "matte", keys),),
         )
 
     return document(said), document(true)
