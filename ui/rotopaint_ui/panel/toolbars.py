@@ -153,7 +153,8 @@ class Slider(QWidget):
         self._low, self._high, self._start, self._steps = low, high, start, steps
         self._slider = QSlider(Qt.Orientation.Horizontal)
         self._slider.setRange(0, steps)
-        self._slider.setFixedWidth(110)
+        self._slider.setMinimumWidth(44)  # where the window is small
+        self._slider.setMaximumWidth(110)
         self._slider.setToolTip(f"{label}: the viewer only, never the plate. Double click resets.")
         self._text = _with_name(QLabel(), "readout")
         self._text.setMinimumWidth(38)
