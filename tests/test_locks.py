@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -30,6 +32,19 @@ def test_a_second_one_is_refused_until_the_first_lets_go(
     with locked(path, refusal="busy"), pytest.raises(UsageError, match="busy"):
         take(path, refusal="busy")
     take(path, refusal="busy").release()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="containers have process numbers of their own on Linux")
+def test_a_living_owner_in_another_container_of_the_same_name_keeps_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process number names nobody here, and the library must know that this says nothing."""
+    refuse_flock(monkeypatch, errno.ENOLCK)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (tmp_path / "lock.owner").write_text(f"{gone.pid}\n{socket.gethostname()}?pidns-f0000152\n")
+    with pytest.raises(BlockingIOError):
+        FileLock(tmp_path / "lock")
 
 
 def test_a_link_is_refused_and_its_target_stays(tmp_path: Path) -> None:
