@@ -25,7 +25,9 @@ _RANGE = re.compile(r"^# rotopaint frames (-?\d{1,9}) (-?\d{1,9})$", re.MULTILIN
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)
 _FORMAT = re.compile(r"[\w. -]*", re.ASCII)
 _CALLBACK = re.compile(r"on[A-Z]|before|after|knobChanged|updateUI|autolabel|renderProgress|filenameFilter")
-_PYTHON_KNOBS = ("22", "52")  # numbers of the kinds that `addUserKnob` states
+_VALUE_KNOBS = frozenset(map(str, (1, 3, 4, 6, 7, *range(12, 21), 26, 41)))  # `addUserKnob`'s kinds that hold values
+# what another reader may part or join into other words: bytes by number, line ends that are none here, controls
+_ODD = re.compile(r"\\[0-7xuU]|[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,11 @@ class KeptNode:
 
 
 def _runs_code(text: str, words: Sequence[ScriptWord]) -> bool:
-    """Whether a knob may run code when Nuke reads it."""
-    is_python = words[0].text == "addUserKnob" and _kind_of(words[1:]) in _PYTHON_KNOBS
-    return "[" in text or bool(_CALLBACK.match(words[0].text)) or is_python
+    """Whether a knob may run code when Nuke reads it: what is not known to be harmless may."""
+    name = words[0].text.strip()
+    is_user_code = name == "addUserKnob" and _kind_of(words[1:]) not in _VALUE_KNOBS
+    is_odd = name.startswith("#") or bool(_ODD.search(text))
+    return "[" in text or is_odd or bool(_CALLBACK.match(name)) or is_user_code
 
 
 def _kind_of(words: Sequence[ScriptWord]) -> str:
@@ -89,7 +93,10 @@ def kept_nodes(
     for node in nodes:
         if node.kind not in NODE_KINDS or not node.text("curves").strip():
             continue
-        body, dropped = _harmless(node.body)
+        body, dropped = _harmless(node.body.replace("\r\n", "\n"))
+        if "curves" in dropped:
+            losses.append(f"{node.full_name}: its curves may run code; the node is not kept for Nuke")
+            continue
         if dropped:
             losses.append(
                 f"{node.full_name}: knobs that may run code are not kept: {', '.join(dict.fromkeys(dropped))}"

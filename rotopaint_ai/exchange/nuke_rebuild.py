@@ -312,7 +312,7 @@ def _texts(kept: Sequence[KeptNode], trees: Mapping[str, CurvesTree], original: 
     names = iter(original.trees)
     for node in kept:
         curves = next(nodes(f"Roto {{{node.body}}}")).text("curves")
-        name = None if is_nuke6(curves) else next(names)
+        name = None if is_nuke6(curves) or not curves.strip() else next(names, None)
         if name is not None and trees[name] is not original.trees[name]:
             node = replace(node, body=with_knob(node.body, "curves", f"{{{nuke_text.serialise(trees[name])}}}"))
         yield node.text

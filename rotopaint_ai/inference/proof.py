@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import rotopaint_ai
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import user_cache
 from rotopaint_ai.inference import limits
@@ -52,9 +53,11 @@ def _files_digest(files: Mapping[str, str]) -> str:
 
 
 def _try_to_open(folder: Path) -> None:
-    words = [sys.executable, "-m", _OPENER, str(folder)]
+    words = [sys.executable, "-m", _OPENER, str(folder.absolute())]
+    home = Path(rotopaint_ai.__file__).parents[1]  # -m imports from where it starts, which is not the shot's folder
+    nothing = subprocess.DEVNULL
     try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S)
+        done = subprocess.run(words, stdin=nothing, capture_output=True, text=True, timeout=LIMIT_S, cwd=home)
     except subprocess.TimeoutExpired:
         raise PackError(
             f"{folder}: its models have not opened within {LIMIT_S:.0f} s; export the pack again, or use another"

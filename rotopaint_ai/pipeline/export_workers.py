@@ -19,6 +19,7 @@ from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Final
 
+import rotopaint_ai
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Event, RunJob, Sink
 from rotopaint_ai.pipeline.export import Exported, export_names, try_export
@@ -130,9 +131,11 @@ class _Worker:
     """A process that writes one format after the other."""
 
     def __init__(self, source: Path, out: Path) -> None:
-        words = [sys.executable, "-m", _MODULE, str(source), str(out)]
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, encoding="utf-8")
+        words = [sys.executable, "-m", _MODULE, str(source.absolute()), str(out.absolute())]
+        pipe, home = subprocess.PIPE, Path(rotopaint_ai.__file__).parents[1]  # -m imports from where it starts
+        self._process = subprocess.Popen(
+            words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=home, encoding="utf-8"
+        )
 
     def ask(self, name: str) -> Exported | None:
         """What became of a format; None where the process ended."""

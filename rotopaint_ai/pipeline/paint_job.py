@@ -80,8 +80,10 @@ def paint_mattes(
     """Write `matte/<shape>.<frame>.exr` and `matte/all.<frame>.exr` for the frames asked for, or all of a document.
 
     Before the first key and after the last a shape holds, as in Nuke; a warning names such frames.
-    Raises: UsageError for frames that are no frames; CancelledError.
+    Raises: UsageError for frames that are no frames; DocumentError for a document without shapes; CancelledError.
     """
+    if not document.shapes:
+        raise DocumentError(f"{name}: has no shapes, so there is no matte to write; draw one first")
     format = Format(name, 0, document.width, document.height, document.pixel_aspect, ".exr")
     there = FrameRange(document.first_frame, document.last_frame).checked()
     chosen = parse_frames(frames) if frames is not None else list(there)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -91,12 +92,17 @@ class Plan:
         job, forced = self.job, ["force"] if self.job.force else []
         return {
             "rotopaint": [__version__, code_digest()],
-            "plate": [self.plate.name, self.plate.suffix, self.plate.width, self.plate.height, self.plate.colourspace],
+            "plate": _plate_facts(self.plate),
             "frames": [summarise(self.frames)],
             "crops": list(self.crops.words()),
+            "asked": list(job.crops),
             "pack": dict(self.pack.card["files"]),
             "settings": [job.clean, job.method, job.patch, self.models.detect.session.device, *forced],
         }
+
+
+def _plate_facts(plate: Plate) -> list[Any]:
+    return [plate.name, plate.suffix, plate.width, plate.height, plate.colourspace]
 
 
 def make_plan(job: RunJob) -> Plan:
@@ -135,10 +141,11 @@ def _crops_to_follow(
     """The job's crops; for 'auto' those that the stopped run found, where it is gone on with, else new ones."""
     if isinstance(keys, CropKeys):
         return keys, None
-    words = crops_before(Path(job.out)) if job.resume else None
-    before = CropKeys.parse(words, first_frame=frames[0]) if words is not None else AUTO
-    if isinstance(before, CropKeys):
-        return before, None
+    words = crops_before(Path(job.out), _plate_facts(plate), job.crops) if job.resume else None
+    with contextlib.suppress(CropError):  # another version wrote them
+        before = CropKeys.parse(words, first_frame=frames[0]) if words is not None else AUTO
+        if isinstance(before, CropKeys):
+            return before, None
     return propose_crop(plate, frames, models, doubt=inf if job.force else None)
 
 

@@ -314,8 +314,8 @@ class RunState:
 def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = FRAMES) -> tuple[RunState, str | None]:
     """The state in a run's folder, and why an earlier one could not be used (None: it was, or there was none).
 
-    `job` maps the words of `_WORDS` to JSON values. Without `resume`, and where the job differs, everything starts
-    from the first frame. The caller has claimed the folder (`out_folder`).
+    `job` maps the words of `_WORDS` to JSON values, and `asked` to the crops that were asked for. Without `resume`, and
+    where the job differs, everything starts from the first frame. The caller has claimed the folder (`out_folder`).
     """
     folder = out / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
@@ -331,12 +331,15 @@ def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = 
     return RunState(folder, journal, stage, finished), note
 
 
-def crops_before(out: Path) -> tuple[str, ...] | None:
+def crops_before(out: Path, plate: Sequence[Any], asked: Sequence[str]) -> tuple[str, ...] | None:
     """The crops of the run that a folder holds the state of, as the command line takes them; None where none can be
-    read."""
+    read, or that run was asked for others or for another plate."""
     try:
-        words = json.loads((out / FOLDER / "job.json").read_text(encoding="utf-8"))["crops"]
-    except (OSError, ValueError, KeyError, TypeError):
+        before = json.loads((out / FOLDER / "job.json").read_text(encoding="utf-8"))
+        if before["plate"] != list(plate) or before["asked"] != list(asked):
+            return None
+        words = before["crops"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     is_list = isinstance(words, list) and all(isinstance(word, str) for word in words)
     return tuple(words) if is_list and words else None
@@ -362,9 +365,11 @@ def _job_difference(folder: Path, content: Mapping[str, Any]) -> str | None:
         before = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return "nothing to go on from here"
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return "the state of the stopped run cannot be read"
-    changed = [name for name in content if before.get(name) != content[name]]
+    if not isinstance(before, dict):
+        return "the state of the stopped run cannot be read"
+    changed = [name for name in content if name != "asked" and before.get(name) != content[name]]
     if not changed:
         return None
     return f"{_WORDS.get(changed[0], 'the state is of another kind')}{_change_detail(changed[0], before, content)}"

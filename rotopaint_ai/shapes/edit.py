@@ -94,9 +94,10 @@ def set_lifetime(document: RotoDocument, name: str, first: int, last: int) -> Ro
     """
     if last < first:
         raise DocumentError(f"shape '{name}': would be seen from {first} to {last}; the first frame must come first")
-    old = lifetime(document, name) or (first, last)
+    old = lifetime(document, name)
     frames = range(document.first_frame, document.last_frame + 1)
-    document = set_visible(document, name, [f for f in frames if not old[0] <= f <= old[1]], shown=True)
+    dark = [frame for frame in frames if old is None or not old[0] <= frame <= old[1]]
+    document = set_visible(document, name, dark, shown=True)
     return set_visible(document, name, [f for f in frames if not first <= f <= last], shown=False)
 
 

@@ -244,6 +244,16 @@ def test_matte_writes_what_run_wrote(shapes: Path, tmp_path: Path) -> None:
     assert (tmp_path / "matte/outline.1002.exr").read_bytes() == (shapes / "matte/outline.1002.exr").read_bytes()
 
 
+def test_a_document_without_shapes_has_no_matte(
+    shapes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads((shapes / "shapes.roto.json").read_text(encoding="utf-8"))
+    source = tmp_path / "in.roto.json"
+    source.write_text(json.dumps({**document, "shapes": []}), encoding="utf-8")
+    assert main(["matte", str(source), "--out", str(tmp_path / "out"), "--frames", "1002"]) == 2
+    assert "has no shapes, so there is no matte to write" in capsys.readouterr().err
+
+
 def test_mattes_of_any_name_are_written_once_each(shapes: Path, tmp_path: Path) -> None:
     """Names that artists give: two words, one that differs in case, the name of the file that holds all."""
     document = json.loads((shapes / "shapes.roto.json").read_text(encoding="utf-8"))

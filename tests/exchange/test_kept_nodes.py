@@ -169,6 +169,13 @@ def test_an_edit_under_a_moving_layer_keeps_its_place(tmp_path: Path) -> None:
         {"body": "\n label {[exec rm]}\n curves {}\n"},
         {"body": "} Boom {"},
         {"body": " addUserKnob {52 go T boom}\n curves {}"},
+        {"body": ' addUserKnob {"22" go T "boom"}\n curves {}'},
+        {"body": " addUserKnob {59 go T boom}\n curves {}"},
+        {"body": " # {\n knobChanged boom\n # }\n curves {}"},
+        {"body": " label x\r knobChanged boom\n curves {}"},
+        {"body": ' label "\\x5bboom\\x5d"\n curves {}'},
+        {"body": ' label "\\133boom\\135"\n curves {}'},
+        {"body": " label oom\ud800\n curves {}"},
         {"groups": ["a}\nBoom {"]},
         {"format": "1 [boom]"},
         {"kind": "NoOp"},
@@ -184,6 +191,23 @@ def test_code_in_a_document_never_reaches_a_script(tmp_path: Path, harm: dict[st
     assert "rm]" not in text
     assert any("are not written back: metadata: a node of nuke" in line for line in losses)
     assert nuke.difference(meant, found, nuke.names(harmed)) <= 0.02
+
+
+@pytest.mark.parametrize("body", ["x", " name Z\n", " curves {}\n"])
+def test_a_kept_node_without_curves_stops_no_export(tmp_path: Path, body: str) -> None:
+    meant = read()
+    rows = [*meant.metadata["nuke"]["nodes"], {"kind": "Roto", "groups": [], "body": body}]
+    more = replace(meant, metadata={"nuke": {"nodes": rows}})
+    _, found, _ = written(tmp_path, more)
+    assert nuke.difference(meant, found, nuke.names(more)) <= 0.02
+
+
+def test_a_node_whose_curves_may_run_code_is_not_kept(tmp_path: Path) -> None:
+    assert "cubiccurve Brush1" in SCRIPT
+    meant = read(SCRIPT.replace("cubiccurve Brush1", 'cubiccurve "Brush [boom]"'))
+    text, found, _ = written(tmp_path, meant)
+    assert "boom" not in text
+    assert nuke.difference(meant, found, nuke.names(meant)) <= 0.02
 
 
 def test_metadata_is_bounded_and_checked() -> None:

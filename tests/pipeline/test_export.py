@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.exchange import nuke
+from rotopaint_ai.exchange import document, nuke
 from rotopaint_ai.jobs import Event, RunJob
 from rotopaint_ai.pipeline import export_workers
 from rotopaint_ai.pipeline.export import check_exports, write_nuke_in_parts
@@ -82,6 +82,21 @@ def test_a_process_that_ends_leaves_its_formats_to_this_one(tmp_path: Path, monk
     made = write_exports(_document(), job, tmp_path, threads=2)
     assert [(each.path, each.error) for each in made[1:]] == [("shapes.nk", ""), ("shapes.svg", "")]
     assert (tmp_path / "shapes.svg").is_file()
+
+
+def test_a_process_imports_nothing_from_the_folder_it_is_asked_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "queue.py").write_text("open('ran', 'w').close()\nraise SystemExit\n")
+    document.write(tmp_path / "shapes.roto.json", _document())
+    monkeypatch.chdir(tmp_path)
+    worker = export_workers._Worker(Path("shapes.roto.json"), Path())
+    done = worker.ask("svg")
+    worker.close()
+    assert done is not None
+    assert done.error == ""
+    assert (tmp_path / "shapes.svg").is_file()
+    assert not (tmp_path / "ran").exists()
 
 
 def test_unknown_format_is_refused() -> None:

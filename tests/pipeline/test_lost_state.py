@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from rotopaint_ai.errors import CancelledError, DiskError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
 from rotopaint_ai.pipeline import plan, process_frame
+from rotopaint_ai.pipeline.record_store import crops_before
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates.plate import Plate
 
@@ -160,6 +162,36 @@ def test_a_resumed_auto_run_keeps_the_crop_that_it_found(
     assert run(RunJob.from_json({**auto.to_json(), "resume": True}), said.append, Cancel()).is_whole
     assert not [event for event in said if "starting from the first frame" in str(event.facts.get("message"))]
     assert sum(event.kind == "frame" for event in said) < 24
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ({}, ("100,100,80",)),
+        ({"asked": ["90,90,60"]}, None),
+        ({"asked": None}, None),
+        ({"plate": ["other", ".exr", 320, 180, None]}, None),
+        ({"crops": ["1001:no"]}, ("1001:no",)),
+        ({"crops": 7}, None),
+    ],
+)
+def test_only_crops_found_for_this_plate_are_kept(
+    tmp_path: Path, more: dict[str, object], found: tuple[str, ...] | None
+) -> None:
+    plate_facts = ["plate", ".exr", 320, 180, None]
+    (tmp_path / ".rotopaint").mkdir()
+    content = {"plate": plate_facts, "asked": ["auto"], "crops": ["100,100,80"], **more}
+    (tmp_path / ".rotopaint" / "job.json").write_text(json.dumps(content))
+    assert crops_before(tmp_path, plate_facts, ("auto",)) == found
+
+
+def test_an_auto_run_that_cannot_read_earlier_crops_looks_for_the_face(
+    job: RunJob, puppet: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "propose_crop", lambda *_, **__: (CropKeys({1001: Crop(*face_box(puppet))}), None))
+    monkeypatch.setattr(plan, "crops_before", lambda *_: ("1001:no",))
+    auto = RunJob.from_json({**job.to_json(), "crops": ["auto"], "resume": True})
+    assert run(auto, lambda event: None, Cancel()).is_whole
 
 
 def face_box(puppet: ModuleType) -> tuple[float, float, float]:

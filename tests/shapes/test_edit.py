@@ -91,3 +91,10 @@ def test_first_key_of_an_empty_shape_needs_points() -> None:
     after = edit.set_key(before, "other", 3, square(1, 1))
     assert after.shape("other").frames == (3,)
     assert math.isclose(after.shape("other").at(3)[0].x, 1)
+
+
+def test_a_shape_that_was_hidden_throughout_is_seen_from_a_frame_on() -> None:
+    before = edit.set_visible(document(f1=Key(square(0, 0))), "eye", range(1, 21), shown=False)
+    after = edit.set_lifetime(before, "eye", 5, 9)
+    assert edit.lifetime(before, "eye") is None
+    assert [frame for frame in range(1, 21) if after.shape("eye").is_visible(frame)] == [5, 6, 7, 8, 9]
