@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -194,3 +195,75 @@ def test_a_hold_counts_once() -> None:
     assert repeated_correction(said, document, lambda frame: range(1001, 1003)) is None
     small = move_points(said, "seam", [1001, 1002], range(3), 0.5, 0)
     assert repeated_correction(said, small, lambda frame: range(frame, frame + 1)) is None
+
+
+def begin_teaching(qtbot: QtBot, panel: Panel, engine: Path) -> None:
+    """Ctrl+T, with an engine that waits for `answer_now`."""
+    (engine / "wait").touch()
+    qtbot.keyClick(panel.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: panel.status.eta.text() == "pose 1 of 2", timeout=60_000)
+
+
+def answer_now(qtbot: QtBot, panel: Panel, engine: Path) -> None:
+    (engine / "wait").unlink()
+    qtbot.waitUntil(lambda: not panel._services.teacher.is_running, timeout=60_000)
+
+
+def test_a_shape_that_has_other_points_meanwhile_stays_as_it_is(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+    shot.session.edits.undo()
+    state = shot.session.state
+    assert state.document is not None
+    eye = move_points(state.document, "eye", [1001], range(3), 2, 0)  # the only correction; the seam is the models'
+    shot.session.edits.act("move points", replace(state, document=eye))
+    begin_teaching(qtbot, shot, engine)
+    shot.session.select("seam", frozenset({1}))
+    qtbot.keyClick(shot.canvas, K.Key_Delete)
+    assert len(places(shot.session, frame=1002)) == 2
+    document = shot.session.state.document
+    answer_now(qtbot, shot, engine)
+    assert shot.session.state.document == document
+    assert [len(places(shot.session, frame=frame)) for frame in (1001, 1002, 1004)] == [2, 2, 2]
+
+
+def test_a_correction_that_was_taken_back_meanwhile_is_told(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+    correct(shot, 1005)
+    begin_teaching(qtbot, shot, engine)
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
+    state = shot.session.state
+    answer_now(qtbot, shot, engine)
+    assert shot.session.state is state
+    assert shot.status.text.text().startswith("Teach shot once more: ")
+
+
+def test_an_engine_that_has_given_up_is_told_each_time(qtbot: QtBot, shot: Panel) -> None:
+    shot.host.the_engine = Engine(sys.executable + ".not.there", ())  # type: ignore[attr-defined]
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: not shot._services.teacher.is_running, timeout=60_000)
+    assert shot.status.text.text() != "Teach shot: no answer, nothing was changed"  # but the reason
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    assert shot.status.text.text() == "Teach shot: no answer, nothing was changed"
+
+
+def test_a_mark_that_a_person_made_anew_is_theirs(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
+    assert shot.session.state.marks == {1005: "needs work"}
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
+    shot.session.go_to(1005)
+    qtbot.mouseClick(shot.review_bar.buttons["needs_work"], LEFT)
+    text = (engine / "answer.json").read_text()
+    (engine / "answer.json").write_text(text.replace("[1005]", "[]"))
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
+    assert shot.session.state.marks == {1005: "needs work"}
+
+
+def test_escape_leaves_no_copy_of_a_shot_without_a_project(
+    qtbot: QtBot, shot: Panel, engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert shot.session.project.path is None
+    begin_teaching(qtbot, shot, engine)
+    assert list(tmp_path.glob("rotopaint-*"))
+    qtbot.keyClick(shot.canvas, K.Key_Escape)
+    assert not list(tmp_path.glob("rotopaint-*"))

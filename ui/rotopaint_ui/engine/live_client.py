@@ -105,6 +105,7 @@ class LiveClient(QObject):
         self._n = 0
         self._restarts = 0
         self._folder: str | None = None
+        self._copies: set[Path] = set()  # of states that are in no project
         self._is_refused = False
         self._watch = QTimer(self, singleShot=True)
         self._watch.timeout.connect(self._process.kill)
@@ -147,6 +148,8 @@ class LiveClient(QObject):
         self._watch.stop()
         self._process.shut_down(how)
         self._clear_blocks()
+        for path in list(self._copies):
+            self._remove_copy(path)
 
     # --- questions
 
@@ -163,7 +166,7 @@ class LiveClient(QObject):
     def spread(self, way: str, state: State, spread: Spread | None, reply: KeysReply) -> None:
         """New keys by a way of `spreads.SPREADS`: of the spread's range, or of the whole shot where there is none."""
         try:
-            path, is_ours = self._state_on_disk(state)
+            path = self._state_on_disk(state)
         except (RotopaintError, OSError) as error:
             self.said.emit(str(error))
             reply(None)
@@ -171,8 +174,7 @@ class LiveClient(QObject):
         bounds = None if spread is None else [spread.frame, spread.first, spread.last]
 
         def take(answer: Facts | None) -> None:
-            if is_ours:
-                shutil.rmtree(path.parent, ignore_errors=True)
+            self._remove_copy(path)
             reply(None if answer is None else _keys_of_answer(answer, wire.take_block(answer["block"])))
 
         self._queue_question({"ask": "spread", "way": way, "project": str(path), "spread": bounds}, take)
@@ -180,15 +182,14 @@ class LiveClient(QObject):
     def teach(self, state: State, reply: Callable[[TaughtKeys | None], None]) -> None:
         """The whole shot solved from its corrections and its pictures; `progressed` tells how far it is."""
         try:
-            path, is_ours = self._state_on_disk(state)
+            path = self._state_on_disk(state)
         except (RotopaintError, OSError) as error:
             self.said.emit(str(error))
             reply(None)
             return
 
         def take(answer: Facts | None) -> None:
-            if is_ours:
-                shutil.rmtree(path.parent, ignore_errors=True)
+            self._remove_copy(path)
             reply(None if answer is None else _taught_of_answer(answer, wire.take_block(answer["block"])))
 
         self._queue_question({"ask": "teach", "project": str(path)}, take)
@@ -319,14 +320,21 @@ class LiveClient(QObject):
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _state_on_disk(self, state: State) -> tuple[Path, bool]:
-        """The project file, or a copy of the state where there is none; and whether it is ours to remove."""
+    def _state_on_disk(self, state: State) -> Path:
+        """The project file, or a copy of the state where there is none, for `_remove_copy`."""
         path = self.project_path()
         if path is not None:
-            return path, False
+            return path
         path = Path(tempfile.mkdtemp(prefix="rotopaint-")) / "state.rotopaint"  # a folder that only this user may read
+        self._copies.add(path)
         Project.create(path, state).close()
-        return path, True
+        return path
+
+    def _remove_copy(self, path: Path) -> None:
+        """Remove a copy of a state; a project file stays."""
+        if path in self._copies:
+            self._copies.discard(path)
+            shutil.rmtree(path.parent, ignore_errors=True)
 
 
 def _keys_of_answer(answer: Facts, block: bytes) -> dict[str, dict[int, Key]]:

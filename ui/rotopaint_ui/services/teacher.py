@@ -14,8 +14,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.project.state import Mark, State
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-from rotopaint_ai.shapes.manual_keys import with_keys
-from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.shapes.manual_keys import human_keys, with_keys
+from rotopaint_ai.shapes.roto import Key, Landmark, RotoDocument
 from rotopaint_ui.engine.live_client import LiveClient, TaughtKeys
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.session.key_diff import KeyDiff, keys_moved_between
@@ -39,19 +39,21 @@ class Teacher(QObject):
         super().__init__(parent)
         self.live = LiveClient(self)
         self.live.project_path = lambda: session.project.path
-        self.live.said.connect(lambda text: self.said.emit(text, "trouble"))
-        self.live.lost.connect(lambda text: self.said.emit(text, "trouble"))
+        self.live.said.connect(self._tell_trouble)
+        self.live.lost.connect(self._tell_trouble)
         self.live.progressed.connect(self._tell_progress)
         self._session, self._engine = session, engine
         self._shot: tuple[PlateChoice, str | None] | None = None  # what the engine was told to open
         self._asked: State | None = None
         self._came: TaughtKeys | None = None
+        self._has_said_why = False  # there is no answer
         self._told: tuple[RotoDocument, str] | None = None  # of the models, and the shape that was offered
-        self._marked: frozenset[int] = frozenset()  # frames that were marked when the shot was last taught
+        self._marked: frozenset[int] = frozenset()  # frames whose marks are those that teaching made last
         self._learned: frozenset[int] = frozenset()  # corrected frames that the shot was taught from
         self._found: tuple[RotoDocument, tuple[str, int] | None] | None = None
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(self._put_in)
+        session.listeners.append(self._keep_own_marks)
 
     @property
     def is_running(self) -> bool:
@@ -75,6 +77,7 @@ class Teacher(QObject):
             self.said.emit(str(error), "trouble")
             return
         session.flush()
+        self._has_said_why = False
         self._asked, self._learned = session.state, frozenset(session.review.corrected_frames())
         self.said.emit("Teach shot: looking at every pose again, from your corrections; Esc stops it", "plain")
         self.progressed.emit(0, 0, "")
@@ -130,6 +133,15 @@ class Teacher(QObject):
         if self.is_running:
             self.progressed.emit(done, total, f"pose {done} of {total}" if done < total else "solving the seams")
 
+    def _tell_trouble(self, text: str) -> None:
+        self._has_said_why = True
+        self.said.emit(text, "trouble")
+
+    def _keep_own_marks(self) -> None:
+        """A mark that was taken back, or made another one, is a person's from then on."""
+        marks = self._session.state.marks
+        self._marked = frozenset(frame for frame in self._marked if marks.get(frame) == "needs work")
+
     def _end(self) -> None:
         self._asked = self._came = None
         self._rest.stop()
@@ -139,7 +151,9 @@ class Teacher(QObject):
         if not self.is_running:
             return
         if taught is None:
-            self._end()  # the engine has said why
+            self._end()
+            if not self._has_said_why:
+                self.said.emit("Teach shot: no answer, nothing was changed", "trouble")
             return
         self._came = taught
         self._put_in()
@@ -154,20 +168,45 @@ class Teacher(QObject):
             return
         before = session.state
         self._end()
-        if before.document is None or before.predicted is not asked.predicted:
+        if before.document is None or asked.document is None or before.predicted is not asked.predicted:
             self.said.emit("The shot was run again meanwhile; Teach shot once more", "trouble")
             return
-        document = with_landmarks(before.document, with_keys(before.document, taught.keys))
-        own = {frame for frame in self._marked if before.marks.get(frame) == "needs work"}
-        judged: dict[int, Mark] = {frame: mark for frame, mark in before.marks.items() if frame not in own}
+        if not keeps_corrections(asked.document, before.document):
+            self.said.emit("Teach shot once more: a correction that it learned from was changed meanwhile", "trouble")
+            return
+        alike = shape_kinds(asked.document) & shape_kinds(before.document)
+        keys = {name: taught.keys[name] for name, _, _ in alike if name in taught.keys}
+        document = with_landmarks(before.document, with_keys(before.document, keys))
+        judged: dict[int, Mark] = {frame: mark for frame, mark in before.marks.items() if frame not in self._marked}
         doubtful = {frame for frames in taught.doubtful.values() for frame in frames} - set(judged)
         marks: dict[int, Mark] = {**judged, **dict.fromkeys(doubtful, "needs work")}
-        self._marked = frozenset(doubtful)
         session.edits.act(STEP, replace(before, document=document, marks=dict(sorted(marks.items()))))
+        self._marked = frozenset(doubtful)
         moved = keys_moved_between(before.document, document)
         self.taught.emit(before.document, document)
         session.notify()
         self.said.emit(summary_of(moved, session, len(doubtful)), "good")
+
+
+def shape_kinds(document: RotoDocument) -> set[tuple[str, int, bool]]:
+    """Name, number of control points, and whether it is closed, of every shape that has keys."""
+    return {(shape.name, shape.n_points, shape.closed) for shape in document.shapes if shape.keys}
+
+
+def keeps_corrections(asked: RotoDocument, now: RotoDocument) -> bool:
+    """Whether every human key and hand landmark of a document is still the same in a later one; new ones may be."""
+    return _corrections(asked).items() <= _corrections(now).items()
+
+
+def _corrections(document: RotoDocument) -> dict[tuple[str, int], Key | Landmark | None]:
+    made: dict[tuple[str, int], Key | Landmark | None] = {
+        (shape.name, frame): key for shape in document.shapes for frame, key in human_keys(shape).items()
+    }
+    marks = document.landmarks
+    for frame, names in marks.hand.items():
+        row = dict(zip(marks.names, marks.keys.get(frame, ())))
+        made |= {(f"landmark {name}", frame): row.get(name) for name in names}
+    return made
 
 
 def summary_of(moved: KeyDiff, session: ShotSession, n_doubtful: int) -> str:
