@@ -212,6 +212,19 @@ def test_keys_of_one_shape_are_pasted_on_the_selected_one(qtbot: QtBot, shot: Pa
     assert frames(session, "b") == (1001, 1003, 1005)
 
 
+def test_what_was_copied_last_is_pasted(qtbot: QtBot, shot: Panel) -> None:
+    session, timeline = shot.session, shot._widgets.timeline
+    qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1001))
+    qtbot.keyClick(timeline, K.Key_C, CTRL)
+    session.select("b")
+    session.go_to(1005)
+    qtbot.keyClick(shot.canvas, K.Key_C, CTRL)
+    session.go_to(1003)
+    qtbot.keyClick(timeline, K.Key_V, CTRL)
+    assert session.document is not None
+    assert session.document.shape("b").at(1003) == dot(25).points
+
+
 def test_the_last_key_stays_and_that_is_said(qtbot: QtBot, shot: Panel) -> None:
     timeline = shot._widgets.timeline
     qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1001))

@@ -124,6 +124,13 @@ def test_backspace_and_undo_take_points_back_and_escape_leaves_all(qtbot: QtBot,
     assert names(session) == ["seam", "eye"]
 
 
+def test_the_tools_own_key_goes_on_with_the_shape(qtbot: QtBot, shot: Panel) -> None:
+    click(qtbot, shot.canvas, *TRIANGLE[:2])
+    qtbot.keyClick(shot.canvas, K.Key_B)
+    click(qtbot, shot.canvas, TRIANGLE[2], TRIANGLE[0])
+    assert len(places(shot.session, "hand_matte_1")) == 3
+
+
 def test_too_few_points_are_told_and_kept(qtbot: QtBot, shot: Panel) -> None:
     click(qtbot, shot.canvas, (10, 40))
     qtbot.keyClick(shot.canvas, K.Key_Return)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
@@ -132,3 +132,49 @@ def test_the_timeline_shows_them(qtbot: QtBot, shot: Panel) -> None:
     assert with_note != nothing
     qtbot.keyClick(shot.canvas, K.Key_X, SHIFT)
     assert shown() != with_note
+
+
+def type_note(qtbot: QtBot, panel: Panel, text: str) -> None:
+    """Begin a note on this frame, without Return."""
+    qtbot.keyClick(panel.canvas, K.Key_M, CTRL)
+    qtbot.waitUntil(panel.inspector.frame.note.hasFocus, timeout=20_000)
+    qtbot.keyClicks(panel.inspector.frame.note, text)
+
+
+def test_a_note_that_is_being_typed_stays_with_its_frame_when_another_is_shown(qtbot: QtBot, shot: Panel) -> None:
+    shot.session.go_to(1002)
+    type_note(qtbot, shot, "eye")
+    assert shot.timeline.axis is not None
+    qtbot.mouseClick(shot.timeline, LEFT, pos=QPoint(round(shot.timeline.axis.middle_of(1005)), 5))
+    assert shot.session.frame == 1005
+    assert shot.session.state.notes == {1002: "eye"}
+    type_note(qtbot, shot, "lip")
+    shot.session.go_to(1006)  # as while it plays
+    assert shot.session.state.notes == {1002: "eye", 1005: "lip"}
+    assert shot.inspector.frame.note.text() == ""
+
+
+def test_a_note_that_is_being_typed_is_written_when_the_panel_closes(qtbot: QtBot, shot: Panel) -> None:
+    path = shot.session.project.path
+    assert path is not None
+    type_note(qtbot, shot, "eye")
+    shot.close()
+    other = ShotSession()
+    other.open_project(path)
+    assert other.state.notes == {1001: "eye"}
+    other.close()
+
+
+def test_a_note_that_is_being_typed_is_not_another_shots(
+    qtbot: QtBot, shot: Panel, facts: PlateFacts, tmp_path: Path
+) -> None:
+    path = shot.session.project.path
+    assert path is not None
+    type_note(qtbot, shot, "eye")
+    shot.session.open(facts, tmp_path / "another")
+    assert shot.session.state.notes == {}
+    assert shot.inspector.frame.note.text() == ""
+    other = ShotSession()
+    other.open_project(path)
+    assert other.state.notes == {1001: "eye"}
+    other.close()

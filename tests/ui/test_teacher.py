@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.project.codecs import pack
@@ -267,3 +268,25 @@ def test_escape_leaves_no_copy_of_a_shot_without_a_project(
     assert list(tmp_path.glob("rotopaint-*"))
     qtbot.keyClick(shot.canvas, K.Key_Escape)
     assert not list(tmp_path.glob("rotopaint-*"))
+
+
+def test_the_curves_of_now_come_back_with_the_key_another_window_or_another_shot(
+    qtbot: QtBot, shot: Panel, facts: PlateFacts
+) -> None:
+    shot.set_preferences(replace(shot.preferences, shortcuts={"before": ["Ctrl+U"]}))
+
+    def hold() -> None:
+        qtbot.keyPress(shot.canvas, K.Key_U, CTRL)
+        assert shot.canvas.before is not None
+
+    hold()
+    qtbot.keyRelease(shot.canvas, K.Key_U)
+    assert shot.canvas.before is None
+    hold()
+    QApplication.sendEvent(shot, QEvent(QEvent.Type.WindowDeactivate))
+    assert shot.canvas.before is None
+    assert not shot.commands["before"].isChecked()
+    hold()
+    shot.opening.opened.emit(facts)
+    assert shot.canvas.before is None
+    assert not shot.commands["before"].isChecked()

@@ -38,7 +38,7 @@ class FrameTab(QWidget):
     """Facts above; below them every shape and landmark with its expected error and its source: seams
     first, then the other shapes, then landmarks, the worst of each first."""
 
-    note_written = Signal(str)
+    note_written = Signal(int, str)  # the frame and its note
     note_left = Signal()  # with Esc: the keys are the viewer's again
 
     def __init__(self, session: ShotSession) -> None:
@@ -56,6 +56,7 @@ class FrameTab(QWidget):
         self.note.setAccessibleName("Note to this frame")
         self.note.editingFinished.connect(self._write_note)
         self._noted: int | None = None  # the frame whose note is in the field
+        session.leaving.append(self._write_note)
         self.table = self._make_table()
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 12, 0, 0)
@@ -80,17 +81,17 @@ class FrameTab(QWidget):
         """The frame's note; one that is being typed stays as long as its frame is shown."""
         session = self._session
         self.note.setVisible(session.plate is not None)
-        if self.note.hasFocus() and self.note.isModified() and self._noted == session.frame:
-            return
-        self._noted = session.frame
+        if self._noted != session.frame:
+            self._write_note()
+            self._noted = session.frame
         text = session.state.notes.get(session.frame, "")
-        if self.note.text() != text:
+        if not self.note.isModified() and self.note.text() != text:
             self.note.setText(text)
 
     def _write_note(self) -> None:
-        if self.note.isModified() and self._noted == self._session.frame:
+        if self.note.isModified() and self._noted is not None:
             self.note.setModified(False)
-            self.note_written.emit(self.note.text())
+            self.note_written.emit(self._noted, self.note.text())
 
     def _leave_note(self) -> None:
         self.note.setModified(False)

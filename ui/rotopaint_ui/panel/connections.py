@@ -30,6 +30,7 @@ def connect_widgets(
     widgets.view_bar.look_changed.connect(updates.change_look)
     widgets.canvas.readout_changed.connect(widgets.view_bar.show_readout)
     widgets.canvas.relink_wanted.connect(shot.relink)
+    widgets.canvas.edited.connect(lambda name: widgets.timeline.sheet.forget_copied() if name == "copy_key" else None)
     services.frame_cache.spaces.connect(shot.offer_colourspaces)
     widgets.timeline.frame_wanted.connect(session.go_to)
     widgets.timeline.shape_wanted.connect(session.select)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent, QKeySequence
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QWidget
 
 from rotopaint_ai.project.state import CropBox
@@ -156,6 +156,12 @@ class Panel(QWidget):
 
     # --- the window system
 
+    def event(self, event: QEvent) -> bool:
+        """A key that is let go in another window is let go, too."""
+        if event.type() == QEvent.Type.WindowDeactivate:
+            self._view.let_go_of_before()
+        return super().event(event)
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Plates, projects and shapes may be dropped."""
         if dropped(event.mimeData()) is not None:
@@ -169,7 +175,8 @@ class Panel(QWidget):
 
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
         """What is shown while a key is held ends with it."""
-        if not event.isAutoRepeat() and QKeySequence(event.key()) in self.commands["before"].shortcuts():
+        keys = {each[0].key() for each in self.commands["before"].shortcuts() if each.count()}  # type: ignore[index]  # it is
+        if not event.isAutoRepeat() and event.key() in keys:
             self._view.let_go_of_before()
         super().keyReleaseEvent(event)
 

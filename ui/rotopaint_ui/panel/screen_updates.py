@@ -201,6 +201,8 @@ class ScreenUpdates(QObject):
         """A project is open whose plate is not there yet: nothing of the shot before it stays on the screen."""
         if self._services.previewer.is_on:
             self._widgets.actions["preview_seam"].trigger()
+        if self._widgets.actions["before"].isChecked():
+            self._widgets.actions["before"].trigger()
         for name in (PLATE, CLEAN):
             self._services.frame_cache.forget(name)
         self._services.review.reset()

@@ -130,17 +130,17 @@ class ReviewLoop:
         if session.plate is None:
             return
         same = session.state.marks.get(session.frame) == mark
-        session.review.mark(self._judged(), None if same else mark)
+        session.review.mark(self._judged(session.frame), None if same else mark)
 
-    def _judged(self) -> list[int]:
-        """This frame and its hold, less what is missing on disk: there is nothing to look at."""
-        plate, held = self._session.plate, self._session.held_frames()
+    def _judged(self, frame: int) -> list[int]:
+        """A frame and its hold, less what is missing on disk: there is nothing to look at."""
+        plate, held = self._session.plate, self._session.hold_frames(frame)
         return [] if plate is None else [frame for frame in held if frame in plate.frames]
 
-    def write_note(self, text: str) -> None:
-        """Write a note to this frame, with its hold; an empty one takes it away."""
-        frames = self._judged()
-        if frames and self._session.state.notes.get(self._session.frame, "") != " ".join(text.split()):
+    def write_note(self, frame: int, text: str) -> None:
+        """Write a note to a frame, with its hold; an empty one takes it away."""
+        frames = self._judged(frame)
+        if frames and self._session.state.notes.get(frame, "") != " ".join(text.split()):
             self._session.review.write_note(frames, text)
 
     def accept_and_go_on(self) -> None:
@@ -148,7 +148,7 @@ class ReviewLoop:
         session = self._session
         if session.plate is None:
             return
-        session.review.mark(self._judged(), "accepted")
+        session.review.mark(self._judged(session.frame), "accepted")
         if not self.step(1):
             self._say("No frame is left to check")
 

@@ -47,11 +47,15 @@ class Selection:
 
 
 class ShotSession:
-    """One open shot. `listeners` are called after every change, `said` with lines for the status."""
+    """One open shot. `listeners` are called after every change, `said` with lines for the status.
+
+    `leaving` are called before another shot takes its place, or it is closed: what is being typed still belongs to it.
+    """
 
     def __init__(self) -> None:
         self.listeners: list[Callable[[], None]] = []
         self.said: list[Callable[[str], None]] = []
+        self.leaving: list[Callable[[], None]] = []
         self.plate: PlateFacts | None = None
         self.frame = 0
         self.span: tuple[int, int] | None = None  # In and Out, see `set_span`
@@ -234,6 +238,7 @@ class ShotSession:
             self.plate, self.out = plate, out
             self.frame = min(max(self.frame, plate.first), plate.last)
         else:
+            self._tell_leaving()
             self._close_project()
             self.plate, self.frame, self.out = plate, plate.first, out
             self._forget_view()
@@ -246,6 +251,7 @@ class ShotSession:
 
         Raises: ProjectError, DamagedProjectError; what was open stays open then.
         """
+        self._tell_leaving()
         opened = self._read_project(path)
         self.plate, self.out = None, opened.place.out
         self._show_project(opened, awaits_plate=True)
@@ -323,8 +329,13 @@ class ShotSession:
         self.edits.settle()
         if self.edits.has_gesture:
             self.edits.abort()
+        self._tell_leaving()
         self._close_project()
         self.edits.leave_store()
+
+    def _tell_leaving(self) -> None:
+        for listener in self.leaving:
+            listener()
 
     def _close_project(self) -> None:
         self.project.keep_view(self.looked_at())

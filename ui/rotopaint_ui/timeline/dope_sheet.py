@@ -231,6 +231,10 @@ class DopeSheet:
             n = len(self.chosen)
             self._session.say(f"Copied {n} {_word(self.chosen)}: Ctrl+V puts the first one on the frame shown")
 
+    def forget_copied(self) -> None:
+        """Another shot, or something else was copied since."""
+        self._copied = {}
+
     def paste_copied(self) -> None:
         """Put copied keys on the frame that is shown and after it: on their shapes, or one's on the selected shape."""
         session, frame, plate = self._session, self._session.frame, self._session.plate

@@ -48,6 +48,7 @@ class Canvas(QWidget):
     readout_changed = Signal(str)  # what is under the mouse
     relink_wanted = Signal()  # the plate of a project that waits for it
     reach_changed = Signal()  # how far edits reach: `context.reach`
+    edited = Signal(str)  # the edit that was carried out, by name
 
     def __init__(self, session: ShotSession, frame_cache: FrameCache, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -90,6 +91,8 @@ class Canvas(QWidget):
 
     @tool.setter
     def tool(self, name: str) -> None:
+        if name == self._tool and self._tools[name].is_busy:
+            return  # the tool's key again: what is being drawn goes on
         self._tools[self._tool].cancel()
         self._session.edits.end_burst()
         self._tool = name
@@ -111,6 +114,8 @@ class Canvas(QWidget):
             self.reach_changed.emit()
         if name.startswith("nudge"):
             self._burst.start()
+        if done:
+            self.edited.emit(name)
         self.update()
         return done
 
