@@ -60,9 +60,12 @@ def parse_frames(text: str) -> tuple[int, ...]:
 
 
 def evenly_spread(items: Sequence[T], most: int) -> list[T]:
-    """At most `most` of the items (two or more), the first and the last among them, at even distances."""
+    """At most `most` of the items (one or more), the first and the last among them, at even distances; the first alone
+    where one is wanted."""
     if len(items) <= most:
         return list(items)
+    if most == 1:
+        return [items[0]]
     return [items[round(k * (len(items) - 1) / (most - 1))] for k in range(most)]
 
 

@@ -10,3 +10,4 @@ def test_a_few_stand_for_many_with_both_ends() -> None:
     assert evenly_spread([5, 7, 9], 2) == [5, 9]
     assert evenly_spread([5, 7, 9], 3) == evenly_spread([5, 7, 9], 8) == [5, 7, 9]
     assert evenly_spread((), 4) == []
+    assert evenly_spread([5, 7, 9], 1) == [5]
