@@ -181,3 +181,22 @@ def test_d_shows_what_the_clean_plate_changes(qtbot: QtBot, shot: Panel) -> None
     qtbot.keyClick(shot.canvas, K.Key_QuoteLeft)  # the flip goes back to the plate
     assert middle(shot) == [RED, GREEN, BLUE]
     assert not shot.commands["difference"].isChecked()
+
+
+def test_d_goes_back_to_the_flip_and_the_wipe(qtbot: QtBot, shot: Panel) -> None:
+    clean = QImage(64, 48, QImage.Format.Format_RGB32)
+    clean.fill(QColor(RED - 5, GREEN, BLUE + 10))
+    shot.frame_cache.replace_picture(CLEAN, (1001, clean))
+    shot.commands["flip"].trigger()
+    qtbot.keyClick(shot.canvas, K.Key_D)
+    assert middle(shot) == [20, 0, 40]
+    qtbot.keyClick(shot.canvas, K.Key_D)
+    assert middle(shot) == [RED - 5, GREEN, BLUE + 10]
+    shot.commands["flip"].trigger()
+    shot.commands["wipe"].trigger()
+    qtbot.keyClick(shot.canvas, K.Key_D)
+    assert shot.canvas.wipe is None
+    assert middle(shot) == [20, 0, 40]
+    qtbot.keyClick(shot.canvas, K.Key_D)
+    assert shot.canvas.wipe is not None
+    assert not shot.canvas.shows_clean

@@ -39,6 +39,9 @@ def choose(qtbot: QtBot, panel: Panel, name: str) -> None:
     menu = panel.findChild(QMenu, "colourspaces")
     assert isinstance(menu, QMenu)
     entry = next(each for each in menu.actions() if each.text() == name)
+    assert panel.choice is not None
+    chosen = panel.choice.colourspace or "As the file says"
+    assert [each.text() for each in menu.actions() if each.isChecked()] == [chosen]
     with qtbot.waitSignal(panel.plate_opened, timeout=120_000):
         qtbot.mouseClick(menu, LEFT, pos=menu.actionGeometry(entry).center())
 
@@ -51,6 +54,8 @@ def grey(panel: Panel) -> int:
 def test_another_colour_space_shows_in_the_picture_the_project_and_the_run(qtbot: QtBot, shot: Panel) -> None:
     assert grey(shot) == code(1001)  # 8 bit sRGB on an sRGB display
     choose(qtbot, shot, "linear")
+    lines = [line for line in shot.status.history if "Opening" in line or "is read as" in line]
+    assert "The plate is read as linear from now on" in lines[-1]  # not before it is
     assert shot.session.plate is not None
     assert shot.session.plate.colourspace == "linear"
     assert "linear" in shot.top.facts.text()

@@ -82,3 +82,18 @@ def test_while_a_hand_drags_the_history_stays(qtbot: QtBot, shot: Panel) -> None
     assert shot.inspector.history.list.currentRow() == 3
     assert places(shot.session)[0][0] == 13.0
     shot.session.edits.abort()
+
+
+def test_a_step_that_only_the_closed_project_knows_is_told(qtbot: QtBot, shot: Panel, out: Path) -> None:
+    shot.session.start_project(out / "a.rotopaint")
+    move(shot.session, "move")
+    path = shot.session.project.path
+    assert path is not None
+    shot.session.open_project(path)
+    shot.session.close()
+    assert shot.session.edits.can_undo
+    state = shot.session.state
+    shot.canvas.setFocus()
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
+    assert shot.session.state is state
+    assert shot.status.text.text().startswith("This step lies in the project file, which is closed")

@@ -10,6 +10,7 @@ from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.batch.queue import QueuedShot
+from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.standalone.app import MainWindow
 from rotopaint_ui.standalone.guide_window import MISSING, GuidePage, find_guide
 
@@ -46,6 +47,34 @@ def test_the_full_screen_is_the_viewer_alone_and_escape_leaves_it(qtbot: QtBot, 
     qtbot.keyClick(panel.canvas, K.Key_Escape)
     qtbot.waitUntil(lambda: not window.isFullScreen(), timeout=20_000)
     assert all(each.isVisible() for each in seen)
+
+
+def test_the_viewer_that_was_alone_stays_so_after_the_full_screen(qtbot: QtBot, window: MainWindow) -> None:
+    panel = window.panel
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow, timeout=20_000)
+    qtbot.keyClick(panel.canvas, K.Key_F11)
+    qtbot.keyClick(panel.canvas, K.Key_F11, SHIFT)
+    qtbot.waitUntil(window.isFullScreen, timeout=20_000)
+    qtbot.keyClick(panel.canvas, K.Key_F11, SHIFT)
+    qtbot.waitUntil(lambda: not window.isFullScreen(), timeout=20_000)
+    assert panel.commands["only_viewer"].isChecked()
+    assert not panel.tools.isVisible()
+
+
+def test_a_project_remembers_the_window_without_the_full_screen(
+    qtbot: QtBot, window: MainWindow, facts: PlateFacts, out: Path
+) -> None:
+    panel = window.panel
+    panel.session.open(facts, out)
+    window.setGeometry(10, 20, 900, 640)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow, timeout=20_000)
+    wanted = panel.session.looked_at()["window"]
+    qtbot.keyClick(panel.canvas, K.Key_F11, SHIFT)
+    qtbot.waitUntil(window.isFullScreen, timeout=20_000)
+    qtbot.waitUntil(lambda: window.geometry() == window.screen().geometry(), timeout=5_000)
+    assert panel.session.looked_at()["window"] == wanted
 
 
 def test_f1_shows_the_guide_with_its_pictures(qtbot: QtBot, window: MainWindow) -> None:

@@ -175,7 +175,7 @@ class Panel(QWidget):
 
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
         """What is shown while a key is held ends with it."""
-        keys = {each[0].key() for each in self.commands["before"].shortcuts() if each.count()}  # type: ignore[index]  # it is
+        keys = {each[0].key() for each in self.commands["before"].shortcuts() if each.count()}  # type: ignore[index]
         if not event.isAutoRepeat() and event.key() in keys:
             self._view.let_go_of_before()
         super().keyReleaseEvent(event)

@@ -114,8 +114,8 @@ class ShotCommands:
 
     def offer_colourspaces(self, names: list[str]) -> None:
         """Names of colour spaces have come: one of them is chosen, or the file decides."""
-        plate = self._services.session.plate
-        if plate is None:
+        choice = self._services.opening.choice
+        if choice is None or self._services.session.plate is None:
             return
         menu = QMenu(self._window)
         menu.setObjectName("colourspaces")
@@ -123,7 +123,7 @@ class ShotCommands:
         for name in (None, *names):
             entry = menu.addAction("As the file says" if name is None else name)
             entry.setCheckable(True)
-            entry.setChecked(name == plate.colourspace)
+            entry.setChecked(name == choice.colourspace)
             entry.triggered.connect(partial(self._read_as, name))
         facts = self._widgets.top.facts
         menu.popup(facts.mapToGlobal(facts.rect().bottomLeft()))
@@ -131,7 +131,6 @@ class ShotCommands:
     def _read_as(self, name: str | None, checked: bool = False) -> None:
         if self._may_open():
             self._services.opening.read_as(name)
-            self._say(f"The plate is read as {name or 'its file says'} from now on; Run takes it so, too")
 
     def _may_open(self) -> bool:
         if self._services.jobs.is_running:

@@ -22,6 +22,8 @@ class ViewCommands:
     def __init__(self, services: PanelServices, widgets: PanelWidgets, updates: ScreenUpdates) -> None:
         self._services, self._widgets, self._updates = services, widgets, updates
         self._say = widgets.status.say
+        self._shown_before: dict[str, bool] = {}  # wipe and flip before the difference
+        self._was_alone = False  # the viewer, before it filled the screen
 
     # --- the viewer
 
@@ -66,8 +68,13 @@ class ViewCommands:
         """Show what the clean plate changes, or go back to what was shown."""
         actions, canvas = self._widgets.actions, self._widgets.canvas
         canvas.has_difference = actions["difference"].isChecked()
-        if canvas.has_difference != actions["flip"].isChecked():
-            actions["flip"].trigger()
+        shown = {name: actions[name].isChecked() for name in ("flip", "wipe")}
+        if canvas.has_difference:
+            self._shown_before = shown
+        wanted = {"flip": True, "wipe": False} if canvas.has_difference else self._shown_before
+        for name, is_on in wanted.items():
+            if shown[name] != is_on:
+                actions[name].trigger()
         canvas.update()
 
     def show_channel(self, name: str) -> None:
@@ -99,7 +106,9 @@ class ViewCommands:
         actions, window = self._widgets.actions, self._widgets.canvas.window()
         is_on = actions["full_screen"].isChecked()
         window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
-        actions["only_viewer"].setChecked(is_on)
+        if is_on:
+            self._was_alone = actions["only_viewer"].isChecked()
+        actions["only_viewer"].setChecked(is_on or self._was_alone)
         self.show_panes()
 
     def show_before(self) -> None:
@@ -209,11 +218,13 @@ class ViewCommands:
 
     def undo(self) -> None:
         """Take the last step back."""
-        self._say_step("Undone", self._services.session.edits.undo())
+        edits = self._services.session.edits
+        self._say_step("Undone", edits.undo(), has_none=not edits.can_undo)
 
     def redo(self) -> None:
         """Do the last undone step again."""
-        self._say_step("Redone", self._services.session.edits.redo())
+        edits = self._services.session.edits
+        self._say_step("Redone", edits.redo(), has_none=not edits.can_redo)
 
     def leave(self) -> None:
         """Leave the drag that goes on, else stop the job."""
@@ -227,9 +238,10 @@ class ViewCommands:
         elif self._widgets.actions["full_screen"].isChecked():
             self._widgets.actions["full_screen"].trigger()
 
-    def _say_step(self, what: str, label: str | None) -> None:
+    def _say_step(self, what: str, label: str | None, *, has_none: bool) -> None:
+        """`has_none`: there is no step; where there is one that was not done, it has been said why."""
         is_held = self._services.session.edits.is_dragging or self._widgets.canvas.is_held
         if label is not None:
             self._say(f"{what}: {label}")
-        else:
+        elif is_held or has_none:
             self._say(LET_GO if is_held else f"Nothing to be {what.lower()}")

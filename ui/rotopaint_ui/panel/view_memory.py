@@ -26,6 +26,7 @@ class ViewMemory:
             return {}
         x, y = canvas.view.to_plate(QPointF(canvas.width() / 2, canvas.height() / 2))
         window = canvas.window()
+        place = window.normalGeometry() if window.isFullScreen() else window.geometry()
         return {
             "frame": session.frame,
             "span": list(session.span) if session.span is not None else None,
@@ -35,7 +36,7 @@ class ViewMemory:
             "locked": sorted(session.locked),
             "colours": dict(session.colours),
             "xsheet": {part: {str(f): each for f, each in row.items()} for part, row in session.xsheet.items()},
-            "window": rectangle(window.geometry()) if isinstance(window, QMainWindow) else None,
+            "window": rectangle(place) if isinstance(window, QMainWindow) else None,
         }
 
     def restore(self) -> None:
@@ -61,7 +62,8 @@ class ViewMemory:
         widgets.canvas.set_span(None if span is None else (int(span[0]), int(span[1])))
         widgets.inspector.setCurrentIndex(int(note["tab"]))
         window = widgets.canvas.window()
-        if note["window"] is not None and isinstance(window, QMainWindow) and not window.isMaximized():
+        is_filled = window.isMaximized() or window.isFullScreen()
+        if note["window"] is not None and isinstance(window, QMainWindow) and not is_filled:
             window.setGeometry(fitting(QRect(*map(int, note["window"])), window.screen().availableGeometry()))
         if note["view"] is not None:
             zoom, x, y = map(float, note["view"])

@@ -157,8 +157,12 @@ class Opening(QObject):
             self.said.emit(self.explain(str(error)), "trouble")
             self._put_back()
             return
+        is_read_anew = self._is_relinking and self.choice is not None and choice.source == self.choice.source
         self.choice, self._is_relinking = choice, False
         self.opened.emit(plate)
+        if is_read_anew:
+            name = choice.colourspace or "its file says"
+            self.said.emit(f"The plate is read as {name} from now on; Run takes it so, too", "plain")
 
     def _leave_waiting(self, plate: PlateFacts) -> None:
         """A plate was asked for that the waiting project does not know: the project is closed, the plate a new shot."""

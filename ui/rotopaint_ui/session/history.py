@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from rotopaint_ai.errors import ProjectError
 from rotopaint_ai.project.state import State
 
 MAX_UNDO = 500
+_FAR_BACK = "This step lies in the project file, which is closed; open the project to reach it"
 IN_MEMORY = 30  # steps on either side whose states are at hand; a run of a long shot is a hundred megabytes
 
 
@@ -87,24 +89,32 @@ class History:
         self._let_go(self._undo)
 
     def undo(self, state: State) -> tuple[str, State] | None:
-        """Take the last step back: its label and the state before it; None where there is none."""
+        """Take the last step back: its label and the state before it; None where there is none.
+
+        Raises ProjectError where its state cannot be had.
+        """
         if not self._undo:
             return None
         step = self._undo[-1]
         before = self.store.take_back(step, state) if self.store is not None else step.before
-        assert before is not None
+        if before is None:
+            raise ProjectError(_FAR_BACK)
         self._undo.pop()
         self._redo.append(Step(step.label, state, step.number))
         self._let_go(self._redo)
         return step.label, before
 
     def redo(self, state: State) -> tuple[str, State] | None:
-        """Do the last undone step again: its label and the state after it; None where there is none."""
+        """Do the last undone step again: its label and the state after it; None where there is none.
+
+        Raises ProjectError where its state cannot be had.
+        """
         if not self._redo:
             return None
         step = self._redo[-1]
         after = self.store.do_again(step, state) if self.store is not None else step.before
-        assert after is not None
+        if after is None:
+            raise ProjectError(_FAR_BACK)
         self._redo.pop()
         self._undo.append(Step(step.label, state, step.number))
         self._let_go(self._undo)
