@@ -22,8 +22,8 @@ from typing import Any, Final, NoReturn, cast, get_args
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import feather_edges
+from rotopaint_ai.exchange.limits import FAR_PX, check_frames, check_metadata, check_range, check_size
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX as MOST_WIDTH_PX
-from rotopaint_ai.exchange.limits import check_frames, check_metadata, check_range, check_size
 from rotopaint_ai.files import write_parts
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
@@ -266,6 +266,8 @@ def _read_points(data: Any, where: str) -> tuple[ControlPoint, ...]:
                 _refuse_document(where, f"point {index} holds {_short_value(value)}; wanted six numbers")
             if not math.isfinite(value):
                 _refuse_document(where, f"point {index} holds {value}; numbers must be finite")
+            if abs(value) > FAR_PX:
+                _refuse_document(where, f"point {index} holds {value:g}; wanted numbers up to {FAR_PX:,.0f} px")
         points.append(ControlPoint(*map(float, row)))
     if not points:
         _refuse_document(where, "has no control point; delete the key or give it points")

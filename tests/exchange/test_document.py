@@ -120,6 +120,7 @@ SHAPE: list[str | int] = ["shapes", 0]
         ([*SHAPE, "keys", "1001"], [], "has no control point"),
         ([*SHAPE, "keys", "1001"], [[1, 2, 3]], "frame 1001: point 0 is [1, 2, 3]"),
         ([*SHAPE, "keys", "1001"], [[1, 2, 3, 4, 5, None]], "frame 1001: point 0 holds None"),
+        ([*SHAPE, "keys", "1001"], [[1e300, 2, 3, 4, 5, 6]], "frame 1001: point 0 holds 1e+300; wanted numbers up to"),
         ([*SHAPE, "keys", "1001"], [[1, 2, 3, 4, 5, 6]] * 2, "change in number (2 at frame 1001, 1 at frame 1002)"),
         (["landmarks", "keys"], {"1001": [[1, 2, 3]]}, "1 landmarks; wanted 2"),
         (["landmarks", "keys"], {"1001": [[1], None]}, "wanted [x, y, expected_error_px] or null"),
