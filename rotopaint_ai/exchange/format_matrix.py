@@ -47,13 +47,13 @@ _PICTURED: Final[frozenset[Row]] = _SHOWN.union(_EXTRAS)
 MARKS: Final[Mapping[Cell, str]] = {"kept": "yes", "changed": "in part", "reported": "no", "lost": "SILENT"}
 FEATURES: Final[tuple[Row, ...]] = (*get_args(Feature), *get_args(Extra), "metadata")
 
-_EYE = (
+EYE = (
     ControlPoint(60, 50, -20, 8, 14, -12),
     ControlPoint(130, 40.5, -16, -4, 22, 6),
     ControlPoint(120, 95, 10, -18, -14, 9),
     ControlPoint(70, 100, 18, 4, -6, -16),
 )
-_SEAM = (
+SEAM = (
     ControlPoint(20, 30, -5, 0, 12, 6),
     ControlPoint(80, 60, -20, -8, 20, 8),
     ControlPoint(150, 50.25, -18, 9, 4, -2),
@@ -81,15 +81,15 @@ def _moved_sideways(points: tuple[ControlPoint, ...], by: float) -> tuple[Contro
 
 def _sample_eye(name: str = "eye") -> RotoShape:
     keys = {
-        1001: Key(_EYE, "human"),
-        1004: Key(_moved_sideways(_EYE, 9), "human"),
-        1006: Key(_moved_sideways(_EYE, 3), "human"),
+        1001: Key(EYE, "human"),
+        1004: Key(_moved_sideways(EYE, 9), "human"),
+        1006: Key(_moved_sideways(EYE, 3), "human"),
     }
     return RotoShape(name, True, "matte", keys)
 
 
 def _sample_stroke(name: str = "nose_seam") -> RotoShape:
-    keys = {1001: Key(_SEAM, "human"), 1006: Key(_moved_sideways(_SEAM, 6), "human")}
+    keys = {1001: Key(SEAM, "human"), 1006: Key(_moved_sideways(SEAM, 6), "human")}
     return RotoShape(name, False, "seam", keys, width_px=5.0)
 
 

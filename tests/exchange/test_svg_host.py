@@ -10,22 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from rotopaint_ai.exchange import svg
+from rotopaint_ai.exchange.format_matrix import EYE, SEAM
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 resvg = pytest.importorskip("resvg_py")
 
-_EYE = (
-    ControlPoint(60, 50, -20, 8, 14, -12),
-    ControlPoint(130, 40.5, -16, -4, 22, 6),
-    ControlPoint(120, 95, 10, -18, -14, 9),
-    ControlPoint(70, 100, 18, 4, -6, -16),
-)
-_SEAM = (
-    ControlPoint(20, 30, -5, 0, 12, 6),
-    ControlPoint(80, 60, -20, -8, 20, 8),
-    ControlPoint(150, 50.25, -18, 9, 4, -2),
-)
 _CORNER = (ControlPoint(30, 100), ControlPoint(60, 20), ControlPoint(75, 100), ControlPoint(150, 30))
 _BOW = (ControlPoint(40, 20), ControlPoint(150, 100), ControlPoint(150, 20), ControlPoint(40, 100))  # crosses itself
 
@@ -36,10 +26,10 @@ def _shape(points: tuple[ControlPoint, ...], width_px: float | None = None) -> R
 
 
 SHAPES = {
-    "closed": _shape(_EYE),
+    "closed": _shape(EYE),
     "closed, crossing itself": _shape(_BOW),
-    "stroke": _shape(_SEAM, 5.0),
-    "stroke of a pixel": _shape(_SEAM, 1.0),
+    "stroke": _shape(SEAM, 5.0),
+    "stroke of a pixel": _shape(SEAM, 1.0),
     "stroke with corners": _shape(_CORNER, 9.0),
 }
 

@@ -223,3 +223,14 @@ def panel(qtbot: QtBot) -> Iterator[Panel]:
     panel.show()
     yield panel
     panel.shut_down()
+
+
+@pytest.fixture
+def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
+    """A panel with the results of a run, in front."""
+    panel.session.open(facts, out)
+    panel.session.take_results(read_run_results(out))
+    panel.canvas.fit()
+    panel.activateWindow()
+    qtbot.waitUntil(panel.isActiveWindow, timeout=20_000)
+    return panel

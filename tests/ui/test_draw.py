@@ -19,7 +19,7 @@ from rotopaint_ai.shapes.rasterise import matte, mattes_of
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import FRAMES, HEIGHT, WIDTH, make_document
@@ -30,16 +30,11 @@ TRIANGLE: tuple[Place, ...] = ((6, 30), (16, 30), (11, 42))
 
 
 @pytest.fixture
-def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
+def shot(qtbot: QtBot, shot: Panel) -> Panel:
     """A panel with the results of a run, in front, the drawing tool in hand."""
-    panel.session.open(facts, out)
-    panel.session.take_results(read_run_results(out))
-    panel.canvas.fit()
-    panel.activateWindow()
-    qtbot.waitUntil(panel.isActiveWindow, timeout=20_000)
-    panel.canvas.setFocus()
-    qtbot.keyClick(panel.canvas, K.Key_B)
-    return panel
+    shot.canvas.setFocus()
+    qtbot.keyClick(shot.canvas, K.Key_B)
+    return shot
 
 
 def click(qtbot: QtBot, canvas: Canvas, *clicked: Place) -> None:

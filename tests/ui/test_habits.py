@@ -14,7 +14,7 @@ from rotopaint_ai.exchange import nuke
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.status_line import in_panel_terms
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, plates_in, read_run_results, shot_name
+from rotopaint_ui.session.shot import PlateFacts, plates_in, shot_name
 from rotopaint_ui.standalone.app import has_display
 from rotopaint_ui.viewer.canvas import Canvas
 
@@ -22,17 +22,6 @@ from .conftest import write_plate
 from .mouse import ALT, CTRL, LEFT, spot
 
 K = Qt.Key
-
-
-@pytest.fixture
-def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
-    """A panel with the results of a run, in front."""
-    panel.session.open(facts, out)
-    panel.session.take_results(read_run_results(out))
-    panel.canvas.fit()
-    panel.activateWindow()
-    qtbot.waitUntil(panel.isActiveWindow, timeout=20_000)
-    return panel
 
 
 def test_the_status_shows_what_was_just_done(qtbot: QtBot, shot: Panel) -> None:

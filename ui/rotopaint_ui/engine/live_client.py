@@ -165,34 +165,20 @@ class LiveClient(QObject):
 
     def spread(self, way: str, state: State, spread: Spread | None, reply: KeysReply) -> None:
         """New keys by a way of `spreads.SPREADS`: of the spread's range, or of the whole shot where there is none."""
-        try:
-            path = self._state_on_disk(state)
-        except (RotopaintError, OSError) as error:
-            self.said.emit(str(error))
-            reply(None)
-            return
         bounds = None if spread is None else [spread.frame, spread.first, spread.last]
 
         def take(answer: Facts | None) -> None:
-            self._remove_copy(path)
             reply(None if answer is None else _keys_of_answer(answer, wire.take_block(answer["block"])))
 
-        self._queue_question({"ask": "spread", "way": way, "project": str(path), "spread": bounds}, take)
+        self._ask_of_state(state, {"ask": "spread", "way": way, "spread": bounds}, take)
 
     def teach(self, state: State, reply: Callable[[TaughtKeys | None], None]) -> None:
         """The whole shot solved from its corrections and its pictures; `progressed` tells how far it is."""
-        try:
-            path = self._state_on_disk(state)
-        except (RotopaintError, OSError) as error:
-            self.said.emit(str(error))
-            reply(None)
-            return
 
         def take(answer: Facts | None) -> None:
-            self._remove_copy(path)
             reply(None if answer is None else _taught_of_answer(answer, wire.take_block(answer["block"])))
 
-        self._queue_question({"ask": "teach", "project": str(path)}, take)
+        self._ask_of_state(state, {"ask": "teach"}, take)
 
     def seam(self, question: SeamQuestion, reply: Callable[[SeamPreview | None], None]) -> None:
         """A frame's seams painted away with some settings."""
@@ -221,6 +207,21 @@ class LiveClient(QObject):
         self._queue_question({"ask": "crop", "frame": frame}, take)
 
     # --- the process
+
+    def _ask_of_state(self, state: State, facts: Facts, take: Take) -> None:
+        """A question about a shot as it stands: the engine reads its project, or a copy that goes with the answer."""
+        try:
+            path = self._state_on_disk(state)
+        except (RotopaintError, OSError) as error:
+            self.said.emit(str(error))
+            take(None)
+            return
+
+        def answered(answer: Facts | None) -> None:
+            self._remove_copy(path)
+            take(answer)
+
+        self._queue_question({**facts, "project": str(path)}, answered)
 
     def _set_up(self, facts: Facts, take: Take) -> None:
         """A question whose answer every new engine must be asked for again."""
