@@ -1,7 +1,8 @@
 """What people have already done on a shot, as a run respects it: read from the project file, and the results put back.
 
 Human keys and splines that followed a landmark placed by hand stand as they are, in shapes, mattes and clean plates;
-widths, feathers, tapers and paint set by hand stand for every frame. A run never moves any of them.
+widths, profiles, feathers, tapers and paint set by hand stand for every frame; so do hold-outs, and shapes that people
+drew. A run never moves any of them.
 """
 
 from __future__ import annotations
@@ -10,21 +11,23 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import Times
 from rotopaint_ai.pipeline.paint_settings import Paint
-from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled
+from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, matte_facts
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.project.files import Facts
+from rotopaint_ai.project.merge_run import with_profile
 from rotopaint_ai.seams.strokes import Strokes
-from rotopaint_ai.shapes.manual_keys import corrected_frames, with_human_keys
-from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.shapes.manual_keys import corrected_frames, human_keys, with_feather_of, with_human_keys
+from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Rows = Sequence[PointRow]
@@ -33,7 +36,8 @@ Rows = Sequence[PointRow]
 @dataclass(frozen=True, slots=True)
 class Overrides:
     """What stands: splines by frame and shape, landmarks by frame and name, settings by seam, clone strokes by
-    frame, names given to shapes, and the whole document that they are from."""
+    frame, names given to shapes, the shapes that people drew themselves, names of those that hold out, those with
+    a feather line, and the whole document that they are from."""
 
     splines: Mapping[int, Mapping[str, Rows]] = field(default_factory=dict)
     landmarks: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
@@ -41,6 +45,9 @@ class Overrides:
     document: RotoDocument | None = None
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    own: tuple[RotoShape, ...] = ()
+    away: frozenset[str] = frozenset()
+    soft: Mapping[str, RotoShape] = field(default_factory=dict)
 
     @property
     def paints(self) -> dict[str, Paint]:
@@ -56,6 +63,9 @@ class Overrides:
         widths = {name: [asdict(each)] for name, each in sorted(self.seams.items())}
         strokes = [asdict(stroke) for stroke in self.strokes.get(frame, ())]
         content = [self.splines.get(frame, {}), self.landmarks.get(frame, {}), widths, strokes]
+        drawn: list[Any] = [matte_facts(each, frame) for each in self.own if each.is_visible(frame)]
+        drawn += [(name, each.feather_at(frame)) for name, each in self.soft.items()]
+        content += [drawn, sorted(self.away)] if drawn or self.away else []
         return hashlib.sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest() if any(content) else ""
 
     def fingerprint(self) -> str:
@@ -63,6 +73,8 @@ class Overrides:
         strokes = {frame: [asdict(stroke) for stroke in row] for frame, row in sorted(self.strokes.items())}
         seams = {name: asdict(each) for name, each in sorted(self.seams.items())}
         content = [self.splines, self.landmarks, seams, strokes]
+        drawn = [asdict(each) for each in {**{each.name: each for each in self.own}, **self.soft}.values()]
+        content += [drawn, sorted(self.away)] if drawn or self.away else []
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16] if any(content) else ""
 
@@ -88,9 +100,24 @@ class Overrides:
         widths = {**usual, **settled.widths}
         return {**widths, **{name: width for name, width in hand.items() if name in widths}}
 
+    def drawn(self, shapes: list[RotoShape], sheet: Sheet) -> list[RotoShape]:
+        """A frame's shapes of the sheet as people want them drawn, profiles and hold-outs with them; then their own."""
+        made = [replace(self._softened(each), subtract=each.name in self.away) for each in shapes]
+        return [*made, *(each for each in self.own if each.name not in sheet.shape_names)]
+
+    def _softened(self, shape: RotoShape) -> RotoShape:
+        """A shape with the profile, or the feather line, that people gave it."""
+        profile = self.seams[shape.name].profile if shape.name in self.seams else None
+        if profile is not None and not shape.closed:
+            return with_profile(shape, profile)
+        return with_feather_of(shape, self.soft[shape.name]) if shape.name in self.soft else shape
+
     def put_back(self, document: RotoDocument) -> RotoDocument:
         """A run's document in which a person's keys and landmarks are called what they are."""
-        return document if self.document is None else with_human_keys(document, self.document)
+        if self.document is None:
+            return document
+        kept = with_human_keys(document, self.document)
+        return replace(kept, shapes=tuple(self._softened(shape) for shape in kept.shapes))
 
     def _landmarks_by_hand(self, frame: int, settled: Settled, sheet: Sheet) -> Sequence[PointRow | None]:
         own = self.landmarks.get(frame, {})
@@ -125,7 +152,11 @@ def overrides_of(state: State) -> Overrides:
         assert document is not None
         row = dict(zip(document.landmarks.names, document.landmarks.keys.get(frame, ())))
         landmarks[frame] = {name: (mark.x, mark.y) for name in names if (mark := row.get(name)) is not None}
-    return Overrides(splines, landmarks, state.seams, document, state.strokes, state.names)
+    shapes = document.shapes if document is not None else ()
+    own = tuple(shape for shape in shapes if human_keys(shape) and shape.name not in model)
+    away = frozenset(shape.name for shape in shapes if shape.subtract)
+    soft = {shape.name: shape for shape in shapes if shape.has_feather_line}
+    return Overrides(splines, landmarks, state.seams, document, state.strokes, state.names, own, away, soft)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +200,8 @@ class OverridingProcessor:
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """Write a frame's files; what the models said where people were is kept in the record."""
         own = self.work.respected(frame.number, settled, self.inner.sheet)
-        record = self.inner.finish(frame, own, ms)
+        inner = replace(self.inner, by_hand=partial(self.work.drawn, sheet=self.inner.sheet))
+        record = inner.finish(frame, own, ms)
         predicted = {
             name: settled.shapes[name] for name in self.work.splines.get(frame.number, {}) if name in settled.shapes
         }

@@ -81,7 +81,8 @@ class Plan:
         """What the run wants of its folder. Jobs are different ones where their crops or packs are; in a
         project both may change."""
         job, frames = self.job, frozenset(self.frames)
-        files = [*run_files(self.pack.sheet.shape_names, frames, self.format, clean=job.clean, patch=job.patch)]
+        shapes = dict.fromkeys([*self.pack.sheet.shape_names, *(shape.name for shape in self.work.own)])
+        files = [*run_files(shapes, frames, self.format, clean=job.clean, patch=job.patch)]
         if job.project is None:  # the panel writes these as well
             files += [*export_files(job.exports), Files(".", "run", ".json"), Files("report", "index", ".html")]
         asked = {} if job.project is not None else {"pack": self.pack.name, "crops": list(job.crops)}

@@ -141,6 +141,7 @@ class FrameProcessor:
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     holds: HoldCache = field(default_factory=HoldCache)
     sources: dict[int, SourceFile] = field(default_factory=dict)  # of frames in work
+    by_hand: Callable[[list[RotoShape]], list[RotoShape]] = list  # shapes as people want them drawn
 
     @classmethod
     def of(cls, job: RunJob, plate: Plate, sheet: Sheet, model: FillModel | None) -> FrameProcessor:
@@ -244,7 +245,7 @@ class FrameProcessor:
             mattes = draw_mattes(shapes, frame, self.format)
             return Drawn(source, mattes, tuple(write_mattes(self.out, mattes, frame, self.format)))
 
-        source = (settled.shapes, settled.widths, settled.hidden)
+        source = [matte_facts(shape, frame) for shape in shapes]
         drawn, is_repeat = self.holds.draw(frame if settled.hold is None else settled.hold, source, make)
         if not is_repeat:
             return drawn.mattes, list(drawn.written)
@@ -253,8 +254,8 @@ class FrameProcessor:
         return drawn.mattes, written
 
     def shapes_of(self, frame: int, settled: Settled) -> list[RotoShape]:
-        """The sheet's shapes with a key at this frame; without one where the face was lost."""
-        return [
+        """The sheet's shapes with a key at this frame, without one where the face was lost; then what people drew."""
+        shapes = [
             RotoShape(
                 name=spec.name,
                 closed=spec.closed,
@@ -267,6 +268,14 @@ class FrameProcessor:
             )
             for spec in self.sheet.shapes
         ]
+        return self.by_hand(shapes)
+
+
+def matte_facts(shape: RotoShape, frame: int) -> tuple[Any, ...]:
+    """All of a shape that decides its matte at a frame, whatever the frame is."""
+    rows = shape.at(frame), shape.feather_at(frame), shape.widths_at(frame)
+    facts = shape.name, shape.role, shape.width_px, shape.feather_px, shape.taper, shape.subtract
+    return (*rows, *facts, shape.is_visible(frame))
 
 
 def source_of(plate: Plate, frame: int) -> SourceFile | None:

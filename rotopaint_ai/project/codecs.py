@@ -295,8 +295,18 @@ def _pack_json(value: Any) -> bytes:
 
 def _unpack_settings(data: bytes) -> SeamSettings:
     fields = json.loads(data)
-    taper = fields.pop("taper", None)
-    return SeamSettings(**fields, taper=None if taper is None else tuple(taper))
+    taper, profile = fields.pop("taper", None), fields.pop("profile", None)
+    return SeamSettings(
+        **fields,
+        taper=None if taper is None else tuple(taper),
+        profile=None if profile is None else tuple(tuple(row) for row in profile),
+    )
+
+
+def _pack_settings(settings: SeamSettings) -> bytes:
+    """A profile that nobody has set is not written: programs before it read the others."""
+    fields = asdict(settings)
+    return _pack_json({name: each for name, each in fields.items() if name != "profile" or each is not None})
 
 
 def _unpack_head(data: bytes) -> DocumentHead:
@@ -349,7 +359,7 @@ _CODES: Final[Mapping[str, _Code]] = {
     "note": _Code(_pack_json, json.loads),
     "metadata": _Code(_pack_json, json.loads),
     "name": _Code(_pack_json, json.loads),
-    "seam": _Code(_pack_fields, _unpack_settings),
+    "seam": _Code(_pack_settings, _unpack_settings),
     "spread": _Code(lambda s: _pack_json({**asdict(s), "shapes": sorted(s.shapes)}), _unpack_spread),
     "stroke": _Code(lambda row: _pack_json([strokes.to_json(stroke) for stroke in row]), _unpack_strokes),
 }

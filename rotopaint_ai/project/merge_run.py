@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from rotopaint_ai.project.state import SeamSettings, State
+from rotopaint_ai.project.state import Profile, SeamSettings, State
 from rotopaint_ai.shapes.manual_keys import corrected_in, model_keys, with_human_keys
 from rotopaint_ai.shapes.merge import merge
-from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoDocument, RotoShape, StrokeWidth
 
 V = TypeVar("V")
 Frames = Collection[int] | None  # those that a run was asked for; None: all
@@ -53,13 +53,25 @@ def with_seam_settings(document: RotoDocument, seams: Mapping[str, SeamSettings]
 
 
 def set_seam(shape: RotoShape, model: RotoShape, settings: SeamSettings) -> RotoShape:
-    """A shape with a person's width, feather and taper; what they left to the model is as `model` has it."""
-    return replace(
+    """A shape with a person's width, feather, taper and profile; what they left to the model is as `model` has it.
+
+    A profile that nobody has set leaves the keys' widths as they are.
+    """
+    new = replace(
         shape,
         width_px=model.width_px if settings.width_px is None else settings.width_px,
         feather_px=model.feather_px if settings.feather_px is None else settings.feather_px,
         taper=model.taper if settings.taper is None else settings.taper,
     )
+    return new if settings.profile is None or shape.closed else with_profile(new, settings.profile)
+
+
+def with_profile(shape: RotoShape, profile: Profile) -> RotoShape:
+    """An open shape as wide at each control point as a profile says, in every key; even where it has other points."""
+    half = (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px) / 2
+    is_even = len(profile) != shape.n_points
+    rows = () if is_even else tuple(StrokeWidth(half * left, half * right, shape.feather_px) for left, right in profile)
+    return shape.with_keys({frame: replace(key, widths=rows) for frame, key in shape.keys.items()})
 
 
 def _without_followers(said: RotoDocument, before: State) -> RotoDocument:

@@ -17,6 +17,8 @@ from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import RotoDocument
 
 Mark = Literal["accepted", "needs work", "rejected"]
+Profile = tuple[tuple[float, float], ...]
+MOST_PROFILE = 100.0
 MARKS: tuple[Mark, ...] = get_args(Mark)
 
 
@@ -40,7 +42,9 @@ class SeamSettings:
 
     `width_px` is the full width of the matte, `feather_px` the softness outside it, `taper` the share of the length
     over which each end narrows. `grain` is the share of the grain carried over (0 smooth, 1 as the plate), `strength`
-    how much of the paint shows (0 the plate, 1 all of it).
+    how much of the paint shows (0 the plate, 1 all of it). `profile`: at each control point how far the matte reaches
+    to the left and to the right of the seam's way (y down), in halves of the width; empty is even all along, and so is
+    one of another number of points.
     """
 
     width_px: float | None = None
@@ -49,6 +53,7 @@ class SeamSettings:
     method: str = fills.DEFAULT
     grain: float = 1.0
     strength: float = 1.0
+    profile: Profile | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("width_px", self.width_px), ("feather_px", self.feather_px)):
@@ -57,6 +62,9 @@ class SeamSettings:
         shares = (*(self.taper or ()), self.grain, self.strength)
         if not all(math.isfinite(share) and 0 <= share <= 1 for share in shares):
             raise UsageError(f"seam: taper, grain and strength are {shares}; each is a share from 0 to 1")
+        sides = [side for row in self.profile or () for side in row]
+        if not all(math.isfinite(side) and 0 <= side <= MOST_PROFILE for side in sides):
+            raise UsageError(f"seam: its profile is {self.profile}; wanted 0 to {MOST_PROFILE:g} half widths")
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,18 @@ def seam_curves(shapes: Iterable[RotoShape], frame: int, *, origin: tuple[int, i
             line = bezier.flatten(bezier.as_array(shape.at(frame)), shape.closed, FLATNESS_PX)
             if len(line) < 2:
                 continue
-            half = 0.5 * (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px)
+            half = _half_width(shape, frame)
             curve = middle_line(line) if shape.closed else (line, half)
             curves.append((curve[0] - np.asarray(origin, float), curve[1] + shape.feather_px))
     return curves
+
+
+def _half_width(shape: RotoShape, frame: int) -> float:
+    """How far a stroke reaches from its curve, pixels: where it has a width at each control point the farthest."""
+    rows = shape.widths_at(frame)
+    if rows:
+        return max(max(row.left_px, row.right_px) for row in rows)
+    return 0.5 * (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px)
 
 
 def middle_line(outline: NDArray[np.floating]) -> Curve:

@@ -36,14 +36,26 @@ def with_human_keys(document: RotoDocument, earlier: RotoDocument) -> RotoDocume
     """A new result of the model with every human key and hand landmark of an earlier document put back.
 
     A shape that the model no longer makes stays as it was. One whose number of control points has changed cannot take
-    the keys: it, too, stays as it was, rather than lose a person's work. Shapes that hold out go on doing so.
+    the keys: it, too, stays as it was, rather than lose a person's work. Shapes that hold out go on doing so, and those
+    with a feather line keep it.
     """
     kept = {shape.name: shape for shape in earlier.shapes if human_keys(shape)}
     new = tuple(_guarded(shape, kept.pop(shape.name, None)) for shape in document.shapes)
     landmarks = _with_hand(document.landmarks, earlier.landmarks)
     away = {shape.name for shape in earlier.shapes if shape.subtract}
     new = tuple(replace(shape, subtract=True) if shape.name in away else shape for shape in new)
+    soft = {shape.name: shape for shape in earlier.shapes if shape.has_feather_line}
+    new = tuple(with_feather_of(shape, soft[shape.name]) if shape.name in soft else shape for shape in new)
     return replace(document, shapes=(*new, *kept.values()), landmarks=landmarks)
+
+
+def with_feather_of(shape: RotoShape, earlier: RotoShape) -> RotoShape:
+    """A shape with the feather line that somebody drew for an earlier one, in keys that have none of their own."""
+    if not earlier.has_feather_line or (shape.n_points, shape.closed) != (earlier.n_points, earlier.closed):
+        return shape
+    return shape.with_keys(
+        {f: key if key.feather else replace(key, feather=earlier.feather_at(f)) for f, key in shape.keys.items()}
+    )
 
 
 def _with_hand(new: LandmarkKeys, old: LandmarkKeys) -> LandmarkKeys:
@@ -74,7 +86,8 @@ def corrected_frames(predicted: RotoShape, shape: RotoShape, document: RotoDocum
     found = [frame for frame, key in shape.keys.items() if key.source == "human"]
     for frame in document.landmarks.hand:
         key = shape.keys.get(frame)
-        if key is not None and key.source == "model" and key != predicted.keys.get(frame):
+        said = predicted.keys.get(frame)
+        if key is not None and key.source == "model" and (said is None or key.points != said.points):
             found.append(frame)
     return sorted(found)
 

@@ -21,7 +21,8 @@ from rotopaint_ai.plates import open_plate
 from rotopaint_ai.project import CropBox, Project, SeamSettings, State, codecs, corrections, run_record
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.seams.strokes import Stroke
-from rotopaint_ai.shapes.roto import Key, RotoDocument
+from rotopaint_ai.shapes.rasterise import mattes_of
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 MOVE = 9.0
 
@@ -106,6 +107,45 @@ def test_human_keys_and_settings_stand_in_every_result(
     assert tops[0] - tops[1] == pytest.approx(still[0] - still[1], abs=2)  # the matte is where the hand put the seam
     clean, plate = open_plate(tmp_path / "out" / "clean"), open_plate(plates)
     assert (clean.read(1003).rgb == plate.read(1003).rgb).all()  # strength 0: no paint shows
+
+
+def test_hold_outs_drawn_seams_and_profiles_are_in_a_runs_own_files(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    state = run_project.load().state
+    assert state.document is not None
+    seam = state.document.shape("seam_middle")
+    x, y = seam.at(1003)[0][:2]
+    box = tuple(ControlPoint(x + dx, y + dy) for dx, dy in ((-15, -15), (15, -15), (15, 15), (-15, 15)))
+    away = RotoShape("hand_1", True, "matte", {1003: Key(box, "human")}, subtract=True)
+    rows = (ControlPoint(20, 20), ControlPoint(60, 20))
+    drawn = RotoShape("hand_seam_1", False, "seam", {1001: Key(rows, "human")}, width_px=6.0)
+    document = replace(state.document, shapes=(*state.document.shapes, away, drawn))
+    profile = ((1.0, 4.0),) * seam.n_points
+    seams = {"seam_middle": SeamSettings(width_px=4.0, feather_px=0.0, profile=profile)}
+    run_project.append("draw", state, replace(state, document=document, seams=seams))
+    run_project.close()
+    assert main(words(plates, pack, tmp_path, "--resume")) == 0
+    written = documents.read(tmp_path / "out" / "shapes.roto.json")
+    assert written.shape(seam.name).widths_at(1003)[0] == (2.0, 8.0, 0.0)
+    expected = mattes_of(written.shapes, 1003, written.width, written.height)
+    for name in (seam.name, drawn.name):
+        found = coverage(tmp_path / "out" / "matte", name, written)
+        assert np.abs(found - expected[name].paste(written.width, written.height)).max() < 2e-3  # half floats
+    hidden = slice(round(y) - 12, round(y) + 12), slice(round(x) - 12, round(x) + 12)
+    assert coverage(tmp_path / "out" / "matte", seam.name, written)[hidden].max() == 0.0
+    clean, plate = (open_plate(source).read(1003).rgb for source in (tmp_path / "out" / "clean", plates))
+    assert (clean[hidden] == plate[hidden]).all()
+    assert (clean[18:22, 25:55] != plate[18:22, 25:55]).any()  # the drawn seam is painted
+
+
+def coverage(folder: Path, shape: str, document: RotoDocument) -> np.ndarray:
+    """A matte that a run wrote, on the whole plate."""
+    frame = open_plate(folder / f"{shape}.####.exr").read(1003)
+    (x, y), (height, width) = frame.origin, frame.rgb.shape[:2]
+    whole = np.zeros((document.height, document.width))
+    whole[y : y + height, x : x + width] = frame.rgb[..., 0]
+    return whole
 
 
 def test_resume_makes_only_the_frames_again_that_a_hand_was_on(

@@ -6,6 +6,8 @@ The viewer is 640 x 480 on a plate of 64 x 48: one plate pixel is 10 of the scre
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
@@ -47,12 +49,16 @@ def drag(qtbot: QtBot, canvas: Canvas, start: Place, *ways: Place, held: Qt.Keyb
 
 
 class Near(list[Place]):
-    """Places that may be off by a thousandth of a plate pixel."""
+    """Places that may be off by a thousandth of a plate pixel, or as much as is said."""
+
+    def __init__(self, places: Iterable[Place], off_px: float = 1e-3) -> None:
+        super().__init__(places)
+        self._off_px = off_px
 
     def __eq__(self, other: object) -> bool:
         assert isinstance(other, list)
         found, expected = ([value for place in each for value in place] for each in (other, self))
-        return bool(found == pytest.approx(expected, abs=1e-3))
+        return bool(found == pytest.approx(expected, abs=self._off_px))
 
 
 def points(session: ShotSession, name: str = "seam", frame: int = 1001) -> Points:

@@ -10,14 +10,23 @@ from types import MappingProxyType
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QFontInfo, QPainter, QPainterPath, QPen, QPolygonF
 
-from rotopaint_ai.shapes.roto import ControlPoint, Landmark, Points, RotoDocument, RotoShape, feather_line
+from rotopaint_ai.shapes.roto import (
+    DEFAULT_WIDTH_PX,
+    ControlPoint,
+    Landmark,
+    Points,
+    RotoDocument,
+    RotoShape,
+    StrokeWidth,
+    Widths,
+    feather_line,
+)
 
 # Light cyan against deeper violet: told apart from skin by hue, from each other by lightness (tests/ui/test_viewer.py).
 SEAM_COLOURS = ("#37e6ff", "#7dffe4", "#a8f0ff", "#63f2d2", "#c9fff4", "#7ae0ff")
 MATTE_COLOURS = ("#9b8cff", "#8a7bff", "#b07fff", "#7d86f0", "#a06cf0", "#8f6fe0", "#6a7cff", "#b48af0")
 SELECTED = "#ffe14d"
 HANDLE_PX = 7.0
-DEFAULT_WIDTH_PX = 4.0  # of an open shape that states none, as in the mattes
 _STEPS = 12  # chords per cubic where a stroke of changing width is drawn
 
 
@@ -124,10 +133,10 @@ def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: ViewTrans
             _paint_feather(painter, path, soft, shape.feather_px * view.zoom)
         painter.fillPath(path, solid)
         return
-    width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
-    if shape.feather_px > 0:
-        painter.fillPath(stroke_of(points, width + 2 * shape.feather_px, shape.taper, view), soft)
-    painter.fillPath(stroke_of(points, width, shape.taper, view), solid)
+    widths = widths_of(shape, frame)
+    if any(row.feather_px > 0 for row in widths):
+        painter.fillPath(stroke_of(points, softened(widths), shape.taper, view), soft)
+    painter.fillPath(stroke_of(points, widths, shape.taper, view), solid)
 
 
 def _paint_feather(painter: QPainter, path: QPainterPath, colour: QColor, width: float) -> None:
@@ -229,8 +238,22 @@ def _segment_points(points: Points, closed: bool) -> list[tuple[ControlPoint, Co
     return [*pairs, (points[-1], points[0])] if closed and len(points) > 1 else pairs
 
 
-def stroke_of(points: Points, width_px: float, taper: tuple[float, float], view: ViewTransform) -> QPainterPath:
-    """The outline of an open stroke that narrows to nothing over the tapered share of its length."""
+def widths_of(shape: RotoShape, frame: float) -> Widths:
+    """How far an open shape reaches at each control point: its profile, else its one width on both sides."""
+    half = (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px) / 2
+    return shape.widths_at(frame) or (StrokeWidth(half, half, shape.feather_px),) * len(shape.at(frame))
+
+
+def softened(widths: Widths) -> Widths:
+    """Where the feather of a stroke ends."""
+    return tuple(StrokeWidth(row.left_px + row.feather_px, row.right_px + row.feather_px) for row in widths)
+
+
+def stroke_of(points: Points, widths: Widths, taper: tuple[float, float], view: ViewTransform) -> QPainterPath:
+    """The outline of an open stroke that narrows to nothing over the tapered share of its length.
+
+    `widths` has a row for each point; between points it changes evenly along the curve.
+    """
     line = _sampled_line(points)
     lengths = [0.0]
     for (ax, ay), (bx, by) in pairwise(line):
@@ -241,15 +264,25 @@ def stroke_of(points: Points, width_px: float, taper: tuple[float, float], view:
         ax, ay = line[max(index - 1, 0)]
         bx, by = line[min(index + 1, len(line) - 1)]
         norm = ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5 or 1.0
-        half = width_px / 2 * _taper_share(lengths[index] / total, taper)
-        nx, ny = -(by - ay) / norm * half, (bx - ax) / norm * half
-        left.append(view.to_screen(x + nx, y + ny))
-        right.append(view.to_screen(x - nx, y - ny))
+        share = _taper_share(lengths[index] / total, taper)
+        to_left, to_right = (share * side for side in _width_at(widths, lengths, index))
+        nx, ny = (by - ay) / norm, -(bx - ax) / norm
+        left.append(view.to_screen(x + nx * to_left, y + ny * to_left))
+        right.append(view.to_screen(x - nx * to_right, y - ny * to_right))
     path = QPainterPath()
     path.addPolygon(QPolygonF([*left, *reversed(right)]))
     path.closeSubpath()
     path.setFillRule(Qt.FillRule.WindingFill)
     return path
+
+
+def _width_at(widths: Widths, lengths: Sequence[float], index: int) -> tuple[float, float]:
+    """How far a stroke reaches to the left and right at a place of its sampled line."""
+    segment = min(index // _STEPS, max(len(widths) - 2, 0))
+    a, b = widths[segment], widths[min(segment + 1, len(widths) - 1)]
+    start, end = lengths[segment * _STEPS], lengths[min((segment + 1) * _STEPS, len(lengths) - 1)]
+    t = (lengths[index] - start) / ((end - start) or 1.0)
+    return a.left_px + t * (b.left_px - a.left_px), a.right_px + t * (b.right_px - a.right_px)
 
 
 def _taper_share(at: float, taper: tuple[float, float]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
@@ -20,8 +20,7 @@ from PySide6.QtWidgets import (
 
 from rotopaint_ai import fills
 from rotopaint_ai.project.state import SeamSettings
-from rotopaint_ai.shapes.roto import RotoShape
-from rotopaint_ui.drawing.render import DEFAULT_WIDTH_PX
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import range_text
 from rotopaint_ui.widgets.parts import (
@@ -122,6 +121,7 @@ class SeamTab(QWidget):
         if shapes:
             self._show_values(shapes)
         self.reset.setEnabled(any(self._session.seams.of(shape.name) != SeamSettings() for shape in shapes))
+        self.even.setVisible(any(shape.has_widths for shape in shapes))
         self._show_visibility()
 
     @property
@@ -177,6 +177,8 @@ class SeamTab(QWidget):
         self.strength = number_box(0.0, 100.0, " %", "How much of the paint shows: 0 is the plate", 10)
         self.reset = QPushButton("Back to the model's")
         self.reset.setToolTip("Width, feather, taper and paint as the model proposes them")
+        self.even = QPushButton("Even width")
+        self.even.setToolTip("Take the profile away: as wide on both sides and all along (S drags its handles)")
         self.preview = QPushButton("Preview this frame")
         self.preview.setCheckable(True)
         self.make = QPushButton("Render the clean plate")
@@ -193,6 +195,7 @@ class SeamTab(QWidget):
             box.valueChanged.connect(lambda value, box=box: self._edit(box))
         self.method.activated.connect(lambda index: self._edit(self.method))
         self.reset.clicked.connect(self._reset_seams)
+        self.even.clicked.connect(self._even_out)
         self.make.clicked.connect(self.make_wanted)
         self.make_all.clicked.connect(self.make_all_wanted)
 
@@ -206,6 +209,7 @@ class SeamTab(QWidget):
         rows = (("&Width", self.width_px), ("&Feather", self.feather_px), ("Taper, &start", self.taper_start))
         for label, box in (*rows, ("Taper, &end", self.taper_end)):
             form.addRow(label, box)
+        form.addRow(self.even)
         form.addRow(heading("Paint"))
         for label, widget in (("&Method", self.method), ("&Grain", self.grain), ("S&trength", self.strength)):
             form.addRow(label, widget)
@@ -290,7 +294,13 @@ class SeamTab(QWidget):
         return old if shape.closed else replace(old, taper=(start, end))
 
     def _reset_seams(self) -> None:
-        shapes = self._seams_chosen()
-        if self._session.runs.is_live or self._session.project.refuses() or self._session.edits.is_gesture_open():
-            return
-        self._session.seams.set({shape.name: SeamSettings() for shape in shapes})
+        self._set_all({shape.name: SeamSettings() for shape in self._seams_chosen()})
+
+    def _even_out(self) -> None:
+        seams, shapes = self._session.seams, self._seams_chosen()
+        self._set_all({shape.name: replace(seams.of(shape.name), profile=()) for shape in shapes if shape.has_widths})
+
+    def _set_all(self, settings: Mapping[str, SeamSettings]) -> None:
+        session = self._session
+        if not (session.runs.is_live or session.project.refuses() or session.edits.is_gesture_open()):
+            session.seams.set(settings)

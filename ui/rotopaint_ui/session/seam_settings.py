@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from rotopaint_ai.project.merge_run import set_seam
-from rotopaint_ai.project.state import SeamSettings, State
+from rotopaint_ai.project.state import Profile, SeamSettings, State
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
 from rotopaint_ui.session.edit_stack import EditStack
 
 
@@ -16,6 +17,8 @@ def with_settings(state: State, shape: str, settings: SeamSettings) -> State:
     if settings == SeamSettings():
         del seams[shape]
     document = state.document
+    if settings.profile is None and state.seam(shape).profile is not None:
+        settings = replace(settings, profile=())  # taken back: even again
     if document is not None:
         model = {each.name: each for each in (state.predicted or document).shapes}
         shapes = tuple(
@@ -24,6 +27,23 @@ def with_settings(state: State, shape: str, settings: SeamSettings) -> State:
         )
         document = replace(document, shapes=shapes)
     return replace(state, document=document, seams=seams)
+
+
+def with_fitting_profiles(state: State) -> State:
+    """The state whose seams' profiles have a row for each point of their shapes, as the shapes now have them."""
+    shapes = {} if state.document is None else {shape.name: shape for shape in state.document.shapes}
+    new = {
+        name: replace(each, profile=_profile_of(shapes[name]))
+        for name, each in state.seams.items()
+        if each.profile and name in shapes and len(each.profile) != shapes[name].n_points
+    }
+    return replace(state, seams={**state.seams, **new}) if new else state
+
+
+def _profile_of(shape: RotoShape) -> Profile:
+    half = (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px) / 2
+    rows = shape.widths_at(shape.frames[0]) if shape.keys and half > 0 else ()
+    return tuple((row.left_px / half, row.right_px / half) for row in rows)
 
 
 class SeamEdits:

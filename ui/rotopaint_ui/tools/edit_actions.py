@@ -9,9 +9,10 @@ from functools import partial
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
 from rotopaint_ai.shapes import edit_frames, edit_tangents
 from rotopaint_ai.shapes.edit import set_seam
+from rotopaint_ai.shapes.edit_feather import clear_feather, outward, pull_feather
 from rotopaint_ai.shapes.edit_frames import Carry
 from rotopaint_ai.shapes.edit_transform import moved, transform
-from rotopaint_ai.shapes.roto import Interpolation, RotoDocument
+from rotopaint_ai.shapes.roto import Interpolation, RotoDocument, RotoShape
 from rotopaint_ui.tools import crop_actions as crop
 from rotopaint_ui.tools import landmark_actions as landmarks
 from rotopaint_ui.tools.edit_context import EditContext
@@ -119,15 +120,29 @@ def select_next(context: EditContext, step: int) -> bool:
 
 
 def feather(context: EditContext, by: float | None) -> bool:
-    """Soften the selected shape by some pixels more; None takes its softness away. Seams keep it as a setting."""
+    """Soften the selected shape by some pixels more; None takes its softness away. Seams keep it as a setting.
+
+    Where points of a closed shape are selected, the feather ends that much farther out at these alone.
+    """
     shape = context.shape
     if shape is None or not context.is_free:
         return False
+    chosen = context.session.selection.points & frozenset(range(len(context.points)))
+    if shape.closed and (chosen or (by is None and shape.has_feather_line)):
+        return _feather_points(context, shape, chosen or None, by)
     width = 0.0 if by is None else min(max(shape.feather_px + by, 0.0), MOST_WIDTH_PX)
     if shape.role == "seam":
         context.session.seams.set({shape.name: replace(context.session.seams.of(shape.name), feather_px=width)})
         return True
     return context.put("feather", lambda document: set_seam(document, shape.name, feather_px=width))
+
+
+def _feather_points(context: EditContext, shape: RotoShape, chosen: frozenset[int] | None, by: float | None) -> bool:
+    frames = context.reached_frames(shape)
+    if by is None:
+        return context.put("no feather", lambda document: clear_feather(document, shape.name, frames, chosen))
+    offsets = {index: outward(context.points, index, by) for index in chosen or ()}
+    return context.put("feather points", lambda document: pull_feather(document, shape.name, frames, offsets))
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
@@ -150,15 +165,11 @@ def paste_shapes(context: EditContext, *, is_relative: bool) -> bool:
         context.session.say("Nothing was copied yet")
         return False
     shapes = [shape for shape in document.shapes if shape.name in context.copied and context.can_grab(shape)]
-    held = context.session.held_frames()
 
     def pasted(document: RotoDocument) -> RotoDocument:
         for shape in shapes:
-            frames = set(held)
-            if context.reach is not None:
-                frames |= set(edit_frames.keys_in(shape, context.reach.first, context.reach.last))
-            points = context.copied[shape.name]
-            document = edit_frames.paste(document, shape.name, points, sorted(frames), is_relative=is_relative)
+            points, frames = context.copied[shape.name], context.reached_frames(shape)
+            document = edit_frames.paste(document, shape.name, points, frames, is_relative=is_relative)
         return document
 
     return bool(shapes) and context.put("paste key" if len(shapes) == 1 else "paste keys", pasted)

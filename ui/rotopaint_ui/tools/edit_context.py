@@ -11,6 +11,7 @@ from rotopaint_ai.shapes import edit_frames
 from rotopaint_ai.shapes.edit_frames import Carry, Change
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 from rotopaint_ui.session.corrections import LandmarkRow
+from rotopaint_ui.session.seam_settings import with_fitting_profiles
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import empty_document
 
@@ -129,6 +130,13 @@ class EditContext:
         points = change(document.shape(name).at(frame))
         return edit_frames.carry(document, name, frame, points, frames=frames, mode=self.reach.mode)
 
+    def reached_frames(self, shape: RotoShape) -> list[int]:
+        """The frame that is shown with its hold, and the keys that edits reach besides."""
+        frames = set(self.session.held_frames())
+        if self.reach is not None:
+            frames |= set(edit_frames.keys_in(shape, self.reach.first, self.reach.last))
+        return sorted(frames)
+
     def act(self, label: str, change: Change) -> bool:
         """Change the selected shape in one step; False where nothing can be changed."""
         shape = self.shape
@@ -148,7 +156,7 @@ class EditContext:
         except RotopaintError as error:
             self.session.say(str(error))
             return False
-        self.session.edits.act(label, replace(self.session.state, document=new))
+        self.session.edits.act(label, with_fitting_profiles(replace(self.session.state, document=new)))
         return True
 
     def nudge(self, label: str, dx: float, dy: float, what: object) -> tuple[float, float]:

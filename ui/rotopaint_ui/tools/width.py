@@ -1,18 +1,23 @@
-"""Drag the width of a seam, on the plate."""
+"""Drag the width of a seam and the feather of a shape, on the plate: whole, or at one control point."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import replace
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QPainter
 
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
+from rotopaint_ai.project.state import MOST_PROFILE, Profile
+from rotopaint_ai.shapes.edit_feather import Offsets, outward, pull_feather
 from rotopaint_ai.shapes.edit_points import nearest
-from rotopaint_ai.shapes.roto import RotoShape
-from rotopaint_ui.drawing.render import DEFAULT_WIDTH_PX, ViewTransform, stroke_of
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
+from rotopaint_ui.drawing.render import ViewTransform, widths_of
 from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.drag_path import DragPath
+from rotopaint_ui.tools.edge_handles import Edge, EdgeHandle, edge_handle_at, leftward, paint_edges
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import shape_at
 
@@ -20,13 +25,16 @@ from rotopaint_ui.tools.pick import shape_at
 class WidthTool:
     """Drag away from a seam to widen it, towards it to narrow it; Shift drags its softness, Ctrl a tenth of the way.
 
-    The matte changes by twice the mouse's way, as it grows on both sides.
+    The matte changes by twice the mouse's way, as it grows on both sides. A handle beside a control point drags the
+    width there, of its side (Shift: of both); the profile holds on all frames. A point of a closed shape is dragged to
+    where its feather ends. Several selected points change together.
     """
 
     def __init__(self, context: EditContext) -> None:
         self._context, self._session = context, context.session
         self._path: DragPath | None = None
         self._shape: RotoShape | None = None
+        self._handle: EdgeHandle | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -34,29 +42,35 @@ class WidthTool:
         return self._path is not None and self._path.has_begun
 
     def press(self, mouse: MouseEvent) -> None:
-        """Take hold of the selected seam, or of the one under the mouse."""
-        name = shape_at(self._context, mouse)
-        if name is not None:
-            self._session.select(name)
+        """Take hold of a handle of the selected shape, else of the seam that is selected or under the mouse."""
+        self._handle = self._handle_at(mouse)
+        if self._handle is None:
+            name = shape_at(self._context, mouse)
+            if name is not None:
+                self._session.select(name)
         shape = self._context.shape
-        if shape is None or shape.closed:
-            self._session.say("Select a seam (an open shape), then drag its width")
+        if shape is None or (shape.closed and self._handle is None):
+            kind = "Select a seam, then drag its width" if shape is None else "Drag a point to where its feather ends"
+            self._session.say(kind)
             return
         self._shape, self._path = shape, DragPath(mouse, has_axis=False)
 
     def drag(self, mouse: MouseEvent) -> None:
-        """Widen or narrow."""
+        """Widen or narrow, or pull the feather."""
         if self._path is None or self._shape is None:
             return
         had_begun = self._path.has_begun
         if not self._path.go(mouse):
             return
-        if not had_begun:
-            if not self._context.is_free:
-                self._path = self._shape = None
-                return
-            self._session.edits.begin("seam width")
-        self._set_widths(self._shape, self._grown(self._shape, self._path), is_soft=mouse.shift)
+        if not had_begun and not self._begin_width():
+            self._path = self._shape = None
+            return
+        if self._handle is None:
+            self._set_widths(self._shape, self._grown(self._shape, self._path), is_soft=mouse.shift)
+        elif self._handle.edge == "feather":
+            self._pull(self._shape, self._handle.index, self._path.offset)
+        else:
+            self._set_profile(self._shape, self._handle, self._path.offset, is_both=mouse.shift)
 
     def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
@@ -71,19 +85,32 @@ class WidthTool:
         self._path = self._shape = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
-        """Two arrows over a seam."""
+        """A cross over handles, two arrows over a seam."""
+        if self._handle_at(mouse) is not None:
+            return Qt.CursorShape.SizeAllCursor
         return Qt.CursorShape.SplitVCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
-        """The edges of the selected seam, and of its softness."""
-        shape, frame = self._context.shape, self._session.frame
-        if shape is None or shape.closed or not shape.keys:
-            return
-        width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        for whole, style in ((width, Qt.PenStyle.SolidLine), (width + 2 * shape.feather_px, Qt.PenStyle.DotLine)):
-            painter.setPen(QPen(QColor("#ffffff"), 1.0, style))
-            painter.drawPath(stroke_of(shape.at(frame), whole, shape.taper, view))
+        """The edges of the selected shape, of its softness, and their handles."""
+        shape = self._context.shape
+        if shape is not None and shape.keys:
+            paint_edges(painter, shape, self._session.frame, view)
+
+    def _handle_at(self, mouse: MouseEvent) -> EdgeHandle | None:
+        shape = self._context.shape
+        return edge_handle_at(shape, self._session.frame, mouse) if shape is not None and shape.keys else None
+
+    def _begin_width(self) -> bool:
+        if not self._context.is_free:
+            return False
+        if self._handle is None:
+            label = "seam width"
+        else:
+            label = "feather points" if self._handle.edge == "feather" else "width profile"
+        self._session.edits.begin(label)
+        return True
+
+    # --- the whole seam
 
     def _grown(self, shape: RotoShape, path: DragPath) -> float:
         """How many plate pixels farther from the curve the drag is than its start."""
@@ -102,6 +129,54 @@ class WidthTool:
             new = replace(settings, width_px=_bounded_width(width + 2 * grown))
         self._session.seams.set({shape.name: new})
 
+    # --- one control point
+
+    def _with_others(self, index: int) -> frozenset[int]:
+        """The selected points where this is one of them, else this one alone."""
+        chosen = self._session.selection.points
+        return chosen if index in chosen else frozenset({index})
+
+    def _set_profile(self, shape: RotoShape, handle: EdgeHandle, offset: tuple[float, float], *, is_both: bool) -> None:
+        frame, half = self._session.frame, (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px) / 2
+        if half <= 0:
+            self._session.say("The seam is 0 px wide: drag its curve first, then its handles")
+            return
+        dx, dy = leftward(shape.at(frame), handle.index)
+        away = (dx * offset[0] + dy * offset[1]) * (1 if handle.edge == "left" else -1)
+        sides: set[Edge] = {"left", "right"} if is_both else {handle.edge}
+        chosen = self._with_others(handle.index)
+        profile: Profile = tuple(
+            _sides((row.left_px, row.right_px), away if k in chosen else 0.0, sides, half)
+            for k, row in enumerate(widths_of(shape, frame))
+        )
+        settings = self._session.edits.before_gesture.seam(shape.name)
+        self._session.seams.set({shape.name: replace(settings, profile=profile)})
+
+    def _pull(self, shape: RotoShape, index: int, offset: tuple[float, float]) -> None:
+        """One point goes where the mouse is; several go as far as this one does, each square to the edge."""
+        before, frame = self._session.edits.before_gesture, self._session.frame
+        points, chosen = shape.at(frame), self._with_others(index)
+        offsets: Offsets = {index: offset}
+        if len(chosen) > 1:
+            nx, ny = outward(points, index, 1.0)
+            away = nx * offset[0] + ny * offset[1]
+            offsets = {k: outward(points, k, away) for k in chosen}
+        assert before.document is not None
+        new = pull_feather(before.document, shape.name, self._context.reached_frames(shape), offsets)
+        self._session.edits.preview(replace(before, document=new))
+
+
+def _sides(reach: tuple[float, float], away: float, dragged: Collection[Edge], half: float) -> tuple[float, float]:
+    """How far a seam reaches to the left and right, in half widths, where the sides that are dragged reach farther."""
+    left, right = (
+        _bounded_share((px + (away if side in dragged else 0.0)) / half) for side, px in zip(("left", "right"), reach)
+    )
+    return left, right
+
 
 def _bounded_width(value: float) -> float:
     return min(max(0.0, round(value, 2)), MOST_WIDTH_PX)  # never minus nought
+
+
+def _bounded_share(value: float) -> float:
+    return min(max(0.0, round(value, 4)), MOST_PROFILE) if math.isfinite(value) else 0.0

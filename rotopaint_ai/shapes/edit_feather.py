@@ -1,0 +1,71 @@
+"""Feathers drawn point by point: the line at which the feather of a closed shape ends, pulled where it should be.
+
+Standard library only. Offsets are plate pixels, from a control point to its place on the feather line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from rotopaint_ai.shapes.edit import keyed, kind_at, put, shape_of
+from rotopaint_ai.shapes.roto import Key, Points, RotoDocument, RotoShape
+
+Offsets = Mapping[int, tuple[float, float]]
+
+
+def pull_feather(document: RotoDocument, name: str, frames: Collection[int], offsets: Offsets) -> RotoDocument:
+    """The document with places of a closed shape's feather line moved by (dx, dy), from where they are at each frame.
+
+    The first line of a shape goes into every key, so that it stays on from frame to frame; who made a key is not
+    changed by it. A later pull is an edit of these frames, which become human keys.
+    """
+    shape = shape_of(document, name)
+    if not shape.has_feather_line:
+        return put(document, name, shape.with_keys({f: _feathered(shape, f, offsets) for f in shape.frames}))
+    changed = {frame: replace(_feathered(shape, frame, offsets), source="human") for frame in frames}
+    return put(document, name, keyed(shape, changed))
+
+
+def clear_feather(
+    document: RotoDocument, name: str, frames: Collection[int], indices: Collection[int] | None = None
+) -> RotoDocument:
+    """The document with places of a feather line back on the edge at some frames; without `indices` no line at all."""
+    shape = shape_of(document, name)
+    if indices is None:
+        keys = {frame: replace(key, feather=()) for frame, key in shape.keys.items()}
+        return put(document, name, replace(shape, keys=keys, feather_px=0.0))
+    if not shape.has_feather_line:
+        return document
+    for frame in frames:
+        rows = shape.feather_at(frame)
+        document = pull_feather(document, name, (frame,), {i: (-rows[i].x, -rows[i].y) for i in indices})
+    return document
+
+
+def outward(points: Points, index: int, by_px: float) -> tuple[float, float]:
+    """The offset of some pixels out of a closed shape at a control point, square to the line through its neighbours."""
+    before, after = points[index - 1], points[(index + 1) % len(points)]
+    dx, dy = after.x - before.x, after.y - before.y
+    length = math.hypot(dx, dy)
+    if length == 0.0:
+        return 0.0, 0.0
+    side = math.copysign(by_px / length, _area(points))
+    return dy * side, -dx * side
+
+
+def _area(points: Points) -> float:
+    """Twice the area of the polygon of control points: positive where it turns clockwise on the screen (y down)."""
+    return sum(a.x * b.y - a.y * b.x for a, b in zip(points, (*points[1:], points[0])))
+
+
+def _feathered(shape: RotoShape, frame: int, offsets: Offsets) -> Key:
+    """A key of the shape as it stands at a frame, its feather line moved."""
+    points = shape.at(frame)
+    rows = list(shape.feather_at(frame) or (p._replace(x=0.0, y=0.0) for p in points))
+    for index, (dx, dy) in offsets.items():
+        rows[index] = rows[index]._replace(x=rows[index].x + dx, y=rows[index].y + dy)
+    known = shape.keys.get(frame) or Key(points, "human", kind_at(shape, frame))
+    slopes = known.slopes and replace(known.slopes, feather_leaving=(), feather_arriving=())
+    return replace(known, feather=tuple(rows), slopes=slopes)
