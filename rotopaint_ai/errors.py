@@ -2,6 +2,7 @@
 
     RotopaintError
     |- UsageError            the command or call is wrong                         (exit code 2)
+    |  `- BusyError              another process writes there
     |- PlateError            a plate cannot be read or written
     |  |- MissingFrameError      the frame is not there
     |  |- DamagedFrameError      the file is there and cannot be decoded
@@ -15,6 +16,7 @@
     |- InferenceError        a model could not run as asked
     |  `- DeviceError            the device that was demanded is not available
     |- DiskError             the disk refused, or lost what a job had written     (exit code 5)
+    |- ClusterError          the cluster that a show was given to has gone
     |- TrainingError         a dataset or recipe cannot be trained
     `- CancelledError        the artist or the farm asked to stop
 
@@ -36,6 +38,10 @@ class RotopaintError(Exception):
 
 class UsageError(RotopaintError):
     """The command line, recipe or call is wrong."""
+
+
+class BusyError(UsageError):
+    """Another process writes there now."""
 
 
 class PlateError(RotopaintError):
@@ -88,6 +94,10 @@ class DeviceError(InferenceError):
 
 class DiskError(RotopaintError):
     """The disk refused, or what a job had written there is gone."""
+
+
+class ClusterError(RotopaintError):
+    """The cluster that a show was given to has gone."""
 
 
 class TrainingError(RotopaintError):

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from rotopaint_ai.errors import UsageError
+from rotopaint_ai.errors import BusyError, UsageError
 
 _NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP}  # of disks that have none; with ENOSYS the library helps itself
 
@@ -94,7 +94,7 @@ def _lock_whole(file: int) -> None:
 
 @contextmanager
 def locked(path: Path, *, refusal: str) -> Iterator[None]:
-    """Keep other processes out for as long as the block runs. Raises: UsageError(refusal) where one is there."""
+    """Keep other processes out for as long as the block runs. Raises: BusyError(refusal) where one is there."""
     lock = take(path, refusal=refusal)
     try:
         yield
@@ -103,11 +103,11 @@ def locked(path: Path, *, refusal: str) -> Iterator[None]:
 
 
 def take(path: Path, *, refusal: str) -> FileLock:
-    """A lock, taken. Raises: UsageError(refusal) where another process has it."""
+    """A lock, taken. Raises: BusyError(refusal) where another process has it."""
     try:
         return FileLock(path)
     except BlockingIOError as error:
-        raise UsageError(refusal) from error
+        raise BusyError(refusal) from error
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UsageError(f"{path}: is a link, and nothing is written through links; remove it") from error

@@ -1,1 +1,1 @@
-"""Many shots as one job: a jobs file, tasks that several processes share without doing one twice, one summary page."""
+"""Many shots as one job: a jobs file, tasks that do no harm when done twice, engines that do them, one summary page."""

@@ -48,6 +48,8 @@ _SETTINGS = (
     "project",
     "chunk",
     "retries",
+    "priority",
+    "resources",
 )
 
 
@@ -56,6 +58,7 @@ class JobShot:
     """One plate of a show: its job, how many frames a task paints, and how often a failed task is tried again.
 
     `places` are the job's paths as the file has them: every machine reads those alike, wherever it sees the file.
+    `priority` and `resources` are a cluster's: higher goes first; what a worker must offer, such as GPU.
     """
 
     name: str
@@ -63,6 +66,8 @@ class JobShot:
     chunk: int
     retries: int
     places: Mapping[str, str] = field(default_factory=dict, hash=False)
+    priority: int = 0
+    resources: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +164,26 @@ def _job_shot(row: Any, defaults: Mapping[str, Any], path: Path, out: Path) -> J
     )
     if chunk == 0:
         raise UsageError(f"{where}: chunk 0: wanted how many frames one task paints")
+    priority, resources = (
+        _priority(settings.pop("priority", 0), where),
+        _resources(settings.pop("resources", {}), where),
+    )
     job = _run_job(name, settings, where, path.parent, out / name)
     places = {word: settings[word] for word in _PLACES if isinstance(settings.get(word), str)}
-    return JobShot(name, job, chunk, retries, places)
+    return JobShot(name, job, chunk, retries, places, priority, resources)
+
+
+def _priority(value: Any, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{where}: priority {value!r}: wanted a whole number; higher goes first")
+    return value
+
+
+def _resources(value: Any, where: str) -> Mapping[str, float]:
+    rows = value or {}
+    if not isinstance(rows, dict) or not all(isinstance(n, str) and _is_number(v) and v > 0 for n, v in rows.items()):
+        raise UsageError(f"{where}: resources {value!r}: wanted names with amounts that a worker offers, as {{GPU: 1}}")
+    return {name: float(amount) for name, amount in rows.items()}
 
 
 def _shot_name(name: Any, path: Path) -> str:

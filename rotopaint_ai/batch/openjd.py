@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.batch.jobs_file import Show
+from rotopaint_ai.batch.plan import ShowPlan
 from rotopaint_ai.batch.tasks import BatchTask
-from rotopaint_ai.batch.work import Planned
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_text
 
@@ -24,7 +24,7 @@ NAME = 64  # letters of a step's name
 MOST_SHOTS = 96  # of 100 steps, three and the summary are others
 
 
-def write_template(show: Show, planned: Planned, path: Path, *, chunked: bool = False) -> int:
+def write_template(show: Show, plan: ShowPlan, path: Path, *, chunked: bool = False) -> int:
     """Write the template of a show; returns the number of tasks.
 
     `chunked`: frames as ranges that the farm divides as it sees fit (RFC 0001, task chunking), a step for each shot;
@@ -35,7 +35,7 @@ def write_template(show: Show, planned: Planned, path: Path, *, chunked: bool = 
     """
     import yaml
 
-    tasks = planned.board.tasks
+    tasks = plan.tasks
     if not tasks:
         raise UsageError(f"{show.path.name}: no shot can be begun; correct its plates first")
     if chunked and len({task.shot.name for task in tasks}) > MOST_SHOTS:

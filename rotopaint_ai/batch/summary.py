@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,13 +14,15 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from rotopaint_ai.batch.jobs_file import JobShot, Show
-from rotopaint_ai.batch.work import Planned
+from rotopaint_ai.batch.plan import ShowPlan
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.report.templates import fill_template
 
 State = Literal["done", "frames failed", "failed", "waiting"]
 N_WORST = 5
+FORMAT, PAGE_DATA = "rotopaint-show", "show.json"
 _STYLE = Path(__file__).with_name("summary.css")
 _SIGN = {
     "done": "\u2713 done",
@@ -57,35 +60,63 @@ class ShotSummary:
         return "; ".join(parts) if self.state != "done" else ""
 
 
-def summarise_show(show: Show, planned: Planned) -> tuple[ShotSummary, ...]:
+def summarise_show(show: Show, plan: ShowPlan) -> tuple[ShotSummary, ...]:
     """What has become of every shot so far."""
-    return tuple(_show_summary(name, show, planned) for name in show.names)
+    return tuple(_show_summary(name, show, plan) for name in show.names)
 
 
-def write_summary(show: Show, planned: Planned) -> Path:
+def own(show: Show) -> None:
+    """Take the show's folder. Raises UsageError where it is another jobs file's: they would take each other's shots."""
+    if show.out.is_file():
+        raise UsageError(f"{show.path.name}: out {show.out}: is a file; wanted a folder for the shots")
+    try:
+        owner = json.loads((show.out / PAGE_DATA).read_text(encoding="utf-8"))["jobs"]
+    except (OSError, ValueError, KeyError, TypeError):
+        _write_data(show, ())
+        return
+    if owner != _jobs_file_place(show):
+        raise UsageError(
+            f"{show.path.name}: {show.out} holds the show of {owner}; choose another 'out', or delete "
+            f"{show.out / PAGE_DATA} to hand the folder over"
+        )
+
+
+def _write_data(show: Show, shots: Sequence[ShotSummary]) -> None:
+    content = {"format": FORMAT, "version": 1, "jobs": _jobs_file_place(show), "shots": [asdict(s) for s in shots]}
+    write_json(show.out / PAGE_DATA, content)
+
+
+def _jobs_file_place(show: Show) -> str:
+    """Where the jobs file is, seen from the folder, so that it is the same on every machine."""
+    try:
+        return Path(os.path.relpath(show.path.resolve(), show.out.resolve())).as_posix()
+    except ValueError:  # on another drive
+        return show.path.name
+
+
+def write_summary(show: Show, plan: ShowPlan) -> Path:
     """Write `show.json` and `index.html` into the show's folder; returns the page."""
-    shots = summarise_show(show, planned)
-    write_json(show.out / "show.json", {"format": "rotopaint-show", "version": 1, "shots": [asdict(s) for s in shots]})
+    shots = summarise_show(show, plan)
+    _write_data(show, shots)
     page = show.out / "index.html"
     write_text(page, _page(show, shots))
     return page
 
 
-def _show_summary(name: str, show: Show, planned: Planned) -> ShotSummary:
-    if name in planned.refused:
-        return ShotSummary(name, "failed", message=planned.refused[name])
-    return _shot_summary(show.shot(name), show, planned)
+def _show_summary(name: str, show: Show, plan: ShowPlan) -> ShotSummary:
+    if name in plan.refused:
+        return ShotSummary(name, "failed", message=plan.refused[name])
+    return _shot_summary(show.shot(name), show, plan)
 
 
-def _shot_summary(shot: JobShot, show: Show, planned: Planned) -> ShotSummary:
-    ledger = planned.board.ledger
-    tasks = [task for task in planned.board.tasks if task.shot.name == shot.name]
-    seconds = sum(float(ledger.facts(task).get("seconds", 0.0)) for task in tasks)
-    if not ledger.is_done(tasks[-1]):
-        reasons = [reason for reason in map(ledger.verdict, tasks) if reason is not None]
-        if reasons:
-            return ShotSummary(shot.name, "failed", seconds=seconds, message=reasons[0])
-        n_done = sum(map(ledger.is_done, tasks))
+def _shot_summary(shot: JobShot, show: Show, plan: ShowPlan) -> ShotSummary:
+    notes, tasks = plan.notes, plan.of_shot(shot.name)
+    seconds = sum(float(notes.facts(task).get("seconds", 0.0)) for task in tasks)
+    if not notes.is_done(tasks[-1]):
+        failures = [reasons for task in tasks if (reasons := notes.failures(task))]
+        if failures:
+            return ShotSummary(shot.name, "failed", seconds=seconds, message=failures[0][-1])
+        n_done = sum(map(notes.is_done, tasks))
         return ShotSummary(shot.name, "waiting", seconds=seconds, message=f"{n_done} of {len(tasks)} tasks done")
     return _finished_summary(shot.name, show.out, seconds)
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from rotopaint_ai import __version__
@@ -24,7 +25,7 @@ _NOT_DECIDING = ("out", "threads", "resume")  # of a job's fields; its paths cou
 
 @dataclass(frozen=True, slots=True)
 class BatchTask:
-    """A piece of a shot that one process does at a time. `needs` are the keys of tasks that must be done before."""
+    """A piece of a shot. `needs` are the keys of tasks that must be done before; who does it twice does no harm."""
 
     shot: JobShot
     kind: Kind
@@ -36,7 +37,7 @@ class BatchTask:
 
     @property
     def key(self) -> str:
-        """The task's name in the ledger."""
+        """The task's name, of which its notes are called."""
         return f"{self.shot.name}/{self.kind}" + (f".{self.frames}" if self.frames is not None else "")
 
     @property
@@ -64,12 +65,18 @@ def tasks_of(shot: JobShot, open_pack: Callable[[str | None], Pack] = load_pack)
         given = _facts_digest(
             [summarise(frames), _plate_print(plate, frames), dict(open_pack(job.model).card["files"])]
         )
-    build = _facts_digest([__version__, code_digest()])
+    build = build_digest()
     track = BatchTask(shot, "track", given=given, build=build)
     paint = tuple(
         BatchTask(shot, "paint", piece, (track.key,), work, given, build) for piece in chunks(frames, shot.chunk)
     )
     return (track, *paint, BatchTask(shot, "gather", None, tuple(task.key for task in paint), work, given))
+
+
+@cache
+def build_digest() -> str:
+    """Changes with the program."""
+    return _facts_digest([__version__, code_digest()])
 
 
 def _plate_print(plate: Plate, frames: Sequence[int]) -> str:

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.batch.jobs_file import read_show
-from rotopaint_ai.batch.owner import NOTE, own
-from rotopaint_ai.batch.summary import summarise_show
+from rotopaint_ai.batch.plan import plan_show
+from rotopaint_ai.batch.summary import PAGE_DATA, own, summarise_show
 from rotopaint_ai.batch.tasks import chunks
-from rotopaint_ai.batch.work import plan_show
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import FrameRange
 
@@ -117,7 +116,7 @@ def test_a_folder_belongs_to_one_jobs_file(tmp_path: Path) -> None:
     own(read_show(Path(os.path.relpath(one))))
     with pytest.raises(UsageError, match=r"other\.yaml: .* holds the show of \.\./one\.yaml; choose another 'out'"):
         own(read_show(other))
-    (tmp_path / "x" / NOTE).unlink()
+    (tmp_path / "x" / PAGE_DATA).unlink()
     own(read_show(other))
     other.write_text("out: one.yaml\nshots: [{name: a, plates: p, crop: auto}]")
     with pytest.raises(UsageError, match=r"one\.yaml: is a file; wanted a folder"):
@@ -146,7 +145,7 @@ def test_a_shot_without_a_crop_is_refused_alone(tmp_path: Path) -> None:
     assert "gone.rotopaint" in show.refused["c"]
     with pytest.raises(UsageError, match=r"show\.yaml: a: has no crop box"):
         show.shot("a")
-    planned = plan_show(show)
-    assert {"a", "c", "d"} < set(planned.refused)
-    first, *_ = summarise_show(show, planned)
+    plan = plan_show(show)
+    assert {"a", "c", "d"} < set(plan.refused)
+    first, *_ = summarise_show(show, plan)
     assert (first.name, first.state, first.message) == ("a", "failed", show.refused["a"])

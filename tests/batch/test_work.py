@@ -1,4 +1,4 @@
-"""Workers share a show without doing a task twice or losing one, whatever dies on the way."""
+"""A show is done once, goes on after whatever ends it, and says what failed: in one process, and task by task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,12 +24,14 @@ import pytest
 
 import told_command
 from rotopaint_ai.batch import tasks as tasks_module
+from rotopaint_ai.batch.attempt import Do, do_one, work_here
 from rotopaint_ai.batch.jobs_file import JobShot, read_show
-from rotopaint_ai.batch.ledger import Claim, Ledger
+from rotopaint_ai.batch.notes import TaskNotes
+from rotopaint_ai.batch.plan import ShowPlan, plan_show
 from rotopaint_ai.batch.summary import summarise_show, write_summary
 from rotopaint_ai.batch.tasks import BatchTask, asked_for
-from rotopaint_ai.batch.work import Board, do_one, given_up, plan_show, work
 from rotopaint_ai.cli import main
+from rotopaint_ai.errors import BusyError
 from rotopaint_ai.frames import FrameRange
 from rotopaint_ai.inference.pack import write_card
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink
@@ -41,9 +44,6 @@ TASKS = (
     *(BatchTask(SHOT, "paint", FrameRange(n, n + 1), ("sh010/track",)) for n in range(1, 13, 2)),
     BatchTask(SHOT, "gather", None, tuple(f"sh010/paint.{FrameRange(n, n + 1)}" for n in range(1, 13, 2))),
 )
-
-
-TROUBLE = {"sh010/track": 99}
 
 
 class Done:
@@ -69,75 +69,80 @@ def _nobody(event: Event) -> None:
     pass
 
 
-def test_workers_side_by_side_do_everything_once_and_in_order(tmp_path: Path) -> None:
-    done = Done()
-    boards = [Board(TASKS, Ledger(tmp_path)) for _ in range(4)]
-    threads = [threading.Thread(target=work, args=(board, _nobody, Cancel(), done)) for board in boards]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def _work(notes: TaskNotes, do: Do, told: list[Event] | None = None) -> None:
+    work_here(TASKS, notes, do, _nobody if told is None else told.append, Cancel())
+
+
+def _one(task: BatchTask, notes: TaskNotes, do: Do, sink: Sink = _nobody) -> str | None:
+    return do_one(task, notes, do, sink, Cancel())
+
+
+def test_tasks_are_done_in_order_and_a_second_time_by_nobody(tmp_path: Path) -> None:
+    done, notes = Done(), TaskNotes(tmp_path)
+    _work(notes, done)
+    assert done.order == [task.key for task in TASKS]
+    _work(notes, done)
     assert done.count == Counter({task.key: 1 for task in TASKS})
-    assert (done.order[0], done.order[-1]) == ("sh010/track", "sh010/gather")
 
 
-def test_a_task_that_fails_is_tried_again_and_then_given_up(tmp_path: Path) -> None:
+def test_a_task_that_fails_is_tried_again_and_then_left(tmp_path: Path) -> None:
     patient, told = Done({"sh010/paint.3-4": 2}), list[Event]()
-    work(Board(TASKS, Ledger(tmp_path / "a")), told.append, Cancel(), patient)
+    _work(TaskNotes(tmp_path / "a"), patient, told)
     assert patient.count["sh010/paint.3-4"] == 3
     assert patient.count["sh010/gather"] == 1
     assert [event.facts["message"] for event in told] == [
         f"sh010/paint.3-4: the disk is full (attempt {n})" for n in (1, 2)
     ]
     hopeless = Done({"sh010/paint.3-4": 99})
-    ledger = Ledger(tmp_path / "b")
-    work(Board(TASKS, ledger), _nobody, Cancel(), hopeless)
+    notes = TaskNotes(tmp_path / "b")
+    _work(notes, hopeless)
     assert hopeless.count["sh010/paint.3-4"] == 3
     assert hopeless.count["sh010/gather"] == 0  # and everything else was done
-    assert sum(map(ledger.is_done, TASKS)) == len(TASKS) - 2
+    assert sum(map(notes.is_done, TASKS)) == len(TASKS) - 2
+    _work(notes, Done())  # whoever starts it again tries again
+    assert all(map(notes.is_done, TASKS))
 
 
-AGES_S = 1e6  # no machine is so slow that a worker who lives is silent for so long
+def test_a_range_of_which_frames_fail_is_done_as_it_is_once_patience_ends(tmp_path: Path) -> None:
+    count: list[str] = []
+
+    def torn(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+        count.append(task.key)
+        return {"frames": 1, "failed": {"1": "torn"}, "seconds": 0.0}
+
+    notes = TaskNotes(tmp_path)
+    assert _one(TASKS[1], notes, torn) is None
+    assert len(count) == 3
+    assert notes.facts(TASKS[1])["failed"] == {"1": "torn"}
 
 
-def _claim(folder: Path) -> Claim:
-    """A claim whose heart beats every ten milliseconds."""
-    claim = Ledger(folder, lease_s=0.06).claim(TASKS[0])
-    assert claim is not None
-    return claim
+def test_who_was_thought_lost_is_waited_for_and_its_work_counts(tmp_path: Path) -> None:
+    notes, told, asked = TaskNotes(tmp_path), list[Event](), list[str]()
+
+    def busy(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+        asked.append(task.key)
+        if len(asked) == 2:
+            notes.finish(task, {"seconds": 1.0})  # by the other, meanwhile
+        raise BusyError("another run is writing here")
+
+    assert _one(TASKS[0], notes, busy, told.append) is None
+    assert len(asked) == 2
+    assert [event.facts["message"] for event in told] == [
+        "sh010/track: another process is at it; waiting until that has ended"
+    ]
 
 
-def test_a_silent_worker_loses_its_task_to_one_other_and_notices(tmp_path: Path) -> None:
-    silent, ledger = _claim(tmp_path), Ledger(tmp_path, AGES_S)
-    assert ledger.claim(TASKS[0]) is None
-    os.utime(silent.path, (1, 1))
-    winners = [ledger.claim(TASKS[0]) for _ in range(2)]
-    assert [winner is not None for winner in winners] == [True, False]
-    lost = threading.Event()
-    silent.beat(lost.set)
-    assert lost.wait(200)
-    silent.release()  # does not let go of what is not its own
-    assert ledger.holder(TASKS[0]) is not None
-
-
-def test_a_beating_worker_keeps_its_task(tmp_path: Path) -> None:
-    claim, ledger = _claim(tmp_path), Ledger(tmp_path, AGES_S)
-    claim.beat(lambda: None)
-    for _ in range(2):
-        os.utime(claim.path, (1, 1))  # as if it had been silent
-        while claim.path.stat().st_mtime == 1:  # until its heart beats, or pytest's own limit ends it
-            time.sleep(0.005)
-        assert ledger.claim(TASKS[0]) is None
-    claim.release()
-    assert ledger.claim(TASKS[0]) is not None
+def test_a_worker_of_another_version_paints_nothing(tmp_path: Path) -> None:
+    other = replace(TASKS[0], build="of another day")
+    assert "another version of RotoPaint AI" in (_one(other, TaskNotes(tmp_path), Done()) or "")
 
 
 def test_another_job_is_another_task(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path)
-    ledger.finish(TASKS[0], {"frames": 0})
+    notes = TaskNotes(tmp_path)
+    notes.finish(TASKS[0], {"frames": 0})
     other = JobShot("sh010", RunJob("a.####.exr", "out", ("1,1,9,9",)), chunk=2, retries=2)
-    assert ledger.is_done(TASKS[0])
-    assert not ledger.is_done(BatchTask(other, "track"))
+    assert notes.is_done(TASKS[0])
+    assert not notes.is_done(BatchTask(other, "track"))
 
 
 @pytest.fixture
@@ -154,8 +159,8 @@ def show(puppet: ModuleType, puppet_pack: Path, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_show_with_two_workers(show: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["batch", str(show), "--workers", "2"]) == 3
+def test_a_show_in_one_process(show: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["batch", str(show)]) == 3
     out = show.parent / "renders"
     states = {shot.name: shot for shot in summarise_show(read_show(show), plan_show(read_show(show)))}
     assert {name: shot.state for name, shot in states.items()} == {"a": "done", "b": "frames failed", "gone": "failed"}
@@ -168,19 +173,17 @@ def test_a_show_with_two_workers(show: Path, capsys: pytest.CaptureFixture[str])
     assert "gone" in capsys.readouterr().err
 
 
-def test_a_killed_worker_costs_nothing_but_its_task(show: Path) -> None:
+def test_a_killed_show_goes_on_where_it_was(show: Path) -> None:
     at = "event.kind == 'frame' and event.facts.get('task', '').startswith('a/paint')"
     words = told_command.command(["batch", str(show), "--events"], at=at, deed=told_command.DIE)
     paths = os.pathsep.join(path for path in sys.path if path)
-    worker = subprocess.run(words, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths}, check=False)
-    assert worker.returncode == -signal.SIGKILL
-    ledger = show.parent / "renders/.rotopaint/tasks"
-    for claim in ledger.rglob("*.claim"):  # as if the lease had run out
-        os.utime(claim, (1, 1))
+    killed = subprocess.run(words, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths}, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert {task.key for task in plan_show(read_show(show)).of_shot("a")} - {
+        task.key for task in plan_show(read_show(show)).left("a")
+    } == {"a/track"}
     assert main(["batch", str(show)]) == 3
-    planned = plan_show(read_show(show))
-    assert all(map(planned.board.ledger.is_done, planned.board.tasks))
-    assert not list(ledger.rglob("*.claim*"))
+    assert not plan_show(read_show(show)).left()
     assert len(list((show.parent / "renders/a/clean").glob("*.exr"))) == 6
 
 
@@ -196,7 +199,6 @@ def test_a_show_that_was_stopped_says_how_to_go_on(
     monkeypatch.setattr(split, "track", stop)
     assert main(["batch", str(show), "--shot", "a"]) == 130
     assert "rotopaint batch: stopped because somebody asked; the same command goes on" in capsys.readouterr().err
-    assert not list((show.parent / "renders").rglob("*.claim"))
     assert "0 of 5 tasks done" in (show.parent / "renders/index.html").read_text()
 
 
@@ -215,45 +217,15 @@ def test_single_tasks_wait_for_what_they_need(show: Path, capsys: pytest.Capture
     assert "1 of 5 tasks done" in page.read_text()
 
 
-def test_a_farm_s_task_whose_worker_was_killed_waits_until_the_claim_has_lapsed(tmp_path: Path) -> None:
-    board = Board(TASKS, Ledger(tmp_path, lease_s=0.5))
-    killed = board.ledger.claim(TASKS[0])  # by a worker that is never heard of again
-    assert killed is not None
-    done, told = Done(), list[Event]()
-    for _ in range(2):  # a farm that asks again gets it as it is
-        assert do_one(TASKS[0], board, told.append, Cancel(), done) is None
-    assert done.count == Counter({"sh010/track": 1})
-    assert [event.kind for event in told] == ["warning"]
-    assert "is at it; waiting until that is done, or silent for 0.5 s" in told[0].facts["message"]
-
-
 def test_a_farm_s_task_is_tried_as_often_as_its_shot_allows(tmp_path: Path) -> None:
-    board = Board(TASKS, Ledger(tmp_path))
-    assert do_one(TASKS[0], board, _nobody, Cancel(), Done({"sh010/track": 2})) is None
+    notes = TaskNotes(tmp_path)
+    plan = ShowPlan(TASKS, {}, notes)
+    assert _one(TASKS[0], notes, Done({"sh010/track": 2})) is None
     hopeless = Done({"sh010/paint.1-2": 99})
-    assert do_one(TASKS[1], board, _nobody, Cancel(), hopeless) == "the disk is full"
+    assert _one(TASKS[1], notes, hopeless) == "the disk is full"
     assert hopeless.count["sh010/paint.1-2"] == 3
-    assert given_up(TASKS[2], board) is None  # other ranges go on
-    assert given_up(TASKS[-1], board) == "sh010/paint.1-2 failed: the disk is full"
-
-
-@pytest.mark.parametrize("ask", [given_up, lambda task, board: do_one(task, board, _nobody, Cancel(), Done(TROUBLE))])
-def test_a_farm_that_asks_again_while_another_machine_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[BatchTask, Board], str | None]
-) -> None:
-    """Who asks again forgives what failed, and that just after the other has looked."""
-    board, looked = Board(TASKS, Ledger(tmp_path)), Ledger.failures
-
-    def failures(ledger: Ledger, task: BatchTask) -> list[str]:
-        found = looked(ledger, task)
-        if len(found) > task.shot.retries:
-            ledger.forgive(task)
-        return found
-
-    do_one(TASKS[0], board, _nobody, Cancel(), Done(TROUBLE))
-    monkeypatch.setattr(Ledger, "failures", failures)
-    task = TASKS[1] if ask is given_up else TASKS[0]
-    assert (ask(task, board) or "").endswith("the disk is full")
+    assert plan.given_up(TASKS[2]) is None  # other ranges go on
+    assert plan.given_up(TASKS[-1]) == "sh010/paint.1-2 failed: the disk is full"
 
 
 def test_what_nobody_has_foreseen_ends_a_shot_and_not_the_show(
@@ -267,16 +239,14 @@ def test_what_nobody_has_foreseen_ends_a_shot_and_not_the_show(
     assert main(["batch", str(show), "--shot", "a"]) == 3
     told = capsys.readouterr().err
     assert "error: a/track: ValueError: odd. Please send us" in told
-    assert "rotopaint batch: a: ValueError: odd" in told  # and again at the end, as on a run that finds it given up
-    assert main(["batch", str(show), "--shot", "a"]) == 3
-    assert re.search("rotopaint batch: a: ValueError: odd.*; --again tries once more\n", capsys.readouterr().err)
+    assert "rotopaint batch: a: ValueError: odd" in told  # and again at the end
 
 
 def test_a_full_disk_is_told_with_its_file(tmp_path: Path) -> None:
     def fill(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
         raise OSError(errno.ENOSPC, "No space left on device", "clean/plate.1001.exr")
 
-    reason = do_one(TASKS[0], Board(TASKS, Ledger(tmp_path)), _nobody, Cancel(), fill)
+    reason = _one(TASKS[0], TaskNotes(tmp_path), fill)
     assert reason == "clean/plate.1001.exr: No space left on device; check the disk, its space and its permissions"
 
 
@@ -304,7 +274,7 @@ def _once(show: Path, puppet_pack: Path, **settings: object) -> list[BatchTask]:
         shutil.copytree(puppet_pack, pack)
     entry = {"name": "a", "plates": "a/plate.####.exr", "crop": "1,1,9,9", "model": "pip", "chunk": 3, **settings}
     show.write_text(json.dumps({"out": "renders", "shots": [entry]}))
-    return list(plan_show(read_show(show)).board.tasks)
+    return list(plan_show(read_show(show)).tasks)
 
 
 def test_a_show_is_the_same_wherever_it_is_seen_from(
@@ -312,7 +282,7 @@ def test_a_show_is_the_same_wherever_it_is_seen_from(
 ) -> None:
     tasks = _once(show, puppet_pack)
     monkeypatch.chdir(show.parent)
-    near = plan_show(read_show(Path("show.yaml"))).board.tasks
+    near = plan_show(read_show(Path("show.yaml"))).tasks
     assert [task.fingerprint for task in near] == [task.fingerprint for task in tasks]
     threads = _once(show, puppet_pack, threads=3, retries=5)
     assert [task.fingerprint for task in threads] == [task.fingerprint for task in tasks]
@@ -338,14 +308,14 @@ def test_plates_and_packs_that_change_make_a_shot_be_done_again(show: Path, pupp
 def test_a_finished_shot_stays_so_when_the_program_is_renewed(
     show: Path, puppet_pack: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = Ledger(show.parent)
+    notes = TaskNotes(show.parent)
     for task in _once(show, puppet_pack):
-        ledger.finish(task, {})
-    monkeypatch.setattr(tasks_module, "code_digest", lambda: "renewed")
-    renewed = _once(show, puppet_pack)
-    assert all(Board(tuple(renewed), ledger).is_done(task.key) for task in renewed)
-    ledger._entry_path(renewed[-1], "done").unlink()  # not finished: what was begun is begun anew
-    assert not any(Board(tuple(renewed), ledger).is_done(task.key) for task in renewed)
+        notes.finish(task, {})
+    monkeypatch.setattr(tasks_module, "build_digest", lambda: "renewed")
+    renewed = ShowPlan(tuple(_once(show, puppet_pack)), {}, notes)
+    assert not renewed.left()
+    notes._note_path(renewed.tasks[-1], "done").unlink()  # not finished: what was begun is begun anew
+    assert renewed.left() == renewed.tasks
 
 
 def test_what_is_deleted_is_made_again(show: Path) -> None:

@@ -1,0 +1,202 @@
+"""A show on Dask: a cluster that somebody runs, or workers of our own on this machine.
+
+Who does what, retries, lost workers, resources, priorities and the dashboard are Dask's. A task carries all that it
+needs and notes on the shared disk what became of it, so that a show that was stopped goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from rotopaint_ai.batch.attempt import POLL_S, Do, TaskFailedError, attempt
+from rotopaint_ai.batch.notes import TaskNotes
+from rotopaint_ai.batch.tasks import BatchTask
+from rotopaint_ai.errors import ClusterError, UsageError
+from rotopaint_ai.jobs import Cancel, Event, Sink, warning
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+CONNECT_S = 20
+_GONE = ("closed", "closing")
+
+
+@contextmanager
+def connected(address: str | None, workers: int) -> Iterator[Client]:
+    """A client of the cluster at an address, else of so many processes of our own. Raises UsageError."""
+    if find_spec("distributed") is None:
+        option = f"--cluster {address}" if address else f"--workers {workers}"
+        raise UsageError(
+            f"{option}: wants Dask; install it with: pip install 'rotopaint-ai[cluster]', or leave {option.split()[0]} "
+            "out: one process paints on every core"
+        )
+    with _quiet_logs(), ExitStack() as stack:
+        yield _join(address, stack) if address else _start(workers, stack)
+
+
+def _join(address: str, stack: ExitStack) -> Client:
+    from distributed import Client
+
+    try:
+        return stack.enter_context(Client(address, timeout=CONNECT_S, set_as_default=False))
+    except (OSError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise UsageError(
+            f"--cluster {address}: no Dask scheduler answers there ({reason}); wanted an address such as "
+            "tcp://scheduler:8786, as 'dask scheduler' prints it"
+        ) from error
+
+
+def _start(workers: int, stack: ExitStack) -> Client:
+    from distributed import Client, LocalCluster
+
+    local = LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,
+    )
+    return stack.enter_context(Client(stack.enter_context(local), set_as_default=False))
+
+
+@contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """Dask's own words on lost connections; what a person has to know is said by us."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def submit(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do, topic: str) -> dict[str, Future[None]]:
+    """Hand tasks to the scheduler, each with what it waits for; of those, what is not among them is done."""
+    futures: dict[str, Future[None]] = {}
+    for task in tasks:
+        futures[task.key] = client.submit(
+            _on_worker,
+            task,
+            notes,
+            do,
+            topic,
+            *(futures[key] for key in task.needs if key in futures),
+            key=key_of(task, notes),
+            retries=task.shot.retries,
+            priority=task.shot.priority,
+            resources=dict(task.shot.resources) or None,
+        )
+    return futures
+
+
+def key_of(task: BatchTask, notes: TaskNotes) -> tuple[str, str]:
+    """What a task is called on the dashboard. Whoever asks for the same on one cluster gets it done once."""
+    where = hashlib.sha256(f"{notes.folder} {task.fingerprint}".encode()).hexdigest()[:12]
+    return task.kind, f"{task.key} {where}"
+
+
+def work_on(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do, sink: Sink, cancel: Cancel) -> None:
+    """Have tasks done by a cluster. Raises CancelledError; ClusterError where its scheduler has gone."""
+    for task in tasks:
+        notes.forgive(task)
+    topic = f"rotopaint-{secrets.token_hex(4)}"
+    client.subscribe_topic(topic, lambda said: sink(Event(said[1]["kind"], said[1]["facts"])))
+    futures = submit(client, tasks, notes, do, topic)
+    _tell_lacking(client, tasks, sink)
+    by_key = {future.key: task for task, future in zip(tasks, futures.values())}
+    try:
+        for future in _as_done(client, list(futures.values()), cancel):
+            if future.status == "error":
+                _note_loss(by_key[future.key], future, notes, sink)
+    finally:
+        if cancel.requested and client.status not in _GONE:
+            client.cancel(list(futures.values()), force=True)
+
+
+def _as_done(client: Client, futures: Sequence[Future[None]], cancel: Cancel) -> Iterator[Future[None]]:
+    done: SimpleQueue[Future[None]] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(done.put)
+    n_left = len(futures)
+    while n_left:
+        cancel.check()
+        try:
+            future = done.get(timeout=POLL_S)
+        except Empty:
+            _refuse_lost(client.status in _GONE)
+            continue
+        _refuse_lost(future.status in ("cancelled", "lost"))
+        n_left -= 1
+        yield future
+
+
+def _refuse_lost(is_lost: bool) -> None:
+    if is_lost:
+        raise ClusterError(
+            "the cluster's scheduler has gone; what is done stays done, and the same command goes on from here once "
+            "there is one"
+        )
+
+
+def _note_loss(task: BatchTask, future: Future[None], notes: TaskNotes, sink: Sink) -> None:
+    """Note what no attempt could: its worker died each time, or could not begin.
+
+    What waits for a task has the task's error too.
+    """
+    from distributed import KilledWorker
+
+    error = future.exception()
+    if isinstance(error, TaskFailedError) or notes.failures(task):
+        return
+    if isinstance(error, KilledWorker):
+        if str(error.task) != str(future.key):
+            return
+        reason = f"{error.allowed_failures + 1} workers died of it; is there memory enough? fewer 'threads' take less"
+    else:
+        reason = f"a worker could not begin ({type(error).__name__}: {' '.join(str(error).split())[:160]})"
+    notes.fail(task, reason)
+    sink(Event("error", {"task": task.key, "message": f"{task.key}: {reason}"}))
+
+
+def _tell_lacking(client: Client, tasks: Sequence[BatchTask], sink: Sink) -> None:
+    """Say what no worker offers yet: tasks that want it wait until one does."""
+    offered = {
+        name for worker in client.scheduler_info(n_workers=-1)["workers"].values() for name in worker["resources"]
+    }
+    wanted = {name for task in tasks for name in task.shot.resources}
+    for name in sorted(wanted - offered):
+        sink(warning(f"no worker offers {name} yet; its tasks wait for one: dask worker ... --resources {name}=1"))
+
+
+def _on_worker(task: BatchTask, notes: TaskNotes, do: Do, topic: str, *needs: None) -> None:
+    """An attempt on a worker, which tells its events to who asked. Raises TaskFailedError."""
+    from distributed import get_worker
+
+    worker = get_worker()
+
+    def tell(event: Event) -> None:
+        worker.log_event(topic, {"kind": event.kind, "facts": dict(event.facts)})
+
+    attempt(task, notes, do, tell, _Withdrawn(worker.state.tasks, key_of(task, notes)))
+
+
+class _Withdrawn(Cancel):
+    """Asked to stop once the scheduler no longer wants a task of its worker."""
+
+    def __init__(self, tasks: Mapping[Any, Any], key: tuple[str, str]) -> None:
+        super().__init__()
+        self._tasks, self._key = tasks, key
+
+    @property
+    def requested(self) -> bool:
+        state = self._tasks.get(self._key)
+        return state is None or state.state == "cancelled"

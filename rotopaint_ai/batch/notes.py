@@ -1,0 +1,77 @@
+"""What has become of each task, as small files beside the show's results: a show goes on from there, on any engine.
+
+<task>.done       the task is done, for which job, and what it wrote
+<task>.failed     why its last attempts failed
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rotopaint_ai.batch.tasks import BatchTask
+from rotopaint_ai.batch.written import is_there
+from rotopaint_ai.files import write_json
+
+
+@dataclass(frozen=True, slots=True)
+class TaskNotes:
+    """The notes of a show. Each is written whole or not at all, so that who does a task twice does no harm."""
+
+    folder: Path
+
+    def is_done(self, task: BatchTask) -> bool:
+        """Whether a task is done, for the job as it is now, and what it wrote is still there."""
+        content = _read_note(self._note_path(task, "done"))
+        return content is not None and content.get("fingerprint") == task.fingerprint and is_there(task, content)
+
+    def finish(self, task: BatchTask, facts: Mapping[str, Any]) -> None:
+        """Note that a task is done."""
+        write_json(self._note_path(task, "done"), {"fingerprint": task.fingerprint, "worker": worker_name(), **facts})
+        self.forgive(task)
+
+    def facts(self, task: BatchTask) -> Mapping[str, Any]:
+        """What was noted of a task that is done; empty where it is not."""
+        return (_read_note(self._note_path(task, "done")) or {}) if self.is_done(task) else {}
+
+    def fail(self, task: BatchTask, message: str) -> int:
+        """Note a failed attempt; returns how many there were."""
+        reasons = [*self.failures(task), message]
+        write_json(self._note_path(task, "failed"), {"fingerprint": task.fingerprint, "reasons": reasons})
+        return len(reasons)
+
+    def failures(self, task: BatchTask) -> list[str]:
+        """The reasons of the failed attempts at a task, for the job as it is now."""
+        content = _read_note(self._note_path(task, "failed")) or {}
+        return list(content.get("reasons", [])) if content.get("fingerprint") == task.fingerprint else []
+
+    def forgive(self, task: BatchTask) -> None:
+        """Forget failed attempts: it is done, or somebody tries it anew."""
+        self._note_path(task, "failed").unlink(missing_ok=True)
+
+    def _note_path(self, task: BatchTask, suffix: str) -> Path:
+        return self.folder / f"{task.key}.{suffix}"
+
+
+def worker_name() -> str:
+    """How a worker is called in notes: its machine and process."""
+    return f"{socket.gethostname()} (process {os.getpid()})"
+
+
+def _read_note(path: Path) -> dict[str, Any] | None:
+    """A small JSON file; None where it is not there. One that a network disk shows in part is read again."""
+    for _ in range(5):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            return content if isinstance(content, dict) else {}
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            time.sleep(0.02)
+    return {}

@@ -1,0 +1,207 @@
+"""A show on Dask: the engine's workers do it, die, are withdrawn and come back, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from rotopaint_ai.batch import cluster
+from rotopaint_ai.batch.cluster import connected, key_of, work_on
+from rotopaint_ai.batch.jobs_file import JobShot, read_show
+from rotopaint_ai.batch.notes import TaskNotes
+from rotopaint_ai.batch.plan import plan_show
+from rotopaint_ai.batch.tasks import BatchTask
+from rotopaint_ai.cli import main
+from rotopaint_ai.errors import CancelledError, ClusterError, UsageError
+from rotopaint_ai.frames import FrameRange
+from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask's own loops and sockets that tests end roughly
+
+SHOT = JobShot("sh010", RunJob("a.####.exr", "out", ("auto",)), chunk=2, retries=1)
+PAINT = tuple(BatchTask(SHOT, "paint", FrameRange(n, n), ("sh010/track",)) for n in range(1, 7))
+TASKS = (BatchTask(SHOT, "track"), *PAINT, BatchTask(SHOT, "gather", None, tuple(task.key for task in PAINT)))
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Two workers in processes of their own, which import this file."""
+    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    before, os.environ["PYTHONPATH"] = os.environ.get("PYTHONPATH", ""), paths
+    try:
+        with connected(None, 2) as found:
+            yield found
+    finally:
+        os.environ["PYTHONPATH"] = before
+
+
+def _log(task: BatchTask) -> Path:
+    return Path(task.shot.job.out) / f"{task.kind}{task.frames or ''}.log"
+
+
+def count(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+    """Leave a line for each attempt, and tell it."""
+    with _log(task).open("a") as stream:
+        print(os.getpid(), file=stream)
+    sink(Event("progress", {"done": 1, "total": 1, "eta_s": 0.0}))
+    return {"frames": 1, "failed": {}, "seconds": 0.0}
+
+
+def die_once(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+    """The worker that does range 3 first is killed in the middle of it."""
+    facts = count(task, sink, cancel)
+    if task in of(task.shot.job.out)[3:4] and len(_log(task).read_text().split()) == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return facts
+
+
+def stumble(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+    """Range 2 cannot be done."""
+    count(task, sink, cancel)
+    if task.frames == FrameRange(2, 2):
+        raise OSError(28, "No space left on device", "clean/plate.0002.exr")
+    return {"frames": 1, "failed": {}, "seconds": 0.0}
+
+
+def linger(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+    """Works until it is asked to stop."""
+    count(task, sink, cancel)
+    while True:
+        time.sleep(0.01)
+        cancel.check()
+
+
+def of(out: Path | str) -> tuple[BatchTask, ...]:
+    """The tasks of a shot whose folder is `out`."""
+    shot = replace(SHOT, job=replace(SHOT.job, out=str(out)))
+    return tuple(replace(task, shot=shot) for task in TASKS)
+
+
+def test_each_task_is_done_once_after_what_it_waits_for(client: Any, tmp_path: Path) -> None:
+    told = list[Event]()
+    notes = TaskNotes(tmp_path / "notes")
+    tasks = of(tmp_path)
+    work_on(client, tasks, notes, count, told.append, Cancel())
+    assert all(map(notes.is_done, tasks))
+    assert [len(_log(task).read_text().split()) for task in tasks] == [1] * len(tasks)
+    names = [event.facts["task"] for event in told]
+    assert (names[0], names[-1]) == ("sh010/track", "sh010/gather")
+    assert sorted(names) == sorted(task.key for task in tasks)
+    work_on(client, tasks, notes, count, told.append, Cancel())  # as a scheduler asks again after a lost message
+    assert [len(_log(task).read_text().split()) for task in tasks] == [1] * len(tasks)
+
+
+def test_a_worker_killed_in_the_middle_costs_its_task(client: Any, tmp_path: Path) -> None:
+    notes, tasks = TaskNotes(tmp_path / "notes"), of(tmp_path)
+    work_on(client, tasks, notes, die_once, lambda event: None, Cancel())
+    assert all(map(notes.is_done, tasks))
+    attempts = {task.key: len(_log(task).read_text().split()) for task in tasks}
+    assert attempts.pop(tasks[3].key) == 2
+    assert set(attempts.values()) == {1}
+
+
+def test_what_fails_is_tried_as_often_as_its_shot_allows_and_told(client: Any, tmp_path: Path) -> None:
+    told, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path)
+    work_on(client, tasks, notes, stumble, told.append, Cancel())
+    assert len(_log(tasks[2]).read_text().split()) == 2
+    assert not _log(tasks[-1]).exists()
+    line = "clean/plate.0002.exr: No space left on device; check the disk, its space and its permissions"
+    assert notes.failures(tasks[2])[-1] == line
+    assert sum(map(notes.is_done, tasks)) == len(tasks) - 2
+    errors = [event.facts["message"] for event in told if event.kind == "error"]
+    assert errors == [f"sh010/paint.2: {line} (attempt {n})" for n in (1, 2)]
+
+
+def test_a_show_that_is_stopped_stops_its_workers(client: Any, tmp_path: Path) -> None:
+    cancel, tasks = Cancel(), of(tmp_path)[:1]
+
+    def stop(event: Event) -> None:
+        cancel.request()
+
+    with pytest.raises(CancelledError):
+        work_on(client, tasks, TaskNotes(tmp_path / "notes"), linger, stop, cancel)
+    assert _eventually(lambda: not any(client.processing().values()))
+
+
+def _eventually(holds: Any) -> bool:
+    """Whether something comes true; pytest's own limit ends what never does."""
+    while not holds():
+        time.sleep(0.02)
+    return True
+
+
+def test_what_no_worker_offers_is_told(client: Any, tmp_path: Path) -> None:
+    cancel, told = Cancel(), list[str]()
+
+    def stop(event: Event) -> None:
+        told.append(event.facts["message"])
+        cancel.request()
+
+    shot = replace(SHOT, resources={"GPU": 1.0})
+    with pytest.raises(CancelledError):
+        work_on(client, [replace(TASKS[0], shot=shot)], TaskNotes(tmp_path), count, stop, cancel)
+    assert told == ["no worker offers GPU yet; its tasks wait for one: dask worker ... --resources GPU=1"]
+
+
+def test_a_scheduler_that_goes_away_is_one_line_and_the_show_goes_on(client: Any, tmp_path: Path) -> None:
+    notes, tasks = TaskNotes(tmp_path / "notes"), of(tmp_path)
+    local = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+    ends = threading.Thread(target=lambda: _eventually(_log(tasks[0]).exists) and local.close())
+    ends.start()
+    ours = distributed.Client(local, timeout=1, set_as_default=False)
+    with ours, pytest.raises(ClusterError, match="scheduler has gone; what is done stays"):
+        work_on(ours, tasks, notes, linger, lambda event: None, Cancel())
+    ends.join()
+    work_on(client, tasks, notes, count, lambda event: None, Cancel())
+    assert all(map(notes.is_done, tasks))
+
+
+def test_one_key_for_one_task_of_one_show(tmp_path: Path) -> None:
+    here, there = TaskNotes(tmp_path / "a"), TaskNotes(tmp_path / "b")
+    assert key_of(TASKS[0], here) == key_of(TASKS[0], here)
+    assert key_of(TASKS[0], here) != key_of(TASKS[0], there)
+    assert key_of(TASKS[0], here) != key_of(replace(TASKS[0], given="other plates"), here)
+
+
+def test_no_scheduler_and_no_dask_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_S", 1)
+    with pytest.raises(UsageError, match=r"--cluster tcp://127.0.0.1:9: no Dask scheduler answers there"):
+        connected("tcp://127.0.0.1:9", 1).__enter__()
+    monkeypatch.setattr(cluster, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"--workers 4: wants Dask; install it with: pip install 'rotopaint-ai\[clus"):
+        connected(None, 4).__enter__()
+
+
+def test_a_show_by_two_workers(
+    puppet: ModuleType, puppet_pack: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    puppet.make_plates(tmp_path / "a", range(1001, 1005))
+    settings = {"model": str(puppet_pack), "crop": puppet.crop_text(), "chunk": 2, "threads": 1}
+    shots = [{"name": name, "plates": f"{name}/plate.####.exr"} for name in ("a", "gone")]
+    show = tmp_path / "show.yaml"
+    show.write_text(json.dumps({"out": "renders", "defaults": settings, "shots": shots}))
+    assert main(["batch", str(show), "--workers", "2"]) == 3
+    assert not plan_show(read_show(show)).left()
+    assert len(list((tmp_path / "renders/a/clean").glob("*.exr"))) == 4
+    assert "a/report/index.html" in (tmp_path / "renders/index.html").read_text()
+    told = capfd.readouterr().err
+    assert "Traceback" not in told
+    assert "rotopaint batch: gone: " in told
+
+
+@pytest.mark.parametrize("words", [["--cluster=tcp://a:1", "--workers=2"], ["--task=track", "--shot=a", "--workers=2"]])
+def test_engines_are_not_mixed(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["batch", str(tmp_path / "show.yaml"), *words]) == 2
+    assert "leave" in capsys.readouterr().err
