@@ -59,6 +59,10 @@ def run_manifest(
         "device": _device(plan),
         "frames": _frame_content(plan, records),
         "shapes": {spec.name: {"role": spec.role, "closed": spec.closed} for spec in plan.pack.sheet.shapes},
+        "review": {
+            "marks": {str(frame): mark for frame, mark in plan.inputs.marks.items()},
+            "notes": {str(frame): note for frame, note in plan.inputs.notes.items()},
+        },
         "errors": _error_content(plan, found),
         "seam": {
             "meaning": VISIBILITY_MEANING,

@@ -25,6 +25,7 @@ from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.merge_run import with_profile
+from rotopaint_ai.project.state import Mark
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.manual_keys import corrected_frames, human_keys, with_feather_of, with_human_keys
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
@@ -161,13 +162,15 @@ def overrides_of(state: State) -> Overrides:
 
 @dataclass(frozen=True, slots=True)
 class ProjectInputs:
-    """What a run takes from a project: what it respects, crop boxes as `--crop` takes them, and which plate it is
-    of, with the files of it that somebody has looked at."""
+    """What a run takes from a project: what it respects, crop boxes as `--crop` takes them, which plate it is of,
+    with the files of it that somebody has looked at, and what people said of frames: marks and notes."""
 
     work: Overrides = NO_OVERRIDES
     crops: tuple[str, ...] = ()
     plate: Mapping[str, Any] | None = None
     files: Mapping[int, Facts] = field(default_factory=dict)
+    marks: Mapping[int, Mark] = field(default_factory=dict)
+    notes: Mapping[int, str] = field(default_factory=dict)
 
 
 def read_inputs(path: Path) -> ProjectInputs:
@@ -178,7 +181,7 @@ def read_inputs(path: Path) -> ProjectInputs:
     finally:
         project.close()
     crops = tuple(box.word(frame) for frame, box in sorted(state.crops.items()))
-    return ProjectInputs(overrides_of(state), crops, plate, files)
+    return ProjectInputs(overrides_of(state), crops, plate, files, state.marks, state.notes)
 
 
 def inputs_for(job: RunJob) -> ProjectInputs:

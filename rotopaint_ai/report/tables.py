@@ -78,8 +78,8 @@ def timing_table(timing: Json) -> dict[str, Any]:
     return {"lead": f"{lead}.", "stages": stages, "table": Table.of_rows(STAGES, stages)}
 
 
-def frames_table(frames: Json) -> Table | None:
-    """Frames that failed, are missing, lost the face, or are held; None where all are ordinary."""
+def frames_table(frames: Json, review: Json) -> Table | None:
+    """Frames that failed, are missing, lost the face, are held, or of which people said something; None without any."""
     rows = [_frames_row("failed", "bad", str(frame), message) for frame, message in frames["failed"].items()]
     if frames["missing"]:
         text = "not on disk; render or copy them, then run again with --resume"
@@ -92,7 +92,22 @@ def frames_table(frames: Json) -> Table | None:
         rows.append(
             _frames_row("held", "", spans, "the same exposure again: identical points in every frame of a hold")
         )
+    rows += _review_rows(review)
     return Table.of_rows(FRAMES, rows) if rows else None
+
+
+_JUDGED = {"rejected": ("bad", "rejected in review"), "needs work": ("some", "needs work, said in review")}
+
+
+def _review_rows(review: Json) -> list[dict[str, str]]:
+    """Frames that people rejected or want work on, and their notes: a row for each of a kind."""
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for frame, mark in review.get("marks", {}).items():
+        if mark in _JUDGED:
+            found.setdefault((mark, *_JUDGED[mark]), []).append(int(frame))
+    for frame, note in review.get("notes", {}).items():
+        found.setdefault(("note", "", note), []).append(int(frame))
+    return [_frames_row(kind, tone, summarise(sorted(row)), text) for (kind, tone, text), row in found.items()]
 
 
 def _frames_row(kind: str, tone: str, frames: str, text: str) -> dict[str, str]:

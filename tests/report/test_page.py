@@ -120,3 +120,12 @@ def test_a_new_column_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     _parsed(text)
     assert '<th class="n">Bytes</th>' in text
     assert '<td class="n">4 B &lt;</td>' in text
+
+
+def test_what_people_said_of_frames_is_in_the_report() -> None:
+    said = {"marks": {"1003": "rejected", "1004": "accepted"}, "notes": {"1011": "lip <jumps>", "1012": "lip <jumps>"}}
+    page = render_report({**run_content(), "review": said})
+    assert "rejected in review" in page
+    assert "lip &lt;jumps&gt;" in page
+    assert re.search(r"1011-1012</td>\s*<td[^>]*>lip", page)
+    assert "1004</td>" not in page  # accepted: an ordinary frame

@@ -200,3 +200,22 @@ def test_d_goes_back_to_the_flip_and_the_wipe(qtbot: QtBot, shot: Panel) -> None
     qtbot.keyClick(shot.canvas, K.Key_D)
     assert shot.canvas.wipe is not None
     assert not shot.canvas.shows_clean
+
+
+def colour(panel: Panel, place: tuple[int, int]) -> list[int]:
+    spot = panel.canvas.view.to_screen(*place).toPoint()
+    return [int(value) for value in grabbed(panel.canvas)[spot.y(), spot.x()]]
+
+
+def test_w_while_the_difference_is_shown_wipes_plate_and_clean_plate(qtbot: QtBot, shot: Panel) -> None:
+    clean = QImage(64, 48, QImage.Format.Format_RGB32)
+    clean.fill(QColor(RED - 5, GREEN, BLUE + 10))
+    shot.frame_cache.replace_picture(CLEAN, (1001, clean))
+    qtbot.keyClick(shot.canvas, K.Key_D)
+    qtbot.keyClick(shot.canvas, K.Key_W)
+    assert [shot.commands[name].isChecked() for name in ("difference", "flip", "wipe")] == [False, False, True]
+    assert not shot.canvas.has_difference
+    plate, painted = (colour(shot, place) for place in ((10, 40), (55, 40)))
+    assert (plate, painted) == ([RED, GREEN, BLUE], [RED - 5, GREEN, BLUE + 10])
+    qtbot.keyClick(shot.canvas, K.Key_W)
+    assert middle(shot) == [RED, GREEN, BLUE]

@@ -279,3 +279,20 @@ def test_sliders_and_tabs_are_moved_with_the_arrows(qtbot: QtBot, panel: Panel, 
     focus(qtbot, panel.canvas)
     qtbot.mouseClick(slider, Qt.MouseButton.LeftButton)
     assert QApplication.focusWidget() is panel.canvas
+
+
+def test_a_click_on_a_tab_leaves_the_frame_keys_to_the_viewer(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
+    tabs, seam = panel.inspector.tabBar(), panel.inspector.seam
+    panel.session.select("seam")
+    panel.inspector.setCurrentWidget(seam)
+    press(qtbot, seam.width_px, K.Key_7, K.Key_Tab)
+    qtbot.mouseClick(tabs, Qt.MouseButton.LeftButton, pos=tabs.tabRect(0).center())
+    tree = panel.inspector.shapes.tree
+    row = tree.visualItemRect(panel.inspector.shapes.row_of("eye"))
+    qtbot.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(row.left() + 40, row.center().y()))
+    assert panel.session.selection.shape == "eye"
+    qtbot.waitUntil(panel.canvas.hasFocus, timeout=20_000)
+    widget = QApplication.focusWidget()
+    assert widget is not None
+    qtbot.keyClick(widget, K.Key_Right)
+    assert panel.session.frame == 1002

@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ai.shapes import edit
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.inspector.export_tab import ExportTab
+from rotopaint_ui.inspector.frame_tab import FrameTab
 from rotopaint_ui.panel.export_runner import ExportRunner
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.autosave import Autosave
@@ -127,3 +128,13 @@ def test_exports_go_anywhere_but_into_the_owners_folder(
     exports.export()
     assert len(asked) == 1
     exports.shut_down()
+
+
+def test_no_note_is_typed_that_would_be_lost(qtbot: QtBot, reader: ShotSession) -> None:
+    tab = FrameTab(reader)
+    qtbot.addWidget(tab)
+    tab.show()
+    tab.refresh()
+    qtbot.keyClicks(tab.note, "lip jumps")
+    assert tab.note.text() == ""
+    assert "read only" in tab.note.placeholderText()

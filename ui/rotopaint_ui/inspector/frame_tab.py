@@ -16,6 +16,8 @@ from rotopaint_ui.session.xsheet import pieces_at
 from rotopaint_ui.widgets.parts import note_label, visibility_text
 
 SOURCES = {"human": "\u25c6 by hand", "model": "\u25cf model", "propagated": "\u25a0 propagated"}
+_WRITE = "Note to this frame: Return writes it"
+_READ_ONLY = "The project is read only: no notes"
 _EMPTY = "Open a plate to see what is known of each frame."
 
 
@@ -52,7 +54,6 @@ class FrameTab(QWidget):
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.note = NoteField()
         self.note.left.connect(self._leave_note)
-        self.note.setPlaceholderText("Note to this frame: Return writes it")
         self.note.setAccessibleName("Note to this frame")
         self.note.editingFinished.connect(self._write_note)
         self._noted: int | None = None  # the frame whose note is in the field
@@ -81,6 +82,8 @@ class FrameTab(QWidget):
         """The frame's note; one that is being typed stays as long as its frame is shown."""
         session = self._session
         self.note.setVisible(session.plate is not None)
+        self.note.setReadOnly(session.project.is_read_only)  # nothing is typed that could not be kept
+        self.note.setPlaceholderText(_READ_ONLY if session.project.is_read_only else _WRITE)
         if self._noted != session.frame:
             self._write_note()
             self._noted = session.frame

@@ -63,7 +63,7 @@ def _view_handlers(services: PanelServices, view: ViewCommands) -> dict[str, Han
         "undo": view.undo,
         "redo": view.redo,
         "leave": view.leave,
-        "wipe": view.show_clean,
+        "wipe": view.show_wipe,
         "flip": view.show_clean,
         "difference": view.show_difference,
         "overlays": view.change_overlays,

@@ -64,6 +64,15 @@ class ViewCommands:
         self._services.clean_plate.open()
         self._updates.refresh()
 
+    def show_wipe(self) -> None:
+        """Wipe, or no more. Where the difference is shown the wipe is in its place, between what was shown before."""
+        actions, canvas = self._widgets.actions, self._widgets.canvas
+        if actions["wipe"].isChecked() and canvas.has_difference:
+            canvas.has_difference = False
+            actions["difference"].setChecked(False)
+            actions["flip"].setChecked(self._shown_before["flip"])
+        self.show_clean()
+
     def show_difference(self) -> None:
         """Show what the clean plate changes, or go back to what was shown."""
         actions, canvas = self._widgets.actions, self._widgets.canvas
@@ -202,6 +211,8 @@ class ViewCommands:
         inspector, action = self._widgets.inspector, self._widgets.actions["pane.inspector"]
         if self._services.session.plate is None:
             self._say("Open a plate first")
+            return
+        if self._services.session.project.refuses():
             return
         if not action.isChecked():
             action.trigger()

@@ -76,7 +76,9 @@ def paint_edges(painter: QPainter, shape: RotoShape, frame: float, view: ViewTra
             painter.setPen(QPen(_INK, 1.0, style))
             painter.drawPath(stroke_of(points, rows, shape.taper, view))
     for handle in edge_handles(shape, frame, view):
-        _paint_handle(painter, handle, view.to_screen(points[handle.index].x, points[handle.index].y))
+        foot = view.to_screen(points[handle.index].x, points[handle.index].y)
+        if distance(foot, handle.place) >= 1.0:  # else it lies on its point, whose square is drawn already
+            _paint_handle(painter, handle, foot)
 
 
 def _paint_handle(painter: QPainter, handle: EdgeHandle, foot: QPointF) -> None:

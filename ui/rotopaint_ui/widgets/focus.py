@@ -3,8 +3,8 @@
 Shortcuts win over widgets in Qt unless somebody takes the key first. Numbers, names and lists are worked with the keys
 that a widget of that kind answers to everywhere; with Ctrl or Alt a key stays the panel's, whoever has the focus. A
 shortcut takes the number that was being typed first; Esc leaves what is typed, Ctrl+Z then undoes the typing alone.
-Return presses the button that has the focus, in every window. Choosing something, or Return in a field of the panel,
-hands the focus to the viewer; a click on a row of a list leaves it there.
+Return presses the button that has the focus, in every window. Choosing something, Return in a field of the panel,
+and a click on a tab hand the focus to the viewer; a click on a row of a list leaves it there.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ class Guard(QObject):
         for each in panel.findChildren(QAbstractButton) + panel.findChildren(QAbstractSlider):
             _leave_to_tab(each)
             each.installEventFilter(self)
+        for tabs in panel.findChildren(QTabBar):
+            tabs.tabBarClicked.connect(self._hand_on)  # a tab that goes takes the focus from its field to anywhere
         for box in panel.findChildren(QAbstractSpinBox):
             box.installEventFilter(self)
 
