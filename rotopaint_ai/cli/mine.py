@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from rotopaint_ai.cli.watch import clock_text
+from rotopaint_ai.cli.watch import JsonLines, clock_text
+from rotopaint_ai.jobs import Cancel, Event
 
 _TELLS_TIME: Final = 0.05  # share of the work after which the rest can be told
 _TELLS_AFTER_S: Final = 2.0
@@ -92,6 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="SHOT, SHOT:A-B, a kind of suspicious frame (swapped, jumped, ...), 'suspicious', or @FILE with one such "
         "line each, such as mining/suspicious.txt once the lines that are all right have been struck out",
     )
+    parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -129,7 +131,7 @@ def execute(arguments: argparse.Namespace) -> int:
         renames=renames_of(arguments.rename),
         interpolated=arguments.interpolated,
     )
-    with _watch() as progress:
+    with _watch(events=arguments.events) as progress:
         mined = mine(options, progress=progress)
     if mined.table:
         print(residual_text(mined.table), end="")
@@ -182,9 +184,7 @@ class ProgressLine:
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show that `done` of `total` parts of a stage are done."""
-        stages = list(self._shares)
-        before = sum(self._shares[name] for name in stages[: stages.index(stage)])
-        share = (before + self._shares[stage] * done / max(total, 1)) / sum(self._shares.values())
+        share = _share_done(self._shares, stage, done, total)
         elapsed = self._clock() - self._start
         left = elapsed * (1 - share) / share if share >= _TELLS_TIME and elapsed >= _TELLS_AFTER_S else None
         self._show_events(f"{stage}: {share:.0%}" + (f", about {clock_text(left)} to go" if left is not None else ""))
@@ -201,11 +201,24 @@ class ProgressLine:
         self._width = len(text)
 
 
+def _share_done(shares: Mapping[str, float], stage: str, done: int, total: int) -> float:
+    """How much of the whole is over, from 0 to 1."""
+    stages = list(shares)
+    before = sum(shares[name] for name in stages[: stages.index(stage)])
+    return (before + shares[stage] * done / max(total, 1)) / sum(shares.values())
+
+
 @contextmanager
-def _watch() -> Iterator[Callable[[str, int, int], None]]:
-    """Progress on a line where a person watches, none elsewhere."""
+def _watch(*, events: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Progress as events where they are asked for, on a line where a person watches, none elsewhere."""
     from rotopaint_ai.training.mining.options import STAGES, silent
 
+    if events:
+        sink = JsonLines(sys.stdout, Cancel())
+        yield lambda stage, done, total: sink(
+            Event("progress", {"stage": stage, "share": round(_share_done(STAGES, stage, done, total), 4)})
+        )
+        return
     if not sys.stderr.isatty():
         yield silent
         return

@@ -414,3 +414,12 @@ def test_progress_is_one_line_with_the_time_to_go() -> None:
         "fitting splines: 55%, about 0:41 to go",
     ]
     assert "\n" not in stream.getvalue()
+
+
+def test_events_tell_the_share_of_the_whole_that_is_over(capsys: pytest.CaptureFixture[str]) -> None:
+    with command._watch(events=True) as progress:
+        progress(next(iter(STAGES)), 1, 2)
+        progress(list(STAGES)[-1], 4, 4)
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    first = next(iter(STAGES.values())) / 2 / sum(STAGES.values())
+    assert [(each["event"], each["share"]) for each in told] == [("progress", round(first, 4)), ("progress", 1.0)]

@@ -54,6 +54,7 @@ def _shot_handlers(services: PanelServices, shot: ShotCommands) -> dict[str, Han
         "make_clean": shot.make_clean,
         "make_all": shot.make_all,
         "teach": shot.teach,
+        "learn": shot.learn,
     }
 
 

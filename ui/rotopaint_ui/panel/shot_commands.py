@@ -12,11 +12,13 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import nuke
+from rotopaint_ai.inference.pack import find_pack
 from rotopaint_ai.project.names import renamed
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.host import Host, PlateChoice
 from rotopaint_ui.panel.diagnostics import diagnostics_text
 from rotopaint_ui.panel.export_runner import ExportRunner
+from rotopaint_ui.panel.learn_window import LearnWindow
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.session.project_file import is_project
@@ -36,6 +38,7 @@ class ShotCommands:
         self._host, self._services, self._widgets = host, services, widgets
         self._exports, self._window = exports, window
         self._say = widgets.status.say
+        self._learning: LearnWindow | None = None
 
     # --- opening
 
@@ -189,6 +192,24 @@ class ShotCommands:
         else:
             services.autosave.save()
             services.teacher.teach(choice, self._widgets.top.chosen_pack)
+
+    def learn(self) -> None:
+        """Show the window that mines projects and trains a pack from them."""
+        if self._learning is None:
+            self._learning = LearnWindow(self._host.engine, self._window)
+            self._learning.pack_made.connect(lambda name: self._services.frame_cache.ask_choices())
+        try:
+            pack = self._widgets.top.chosen_pack or find_pack().name
+        except RotopaintError as error:
+            self._say(str(error), "trouble")
+            return
+        self._services.autosave.save()
+        self._learning.offer(self._services.session.project.path, pack)
+
+    def shut_down(self) -> None:
+        """End what a window of its own has begun."""
+        if self._learning is not None:
+            self._learning.shut_down()
 
     def export(self) -> None:
         """Write what the Export tab says, and hand the shapes to the host."""

@@ -1,0 +1,177 @@
+"""Learn from a show, beside the screen: mine its projects, train a pack, and hold it against the one before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from rotopaint_ui.engine.engine_process import EngineProcess
+from rotopaint_ui.host import Engine
+
+PATIENCE_MS = 20_000  # between asking a training to stop and ending it: it keeps a checkpoint first
+MISSING = "Training is not installed beside the panel's engine: pip install 'rotopaint-ai[train]'"
+_PROBE = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+_OK, _FRAMES_FAILED, _WORSE = 0, 3, 4
+_MINING_MIN, _GATE_MIN = 1.0, 0.5  # about how long these take, for the progress
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What is learned from, how the new pack is called, and which one, by name or folder, it starts from."""
+
+    projects: tuple[Path, ...]
+    name: str
+    packs: Path
+    work: Path
+    start: str
+    minutes: float = 5.0
+
+    @property
+    def pack(self) -> Path:
+        """The folder of the new pack."""
+        return self.packs / self.name
+
+    @property
+    def verdict(self) -> Path:
+        """Where the gate writes its figures."""
+        return self.work / "gate.json"
+
+    def steps(self) -> list[LessonStep]:
+        """What is done in turn: a data set, a pack of it, both packs measured on frames that were held out."""
+        data, pack, sources = str(self.work / "dataset"), str(self.pack), map(str, self.projects)
+        how = ["--init", self.start, "--set", f"minutes={self.minutes:g}", "--events"]
+        judged = ["--against", self.start, "--split", "val", "--json", str(self.verdict)]
+        return [
+            LessonStep("Looking for PyTorch", 0.0, ("-c", _PROBE)),
+            LessonStep("Mining", _MINING_MIN, _words("mine", *sources, "--out", data, "--events")),
+            LessonStep("Training", self.minutes, _words("train", data, "--out", pack, *how)),
+            LessonStep("Comparing", _GATE_MIN, _words("evaluate", pack, data, *judged)),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class LessonStep:
+    """One process of the engine: what it is called, about how many minutes it takes, and its arguments."""
+
+    name: str
+    minutes: float
+    words: tuple[str, ...]
+
+
+class Learner(QObject):
+    """One lesson at a time."""
+
+    progressed = Signal(str, float)  # what is being done, and the share of all of it that is over
+    ended = Signal(bool, str)  # whether there is a new pack, and one line
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._process = EngineProcess(self)
+        self._process.received.connect(self._take_progress)
+        self._process.ended.connect(self._end_step)
+        self._process.unstartable.connect(lambda text: self._end(False, text))
+        self._lesson: Lesson | None = None
+        self._engine: Engine | None = None
+        self._steps: list[LessonStep] = []
+        self._at = 0
+        self._is_stopped = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a lesson is under way."""
+        return self._lesson is not None
+
+    def start(self, engine: Engine, lesson: Lesson) -> None:
+        """Begin a lesson; does nothing while another is under way."""
+        if self.is_running:
+            return
+        self._lesson, self._engine, self._steps = lesson, engine, lesson.steps()
+        self._at, self._is_stopped = 0, False
+        self._begin_step()
+
+    def stop(self) -> None:
+        """Ask what is under way to stop; there is no new pack then."""
+        if self.is_running:
+            self._is_stopped = True
+            self._process.stop(PATIENCE_MS)
+
+    def shut_down(self) -> None:
+        """End it now and wait: the panel is going away."""
+        self._lesson = None
+        self._process.shut_down("terminate")
+
+    def _begin_step(self) -> None:
+        assert self._engine is not None
+        step = self._steps[self._at]
+        self._tell(0.0)
+        self._process.start(self._engine, step.words)
+
+    def _tell(self, share: float, doing: str = "") -> None:
+        whole = sum(step.minutes for step in self._steps)
+        before = sum(step.minutes for step in self._steps[: self._at])
+        step = self._steps[self._at]
+        self.progressed.emit(f"{step.name}{doing}", (before + share * step.minutes) / whole)
+
+    def _take_progress(self, event: dict[str, Any], payload: bytes) -> None:
+        if event.get("event") == "progress" and "share" in event and self.is_running:
+            error = event.get("held_out_px")
+            doing = f": {error:.2f} px on held-out frames" if isinstance(error, float) else ""
+            self._tell(float(event["share"]), doing)
+
+    def _end_step(self, code: int, has_crashed: bool) -> None:
+        name, said = self._steps[self._at].name, self._process.last_complaint
+        if self._is_stopped:
+            self._end(False, "Stopped: no pack was made")
+        elif self._at == len(self._steps) - 1:
+            self._judge(code, said)
+        elif self._at == 0 and code == 1:
+            self._end(False, MISSING)
+        elif has_crashed or code not in (_OK, _FRAMES_FAILED):
+            self._end(False, f"{name} failed: {said or f'it ended with code {code}'}")
+        else:
+            self._at += 1
+            self._begin_step()
+
+    def _judge(self, code: int, said: str) -> None:
+        assert self._lesson is not None
+        if code in (_OK, _WORSE):
+            self._end(True, verdict_line(self._lesson.name, _read_verdict(self._lesson.verdict)))
+        else:
+            self._end(True, f"{self._lesson.name} is trained, and not compared: {said}")
+
+    def _end(self, is_made: bool, text: str) -> None:
+        self._lesson = None
+        self.ended.emit(is_made, text)
+
+
+def verdict_line(name: str, gate: Sequence[Mapping[str, Any]] | None) -> str:
+    """One line on a new pack by the rows of the gate: where it is worse than the one before, or that it is not."""
+    if gate is None:
+        return f"{name} is trained; its comparison could not be read"
+    worse = [f"{row['where']}, {row['figure']} {_number(row['old'])} -> {_number(row['new'])}"
+             for row in gate if row["is_worse"]]  # fmt: skip
+    if worse:
+        more = f"; and {len(worse) - 2} more" if len(worse) > 2 else ""
+        return f"The gate is red: {name} is worse in {len(worse)} of {len(gate)} figures ({'; '.join(worse[:2])}{more})"
+    return f"The gate is green: {name} is not worse than the pack before in any of {len(gate)} figures"
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.2f}"
+
+
+def _read_verdict(path: Path) -> Sequence[Mapping[str, Any]] | None:
+    try:
+        gate = json.loads(path.read_text(encoding="utf-8"))["gate"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return gate if isinstance(gate, list) else None
+
+
+def _words(*words: str) -> tuple[str, ...]:
+    return ("-m", "rotopaint_ai", *words)
