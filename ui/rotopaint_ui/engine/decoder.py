@@ -19,6 +19,7 @@ Looks never touch the plate: they act between scene-linear pixels and the displa
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -36,6 +37,8 @@ from rotopaint_ai.inference.pack import installed_packs
 from rotopaint_ai.plates import colour, open_plate
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ui.engine.shared_memory import SharedMemoryWriter
+from rotopaint_ui.engine.studio_views import studio_views, to_studio_view
+from rotopaint_ui.settings.preferences import STUDIO
 
 Array = NDArray[Any]
 Reply = tuple[dict[str, Any], bytes]
@@ -57,7 +60,7 @@ class Decoder:
             "frame": self._send_frame,
             "thumb": self._thumb,
             "pixel": self._read_pixel,
-            "views": lambda request: ({"views": list(colour.views())}, b""),
+            "views": lambda request: ({"views": list(colour.views()), "studio": _studio_answer()}, b""),
             "spaces": lambda request: ({"spaces": list(colour.colourspaces())}, b""),
             "packs": lambda request: ({"packs": [path.name for path in installed_packs()]}, b""),
         }
@@ -216,10 +219,21 @@ def _to_screen(linear: Array, look: LookKey) -> Array:
     exposure, gamma, view = look
     with np.errstate(over="ignore", invalid="ignore"):
         graded = linear * np.float32(2.0**exposure) if exposure else linear
-        display = colour.to_display(graded, view=view)
+        if view.startswith(STUDIO):
+            display = to_studio_view(graded, view, os.environ.get("OCIO"))
+        else:
+            display = colour.to_display(graded, view=view)
     if gamma != 1.0:
         display = display ** np.float32(1.0 / gamma)
     return np.asarray(np.rint(np.nan_to_num(display) * 255.0), np.uint8)
+
+
+def _studio_answer() -> dict[str, Any]:
+    """The views of `$OCIO`, or the line that says why there are none."""
+    try:
+        return {"views": studio_views(os.environ.get("OCIO"))}
+    except RotopaintError as error:
+        return {"views": [], "trouble": str(error)}
 
 
 @lru_cache(maxsize=8)

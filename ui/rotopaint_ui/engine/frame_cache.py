@@ -103,6 +103,13 @@ class FrameCache(QObject):
         self._calls.append(request)
         self._send_requests()
 
+    def _take_views(self, reply: Mapping[str, Any]) -> None:
+        """The display's views and those of the studio's config; why these are missing is said."""
+        studio = reply.get("studio", {})
+        self.views.emit([*reply.get("views", []), *studio.get("views", [])])
+        if studio.get("trouble"):
+            self.failed.emit(studio["trouble"])
+
     def ask_choices(self) -> None:
         """Ask which views the display has and which model packs are installed; `views` and `packs` follow."""
         self._calls += [{"ask": "views"}, {"ask": "packs"}]
@@ -246,7 +253,7 @@ class FrameCache(QObject):
         if ask == "open":
             self._take_opened(plate, reply)
         elif ask == "views":
-            self.views.emit(reply.get("views", []))
+            self._take_views(reply)
         elif ask == "spaces":
             self.spaces.emit(reply.get("spaces", []))
         elif ask == "packs":

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 from rotopaint_ai.frames import summarise
 from rotopaint_ui.engine.frame_cache import CHANNELS, DisplayLook
 from rotopaint_ui.session.shot import PlateFacts, shot_name
+from rotopaint_ui.settings.preferences import STUDIO
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.parts import Elided
 
@@ -205,8 +206,9 @@ class ViewBar(QFrame):
         self.exposure = Slider("Exposure", -6.0, 6.0, 0.0, steps=240)
         self.gamma = Slider("Gamma", 0.2, 3.8, 1.0, steps=180)
         self.view = QComboBox()
+        self.view.setMaximumWidth(190)  # a studio's names may be long; the list shows them whole
         self._add_views([DisplayLook().view])
-        self.view.setToolTip("View of OCIO's built-in studio config, on an sRGB display")
+        self.view.setToolTip("View of OCIO's built-in studio config, on an sRGB display; below them those of $OCIO")
         self.channel = QComboBox()
         self.channel.addItems(list(CHANNELS))
         self.channel.setToolTip("Channel that is shown (Ctrl+Alt+R, G, B, A, Y)")
@@ -273,7 +275,7 @@ class ViewBar(QFrame):
 
     def _add_views(self, names: Sequence[str]) -> None:
         for name in names:
-            self.view.addItem(f"{name} (sRGB)", name)
+            self.view.addItem(name if name.startswith(STUDIO) else f"{name} (sRGB)", name)
 
     def _tell_value(self) -> None:
         self.look_changed.emit(self.look)

@@ -23,6 +23,8 @@ VARIABLE = "ROTOPAINT_PREFERENCES"
 MOST_RECENT = 12
 FORMAT = "rotopaint-preferences"
 
+STUDIO = "studio: "  # how names of views begin that are of $OCIO
+
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
