@@ -82,6 +82,11 @@ class Sheet:
         return tuple(shape.name for shape in self.shapes)
 
     @property
+    def seam_names(self) -> frozenset[str]:
+        """Names of the shapes that are seams."""
+        return frozenset(shape.name for shape in self.shapes if shape.role == "seam")
+
+    @property
     def n_points(self) -> int:
         """Control points of all shapes together: the P of a shape model's output."""
         return sum(shape.n_points for shape in self.shapes)

@@ -11,6 +11,7 @@ from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Cancel, Device, RunJob
 
+N_NAMED = 3  # frames that the summary names
 EXIT_CODES = (
     "exit codes: 0 all done; 2 wrong use or input; 3 some frames failed, are missing or show no face; "
     "5 the disk refused; 130 stopped, --resume goes on"
@@ -120,5 +121,6 @@ def do(job: RunJob, *, events: bool) -> int:
         outcome = run(job, choose_sink(events=events, cancel=cancel), cancel)
     if not events:
         without = f", {n_frames(len(outcome.lost))} without a face" if outcome.lost else ""
-        print(f"{n_frames(len(outcome.done))} done{without}; open {outcome.report}")
+        first = f"; look first at {', '.join(map(str, outcome.worst[:N_NAMED]))}" if outcome.worst else ""
+        print(f"{n_frames(len(outcome.done))} done{without}{first}; open {outcome.report}")
     return OK if outcome.is_whole else FRAMES_FAILED

@@ -30,12 +30,13 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: frames by what became of them, and the files to look at."""
+    """How a run ended: frames by what became of them, which ones to look at first, and the files to look at."""
 
     done: tuple[int, ...]
     failed: Mapping[int, str]
     missing: tuple[int, ...]
     lost: tuple[int, ...]
+    worst: tuple[int, ...]
     report: Path
     exports: tuple[Exported, ...]
 
@@ -59,7 +60,7 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
     exports = write_exports(document, plan.job, plan.out, given=plan.work.names, sink=sink, threads=plan.threads)
     del document
     records = standing(plan, state)
-    worst = choose_worst(records)
+    worst = choose_worst(records, plan.pack.sheet.seam_names)
     remove_others(plan.out, [*worst, *Gallery(plan.frames).spread])
     content = run_manifest(plan, state, records, exports, worst, keys, wall_s=wall_s, n_new=n_new)
     write_json(plan.out / "run.json", content)
@@ -69,6 +70,7 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
         failed={record.frame: record.message or "" for record in records if record.status == "failed"},
         missing=plan.missing,
         lost=tuple(record.frame for record in records if record.status == "lost"),
+        worst=tuple(worst),
         exports=tuple(exports),
         report=report,
     )

@@ -6,7 +6,7 @@ import hashlib
 import platform
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -73,7 +73,7 @@ def run_manifest(
         "matte_px": {str(record.frame): record.matte_px for record in found},
         "timing": _timing(plan, records, wall_s=wall_s, n_new=n_new),
         "pictures": pictures,
-        "compare_frame": _compare_frame(found, pictures),
+        "compare_frame": _compare_frame(found, pictures, plan.pack.sheet.seam_names),
         "keys": dict(keys),
         "exports": [asdict(exported) for exported in exports],
     }
@@ -200,20 +200,21 @@ def _picture_entries(plan: Plan, state: RunState, frames: Sequence[int], worst: 
     """What the report needs of the frames that have pictures, in the order of `frames`."""
     wanted = set(frames)
     full = {record.frame: record for record in state.records() if record.frame in wanted}
-    pictures = [_picture(plan.out, full[frame], frame in worst) for frame in frames if frame in full]
+    seams = plan.pack.sheet.seam_names
+    pictures = [_picture(plan.out, full[frame], frame in worst, seams) for frame in frames if frame in full]
     return [picture for picture in pictures if picture is not None]
 
 
-def _picture(out: Path, record: FrameRecord, is_worst: bool) -> dict[str, Any] | None:
+def _picture(out: Path, record: FrameRecord, is_worst: bool, seams: Container[str]) -> dict[str, Any] | None:
     names = Names.of(record.frame)
     if record.crop is None or not (out / names.face).exists():
         return None
     x, y, side = record.crop
-    shape = max(record.errors, key=lambda name: record.errors[name], default=None)
+    shape, error = record.worst_shape(seams) or (None, None)
     return {
         "frame": record.frame,
         "worst": is_worst,
-        "error_px": record.errors[shape] if shape is not None else None,
+        "error_px": error,
         "worst_shape": shape,
         "seam": [record.seam_before, record.seam_after],
         "window": [x - side / 2, y - side / 2, side, side],
@@ -257,11 +258,14 @@ def _jpeg_size(path: Path) -> list[int]:
     return [int(picture.shape[1]), int(picture.shape[0])] if picture is not None else [16, 9]
 
 
-def _compare_frame(found: Sequence[FrameRecord], pictures: Sequence[Mapping[str, Any]]) -> int | None:
+def _compare_frame(
+    found: Sequence[FrameRecord], pictures: Sequence[Mapping[str, Any]], seams: Container[str]
+) -> int | None:
     """The pictured frame that is most like the others: its expected error is nearest to the middle one of the shot."""
-    shown = {picture["frame"] for picture in pictures if picture["after"]}
-    candidates = [record for record in found if record.frame in shown]
+    shown: set[int] = {picture["frame"] for picture in pictures if picture["after"]}
+    errors = {record.frame: worst[1] for record in found if (worst := record.worst_shape(seams))}
+    candidates = [frame for frame in sorted(shown) if frame in errors]
     if not candidates:
-        return None
-    middle = median(record.worst_error for record in found)
-    return min(candidates, key=lambda record: (abs(record.worst_error - middle), record.frame)).frame
+        return min(shown, default=None)
+    middle = median(errors.values())
+    return min(candidates, key=lambda frame: abs(errors[frame] - middle))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,12 +66,25 @@ def ordinary_frames(frames: Sequence[int]) -> frozenset[int]:
     return frozenset(chosen[1:-1] if len(chosen) > 2 else chosen)
 
 
-def choose_worst(records: Iterable[FrameRecord]) -> list[int]:
-    """Frames for the contact sheet: a few where the face was lost, then the largest expected errors."""
+def choose_worst(records: Iterable[FrameRecord], seams: Container[str]) -> list[int]:
+    """Frames for the contact sheet: a few where the face was lost, then the largest expected errors of the seams.
+
+    Among these, the first are those whose seams are badly placed and still seen: the expected error times how visible
+    the painted seams are, where 1 is no more than texture.
+    """
     records = [record for record in records if record.hold is None]
     lost = sorted(record.frame for record in records if record.status == "lost")[:N_LOST]
-    found = sorted((-record.worst_error, record.frame) for record in records if record.status == "done")
-    return [*lost, *(frame for _, frame in found)][:N_WORST]
+    found = [(_error_px(record, seams), record) for record in records if record.status == "done"]
+    found.sort(key=lambda item: (-item[0], item[1].frame))
+    seen = sorted(
+        (-px * max(1.0, record.seam_after or 1.0), record.frame) for px, record in found[: N_WORST - len(lost)]
+    )
+    return [*lost, *(frame for _, frame in seen)]
+
+
+def _error_px(record: FrameRecord, seams: Container[str]) -> float:
+    worst = record.worst_shape(seams)
+    return worst[1] if worst else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import pickle
 import re
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +35,12 @@ NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 Status = Literal["done", "lost", "failed"]
 PointRow = Sequence[float]
 Stations = Sequence[float | None]
+
+
+def worst_error(errors: Mapping[str, float], seams: Container[str]) -> tuple[str, float] | None:
+    """The seam with the largest of the expected errors of a frame, pixels; the shape with it where no seam has one."""
+    judged = {name: px for name, px in errors.items() if name in seams} or errors
+    return max(judged.items(), key=lambda item: item[1], default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +94,9 @@ class FrameRecord:
     predicted_landmarks: Sequence[PointRow | None] | None = None
     ms: Mapping[str, float] = field(default_factory=dict)
 
-    @property
-    def worst_error(self) -> float:
-        """The largest expected error of a shape, pixels; infinite where the face was lost or the frame failed."""
-        return max(self.errors.values(), default=0.0) if self.status == "done" else float("inf")
+    def worst_shape(self, seams: Container[str]) -> tuple[str, float] | None:
+        """The shape that the frame is judged by and its expected error, pixels; None where no shape has one."""
+        return worst_error(self.errors, seams)
 
     @property
     def is_finite(self) -> bool:

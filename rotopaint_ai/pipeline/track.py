@@ -20,6 +20,7 @@ from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.pipeline.executor import SettledFrames, Times, timed
 from rotopaint_ai.pipeline.pictures import Gallery
 from rotopaint_ai.pipeline.process_frame import Settled
+from rotopaint_ai.pipeline.record_store import worst_error
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
@@ -116,7 +117,7 @@ class FaceTracker:
             is_pictured = self._gallery.wants(landmarks.frame, None, is_repeat=hold is not None)
             return Settled(crop, landmarks.lost or "no shapes", hold, (), {}, {}, {}, (), is_pictured)
         errors = _by_shape_name(self._sheet, shapes.expected_error_px_S)
-        worst = max(errors.values(), default=0.0)
+        _, worst = worst_error(errors, self._sheet.seam_names) or ("", 0.0)
         return Settled(
             crop=crop,
             lost=None,

@@ -33,7 +33,7 @@ def _compare_words(picture: Json) -> str:
 
 
 def cards(run: Json) -> list[dict[str, Any]]:
-    """The frames with the largest expected error, their splines over them."""
+    """The frames whose seams are worst, splines over them."""
     colour = colours(run["shapes"])
     return [_picture_card(picture, run["shapes"], colour) for picture in run["pictures"] if picture["worst"]]
 

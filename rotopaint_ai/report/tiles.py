@@ -28,7 +28,7 @@ def tiles(run: Json) -> list[Tile]:
     frames, timing = run["frames"], run["timing"]
     return [
         Tile("Frames done", _UNIT.format(frames["done"], f"of {frames['total']}"), _frames_words(frames)),
-        *_errorTile(run["errors"]),
+        *_errorTile(run),
         *_seamTile(run["seam"]),
         Tile(
             "Time",
@@ -45,11 +45,15 @@ def _frames_words(frames: Json) -> str:
     return ", ".join([*words, *([f"{held} in holds"] if held else [])]) or "none missing, none failed"
 
 
-def _errorTile(errors: Json) -> list[Tile]:
-    worst = [max(row) for row in errors["by_frame"].values() if row]
+def _errorTile(run: Json) -> list[Tile]:
+    names = run["errors"]["shapes"]
+    seams = [column for column, name in enumerate(names) if run["shapes"][name]["role"] == "seam"]
+    judged = seams or range(len(names))
+    worst = [max(row[column] for column in judged) for row in run["errors"]["by_frame"].values() if row]
     if not worst:
         return []
-    words = f"worst shape of a frame; 95 % of frames below {_percentile(worst, 0.95):.2f} px"
+    kind = "seam" if seams else "shape"
+    words = f"worst {kind} of a frame; 95 % of frames below {_percentile(worst, 0.95):.2f} px"
     return [Tile("Expected error", _UNIT.format(f"{median(worst):.2f}", "px"), words)]
 
 

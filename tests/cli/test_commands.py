@@ -343,7 +343,12 @@ def test_demo_runs_the_sample(
     assert main(["demo", "--model", str(pack), "--panel"]) == 0
     assert shown == [(str(sample), Path("rotopaint_demo"))]
     assert (tmp_path / "rotopaint_demo/report/index.html").is_file()
-    assert "report/index.html" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "report/index.html" in told
+    opened = [
+        each["frame"] for each in json.loads(Path("rotopaint_demo/run.json").read_text())["pictures"] if each["worst"]
+    ]
+    assert f"2 frames done; look first at {', '.join(map(str, opened))}; open" in told
 
 
 def test_training_without_torch_names_the_line_that_installs_it(
