@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--crop", action="append", metavar="X,Y,W,H", help="box around the face in those plates")
     parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
     parser.add_argument("--frames", metavar="A-B", help="these frames only")
+    parser.add_argument("--export", default="", metavar="NAME,...", help="write these formats as well, as run does")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds to take the median of (3)")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 (every core) unless given")
 
@@ -49,5 +50,6 @@ def _bench_job(arguments: argparse.Namespace, scratch: Path) -> RunJob:
         crops=crops,
         model=arguments.model,
         frames=arguments.frames,
+        exports=tuple(name for name in arguments.export.split(",") if name),
         threads=arguments.threads,
     )

@@ -3,7 +3,9 @@
 Standard library only, save that eased moves are reduced to few keys with numpy. Mask points are pixels of the layer
 with y down and handles as offsets, as here; keys are linear or hold, in seconds of the composition, so that its own
 frame rate decides. A mask's feather lies half inside and half outside its edge: it is written as wide as ours with an
-expansion of half of it, which puts it outside. Names in scripts are match names, the same in every language.
+expansion of half of it, which puts it outside; one that differs from point to point becomes the mask's own feather
+points, one at each vertex (After Effects Scripting Guide, "Shape object"). Names in scripts are match names, the same
+in every language.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import lossiness, parsing
+from rotopaint_ai.exchange import feather_edges, lossiness, parsing
 from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.limits import MOST_WIDTH_PX
 from rotopaint_ai.exchange.linear_keys import switches, visible_between
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.exchange.parsing import ReadResult
@@ -100,7 +103,13 @@ def _mask_of_shape(shape: RotoShape, document: RotoDocument) -> dict[str, Any]:
 def _key_row(frame: int, shape: RotoShape) -> list[Any]:
     key = shape.keys[frame]
     parsing.number(f"shape '{shape.name}': a control point", max(abs(v) for point in key.points for v in point))
-    return [frame, key.interpolation == "hold", [[round(value, 9) for value in point] for point in key.points]]
+    rows = [[round(value, 9) for value in point] for point in key.points]
+    head = [frame, key.interpolation == "hold", rows]
+    if not shape.has_feather_line:
+        return head
+    line = feather_edges.line_around(shape, frame, key.points)
+    found = feather_edges.widths(key.points, [(p.x, p.y) for p in line])
+    return [*head, shape.closed, len(found), [[i, 0, round(width, 9)] for i, width in enumerate(found)]]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -202,8 +211,6 @@ def _report_mask(mask: Mapping[str, Any], warnings: list[str]) -> None:
         warnings.append(f"{name}: its feather or expansion is animated; the first value is kept")
     if mask.get("linear") is False and any(mask.get("feather") or []):
         warnings.append(f"{name}: its feather falls off smoothly, the document's linearly")
-    if any(len(key) > 4 and key[4] for key in mask.get("keys", []) if isinstance(key, list)):
-        warnings.append(f"{name}: feather points along the mask are not held by the document")
 
 
 def _shape_of_mask(
@@ -228,15 +235,39 @@ def _shape_of_mask(
         gone = sorted(set(keys) - set(kept))
         warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
     base = parsing.shape_of(name, closed, kept, parsing.number(f"{here}: feather", mask.get("feather", 0.0)))
-    shape = _with_linear_moves(base.with_keys({frame: keys[frame] for frame in base.frames}), warnings)
-    return RotoShape(
-        name,
-        closed,
-        shape.role,
-        shape.keys,
-        feather_px=shape.feather_px,
-        visible=_hidden_of_mask(mask, name, span, here, warnings),
-    )
+    points = {span[0] if row[0] is None else round(row[0]): row[5] for row in rows if len(row) > 5 and row[5]}
+    keyed = base.with_keys({frame: keys[frame] for frame in base.frames})
+    if points and closed:
+        keyed = _with_feather_points(keyed, points, here, warnings)
+    elif any(len(row) > 4 and row[4] for row in rows):
+        warnings.append(f"{name}: feather points along the mask are not held by the document")
+    shape = _with_linear_moves(keyed, warnings)
+    return replace(shape, visible=_hidden_of_mask(mask, name, span, here, warnings))
+
+
+def _with_feather_points(shape: RotoShape, points: Mapping[int, object], where: str, warnings: list[str]) -> RotoShape:
+    """The shape with the feather of a mask's feather points, where they stand at its vertices."""
+    lines = {}
+    for frame, key in shape.keys.items():
+        radii = _radii_at_vertices(points.get(frame, []), len(key.points), where)
+        if radii is None:
+            warnings.append(f"{shape.name}: feather points between vertices are not held by the document")
+            return shape
+        lines[frame] = feather_edges.line_of_widths(key.points, [radius + shape.feather_px for radius in radii])
+    return feather_edges.with_lines(shape, lines)
+
+
+def _radii_at_vertices(rows: object, count: int, where: str) -> list[float] | None:
+    """How wide the feather is at each vertex; None where a feather point stands elsewhere."""
+    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 3 for row in rows):
+        raise DocumentError(f"{where}: feather points are no rows of three numbers; write the file again")
+    found = [0.0] * count
+    for segment, share, radius in rows:
+        at = parsing.number(f"{where}: a feather point", segment) + parsing.number(f"{where}: its place", share)
+        if abs(at - round(at)) > 1e-3:
+            return None
+        found[round(at) % count] = parsing.number(f"{where}: a feather radius", radius, limit=MOST_WIDTH_PX)
+    return found
 
 
 def _with_linear_moves(shape: RotoShape, warnings: list[str]) -> RotoShape:

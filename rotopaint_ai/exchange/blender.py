@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -66,7 +67,9 @@ def losses_of(document: RotoDocument) -> list[Loss]:
             "names": lambda shape: names[shape.name] != shape.name,
             "keys": lossiness.holds,
             "roles": lambda shape: shape.role != parsing.role_of(shape.name, True),
-            "feather": lambda shape: shape.feather_px > 0 and (document.pixel_aspect != 1.0 or any(shape.taper)),
+            "feather": lambda shape: (
+                (shape.feather_px > 0 or shape.has_feather_line) and (document.pixel_aspect != 1.0 or any(shape.taper))
+            ),
         },
     )
 
@@ -123,8 +126,8 @@ def dumps(document: RotoDocument) -> str:
 def _layer_of_shape(shape: RotoShape, name: str, document: RotoDocument) -> dict[str, Any]:
     keys = linear_keys(shape)
     drawn = shape if shape.closed else stroke_outlines.stroke_outline(shape)
-    poses = {frame: _closed_pose(shape, points) for frame, points in keys.items()}
-    turned = sum(feather_edges.signed_area(points) < 0 for points, _ in poses.values()) * 2 > len(poses)
+    poses = {frame: _closed_pose(shape, frame, points) for frame, points in keys.items()}
+    turned = _runs_the_other_way([points for points, _ in poses.values()])
     span = (document.first_frame, document.last_frame)
     return {
         "name": name,
@@ -135,8 +138,11 @@ def _layer_of_shape(shape: RotoShape, name: str, document: RotoDocument) -> dict
     }
 
 
-def _closed_pose(shape: RotoShape, points: Points) -> tuple[Points, list[float]]:
+def _closed_pose(shape: RotoShape, frame: int, points: Points) -> tuple[Points, list[float]]:
     """The closed curve to draw, and the feather in pixels at each of its points."""
+    if shape.has_feather_line:
+        line = feather_edges.line_around(shape, frame, points)
+        return points, [max(0.0, width) for width in feather_edges.widths(points, [(p.x, p.y) for p in line])]
     if shape.closed:
         return points, [shape.feather_px] * len(points)
     width = stroke_outlines.width_of(shape)
@@ -268,35 +274,40 @@ def _shape_of_spline(
     warnings: list[str],
 ) -> RotoShape | None:
     closed = bool(row.get("cyclic"))
-    feathers: list[float] = []
-    keys = {
-        frame: _points_of_spline(points, plate, f"{where}: '{name}'", feathers, warnings)
+    read = {
+        frame: _points_of_spline(points, plate, f"{where}: '{name}'", warnings)
         for frame, points in _keys_of(row, where)
     }
+    keys = {frame: points for frame, (points, _) in read.items()}
+    feathers = {frame: weights for frame, (_, weights) in read.items()}
     if not keys or not all(keys.values()):
         warnings.append(f"{name}: has no points and is left out")
         return None
     if row.get("reversed"):
         keys = {frame: feather_edges.reversed_points(points, closed) for frame, points in keys.items()}
-    elif closed and any(feathers) and sum(feather_edges.signed_area(p) < 0 for p in keys.values()) * 2 > len(keys):
+        feathers = {frame: [each[0], *each[:0:-1]] for frame, each in feathers.items()}
+    elif _runs_the_other_way(keys.values()) and closed and any(any(each) for each in feathers.values()):
         warnings.append(
             f"{name}: runs counter-clockwise, so Blender feathers inwards, which the document does not hold"
         )
-        feathers = []
-    shape = parsing.shape_of(name, closed, parsing.same_count(name, keys), _mean_feather(name, feathers, warnings))
-    return RotoShape(
-        name,
-        closed,
-        shape.role,
-        shape.keys,
-        feather_px=shape.feather_px,
-        visible=_hidden_of_layer(row, name, span, where, warnings),
-    )
+        feathers = {}
+    shape = parsing.shape_of(name, closed, parsing.same_count(name, keys))
+    if closed and feathers:
+        around = feather_edges.line_of_widths
+        lines = {frame: around(key.points, feathers[frame]) for frame, key in shape.keys.items()}
+        shape = feather_edges.with_lines(shape, lines)
+    return replace(shape, visible=_hidden_of_layer(row, name, span, where, warnings))
+
+
+def _runs_the_other_way(poses: Collection[Points]) -> bool:
+    """Whether a shape runs counter-clockwise at most of its keys."""
+    return sum(feather_edges.signed_area(points) < 0 for points in poses) * 2 > len(poses)
 
 
 def _points_of_spline(
-    rows: Sequence[Any], plate: tuple[int, int, float], where: str, feathers: list[float], warnings: list[str]
-) -> Points:
+    rows: Sequence[Any], plate: tuple[int, int, float], where: str, warnings: list[str]
+) -> tuple[Points, list[float]]:
+    """A key's control points, and its feather in pixels at each of them."""
     found, weights = [], []
     for row in rows:
         if not isinstance(row, list) or len(row) < 7:
@@ -310,18 +321,7 @@ def _points_of_spline(
                 f"{where.split(': ')[-1]}: feather points between control points are not held by the document"
             )
     scales = _feather_scales(tuple(found), *plate)
-    feathers += [weight * scale for weight, scale in zip(weights, scales, strict=True)]
-    return tuple(found)
-
-
-def _mean_feather(name: str, feathers: Sequence[float], warnings: list[str]) -> float:
-    if not feathers:
-        return 0.0
-    if max(feathers) - min(feathers) > 0.1:
-        warnings.append(
-            f"{name}: feather of {min(feathers):.1f} to {max(feathers):.1f} px became its mean; the document holds one"
-        )
-    return max(0.0, round(sum(feathers) / len(feathers), 4))
+    return tuple(found), [weight * scale for weight, scale in zip(weights, scales, strict=True)]
 
 
 def _hidden_of_layer(

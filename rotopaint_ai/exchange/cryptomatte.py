@@ -104,8 +104,11 @@ def pattern(path: Path) -> Path:
     return path.with_name(path.name[: -len(".exr")] + ".####.exr")
 
 
-def write(path: Path, document: RotoDocument) -> Path:
-    """Write one EXR a frame; returns the pattern of their names. DocumentError where two names share a number."""
+def write(path: Path, document: RotoDocument) -> float:
+    """Write one EXR a frame at `pattern(path)`, each read back while its mattes are at hand.
+
+    Returns the largest difference of a matte. Raises DocumentError where two names share a number.
+    """
     names = [shape.name for shape in document.shapes if shape.keys]
     numbers = {identity(name): name for name in names}
     if len(numbers) < len(names):
@@ -113,8 +116,8 @@ def write(path: Path, document: RotoDocument) -> Path:
         raise DocumentError(f"shape '{lost}' and '{numbers[identity(lost)]}' have one hash; rename one of them")
     target = pattern(path)
     texts = metadata(names)
-    _each_frame(document, lambda frame: _write_frame(_file_of_frame(target, frame), document, frame, texts))
-    return target
+    found = _each_frame(document, lambda frame: _write_frame(_file_of_frame(target, frame), document, frame, texts))
+    return max(found, default=0.0)
 
 
 def _file_of_frame(pattern: Path, frame: int) -> Path:
@@ -132,7 +135,8 @@ def _each_frame(document: RotoDocument, work: Callable[[int], T]) -> list[T]:
             raise
 
 
-def _write_frame(path: Path, document: RotoDocument, frame: int, texts: Mapping[str, str]) -> None:
+def _write_frame(path: Path, document: RotoDocument, frame: int, texts: Mapping[str, str]) -> float:
+    """Write a frame; returns by how much any matte of the file differs from what was meant."""
     x, y, mattes = mattes_at(document, frame)
     ids, coverage = ranked(mattes, min(len(document.shapes), _FEWEST))
     channels = []
@@ -148,6 +152,7 @@ def _write_frame(path: Path, document: RotoDocument, frame: int, texts: Mapping[
             pixel_aspect=document.pixel_aspect,
             texts=texts,
         )
+    return _coverage_difference(path, x, y, mattes)
 
 
 def mattes_at(document: RotoDocument, frame: int) -> tuple[int, int, dict[str, Matte]]:
@@ -184,14 +189,14 @@ def ranked(mattes: Mapping[str, Matte], fewest: int) -> tuple[Matte, Matte]:
 
 def read_back(path: Path, document: RotoDocument) -> float:
     """The largest difference of any shape's matte in the written frames from the matte that was meant."""
-    return max(
-        _each_frame(document, lambda frame: _coverage_difference(_file_of_frame(path, frame), document, frame)),
-        default=0.0,
-    )
+
+    def difference(frame: int) -> float:
+        return _coverage_difference(_file_of_frame(path, frame), *mattes_at(document, frame))
+
+    return max(_each_frame(document, difference), default=0.0)
 
 
-def _coverage_difference(file: Path, document: RotoDocument, frame: int) -> float:
-    x, y, meant = mattes_at(document, frame)
+def _coverage_difference(file: Path, x: int, y: int, meant: Mapping[str, Matte]) -> float:
     height, width = next(iter(meant.values())).shape
     found = _Picked(file, (x, y, width, height))
     return max(float(np.abs(found.matte(name) - wanted).max()) for name, wanted in meant.items()) if any(meant) else 0.0

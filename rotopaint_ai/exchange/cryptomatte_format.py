@@ -19,17 +19,20 @@ _LIMIT = 1e-6  # of a matte's value: the files hold 32-bit floats
 def _write_cryptomatte(path: Path, meant: RotoDocument) -> WrittenFile:
     from rotopaint_ai.exchange import cryptomatte, lossiness
 
-    cryptomatte.write(path, meant)
-    proof = _prove_cryptomatte(path, meant).require(path.name)
+    proof = _proof_of_mattes(cryptomatte.write(path, meant), meant).require(path.name)
     return WrittenFile(0.0, lossiness.texts(cryptomatte.losses_of(meant)), proof)
 
 
 def _prove_cryptomatte(path: Path, meant: RotoDocument) -> Proof:
     """Every matte picked out of the written frames again, against the matte that was meant."""
     from rotopaint_ai.exchange import cryptomatte
+
+    return _proof_of_mattes(cryptomatte.read_back(cryptomatte.pattern(path), meant), meant)
+
+
+def _proof_of_mattes(worst: float, meant: RotoDocument) -> Proof:
     from rotopaint_ai.exchange.round_trip import Proof
 
-    worst = cryptomatte.read_back(cryptomatte.pattern(path), meant)
     faults = (f"a matte differs by {worst:.4f} at a pixel",) if worst > _LIMIT else ()
     frames = meant.last_frame - meant.first_frame + 1
     return Proof(len(meant.shapes), 0, frames * len(meant.shapes), 0.0, worst, faults)

@@ -8,13 +8,15 @@ as wide along both sides.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX
-from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoShape, feather_line, feather_rows
 
 LONGEST_MITRE = 2.0
 _TINY = 1e-9
+_UNEVEN_PX = 0.1  # feather that differs by more than that along a shape or over time is a line of its own
 
 Vector = tuple[float, float]
 
@@ -36,9 +38,14 @@ def reversed_points(points: Points, closed: bool) -> Points:
 
 def edge(points: Points, feather_px: float) -> Points:
     """The closed curve at which a feather of that width ends, outside the shape."""
+    return line_of_widths(points, [feather_px] * len(points))
+
+
+def line_of_widths(points: Points, feathers: Sequence[float]) -> Points:
+    """The closed curve at which a feather ends that is as wide at each control point, outside where it is above 0."""
     side = 1.0 if signed_area(points) >= 0 else -1.0
     stands = [_mitre(points, i) for i in range(len(points))]
-    shifts = [(nx * side * feather_px * m, ny * side * feather_px * m) for (nx, ny), m in stands]
+    shifts = [(nx * side * f * m, ny * side * f * m) for ((nx, ny), m), f in zip(stands, feathers, strict=True)]
     n = len(points)
     moved = []
     for i, p in enumerate(points):
@@ -51,6 +58,58 @@ def edge(points: Points, feather_px: float) -> Points:
             )
         )
     return tuple(moved)
+
+
+def line_around(shape: RotoShape, frame: float, points: Points) -> Points:
+    """The curve at which a shape's whole feather ends at a frame: its line, and what is added outside it."""
+    if not shape.closed:
+        return points
+    line = feather_line(points, shape.feather_at(frame)) if shape.has_feather_line else points
+    return edge(line, shape.feather_px) if shape.feather_px > 0 else line
+
+
+def as_one_line(shape: RotoShape) -> RotoShape:
+    """The shape with its whole feather as one line, or as one width where it is that to within 0.1 px."""
+    if not shape.has_feather_line:
+        return shape
+    lines = {frame: line_around(shape, frame, key.points) for frame, key in shape.keys.items()}
+    return with_lines(shape, lines)
+
+
+def with_lines(shape: RotoShape, lines: Mapping[int, Points]) -> RotoShape:
+    """The shape with a feather that ends at these curves at its keys, as one width where they are that to 0.1 px."""
+    rows = {frame: feather_rows(key.points, lines[frame]) for frame, key in shape.keys.items()}
+    found = [width for frame, key in shape.keys.items() for width in line_widths(key.points, rows[frame])]
+    if not shape.closed or not _is_uneven(found):
+        bare = {frame: replace(key, feather=()) for frame, key in shape.keys.items()}
+        return replace(shape, feather_px=_mean_width(found) if shape.closed else 0.0).with_keys(bare)
+    keys = {frame: replace(key, feather=rows[frame]) for frame, key in shape.keys.items()}
+    return replace(shape, feather_px=0.0).with_keys(keys)
+
+
+def _is_uneven(found: Sequence[float]) -> bool:
+    """Whether a feather is more than one width outside the edge."""
+    return bool(found) and (max(found) - min(found) > _UNEVEN_PX or min(found) < -_UNEVEN_PX)
+
+
+def _mean_width(found: Sequence[float]) -> float:
+    return max(0.0, round(sum(found) / len(found), 6)) if found else 0.0
+
+
+def along_normals(shape: RotoShape) -> tuple[RotoShape, float, float]:
+    """The shape with its feather as a width at each control point, outside the edge, for formats that hold no line.
+
+    Returns the shape, by how many pixels its line moves at a control point, and how wide a feather inside is cut.
+    """
+    lines, off, cut = {}, 0.0, 0.0
+    for frame, key in shape.keys.items():
+        meant = line_around(shape, frame, key.points)
+        found = widths(key.points, [(p.x, p.y) for p in meant])
+        lines[frame] = line_of_widths(key.points, [max(0.0, width) for width in found])
+        gaps = (math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(meant, lines[frame], strict=True))
+        off = max(off, *(gap for gap, width in zip(gaps, found, strict=True) if width >= 0), 0.0)
+        cut = max(cut, -min(found))
+    return with_lines(shape, lines), off, cut
 
 
 def widths(points: Points, outer: Sequence[Vector]) -> list[float]:

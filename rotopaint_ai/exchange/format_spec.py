@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.exchange.parsing import ReadResult, text_of
-from rotopaint_ai.exchange.plain_shapes import Extra
+from rotopaint_ai.exchange.plain_shapes import Held
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -71,7 +71,7 @@ class FormatSpec:
     states_fps: bool = True
     pattern: Callable[[Path], Path] | None = None  # of the files that are really written, where it is one a frame
     counts_from_first: bool = False  # frame 0 of a file is the shot's first
-    holds: frozenset[Extra] = frozenset()  # of version 2: what else is given up before a document is written
+    holds: frozenset[Held] = frozenset()  # of version 2: what else is given up before a document is written
     is_relative: bool = False  # numbers are shares of the plate's size
     read_nodes: ReadNodes | None = None  # where a file holds several nodes: size, the node's name, whether to override
     read_stretched: ReadStretched | None = None  # where the pixel aspect is in the numbers and not stated
@@ -104,7 +104,7 @@ def of_text(
     states_aspect: bool = True,
     states_fps: bool = True,
     is_relative: bool = False,
-    holds: frozenset[Extra] = frozenset(),
+    holds: frozenset[Held] = frozenset(),
     note: str = "",
     stretched: Callable[..., ReadResult] | None = None,
 ) -> FormatSpec:

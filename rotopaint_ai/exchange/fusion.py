@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rotopaint_ai.exchange import feather_edges, lossiness, lua, parsing
@@ -18,7 +19,7 @@ from rotopaint_ai.exchange.linear_keys import linear_keys, switches
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Points, RotoDocument, RotoShape
 
-__all__ = ["dumps", "fusion_names", "loads", "losses_of", "read_report"]
+__all__ = ["as_fusion_holds", "dumps", "fusion_names", "loads", "losses_of", "read_report"]
 KEEPS: Final[frozenset[Feature]] = frozenset(
     ("tangents", "points", "open", "keys", "width", "visibility", "order", "aspect", "size")
 )
@@ -46,6 +47,11 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     )
 
 
+def as_fusion_holds(document: RotoDocument) -> RotoDocument:
+    """The document with each feather as one line, or as one width where it is that to within 0.1 px."""
+    return replace(document, shapes=tuple(map(feather_edges.as_one_line, document.shapes)))
+
+
 def fusion_names(document: RotoDocument) -> dict[str, str]:
     """How each shape's node is called."""
     return parsing.names_of(document, _tool_name)
@@ -53,7 +59,7 @@ def fusion_names(document: RotoDocument) -> dict[str, str]:
 
 def _tool_name(name: str) -> str:
     kept = re.sub(r"[^A-Za-z0-9_]+", "_", name.strip())
-    return kept if re.match(r"[A-Za-z_]", kept) else f"Shape_{kept}"
+    return kept if re.match(r"[A-Za-z_]", kept) and not lua.RESERVED.fullmatch(kept) else f"Shape_{kept}"
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -71,11 +77,11 @@ def _nodes(shape: RotoShape, name: str, document: RotoDocument, place: int) -> l
     """The mask and the splines that drive it."""
     keys = linear_keys(shape)
     changes = switches(shape, document.first_frame, document.last_frame)
-    is_soft = shape.closed and shape.feather_px > 0
+    is_soft = shape.closed and (shape.feather_px > 0 or shape.has_feather_line)
     nodes = [_mask_tool(shape, name, document, place, is_soft=is_soft, blinks=bool(changes))]
     nodes.append(_spline_tool(f"{name}Polyline", keys, shape, document))
     if is_soft:
-        outer = {frame: feather_edges.edge(points, shape.feather_px) for frame, points in keys.items()}
+        outer = {frame: feather_edges.line_around(shape, frame, points) for frame, points in keys.items()}
         nodes.append(_spline_tool(f"{name}Polyline2", outer, shape, document))
     if changes:
         nodes.append(_level(f"{name}Level", changes, document.last_frame))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,7 @@ from rotopaint_ai.exchange import feather_edges, lua, parsing
 from rotopaint_ai.exchange.linear_keys import visible_between
 from rotopaint_ai.exchange.lua import LuaTable, Value
 from rotopaint_ai.exchange.parsing import ReadResult
-from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
 _MASKS: Final = {"PolylineMask", "BSplineMask"}
 _UNREAD: Final = {"RectangleMask", "EllipseMask", "BitmapMask", "WandMask", "RangesMask", "PaintMask"}
@@ -64,11 +64,11 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     size = parsing.plate_size(where, _stated_mask_size(masks, warnings), width, height)
     found = [(name, *_keys_of_polyline(name, mask, tools, size, where, warnings)) for name, mask in masks.items()]
     levels = {name: _visible_levels(mask, tools) for name, mask in masks.items()}
-    frames = [f for _, keys, *_ in found for f in keys if f is not None]
+    frames = [f for _, keys, _, outer in found for f in (*keys, *outer) if f is not None]
     first, last = parsing.frame_range(where, [*frames, *(f for changes in levels.values() for f, _ in changes)])
     shapes = [
-        _shape_of_polyline(name, masks[name], keys, closed, feather, levels[name], (first, last), size, warnings)
-        for name, keys, closed, feather in found
+        _shape_of_polyline(name, masks[name], keys, closed, outer, levels[name], (first, last), size, warnings)
+        for name, keys, closed, outer in found
         if keys
     ]
     aspect = next((_pixel_aspect_of(mask) for mask in masks.values()), 1.0)
@@ -115,8 +115,8 @@ def _pixel_aspect_of(mask: LuaTable) -> float:
 
 def _keys_of_polyline(
     name: str, mask: LuaTable, tools: Mapping[str, LuaTable], size: tuple[int, int], where: str, warnings: list[str]
-) -> tuple[dict[int | None, Points], bool, float]:
-    """Keys by frame (None for a mask without animation), whether closed, and the feather in pixels."""
+) -> tuple[dict[int | None, Points], bool, dict[int | None, Points]]:
+    """Keys by frame (None for a mask without animation), whether closed, and those of the second outline."""
     placing = _placing(name, mask, size, warnings)
     here = f"{where}: {name}"
     found, closed = _polylines(mask, "Polyline", tools, placing, size, here, warnings)
@@ -125,9 +125,9 @@ def _keys_of_polyline(
         outer = {}
     if not found:
         warnings.append(f"{name}: has no points and is left out")
-        return {}, True, 0.0
+        return {}, True, {}
     _report_mask_controls(name, mask, warnings)
-    return found, closed, _feather_of_outer(name, found, outer, closed, warnings)
+    return found, closed, outer
 
 
 def _placing(name: str, mask: LuaTable, size: tuple[int, int], warnings: list[str]) -> _Placing:
@@ -210,27 +210,17 @@ def _bezier_of_bspline(points: Points, closed: bool) -> Points:
     return tuple(found)
 
 
-def _feather_of_outer(
-    name: str,
-    keys: Mapping[int | None, Points],
-    outer: Mapping[int | None, Points],
-    closed: bool,
-    warnings: list[str],
-) -> float:
-    common = [frame for frame in keys if frame in outer and len(outer[frame]) == len(keys[frame])]
-    if outer and (not closed or not common):
-        warnings.append(f"{name}: its second outline does not fit the first; the soft edge is left out")
-        return 0.0
-    widths = [w for f in common for w in feather_edges.widths(keys[f], [(p.x, p.y) for p in outer[f]])]
-    if not widths:
-        return 0.0
-    if max(widths) - min(widths) > 0.1:
-        warnings.append(
-            f"{name}: soft edge of {min(widths):.1f} to {max(widths):.1f} px became its mean; the document holds one"
-        )
-    if min(widths) < -0.1:
-        warnings.append(f"{name}: a soft edge inside the outline is not held by the document")
-    return max(0.0, round(sum(widths) / len(widths), 6))
+def _with_outer(shape: RotoShape, outer: Mapping[int, Points], warnings: list[str]) -> RotoShape:
+    """The shape with the feather that ends at its second outline; keys of either one stand in both."""
+    if not outer:
+        return shape
+    if not shape.closed or {len(points) for points in outer.values()} != {shape.n_points}:
+        warnings.append(f"{shape.name}: its second outline does not fit the first; the soft edge is left out")
+        return shape
+    second = parsing.shape_of(shape.name, True, dict(outer))
+    frames = sorted({*shape.frames, *second.frames})
+    keyed = shape.with_keys({frame: shape.keys.get(frame, Key(shape.at(frame), "human")) for frame in frames})
+    return feather_edges.with_lines(keyed, {frame: second.at(frame) for frame in frames})
 
 
 def _how_driven(mask: LuaTable, control: str) -> str:
@@ -263,7 +253,7 @@ def _shape_of_polyline(
     mask: LuaTable,
     keys: Mapping[int | None, Points],
     closed: bool,
-    feather: float,
+    outer: Mapping[int | None, Points],
     levels: list[tuple[int, bool]],
     span: tuple[int, int],
     size: tuple[int, int],
@@ -274,12 +264,14 @@ def _shape_of_polyline(
     if len(kept) < len(by_frame):
         gone = sorted(set(by_frame) - set(kept))
         warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
-    shape = parsing.shape_of(name, closed, kept, feather)
-    hidden = visible_between(levels, *span)
+    second = {span[0] if frame is None else frame: points for frame, points in outer.items()}
     width = None if closed else _input_number(mask, "BorderWidth", 0.0) * size[0] or None
-    return RotoShape(
-        shape.name, closed, shape.role, shape.keys, None if width is None else round(width, 6), feather, visible=hidden
+    looks = replace(
+        parsing.shape_of(name, closed, kept),
+        width_px=None if width is None else round(width, 6),
+        visible=visible_between(levels, *span),
     )
+    return _with_outer(looks, second, warnings)
 
 
 def _visible_levels(mask: LuaTable, tools: Mapping[str, LuaTable]) -> list[tuple[int, bool]]:

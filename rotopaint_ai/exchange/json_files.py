@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import aftereffects, blender, coco, document, labelme, parsing
+from rotopaint_ai.exchange import aftereffects, blender, coco, document, labelme, lottie, parsing
 from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes.roto import RotoDocument
 
-_WANTED = "COCO or labelme annotations, or a dump of Blender's or After Effects' masks"
+_WANTED = "COCO or labelme annotations, Lottie, or a dump of Blender's or After Effects' masks"
 
 
 def read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:
@@ -33,6 +33,8 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
         return blender.loads(text, **size, where=where)
     if form == aftereffects.FORMAT:
         return aftereffects.loads(text, **size, where=where)
+    if lottie.is_lottie(data):
+        return lottie.loads(text, **size, where=where)
     if isinstance(data, dict) and "annotations" in data:
         return coco.loads(text, **size, where=where)
     if isinstance(data, dict) and isinstance(data.get("shapes"), list):
@@ -40,4 +42,4 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     raise DocumentError(f"{where}: is none of the JSON forms that are read; wanted {_WANTED}")
 
 
-FORMAT = FormatSpec("JSON", (".json",), "read by its content: COCO, labelme, dumps", read, None)
+FORMAT = FormatSpec("JSON", (".json",), "read by its content: COCO, labelme, Lottie, dumps", read, None)

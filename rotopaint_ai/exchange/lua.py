@@ -24,6 +24,9 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _LINE_COMMENT: Final = re.compile(r"--[^\n]*")
+RESERVED: Final = re.compile(  # words that cannot name a field
+    "and|break|do|else|elseif|end|false|for|function|goto|if|in|local|nil|not|or|repeat|return|then|true|until|while"
+)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 

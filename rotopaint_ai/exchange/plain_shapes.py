@@ -1,6 +1,7 @@
 """A document as a format can hold it: eases as linear keys, one feather and one width for each shape.
 
-Standard library only. What is given up is reported with its number, a line for each shape.
+Standard library only. What is given up is reported with its number, a line for each shape. Some formats hold a part:
+moves that leave and arrive at rest (`ease`), or a feather line's width at each control point (`feather widths`).
 """
 
 from __future__ import annotations
@@ -11,32 +12,41 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final, Literal, get_args
 
-from rotopaint_ai.exchange.feather_edges import mean_px, span_px
+from rotopaint_ai.exchange.feather_edges import along_normals, mean_px, span_px
 from rotopaint_ai.exchange.linear_keys import line_at
-from rotopaint_ai.shapes.roto import Key, Points, RotoDocument, RotoShape, Slopes
+from rotopaint_ai.shapes.roto import Interpolation, Key, Points, RotoDocument, RotoShape, Slopes
 
 Extra = Literal["eases", "feather line", "widths"]
+Held = Extra | Literal["ease", "feather widths"]
 
 ALL: Final[frozenset[Extra]] = frozenset(get_args(Extra))
+_EASED: Final[frozenset[Interpolation]] = frozenset(("ease", "smooth"))
 TOLERANCE_PX: Final = 0.1  # linear keys against an eased move
 _MOST_SAMPLES = 4000  # frames looked at between two keys
 
 
-def reduced_to(document: RotoDocument, holds: Collection[Extra]) -> tuple[RotoDocument, tuple[str, ...]]:
+def reduced_to(document: RotoDocument, holds: Collection[Held]) -> tuple[RotoDocument, tuple[str, ...]]:
     """The document without the extras that a format does not hold, and what that costs."""
     lines: list[str] = []
     shapes = tuple(_reduced(shape, holds, lines) for shape in document.shapes)
     return (replace(document, shapes=shapes), tuple(lines)) if lines else (document, ())
 
 
-def _reduced(shape: RotoShape, holds: Collection[Extra], lines: list[str]) -> RotoShape:
-    if "eases" not in holds and any(key.interpolation in ("ease", "smooth") for key in shape.keys.values()):
-        keys = straightened(shape)
+def _reduced(shape: RotoShape, holds: Collection[Held], lines: list[str]) -> RotoShape:
+    given_up: frozenset[Interpolation] = frozenset(("smooth",)) if "ease" in holds else _EASED
+    if "eases" not in holds and any(key.interpolation in given_up for key in shape.keys.values()):
+        keys = straightened(shape, given_up)
         lines.append(
             f"{shape.name}: eases became {len(keys) - len(shape.keys)} linear keys more, within {TOLERANCE_PX} px"
         )
         shape = shape.with_keys(keys)
-    if "feather line" not in holds and shape.has_feather_line:
+    if "feather widths" in holds and shape.has_feather_line:
+        shape, off, cut = along_normals(shape)
+        inside = f", and that of up to {cut:.1f} px inside the edge is left out" if cut > TOLERANCE_PX else ""
+        if off > TOLERANCE_PX or inside:
+            kept = f"the feather keeps its width at each point, its line is up to {off:.1f} px off"
+            lines.append(f"{shape.name}: {kept}{inside}")
+    elif "feather line" not in holds and shape.has_feather_line:
         low, high = span_px(shape)
         lines.append(f"{shape.name}: feather of {low:.1f} to {high:.1f} px became its mean, {mean_px(shape):.1f} px")
         shape = replace(shape, feather_px=mean_px(shape)).with_keys(_without_feather(shape))
@@ -60,12 +70,12 @@ def _bare(slopes: Slopes | None) -> Slopes | None:
     return slopes and replace(slopes, feather_leaving=(), feather_arriving=())
 
 
-def straightened(shape: RotoShape) -> dict[int, Key]:
-    """Linear and holding keys that stay within TOLERANCE_PX of a shape at every whole frame."""
+def straightened(shape: RotoShape, kinds: Collection[Interpolation] = frozenset(("ease", "smooth"))) -> dict[int, Key]:
+    """The keys without those kinds: linear ones that stay within TOLERANCE_PX of a shape at every whole frame."""
     keys: dict[int, Key] = {}
     for frame, after in pairwise((*shape.frames, *shape.frames[-1:])):
         key = shape.keys[frame]
-        is_eased = key.interpolation in ("ease", "smooth")
+        is_eased = key.interpolation in kinds
         keys[frame] = replace(key, interpolation="linear", slopes=None) if is_eased else key
         for between in _needed(shape, frame, after) if is_eased else ():
             keys[between] = Key(

@@ -9,7 +9,7 @@ Pro 4.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,7 @@ from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.linear_keys import linear_keys
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.exchange.parsing import ReadResult
-from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape, feather_line, feather_rows
+from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
 
 HEAD: Final = "shake_shape_data"
 KEEPS: Final[frozenset[Feature]] = frozenset(("tangents", "points", "open", "keys", "feather", "names", "order"))
@@ -34,7 +34,6 @@ WORDS: Final[Mapping[Feature, str]] = {
     "range": "frames are counted from 0 at the shot's first: give --offset {document.first_frame} to read it back",
 }
 _PER_VERTEX: Final = 12
-_UNEVEN_PX: Final = 0.1  # feather that differs by more than that along a shape or over time is a line of its own
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
@@ -59,38 +58,7 @@ def ssf_names(document: RotoDocument) -> dict[str, str]:
 
 def as_ssf_holds(document: RotoDocument) -> RotoDocument:
     """The document with each feather as one line, or as one width where it is that to within 0.1 px."""
-    return replace(document, shapes=tuple(map(_with_one_feather, document.shapes)))
-
-
-def _with_one_feather(shape: RotoShape) -> RotoShape:
-    if not shape.has_feather_line:
-        return shape
-    lines = {frame: _edge_line(shape, frame, key.points) for frame, key in shape.keys.items()}
-    rows = {frame: feather_rows(shape.keys[frame].points, line) for frame, line in lines.items()}
-    widths = [width for f, key in shape.keys.items() for width in feather_edges.line_widths(key.points, rows[f])]
-    if not _is_uneven(widths):
-        return replace(shape, feather_px=_mean_width(widths)).with_keys(
-            {frame: replace(key, feather=()) for frame, key in shape.keys.items()}
-        )
-    keys = {frame: replace(key, feather=rows[frame]) for frame, key in shape.keys.items()}
-    return replace(shape, feather_px=0.0).with_keys(keys)
-
-
-def _edge_line(shape: RotoShape, frame: int, points: Points) -> Points:
-    """The curve at which the feather ends at a key, with the feather outside it."""
-    if not shape.closed:
-        return points
-    line = feather_line(points, shape.feather_at(frame)) if shape.has_feather_line else points
-    return feather_edges.edge(line, shape.feather_px) if shape.feather_px > 0 else line
-
-
-def _is_uneven(widths: Sequence[float]) -> bool:
-    """Whether a feather is more than one width outside the edge."""
-    return bool(widths) and (max(widths) - min(widths) > _UNEVEN_PX or min(widths) < -_UNEVEN_PX)
-
-
-def _mean_width(widths: Sequence[float]) -> float:
-    return max(0.0, round(sum(widths) / len(widths), 6)) if widths else 0.0
+    return replace(document, shapes=tuple(map(feather_edges.as_one_line, document.shapes)))
 
 
 def _one_word(name: str) -> str:
@@ -126,7 +94,7 @@ def _shape_lines(shape: RotoShape, name: str, document: RotoDocument) -> list[st
         f"num_key_times {len(keys)}",
     ]
     for frame in sorted(keys):
-        outer = _edge_line(shape, frame, keys[frame])
+        outer = feather_edges.line_around(shape, frame, keys[frame])
         lines += _key_lines(frame - document.first_frame, keys[frame], outer, shape.name, document.height)
     return lines
 
@@ -254,12 +222,7 @@ def _shape_of_ssf(found: _Shape, name: str, height: int, where: str, warnings: l
         keys[frame] = _curve_of(numbers, 0, height)
         lines[frame] = _curve_of(numbers, 6, height) if closed and _has_edge(numbers) else keys[frame]
     _report_ssf(found, name, warnings)
-    rows = {frame: feather_rows(keys[frame], lines[frame]) for frame in keys}
-    widths = [w for frame in keys for w in feather_edges.line_widths(keys[frame], rows[frame])] if closed else []
-    if not _is_uneven(widths):
-        return parsing.shape_of(name, closed, keys, _mean_width(widths))
-    shape = parsing.shape_of(name, closed, keys)
-    return shape.with_keys({frame: replace(key, feather=rows[frame]) for frame, key in shape.keys.items()})
+    return feather_edges.with_lines(parsing.shape_of(name, closed, keys), lines)
 
 
 def _curve_of(numbers: list[float], at: int, height: int) -> Points:

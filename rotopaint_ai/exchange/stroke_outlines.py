@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -42,6 +43,7 @@ def width_of(shape: RotoShape) -> float:
     return DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
 
 
+@lru_cache(maxsize=4096)  # a file that is written is compared with the same outlines
 def widened_outline(points: Points, width_px: float, taper: tuple[float, float] = (0.0, 0.0)) -> Points:
     """The closed outline of a stroke along an open curve."""
     fine = _split_segments(points)
@@ -97,6 +99,8 @@ def _mix(a: Vector, b: Vector, t: float) -> Vector:
 
 def _width_shares(points: list[ControlPoint], taper: tuple[float, float]) -> list[float]:
     """Share of the full width at each point, by the length of the curve before it."""
+    if not any(taper):
+        return [1.0] * len(points)
     steps = [_length(a, b) for a, b in pairwise(points)]
     total = sum(steps)
     if total < _TINY:

@@ -25,7 +25,8 @@ SEAM = (
 TEXT_FORMS = [
     each
     for each in FORMATS
-    if each.losses is not None and each.suffixes[0] in (".ssf", ".setting", ".jsx", ".py", ".fxs", ".coco.json")
+    if each.losses is not None
+    and each.suffixes[0] in (".ssf", ".setting", ".jsx", ".py", ".fxs", ".coco.json", ".lottie.json")
 ]
 
 

@@ -12,7 +12,7 @@ import pytest
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import aftereffects, lossiness, round_trip
 from rotopaint_ai.exchange.parsing import ReadResult
-from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 from . import shots
 
@@ -140,3 +140,30 @@ def test_rounded_key_times_are_whole_frames() -> None:
     assert shape.frames == tuple(range(1001, 1011))
     with pytest.raises(DocumentError, match="write the file again"):
         aftereffects.loads(dump(keys=[[1001]]))
+
+
+def test_a_feather_line_becomes_feather_points_at_the_vertices() -> None:
+    """Widths by hand: a square of side 40 whose feather ends 3, 6, 9 and 0 px outside its corners' edges."""
+    square = tuple(ControlPoint(x, y) for x, y in ((20, 20), (60, 20), (60, 60), (20, 60)))
+    away = ((-3, -3), (6, -6), (9, 9), (0, 0))
+    line = tuple(ControlPoint(x, y) for x, y in away)
+    shape = RotoShape("eye", True, "matte", {1001: Key(square, "human", feather=line), 1005: Key(square, "human")})
+    document = RotoDocument(100, 80, 1001, 1005, shapes=(shape,))
+    context = host()
+    context.eval(aftereffects.dumps(document))
+    path = "app.project.activeItem.layer(1).property('ADBE Mask Parade').property(1).property('ADBE Mask Shape')"
+    radii = json.loads(context.eval(f"JSON.stringify({path}.keyValue(1).featherRadii)"))
+    assert radii == pytest.approx([3, 6, 9, 0], abs=1e-6)
+    assert json.loads(context.eval(f"JSON.stringify({path}.keyValue(1).featherSegLocs)")) == [0, 1, 2, 3]
+    assert json.loads(context.eval(f"JSON.stringify({path}.keyValue(2).featherRadii)")) == [0, 0, 0, 0]
+    found = back(context)
+    assert found.losses == ()
+    for frame, rows in ((1001, away), (1005, ((0, 0),) * 4)):
+        found_rows = [row[:2] for row in found.document.shapes[0].feather_at(frame)]
+        assert found_rows == [pytest.approx(row, abs=1e-6) for row in rows]
+
+
+def test_feather_points_between_vertices_are_told() -> None:
+    rows = [[0, 0.5, 6.0]]
+    found = aftereffects.loads(dump(keys=[[1001, "linear", [[1.0] * 6] * 3, True, 1, rows]]))
+    assert any("feather points between vertices" in line for line in found.losses)

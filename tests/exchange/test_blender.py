@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -19,10 +20,10 @@ import pytest
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DocumentError, UsageError
-from rotopaint_ai.exchange import blender, formats, lossiness, round_trip, stroke_outlines
+from rotopaint_ai.exchange import blender, feather_edges, formats, lossiness, round_trip, stroke_outlines
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.rasterise import matte
-from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape, feather_rows
 
 from . import shots
 
@@ -174,6 +175,33 @@ def test_upright_and_anamorphic_plates_fit(
     assert (back.width, back.height) == (width, height)
     assert back.pixel_aspect == pytest.approx(aspect)
     assert back.shapes[0].feather_px == pytest.approx(6.0, abs=1e-3)
+
+
+@pytest.mark.blender
+def test_blender_draws_a_feather_that_differs_from_point_to_point(bpy_python: str, tmp_path: Path) -> None:
+    """A ring of eight points, soft by 4 to 20 px and by half of that at the end, as its written line is drawn by us."""
+    ring = tuple(
+        ControlPoint(160 + 60 * c, 90 + 50 * s, 15.5 * s, -13 * c, -15.5 * s, 13 * c)
+        for c, s in ((math.cos(i * math.pi / 4), math.sin(i * math.pi / 4)) for i in range(8))
+    )
+    wide = [4.0, 8.0, 12.0, 16.0, 20.0, 16.0, 12.0, 8.0]
+    keys = {}
+    for frame, share in ((1001, 1.0), (1011, 0.5)):
+        line = feather_edges.line_of_widths(ring, [share * width for width in wide])
+        keys[frame] = Key(ring, "human", feather=feather_rows(ring, line))
+    shape = RotoShape("eye", True, "matte", keys)
+    document = RotoDocument(320, 180, 1001, 1011, shapes=(shape,))
+    blend = build(bpy_python, tmp_path, document)
+    drawn = rendered(bpy_python, blend, (1001, 1006, 1011), ("eye",))
+    length = bezier.length(bezier.as_array(ring), True)
+    for frame in (1001, 1006, 1011):
+        ours = matte(shape, frame, 320, 180).paste(320, 180)
+        assert abs(float(drawn["eye", frame].sum() - ours.sum())) / length < 0.8  # px
+        assert float(abs(drawn["eye", frame] - ours).max()) < 0.35  # where the ramp is 4 px long, a pixel is a quarter
+    back = dumped(bpy_python, blend).shapes[0]
+    for frame, share in ((1001, 1.0), (1011, 0.5)):
+        widths = feather_edges.line_widths(back.at(frame), back.feather_at(frame))
+        assert widths == pytest.approx([share * width for width in wide], abs=1e-2)
 
 
 @pytest.mark.blender

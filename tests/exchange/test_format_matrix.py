@@ -45,7 +45,11 @@ def test_the_document_keeps_everything(found: dict[str, dict[Row, format_matrix.
         ("Nuke", "eases", "kept"),
         ("Nuke", "feather line", "kept"),
         ("Nuke", "metadata", "kept"),
-        ("Fusion", "feather line", "changed"),
+        ("Fusion", "feather line", "kept"),
+        ("Blender", "feather line", "changed"),
+        ("AfterEffects", "feather line", "changed"),
+        ("Lottie", "eases", "changed"),
+        ("Lottie", "holds", "kept"),
         ("SSF", "metadata", "reported"),
     ],
 )

@@ -18,6 +18,7 @@ from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import (
     coco,
     cryptomatte,
+    feather_edges,
     formats,
     fusion,
     json_files,
@@ -173,6 +174,28 @@ def test_masks_of_fusion_in_groups_and_compositions_are_found() -> None:
     assert "a RectangleMask is not read" in fusion.loads(rectangle).losses[0]
     with pytest.raises(DocumentError, match="holds no polygon"):
         fusion.loads("{ Tools = { B = Blur { } } }")
+
+
+def test_words_of_lua_name_no_mask_of_fusion() -> None:
+    """`end = PolylineMask { ... }` is a syntax error in Lua: Fusion would refuse the whole paste."""
+    document = shots.shot(shots.corners("end"), shots.corners("not"))
+    assert list(fusion.fusion_names(document).values()) == ["Shape_end", "Shape_not"]
+
+
+def test_a_soft_edge_keyed_elsewhere_than_its_mask_moves_with_both() -> None:
+    """By hand: a still square, its second outline 4 px away at 0 and 8 px at 10; keys of both stand in the document."""
+    meant = shots.shot(replace(shots.corners(by=0.0), feather_px=4.0), first=0, last=10)
+    still = meant.shapes[0].with_keys({0: Key(shots.CORNERS, "human")})
+    soft = [replace(still, feather_px=px) for px in (4.0, 8.0)]
+    outer = {f: feather_edges.edge(shots.CORNERS, each.feather_px) for f, each in zip((0, 10), soft, strict=True)}
+    one = fusion.dumps(replace(meant, shapes=(soft[0],)))
+    second = fusion._spline_tool("cornersPolyline2", outer, still, meant)
+    begin = one.index("\t\tcornersPolyline2 = BezierSpline")
+    found = fusion.loads(one[:begin] + second + "\n\t}\n}\n").document.shapes[0]
+    assert found.frames == (0, 10)
+    for frame, width in ((0, 4.0), (5, 6.0), (10, 8.0)):
+        widths = feather_edges.line_widths(found.at(frame), found.feather_at(frame))
+        assert widths == pytest.approx([width] * 4, abs=1e-3)
 
 
 def test_strokes_of_fusion_have_a_width() -> None:

@@ -20,6 +20,7 @@ from rotopaint_ai.exchange import (
     fusion,
     json_files,
     labelme,
+    lottie,
     lua,
     silhouette,
     ssf,
@@ -31,7 +32,15 @@ from . import shots
 
 FORMS = [*shots.TEXT_FORMS, shots.form("labelme")]
 PHASES = (Phase.explicit, Phase.generate)  # drawing shapes is too slow for a search for smaller ones
-MODULES = {"ssf": ssf, "setting": fusion, "jsx": aftereffects, "py": blender, "fxs": silhouette, "coco": coco}
+MODULES = {
+    "ssf": ssf,
+    "setting": fusion,
+    "jsx": aftereffects,
+    "py": blender,
+    "fxs": silhouette,
+    "coco": coco,
+    "lottie": lottie,
+}
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)

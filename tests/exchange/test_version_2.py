@@ -178,25 +178,27 @@ def test_what_a_format_cannot_hold_is_said_once_with_the_number(tmp_path: Path) 
     found = formats.read(tmp_path / "a.ssf", width=160, height=100)[0].shape("eye")
     assert sum("linear keys more, within 0.1 px" in line for line in lost) == 1
     assert not any("became its mean" in line for line in lost)
-    given_up = formats.write(tmp_path / "a.setting", shot(eased(), seam()))[1]
+    given_up = formats.write(tmp_path / "a.svg", shot(eased(), seam()))[1]
     assert sum("became its mean" in line for line in given_up) == 1
     assert sum("widths of 2.0 to 8.0 px became their mean" in line for line in lost) == 1
     assert max(abs(a.x - b.x) for f in range(1, 22) for a, b in zip(eased().at(f), found.at(f - 1))) < 0.11
 
 
-def test_shake_files_keep_a_feather_line_and_what_is_added_outside_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", [".ssf", ".setting"])
+def test_second_outlines_keep_a_feather_line_and_what_is_added_outside_it(tmp_path: Path, suffix: str) -> None:
     eye = format_matrix.SHOTS["feather line"]().shapes[0]
     held = eye.with_keys({frame: replace(key, interpolation="hold") for frame, key in eye.keys.items()})
     inside = tuple(row._replace(x=-row.x / 4, y=-row.y / 4) for row in eye.keys[1001].feather)
-    softer = replace(eye.with_keys({1001: replace(eye.keys[1001], feather=inside)}), name="in")
+    softer = replace(eye.with_keys({1001: replace(eye.keys[1001], feather=inside)}), name="inner")
     flat = tuple(ControlPoint(0.0, 0.0, *point[2:]) for point in eye.keys[1001].points)
     even = eye.with_keys({frame: replace(key, feather=flat) for frame, key in eye.keys.items()})
     even = replace(even, name="even", feather_px=2.0)
     shapes = (replace(held, name="held"), replace(eye, name="wider", feather_px=3.0), softer, even)
     meant = replace(format_matrix.SHOTS["feather line"](), shapes=shapes)
-    proof, _ = formats.write_with_proof(tmp_path / "a.ssf", meant)
+    proof, _ = formats.write_with_proof(tmp_path / f"a{suffix}", meant)
     assert proof.matte_difference < 1e-3
-    found = edit.shift_frames(formats.read(tmp_path / "a.ssf", width=200, height=120)[0], 1001)
+    found, _ = formats.read(tmp_path / f"a{suffix}", width=200, height=120)
+    found = edit.shift_frames(found, 1001 - found.first_frame)
     assert [shape.has_feather_line for shape in found.shapes] == [True, True, True, False]
     assert found.shape("even").feather_px == pytest.approx(2.0, abs=1e-5)
     for frame in range(1001, 1007):

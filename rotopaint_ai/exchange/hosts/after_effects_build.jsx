@@ -73,7 +73,7 @@ function rotopaintKeys(path, comp, shot, row) {
     var shapes = [];
     for (var i = 0; i < row.keys.length; i++) {
         times.push(rotopaintTime(comp, shot, row.keys[i][0]));
-        shapes.push(rotopaintShape(row.keys[i][2], row.closed));
+        shapes.push(rotopaintShape(row.keys[i][2], row.closed, row.keys[i][5]));
     }
     path.setValuesAtTimes(times, shapes);
     for (var k = 0; k < row.keys.length; k++) {
@@ -86,7 +86,7 @@ function rotopaintKeys(path, comp, shot, row) {
     }
 }
 
-function rotopaintShape(points, closed) {
+function rotopaintShape(points, closed, feather) {
     var shape = new Shape();
     var vertices = [];
     var incoming = [];
@@ -100,7 +100,31 @@ function rotopaintShape(points, closed) {
     shape.inTangents = incoming;
     shape.outTangents = outgoing;
     shape.closed = closed;
+    rotopaintFeather(shape, feather || []);
     return shape;
+}
+
+// A feather point at each vertex: its segment, where along it, and its radius outside the edge.
+function rotopaintFeather(shape, rows) {
+    var lists = {featherSegLocs: [], featherRelSegLocs: [], featherRadii: [], featherTypes: []};
+    var plain = {featherInterps: [], featherTensions: [], featherRelCornerAngles: []};
+    for (var i = 0; i < rows.length; i++) {
+        lists.featherSegLocs.push(rows[i][0]);
+        lists.featherRelSegLocs.push(rows[i][1]);
+        lists.featherRadii.push(rows[i][2]);
+        lists.featherTypes.push(rows[i][2] < 0 ? 1 : 0);
+        plain.featherInterps.push(0);
+        plain.featherTensions.push(0);
+        plain.featherRelCornerAngles.push(0);
+    }
+    if (rows.length > 0) {
+        for (var name in lists) {
+            shape[name] = lists[name];
+        }
+        for (var other in plain) {
+            shape[other] = plain[other];
+        }
+    }
 }
 
 rotopaintBuild(ROTOPAINT);

@@ -99,7 +99,7 @@ function rotopaintOpacity(comp, property) {
     return rows;
 }
 
-// [frame, kind, points, featherPoints]; kind is "hold", "linear", or "eased" for a frame between two keys.
+// [frame, kind, points, closed, how many feather points, each as [segment, share of it, radius]]; kind is "hold", "linear", or "eased" for a frame between two keys.
 function rotopaintPathKeys(comp, path) {
     if (path.numKeys === 0) {
         return [rotopaintKey(null, "linear", path.value)];
@@ -138,7 +138,11 @@ function rotopaintKey(frame, kind, shape) {
         ]);
     }
     var feathered = shape.featherSegLocs ? shape.featherSegLocs.length : 0;
-    return [frame, kind, points, shape.closed, feathered];
+    var rows = [];
+    for (var k = 0; k < feathered; k++) {
+        rows.push([shape.featherSegLocs[k], shape.featherRelSegLocs[k], shape.featherRadii[k]]);
+    }
+    return [frame, kind, points, shape.closed, feathered, rows];
 }
 
 // Old versions have no JSON object.

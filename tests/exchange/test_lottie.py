@@ -1,0 +1,159 @@
+"""Lottie files: by hand, there and back, of other programs, and as rlottie and ThorVG draw them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import formats, lottie
+from rotopaint_ai.shapes.rasterise import matte
+from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, RotoDocument, RotoShape
+
+from . import host_shots
+
+SQUARE = (ControlPoint(10, 20, -1, 2, 3, -4), ControlPoint(60, 20), ControlPoint(60, 70))
+
+
+def layer(**more: Any) -> dict[str, Any]:
+    """A layer with one closed path of three points, from the point (10, 20)."""
+    path = {"i": [[-1, 2], [0, 0], [0, 0]], "o": [[3, -4], [0, 0], [0, 0]], "v": [[10, 20], [60, 20], [60, 70]]}
+    return {"ty": 4, "nm": "eye", "shapes": [{"ty": "sh", "ks": {"a": 0, "k": {**path, "c": True}}}], **more}
+
+
+def animation(*layers: dict[str, Any], **more: Any) -> str:
+    return json.dumps({"fr": 24, "ip": 1001, "op": 1011, "w": 100, "h": 80, "layers": layers, **more})
+
+
+def test_a_key_by_hand() -> None:
+    keys = {1001: Key(SQUARE, "human", "ease"), 1005: Key(SQUARE, "human", "hold"), 1009: Key(SQUARE)}
+    data = json.loads(lottie.dumps(RotoDocument(100, 80, 1001, 1010, shapes=(RotoShape("eye", True, "matte", keys),))))
+    assert (data["w"], data["h"], data["fr"], data["ip"], data["op"]) == (100, 80, 24.0, 1001, 1011)
+    first, second, last = data["layers"][0]["shapes"][0]["it"][0]["ks"]["k"]
+    assert first["s"][0]["v"][0] == [10, 20]
+    assert (first["s"][0]["i"][0], first["s"][0]["o"][0], first["s"][0]["c"]) == ([-1, 2], [3, -4], True)
+    assert first["o"] == {"x": [pytest.approx(1 / 3)], "y": [0.0]}
+    assert first["i"] == {"x": [pytest.approx(2 / 3)], "y": [1.0]}
+    assert (second["t"], second["h"]) == (1005, 1)
+    assert set(last) == {"t", "s"}  # rlottie draws nothing of a path whose last key leads on
+
+
+def test_every_kind_of_key_comes_back(tmp_path: Path) -> None:
+    document = RotoDocument(200, 120, 1001, 1006, fps=23.976, shapes=tuple(host_shots.SHAPES.values()))
+    _, lost = formats.write(tmp_path / "a.lottie.json", document)
+    found, warnings = formats.read(tmp_path / "a.lottie.json")
+    assert warnings == ()
+    assert not any("eases became" in line for line in lost)
+    assert found.fps == 23.976
+    for shape in document.shapes:
+        kinds = [key.interpolation for key in found.shape(shape.name).keys.values()]
+        assert kinds[:-1] == [key.interpolation for key in shape.keys.values()][:-1]
+    renamed = (tmp_path / "a.lottie.json").rename(tmp_path / "b.json")
+    assert formats.read(renamed)[0] == found
+
+
+def test_another_ease_becomes_linear_keys_within_a_tenth_of_a_pixel() -> None:
+    """Against the cubic solved with numpy: time 3(1-t)^2 t 0.6 + 3(1-t) t^2 0.9 + t^3, way ... 0.1 ... 1.0 ..."""
+    key = json.loads(animation(layer()))["layers"][0]["shapes"][0]["ks"]["k"]
+    there = {**key, "v": [[110, 20], [160, 20], [160, 70]]}
+    rows = [{"t": 1001, "s": [key], "o": {"x": 0.6, "y": 0.1}, "i": {"x": 0.9, "y": 1}}, {"t": 1041, "s": [there]}]
+    curve = {"ty": "sh", "ks": {"a": 1, "k": rows}}
+    found = lottie.loads(animation(layer(shapes=[curve])))
+    assert any("eases became" in line for line in found.losses)
+    for frame in range(1001, 1042):
+        time = (frame - 1001) / 40
+        roots = np.roots([3 * 0.6 - 3 * 0.9 + 1, -6 * 0.6 + 3 * 0.9, 3 * 0.6, -time])
+        t = next(root.real for root in roots if abs(root.imag) < 1e-9 and -1e-9 <= root.real <= 1 + 1e-9)
+        way = 3 * (1 - t) ** 2 * t * 0.1 + 3 * (1 - t) * t * t + t**3
+        assert found.document.shape("eye").at(frame)[0].x == pytest.approx(10 + 100 * way, abs=0.1)
+
+
+def test_masks_of_other_programs_are_read() -> None:
+    curve = json.loads(animation(layer()))["layers"][0]["shapes"][0]["ks"]
+    mask = {"mode": "a", "pt": curve, "nm": "Mask 1"}
+    found = lottie.loads(animation({"ty": 2, "nm": "plate", "masksProperties": [mask, {**mask, "nm": "Mask 2"}]}))
+    assert [shape.name for shape in found.document.shapes] == ["plate/Mask 1", "plate/Mask 2"]
+    assert found.document.shapes[0].at(1001) == SQUARE
+    assert found.losses == ()
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"ks": {"r": {"a": 0, "k": 45}}}, "moved, scaled or turned"),
+        ({"ks": {"p": {"a": 0, "k": [5, 5]}}}, "moved, scaled or turned"),
+        ({"ks": {"p": {"a": 1, "k": [{"t": 1, "s": [5, 5]}]}}}, "moved, scaled or turned"),
+        ({"ks": {"o": {"a": 0, "k": 50}}}, "partly transparent"),
+        ({"shapes": [{"ty": "gr", "it": [{"ty": "el"}]}]}, "convert it to a path"),
+        ({"ty": 0, "shapes": []}, "composition of its own"),
+        ({"masksProperties": [{"mode": "s", "pt": layer()["shapes"][0]["ks"]}]}, "inverted or not added"),
+    ],
+)
+def test_what_a_document_cannot_hold_is_told(row: dict[str, Any], told: str) -> None:
+    assert any(told in line for line in lottie.loads(animation(layer(**row))).losses)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", animation(layer(shapes=[{"ty": "sh"}])), animation(layer(), fr=0)])
+def test_what_is_no_animation_is_told_in_one_line(text: str) -> None:
+    with pytest.raises(DocumentError, match=r"a\.json: .*;"):
+        lottie.loads(text, where="a.json")
+
+
+# --- in renderers of other people -------------------------------------------------------------------------------------
+
+
+def _rlottie() -> Callable[[str, int], NDArray[np.float64]]:
+    module = pytest.importorskip("rlottie_python")
+
+    def draw(text: str, frame: int) -> NDArray[np.float64]:
+        pixels = module.LottieAnimation.from_data(text).lottie_animation_render(frame, width=200, height=120)
+        return np.frombuffer(pixels, np.uint8).reshape(120, 200, 4)[..., 3] / 255.0
+
+    return draw
+
+
+def _thorvg() -> Callable[[str, int], NDArray[np.float64]]:
+    module = pytest.importorskip("thorvg_python")
+    engine = module.Engine()
+
+    def draw(text: str, frame: int) -> NDArray[np.float64]:
+        canvas, film = module.SwCanvas(engine), module.Animation(engine)
+        canvas.set_target(200, 120)
+        picture = film.get_picture()
+        picture.load_data(text.encode() + b"\0", "lottie", None, True)
+        picture.set_size(200, 120)
+        canvas.add(picture)
+        film.set_frame(frame)
+        canvas.update()
+        canvas.draw(True)
+        canvas.sync()
+        return np.frombuffer(canvas.buffer_arr, np.uint8).reshape(120, 200, 4)[..., 3] / 255.0
+
+    return draw
+
+
+@pytest.mark.parametrize("host", [_rlottie, _thorvg], ids=lambda host: host.__name__.strip("_"))
+@pytest.mark.parametrize("name", host_shots.SHAPES)
+def test_renderers_draw_the_mattes_that_we_draw(name: str, host: Callable[[], Callable[..., Any]]) -> None:
+    """At keys and between them: linear, held and eased moves, strokes, hidden frames."""
+    draw, shape = host(), host_shots.SHAPES[name]
+    text = lottie.dumps(RotoDocument(200, 120, 1001, 1006, shapes=(shape,)))
+    most = 0.013 if not shape.closed else 0.004  # rlottie draws strokes 1.1 % thinner
+    for frame in range(1001, 1007):
+        theirs, ours = draw(text, frame - 1001), matte(shape, frame, 200, 120).paste(200, 120)
+        assert abs(theirs.sum() - ours.sum()) <= most * ours.sum()
+        assert abs(theirs - ours).max() < 0.2
+
+
+@pytest.mark.parametrize("kind", ["linear", "hold", "ease"])
+def test_the_shots_move_otherwise_between_keys(kind: Interpolation) -> None:
+    """What the renderers are asked: at 1002 the three kinds stand at three places."""
+    shapes = [replace(host_shots.SHAPES[name], name="a") for name in ("linear", "hold", "ease") if name != kind]
+    assert all(host_shots.SHAPES[kind].at(1002) != shape.at(1002) for shape in shapes)
