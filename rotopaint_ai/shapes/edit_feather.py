@@ -51,11 +51,11 @@ def outward(points: Points, index: int, by_px: float) -> tuple[float, float]:
     length = math.hypot(dx, dy)
     if length == 0.0:
         return 0.0, 0.0
-    side = math.copysign(by_px / length, _area(points))
+    side = math.copysign(by_px / length, _turn_of_polygon(points))
     return dy * side, -dx * side
 
 
-def _area(points: Points) -> float:
+def _turn_of_polygon(points: Points) -> float:
     """Twice the area of the polygon of control points: positive where it turns clockwise on the screen (y down)."""
     return sum(a.x * b.y - a.y * b.x for a, b in zip(points, (*points[1:], points[0])))
 

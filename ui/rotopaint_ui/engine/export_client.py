@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -20,10 +20,12 @@ Reply = Callable[[Mapping[str, Any]], None]
 class ExportClient(QObject):
     """One question at a time; a newer one replaces the one that is being answered."""
 
+    progressed = Signal(int, int)  # how much of the answer there is, and all of it
+
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._process = EngineProcess(self)
-        self._process.received.connect(lambda facts, payload: self._facts.update(facts))
+        self._process.received.connect(self._take_facts)
         self._process.ended.connect(self._take_end)
         self._process.unstartable.connect(lambda text: self._answer({"error": text}))
         self._facts: dict[str, Any] = {}
@@ -70,6 +72,12 @@ class ExportClient(QObject):
         self._process.start(engine, ["-m", "rotopaint_ui.engine.export_worker"])
         self._process.send((json.dumps(request) + "\n" + text).encode("utf-8"))
         self._process.close_input()
+
+    def _take_facts(self, facts: dict[str, Any], payload: bytes) -> None:
+        if "progress" in facts:
+            self.progressed.emit(*facts["progress"])
+        else:
+            self._facts.update(facts)
 
     def _take_end(self, code: int, has_crashed: bool) -> None:
         said = self._process.last_complaint or "the engine ended without an answer; ask again"

@@ -7,10 +7,12 @@ where the question is about a document, its text after that line. Standard outpu
     {"ask": "reduce", "tolerance_px": 0.5}
     {"ask": "export", "tolerance_px": 0.5, "targets": ["/shot/shapes.nk", "/shot/shapes.svg"], "reduced": "/tmp/x.json"}
     {"ask": "shots", "path": "/show/jobs.yaml"}
+    {"ask": "follow", "plate": "/shot/plate.####.exr", "colourspace": null, "frames": [1001, 1002], "shapes": ["badge"]}
 
 `reduce` answers with the number of keys before and after and the largest deviation in pixels; `export` with a row for
 each target: its path, the distance found by reading it back, what it does not hold, or why it was not written; `shots`
-with the jobs of a show's file.
+with the jobs of a show's file; `follow` with where shapes lie on frames that nobody keyed, and where that is doubtful:
+on the way it tells how far it is, {"progress": [done, total]}.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +61,28 @@ def _list_shots(request: Mapping[str, Any], text: str) -> Facts:
     from rotopaint_ai.batch.jobs_file import read_show
 
     return {"shots": [{"name": shot.name, **shot.job.to_json()} for shot in read_show(Path(request["path"])).shots]}
+
+
+def _follow_shapes(request: Mapping[str, Any], text: str) -> Facts:
+    from rotopaint_ai.plates import open_plate
+    from rotopaint_ai.seams.planar import follow_plane
+
+    document, names, frames = documents.loads(text), request["shapes"], request["frames"]
+    away = [shape for shape in document.shapes if shape.subtract and shape.name not in names]
+    points: dict[str, Any] = {}
+    doubtful: dict[str, list[int]] = {}
+    with open_plate(request["plate"], colourspace=request.get("colourspace")) as plate:
+        for k, name in enumerate(names):
+            found = follow_plane(
+                document.shape(name), frames, plate, away=away, progress=partial(_print_progress, k, len(names))
+            )
+            points[name] = {str(frame): rows for frame, rows in found.points.items()}
+            doubtful[name] = list(found.doubtful)
+    return {"points": points, "doubtful": doubtful}
+
+
+def _print_progress(nth: int, n_shapes: int, done: int, total: int) -> None:
+    print(json.dumps({"progress": [nth * total + done, n_shapes * total]}), flush=True)
 
 
 def _reduce(request: Mapping[str, Any], text: str) -> Facts:
@@ -102,6 +127,7 @@ _ANSWERS: Mapping[str, Callable[[Mapping[str, Any], str], Facts]] = {
     "reduce": _reduce,
     "shots": _list_shots,
     "export": _export_files,
+    "follow": _follow_shapes,
 }
 
 

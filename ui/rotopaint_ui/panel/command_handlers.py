@@ -55,6 +55,7 @@ def _shot_handlers(services: PanelServices, shot: ShotCommands) -> dict[str, Han
         "make_all": shot.make_all,
         "teach": shot.teach,
         "learn": shot.learn,
+        "track": shot.track,
     }
 
 

@@ -77,7 +77,12 @@ def connect_services(
     teacher.progressed.connect(widgets.status.show_progress)
     teacher.taught.connect(services.review.show_moved)
     teacher.ended.connect(widgets.status.hide_progress)
+    tracker = services.tracker
+    tracker.said.connect(say)
+    tracker.progressed.connect(widgets.status.show_progress)
+    tracker.ended.connect(widgets.status.hide_progress)
     opening.opened.connect(lambda plate: teacher.forget())
+    opening.opened.connect(lambda plate: tracker.forget())
     services.previewer.shown.connect(updates.show_preview)
     services.autosave.kept.connect(updates.refresh)
 

@@ -48,7 +48,7 @@ class LearnWindow(QWidget):
         self.learner = Learner(self)
         self.learner.progressed.connect(self._show_progress)
         self.learner.ended.connect(self._end_lesson)
-        self._arrange_fields()
+        self._arrange_lesson()
         Presser(self, closes=True)
 
     def offer(self, project: Path | None, pack: str) -> None:
@@ -76,7 +76,7 @@ class LearnWindow(QWidget):
         """End what is under way."""
         self.learner.shut_down()
 
-    def _arrange_fields(self) -> None:
+    def _arrange_lesson(self) -> None:
         self.rows = QListWidget()
         self.rows.setAccessibleName("Projects")
         self.name = QLineEdit()
@@ -94,7 +94,7 @@ class LearnWindow(QWidget):
             lambda: dialogs.ask_for_file(self, "A project", lambda path: self.add_projects([path]))
         )
         self.remove.clicked.connect(lambda: self.rows.takeItem(self.rows.currentRow()))
-        self.begin.clicked.connect(self._begin)
+        self.begin.clicked.connect(self._begin_lesson)
         self.stop.clicked.connect(self.learner.stop)
         form = QFormLayout()
         form.addRow("&Name", self.name)
@@ -108,7 +108,7 @@ class LearnWindow(QWidget):
         column.addLayout(_row_of(self.begin, self.stop))
         self.resize(560, 420)
 
-    def _begin(self) -> None:
+    def _begin_lesson(self) -> None:
         name = self.name.text().strip()
         lesson = Lesson(
             tuple(Path(path) for path in self.projects),
@@ -118,7 +118,7 @@ class LearnWindow(QWidget):
             self._start_from,
             self.minutes.value(),
         )
-        trouble = self._trouble(lesson)
+        trouble = self._why_no_lesson(lesson)
         if trouble:
             self.line.setText(trouble)
             return
@@ -129,7 +129,7 @@ class LearnWindow(QWidget):
             return
         self._show_running(True)
 
-    def _trouble(self, lesson: Lesson) -> str:
+    def _why_no_lesson(self, lesson: Lesson) -> str:
         if not lesson.projects:
             return "No project to learn from: add some whose frames were corrected"
         if not _NAME.fullmatch(lesson.name):

@@ -44,7 +44,7 @@ def make_widgets(
     overlays = [actions[name] for name in actions if name.startswith("overlay.")]
     inspector = Inspector(session, None if is_app else host.export_label)
     inspector.seam.set_actions(actions["preview_seam"])
-    inspector.shapes.shape_actions = [actions[f"edit.{name}"] for name in _OF_SHAPES]
+    inspector.shapes.shape_actions = [actions["track"], *(actions[f"edit.{name}"] for name in _OF_SHAPES)]
     actions["overlays"].setChecked(True)
     for name in (each for each in actions if each.startswith("pane.")):
         actions[name].setChecked(True)

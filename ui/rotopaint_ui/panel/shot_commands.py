@@ -193,6 +193,14 @@ class ShotCommands:
             services.autosave.save()
             services.teacher.teach(choice, self._widgets.top.chosen_pack)
 
+    def track(self) -> None:
+        """Let the selected shapes follow the surface that they lie on, from their keys."""
+        choice = self._services.opening.choice
+        if choice is None:
+            self._say("Open a plate first", "trouble")
+        else:
+            self._services.tracker.track(choice)
+
     def learn(self) -> None:
         """Show the window that mines projects and trains a pack from them."""
         if self._learning is None:

@@ -246,6 +246,8 @@ class ViewCommands:
             jobs.stop()
         elif self._services.teacher.is_running:
             self._services.teacher.stop()
+        elif self._services.tracker.is_running:
+            self._services.tracker.stop()
         elif self._widgets.actions["full_screen"].isChecked():
             self._widgets.actions["full_screen"].trigger()
 

@@ -48,9 +48,9 @@ class Lesson:
         judged = ["--against", self.start, "--split", "val", "--json", str(self.verdict)]
         return [
             LessonStep("Looking for PyTorch", 0.0, ("-c", _PROBE)),
-            LessonStep("Mining", _MINING_MIN, _words("mine", *sources, "--out", data, "--events")),
-            LessonStep("Training", self.minutes, _words("train", data, "--out", pack, *how)),
-            LessonStep("Comparing", _GATE_MIN, _words("evaluate", pack, data, *judged)),
+            LessonStep("Mining", _MINING_MIN, _engine_words("mine", *sources, "--out", data, "--events")),
+            LessonStep("Training", self.minutes, _engine_words("train", data, "--out", pack, *how)),
+            LessonStep("Comparing", _GATE_MIN, _engine_words("evaluate", pack, data, *judged)),
         ]
 
 
@@ -74,7 +74,7 @@ class Learner(QObject):
         self._process = EngineProcess(self)
         self._process.received.connect(self._take_progress)
         self._process.ended.connect(self._end_step)
-        self._process.unstartable.connect(lambda text: self._end(False, text))
+        self._process.unstartable.connect(lambda text: self._end_all(False, text))
         self._lesson: Lesson | None = None
         self._engine: Engine | None = None
         self._steps: list[LessonStep] = []
@@ -108,10 +108,10 @@ class Learner(QObject):
     def _begin_step(self) -> None:
         assert self._engine is not None
         step = self._steps[self._at]
-        self._tell(0.0)
+        self._tell_share(0.0)
         self._process.start(self._engine, step.words)
 
-    def _tell(self, share: float, doing: str = "") -> None:
+    def _tell_share(self, share: float, doing: str = "") -> None:
         whole = sum(step.minutes for step in self._steps)
         before = sum(step.minutes for step in self._steps[: self._at])
         step = self._steps[self._at]
@@ -121,18 +121,18 @@ class Learner(QObject):
         if event.get("event") == "progress" and "share" in event and self.is_running:
             error = event.get("held_out_px")
             doing = f": {error:.2f} px on held-out frames" if isinstance(error, float) else ""
-            self._tell(float(event["share"]), doing)
+            self._tell_share(float(event["share"]), doing)
 
     def _end_step(self, code: int, has_crashed: bool) -> None:
         name, said = self._steps[self._at].name, self._process.last_complaint
         if self._is_stopped:
-            self._end(False, "Stopped: no pack was made")
+            self._end_all(False, "Stopped: no pack was made")
         elif self._at == len(self._steps) - 1:
             self._judge(code, said)
         elif self._at == 0 and code == 1:
-            self._end(False, MISSING)
+            self._end_all(False, MISSING)
         elif has_crashed or code not in (_OK, _FRAMES_FAILED):
-            self._end(False, f"{name} failed: {said or f'it ended with code {code}'}")
+            self._end_all(False, f"{name} failed: {said or f'it ended with code {code}'}")
         else:
             self._at += 1
             self._begin_step()
@@ -140,11 +140,11 @@ class Learner(QObject):
     def _judge(self, code: int, said: str) -> None:
         assert self._lesson is not None
         if code in (_OK, _WORSE):
-            self._end(True, verdict_line(self._lesson.name, _read_verdict(self._lesson.verdict)))
+            self._end_all(True, verdict_line(self._lesson.name, _read_verdict(self._lesson.verdict)))
         else:
-            self._end(True, f"{self._lesson.name} is trained, and not compared: {said}")
+            self._end_all(True, f"{self._lesson.name} is trained, and not compared: {said}")
 
-    def _end(self, is_made: bool, text: str) -> None:
+    def _end_all(self, is_made: bool, text: str) -> None:
         self._lesson = None
         self.ended.emit(is_made, text)
 
@@ -153,7 +153,7 @@ def verdict_line(name: str, gate: Sequence[Mapping[str, Any]] | None) -> str:
     """One line on a new pack by the rows of the gate: where it is worse than the one before, or that it is not."""
     if gate is None:
         return f"{name} is trained; its comparison could not be read"
-    worse = [f"{row['where']}, {row['figure']} {_number(row['old'])} -> {_number(row['new'])}"
+    worse = [f"{row['where']}, {row['figure']} {_gate_number(row['old'])} -> {_gate_number(row['new'])}"
              for row in gate if row["is_worse"]]  # fmt: skip
     if worse:
         more = f"; and {len(worse) - 2} more" if len(worse) > 2 else ""
@@ -161,7 +161,7 @@ def verdict_line(name: str, gate: Sequence[Mapping[str, Any]] | None) -> str:
     return f"The gate is green: {name} is not worse than the pack before in any of {len(gate)} figures"
 
 
-def _number(value: float | None) -> str:
+def _gate_number(value: float | None) -> str:
     return "none" if value is None else f"{value:.2f}"
 
 
@@ -173,5 +173,5 @@ def _read_verdict(path: Path) -> Sequence[Mapping[str, Any]] | None:
     return gate if isinstance(gate, list) else None
 
 
-def _words(*words: str) -> tuple[str, ...]:
+def _engine_words(*words: str) -> tuple[str, ...]:
     return ("-m", "rotopaint_ai", *words)

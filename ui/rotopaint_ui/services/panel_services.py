@@ -22,6 +22,7 @@ from rotopaint_ui.services.previewer import Previewer
 from rotopaint_ui.services.review_loop import ReviewLoop
 from rotopaint_ui.services.shot_jobs import RUN, ShotJobs
 from rotopaint_ui.services.teacher import Teacher
+from rotopaint_ui.services.tracker import ShapeTracker
 from rotopaint_ui.session.session import ShotSession
 
 
@@ -44,6 +45,7 @@ class PanelServices:
     previewer: Previewer
     clean_plate: CleanPlate
     teacher: Teacher
+    tracker: ShapeTracker
 
     def shut_down(self) -> None:
         """Save and end every process."""
@@ -54,6 +56,7 @@ class PanelServices:
         self.opening.shut_down()
         self.live.shut_down()
         self.teacher.shut_down()
+        self.tracker.shut_down()
         self.exporter.shut_down()
         self.frame_cache.shut_down()
 
@@ -82,4 +85,5 @@ def make_services(engine: Callable[[], Engine], preferences_path: Path, parent: 
         previewer=Previewer(session, frame_cache, live, parent),
         clean_plate=CleanPlate(session, frame_cache, parent),
         teacher=Teacher(session, engine, parent),
+        tracker=ShapeTracker(session, engine, parent),
     )

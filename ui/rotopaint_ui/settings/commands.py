@@ -113,6 +113,7 @@ COMMANDS = (
     Command("edit.nudge_down_far", "Nudge down, 10 px", "Points", ("Alt+Shift+Down", "Shift+Num+2")),
     Command("edit.set_key", "Set key", "Keys", ("Ctrl+K",)),
     Command("edit.delete_key", "Delete key", "Keys", ("Ctrl+Shift+K",)),
+    Command("track", "Track: follow the surface under the shape from its keys", "Keys", ("Ctrl+Shift+T",)),
     Command("edit.hold", "Hold from this key", "Keys", ("Ctrl+H",)),
     Command("edit.linear", "Go on linearly from this key", "Keys", ("Ctrl+L",)),
     Command("edit.ease", "Ease out of this key and into the next", "Keys"),

@@ -68,7 +68,7 @@ class WidthTool:
         if self._handle is None:
             self._set_widths(self._shape, self._grown(self._shape, self._path), is_soft=mouse.shift)
         elif self._handle.edge == "feather":
-            self._pull(self._shape, self._handle.index, self._path.offset)
+            self._pull_feathers(self._shape, self._handle.index, self._path.offset)
         else:
             self._set_profile(self._shape, self._handle, self._path.offset, is_both=mouse.shift)
 
@@ -146,13 +146,13 @@ class WidthTool:
         sides: set[Edge] = {"left", "right"} if is_both else {handle.edge}
         chosen = self._with_others(handle.index)
         profile: Profile = tuple(
-            _sides((row.left_px, row.right_px), away if k in chosen else 0.0, sides, half)
+            _profile_row((row.left_px, row.right_px), away if k in chosen else 0.0, sides, half)
             for k, row in enumerate(widths_of(shape, frame))
         )
         settings = self._session.edits.before_gesture.seam(shape.name)
         self._session.seams.set({shape.name: replace(settings, profile=profile)})
 
-    def _pull(self, shape: RotoShape, index: int, offset: tuple[float, float]) -> None:
+    def _pull_feathers(self, shape: RotoShape, index: int, offset: tuple[float, float]) -> None:
         """One point goes where the mouse is; several go as far as this one does, each square to the edge."""
         before, frame = self._session.edits.before_gesture, self._session.frame
         points, chosen = shape.at(frame), self._with_others(index)
@@ -166,8 +166,10 @@ class WidthTool:
         self._session.edits.preview(replace(before, document=new))
 
 
-def _sides(reach: tuple[float, float], away: float, dragged: Collection[Edge], half: float) -> tuple[float, float]:
-    """How far a seam reaches to the left and right, in half widths, where the sides that are dragged reach farther."""
+def _profile_row(
+    reach: tuple[float, float], away: float, dragged: Collection[Edge], half: float
+) -> tuple[float, float]:
+    """How far a seam reaches to the left and right, in half widths, the dragged sides that much farther."""
     left, right = (
         _bounded_share((px + (away if side in dragged else 0.0)) / half) for side, px in zip(("left", "right"), reach)
     )

@@ -1,0 +1,105 @@
+"""A plane that moves by a known map, and the shape that follows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.plates import open_plate
+from rotopaint_ai.seams.planar import follow_plane, moved_by
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape
+
+WIDTH, HEIGHT = 320, 240
+FRAMES = tuple(range(1001, 1013))
+BADGE: Points = tuple(ControlPoint(x, y, -4, 1, 4, -1) for x, y in ((110, 80), (190, 84), (186, 150), (106, 146)))
+
+
+def motion(frame: int) -> np.ndarray:
+    """Turned by 1.5 degrees a frame, shifted, larger and with some perspective."""
+    t = frame - 1001
+    turn = cv2.getRotationMatrix2D((150.0, 115.0), 1.5 * t, 1.0 + 0.01 * t)
+    made = np.vstack([turn, (2e-5 * t, -1e-5 * t, 1.0)])
+    made[:2, 2] += (2.5 * t, -1.5 * t)
+    return made
+
+
+@pytest.fixture
+def plates(tmp_path: Path) -> str:
+    """A textured plane over a background that stands still; a dark hand comes over it at frame 1008."""
+    draw = np.random.default_rng(5)
+    texture = cv2.GaussianBlur(draw.uniform(20, 235, (HEIGHT, WIDTH)).astype(np.float32), (0, 0), 2.0)
+    texture = cv2.normalize(texture, None, 20, 235, cv2.NORM_MINMAX)
+    still = cv2.GaussianBlur(draw.uniform(20, 235, (HEIGHT, WIDTH)).astype(np.float32), (0, 0), 3.0)
+    plane = np.zeros((HEIGHT, WIDTH), np.uint8)
+    cv2.rectangle(plane, (90, 60), (210, 170), 255, -1)
+    for frame in FRAMES:
+        moved = cv2.warpPerspective(texture, motion(frame), (WIDTH, HEIGHT), flags=cv2.INTER_CUBIC)
+        inside = cv2.warpPerspective(plane, motion(frame), (WIDTH, HEIGHT)) > 127
+        picture = np.where(inside, moved, still) + draw.normal(0, 1.5, (HEIGHT, WIDTH))
+        cv2.imwrite(str(tmp_path / f"p.{frame}.png"), np.clip(picture, 0, 255).astype(np.uint8))
+    return str(tmp_path / "p.####.png")
+
+
+def off(points: Points, frame: int) -> float:
+    """The farthest that a control point or the end of a tangent is from where the map puts it."""
+    exact = moved_by(BADGE, motion(frame))
+    ends = [np.array([[p.x, p.y, p.x + p.in_dx, p.y + p.in_dy] for p in each]) for each in (points, exact)]
+    return float(np.abs(ends[0] - ends[1]).max())
+
+
+def badge(*frames: int) -> RotoShape:
+    keys = {frame: Key(moved_by(BADGE, motion(frame)), "human") for frame in frames}
+    return RotoShape("badge", True, keys=keys)
+
+
+@pytest.mark.parametrize("key", [1001, 1006])
+def test_a_shape_follows_its_plane_from_one_key_both_ways(plates: str, key: int) -> None:
+    told: list[tuple[int, int]] = []
+    found = follow_plane(badge(key), FRAMES, open_plate(plates), progress=lambda *step: told.append(step))
+    assert sorted(found.points) == [frame for frame in FRAMES if frame != key]
+    assert max(off(points, frame) for frame, points in found.points.items()) < 0.35
+    assert found.doubtful == ()
+    assert told[-1] == (len(FRAMES) - 1, len(FRAMES) - 1)
+
+
+def test_between_keys_it_leads_from_one_to_the_other(plates: str) -> None:
+    shape = badge(1001, 1011)
+    pushed = tuple(p._replace(x=p.x + 6.0) for p in shape.keys[1011].points)  # a person's correction, exact or not
+    found = follow_plane(shape.with_keys({**shape.keys, 1011: Key(pushed, "human")}), FRAMES, open_plate(plates))
+    for frame in range(1002, 1011):  # the share of the correction grows evenly towards its key
+        exact, share = moved_by(BADGE, motion(frame)), (frame - 1001) / 10
+        assert found.points[frame][0].x - exact[0].x == pytest.approx(6.0 * share, abs=0.5)
+    assert found.points[1012][0].x - moved_by(BADGE, motion(1012))[0].x == pytest.approx(6.0, abs=0.6)
+
+
+def test_a_plane_that_goes_away_is_told_and_what_holds_out_is_not_followed(plates: str, tmp_path: Path) -> None:
+    for frame in range(1008, 1013):
+        path = plates.replace("####", str(frame))
+        picture = cv2.imread(path)
+        picture[:] = 128
+        cv2.imwrite(path, picture)
+    found = follow_plane(badge(1001), FRAMES, open_plate(plates))
+    assert found.doubtful == (1008, 1009, 1010, 1011, 1012)
+    cover = RotoShape(
+        "all", True, keys={1001: Key(tuple(ControlPoint(*c) for c in ((0, 0), (320, 0), (320, 240), (0, 240))))}
+    )
+    with pytest.raises(UsageError, match="badge: 0 pixels at frame 1001"):
+        follow_plane(badge(1001), FRAMES, open_plate(plates), away=[cover])
+
+
+def test_an_open_shape_is_followed_by_what_lies_around_it(plates: str) -> None:
+    line = (ControlPoint(120, 100), ControlPoint(150, 110), ControlPoint(180, 120))
+    shape = RotoShape("edge", False, "seam", {1001: Key(line, "human")})
+    found = follow_plane(shape, FRAMES[:6], open_plate(plates))
+    exact = moved_by(line, motion(1006))
+    assert max(abs(a.x - b.x) + abs(a.y - b.y) for a, b in zip(found.points[1006], exact)) < 0.6
+
+
+def test_it_says_what_it_wants(plates: str) -> None:
+    nobody = RotoShape("badge", True, keys={1001: Key(BADGE)})
+    with pytest.raises(UsageError, match="set a key by hand"):
+        follow_plane(nobody, FRAMES, open_plate(plates))

@@ -1,0 +1,103 @@
+"""A shape drawn by hand follows its surface, by a real key, with the real engine; places are those of the plate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ai.shapes.roto import ControlPoint
+from rotopaint_ui.engine.frame_cache import PLATE
+from rotopaint_ui.host import PlateChoice
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.tools.shape_actions import add_drawn
+
+from .mouse import CTRL, SHIFT
+
+K = Qt.Key
+FRAMES = (1001, 1002, 1003, 1004)
+STEP = 3.0  # plate pixels to the right in each frame
+BOX = tuple(ControlPoint(x, y) for x, y in ((30.0, 30.0), (70.0, 30.0), (70.0, 66.0), (30.0, 66.0)))
+
+
+@pytest.fixture
+def drawn(qtbot: QtBot, panel: Panel, tmp_path: Path) -> Panel:
+    """A textured plate that moves to the right, a box drawn on its first frame and selected."""
+    folder = tmp_path / "p"
+    folder.mkdir()
+    noise = np.random.default_rng(3).uniform(0, 255, (96, 160)).astype(np.float32)
+    texture = cv2.normalize(cv2.GaussianBlur(noise, (0, 0), 1.5), None, 10, 245, cv2.NORM_MINMAX)
+    for k, frame in enumerate(FRAMES):
+        moved = cv2.warpAffine(
+            texture, np.float32([[1, 0, STEP * k], [0, 1, 0]]), (160, 96), borderMode=cv2.BORDER_WRAP
+        )
+        cv2.imwrite(str(folder / f"p.{frame}.png"), moved.astype(np.uint8))
+    with qtbot.waitSignal(panel.plate_opened, timeout=120_000):
+        panel.open_plate(PlateChoice(str(folder / "p.####.png")), tmp_path / "out")
+    qtbot.waitUntil(lambda: panel.frame_cache.image(PLATE, 1001) is not None, timeout=120_000)
+    panel.activateWindow()
+    qtbot.waitUntil(panel.isActiveWindow, timeout=20_000)
+    panel.canvas.setFocus()
+    assert add_drawn(panel.canvas.context, BOX, closed=True, frame=1001)
+    return panel
+
+
+def corners(panel: Panel, frame: int) -> list[tuple[float, float]]:
+    assert panel.session.document is not None
+    return [(p.x, p.y) for p in panel.session.document.shape("hand_matte_1").at(frame)]
+
+
+def track(qtbot: QtBot, panel: Panel) -> None:
+    with qtbot.waitSignal(panel._services.tracker.ended, timeout=120_000):
+        qtbot.keyClick(panel.canvas, K.Key_T, CTRL | SHIFT)
+
+
+def test_a_drawn_shape_follows_the_plate_in_one_step(qtbot: QtBot, drawn: Panel) -> None:
+    session = drawn.session
+    track(qtbot, drawn)
+    assert session.document is not None
+    shape = session.document.shape("hand_matte_1")
+    assert shape.frames == FRAMES
+    assert [shape.keys[frame].source for frame in FRAMES] == ["human", *["propagated"] * 3]
+    for k, frame in enumerate(FRAMES):
+        for (x, y), p in zip(corners(drawn, frame), BOX):
+            assert (x, y) == pytest.approx((p.x + STEP * k, p.y), abs=0.3)
+    assert drawn.status.text.text() == "Track: 3 frames followed"
+    assert session.edits.undo() == "track"
+    assert session.document.shape("hand_matte_1").frames == (1001,)
+
+
+def test_a_key_set_where_it_drifts_stays_and_leads_the_rest(qtbot: QtBot, drawn: Panel) -> None:
+    session = drawn.session
+    track(qtbot, drawn)
+    session.go_to(1004)
+    qtbot.keyClick(drawn.canvas, K.Key_V)
+    qtbot.keyClick(drawn.canvas, K.Key_Down, Qt.KeyboardModifier.AltModifier)  # a pixel down: a person knows better
+    session.edits.end_burst()
+    track(qtbot, drawn)
+    assert corners(drawn, 1004)[0][1] == pytest.approx(31.0, abs=0.3)
+    assert corners(drawn, 1003)[0][1] == pytest.approx(30 + 2 / 3, abs=0.3)
+    assert corners(drawn, 1001)[0] == (30, 30)
+
+
+def test_it_says_why_it_does_nothing_and_escape_stops_it(qtbot: QtBot, drawn: Panel) -> None:
+    before = drawn.session.state
+    qtbot.keyClick(drawn.canvas, K.Key_T, CTRL | SHIFT)
+    assert drawn._services.tracker.is_running
+    qtbot.keyClick(drawn.canvas, K.Key_Escape)
+    assert not drawn._services.tracker.is_running
+    assert drawn.session.state is before
+    assert "stopped" in drawn.status.text.text()
+    drawn.session.select(None)
+    qtbot.keyClick(drawn.canvas, K.Key_T, CTRL | SHIFT)
+    assert drawn.status.text.text().startswith("Select the shapes")
+
+
+def test_a_shape_of_the_models_is_left_to_them(qtbot: QtBot, shot: Panel) -> None:
+    shot.session.select("seam")
+    shot._services.tracker.track(PlateChoice("plate"))
+    assert "the models make it" in shot.status.text.text()

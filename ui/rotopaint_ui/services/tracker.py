@@ -1,0 +1,154 @@
+"""Track: shapes that people drew follow the surface under them from their keys, beside the screen, as one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.shapes.edit import key_of
+from rotopaint_ai.shapes.manual_keys import human_keys, with_keys
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+from rotopaint_ui.engine.export_client import ExportClient
+from rotopaint_ui.host import Engine, PlateChoice
+from rotopaint_ui.session.session import ShotSession
+
+REST_MS = 150  # between looks whether the hand has let go
+
+
+class ShapeTracker(QObject):
+    """`said` gives a line and its kind, `progressed` done, total and a note. Keys that people made never move."""
+
+    said = Signal(str, str)
+    progressed = Signal(int, int, str)
+    ended = Signal()
+
+    def __init__(self, session: ShotSession, engine: Callable[[], Engine], parent: QObject) -> None:
+        super().__init__(parent)
+        self._session, self._engine = session, engine
+        self._client = ExportClient(self)
+        self._client.progressed.connect(self._tell_frames)
+        self._asked: tuple[RotoShape, ...] = ()
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether shapes are being tracked."""
+        return bool(self._asked)
+
+    def track(self, choice: PlateChoice) -> None:
+        """Begin with the selected shapes, over the frames between In and Out; says why where nothing can be done."""
+        session, trouble = self._session, self._why_not_tracked()
+        if trouble:
+            self.said.emit(trouble, "plain")
+            return
+        if session.project.refuses() or session.edits.is_gesture_open():
+            return
+        document = session.state.document
+        assert document is not None
+        shapes = self._chosen_drawn(document)
+        away = tuple(shape for shape in document.shapes if shape.subtract and shape not in shapes)
+        request = {
+            "ask": "follow",
+            "plate": choice.source,
+            "colourspace": choice.colourspace,
+            "frames": list(session.wanted_frames),
+            "shapes": [shape.name for shape in shapes],
+        }
+        try:
+            self._client.ask(self._engine(), request, self._take_points, replace(document, shapes=(*shapes, *away)))
+        except RotopaintError as error:
+            self.said.emit(str(error), "trouble")
+            return
+        self._asked = shapes
+        self.said.emit(f"Track: following {self._names(shapes)} from their keys; Esc stops it", "plain")
+        self.progressed.emit(0, 0, "")
+
+    def stop(self) -> None:
+        """Leave it; nothing has changed."""
+        if self.is_running:
+            self._end_track()
+            self.said.emit("Track: stopped, nothing was changed", "plain")
+
+    def forget(self) -> None:
+        """Another shot is open."""
+        self.stop()
+
+    def shut_down(self) -> None:
+        """Leave no process behind."""
+        self._end_track()
+        self._client.shut_down()
+
+    def _chosen_drawn(self, document: RotoDocument) -> tuple[RotoShape, ...]:
+        session = self._session
+        names = session.selection.shapes - session.locked - session.hidden
+        return tuple(shape for shape in document.shapes if shape.name in names)
+
+    def _why_not_tracked(self) -> str:
+        document, predicted = self._session.state.document, self._session.state.predicted
+        shapes = () if document is None else self._chosen_drawn(document)
+        model = set() if predicted is None else {shape.name for shape in predicted.shapes}
+        if self.is_running:
+            return "Shapes are being tracked already; Esc stops it"
+        if self._session.runs.is_live:
+            return "The run is under way: track when it has ended"
+        if not shapes:
+            return "Select the shapes that are to follow their surface: those that you drew"
+        if known := [shape for shape in shapes if shape.name in model]:
+            return f"{self._names(known)}: the models make it; Spread, Refit and Teach carry your corrections over"
+        if bare := [shape for shape in shapes if not human_keys(shape)]:
+            return f"{self._names(bare)}: set a key by hand first; it is followed from there"
+        return ""
+
+    def _names(self, shapes: Sequence[RotoShape]) -> str:
+        return ", ".join(self._session.names.of(shape.name) for shape in shapes)
+
+    def _tell_frames(self, done: int, total: int) -> None:
+        if self.is_running:
+            self.progressed.emit(done, total, f"frame {done} of {total}")
+
+    def _end_track(self) -> None:
+        self._asked = ()
+        self._rest.stop()
+        self._client.drop()
+        self.ended.emit()
+
+    def _take_points(self, facts: Mapping[str, Any]) -> None:
+        """Put what came into the shot as it is now, once no hand drags."""
+        session, asked = self._session, self._asked
+        if not asked:
+            return
+        if "error" in facts:
+            self._end_track()
+            self.said.emit(f"Track: {facts['error']}", "trouble")
+            return
+        if session.edits.has_gesture or session.runs.is_live:
+            self._rest.singleShot(REST_MS, self, partial(self._take_points, facts))
+            return
+        self._end_track()
+        document = session.state.document
+        now = {} if document is None else {shape.name: shape for shape in document.shapes}
+        if any(shape.name not in now or human_keys(now[shape.name]) != human_keys(shape) for shape in asked):
+            self.said.emit("Track once more: a key that it followed was changed meanwhile", "trouble")
+            return
+        assert document is not None
+        keys = {name: _tracked_keys(now[name], rows) for name, rows in facts["points"].items()}
+        session.edits.act("track", replace(session.state, document=with_keys(document, keys)))
+        self.said.emit(self._summary(keys, facts["doubtful"]), "good")
+
+    def _summary(self, keys: Mapping[str, Mapping[int, Key]], doubtful: Mapping[str, Sequence[int]]) -> str:
+        n_frames = len(set().union(*keys.values()))
+        unsure = sorted({frame for frames in doubtful.values() for frame in frames})
+        text = f"Track: {n_frames} frames followed"
+        return f"{text}; lost at {summarise(unsure)}: key it there by hand, and track again" if unsure else text
+
+
+def _tracked_keys(shape: RotoShape, rows: Mapping[str, Sequence[Sequence[float]]]) -> dict[int, Key]:
+    """Keys of a shape by what the engine answered; softness and widths are those that it has there."""
+    points = {int(frame): tuple(ControlPoint(*row) for row in each) for frame, each in rows.items()}
+    return {frame: key_of(shape, frame, each, "propagated", "linear") for frame, each in points.items()}
