@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -89,7 +88,6 @@ def measure_all(settings: Settings) -> dict[str, Any]:
     here = [_measure(ranks, settings) for ranks in settings.ranks]
     content = {
         "benchmark": "scale",
-        "machine": platform.processor() or platform.machine(),
         "cores": n_cores(),
         "settings": asdict(settings),
         "wanted": {"ranks": 2, "efficiency": WANTED},

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from queue import Empty, SimpleQueue
@@ -79,12 +79,17 @@ def _quiet_logs() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def submit(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do, topic: str) -> dict[str, Future[None]]:
-    """Hand tasks to the scheduler, each with what it waits for; of those, what is not among them is done."""
+def submit(
+    client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Any, topic: str, run: Callable[..., Any]
+) -> dict[str, Future[None]]:
+    """Hand tasks to the scheduler, each with what it waits for; of those, what is not among them is done.
+
+    A worker calls `run(task, notes, do, topic)`.
+    """
     futures: dict[str, Future[None]] = {}
     for task in tasks:
         futures[task.key] = client.submit(
-            _on_worker,
+            run,
             task,
             notes,
             do,
@@ -98,6 +103,15 @@ def submit(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do,
     return futures
 
 
+def in_order(tasks: Sequence[BatchTask], workers: int) -> list[BatchTask]:
+    """Tasks as workers should begin them: shot after shot, but as many shots are tracked ahead as there are workers.
+
+    A shot's tasks are a chain of three; without a lead the last shots' chains would leave most workers idle.
+    """
+    at = {name: number for number, name in enumerate(dict.fromkeys(task.shot.name for task in tasks))}
+    return sorted(tasks, key=lambda task: at[task.shot.name] - (workers if task.kind == "track" else 0))
+
+
 def key_of(task: BatchTask, notes: TaskNotes) -> tuple[str, str]:
     """What a task is called on the dashboard. Whoever asks for the same on one cluster gets it done once."""
     where = hashlib.sha256(f"{notes.folder} {task.fingerprint}".encode()).hexdigest()[:12]
@@ -108,10 +122,12 @@ def work_on(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do
     """Have tasks done by a cluster. Raises CancelledError; ClusterError where its scheduler has gone."""
     for task in tasks:
         notes.forgive(task)
+    offers = [worker["resources"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
+    _tell_lacking(offers, tasks, sink)
+    tasks = in_order(tasks, len(offers))
     topic = f"rotopaint-{secrets.token_hex(4)}"
     client.subscribe_topic(topic, lambda said: sink(Event(said[1]["kind"], said[1]["facts"])))
-    futures = submit(client, tasks, notes, do, topic)
-    _tell_lacking(client, tasks, sink)
+    futures = submit(client, tasks, notes, do, topic, _on_worker)
     by_key = {future.key: task for task, future in zip(tasks, futures.values())}
     try:
         for future in _as_done(client, list(futures.values()), cancel):
@@ -167,11 +183,9 @@ def _note_loss(task: BatchTask, future: Future[None], notes: TaskNotes, sink: Si
     sink(Event("error", {"task": task.key, "message": f"{task.key}: {reason}"}))
 
 
-def _tell_lacking(client: Client, tasks: Sequence[BatchTask], sink: Sink) -> None:
+def _tell_lacking(offers: Sequence[Mapping[str, float]], tasks: Sequence[BatchTask], sink: Sink) -> None:
     """Say what no worker offers yet: tasks that want it wait until one does."""
-    offered = {
-        name for worker in client.scheduler_info(n_workers=-1)["workers"].values() for name in worker["resources"]
-    }
+    offered = {name for offer in offers for name in offer}
     wanted = {name for task in tasks for name in task.shot.resources}
     for name in sorted(wanted - offered):
         sink(warning(f"no worker offers {name} yet; its tasks wait for one: dask worker ... --resources {name}=1"))

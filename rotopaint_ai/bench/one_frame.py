@@ -7,7 +7,6 @@ at random: only its time means anything.
 
 from __future__ import annotations
 
-import platform
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -51,7 +50,6 @@ def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
     peers = [name for name in times if name not in ("ours", "crop alone")]
     return {
         "benchmark": "infer",
-        "machine": platform.processor() or platform.machine(),
         "pack": models.pack.name,
         "input_size": models.pack.input_size,
         "threads": threads,

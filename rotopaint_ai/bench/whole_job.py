@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -56,7 +55,6 @@ class Measured:
         timing = self.run["timing"]
         return {
             "benchmark": "run",
-            "machine": platform.processor() or platform.machine(),
             "threads": timing["threads"],
             "plate": self.run["plate"],
             "pack": self.run["pack"]["name"],

@@ -18,6 +18,7 @@ KINDS = {
     "run": "the whole job over reading and writing the same plates alone",
     "load": "clips of 16 frames from movies, files and shards, with every library that is installed",
     "infer": "landmarks and shapes of one frame, crop included, beside published networks of the kind",
+    "compare": "two results of one kind, measured on two machines, as a table",
 }
 
 
@@ -65,9 +66,14 @@ def _run_measure(kind: Kind, arguments: argparse.Namespace) -> int:
     from rotopaint_ai.files import write_json
 
     content = kind.measure(arguments)
+    as_text = getattr(kind, "result_text", None)  # of what is compared; what is measured is JSON with its machine
+    if as_text is None:
+        from rotopaint_ai.bench.machine import machine_facts
+
+        content = {**content, "machine": machine_facts()}
     if arguments.json:
         write_json(Path(arguments.json), content)
-    print(json.dumps(content, indent=1))
+    print(json.dumps(content, indent=1) if as_text is None else as_text(content))
     return 0
 
 

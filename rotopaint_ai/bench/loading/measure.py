@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -154,7 +153,6 @@ def _report_content(
     best = max(warm, key=lambda row: float(row["frames_per_s"]))
     return {
         "benchmark": "load",
-        "machine": platform.processor() or platform.machine(),
         "settings": asdict(settings),
         "clip": CLIP,
         "cold": "each file flushed and dropped from the page cache with posix_fadvise before a measurement",

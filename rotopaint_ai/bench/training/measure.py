@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -76,7 +75,6 @@ def _summary_of(rates: dict[tuple[str, int], list[TrainRate]], settings: Trainin
     ]
     return {
         "benchmark": "train",
-        "machine": platform.processor() or platform.machine(),
         "cores": n_cores(),
         "settings": asdict(settings),
         "stock": _rates(stock),

@@ -162,6 +162,8 @@ class Profile:
         text += f"{self.copying:.1%} copying at {self.copied_gb_per_s:.2f} GB/s, {self.talking:.1%} gradients"
         if self.busy is not None:
             text += f"; {self.device} busy {self.busy:.0%}"
+        elif self.device != "processor":
+            text += f"; how busy {self.device} was nobody told (nvidia-ml-py is missing, or its driver does not answer)"
         return text if self.remote is None else f"{text}; {self.remote:.0%} of memory on other NUMA nodes"
 
 

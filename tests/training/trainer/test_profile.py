@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +100,13 @@ def test_a_full_disk_is_one_line_and_the_checkpoint_before_stays(
     ):
         write_checkpoint(path, {"at": 2, "net": torch.zeros(100_000)})
     assert read_checkpoint(path) == {"at": 1}
+
+
+def test_a_gpu_of_which_nobody_tells_how_busy_it_was_is_said_so() -> None:
+    silent = replace(_row(1, 0.1, 0, 0), busy_share=0.0)
+    found = profile([silent], device="NVIDIA X", activations="keep", reading_share=0)
+    assert found is not None
+    assert "how busy NVIDIA X was nobody told (nvidia-ml-py is missing" in found.line()
+    told = profile([silent], device="processor", activations="keep", reading_share=0)
+    assert told is not None
+    assert "nobody told" not in told.line()
