@@ -1,6 +1,6 @@
 """The house in numbers, commit by commit: what `docs/research/house.md` shows.
 
-    python -m benchmarks.house REV [REV ...]
+    python -m benchmarks.house [REV ...]    # HEAD where none is named
 
 Counts are of Python files of the product (`rotopaint_ai`, `ui`, `plugin`) unless a row says otherwise.
 """
@@ -89,4 +89,4 @@ def main(revisions: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1:] or ["HEAD"])
