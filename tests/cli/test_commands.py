@@ -425,6 +425,19 @@ def test_run_takes_several_ranges(puppet: ModuleType, plates: str, pack: Path, t
     assert sorted(int(each.name.split(".")[1]) for each in (tmp_path / "matte").glob("all.*")) == [1001, 1003, 1004]
 
 
+def test_the_panel_is_given_the_plate_and_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: list[tuple[str | None, Path | None]] = []
+
+    def show(plates: str | None, out: Path | None) -> int:
+        given.append((plates, out))
+        return 0
+
+    monkeypatch.setattr("rotopaint_ai.cli.panel.load_window", lambda: show)
+    assert main(["panel", f"{tmp_path}/p.####.png", "--out", str(tmp_path / "out")]) == 0
+    assert main(["panel"]) == 0
+    assert given == [(f"{tmp_path}/p.####.png", tmp_path / "out"), (None, None)]
+
+
 def test_a_panel_on_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["panel", str(tmp_path / "gone.jpg")]) == 2
     assert "gone.jpg: is not there; wanted a plate's pattern" in capsys.readouterr().err

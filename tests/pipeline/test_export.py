@@ -102,3 +102,11 @@ def test_a_process_imports_nothing_from_the_folder_it_is_asked_in(
 def test_unknown_format_is_refused() -> None:
     with pytest.raises(UsageError, match="wanted some of rotopaint, nuke, svg"):
         check_exports(["nuke", "houdini"])
+
+
+def test_the_slowest_export_bounds_the_time_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_workers, "_TIMES", {"slow": 9.0, "quick": 1.0})
+    told: list[Event] = []
+    export_workers._ExportProgress(("slow", "quick"), 2, 1.0, told.append)
+    export_workers._ExportProgress(("quick", "quick too"), 2, 1.0, told.append)
+    assert [event.facts["eta_s"] for event in told] == [9.0, 1.0]  # two workers: 9 and 1 side by side, then 1 and 1

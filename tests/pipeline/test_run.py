@@ -177,6 +177,8 @@ def test_auto_crop_finds_the_puppet(puppet: ModuleType, plates: str, pack: Path,
     [
         ({"frames": "2001-2010"}, UsageError, "plate has frames 1001-1012"),
         ({"crops": ("900,900,50,50",)}, CropError, "outside the plate"),
+        ({"crops": ("10,900,50,50",)}, CropError, "outside the plate"),
+        ({"crops": ("900,10,50,50",)}, CropError, "outside the plate"),
         ({"crops": ("10,10",)}, CropError, "X,Y,W,H"),
         ({"crops": ("0,0,100000,100000",)}, CropError, "around the face"),
         ({"exports": ("maya",)}, UsageError, "--export maya"),

@@ -34,6 +34,11 @@ def test_one_frame_finds_the_rest_and_names_the_holes(tmp_path: Path) -> None:
         listing.path_of(1001)
 
 
+def test_a_hole_right_after_the_first_frame_is_named(tmp_path: Path) -> None:
+    _touch(tmp_path, "p.0001.exr", "p.0003.exr", "p.0004.exr")
+    assert find(tmp_path / "p.####.exr").missing == (2,)
+
+
 def test_padding_keeps_two_sequences_apart(tmp_path: Path) -> None:
     _touch(tmp_path, "p.001.png", "p.002.png", "p.1.png", "p.1000.png")
     assert find(tmp_path / "p.%03d.png").frames == (1, 2, 1000)

@@ -142,3 +142,8 @@ def test_absurd_strokes_are_refused() -> None:
             Stroke(((1.0, 1.0),), 1, 1, radius, hardness)
     with pytest.raises(UsageError):
         Stroke(((float("nan"), 1.0),), 1, 1)
+    for share in (-0.1, 1.1):
+        with pytest.raises(UsageError, match="shares from 0 to 1"):
+            Stroke(((1.0, 1.0),), 1, 1, 5.0, share)
+        with pytest.raises(UsageError, match="shares from 0 to 1"):
+            Stroke(((1.0, 1.0),), 1, 1, 5.0, 0.5, opacity=share)

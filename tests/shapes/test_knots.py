@@ -114,3 +114,12 @@ def test_long_shots_are_worked_on_in_parts_that_fit_together() -> None:
     assert samples.distances(shape, reduced, range(1, 701)).max() <= 0.5
     alone = len(reduce.reduce_keys(shape.with_keys({f: shape.keys[f] for f in range(1, 201)}), 0.5).keys)
     assert len(reduced.keys) <= 3.5 * alone + 4
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_row_or_two_are_kept(n: int) -> None:
+    x = np.arange(n) * 7.0
+    found = knots.fewest(track(x), 0.5)
+    assert found.rows == tuple(range(n))
+    assert np.array_equal(found.values[:, 0], x)
+    assert found.errors.shape == (n - 1,)
