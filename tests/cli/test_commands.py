@@ -425,6 +425,13 @@ def test_run_takes_several_ranges(puppet: ModuleType, plates: str, pack: Path, t
     assert sorted(int(each.name.split(".")[1]) for each in (tmp_path / "matte").glob("all.*")) == [1001, 1003, 1004]
 
 
+def test_convert_says_of_each_format_what_it_can(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["convert", "--help"]) == 0
+    ways = {line[2:16].strip(): line[40:56].strip() for line in capsys.readouterr().out.splitlines()}
+    wanted = {"Nuke": "reads and writes", "Cryptomatte": "writes", "JSON": "reads"}
+    assert {name: ways[name] for name in wanted} == wanted
+
+
 def test_the_panel_is_given_the_plate_and_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given: list[tuple[str | None, Path | None]] = []
 

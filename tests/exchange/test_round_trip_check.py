@@ -187,3 +187,16 @@ def test_proofs_of_parts_are_one_proof() -> None:
     whole = round_trip.compare(sample(), sample())
     parts = [replace(sample(), shapes=(s,)) for s in sample().shapes]
     assert round_trip.Proof.joined(round_trip.compare(part, part) for part in parts) == whole
+
+
+def test_the_frame_that_is_furthest_off_is_named() -> None:
+    """One key moved by 3 px, another by 9: the note names the second."""
+
+    def pushed(key: Key, by: float) -> Key:
+        return replace(key, points=each(lambda p: p._replace(x=p.x + by))(key.points))
+
+    def moved(s: RotoShape) -> RotoShape:
+        return s.with_keys({f: pushed(key, {1001: 3.0, 1014: 9.0}.get(f, 0.0)) for f, key in s.keys.items()})
+
+    (fault, *_) = round_trip.compare(sample(), shape(moved)(sample())).faults
+    assert "9.00 px off at frame 1014" in fault

@@ -10,9 +10,10 @@ from typing import Any, cast
 
 import numpy as np
 import OpenImageIO
+import pytest
 
 from rotopaint_ai.jobs import Cancel
-from rotopaint_ai.pipeline.executor import ROOM, Executor, SettledFrames, Snapshot
+from rotopaint_ai.pipeline.executor import ROOM, Eta, Executor, SettledFrames, Snapshot
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.plates import oiio
 from rotopaint_ai.plates.plate import Frame, open_plate
@@ -114,3 +115,12 @@ def test_a_file_that_is_another_one_when_more_of_it_is_wanted(tmp_path: Path) ->
     assert {frame for frame, message in found.items() if not message} == {1, 3, 4}
     assert "p.0002.exr" in found[2]
     assert tracker.means == {1: 0.5, 3: 0.25, 4: 0.5}
+
+
+def test_the_time_to_go_is_that_of_the_frames_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of ten frames were there before; the third and fourth took 3 s each, so six more take 18 s."""
+    clock = iter((100.0, 103.0, 106.0))
+    monkeypatch.setattr("rotopaint_ai.pipeline.executor.time.monotonic", lambda: next(clock))
+    eta = Eta(total=10, done=2)
+    assert eta.step() == {"done": 3, "total": 10, "eta_s": 21.0, "ms_per_frame": 3000.0}
+    assert eta.step() == {"done": 4, "total": 10, "eta_s": 18.0, "ms_per_frame": 3000.0}

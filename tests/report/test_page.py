@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rotopaint_ai.report import tables
+from rotopaint_ai.report import pictures, tables
 from rotopaint_ai.report.curves import Chart, Curve, draw, nice_ceiling, script_safe
 from rotopaint_ai.report.page import render_report, write_report
 from rotopaint_ai.report.pictures import spline_path
@@ -93,7 +93,18 @@ def test_spline_path_is_the_bezier_in_absolute_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted"), [(0.0, 1.0), (0.93, 1.0), (2.0, 2.0), (2.1, 3.0), (37.0, 40.0), (101.0, 200.0), (7.5, 8.0)]
+    ("value", "wanted"),
+    [
+        (0.0, 1.0),
+        (0.93, 1.0),
+        (2.0, 2.0),
+        (2.1, 3.0),
+        (37.0, 40.0),
+        (5.5, 6.0),
+        (101.0, 200.0),
+        (7.5, 8.0),
+        (9.0, 10.0),
+    ],
 )
 def test_nice_ceiling(value: float, wanted: float) -> None:
     assert nice_ceiling(value) == pytest.approx(wanted)
@@ -129,3 +140,15 @@ def test_what_people_said_of_frames_is_in_the_report() -> None:
     assert "lip &lt;jumps&gt;" in page
     assert re.search(r"1011-1012</td>\s*<td[^>]*>lip", page)
     assert "1004</td>" not in page  # accepted: an ordinary frame
+
+
+def test_stages_are_parts_of_one_bar() -> None:
+    stages = tables.timing_table(run_content()["timing"])["stages"]
+    assert [stage["share"] for stage in stages] == pytest.approx([60 / 219, 9 / 219, 150 / 219])
+
+
+def test_a_card_names_the_worst_shape_or_that_there_is_no_face() -> None:
+    run = run_content()
+    words = {card["frame"]: card["words"] for card in pictures.cards(run)}
+    assert words[1009] == "no face found here; place landmarks by hand"
+    assert words[1020].startswith("worst: ")
