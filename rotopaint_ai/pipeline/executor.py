@@ -340,9 +340,13 @@ def timed(times: Times, stage: str) -> Iterator[None]:
 
 
 class Eta:
-    """Rate and time to go, from the frames finished since the start of this process."""
+    """Rate and time to go, from the frames finished since the start of this process.
 
-    def __init__(self, *, total: int, done: int) -> None:
+    `after_s`: how long what follows the last frame is expected to take.
+    """
+
+    def __init__(self, *, total: int, done: int, after_s: float = 0.0) -> None:
+        self._after_s = after_s
         self._start = time.monotonic()
         self._total = total
         self._first = done
@@ -356,6 +360,6 @@ class Eta:
         return {
             "done": self._done,
             "total": self._total,
-            "eta_s": round(per_frame * (self._total - self._done), 1),
+            "eta_s": round(per_frame * (self._total - self._done) + self._after_s, 1),
             "ms_per_frame": round(per_frame * 1000.0, 2),
         }

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
@@ -71,6 +71,20 @@ def write_exports(
     return [own, *(found[name] for name in names)]
 
 
+def expected_s(names: Sequence[str], n_frames: int, n_shapes: int, threads: int) -> float:
+    """How long the exports of a run will take, before anything is measured; 0 where that is a moment."""
+    weights = [_TIMES.get(name, 1.0) for name in {name.lower() for name in names} - {"rotopaint"}]
+    n_poses = n_frames * max(1, n_shapes)
+    if n_poses * len(weights) < LEAST_WORK:
+        return 0.0
+    return n_poses * _USUAL_S * _bound_of(weights, min(threads, len(weights)))
+
+
+def _bound_of(weights: Collection[float], n_workers: int) -> float:
+    """The share of some work that each of the workers has; the slowest piece bounds what they do side by side."""
+    return max(sum(weights) / n_workers, max(weights, default=0.0))
+
+
 def _n_poses(document: RotoDocument) -> int:
     return (document.last_frame - document.first_frame + 1) * max(1, len(document.shapes))
 
@@ -83,18 +97,14 @@ class _ExportProgress:
         self._total, self._whole, self._workers = len(names), sum(self._left.values()), n_workers
         self._sink, self._start = sink, time.monotonic()
         if names:
-            self._tell(usual_s * self._bound() / n_workers)
+            self._tell(usual_s * _bound_of(self._left.values(), n_workers))
 
     def step(self, name: str, done: Exported) -> Exported:
         """Count one more export; returns it."""
         del self._left[name]
         rate = (time.monotonic() - self._start) / (self._whole - sum(self._left.values()))
-        self._tell(rate * self._bound())
+        self._tell(rate * self._workers * _bound_of(self._left.values(), self._workers))
         return done
-
-    def _bound(self) -> float:
-        """The work that is left; the slowest one bounds what workers do side by side."""
-        return max(sum(self._left.values()), max(self._left.values(), default=0.0) * self._workers)
 
     def _tell(self, eta_s: float) -> None:
         done = self._total - len(self._left)

@@ -17,6 +17,7 @@ from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, warning
 from rotopaint_ai.pipeline.executor import Eta, Executor, Snapshot, Times, load_snapshot, save_snapshot
+from rotopaint_ai.pipeline.export_workers import expected_s
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
 from rotopaint_ai.pipeline.out_folder import claimed
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
@@ -116,7 +117,9 @@ def walk(plan: Plan, state: RunState, processor: Processor, sink: Sink, cancel: 
     executor = Executor(
         processor.read, processor.finish, processor.fail, state.finished.__contains__, keep, plan.threads
     )
-    eta = Eta(total=len(plan.frames), done=len(state.finished))
+    n_shapes = len(plan.pack.sheet.shape_names)
+    exports_s = expected_s(plan.job.exports, len(plan.frames), n_shapes, plan.threads)
+    eta = Eta(total=len(plan.frames), done=len(state.finished), after_s=exports_s)
     for record in executor.run(plan.frames, start, cancel):
         if record.frame in state.finished:
             continue

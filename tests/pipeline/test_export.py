@@ -10,6 +10,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document, nuke
 from rotopaint_ai.jobs import Event, RunJob
 from rotopaint_ai.pipeline import export_workers
+from rotopaint_ai.pipeline.executor import Eta
 from rotopaint_ai.pipeline.export import check_exports, write_nuke_in_parts
 from rotopaint_ai.pipeline.export_workers import write_exports
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
@@ -54,6 +55,17 @@ def test_every_format_asked_for_is_written_once(tmp_path: Path) -> None:
     assert all(item.matte_difference <= 1e-4 for item in written)
     n_keys = sum(len(shape.keys) for shape in _document().shapes)
     assert [item.n_keys for item in written] == [n_keys, n_keys, n_keys - 1]  # no drawing where the seam is hidden
+
+
+def test_the_countdown_of_frames_ends_at_the_time_of_the_exports() -> None:
+    """By hand: 1,000 poses at 2 ms, Cryptomatte six times as slow: the other worker has done by then."""
+    names = ("Nuke", "svg", "ssf", "cryptomatte", "rotopaint", "nuke")
+    assert export_workers.expected_s(names, 100, 10, 2) == pytest.approx(12.0)
+    assert export_workers.expected_s(names, 100, 10, 1) == pytest.approx(2.0 * (1.5 + 1 + 1 + 6))
+    assert export_workers.expected_s(names, 6, 10, 2) == 0.0  # a moment, of which nobody is told
+    eta = Eta(total=2, done=0, after_s=12.0)
+    assert eta.step()["eta_s"] >= 12.0
+    assert eta.step()["eta_s"] == 12.0
 
 
 def test_exports_side_by_side_are_those_of_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
