@@ -1,8 +1,9 @@
 """Lottie, `.lottie.json`: animated vectors for browsers, video editors and motion graphics.
 
-Standard library only. A layer for each shape; points are pixels with y down and handles as offsets, as here; frames are
-those on disk; keys are linear, hold, or eased by a cubic in time, which holds our `ease` exactly. Source: the Lottie
-Animation Community's specification 1.0.
+Standard library only. A layer for each shape; points are pixels with y down and handles as offsets, as here. Times
+count from 0 at the shot's first frame, whose number stands beside them: Glaxnimate plays from 0 whatever a file says.
+Keys are linear, hold, or eased by a cubic in time, which holds our `ease`. Source: the Lottie Animation Community's
+specification 1.0.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.linear_keys import switches, visible_between
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.exchange.parsing import ReadResult
+from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
 
 KEEPS: Final[frozenset[Feature]] = frozenset(
@@ -58,12 +60,13 @@ def dumps(document: RotoDocument) -> str:
     data = {
         "v": "5.7.0",
         "fr": document.fps,
-        "ip": document.first_frame,
-        "op": document.last_frame + 1,
+        "ip": 0,
+        "op": _duration(document),
         "w": document.width,
         "h": document.height,
         "nm": "RotoPaint",
         "ddd": 0,
+        "rotopaint": {"first_frame": document.first_frame},
         "assets": [],
         "layers": [_layer_of(shape, place, document) for place, shape in enumerate(shapes, 1)],
     }
@@ -71,7 +74,8 @@ def dumps(document: RotoDocument) -> str:
 
 
 def _layer_of(shape: RotoShape, place: int, document: RotoDocument) -> dict[str, Any]:
-    path = {"ty": "sh", "nm": shape.name, "ks": {"a": 1, "k": [_path_key(f, shape) for f in shape.frames]}}
+    keys = [_path_key(frame, shape, document.first_frame) for frame in shape.frames]
+    path = {"ty": "sh", "nm": shape.name, "ks": {"a": 1, "k": keys}}
     look = (
         _fill_look() if shape.closed else _stroke_look(DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px)
     )
@@ -80,25 +84,29 @@ def _layer_of(shape: RotoShape, place: int, document: RotoDocument) -> dict[str,
         "ty": 4,
         "nm": shape.name,
         "ind": place,
-        "ip": document.first_frame,
-        "op": document.last_frame + 1,
+        "ip": 0,
+        "op": _duration(document),
         "st": 0,
-        "ks": {**_still_transform(), "o": _opacity(switches(shape, document.first_frame, document.last_frame))},
+        "ks": {**_still_transform(), "o": _opacity(shape, document)},
         "shapes": [group],
     }
 
 
-def _path_key(frame: int, shape: RotoShape) -> dict[str, Any]:
+def _duration(document: RotoDocument) -> int:
+    return document.last_frame + 1 - document.first_frame
+
+
+def _path_key(frame: int, shape: RotoShape, first: int) -> dict[str, Any]:
     key = shape.keys[frame]
     parsing.number(f"shape '{shape.name}': a control point", max(abs(v) for point in key.points for v in point))
     rows = [[round(v, 6) for v in point] for point in key.points]
     path = {"i": [r[2:4] for r in rows], "o": [r[4:] for r in rows], "v": [r[:2] for r in rows], "c": shape.closed}
     if key.interpolation == "hold":
-        return {"t": frame, "s": [path], "h": 1}
+        return {"t": frame - first, "s": [path], "h": 1}
     if frame == shape.frames[-1]:
-        return {"t": frame, "s": [path]}  # rlottie draws nothing of a path whose last key leads on
+        return {"t": frame - first, "s": [path]}  # rlottie draws nothing of a path whose last key leads on
     leaving, arriving = time_eases.EASE if key.interpolation == "ease" else time_eases.LINEAR
-    return {"t": frame, "s": [path], "o": _handle(leaving), "i": _handle(arriving)}
+    return {"t": frame - first, "s": [path], "o": _handle(leaving), "i": _handle(arriving)}
 
 
 def _handle(at: tuple[float, float]) -> dict[str, list[float]]:
@@ -113,10 +121,12 @@ def _still_transform() -> dict[str, Any]:
     return {name: _constant_value(value) for name, value in _STATIC.items()}
 
 
-def _opacity(changes: Sequence[tuple[int, bool]]) -> dict[str, Any]:
+def _opacity(shape: RotoShape, document: RotoDocument) -> dict[str, Any]:
+    first = document.first_frame
+    changes = switches(shape, first, document.last_frame)
     if not changes:
         return _constant_value(100)
-    return {"a": 1, "k": [{"t": frame, "s": [100 if shown else 0], "h": 1} for frame, shown in changes]}
+    return {"a": 1, "k": [{"t": frame - first, "s": [100 if shown else 0], "h": 1} for frame, shown in changes]}
 
 
 def _fill_look() -> dict[str, Any]:
@@ -167,7 +177,8 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     )
     span = parsing.frame_range(where, [*span, *(frame for shape in shapes for frame in shape.frames)])
     found = RotoDocument(*size, *span, 1.0, fps, shapes=shapes)
-    return ReadResult(found, tuple(dict.fromkeys(warnings)))
+    numbered = parsing.whole(f"{where}: first_frame", _object_of(data.get("rotopaint")).get("first_frame", 0))
+    return ReadResult(edit.shift_frames(found, numbered), tuple(dict.fromkeys(warnings)))
 
 
 def is_lottie(data: object) -> bool:
