@@ -132,7 +132,7 @@ def _row(row: Measured, link: Link | None, crowd: float) -> dict[str, Any]:
 
 
 def foretell(found: Sequence[Measured]) -> list[dict[str, Any]]:
-    """Efficiency on real hosts, a rank on each, over networks of several kinds.
+    """Efficiency on real hosts, a rank on each, over networks of several kinds: a batch for each rank, or one shared.
 
     The step of one rank is its processor time, as it has a core to itself there.
     """
@@ -141,8 +141,9 @@ def foretell(found: Sequence[Measured]) -> list[dict[str, Any]]:
     for name, link in NETWORKS.items():
         for compression, share in (("none", 1.0), ("bf16", 0.5)):
             step = Step(alone, found[0].gradient_bytes * share)
-            by_ranks = {str(ranks): round(step.efficiency(link, ranks), 3) for ranks in FORETOLD}
-            told.append({"network": name, "compression": compression, "efficiency": by_ranks})
+            weak = {str(ranks): round(step.efficiency(link, ranks), 3) for ranks in FORETOLD}
+            strong = {str(ranks): round(step.strong_efficiency(link, ranks), 3) for ranks in FORETOLD}
+            told.append({"network": name, "compression": compression, "efficiency": weak, "strong": strong})
     return told
 
 

@@ -54,3 +54,7 @@ class Step:
     def efficiency(self, link: Link, ranks: int) -> float:
         """Images per second and rank, over those of one rank: every rank has a batch and a host of its own."""
         return self.alone_s / (self.alone_s + self.talking_s(link, ranks))
+
+    def strong_efficiency(self, link: Link, ranks: int) -> float:
+        """The same where ranks share the one batch of this step: each computes a part of it, and says as much."""
+        return self.alone_s / (self.alone_s + ranks * self.talking_s(link, ranks))

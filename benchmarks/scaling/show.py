@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 RECORDED = Path(__file__).with_name("recorded.json")
 TROUBLES = ("none", "workers", "scheduler")
+RECORDED_CHUNK = 50  # frames of a recorded paint task
 FRAMES, COMES_BACK_S, RESTART_S, DIE_SHARE = 100, 30.0, 60.0, 0.01
 FILM_SHOTS, FILM_PUPPETS = 1500, 80
 PUPPET_S = 900.0  # mining, a training of five minutes on two cores, and evaluation; of one worker
@@ -99,8 +100,10 @@ def tasks_of_show(n_shots: int, chunk: int) -> tuple[BatchTask, ...]:
 
 
 def seconds_of(task: BatchTask, times: Times) -> float:
-    """How long a task takes: as long as one of the recorded ones of its kind, always the same."""
-    return random.Random(task.key).choice(times[task.kind])
+    """How long a task takes: as long as one of the recorded ones of its kind, always the same; painting by frames."""
+    seconds = random.Random(task.key).choice(times[task.kind])
+    share = 1.0 if task.frames is None else (task.frames.last - task.frames.first + 1) / RECORDED_CHUNK
+    return seconds * share
 
 
 _attempts = [0]
@@ -194,10 +197,10 @@ def film_lines(times: Times, chunk: int) -> list[str]:
     longest chain. Source: Graham, "Bounds on multiprocessing timing anomalies" (1969).
     """
     mean = {kind: sum(taken) / len(taken) for kind, taken in times.items()}
-    n_paint = -(-FRAMES // chunk)
-    shot_s = mean["track"] + n_paint * mean["paint"] + mean["gather"]
+    shot_s = mean["track"] + FRAMES / RECORDED_CHUNK * mean["paint"] + mean["gather"]
     work_s = FILM_SHOTS * shot_s + FILM_PUPPETS * PUPPET_S
-    longest_s = PUPPET_S + max(times["track"]) + max(times["paint"]) + max(times["gather"])
+    paint_s = max(times["paint"]) * chunk / RECORDED_CHUNK
+    longest_s = PUPPET_S + max(times["track"]) + paint_s + max(times["gather"])
     lines = [f"{FILM_SHOTS} shots x {FRAMES} frames, {FILM_PUPPETS} puppets: {work_s / 3600:.0f} hours of one worker"]
     for workers in (1, 4, 16, 64, 256):
         low, high = work_s / workers, work_s / workers + longest_s

@@ -1,6 +1,7 @@
-"""A show as an Open Job Description template, which a farm executes and `openjd run` executes on one machine.
+"""A show, or a training, as an Open Job Description template: a farm executes it, and `openjd run` on one machine.
 
     Track (a task per shot) -> Paint (a task per range of frames) -> Gather (per shot) -> Summary
+    Mine -> Train -> Evaluate -> Publish (a command each)
 
 Specification: Open Job Description, Template Schemas 2023-09.
 """
@@ -22,6 +23,31 @@ VERSION = "jobtemplate-2023-09"
 LONGEST = 1024  # values of a task parameter (section 3.4.1)
 NAME = 64  # letters of a step's name
 MOST_SHOTS = 96  # of 100 steps, three and the summary are others
+
+_PROGRAM = {
+    "name": "Program",
+    "type": "STRING",
+    "default": "rotopaint",
+    "description": "how workers call the program",
+}
+
+
+def write_chain(path: Path, name: str, commands: Mapping[str, Sequence[str]]) -> None:
+    """Write a template whose steps are commands of the program, by step, each after the one before has succeeded."""
+    import yaml
+
+    steps: list[dict[str, Any]] = []
+    for step, words in commands.items():
+        after = {"dependencies": [{"dependsOn": steps[-1]["name"]}]} if steps else {}
+        script = {"actions": {"onRun": {"command": "{{Param.Program}}", "args": list(words)}}}
+        steps.append({"name": step, **after, "script": script})
+    template = {
+        "specificationVersion": VERSION,
+        "name": name[:NAME],
+        "parameterDefinitions": [_PROGRAM],
+        "steps": steps,
+    }
+    write_text(path, yaml.safe_dump(template, sort_keys=False, width=120, allow_unicode=True))
 
 
 def write_template(show: Show, plan: ShowPlan, path: Path, *, chunked: bool = False) -> int:
@@ -65,12 +91,7 @@ def _template(show: Show, tasks: Sequence[BatchTask], jobs: str, chunked: bool) 
         "description": f"RotoPaint AI: {len(shots)} shots; landmarks, shapes, seam mattes, clean plates, reports",
         "parameterDefinitions": [
             {"name": "Jobs", "type": "PATH", "objectType": "FILE", "dataFlow": "IN", "default": jobs},
-            {
-                "name": "Program",
-                "type": "STRING",
-                "default": "rotopaint",
-                "description": "how workers call the program",
-            },
+            _PROGRAM,
         ],
         "steps": [
             _step("Track", {"Shot": shots}),

@@ -28,6 +28,7 @@ COMMANDS = {
     "mine": "ground truth from finished roto",
     "train": "train a model pack from data sets",
     "evaluate": "measure a model pack on a data set",
+    "publish": "put a model pack where everybody looks for packs",
     "bench": "measure this machine",
     "panel": "the window for artists",
     "restore": "put a damaged project back from its last good copy",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +46,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paying",
     )
     parser.add_argument("--shares", default="10,25,50,100", metavar="PERCENTS", help="parts of it; 10,25,50,100")
+    parser.add_argument(
+        "--openjd",
+        metavar="FILE",
+        help="write an Open Job Description template and do nothing else: mine, train, evaluate, publish, a step each",
+    )
+    parser.add_argument("--mine", metavar="WORDS", help="with --openjd: what follows 'rotopaint mine', without --out")
+    parser.add_argument(
+        "--against", metavar="PACK", help="with --openjd: the gate; the pack to start from unless given"
+    )
+    parser.add_argument("--publish", metavar="FOLDER", help="with --openjd: where a pack goes that passes the gate")
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
+    if arguments.openjd:
+        return _write_template(arguments)
+    for name in ("mine", "against", "publish"):
+        if getattr(arguments, name):
+            raise UsageError(f"--{name}: stands beside --openjd only; leave it out or add that")
     needs_training()
     from rotopaint_ai.training.trainer.allocator import began, start_again
 
@@ -74,6 +91,36 @@ def execute(arguments: argparse.Namespace) -> int:
     if layout.n_ranks > 1:
         return launch(layout, sys.argv[1:])
     return _train_joined(arguments, train, since)
+
+
+def _write_template(arguments: argparse.Namespace) -> int:
+    """Write the steps of this training for a farm, with paths that hold on every machine."""
+    from rotopaint_ai.batch.openjd import write_chain
+
+    data, out = arguments.datasets, arguments.out
+    words = shlex.split(arguments.mine or "")
+    mined = [path for word in words for path in sorted(glob(word)) or [word]]  # no shell does it on a farm
+    against = arguments.against or arguments.init
+    train = ["train", *data, "--out", out, *(word for each in arguments.set for word in ("--set", each))]
+    for name in ("recipe", "init", "name", "licence", "strategy"):
+        train += [f"--{name}", value] if (value := getattr(arguments, name)) is not None else []
+    gate = ["--against", against] if against not in (None, "none") else []
+    commands = {
+        **({"Mine": ["mine", *mined, "--out", data[0]]} if mined else {}),
+        "Train": [*train, "--resume"],
+        "Evaluate": ["evaluate", out, data[0], *gate, "--json", f"{out}.run/gate.json"],
+        **({"Publish": ["publish", out, "--to", arguments.publish]} if arguments.publish else {}),
+    }
+    found = {step: [_everywhere(word) for word in words] for step, words in commands.items()}
+    write_chain(Path(arguments.openjd), Path(out).name, found)
+    print(f"{arguments.openjd}: {', '.join(found)}; openjd run {arguments.openjd}")
+    return 0
+
+
+def _everywhere(word: str) -> str:
+    """A word of a command line; a path in it from the root, because a farm's tasks begin anywhere."""
+    is_path = os.sep in word or os.path.exists(word)
+    return os.path.abspath(word) if is_path and not re.match(r"-|\{|[^/]*(=|://)", word) else word
 
 
 def _as_rank(train: Callable[[], int]) -> int:

@@ -23,6 +23,9 @@ def test_a_ring_sends_each_part_round_twice() -> None:
     assert step.talking_s(link, 4) == pytest.approx(talk)
     assert step.efficiency(link, 4) == pytest.approx(1 / (1 + talk))
     assert step.efficiency(link, 1) == 1.0
+    # one batch shared by four: a quarter of the second each, and as much talk
+    assert step.strong_efficiency(link, 4) == pytest.approx(0.25 / (0.25 + talk))
+    assert step.strong_efficiency(link, 1) == 1.0
 
 
 def test_a_link_is_learned_from_sums() -> None:
@@ -61,6 +64,7 @@ def test_real_hosts_and_slow_links() -> None:
     slow = next(row for row in rows[1:] if row["network"].startswith("200 mbit") and row["compression"] == "none")
     assert slow["efficiency"]["2"] == pytest.approx(0.25 / (0.25 + 2 * (1e-3 + 0.5e6 / 25e6) + 6e-3), abs=2e-3)
     assert slow["efficiency"]["16"] < slow["efficiency"]["2"]
+    assert slow["strong"]["2"] == pytest.approx(0.125 / (0.125 + 2 * (1e-3 + 0.5e6 / 25e6) + 6e-3), abs=2e-3)
     two = _measured(2, alone=[[0.5], [0]], apart=[[0.5], [0.5]], none=[[0.7], [0.7]], bf16=[[0.6], [0.6]])
     told = tell_link("8mbit", two)  # 1 MB/s: a megabyte goes once each way
     assert told["foretold_ms"]["none"] == pytest.approx(500 + 1000 + 8, abs=1)

@@ -1,0 +1,109 @@
+"""A training as a farm's job: mine, train, evaluate with the gate, publish; and packs published whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rotopaint_ai.cli import main
+from rotopaint_ai.inference.pack import load_pack
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """`rotopaint` as a farm's workers call it, which notes its words; what learns is stood in for by a copied pack."""
+    launcher = tmp_path / "rotopaint"
+    paths = os.pathsep.join(path for path in sys.path if path)
+    launcher.write_text(
+        f'#!/bin/sh\necho "$@" >> "{tmp_path}/words"\n[ "$1" = publish ] || exec test "$1" != "$FAILS"\n'
+        f'PYTHONPATH="{paths}" exec "{sys.executable}" -m rotopaint_ai "$@"\n'
+    )
+    launcher.chmod(0o755)
+    return launcher
+
+
+def _template(tmp_path: Path, pack: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    (tmp_path / "roto").mkdir()
+    for name in "ba":
+        (tmp_path / f"roto/{name}.nk").touch()
+    template = tmp_path / "farm.yaml"
+    words = ["train", str(tmp_path / "data"), "--out", str(pack), "--openjd", str(template), "--set", "minutes=5"]
+    more = [
+        "--mine",
+        f"{tmp_path}/roto/*.nk --plates '{{dir}}/plate.####.exr'",
+        "--against",
+        "puppet",
+        "--publish",
+        f"{tmp_path}/to",
+    ]
+    assert main([*words, *more]) == 0
+    assert "Mine, Train, Evaluate, Publish" in capsys.readouterr().out
+    return template
+
+
+def _run(template: Path, program: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    openjd = str(Path(sys.executable).with_name("openjd"))
+    subprocess.run([openjd, "check", str(template)], check=True, capture_output=True)
+    words = [openjd, "run", str(template), "-p", f"Program={program}"]
+    return subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, **more})
+
+
+def test_steps_follow_each_other_and_the_pack_is_published(
+    tmp_path: Path, puppet_pack: Path, program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    template = _template(tmp_path, puppet_pack, capsys)
+    assert yaml.safe_load(template.read_text())["steps"][0]["script"]["actions"]["onRun"]["args"] == [
+        *(
+            "mine",
+            f"{tmp_path}/roto/a.nk",
+            f"{tmp_path}/roto/b.nk",
+            "--plates",
+            "{dir}/plate.####.exr",
+            "--out",
+            str(tmp_path / "data"),
+        )
+    ]
+    done = _run(template, program)
+    assert done.returncode == 0, done.stdout[-2000:]
+    lines = (tmp_path / "words").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["mine", "train", "evaluate", "publish"]
+    assert lines[1] == f"train {tmp_path}/data --out {puppet_pack} --set minutes=5 --strategy auto --resume"
+    assert lines[2].endswith(f"--against puppet --json {puppet_pack}.run/gate.json")
+    assert load_pack(tmp_path / "to" / puppet_pack.name).name == load_pack(puppet_pack).name
+
+
+def test_what_the_gate_stops_is_not_published(
+    tmp_path: Path, puppet_pack: Path, program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = _run(_template(tmp_path, puppet_pack, capsys), program, FAILS="evaluate")
+    assert done.returncode != 0
+    assert not (tmp_path / "to").exists()
+
+
+def test_options_of_the_template_want_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "data", "--out", "x", "--publish", "to"]) == 2
+    assert "--publish: stands beside --openjd only" in capsys.readouterr().err
+
+
+def test_a_pack_is_published_whole_in_place_of_the_one_before(
+    tmp_path: Path, puppet_pack: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = tmp_path / "to" / puppet_pack.name
+    before.mkdir(parents=True)
+    (before / "old").touch()
+    monkeypatch.setenv("ROTOPAINT_MODELS", str(tmp_path / "to"))
+    assert main(["publish", str(puppet_pack)]) == 0
+    assert not (before / "old").exists()
+    assert [path.name for path in before.parent.iterdir()] == [puppet_pack.name]
+    assert main(["publish", str(before)]) == 2
+    monkeypatch.delenv("ROTOPAINT_MODELS")
+    assert main(["publish", str(puppet_pack)]) == 2
+    (tmp_path / "torn").mkdir()
+    assert main(["publish", str(tmp_path / "torn"), "--to", str(tmp_path / "to")]) == 2
+    assert [path.name for path in before.parent.iterdir()] == [puppet_pack.name]
+    assert "is there already" in capsys.readouterr().err
