@@ -28,6 +28,7 @@ _PROPOSE_SHARES = (0.9, 0.55, 0.33)  # crop sides tried by `propose`, as shares 
 _PROPOSE_BEST = 4
 _BATCH = 8
 _EVIDENCE = 8  # exposures after which it is settled that a shot shows a face
+_MOVES = ((0.1, 0.1, 1.0), (-0.1, -0.1, 1.0), (0.1, -0.1, 1.15), (-0.1, 0.1, 0.87))  # x and y in sides, and the scale
 _MEMORY = 25  # accepted frames from which the usual expected error is taken
 
 
@@ -43,11 +44,11 @@ class LostLimits:
     off_plate: float = 0.75  # share of landmarks where the plate has no pixels
     smallest: float = 0.25  # longest side of the landmarks' box
     largest: float = 1.6
-    doubt: float = inf  # median doubt of the first exposures of a shot, from which on it shows no face at all
+    instability: float = inf  # median of the first exposures of a shot, above which it shows no face at all
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Reading:
+class Reading:
     """One answer of the model, in plate space."""
 
     crop: Crop
@@ -85,7 +86,7 @@ class Follower:
     holds: HoldFinder | None = field(default_factory=HoldFinder)
     _previous: FrameLandmarks | None = None
     _usual: deque[float] = field(default_factory=lambda: deque(maxlen=_MEMORY))
-    _doubts: deque[float] = field(default_factory=lambda: deque(maxlen=_EVIDENCE))
+    _instabilities: deque[float] = field(default_factory=lambda: deque(maxlen=_EVIDENCE))
     _is_a_face: bool = False
 
     def step(
@@ -98,7 +99,7 @@ class Follower:
             reason = self._previous.lost
         else:
             reading, reason = self._find_face(frame, rgb, origin)
-            reason = reason or self._off_plate(reading, rgb, origin) or self._doubtful(reading)
+            reason = reason or self._off_plate(reading, rgb, origin) or self._unstable(reading, rgb, origin)
             if self.holds is not None:
                 self.holds.start(rgb, origin, reading.crop)
         landmarks = FrameLandmarks(
@@ -119,12 +120,12 @@ class Follower:
             return frame
         return self._previous.held_from if self.holds.is_repeat(rgb, origin) else frame
 
-    def _remember_error(self, landmarks: FrameLandmarks, reading: _Reading) -> None:
+    def _remember_error(self, landmarks: FrameLandmarks, reading: Reading) -> None:
         self._previous = landmarks
         if landmarks.lost is None:
             self._usual.append(reading.error_share)
 
-    def _find_face(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> tuple[_Reading, str | None]:
+    def _find_face(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> tuple[Reading, str | None]:
         previous = self._previous
         if previous is None or previous.crop is None or previous.lost is not None or self.keys.is_key(frame):
             reading = self._read_settled(rgb, origin, self.keys.at(frame))
@@ -138,9 +139,7 @@ class Follower:
         best = self._search(rgb, origin, [reading, self._read_settled(rgb, origin, self.keys.at(frame))], expected)
         return best, self._lost(best)
 
-    def _search(
-        self, rgb: Picture, origin: tuple[int, int], readings: list[_Reading], expected: Crop | None
-    ) -> _Reading:
+    def _search(self, rgb: Picture, origin: tuple[int, int], readings: list[Reading], expected: Crop | None) -> Reading:
         """The best of what was read and, if that still looks lost, of crops laid around where the face was."""
         best = min(readings, key=lambda reading: (self._lost(reading) is not None, reading.doubt))
         if self._lost(best) is None:
@@ -151,7 +150,7 @@ class Follower:
         found = self._read_settled(rgb, origin, around(rough.points_LC, margin=self.margin))
         return found if self._lost(found) is None else min(best, found, key=lambda reading: reading.doubt)
 
-    def _read_settled(self, rgb: Picture, origin: tuple[int, int], crop: Crop, *, is_rough: bool = True) -> _Reading:
+    def _read_settled(self, rgb: Picture, origin: tuple[int, int], crop: Crop, *, is_rough: bool = True) -> Reading:
         """Read a crop, and again the crop that its landmarks ask for, until that is the same one.
 
         In running (`is_rough` false) the crop is one frame behind by design; only a large miss is read again.
@@ -165,13 +164,13 @@ class Follower:
             crop = wanted
         return reading
 
-    def _read(self, rgb: Picture, origin: tuple[int, int], crop: Crop) -> _Reading:
+    def _read(self, rgb: Picture, origin: tuple[int, int], crop: Crop) -> Reading:
         return self._read_all(rgb, origin, [crop])[0]
 
-    def _read_all(self, rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop]) -> list[_Reading]:
+    def _read_all(self, rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop]) -> list[Reading]:
         return read(rgb, origin, crops, detect=self.detect, size_px=self.size_px, display=self.display)
 
-    def _lost(self, reading: _Reading) -> str | None:
+    def _lost(self, reading: Reading) -> str | None:
         limits, share = self.limits, reading.error_share
         usual = median(self._usual) if self._usual else 0.0
         if not reading.is_finite:
@@ -182,24 +181,27 @@ class Follower:
             return f"only {float(reading.visible_L.mean()):.0%} of the landmarks can be seen"
         return self._misshapen(reading)
 
-    def _doubtful(self, reading: _Reading) -> str | None:
+    def _unstable(self, reading: Reading, rgb: Picture, origin: tuple[int, int]) -> str | None:
         """Whether a shot's exposures so far look like no face; settled once enough of them looked like one."""
-        if self._is_a_face:
+        limit = self.limits.instability
+        if self._is_a_face or limit == inf:
             return None
-        self._doubts.append(reading.doubt)
-        doubt = median(self._doubts)
-        if doubt > self.limits.doubt:
-            return f"the model doubts that this is a face ({doubt:.1%}, faces stay below {self.limits.doubt:.1%})"
-        self._is_a_face = len(self._doubts) == _EVIDENCE
+        moved = self._read_all(rgb, origin, moved_crops(reading.crop))
+        self._instabilities.append(instability([reading, *moved]))
+        share = median(self._instabilities)
+        if share > limit:
+            said = f"landmarks follow the crop by {share:.1%} of it, a face's by less than {limit:.1%}"
+            return f"the model doubts that this is a face ({said})"
+        self._is_a_face = len(self._instabilities) == _EVIDENCE
         return None
 
-    def _off_plate(self, reading: _Reading, rgb: Picture, origin: tuple[int, int]) -> str | None:
+    def _off_plate(self, reading: Reading, rgb: Picture, origin: tuple[int, int]) -> str | None:
         height, width = rgb.shape[:2]
         inside = reading.points_LC - np.asarray(origin)
         share = float(((inside < 0) | (inside > (width, height))).any(axis=1).mean())
         return f"{share:.0%} of the landmarks lie outside the plate" if share > self.limits.off_plate else None
 
-    def _misshapen(self, reading: _Reading) -> str | None:
+    def _misshapen(self, reading: Reading) -> str | None:
         inside = reading.crop.to_crop(reading.points_LC, 1.0)
         outside = float(((inside < 0) | (inside > 1)).any(axis=1).mean())
         size = float((inside.max(axis=0) - inside.min(axis=0)).max())
@@ -212,12 +214,12 @@ class Follower:
 
 def read(
     rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop], *, detect: Detect, size_px: int, display: Display
-) -> list[_Reading]:
+) -> list[Reading]:
     """What the model says of each crop of a frame, in plate space."""
     return read_pictures([display(cut(rgb, origin, crop, size_px)) for crop in crops], crops, detect, size_px)
 
 
-def read_pictures(pictures: Sequence[Picture], crops: Sequence[Crop], detect: Detect, size_px: int) -> list[_Reading]:
+def read_pictures(pictures: Sequence[Picture], crops: Sequence[Crop], detect: Detect, size_px: int) -> list[Reading]:
     """What the model says of pictures that were cut from a frame, in plate space."""
     points, errors, visible = detect(np.ascontiguousarray(np.stack(pictures), dtype=np.float32))
     return [
@@ -226,18 +228,31 @@ def read_pictures(pictures: Sequence[Picture], crops: Sequence[Crop], detect: De
     ]
 
 
-def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, size_px: int) -> _Reading:
+def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, size_px: int) -> Reading:
     """A model's numbers in plate space; numbers that are none become the crop's centre, unseen, as wrong as can be."""
     is_finite = bool(np.isfinite(points).all() and np.isfinite(errors).all() and np.isfinite(visible).all())
     if not is_finite:
         points, errors, visible = np.full_like(points, size_px / 2), np.full_like(errors, size_px), visible * 0
-    return _Reading(
+    return Reading(
         crop,
         crop.to_plate(points, size_px),
         np.asarray(errors, dtype=np.float64) * (crop.side / size_px),
         np.nan_to_num(np.asarray(visible, dtype=np.float64)),
         is_finite,
     )
+
+
+def moved_crops(crop: Crop) -> list[Crop]:
+    """Crops beside this one, somewhat larger and smaller: a face in it is read alike in each of them."""
+    return [Crop(crop.x + dx * crop.side, crop.y + dy * crop.side, crop.side * scale) for dx, dy, scale in _MOVES]
+
+
+def instability(readings: Sequence[Reading]) -> float:
+    """How far readings of one frame lie apart, as a share of the first one's crop: of each landmark the mean distance
+    from its mean place, of these the median. Where there is no face, landmarks follow the crop."""
+    points_NLC = np.stack([reading.points_LC for reading in readings])
+    apart_NL = np.linalg.norm(points_NLC - points_NLC.mean(axis=0), axis=2)
+    return float(np.median(apart_NL.mean(axis=0))) / readings[0].crop.side
 
 
 def propose(
@@ -294,7 +309,7 @@ def _crops_around(crop: Crop) -> list[Crop]:
     ]
 
 
-def _is_on(reading: _Reading, width: int, height: int) -> bool:
+def _is_on(reading: Reading, width: int, height: int) -> bool:
     x, y = reading.points_LC.mean(axis=0)
     return bool(0 <= x <= width and 0 <= y <= height)
 
@@ -304,7 +319,7 @@ def _is_far(crop: Crop, wanted: Crop) -> bool:
     return moved > 0.08 or abs(log(wanted.side / crop.side)) > 0.2
 
 
-def _has_jumped(reading: _Reading, expected: Crop) -> bool:
+def _has_jumped(reading: Reading, expected: Crop) -> bool:
     now = around(reading.points_LC)
     moved = max(abs(now.x - expected.x), abs(now.y - expected.y)) / expected.side
     return moved > 0.4 or abs(log(now.side / expected.side)) > log(1.6)

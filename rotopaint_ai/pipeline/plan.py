@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 import rotopaint_ai
 from rotopaint_ai import __version__
-from rotopaint_ai.crops import AUTO, CropKeys, around
+from rotopaint_ai.crops import AUTO, Crop, CropKeys, around
 from rotopaint_ai.errors import CropError, PlateError, UsageError
 from rotopaint_ai.frames import evenly_spread, parse_frames, summarise
 from rotopaint_ai.inference.models import Models, open_detector, open_models
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import RunJob, n_cores
-from rotopaint_ai.landmarks.detect import propose, read
+from rotopaint_ai.landmarks.detect import Reading, instability, moved_crops, propose, read
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed
 from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
@@ -35,11 +35,11 @@ LOOKS = 8  # frames of a shot in which 'auto' looks for faces; the tracker follo
 # Expected error, as a share of the crop, up to which landmarks are those of a face. On 68 plates of the stage on which
 # nothing was trained it is at most 0.055 in the 70 faces that the detector finds, at least 0.085 in 8 other finds.
 READABLE = 0.07
-# Doubt (expected error as a share of the crop, over the share of landmarks that are seen) up to which a face is one. On
-# 120 faces of the stage on which nothing was trained 9 lie above, turned away or behind something; of 133 windows
-# without a face none lies below 0.069. Packs that err more doubt more: four times their own median error is allowed.
-DOUBT = 0.045
-DOUBT_PER_ERROR = 4.0
+# Instability (`landmarks.detect`) up to which landmarks are those of a face. On 400 faces of the stage on which nothing
+# was trained it is at most 0.010, on 268 windows of its plates beside the faces at least 0.039. Packs that err more may
+# be less stable: the faces' own was at most 1.7 times the pack's median error, twice that is allowed.
+INSTABILITY = 0.02
+INSTABILITY_PER_ERROR = 3.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class Plan:
         return Format.of(self.plate)
 
     @property
-    def doubt(self) -> float:
-        """From which doubt on the shot shows no face."""
-        return inf if self.job.force else doubt_limit(self.pack.card)
+    def instability(self) -> float:
+        """Above which instability the shot shows no face."""
+        return inf if self.job.force else instability_limit(self.pack.card)
 
     def claim(self) -> FolderClaim:
         """What the run wants of its folder. Jobs are different ones where their crops or packs are; in a
@@ -147,17 +147,17 @@ def _crops_to_follow(
         before = CropKeys.parse(words, first_frame=frames[0]) if words is not None else AUTO
         if isinstance(before, CropKeys):
             return before, None
-    return propose_crop(plate, frames, models, doubt=inf if job.force else None)
+    return propose_crop(plate, frames, models, limit=inf if job.force else None)
 
 
-def doubt_limit(card: Mapping[str, Any]) -> float:
-    """From which doubt on a pack's landmark model sees no face; infinite where its card does not say how well it reads
-    held-out ones."""
+def instability_limit(card: Mapping[str, Any]) -> float:
+    """Above which instability a pack's landmark model sees no face; infinite where its card does not say how well it
+    reads held-out ones."""
     try:
         error_share = float(card["metrics"]["landmarks_percent"]["median"]) / 100 / float(card["crop_margin"])
     except (KeyError, TypeError, ValueError):
         return inf
-    return max(DOUBT, DOUBT_PER_ERROR * error_share)
+    return max(INSTABILITY, INSTABILITY_PER_ERROR * error_share)
 
 
 def choose_frames(plate: Plate, text: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -198,14 +198,14 @@ def _check_crops(keys: CropKeys, plate: Plate) -> None:
 
 
 def propose_crop(
-    plate: Plate, frames: tuple[int, ...], models: Models, *, doubt: float | None = None
+    plate: Plate, frames: tuple[int, ...], models: Models, *, limit: float | None = None
 ) -> tuple[CropKeys, str | None]:
     """Crops round the largest face, found by the pack's detector in some frames, and what to tell of that.
 
-    A pack without a detector has its landmark model search the first frame. `doubt`: up to which a find is a face;
-    None: as the pack's card has it. Raises: CropError where there is no face.
+    A pack without a detector has its landmark model search the first frame. `limit`: up to which instability a find is
+    a face; None: as the pack's card has it. Raises: CropError where there is no face.
     """
-    doubt = doubt_limit(models.pack.card) if doubt is None else doubt
+    limit = instability_limit(models.pack.card) if limit is None else limit
     find = open_detector(models.pack)
     if find is None:
         return _proposed_by_landmarks(plate, frames, models), None
@@ -219,7 +219,7 @@ def propose_crop(
             refused = refused or error
             continue
         found = find_faces(looked.rgb, looked.origin, find, to_display)
-        seen[frame] = [face for face in found if _is_readable(face, looked, models, doubt)]
+        seen[frame] = [face for face in found if _is_readable(face, looked, models, limit)]
         n_others += len(found) - len(seen[frame])
     if refused is not None and not seen:
         raise refused
@@ -232,15 +232,17 @@ def propose_crop(
     return face.keys(), face.note
 
 
-def _is_readable(face: FaceFound, frame: Frame, models: Models, doubt: float) -> bool:
+def _is_readable(face: FaceFound, frame: Frame, models: Models, limit: float) -> bool:
     """Whether the landmark model reads a face where the detector sees one."""
-    crop, pack = face.crop(), models.pack
-    for _ in range(2):  # the second time in the crop that the first one asks for, as in a run
-        (reading,) = read(
-            frame.rgb, frame.origin, [crop], detect=models.detect, size_px=pack.input_size, display=to_display
-        )
-        crop = around(reading.points_LC, margin=pack.crop_margin)
-    return reading.is_finite and reading.error_share <= READABLE and reading.doubt <= doubt
+    pack = models.pack
+
+    def look(*crops: Crop) -> list[Reading]:
+        return read(frame.rgb, frame.origin, crops, detect=models.detect, size_px=pack.input_size, display=to_display)
+
+    (rough,) = look(face.crop())
+    crop = around(rough.points_LC, margin=pack.crop_margin)  # as in a run
+    readings = look(crop, *moved_crops(crop))
+    return readings[0].is_finite and readings[0].error_share <= READABLE and instability(readings) <= limit
 
 
 def _other_finds(count: int) -> str:

@@ -134,7 +134,9 @@ def _start_snapshot(plan: Plan, state: RunState, models: Mapping[str, object]) -
     for frame in gone:
         del state.finished[frame]
     snapshot = None if gone else load_snapshot(state.snapshot_path, models)
-    return snapshot or Snapshot(0, FaceTracker(plan.models, plan.crops, Gallery(plan.frames), doubt=plan.doubt))
+    return snapshot or Snapshot(
+        0, FaceTracker(plan.models, plan.crops, Gallery(plan.frames), instability=plan.instability)
+    )
 
 
 def _is_to_be_remade(record: FrameRecord, plan: Plan) -> bool:

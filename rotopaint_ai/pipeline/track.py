@@ -60,8 +60,8 @@ class LazyRgb:
 class FaceTracker:
     """Frames in order go in, settled frames come out. Holds plain values and arrays and the pack's models only."""
 
-    def __init__(self, models: Models, crops: CropKeys, gallery: Gallery, *, doubt: float = inf) -> None:
-        """`doubt`: from which on the model's own doubt says that a shot shows no face."""
+    def __init__(self, models: Models, crops: CropKeys, gallery: Gallery, *, instability: float = inf) -> None:
+        """`instability`: above which a shot shows no face."""
         self._sheet = models.pack.sheet
         self._predict = ShapePredictor(models.pack.sheet, models.predict_shapes)
         self._gallery = gallery
@@ -71,7 +71,7 @@ class FaceTracker:
             crops,
             to_display,
             margin=models.pack.crop_margin,
-            limits=LostLimits(doubt=doubt),
+            limits=LostLimits(instability=instability),
         )
         self._dejitter = Dejitter()
         self.reach: Area | None = None  # see `executor.Tracker`

@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.cli import main
 from rotopaint_ai.inference.pack import write_card
-from rotopaint_ai.pipeline.plan import DOUBT, doubt_limit
+from rotopaint_ai.pipeline.plan import INSTABILITY, INSTABILITY_PER_ERROR, instability_limit
 
 
 @pytest.fixture
@@ -32,8 +32,10 @@ def test_a_box_on_no_face_is_not_painted_without_force(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The made-up model expects an error of 1 % of its crop; with a limit below that it doubts every frame."""
-    monkeypatch.setattr("rotopaint_ai.pipeline.plan.DOUBT", 0.005)
+    """The made-up model's landmarks move a little where a crop cuts into its discs; with a limit below that it doubts
+    every frame."""
+    monkeypatch.setattr("rotopaint_ai.pipeline.plan.INSTABILITY", 1e-7)
+    monkeypatch.setattr("rotopaint_ai.pipeline.plan.INSTABILITY_PER_ERROR", 0.0)
     plates = str(puppet.make_plates(tmp_path / "plates", range(1001, 1004)))
     out = tmp_path / "out"
     words = ["run", plates, "--crop", puppet.crop_text(), "--out", str(out), "--model", str(judging_pack)]
@@ -47,10 +49,10 @@ def test_a_box_on_no_face_is_not_painted_without_force(
     assert (out / "clean/plate.1001.exr").read_bytes() != first.read_bytes()
 
 
-def test_packs_that_err_more_may_doubt_more_and_unmeasured_ones_are_believed() -> None:
+def test_packs_that_err_more_may_be_less_stable_and_unmeasured_ones_are_believed() -> None:
     def card(median: object) -> dict[str, object]:
         return {"crop_margin": 1.25, "metrics": {"landmarks_percent": {"median": median}}}
 
-    assert doubt_limit(card(0.5)) == DOUBT
-    assert doubt_limit(card(2.5)) == pytest.approx(4 * 0.02)
-    assert doubt_limit({}) == doubt_limit(card(None)) == float("inf")
+    assert instability_limit(card(0.5)) == INSTABILITY
+    assert instability_limit(card(2.5)) == pytest.approx(INSTABILITY_PER_ERROR * 0.02)
+    assert instability_limit({}) == instability_limit(card(None)) == float("inf")
