@@ -3,7 +3,8 @@
     python benchmarks/no_face.py [PLATES ...] [--faces DATASET] [--model PACK] [--boxes 48] [--seed 1] [--json FILE]
 
 PLATES show no face: a third of the boxes where a plate has one frame. DATASET is one of faces (`python -m
-rotopaint_ai.stage dataset`), each looked at in a rough box. A box counts as a face where a run would paint its one frame.
+rotopaint_ai.stage dataset`), each looked at in a rough box. A box counts as a face where a run would paint
+its one frame.
 """
 
 from __future__ import annotations

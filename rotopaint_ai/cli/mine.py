@@ -157,12 +157,14 @@ _LOSS_DB = 36.0  # below it a grain of film and the edge of a thin seam go soft
 def _pack_pictures(folder: Path, shard_mb: float, quality: str) -> None:
     """Put a data set's pictures into tars, and remove the single files once the index stands."""
     from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
+    from rotopaint_ai.training.mining.dataset_folder import claimed_dataset
     from rotopaint_ai.training.mining.samples import remove_pictures
 
     coding: Any = quality if quality in (PLANES, RAW) else None if quality == CUT else int(quality)
     recode = None if coding is None else Recoder(coding)
-    pack_dataset(folder, folder, shard_mb=shard_mb, recode=recode)
-    remove_pictures(folder)
+    with claimed_dataset(folder):
+        pack_dataset(folder, folder, shard_mb=shard_mb, recode=recode)
+        remove_pictures(folder)
     if recode is not None:
         share = recode.n_bytes / max(1, recode.n_bytes_before)
         summary = f"shards: {share:.0%} of the bytes, {recode.psnr_db:.1f} dB from the pictures as cut"

@@ -1,19 +1,24 @@
 """Bounds on what a model may take in one call: time, by asking onnxruntime to stop, and memory, by its allocator.
 
 A graph may hold loops, and tensors whose sizes come from its own values, so that a small file can run for ever or ask
-for any memory. onnxruntime looks between two nodes, also inside loops, whether it has been asked to stop.
+for any memory. onnxruntime looks between two nodes, also inside loops, whether it has been asked to stop. Inside one
+node it does not look; a program that has asked for it ends then (`end_process_when_stuck`).
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
 LIMIT_S = 120.0  # for one call; a call of the shipped models takes milliseconds
+GRACE_S = 30.0  # for the call to stop once it has been asked to
+STUCK = 2  # exit code of a process that a model's call does not give back
 MOST_BYTES = 8 << 30  # of all models of a process together, on the CPU
 TICK_S = 0.5
 
@@ -25,6 +30,7 @@ class _Watch:
         self._calls: dict[int, tuple[float, Any]] = {}
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self.ends_process = False
 
     @contextmanager
     def limited(self, options: Any) -> Iterator[None]:
@@ -50,9 +56,23 @@ class _Watch:
             for deadline, options in tuple(self._calls.values()):
                 if now > deadline:
                     options.terminate = True
+                if now > deadline + GRACE_S and self.ends_process:
+                    _end_process()
+
+
+def _end_process() -> None:
+    said = f"a model has not answered for {LIMIT_S + GRACE_S:.0f} s and cannot be stopped; use another pack"
+    with suppress(OSError, ValueError):
+        print(f"rotopaint: {said}. What was finished is kept", file=sys.stderr, flush=True)
+    os._exit(STUCK)
 
 
 _WATCH = _Watch()
+
+
+def end_process_when_stuck() -> None:
+    """From now on a call of a model that cannot be stopped ends this process, with one line. For our own programs."""
+    _WATCH.ends_process = True
 
 
 @contextmanager

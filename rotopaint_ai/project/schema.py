@@ -24,6 +24,7 @@ APPLICATION_ID: Final = 0x526F7450  # "RotP"
 VERSION: Final = 2  # in version 1 values had no checksum
 N_BACKUPS: Final = 3
 MOST_BYTES: Final = 256 << 20  # of one value
+CACHE_BYTES: Final = 8 << 20  # of pages that SQLite keeps; a long session fills them, and grows no more
 PATIENCE_S: Final = 5.0
 _MAGIC = b"SQLite format 3\x00"
 
@@ -169,7 +170,7 @@ def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
     uri = f"{path.resolve().as_uri()}?{'mode=rwc' if write else _reading_mode(path)}"
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA cache_size = -32768")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_BYTES >> 10}")
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -77,6 +79,29 @@ def test_a_loop_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(InferenceError, match=r"^loop.onnx: could not run .*has not answered for 0 s; .* another pack"):
         session.run(("y",), EXAMPLE)
     assert session.run(("y",), {"x": np.full((1, 1), -2, np.float32)})[0] == -2  # what ends is let be
+
+
+def test_a_node_that_never_ends_ends_the_program(tmp_path: Path) -> None:
+    """A product of two matrices made of x, 8e12 operations in one node, which nothing stops but the process's end."""
+    nodes = [
+        onnx.helper.make_node("Expand", ["x", "size"], ["wide"]),
+        onnx.helper.make_node("MatMul", ["wide", "wide"], ["y"]),
+    ]
+    path = _model(tmp_path / "node.onnx", nodes, {"size": np.array([16_000, 16_000])})
+    program = f"""
+import numpy as np, onnxruntime
+from rotopaint_ai.inference import limits
+limits.LIMIT_S, limits.GRACE_S, limits.TICK_S = 0.2, 0.2, 0.05
+limits.end_process_when_stuck()
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = 1
+session = onnxruntime.InferenceSession({str(path)!r}, options, providers=["CPUExecutionProvider"])
+with limits.limited_call() as call:
+    session.run(["y"], {{"x": np.zeros((1, 1), np.float32)}}, call)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert ended.returncode == limits.STUCK, ended.stderr
+    assert ended.stderr.splitlines()[-1].startswith("rotopaint: a model has not answered for 0 s and cannot be stopped")
 
 
 def test_a_model_that_asks_for_all_memory_is_refused(tmp_path: Path) -> None:

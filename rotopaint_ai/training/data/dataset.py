@@ -368,7 +368,7 @@ def _layout(sheet: Sheet) -> tuple[object, ...]:
 def _head(data: bytes, where: str) -> Mapping[str, Any]:
     try:
         head = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TrainingError(f"{where}: cannot be read ({error}); mine the data set again") from error
     if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
         raise TrainingError(f"{where}: wanted format '{FORMAT}' version {VERSION}; mine the data set again")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.dataset import write_dataset
+from rotopaint_ai.training.mining.dataset_folder import claimed_dataset
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes, join_sources
 from rotopaint_ai.training.mining.label_checks import check_labels
 from rotopaint_ai.training.mining.mining_report import CurveResidual, alias_notes, residual_table, write_report
@@ -46,17 +47,16 @@ def mine(options: MineOptions, *, progress: Progress = silent) -> Mined:
     Besides the data set the folder gets `mining/residuals.txt` and `.json`, `mining/suspicious.json` and pictures of
     suspicious frames. Raises: UsageError, DocumentError, PlateError, PackError (the sheet), TrainingError.
     """
-    if options.out.exists() and not options.out.is_dir():
-        raise UsageError(f"--out {options.out}: is a file; wanted a folder for the data set")
-    joined = join_sources(
-        options.sources,
-        options.plates,
-        character=options.character,
-        renames=options.renames,
-        interpolated=options.interpolated,
-        progress=progress,
-    )
-    return mine_joined(joined, options, progress=progress)
+    with claimed_dataset(options.out):
+        joined = join_sources(
+            options.sources,
+            options.plates,
+            character=options.character,
+            renames=options.renames,
+            interpolated=options.interpolated,
+            progress=progress,
+        )
+        return mine_joined(joined, options, progress=progress)
 
 
 def mine_joined(joined: JoinedTakes, options: MineOptions, *, progress: Progress = silent) -> Mined:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from rotopaint_ai.files import write_text
 from rotopaint_ai.inference.pack import FILL, LANDMARKS, SEAM, SHAPES, SHEET, write_card
+from rotopaint_ai.inference.signing import SIGNATURE
 from rotopaint_ai.sheet import Sheet, dump_sheet
 from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.models.landmarks.net import CropModel
@@ -110,7 +111,17 @@ def _take_place(beside: Path, folder: Path) -> None:
         if old.exists():
             old.rename(folder)
         raise
+    _keep_others(old, folder)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _keep_others(old: Path, new: Path) -> None:
+    """Take along what lies in an old pack's folder and is no file of a pack."""
+    if old.is_dir():
+        for path in old.iterdir():
+            is_model = path.suffix in (".onnx", ".data") or path.name == SIGNATURE
+            if not is_model and not (new / path.name).exists():
+                path.rename(new / path.name)
 
 
 def as_crops(crops: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,10 +18,10 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.inference.pack import CARD, write_card
+from rotopaint_ai.inference.pack import load_card, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.track import STILL
 from rotopaint_ai.plates.colour import DISPLAY
@@ -223,7 +223,11 @@ def _start_of(ready: Prepared) -> str:
 
 
 def _check_place(folder: Path) -> None:
-    if folder.exists() and not (folder / CARD).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+    """Raises TrainingError where a pack would take the place of something else."""
+    with suppress(PackError):
+        load_card(folder)
+        return
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise TrainingError(
             f"{folder}: exists and is not a model pack; give --out a new folder or an old pack to replace"
         )

@@ -211,7 +211,22 @@ def test_a_folder_that_is_no_pack_is_not_replaced(faces: Path, tmp_path: Path) -
     (tmp_path / "precious.txt").write_text("mine")
     with pytest.raises(TrainingError, match="is not a model pack"):
         train([faces], tmp_path, overrides=TINY, init="none")
+    (tmp_path / "card.json").write_text('{"format": "a card of another program"}')
+    with pytest.raises(TrainingError, match="is not a model pack"):
+        train([faces], tmp_path, overrides=TINY, init="none")
     assert (tmp_path / "precious.txt").is_file()
+
+
+def test_what_others_keep_beside_an_old_pack_stays(tmp_path: Path) -> None:
+    old = {"card.json": "old", "landmarks.onnx": "old", "seam.onnx": "old", "notes.txt": "mine", "tests/frames": "mine"}
+    for name, text in old.items():
+        (tmp_path / "pack" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "pack" / name).write_text(text)
+    with export.replacing_folder(tmp_path / "pack") as made:
+        (made / "card.json").write_text("new")
+        (made / "landmarks.onnx").write_text("new")
+    new = {str(p.relative_to(tmp_path / "pack")): p.read_text() for p in (tmp_path / "pack").rglob("*") if p.is_file()}
+    assert new == {"card.json": "new", "landmarks.onnx": "new", "notes.txt": "mine", "tests/frames": "mine"}
 
 
 def test_the_allocator_is_set_once_and_only_on_linux() -> None:

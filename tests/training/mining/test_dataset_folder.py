@@ -1,0 +1,47 @@
+"""The folder of a data set: nobody else's files in it are replaced, also not through links."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.training.mining.dataset_folder import claimed_dataset
+from rotopaint_ai.training.mining.mine import mine
+from rotopaint_ai.training.mining.options import MineOptions
+
+
+@pytest.mark.parametrize(
+    "name", ["sheet.yaml", "samples.jsonl", "images/holiday.jpg", "shards/000000.tar", "mining/suspicious.txt"]
+)
+def test_files_of_others_are_neither_replaced_nor_joined(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(UsageError, match="not written by RotoPaint, and in the way of a data set"):
+        mine(MineOptions((tmp_path / "roto.nk",), tmp_path))
+    assert (tmp_path / name).read_text() == "mine"
+    assert not (tmp_path / ".rotopaint").exists()
+
+
+@pytest.mark.parametrize("name", ["images", "shards", "mining", ".rotopaint"])
+def test_nothing_is_written_through_a_link_in_a_data_set(tmp_path: Path, name: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="is a link, and nothing is written through links"):
+        mine(MineOptions((tmp_path / "roto.nk",), tmp_path / "set"))
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_set_that_was_mined_before_is_mined_anew_by_one_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "dataset.json").write_text(json.dumps({"format": "rotopaint-dataset"}))  # of a version without a mark
+    with claimed_dataset(tmp_path):
+        (tmp_path / "dataset.json").unlink()  # as while its pictures are cut anew
+        (tmp_path / "images").mkdir()
+        (tmp_path / "images" / "a_0001.jpg").touch()
+        with pytest.raises(UsageError, match="somebody is mining into it"), claimed_dataset(tmp_path):
+            pass
+    with claimed_dataset(tmp_path):  # stopped half-way, and begun again
+        pass
