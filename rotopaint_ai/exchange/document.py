@@ -22,7 +22,7 @@ from typing import Any, Final, NoReturn, cast, get_args
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import feather_edges
-from rotopaint_ai.exchange.limits import FAR_PX, check_frames, check_metadata, check_range, check_size
+from rotopaint_ai.exchange.limits import FAR_PX, check_frames, check_metadata, check_names, check_range, check_size
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX as MOST_WIDTH_PX
 from rotopaint_ai.files import write_parts
 from rotopaint_ai.shapes.roto import (
@@ -122,6 +122,7 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
     landmarks = _read_landmarks(data.get("landmarks", {"names": [], "keys": {}}), f"{where}: landmarks")
     found = RotoDocument(width, height, first, last, aspect, fps, landmarks, shapes, data.get("metadata", {}))
     check_frames(found, where)
+    check_names(found, where)
     check_metadata((found.metadata, *(shape.metadata for shape in shapes)), where)
     return found
 

@@ -35,7 +35,7 @@ from rotopaint_ai.exchange import (
 )
 from rotopaint_ai.exchange.features import EVERY
 from rotopaint_ai.exchange.format_spec import FormatSpec, WrittenFile, of_text
-from rotopaint_ai.exchange.limits import bounded_width
+from rotopaint_ai.exchange.limits import bounded_width, check_names
 from rotopaint_ai.exchange.parsing import SizeConflictError
 from rotopaint_ai.exchange.stroke_outlines import closed_strokes
 from rotopaint_ai.shapes import edit
@@ -288,6 +288,7 @@ def read(
         found, lost = each.read_stretched(Path(path), width, height, pixel_aspect)
     else:
         found, lost = _read_at(each, Path(path), width, height, override)
+    check_names(found, Path(path).name)
     found, lost = _bounded(found, lost)
     if pixel_aspect is not None:
         _refuse_other("pixel aspect", each.states_aspect, found.pixel_aspect, pixel_aspect, 1.0, path)

@@ -17,7 +17,7 @@ MOST_PX: Final = 100_000  # of a plate's width and height
 MOST_PIXELS: Final = 1 << 28  # of a plate, 16,384 squared: one of its mattes fills a gigabyte
 FAR_PX: Final = 1e9  # of a coordinate: farther out nothing is a shape, and 32-bit floats lose whole pixels
 MOST_WIDTH_PX: Final = 1_000.0  # of a stroke or feather: no seam is wider, and drawing it would take minutes
-MOST_METADATA: Final = 1 << 24  # characters of JSON in a document: the scripts of long shots
+MOST_METADATA: Final = 1 << 24  # bytes of JSON in a document: the scripts of long shots
 DEEPEST_METADATA: Final = 32
 MOST_NUMBER: Final = 10_000_000  # of a frame: the 32-bit floats of a Nuke script count whole frames up to 16 million
 
@@ -58,6 +58,15 @@ def check_frames(document: RotoDocument, where: str) -> None:
     check_range(min([document.first_frame, *keyed]), max([document.last_frame, *keyed]), where)
 
 
+def check_names(document: RotoDocument, where: str) -> None:
+    """Refuses names that no file can hold: JSON can say half of a character, as no text can."""
+    for name in (*(shape.name for shape in document.shapes), *document.landmarks.names):
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise DocumentError(f"{where}: the name {name!a} holds half a character; rename it") from None
+
+
 def check_metadata(found: Iterable[Metadata], where: str) -> None:
     """Refuses metadata that are no JSON values by the name of a format, too deep, or too large all together."""
     size = 0
@@ -67,11 +76,11 @@ def check_metadata(found: Iterable[Metadata], where: str) -> None:
         if _depth(each) > DEEPEST_METADATA:
             raise DocumentError(f"{where}: metadata nested deeper than {DEEPEST_METADATA}; leave it out")
         try:
-            size += len(json.dumps(each, allow_nan=False, ensure_ascii=False))
+            size += len(json.dumps(each, allow_nan=False, ensure_ascii=False).encode())
         except (TypeError, ValueError) as error:
             raise DocumentError(f"{where}: metadata is no JSON ({error}); leave it out") from error
     if size > MOST_METADATA:
-        raise DocumentError(f"{where}: {size:,} characters of metadata; wanted at most {MOST_METADATA:,}: leave it out")
+        raise DocumentError(f"{where}: {size:,} bytes of metadata; wanted at most {MOST_METADATA:,}: leave it out")
 
 
 def _depth(value: Any) -> int:

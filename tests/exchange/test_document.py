@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import document
+from rotopaint_ai.exchange import document, formats
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
 FROM_THE_SPEC = """
@@ -126,6 +126,8 @@ SHAPE: list[str | int] = ["shapes", 0]
         (["landmarks", "keys"], {"1001": [[1], None]}, "wanted [x, y, expected_error_px] or null"),
         (["landmarks", "names"], ["a", "a"], "'a' stands twice"),
         (["landmarks", "hand"], {"1001": ["chin"]}, "no landmark of this document"),
+        ([*SHAPE, "name"], "\ud800", r"the name '\ud800' holds half a character"),
+        (["landmarks", "names"], ["a", "b\udfff"], r"the name 'b\udfff' holds half a character"),
     ],
 )
 def test_what_is_wrong_is_named(path: list[str | int], value: Any, told: str) -> None:
@@ -133,6 +135,18 @@ def test_what_is_wrong_is_named(path: list[str | int], value: Any, told: str) ->
         document.loads(_changed(path, value), where="shot.roto.json")
     assert told in str(caught.value)
     assert str(caught.value).startswith("shot.roto.json")
+
+
+def test_half_a_character_in_metadata_or_in_another_format_is_refused(tmp_path: Path) -> None:
+    """JSON can say it, and no file that is written afterwards can hold it."""
+    head = {**json.loads(FROM_THE_SPEC), "version": 2, "metadata": {"nuke": "\ud800"}}
+    with pytest.raises(DocumentError, match="metadata is no JSON"):
+        document.loads(json.dumps(head))
+    path = tmp_path / "a.1001.labelme.json"
+    square = {"label": "\ud800", "shape_type": "polygon", "points": [[1, 1], [9, 1], [9, 9]]}
+    path.write_text(json.dumps({"shapes": [square], "imageWidth": 20, "imageHeight": 20, "imagePath": "a.1001.png"}))
+    with pytest.raises(DocumentError, match=r"a.1001.labelme.json: the name .* holds half a character"):
+        formats.read(path)
 
 
 @pytest.mark.parametrize(
