@@ -48,7 +48,7 @@ class LostLimits:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class FaceReading:
     """One answer of the model, in plate space."""
 
     crop: Crop
@@ -120,12 +120,12 @@ class Follower:
             return frame
         return self._previous.held_from if self.holds.is_repeat(rgb, origin) else frame
 
-    def _remember_error(self, landmarks: FrameLandmarks, reading: Reading) -> None:
+    def _remember_error(self, landmarks: FrameLandmarks, reading: FaceReading) -> None:
         self._previous = landmarks
         if landmarks.lost is None:
             self._usual.append(reading.error_share)
 
-    def _find_face(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> tuple[Reading, str | None]:
+    def _find_face(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> tuple[FaceReading, str | None]:
         previous = self._previous
         if previous is None or previous.crop is None or previous.lost is not None or self.keys.is_key(frame):
             reading = self._read_settled(rgb, origin, self.keys.at(frame))
@@ -139,7 +139,9 @@ class Follower:
         best = self._search(rgb, origin, [reading, self._read_settled(rgb, origin, self.keys.at(frame))], expected)
         return best, self._lost(best)
 
-    def _search(self, rgb: Picture, origin: tuple[int, int], readings: list[Reading], expected: Crop | None) -> Reading:
+    def _search(
+        self, rgb: Picture, origin: tuple[int, int], readings: list[FaceReading], expected: Crop | None
+    ) -> FaceReading:
         """The best of what was read and, if that still looks lost, of crops laid around where the face was."""
         best = min(readings, key=lambda reading: (self._lost(reading) is not None, reading.doubt))
         if self._lost(best) is None:
@@ -150,7 +152,7 @@ class Follower:
         found = self._read_settled(rgb, origin, around(rough.points_LC, margin=self.margin))
         return found if self._lost(found) is None else min(best, found, key=lambda reading: reading.doubt)
 
-    def _read_settled(self, rgb: Picture, origin: tuple[int, int], crop: Crop, *, is_rough: bool = True) -> Reading:
+    def _read_settled(self, rgb: Picture, origin: tuple[int, int], crop: Crop, *, is_rough: bool = True) -> FaceReading:
         """Read a crop, and again the crop that its landmarks ask for, until that is the same one.
 
         In running (`is_rough` false) the crop is one frame behind by design; only a large miss is read again.
@@ -164,13 +166,13 @@ class Follower:
             crop = wanted
         return reading
 
-    def _read(self, rgb: Picture, origin: tuple[int, int], crop: Crop) -> Reading:
+    def _read(self, rgb: Picture, origin: tuple[int, int], crop: Crop) -> FaceReading:
         return self._read_all(rgb, origin, [crop])[0]
 
-    def _read_all(self, rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop]) -> list[Reading]:
+    def _read_all(self, rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop]) -> list[FaceReading]:
         return read(rgb, origin, crops, detect=self.detect, size_px=self.size_px, display=self.display)
 
-    def _lost(self, reading: Reading) -> str | None:
+    def _lost(self, reading: FaceReading) -> str | None:
         limits, share = self.limits, reading.error_share
         usual = median(self._usual) if self._usual else 0.0
         if not reading.is_finite:
@@ -181,7 +183,7 @@ class Follower:
             return f"only {float(reading.visible_L.mean()):.0%} of the landmarks can be seen"
         return self._misshapen(reading)
 
-    def _unstable(self, reading: Reading, rgb: Picture, origin: tuple[int, int]) -> str | None:
+    def _unstable(self, reading: FaceReading, rgb: Picture, origin: tuple[int, int]) -> str | None:
         """Whether a shot's exposures so far look like no face; settled once enough of them looked like one."""
         limit = self.limits.instability
         if self._is_a_face or limit == inf:
@@ -195,13 +197,13 @@ class Follower:
         self._is_a_face = len(self._instabilities) == _EVIDENCE
         return None
 
-    def _off_plate(self, reading: Reading, rgb: Picture, origin: tuple[int, int]) -> str | None:
+    def _off_plate(self, reading: FaceReading, rgb: Picture, origin: tuple[int, int]) -> str | None:
         height, width = rgb.shape[:2]
         inside = reading.points_LC - np.asarray(origin)
         share = float(((inside < 0) | (inside > (width, height))).any(axis=1).mean())
         return f"{share:.0%} of the landmarks lie outside the plate" if share > self.limits.off_plate else None
 
-    def _misshapen(self, reading: Reading) -> str | None:
+    def _misshapen(self, reading: FaceReading) -> str | None:
         inside = reading.crop.to_crop(reading.points_LC, 1.0)
         outside = float(((inside < 0) | (inside > 1)).any(axis=1).mean())
         size = float((inside.max(axis=0) - inside.min(axis=0)).max())
@@ -214,12 +216,14 @@ class Follower:
 
 def read(
     rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop], *, detect: Detect, size_px: int, display: Display
-) -> list[Reading]:
+) -> list[FaceReading]:
     """What the model says of each crop of a frame, in plate space."""
     return read_pictures([display(cut(rgb, origin, crop, size_px)) for crop in crops], crops, detect, size_px)
 
 
-def read_pictures(pictures: Sequence[Picture], crops: Sequence[Crop], detect: Detect, size_px: int) -> list[Reading]:
+def read_pictures(
+    pictures: Sequence[Picture], crops: Sequence[Crop], detect: Detect, size_px: int
+) -> list[FaceReading]:
     """What the model says of pictures that were cut from a frame, in plate space."""
     points, errors, visible = detect(np.ascontiguousarray(np.stack(pictures), dtype=np.float32))
     return [
@@ -228,12 +232,12 @@ def read_pictures(pictures: Sequence[Picture], crops: Sequence[Crop], detect: De
     ]
 
 
-def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, size_px: int) -> Reading:
+def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, size_px: int) -> FaceReading:
     """A model's numbers in plate space; numbers that are none become the crop's centre, unseen, as wrong as can be."""
     is_finite = bool(np.isfinite(points).all() and np.isfinite(errors).all() and np.isfinite(visible).all())
     if not is_finite:
         points, errors, visible = np.full_like(points, size_px / 2), np.full_like(errors, size_px), visible * 0
-    return Reading(
+    return FaceReading(
         crop,
         crop.to_plate(points, size_px),
         np.asarray(errors, dtype=np.float64) * (crop.side / size_px),
@@ -247,7 +251,7 @@ def moved_crops(crop: Crop) -> list[Crop]:
     return [Crop(crop.x + dx * crop.side, crop.y + dy * crop.side, crop.side * scale) for dx, dy, scale in _MOVES]
 
 
-def instability(readings: Sequence[Reading]) -> float:
+def instability(readings: Sequence[FaceReading]) -> float:
     """How far readings of one frame lie apart, as a share of the first one's crop: of each landmark the mean distance
     from its mean place, of these the median. Where there is no face, landmarks follow the crop."""
     points_NLC = np.stack([reading.points_LC for reading in readings])
@@ -309,7 +313,7 @@ def _crops_around(crop: Crop) -> list[Crop]:
     ]
 
 
-def _is_on(reading: Reading, width: int, height: int) -> bool:
+def _is_on(reading: FaceReading, width: int, height: int) -> bool:
     x, y = reading.points_LC.mean(axis=0)
     return bool(0 <= x <= width and 0 <= y <= height)
 
@@ -319,7 +323,7 @@ def _is_far(crop: Crop, wanted: Crop) -> bool:
     return moved > 0.08 or abs(log(wanted.side / crop.side)) > 0.2
 
 
-def _has_jumped(reading: Reading, expected: Crop) -> bool:
+def _has_jumped(reading: FaceReading, expected: Crop) -> bool:
     now = around(reading.points_LC)
     moved = max(abs(now.x - expected.x), abs(now.y - expected.y)) / expected.side
     return moved > 0.4 or abs(log(now.side / expected.side)) > log(1.6)

@@ -19,7 +19,7 @@ from rotopaint_ai.frames import evenly_spread, parse_frames, summarise
 from rotopaint_ai.inference.models import Models, open_detector, open_models
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import RunJob, n_cores
-from rotopaint_ai.landmarks.detect import Reading, instability, moved_crops, propose, read
+from rotopaint_ai.landmarks.detect import FaceReading, instability, moved_crops, propose, read
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed
 from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
@@ -236,7 +236,7 @@ def _is_readable(face: FaceFound, frame: Frame, models: Models, limit: float) ->
     """Whether the landmark model reads a face where the detector sees one."""
     pack = models.pack
 
-    def look(*crops: Crop) -> list[Reading]:
+    def look(*crops: Crop) -> list[FaceReading]:
         return read(frame.rgb, frame.origin, crops, detect=models.detect, size_px=pack.input_size, display=to_display)
 
     (rough,) = look(face.crop())
