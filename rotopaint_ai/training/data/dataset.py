@@ -26,7 +26,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.errors import PackError, TrainingError
+from rotopaint_ai.errors import DiskError, PackError, TrainingError
 from rotopaint_ai.files import replacing, write_json, write_text
 from rotopaint_ai.sheet import Sheet, dump_sheet, parse_sheet
 from rotopaint_ai.training.data.shards.index import INDEX
@@ -283,7 +283,7 @@ def write_picture(path: Path, picture_rgb: Picture, *, quality: int = 95) -> Non
     with replacing(path) as beside:
         options = [cv2.IMWRITE_JPEG_QUALITY, quality] if path.suffix.lower() in (".jpg", ".jpeg") else []
         if not cv2.imwrite(str(beside), cv2.cvtColor(picture_rgb, cv2.COLOR_RGB2BGR), options):
-            raise TrainingError(f"{path}: the picture could not be written; is the disk full?")
+            raise DiskError(f"{path}: the picture could not be written; check the disk, its space and its permissions")
 
 
 def read_picture(path: Path) -> Picture:

@@ -122,7 +122,11 @@ def read_weights(folder: Path) -> Weights:
         with np.load(path, allow_pickle=False) as stored:
             meta = json.loads(stored["meta"].tobytes())
             tensors = {name: stored[name] for name in stored.files if name != "meta"}
-        return Weights(tensors, tuple(meta["landmarks"]), np.asarray(meta["places"], np.float32), str(folder))
+        places = np.asarray(meta["places"], np.float32)
+        odd = [name for name, value in {**tensors, "places": places}.items() if not np.isfinite(value).all()]
+        if odd:
+            raise ValueError(f"{odd[0]} holds numbers that are none")
+        return Weights(tensors, tuple(meta["landmarks"]), places, str(folder))
     except FileNotFoundError as error:
         raise TrainingError(f"{folder}: has no {WEIGHTS} to start from; train with --init none") from error
     except Exception as error:  # a damaged archive raises many kinds: zip, value, key, end of file

@@ -193,6 +193,15 @@ def test_a_new_layout_takes_weights_by_name_and_then_by_place(
     assert "heat_of_landmark" in load_pretrained(wider, weights, ("a", "b", "c"), places[:3]).left_out
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float) -> None:
+    """A training that began with them ended in a segmentation fault."""
+    meta = np.frombuffer(json.dumps({"landmarks": ["a"], "places": [[0.5, 0.5]]}).encode(), np.uint8)
+    np.savez(tmp_path / "weights.npz", meta=meta, stem=np.array([1.0, value], np.float32))
+    with pytest.raises(TrainingError, match=r"weights\.npz: cannot be read \(stem holds numbers that are none\)"):
+        read_weights(tmp_path)
+
+
 def test_nothing_is_asked_of_a_missing_shipped_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_weights("none") is None
     (tmp_path / "bare").mkdir()

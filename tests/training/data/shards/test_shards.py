@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 import pytest
 
-from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.errors import DiskError, TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
 from rotopaint_ai.training.data.dataset import (
     Memory,
@@ -479,6 +479,15 @@ def test_sets_of_both_kinds_join(folder: Path, packed: Path) -> None:
     assert groups is not None
     assert groups[:N] == (-1,) * N
     np.testing.assert_array_equal(both.picture(3), both.picture(N + 3))
+
+
+def test_a_picture_that_the_disk_does_not_take_is_the_disks_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenCV says no more than that it did not write."""
+    monkeypatch.setattr(cv2, "imwrite", lambda *words: False)
+    with pytest.raises(DiskError, match=r"a\.png: the picture could not be written; check the disk"):
+        write_picture(tmp_path / "a.png", np.zeros((4, 4, 3), np.uint8))
 
 
 def test_mining_anew_forgets_the_old_shards(folder: Path, tmp_path: Path) -> None:
