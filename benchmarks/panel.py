@@ -6,6 +6,7 @@ done when the viewer has painted. 20 shapes x 500 keys and 43 landmarks on a 192
 - a control point dragged, by the whole panel, and in the same run by a plain QGraphicsView editor of the same shapes;
 - a landmark dragged, all 20 shapes following: the answers come from a stand-in for the live engine that takes 1 ms;
   with `--engine` also on the shipped sample shot, with the real engine and pack (10 shapes, 64 landmarks);
+- undo and redo of steps that moved a shape;
 - the next frame, and playback, from the cache; 2,000 frames opened, to the first picture; memory while they are
   scrubbed through.
 
@@ -304,6 +305,26 @@ def measure_steps(panel: Panel, n_steps: int) -> dict[str, float]:
     return spread_of(times, cpu)
 
 
+def measure_undo(panel: Panel, n_steps: int) -> dict[str, float]:
+    """Milliseconds from the command to the picture, for steps that moved a shape; redo counts as well."""
+    session, paints = panel.session, Paints(panel.canvas)
+    panel.take_tool("select")
+    session.select("part 6")
+    for _ in range(10):
+        panel.canvas.edit("nudge_right")
+        session.edits.end_burst()
+    times, cpu = [], []
+    for step in range(n_steps):
+        for _ in range(5):
+            QApplication.processEvents()
+        before, begin, work = paints.count, time.perf_counter(), time.thread_time()
+        panel.commands["undo" if step // 10 % 2 == 0 else "redo"].trigger()
+        until(lambda before=before: paints.count > before)  # type: ignore[misc]
+        times.append(1000 * (time.perf_counter() - begin))
+        cpu.append(1000 * (time.thread_time() - work))
+    return spread_of(times, cpu)
+
+
 def measure_playback(panel: Panel, seconds: float) -> dict[str, float]:
     """Frames that came on the screen while 24 of them, which are in the cache, play at the plate's rate."""
     session, paints = panel.session, Paints(panel.canvas)
@@ -414,6 +435,7 @@ def main(words: Sequence[str] | None = None) -> int:
             "open_frames": args.frames,
             "drag_ms": measure_drags(panel, make_document(N_KEYS), args.steps),
             "frame_step_ms": measure_steps(panel, args.steps),
+            "undo_ms": measure_undo(panel, args.steps),
             "playback": measure_playback(panel, args.play),
         }
         if args.scrub:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QToolButton
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.batch.queue import QueuedShot
+from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.standalone.app import MainWindow
 from rotopaint_ui.standalone.guide_window import MISSING, GuidePage, find_guide
@@ -127,3 +129,11 @@ def test_a_double_click_on_a_row_of_the_batch_opens_its_shot(qtbot: QtBot, windo
     assert window.panel.session.out == tmp_path / "out"
     assert window.panel.choice is not None
     assert window.panel.choice.colourspace == "sRGB"
+
+
+def test_every_tool_is_in_sight_on_a_low_screen(qtbot: QtBot, panel: Panel) -> None:
+    panel.resize(1366, 744)  # of 768 the menus take the rest
+    strip = panel.tools
+    qtbot.waitUntil(lambda: strip.widget().height() <= strip.viewport().height(), timeout=20_000)
+    panel.resize(1920, 1056)
+    qtbot.waitUntil(lambda: strip.widget().findChildren(QToolButton)[0].iconSize().height() == 22, timeout=20_000)

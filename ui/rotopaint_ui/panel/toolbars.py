@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAction, QMouseEvent
+from PySide6.QtGui import QAction, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -31,6 +31,7 @@ from rotopaint_ui.widgets.parts import Elided
 DEFAULT_PACK = "default pack"
 _GROUPS_APART = "   "  # values, place, frame, magnification
 _PROXIES = (("Full", 1), ("Half", 2), ("Quarter", 4))
+_ICON_PX, _LEAST_ICON_PX, _STRIP_GAP_PX = 22, 14, 3  # of a tool, and between tools
 STRIP_PX = 42  # a tool's button with the style sheet's padding, and air
 W = TypeVar("W", bound=QWidget)
 
@@ -282,7 +283,7 @@ class ViewBar(QFrame):
 
 
 class ToolStrip(QScrollArea):
-    """Tools and jumps, one below the other; the wheel moves them where the panel is low."""
+    """Tools and jumps, one below the other: smaller where the panel is low, then the wheel moves them."""
 
     def __init__(self, groups: Sequence[Sequence[QAction]]) -> None:
         super().__init__()
@@ -291,19 +292,34 @@ class ToolStrip(QScrollArea):
         inside.setObjectName("tool_strip")
         column = QVBoxLayout(inside)
         column.setContentsMargins(4, 6, 4, 6)
-        column.setSpacing(3)
+        self._column = column
         for index, group in enumerate(groups):
             if index:
                 column.addSpacing(9)
             for action in group:
-                column.addWidget(button_of(action, 22))
+                column.addWidget(button_of(action, _ICON_PX))
         column.addStretch(1)
+        self._buttons = inside.findChildren(QToolButton)
         self.setWidget(inside)
         self.setWidgetResizable(True)
         self.setFixedWidth(STRIP_PX)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """As large as there is room for, within what can be hit and seen."""
+        super().resizeEvent(event)
+        self._show_size(_ICON_PX, _STRIP_GAP_PX)
+        missing = self._column.sizeHint().height() - self.viewport().height()
+        if missing > 0:
+            missing -= _STRIP_GAP_PX * len(self._buttons)
+            self._show_size(max(_ICON_PX - max(-(-missing // len(self._buttons)), 0), _LEAST_ICON_PX), 0)
+
+    def _show_size(self, icon_px: int, gap_px: int) -> None:
+        for button in self._buttons:
+            button.setIconSize(QSize(icon_px, icon_px))
+        self._column.setSpacing(gap_px)
 
 
 def button_of(action: QAction, size: int) -> QToolButton:
