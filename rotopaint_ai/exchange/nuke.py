@@ -24,7 +24,7 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 
 SUFFIX: Final = ".nk"
-NOT_KEPT: Final[frozenset[Feature]] = frozenset(("taper", "subtract", "roles", "sources", "landmarks", "fps", "names"))
+NOT_KEPT: Final[frozenset[Feature]] = frozenset(("taper", "roles", "sources", "landmarks", "fps", "names"))
 MOST_BYTES: Final = 1 << 29  # of a script: reading takes some twenty times as much memory
 LIMIT_PX: Final = 0.02  # goal G8
 

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from rotopaint_ai.exchange.nuke_metadata import KEPT
 from rotopaint_ai.exchange.nuke_tree import CYCLE, NukeCurve, NukeLayer, NukeShape, Views, values_of
 
 Report = Callable[[str], None]
+
+MINUS: Final = 12.0  # the blending mode that takes a shape away from those below it: Silhouette's "Subtract" in the
+# table of M. Borgo's NukeFXSExporter, in use since 2013
 
 
 def curve_of(element: NukeShape | NukeLayer, name: str) -> NukeCurve | None:
@@ -26,6 +30,12 @@ def attribute(element: NukeShape | NukeLayer, name: str, default: float) -> floa
     """An attribute's value (its first key's where it is animated)."""
     curve = curve_of(element, name)
     return default if curve is None else values_of(curve)[0]
+
+
+def holds_out(shape: NukeShape) -> bool:
+    """Whether a shape is taken away from those below it, at all frames."""
+    curve = curve_of(shape, "bm")
+    return curve is not None and set(values_of(curve)) == {MINUS}
 
 
 def report_expressions(shape: NukeShape, layers: Sequence[NukeLayer], report: Report) -> None:
@@ -67,7 +77,8 @@ def report_attributes(shape: NukeShape, layers: Sequence[NukeLayer], report: Rep
         "ff": (1.0, "has a feather falloff"),
     }
     for name, (default, text) in usual.items():
-        if any(attribute(element, name, default) != default for element in elements):
+        asked = elements[1:] if name == "bm" and holds_out(shape) else elements
+        if any(attribute(element, name, default) != default for element in asked):
             report(f"{text}, {KEPT}")
     for element in elements:
         opacity = curve_of(element, "opc")

@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_curves, nuke_metadata, nuke_script, parsing
 from rotopaint_ai.exchange.limits import bounded_width, check_range
-from rotopaint_ai.exchange.nuke_attributes import attribute, curve_of, report_attributes, report_expressions
+from rotopaint_ai.exchange.nuke_attributes import (
+    attribute,
+    curve_of,
+    holds_out,
+    report_attributes,
+    report_expressions,
+)
 from rotopaint_ai.exchange.nuke_keys import nuke_keys_of
 from rotopaint_ai.exchange.nuke_motion import Motion
 from rotopaint_ai.exchange.nuke_script import ScriptNode
@@ -98,6 +104,11 @@ def read_text(
     shapes = tuple(
         _finished_shape(each, name, first, last) for each, name in zip(found, _unlike_names(found, losses), strict=True)
     )
+    losses += [
+        f"{shape.name}: is taken away from the shapes above it, too, where Nuke takes it only from those below"
+        for i, shape in enumerate(shapes)
+        if shape.subtract and not all(above.subtract for above in shapes[:i])
+    ]
     aspect = pixel_aspect(nodes)
     metadata = nuke_metadata.kept_nodes(nodes, trees, sizes, aspect, losses)
     document = RotoDocument(*sizes.document, first, last, shapes=shapes, pixel_aspect=aspect, metadata=metadata)
@@ -314,6 +325,7 @@ def _finished_shape(found: _Found, name: str, first: int, last: int) -> RotoShap
         width_px=found.width_px,
         feather_px=found.feather_px,
         visible=_visible(found, first, last),
+        subtract=holds_out(found.shape),
         metadata=found.place.as_metadata(),
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_metadata, nuke_reader, nuke_text, nuke_writer
-from rotopaint_ai.exchange.nuke_attributes import attribute
+from rotopaint_ai.exchange.nuke_attributes import MINUS, attribute
 from rotopaint_ai.exchange.nuke_curves import is_nuke6
 from rotopaint_ai.exchange.nuke_metadata import ElementPlace, KeptNode
 from rotopaint_ai.exchange.nuke_motion import Matrix, Motion, apply_motion
@@ -21,6 +21,7 @@ from rotopaint_ai.exchange.nuke_tree import (
     Cubic,
     CurvePoint,
     CurvesTree,
+    NukeCurve,
     NukeLayer,
     NukeShape,
     NukeStroke,
@@ -173,6 +174,9 @@ def _element(
     before = original.shapes[place]
     *above, old = _layers_of(original.trees[place.node], place.at)
     assert isinstance(old, NukeShape)
+    if shape.subtract != before.subtract:
+        rest = _without(old.attributes, ("bm",))
+        old = replace(old, attributes=(("bm", NukeCurve(MINUS)), *rest) if shape.subtract else rest)
     if shape.name != before.name:
         old = replace(old, name=nuke_writer.nuke_name(shape.name.split("/")[-1]))
     if not _is_as_before(shape, before):

@@ -15,8 +15,9 @@ from itertools import pairwise
 from typing import Literal, overload
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import lossiness, nuke_text
+from rotopaint_ai.exchange import nuke_text
 from rotopaint_ai.exchange.limits import check_frames
+from rotopaint_ai.exchange.nuke_attributes import MINUS
 from rotopaint_ai.exchange.nuke_tree import (
     OPEN,
     OPEN_SPLINE,
@@ -105,6 +106,11 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
     found = ["roles, sources of keys and frame rate are not written"]
     if document.landmarks.names:
         found.append(f"{len(document.landmarks.names)} landmarks are not written: a Roto node has none")
+    cut = [
+        shape for i, shape in enumerate(document.shapes) if any(below.subtract for below in document.shapes[i + 1 :])
+    ]
+    for name in [shape.name for shape in cut if not shape.subtract]:
+        found.append(f"shape '{name}': stands above one that holds out, which Nuke takes away only from those below it")
     for shape in document.shapes:
         if "/".join(placed[shape.name])[-len(shape.name) :] != shape.name:
             found.append(
@@ -112,8 +118,6 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
             )
         if tuple(shape.taper) != (0.0, 0.0):
             found.append(f"shape '{shape.name}': taper is not written, the stroke keeps its width to the ends")
-        if shape.subtract:
-            found.append(f"shape {lossiness.HOLDS_OUT.format(names=repr(shape.name))}")
         if shape.has_widths:
             found.append(f"shape '{shape.name}': widths along the stroke are not written, only its one width")
         if not shape.keys:
@@ -176,6 +180,8 @@ def _shape_attributes(shape: RotoShape, document: RotoDocument, frames: Sequence
     visible = visibility(shape, document)
     if visible is not None:
         attributes.append(("vis", visible))
+    if shape.subtract:
+        attributes.append(("bm", NukeCurve(MINUS)))
     if shape.closed:
         if shape.feather_px:
             attributes += [("fx", NukeCurve(shape.feather_px)), ("fy", NukeCurve(shape.feather_px))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -236,3 +237,24 @@ def test_what_a_shape_holds_out_is_drawn_and_formats_without_it_say_so(tmp_path:
         assert [line for line in lost if "holds out" in line], suffix
         _, lost = formats.write(tmp_path / f"plain{suffix}", shot(eye))
         assert not [line for line in lost if "holds out" in line], suffix
+
+
+def test_a_shape_that_holds_out_is_minus_in_nuke_and_back(tmp_path: Path) -> None:
+    """12 is the blending mode that an exporter in use since 2013 takes for Silhouette's Subtract."""
+    away = RotoShape("hand", True, "matte", {1: Key(moved(20), "human")}, subtract=True)
+    eye = RotoShape("eye", True, "matte", {1: Key(SQUARE, "human")})
+    _, lost = formats.write(tmp_path / "a.nk", shot(away, eye))
+    assert not any("holds out" in line for line in lost)
+    assert re.findall(r"curvegroup (\w+)|bm (\w+)", (tmp_path / "a.nk").read_text()) == [
+        ("hand", ""),
+        ("", "x41400000"),
+        ("eye", ""),
+    ]
+    found, told = formats.read(tmp_path / "a.nk")
+    assert [shape.subtract for shape in found.shapes] == [True, False]
+    assert not any("blending mode" in line or "taken away" in line for line in told)
+    turned = tuple(replace(shape, subtract=not shape.subtract) for shape in found.shapes)
+    formats.write(tmp_path / "b.nk", replace(found, shapes=turned))  # into the script's own nodes
+    found, told = formats.read(tmp_path / "b.nk")
+    assert [shape.subtract for shape in found.shapes] == [False, True]
+    assert any("eye: is taken away from the shapes above it, too" in line for line in told)
