@@ -34,6 +34,8 @@ def shot(qtbot: QtBot, panel: Panel, tmp_path: Path) -> Panel:
 
 
 def choose(qtbot: QtBot, panel: Panel, name: str) -> None:
+    panel.activateWindow()  # without a window system a menu that closes leaves no window active: keys go nowhere
+    qtbot.waitUntil(panel.isActiveWindow, timeout=20_000)
     qtbot.keyClick(panel.canvas, K.Key_I, CTRL | SHIFT)
     qtbot.waitUntil(lambda: panel.findChild(QMenu, "colourspaces") is not None, timeout=60_000)
     menu = panel.findChild(QMenu, "colourspaces")
