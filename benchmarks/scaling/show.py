@@ -157,13 +157,13 @@ async def _life(
     """One life of a scheduler: until all is done, or until it dies; returns its seconds."""
     from distributed import Client, Scheduler, Worker
 
-    from rotopaint_ai.batch.cluster import in_order, submit
+    from rotopaint_ai.batch.cluster import submit
 
     async with Scheduler(protocol="inproc://", port=0, dashboard=False) as scheduler:
         staff = [await Worker(scheduler.address, nthreads=1, memory_limit=0) for _ in range(workers)]
         async with Client(scheduler.address, asynchronous=True, set_as_default=False) as client:
             began = time.monotonic()
-            futures = submit(client, in_order(tasks, workers), notes, times, "show", sleep_task)
+            futures = submit(client, tasks, notes, times, "show", sleep_task)
             killing = asyncio.create_task(_kill_some(scheduler, staff, deaths_within))
             waiting = asyncio.gather(*(future._state.wait() for future in futures.values()))
             with suppress(TimeoutError):
@@ -237,7 +237,7 @@ def svg(rows: Sequence[Mapping[str, Any]]) -> str:
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>' for x, y in (p.split(",") for p in points)]
         parts.append(
-            f'<text x="{rim + 10:g}" y="{60 + 18 * number}" fill="{colour}">{SAID[TROUBLES.index(trouble)]}</text>'
+            f'<text x="{rim + 10:g}" y="{82 + 18 * number}" fill="{colour}">{SAID[TROUBLES.index(trouble)]}</text>'
         )
     return "".join(parts) + "</svg>"
 

@@ -103,15 +103,6 @@ def submit(
     return futures
 
 
-def in_order(tasks: Sequence[BatchTask], workers: int) -> list[BatchTask]:
-    """Tasks as workers should begin them: shot after shot, but as many shots are tracked ahead as there are workers.
-
-    A shot's tasks are a chain of three; without a lead the last shots' chains would leave most workers idle.
-    """
-    at = {name: number for number, name in enumerate(dict.fromkeys(task.shot.name for task in tasks))}
-    return sorted(tasks, key=lambda task: at[task.shot.name] - (workers if task.kind == "track" else 0))
-
-
 def key_of(task: BatchTask, notes: TaskNotes) -> tuple[str, str]:
     """What a task is called on the dashboard. Whoever asks for the same on one cluster gets it done once."""
     where = hashlib.sha256(f"{notes.folder} {task.fingerprint}".encode()).hexdigest()[:12]
@@ -124,7 +115,6 @@ def work_on(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do
         notes.forgive(task)
     offers = [worker["resources"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
     _tell_lacking(offers, tasks, sink)
-    tasks = in_order(tasks, len(offers))
     topic = f"rotopaint-{secrets.token_hex(4)}"
     client.subscribe_topic(topic, lambda said: sink(Event(said[1]["kind"], said[1]["facts"])))
     futures = submit(client, tasks, notes, do, topic, _on_worker)

@@ -40,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="auto (one rank per GPU or NUMA node), single, or a number of ranks on this machine",
     )
     parser.add_argument(
+        "--backend", default="gloo", metavar="NAME", help="how ranks talk between processors: gloo, mpi or ccl (oneCCL)"
+    )
+    parser.add_argument(
         "--learning-curve",
         action="store_true",
         help="train on growing parts of the frames, each as long as the recipe says, and tell when more roto stops "
@@ -82,8 +85,10 @@ def execute(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--strategy {arguments.strategy}: not with --learning-curve, which takes one process")
         return _learning_curve(arguments)
     train = _train_pack if task == PACK else partial(_train_network, task)
+    from rotopaint_ai.training.trainer.parallel.group import check_backend
     from rotopaint_ai.training.trainer.parallel.launch import choose, is_rank, launch, look
 
+    check_backend(arguments.backend)
     if is_rank():
         return _as_rank(lambda: _train_joined(arguments, train, since))
     layout = choose(look(), arguments.strategy)
@@ -160,7 +165,7 @@ def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Names
     from rotopaint_ai.training.trainer.parallel.launch import bind, folder_of, has_restarted, layout_of_torchrun
 
     bound = bind()
-    group = Group.join()
+    group = Group.join(arguments.backend)
     if group.is_first and group.ranks > 1 and folder_of() is None:
         print(f"strategy: {layout_of_torchrun(os.environ, group.device.type, bound)}", file=sys.stderr)
     cancel = Cancel()

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from rotopaint_ai.batch import cluster
-from rotopaint_ai.batch.cluster import connected, in_order, key_of, work_on
+from rotopaint_ai.batch.cluster import connected, key_of, work_on
 from rotopaint_ai.batch.jobs_file import JobShot, read_show
 from rotopaint_ai.batch.notes import TaskNotes
 from rotopaint_ai.batch.plan import plan_show
@@ -166,15 +166,6 @@ def test_a_scheduler_that_goes_away_is_one_line_and_the_show_goes_on(client: Any
     ends.join()
     work_on(client, tasks, notes, count, lambda event: None, Cancel())
     assert all(map(notes.is_done, tasks))
-
-
-def test_shots_are_tracked_ahead_by_as_many_as_there_are_workers() -> None:
-    shots = [replace(SHOT, name=name) for name in "abc"]
-    tasks = [BatchTask(shot, kind) for shot in shots for kind in ("track", "paint", "gather")]
-    order = ["".join((task.shot.name, task.kind[0])) for task in in_order(tasks, 1)]
-    assert order == ["at", "ap", "ag", "bt", "bp", "bg", "ct", "cp", "cg"]
-    order = ["".join((task.shot.name, task.kind[0])) for task in in_order(tasks, 2)]
-    assert order == ["at", "bt", "ap", "ag", "ct", "bp", "bg", "cp", "cg"]
 
 
 def test_one_key_for_one_task_of_one_show(tmp_path: Path) -> None:

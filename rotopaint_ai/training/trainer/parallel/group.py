@@ -1,6 +1,6 @@
 """What the ranks of a training tell each other: gradients, and a few numbers that all must agree on.
 
-Through torch.distributed: gloo between processors, NCCL between GPUs.
+Through torch.distributed: gloo between processors, NCCL between GPUs; MPI or oneCCL in gloo's place where asked for.
 """
 
 from __future__ import annotations
@@ -10,21 +10,36 @@ import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from rotopaint_ai.errors import CancelledError
+from rotopaint_ai.errors import CancelledError, UsageError
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.parallel.launch import is_rank
 
 ONE_BUCKET_MB = 4096
 CPU = torch.device("cpu")
+BACKENDS = ("gloo", "mpi", "ccl")
 TIMEOUT = datetime.timedelta(minutes=20)  # the first rank judges held-out samples while the others wait
 Hook = Callable[[nn.parallel.DistributedDataParallel], None]
 HOOKS: Registry[Hook] = Registry("gradient compression")
+
+
+def check_backend(name: str) -> None:
+    """Have a backend between processors at hand. Raises UsageError for one that is unknown or not installed."""
+    if name == "mpi" and not dist.is_mpi_available():
+        raise UsageError("--backend mpi: this PyTorch was built without MPI; take gloo, or build PyTorch with it")
+    if name == "ccl":
+        try:
+            import_module("oneccl_bindings_for_pytorch")
+        except ImportError as error:
+            raise UsageError("--backend ccl: wants oneccl_bindings_for_pytorch; install it, or take gloo") from error
+    if name not in BACKENDS:
+        raise UsageError(f"--backend {name}: wanted one of {', '.join(BACKENDS)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +51,19 @@ class Group:
     device: torch.device = CPU  # where this rank computes
 
     @classmethod
-    def join(cls) -> Group:
+    def join(cls, between_processors: str = "gloo") -> Group:
         """Join the others where the launcher started this process; else a group of one.
 
-        A rank computes on the GPU of its own number, where the host has one for each of its ranks.
+        A rank computes on the GPU of its own number, where the host has one for each of its ranks. Raises: UsageError
+        as `check_backend`.
         """
+        check_backend(between_processors)
         device = _own_device()
         if not is_rank():
             return cls(device=device)
         if not dist.is_initialized():
             # numbers to agree on stay with the processors
-            backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+            backend = f"cpu:{between_processors},cuda:nccl" if device.type == "cuda" else between_processors
             dist.init_process_group(backend, timeout=TIMEOUT)
         return cls(dist.get_rank(), dist.get_world_size(), device)
 
