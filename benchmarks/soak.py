@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+STALL_S = 0.02  # of a server that thinks; a real one's seconds, shortened so that 20,000 steps end in minutes
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support"), str(ROOT / "tests" / "pipeline"), str(ROOT / "benchmarks")]
 
@@ -141,7 +142,7 @@ def soak_server(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
         data = (folder / "packed" / url.removeprefix("mem://x/")).read_bytes()
         mood = chance.random()
         if mood < 0.1:
-            time.sleep(0.3)
+            time.sleep(STALL_S)
         if mood < 0.2:
             yield data[:100]
             raise ConnectionResetError("connection reset")

@@ -12,7 +12,7 @@ from rotopaint_ai.errors import UsageError
 T = TypeVar("T")
 
 _RANGE = re.compile(r"^\s*(-?[0-9]{1,18})\s*(?:-\s*(-?[0-9]{1,18}))?\s*$")
-MOST_FRAMES = 1_000_000  # 11 hours at 24 fps; a longer range is a typing error and would fill the memory
+MOST_FRAMES = 100_000  # 69 minutes at 24 fps; a longer range is a typing error and would fill memory and disk
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ SHAPE: list[str | int] = ["shapes", 0]
         (["height"], "1080", "height: is '1080'; wanted a whole number"),
         (["last_frame"], 1000, "comes before first_frame"),
         (["last_frame"], 2_000_000_000, "frames 1001 to 2000000000; wanted numbers up to 10,000,000"),
-        (["last_frame"], 2_000_000, "a shot of at most 1,000,000 frames"),
+        (["last_frame"], 101_001, "a shot of at most 100,000 frames"),
         (["width"], 100_001, "width is 100001 px; wanted 1 to 100,000"),
         (["fps"], -1, "must be positive"),
         (["pixel_aspect"], True, "wanted a finite number"),
