@@ -220,7 +220,7 @@ def test_metadata_is_bounded_and_checked() -> None:
     for metadata, line in (
         ({"other": deep}, "nested deeper"),
         ({" ": 1}, "names of formats"),
-        ({"other": "x" * limits.MOST_METADATA}, "characters of metadata"),
+        ({"other": "x" * limits.MOST_METADATA}, "of metadata"),
     ):
         with pytest.raises(DocumentError, match=line):
             document.dumps(replace(meant, metadata=metadata))

@@ -91,7 +91,7 @@ def test_beside_keys_by_hand_those_of_a_model_do_not_count(tmp_path: Path) -> No
     assert sorted(_take(tmp_path, corrected).frames) == [1004]
 
 
-@pytest.mark.parametrize("suffix", [".nk", ".fxs", ".ssf", ".setting", ".svg"])
+@pytest.mark.parametrize("suffix", [".nk", ".fxs", ".ssf", ".setting", ".svg", ".jsx", ".py", ".lottie.json"])
 def test_every_format_that_convert_reads_is_mined(tmp_path: Path, suffix: str) -> None:
     keys = {frame: 2.0 * (frame % 4) for frame in range(1001, 1010)}
     take = _take(tmp_path, _shape("mouth", keys), suffix=suffix)
