@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rotopaint_ai.cli import COMMANDS, Parser
 from rotopaint_ai.inference.pack import load_pack
@@ -50,6 +51,17 @@ def test_programs_that_the_wheel_installs_are_there() -> None:
     for target in scripts.values():
         module, name = target.split(":")
         assert callable(getattr(import_module(module), name))
+
+
+def test_what_the_workflows_name_is_there() -> None:
+    """Nobody runs them here: at least they are YAML of jobs with steps, and their files exist."""
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+        assert all(job["runs-on"] and job["steps"] for job in jobs.values())
+        text = "\n".join(step.get("run", "") for job in jobs.values() for step in job["steps"])
+        named = set(re.findall(r"(?:scripts|tests|[.]ci)/[\w./-]+", text))
+        assert named
+        assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def _commands() -> list[str]:

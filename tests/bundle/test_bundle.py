@@ -1,0 +1,177 @@
+"""The bundle of `scripts/bundle` in a root that holds no Python: the demo, a movie, an artist's way through the sample.
+
+`ROTOPAINT_BUNDLE` names the unpacked folder; `scripts/bundle` runs this before it packs. The mouse and the keys are
+xdotool's, the screen is Xvfb's, and what was done is read from the files that the program wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import ProjectError
+from rotopaint_ai.project import Project
+
+BUNDLE = os.environ.get("ROTOPAINT_BUNDLE", "")
+SAMPLE = Path(__file__).resolve().parents[2] / "models" / "rotopaint_models" / "sample"
+NEEDED = ("Xvfb", "xdotool", "unshare", "chroot")
+BOUND = ("lib64", "usr/lib/x86_64-linux-gnu", "usr/share/fonts", "usr/share/X11", "etc/fonts", "dev", "proc")
+LINKS = {"lib": "usr/lib"}
+PATIENCE_S = 300.0
+
+pytestmark = [
+    pytest.mark.skipif(not BUNDLE, reason="ROTOPAINT_BUNDLE names no bundle; scripts/bundle makes one"),
+    pytest.mark.skipif(not all(map(shutil.which, NEEDED)), reason=f"wants {', '.join(NEEDED)}"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A root folder with the system's libraries, the bundle under /opt and a /tmp of its own."""
+
+    path: Path
+
+    def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
+        """The bundle's program in that root, with nothing else in its environment."""
+        mounts = [f"mount --rbind /{name} {self.path}/{name}" for name in BOUND if Path("/", name).exists()]
+        mounts += [f"mount --bind {BUNDLE} {self.path}/opt/rotopaint"]
+        told = {"HOME": "/tmp/home", "PATH": "/usr/bin", **environment}
+        inside = ["env", "-i", *(f"{name}={value}" for name, value in told.items())]
+        script = " && ".join([*mounts, 'exec "$@"'])
+        command = ["unshare", "--map-root-user", "--mount", "sh", "-ec", script, "sh", *inside]
+        start = [shutil.which("chroot") or "chroot", str(self.path), "/opt/rotopaint/rotopaint", *words]
+        return subprocess.Popen([*command, *start], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    for name in (*BOUND, "tmp/home", "opt/rotopaint"):
+        (tmp_path / name).mkdir(parents=True)
+    for name, target in LINKS.items():
+        (tmp_path / name).symlink_to(target)
+    shutil.copytree(SAMPLE, tmp_path / "tmp" / "shot")
+    return Root(tmp_path)
+
+
+@pytest.fixture
+def display() -> Iterator[str]:
+    """A screen of 1600 x 1000 that nobody sees."""
+    read, write = os.pipe()
+    command = ["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1000x24", "-nolisten", "tcp"]
+    server = subprocess.Popen(command, pass_fds=(write,), stderr=subprocess.DEVNULL)
+    os.close(write)
+    with os.fdopen(read) as told:
+        yield f":{told.readline().strip()}"
+    server.terminate()
+    server.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Keys pressed in the program's window."""
+
+    display: str
+    process: subprocess.Popen[str]
+
+    def window(self) -> str:
+        """The largest window's number, once it is there."""
+        self.wait("the window", lambda: self._do("search", "--onlyvisible", "--name", "RotoPaint"))
+        return self._do("search", "--onlyvisible", "--name", "RotoPaint").split()[-1]
+
+    def press(self, *keys: str) -> None:
+        """Press keys, one after the other."""
+        self._do("windowfocus", "--sync", self.window())
+        for key in keys:
+            self._do("key", key)
+            time.sleep(0.5)
+
+    def press_until(self, what: str, holds: Callable[[], object], key: str) -> None:
+        """Press a key, again every ten seconds, until something holds: a program that starts may miss the first."""
+        end = time.monotonic() + PATIENCE_S
+        while not holds():
+            assert time.monotonic() < end, f"{what} did not come"
+            self.press(key)
+            pause = time.monotonic() + 10
+            while time.monotonic() < pause and not holds():
+                time.sleep(0.5)
+
+    def wait(self, what: str, holds: Callable[[], object]) -> None:
+        """Wait until something holds; the program must live meanwhile."""
+        end = time.monotonic() + PATIENCE_S
+        while not holds():
+            if self.process.poll() is not None:
+                pytest.fail(f"{what}: the program ended with {self.process.returncode}: {self.process.stdout.read()}")
+            assert time.monotonic() < end, f"{what} did not come"
+            time.sleep(0.2)
+
+    def _do(self, *words: str) -> str:
+        environment = {**os.environ, "DISPLAY": self.display}
+        return subprocess.run(["xdotool", *words], capture_output=True, text=True, env=environment, check=False).stdout
+
+
+def test_the_demo_runs_where_there_is_no_python(root: Root) -> None:
+    assert not list(root.path.glob("usr/bin/*")) + list(root.path.glob("usr/local/*"))
+    process = root.start("demo", "--out", "/tmp/out")
+    told, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, told
+    assert len(list((root.path / "tmp/out/clean").iterdir())) == 24
+    assert json.loads((root.path / "tmp/out/run.json").read_text())["frames"]["failed"] == {}
+
+
+def test_a_movie_is_traced_where_there_is_no_python(root: Root) -> None:
+    with av.open(str(root.path / "tmp" / "plate.mov"), "w") as movie:
+        stream = movie.add_stream("prores_ks", 24)
+        stream.width, stream.height, stream.pix_fmt = 320, 180, "yuv422p10le"
+        for _ in range(2):
+            grey = np.full((180, 320, 3), 110, np.uint8)
+            movie.mux(stream.encode(av.VideoFrame.from_ndarray(grey, "rgb24")))
+        movie.mux(stream.encode())
+    process = root.start("run", "/tmp/plate.mov", "--crop", "80,20,140,140", "--out", "/tmp/out", "--no-clean")
+    told, _ = process.communicate(timeout=PATIENCE_S)
+    assert "0 frames done, 2 frames without a face" in told, told
+
+
+def test_an_artist_goes_through_the_sample_shot(root: Root, display: str) -> None:
+    """Run, go to the worst frame, nudge a shape, export, leave: the corrected key stands in the project."""
+    out = root.path / "tmp" / "out"
+    process = root.start("panel", "/tmp/shot", "--out", "/tmp/out", DISPLAY=display)
+    hand = Hand(display, process)
+    try:
+        hand.press_until("the run", lambda: list(out.glob("matte/*")), "F5")
+        hand.wait("its result", lambda: (out / "run.json").is_file() and _keys(out))
+        assert {source for _, _, source in _keys(out)} == {"model"}
+        hand.press("n", "Next", "ctrl+a", "alt+Right")
+        hand.wait("the correction", lambda: "human" in {source for _, _, source in _keys(out)})
+        hand.press_until("the export", lambda: list((out / "export").glob("*.nk")), "ctrl+e")
+        hand.press("ctrl+q")
+        assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.kill()
+    worst = json.loads((out / "run.json").read_text())["pictures"][0]["frame"]
+    corrected = {(frame, name) for name, frame, source in _keys(out) if source == "human"}
+    assert len({name for _, name in corrected}) == 1
+    assert worst in {frame for frame, _ in corrected}
+
+
+def _keys(out: Path) -> set[tuple[str, int, str]]:
+    """Shape, frame and source of every key in the project that the panel keeps; none where it is being written."""
+    try:
+        project = Project.open(out / "plate.rotopaint", write=False)
+    except ProjectError:
+        return set()
+    try:
+        document = project.load().state.document
+    finally:
+        project.close()
+    shapes = document.shapes if document is not None else ()
+    return {(shape.name, frame, key.source) for shape in shapes for frame, key in shape.keys.items()}
