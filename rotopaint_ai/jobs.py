@@ -19,7 +19,7 @@ from rotopaint_ai.frames import parse_frames
 EVENTS_VERSION = 1
 
 Device = Literal["auto", "cpu", "cuda", "tensorrt", "directml", "coreml", "openvino", "migraphx"]
-EventKind = Literal["started", "frame", "progress", "warning", "error", "finished", "cancelled"]
+EventKind = Literal["started", "frame", "progress", "note", "warning", "error", "finished", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,11 @@ Sink = Callable[[Event], None]
 def warning(message: str, *, frame: int | None = None) -> Event:
     """A warning event; work goes on."""
     return Event("warning", {"message": message} if frame is None else {"message": message, "frame": frame})
+
+
+def notice(message: str, *, is_warning: bool) -> Event:
+    """A note event, which only says what was done; a warning event where a person ought to look."""
+    return warning(message) if is_warning else Event("note", {"message": message})
 
 
 class Cancel:

@@ -121,6 +121,6 @@ def do(job: RunJob, *, events: bool) -> int:
         outcome = run(job, choose_sink(events=events, cancel=cancel), cancel)
     if not events:
         without = f", {n_frames(len(outcome.lost))} without a face" if outcome.lost else ""
-        first = f"; look first at {', '.join(map(str, outcome.worst[:N_NAMED]))}" if outcome.worst else ""
+        first = f"; look first at {', '.join(map(str, outcome.worst[:N_NAMED]))}" if len(outcome.done) > 1 else ""
         print(f"{n_frames(len(outcome.done))} done{without}{first}; open {outcome.report}")
     return OK if outcome.is_whole else FRAMES_FAILED

@@ -52,6 +52,8 @@ class TerseLines:
         facts = event.facts
         if event.kind == "started":
             return _started_text(facts)
+        if event.kind == "note":
+            return f"{_shot_of(facts)}{facts['message']}"
         if event.kind in ("warning", "error"):
             return f"{event.kind}: {_shot_of(facts)}{facts['message']}"
         if event.kind == "progress" and time.monotonic() - self._last >= TERSE_INTERVAL_S:
@@ -91,6 +93,8 @@ class Bar:
                 description=_shot_of(facts) + str(facts.get("name", facts.get("stage"))),
             )
             self._print_line(_started_text(facts), "dim")
+        elif event.kind == "note":
+            self._print_line(f"{_shot_of(facts)}{facts['message']}", "dim")
         elif event.kind in ("warning", "error"):
             text = f"{event.kind}: {_shot_of(facts)}{facts['message']}"
             self._print_line(text, "yellow" if event.kind == "warning" else "red")

@@ -79,10 +79,14 @@ class FaceFound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Followed:
-    """The face of a shot: its box in each frame where it was found, and what to tell the person who asked."""
+    """The face of a shot: its box in each frame where it was found, and what to tell the person who asked.
+
+    `is_doubtful`: another face was there, or it was not found in every frame that was looked at.
+    """
 
     found: Mapping[int, FaceFound]
     note: str
+    is_doubtful: bool
 
     def keys(self) -> CropKeys:
         """Crops to start from, and to search from where the face gets lost; nobody drew them."""
@@ -181,7 +185,8 @@ def followed(seen: Mapping[int, Sequence[FaceFound]]) -> Followed | None:
         if near:
             last = min(near, key=lambda face: _away(face, last))
             chosen[frame] = last
-    return Followed(chosen, _choice_note(chosen, seen))
+    is_doubtful = len(chosen) < len(seen) or any(len(faces) > 1 for faces in seen.values())
+    return Followed(chosen, _choice_note(chosen, seen), is_doubtful)
 
 
 def _is_like(face: FaceFound, last: FaceFound) -> bool:

@@ -214,7 +214,8 @@ class LiveEngine:
         frame = int(request["frame"])
         crops, note = propose_crop(self._need_plate(), (frame,), self._need_models())
         box = crops.at(frame)
-        return {"crop": [box.x - box.side / 2, box.y - box.side / 2, box.side, box.side], "note": note}
+        told = note.facts["message"] if note is not None else None
+        return {"crop": [box.x - box.side / 2, box.y - box.side / 2, box.side, box.side], "note": told}
 
     # --- parts
 

@@ -18,7 +18,7 @@ from rotopaint_ai.errors import CropError, PlateError, UsageError
 from rotopaint_ai.frames import evenly_spread, parse_frames, summarise
 from rotopaint_ai.inference.models import Models, open_detector, open_models
 from rotopaint_ai.inference.pack import Pack, load_pack
-from rotopaint_ai.jobs import RunJob, n_cores
+from rotopaint_ai.jobs import Event, RunJob, n_cores, notice
 from rotopaint_ai.landmarks.detect import FaceReading, instability, moved_crops, propose, read
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed
 from rotopaint_ai.pipeline.export import check_exports, export_files
@@ -55,7 +55,7 @@ class Plan:
     crops: CropKeys
     threads: int
     inputs: ProjectInputs = field(default_factory=ProjectInputs)
-    note: str | None = None  # what a person ought to know before the work starts
+    note: Event | None = None  # what a person ought to know before the work starts
 
     @property
     def work(self) -> Overrides:
@@ -138,7 +138,7 @@ def _project_crops(inputs: ProjectInputs, job: RunJob) -> tuple[str, ...]:
 
 def _crops_to_follow(
     job: RunJob, plate: Plate, frames: tuple[int, ...], models: Models, keys: CropKeys | Literal["auto"]
-) -> tuple[CropKeys, str | None]:
+) -> tuple[CropKeys, Event | None]:
     """The job's crops; for 'auto' those that the stopped run found, where it is gone on with, else new ones."""
     if isinstance(keys, CropKeys):
         return keys, None
@@ -199,7 +199,7 @@ def _check_crops(keys: CropKeys, plate: Plate) -> None:
 
 def propose_crop(
     plate: Plate, frames: tuple[int, ...], models: Models, *, limit: float | None = None
-) -> tuple[CropKeys, str | None]:
+) -> tuple[CropKeys, Event | None]:
     """Crops round the largest face, found by the pack's detector in some frames, and what to tell of that.
 
     A pack without a detector has its landmark model search the first frame. `limit`: up to which instability a find is
@@ -229,7 +229,7 @@ def propose_crop(
             f"crop 'auto': no face found in {summarise(sorted(seen))} of {plate.name} ({len(seen)} frames looked at"
             f"{_other_finds(n_others)}); draw a box: --crop X,Y,W,H"
         )
-    return face.keys(), face.note
+    return face.keys(), notice(face.note, is_warning=face.is_doubtful)
 
 
 def _is_readable(face: FaceFound, frame: Frame, models: Models, limit: float) -> bool:

@@ -61,9 +61,10 @@ def _run_plan(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel:
         sink(warning(f"--resume: {note}; starting from the first frame"))
     forget_changed(state, plan.plate, sink)
     sink(started(plan, n_done=len(state.finished)))
-    for line in (plan.note, warn_of_sequence(plan.plate, plan.job.frames)):
-        if line is not None:
-            sink(warning(line))
+    if plan.note is not None:
+        sink(plan.note)
+    if (line := warn_of_sequence(plan.plate, plan.job.frames)) is not None:
+        sink(warning(line))
     if plan.missing:
         sink(warning(f"{plan.plate.name}: not on disk: frames {summarise(plan.missing)}; render or copy them"))
     n_before = len(state.finished)

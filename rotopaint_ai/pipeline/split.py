@@ -21,7 +21,7 @@ from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import Pack, load_pack
-from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores, warning
+from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores
 from rotopaint_ai.locks import locked
 from rotopaint_ai.pipeline.executor import Eta, Executor, SettledFrames, Snapshot, Times
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
@@ -102,7 +102,7 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
             forget_changed(state, plan.plate, sink)
             sink(started(plan, n_done=len(state.finished)))
             if plan.note is not None:
-                sink(warning(plan.note))
+                sink(plan.note)
             walk(plan, state, TrackingProcessor(processor), sink, cancel)
             note = {
                 "began": began,

@@ -121,6 +121,7 @@ def test_the_face_that_is_meant_is_large_and_sure_and_stays_the_same() -> None:
     assert face is not None
     assert [found.box[0] for found in face.found.values()] == [200, 230, 150]
     assert "took 1001:195,-5,90,90 (sure by 90%, the largest of 2 faces), found in 3 of 3 frames" in face.note
+    assert face.is_doubtful
 
 
 def test_another_face_is_not_taken_for_it() -> None:
@@ -128,6 +129,10 @@ def test_another_face_is_not_taken_for_it() -> None:
     assert face is not None
     assert list(face.found) == [1001, 1031]
     assert "found in 2 of 4 frames looked at" in face.note
+    assert face.is_doubtful
+    alone = followed(_shot([_face(0, 60)], [_face(10, 60)]))
+    assert alone is not None
+    assert not alone.is_doubtful
 
 
 def test_a_face_that_comes_later_is_found() -> None:

@@ -210,6 +210,8 @@ class ShotJobs(QObject):
             self._take_frame(int(facts["frame"]))
         elif event == "progress" and "done" in facts:
             self.progressed.emit(int(facts["done"]), int(facts["total"]), _run_note(facts))
+        elif event == "note":
+            self.said.emit(str(facts.get("message", event)), "plain")
         elif event in ("warning", "error"):
             self.said.emit(str(facts.get("message", event)), "trouble")
 
