@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -96,12 +97,15 @@ class Hand:
             time.sleep(0.5)
 
     def press_until(self, what: str, holds: Callable[[], object], key: str) -> None:
-        """Press a key, again every ten seconds, until something holds: a program that starts may miss the first."""
+        """Press a key, again after a minute, until something holds: a program that starts may miss the first.
+
+        Not sooner: F5 in a run stops it.
+        """
         end = time.monotonic() + PATIENCE_S
         while not holds():
             assert time.monotonic() < end, f"{what} did not come"
             self.press(key)
-            pause = time.monotonic() + 10
+            pause = time.monotonic() + 60
             while time.monotonic() < pause and not holds():
                 time.sleep(0.5)
 
@@ -147,20 +151,30 @@ def test_an_artist_goes_through_the_sample_shot(root: Root, display: str) -> Non
     process = root.start("panel", "/tmp/shot", "--out", "/tmp/out", DISPLAY=display)
     hand = Hand(display, process)
     try:
+        hand.window()
+        time.sleep(10)  # until the plate is open
         hand.press_until("the run", lambda: list(out.glob("matte/*")), "F5")
         hand.wait("its result", lambda: (out / "run.json").is_file() and _keys(out))
         assert {source for _, _, source in _keys(out)} == {"model"}
         hand.press("n", "Next", "ctrl+a", "alt+Right")
         hand.wait("the correction", lambda: "human" in {source for _, _, source in _keys(out)})
+        hand.press("ctrl+e")
         hand.press_until("the export", lambda: list((out / "export").glob("*.nk")), "ctrl+e")
         hand.press("ctrl+q")
         assert process.wait(PATIENCE_S) == 0
     finally:
         process.kill()
-    worst = json.loads((out / "run.json").read_text())["pictures"][0]["frame"]
+    worst = _largest_error(json.loads((out / "run.json").read_text()))
     corrected = {(frame, name) for name, frame, source in _keys(out) if source == "human"}
     assert len({name for _, name in corrected}) == 1
     assert worst in {frame for frame, _ in corrected}
+
+
+def _largest_error(run: dict[str, Any]) -> int:
+    """The frame where a seam's expected error is largest, which N goes to."""
+    seams = [column for column, name in enumerate(run["errors"]["shapes"]) if run["shapes"][name]["role"] == "seam"]
+    rows = run["errors"]["by_frame"]
+    return int(max(rows, key=lambda frame: max(rows[frame][column] for column in seams)))
 
 
 def _keys(out: Path) -> set[tuple[str, int, str]]:
