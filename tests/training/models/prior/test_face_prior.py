@@ -12,6 +12,7 @@ import torch
 
 from rotopaint_ai.training.models.landmarks.coarse_to_fine import CoarseToFineNet
 from rotopaint_ai.training.models.landmarks.net import CropModel
+from rotopaint_ai.training.models.prior import selection
 from rotopaint_ai.training.models.prior.deformable import fit_head
 from rotopaint_ai.training.models.prior.face_prior import FacePrior, _moved_on, _spread
 from rotopaint_ai.training.models.prior.selection import Fold, apply, choose_prior, folds
@@ -299,6 +300,20 @@ def test_mirrored_faces_count_unless_a_head_is_very_lopsided(lopsided: float, is
     choice = choose_prior(kinds, found, error, seen, even(found), true, seen)
     assert choice is not None
     assert choice.prior.mirrored == choice.parts[0].head.mirrored == is_mirrored
+
+
+@pytest.mark.parametrize(("share", "is_second"), [(0.95, False), (0.85, True)])
+def test_another_kind_of_head_has_to_be_better_by_more_than_two_trainings_differ(
+    monkeypatch: pytest.MonkeyPatch, share: float, is_second: bool
+) -> None:
+    true = faces(12, 6)
+    kinds = [whole(true), whole(faces(12, 7))]
+    errors = iter((1.0, share))
+    monkeypatch.setattr(selection, "_descended", lambda start, distance: (start, next(errors)))
+    seen = np.ones((12, 30))
+    choice = choose_prior(kinds, true + 5.0, seen, seen, even(true), true, seen)
+    assert choice is not None
+    assert choice.parts is kinds[is_second]
 
 
 @pytest.mark.parametrize(("off_px", "wanted"), [(30.0, 20.0), (0.8, 3.0)])
