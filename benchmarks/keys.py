@@ -9,7 +9,9 @@ every frame is right. With `--oracle` the frame is the worst by the truth, which
 it costs one key and counts once. What can be seen of a curve is what the shot's own seam coverage shows
 (`seam.####.png` beside the truth); without that, all of it.
 
-The ways: `teach` (corrections and picture solved together; wants the plates beside the truth), `refit`, `spread` as far
+The ways: `teach` (corrections and picture solved together; wants the plates beside the truth), `train` (teach, and
+once TRAIN_AT holds are keyed what `rotopaint train PROJECT --recipe shot` makes of them, in so many `--steps`; only
+where it is asked for by `--ways`), `refit`, `spread` as far
 as the panel proposes, the models' splines with only the keyed frames put right, lines between keys alone, and keys
 carried by optical flow as a planar tracker does. `harm`: the largest share of frames nobody touched whose worst seam
 lay at any time more than 0.1 px further off than as run. `gestures`: control points more than a threshold away that
@@ -22,6 +24,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -38,7 +41,7 @@ from numpy.typing import NDArray
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
-from rotopaint_ai.pipeline.teach import ShotReading, read_shot, teach
+from rotopaint_ai.pipeline.teach import ShotReading, read_anew, read_shot, teach
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
@@ -56,8 +59,11 @@ N_SAMPLES = 200
 COVERED = 32  # of 255: coverage from which on a seam can be seen
 SECONDS = {"drag": 2.0, "look": 2.0}  # assumed of a practised artist
 HARM_PX = 0.1
+TRAIN_AT = 4  # holds keyed
 PACK: str | None = None  # of the command line
+STEPS = 150  # of `train`
 _READINGS: dict[str, ShotReading] = {}  # of each shot, made once
+_TRAINED: dict[str, tuple[ShotReading, RotoDocument, Errors]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,7 @@ class Shot:
     """A run and its truth: seams that both know, by name."""
 
     name: str
+    run: Path
     folder: Path
     said: RotoDocument
     errors: Errors
@@ -96,7 +103,9 @@ def load(run: Path, truth: Path, hand_px: float) -> Shot:
             )
             hand[name][frame] = own
     seen = {name: {f: _seen(truth.parent, f, line) for f, line in lines.items()} for name, lines in curves.items()}
-    return Shot(f"{run.parent.name}/{run.name}", truth.parent, said, _errors(run), frames, holds, curves, seen, hand)
+    return Shot(
+        f"{run.parent.name}/{run.name}", run, truth.parent, said, _errors(run), frames, holds, curves, seen, hand
+    )
 
 
 def distance(points: Points, truth: Array, seen: Array) -> float:
@@ -194,6 +203,48 @@ def taught(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     return with_keys(keyed, found.keys), {**shot.errors, **found.errors}
 
 
+def trained(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
+    """The panel's Teach; from TRAIN_AT keyed holds on with what a pack reads that was trained on these."""
+    n_keyed = len({shot.holds[frame][0] for frame in human_keys(keyed.shapes[0])})
+    if n_keyed < TRAIN_AT:
+        return taught(shot, keyed)
+    if shot.name not in _TRAINED:
+        _TRAINED[shot.name] = _train(shot, keyed)
+    reading, predicted, errors = _TRAINED[shot.name]
+    whole = with_keys(keyed, _keys_of(predicted, keyed))
+    found = teach(reading, predicted, whole, errors)
+    return with_keys(whole, found.keys), {**errors, **found.errors}
+
+
+def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, Errors]:
+    """A shot trained on: the new pack's reading, what it says in place of the run, and what it expects of that."""
+    from rotopaint_ai.training.models.landmarks.config import load_pack_config
+    from rotopaint_ai.training.pack import shot as shots
+    from rotopaint_ai.training.trainer.budget import Budget
+
+    whole = documents.read(shot.run / "shapes.roto.json")
+    ours = {shape.name: shape for shape in keyed.shapes}
+    document = replace(whole, shapes=tuple(ours.get(shape.name, shape) for shape in whole.shapes))
+    frames = frozenset(human_keys(keyed.shapes[0]))
+    corrected = shots.Corrected(whole, document, shot.errors, frames, _plates(shot.folder))
+    config = load_pack_config("shot", ["minutes=null", f"steps={STEPS}"])
+    lesson = shots.lesson_of(corrected, _models(), config)
+    with tempfile.TemporaryDirectory() as folder:
+        learnt = shots.learn(
+            lesson, _models().pack, config, Path(folder), Budget(None), PACK, lambda event: None, lambda: None
+        )
+    reading = read_shot(whole, corrected.plate, learnt.models(_models()))
+    found = read_anew(reading, corrected.predicted, corrected.document, corrected.errors)
+    said = with_keys(shot.said, found.keys)
+    return reading, said, {**shot.errors, **found.errors}
+
+
+def _keys_of(predicted: RotoDocument, keyed: RotoDocument) -> Mapping[str, Mapping[int, Key]]:
+    """Keys of a prediction where nobody has keyed."""
+    hand = {shape.name: human_keys(shape) for shape in keyed.shapes}
+    return {s.name: {f: key for f, key in s.keys.items() if f not in hand[s.name]} for s in predicted.shapes}
+
+
 def refitted(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """The panel's Refit shot."""
     return with_keys(keyed, refit(shot.said, keyed, shot.errors)), shot.errors
@@ -241,6 +292,7 @@ def spreads(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
 
 METHODS: Mapping[str, Method] = {
     "teach": taught,
+    "train": trained,
     "refit": refitted,
     "spread": spreads,
     "models alone": as_run,
@@ -339,12 +391,15 @@ def main() -> int:
     parser.add_argument("--threshold", type=float, default=1.0)
     parser.add_argument("--hand", type=float, default=0.25, help="noise of a person's points, pixels")
     parser.add_argument("--oracle", action="store_true", help="the worst frame by the truth")
-    parser.add_argument("--ways", default=",".join(METHODS), help="of " + ", ".join(METHODS))
+    parser.add_argument(
+        "--ways", default=",".join(name for name in METHODS if name != "train"), help="of " + ", ".join(METHODS)
+    )
+    parser.add_argument("--steps", type=int, default=STEPS, help="of `train`")
     parser.add_argument("--model", help="the pack that the runs are of")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    global PACK
-    PACK = options.model
+
+    globals().update(PACK=options.model, STEPS=options.steps)
     ways = [name for name in METHODS if name in options.ways.split(",")]
     content: dict[str, Any] = {}
     for each in options.shots:

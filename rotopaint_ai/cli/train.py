@@ -19,11 +19,17 @@ from rotopaint_ai.cli.shared import needs_training
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
+from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the command takes."""
-    parser.add_argument("datasets", nargs="+", metavar="DATASET", help="folders made by 'rotopaint mine' or the stage")
+    parser.add_argument(
+        "datasets",
+        nargs="+",
+        metavar="DATASET",
+        help="folders made by 'rotopaint mine' or the stage; for --recipe shot a project",
+    )
     parser.add_argument("--out", required=True, metavar="PACK", help="folder of the new pack")
     parser.add_argument("--recipe", metavar="FILE.yaml", help="a recipe file, or the name of a shipped recipe")
     parser.add_argument(
@@ -75,9 +81,12 @@ def execute(arguments: argparse.Namespace) -> int:
     start_again()
     since = began()
     from rotopaint_ai.training.pack.network import task_of
-    from rotopaint_ai.training.trainer.config import PACK
+    from rotopaint_ai.training.trainer.config import PACK, SHOT
 
     task = task_of(arguments.recipe)
+    if task == SHOT:
+        return _train_shot(arguments, since)
+    _refuse_projects(arguments)
     if task != PACK:
         _refuse_for(task, arguments)
     if arguments.learning_curve:
@@ -230,6 +239,54 @@ def _train_network(task: str, arguments: argparse.Namespace, run: Run) -> int:
     if run.group.is_first and not arguments.events:
         print(json.dumps(metrics, indent=1))
     return 0
+
+
+def _train_shot(arguments: argparse.Namespace, since: float) -> int:
+    """Teach a pack, and the project's shot, what was corrected in it."""
+    from rotopaint_ai.training.pack.shot import ShotTraining, train_shot
+
+    for option in ("learning_curve", "resume", "name", "licence"):
+        if getattr(arguments, option):
+            raise UsageError(f"--{option.replace('_', '-')}: not with recipe '{arguments.recipe}'; leave it out")
+    if len(arguments.datasets) != 1 or Path(arguments.datasets[0]).suffix.lower() != PROJECT_SUFFIX:
+        given = " ".join(arguments.datasets)
+        raise UsageError(
+            f"{given}: wanted one project (*{PROJECT_SUFFIX}), which recipe '{arguments.recipe}' learns from"
+        )
+    cancel = Cancel()
+    sink = choose_sink(events=arguments.events, cancel=cancel)
+    with stopping_on_signals(cancel):
+        report = train_shot(
+            ShotTraining(
+                Path(arguments.datasets[0]),
+                Path(arguments.out),
+                arguments.recipe,
+                tuple(arguments.set),
+                arguments.init,
+                shlex.join(["rotopaint", *sys.argv[1:]]),
+                sink,
+                cancel,
+                since,
+            )
+        )
+    if not arguments.events:
+        took = ", ".join(f"{part} {seconds:.0f} s" for part, seconds in report.seconds.items())
+        print(f"{report.pack}: {report.steps} steps on {len(report.frames)} corrected frames ({took})")
+        print(
+            "the project was left alone: somebody works on it"
+            if report.n_moved is None
+            else f"{report.n_moved} keys of the project moved, one step to undo"
+        )
+    return 0
+
+
+def _refuse_projects(arguments: argparse.Namespace) -> None:
+    """Raises UsageError for a project where data sets are wanted."""
+    for source in arguments.datasets:
+        if Path(source).suffix.lower() == PROJECT_SUFFIX:
+            raise UsageError(
+                f"{source}: is a project; --recipe shot learns from its corrected frames, or mine it into a data set"
+            )
 
 
 def _refuse_for(task: str, arguments: argparse.Namespace) -> None:

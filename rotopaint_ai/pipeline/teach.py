@@ -50,6 +50,10 @@ STILL_PX = 0.3  # a curve that would move by less stays
 WELL_SEEN = 0.8  # share of a seam that has to be seen before it is moved
 FOUND = 0.7  # of its distance to the rigid head: how far off a curve is likely to be that has moved
 BORNE_OUT = 0.006  # of the head's size: how much nearer the rigid head has to lie than the present curve does
+# Of models that learnt from a shot's corrections; on training shots of two puppets and a shot of the stage.
+TO_HEAD = 0.75  # share of the way from their curve to the rigid head's
+LEAST_BETTER = 0.003  # of the head's size: how much nearer the head of the run's curves has to lie
+NEAR_POSE = 0.2  # of the head's size: how far landmarks may lie from those of a corrected pose
 _READS = 2
 
 
@@ -65,11 +69,12 @@ class Taught:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Hold:
+class ReadHold:
     """What the models say of a hold's first frame, and a look at it."""
 
     points_L: Complex
     error_px_L: Array
+    visible_L: Array
     splines: Mapping[str, Complex]
     width_px: Mapping[str, float]
     face_px: float
@@ -98,7 +103,7 @@ class ShotReading:
     """
 
     models: Models
-    holds: Sequence[_Hold]
+    holds: Sequence[ReadHold]
     hold_of: Mapping[int, int]
     heads: HeadPoses
 
@@ -132,12 +137,7 @@ def teach(
     keys = dict(refit(predicted, document, errors))
     if not keys:
         raise UsageError("no shape has a human key where the face was found; correct one such frame first")
-    specs = {spec.name: spec for spec in reading.models.pack.sheet.shapes if spec.role == "seam" and not spec.closed}
-    tasks = [
-        _seam_task(reading, specs[base.name], base, shape, hand)
-        for base, shape, hand in corrected_shapes(predicted, document)
-        if base.name in specs and base.n_points == specs[base.name].n_points
-    ]
+    tasks = _tasks(reading, predicted, document)
     doubtful: dict[str, tuple[int, ...]] = {}
     sizes: dict[str, Mapping[int, float]] = {}
     known = [_curve_of_task(reading, task, (errors or {}).get(task.spec.name, {})) for task in tasks]
@@ -149,6 +149,93 @@ def teach(
     return Taught(keys, sizes, doubtful, moved)
 
 
+def read_anew(
+    reading: ShotReading, predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None
+) -> Taught:
+    """A shot's corrected seams as models read them that have learnt from its corrections, in place of the run's.
+
+    `reading` is of those models. Their curves, seen in the picture, are drawn most of the way towards the rigid head
+    that they and the corrections give together. A frame is changed where the head of the run's own curves bears that
+    out, and where somebody has corrected a pose that is not far from its own: models know little of others.
+    """
+    tasks = _tasks(reading, predicted, document)
+    noted = errors or {}
+    run = _on_rigid_head(reading, [_curve_of_task(reading, task, noted.get(task.spec.name, {})) for task in tasks])
+    found = [_placed_as_read(reading, row, tasks) for row in range(len(reading.holds))]
+    seen = [_observed_everywhere(task, [row[k] for row in found]) for k, task in enumerate(tasks)]
+    own = _on_rigid_head(reading, seen)
+    far_H = _pose_from_corrected(reading, tasks)
+    keys: dict[str, Mapping[int, Key]] = {}
+    doubtful: dict[str, tuple[int, ...]] = {}
+    sizes: dict[str, Mapping[int, float]] = {}
+    for task, said, head_HD, judge_HD in zip(tasks, seen, own, run):
+        name, mixed_HD = task.spec.name, (1 - TO_HEAD) * said.splines_HD + TO_HEAD * head_HD
+        apart_H = np.array([open_curve_distance(a, b) for a, b in zip(said.splines_HD, head_HD)])
+        expected_H = np.sqrt(said.noise_px_H * apart_H)
+        keys[name], doubtful[name], sizes[name] = _taken_over(
+            reading, task, mixed_HD, judge_HD, far_H, expected_H, noted.get(name, {})
+        )
+    before = {shape.name: shape.keys for shape in predicted.shapes}
+    moved = sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
+    return Taught(keys, sizes, doubtful, moved)
+
+
+def _placed_as_read(reading: ShotReading, row: int, tasks: Sequence[_Task]) -> list[Placed]:
+    """Seams of a hold as its models say, seen in the picture."""
+    hold = reading.holds[row]
+    seams = [
+        Seam(_point_numbers(hold.splines[each.spec.name]), hold.width_px[each.spec.name], float(each.noise_px_H[row]))
+        for each in tasks
+    ]
+    return place(seams, hold.look, hold.face_px, reading.models.find_seams)
+
+
+def _observed_everywhere(task: _Task, placed: Sequence[Placed]) -> KnownCurve:
+    """A seam as it was placed, or drawn by a person, in every hold."""
+    splines = np.array([_spline_points(each.points) for each in placed])
+    noise = np.array([max(LEAST_NOISE_PX, each.expected_error_px) for each in placed])
+    return KnownCurve(np.where(task.exact_H[:, None], task.splines_HD, splines), noise, task.exact_H)
+
+
+def _pose_from_corrected(reading: ShotReading, tasks: Sequence[_Task]) -> Array:
+    """How far each hold's landmarks lie from those of the nearest corrected one, in sizes of the head (H,)."""
+    heads = reading.heads
+    points = np.array([hold.points_L for hold in reading.holds])
+    faces = (points - heads.shift_H[:, None]) / heads.factor_H[:, None]
+    corrected = np.flatnonzero(np.any([task.exact_H for task in tasks], axis=0))
+    apart = abs(faces[:, None] - faces[corrected][None])
+    return np.asarray(np.sqrt((apart**2).mean(axis=2)).min(axis=1, initial=np.inf))
+
+
+def _taken_over(
+    reading: ShotReading,
+    task: _Task,
+    new_HD: Complex,
+    judge_HD: Complex,
+    far_H: Array,
+    expected_H: Array,
+    noted: Mapping[int, float],
+) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
+    """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be."""
+    frames = _frames_to_solve(reading, task)
+    splines = splines_of(task.base, frames)
+    doubtful: list[int] = []
+    sizes: dict[int, float] = {}
+    for k, frame in enumerate(frames):
+        row = reading.hold_of[frame]
+        if task.exact_H[row]:  # a hold is one drawing
+            splines[k], sizes[frame] = task.splines_HD[row], LEAST_NOISE_PX
+            continue
+        change, size = open_curve_distance(splines[k], new_HD[row]), float(abs(reading.heads.factor_H[row]))
+        if far_H[row] < NEAR_POSE and is_borne_out(new_HD[row], splines[k], judge_HD[row], LEAST_BETTER * size):
+            splines[k], sizes[frame] = new_HD[row], max(float(expected_H[row]), LEAST_NOISE_PX)
+            continue
+        sizes[frame] = max(noted.get(frame, 0.0), change)
+        if change > STILL_PX:
+            doubtful.append(frame)
+    return moved_keys(task.base, task.shape, frames, splines), tuple(doubtful), sizes
+
+
 # --- what each hold says ----------------------------------------------------------------------------------------------
 
 
@@ -156,7 +243,7 @@ def _guess(document: RotoDocument, frame: int) -> Array:
     return np.array([(mark.x, mark.y) for mark in document.landmarks.keys[frame] if mark is not None])
 
 
-def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> _Hold:
+def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> ReadHold:
     """The models' own reading of a frame near known landmarks, and a look at its face."""
     pack, frame = models.pack, plate.read(number, keep_native=False)
     crop = around(guess, margin=pack.crop_margin)
@@ -172,14 +259,25 @@ def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> _Hold
     rows = pack.sheet.point_rows()
     widths = np.full(len(rows), np.nan) if width is None else width[0]
     face = around(found.points_LC, margin=1.0).side
-    return _Hold(
+    return ReadHold(
         found.points_LC @ np.array([1, 1j]),
         found.error_L,
+        found.visible_L,
         {name: _spline_points(points[0, span].astype(np.float64)) for name, span in rows.items()},
         {name: float(w) if np.isfinite(w) else 0.02 * face for name, w in zip(rows, widths)},
         face,
         look(rgb, *origin, crop, to_display),
     )
+
+
+def _tasks(reading: ShotReading, predicted: RotoDocument, document: RotoDocument) -> list[_Task]:
+    """The open seams that people have corrected."""
+    specs = {spec.name: spec for spec in reading.models.pack.sheet.shapes if spec.role == "seam" and not spec.closed}
+    return [
+        _seam_task(reading, specs[base.name], base, shape, hand)
+        for base, shape, hand in corrected_shapes(predicted, document)
+        if base.name in specs and base.n_points == specs[base.name].n_points
+    ]
 
 
 def _seam_task(reading: ShotReading, spec: ShapeSpec, base: RotoShape, shape: RotoShape, hand: list[int]) -> _Task:
@@ -258,8 +356,7 @@ def _decided(
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
     """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be: the geometric mean
     of what is expected of its curve and of how far that lies from the other ones."""
-    task, hand = turn.task, set(turn.task.hand)
-    frames = [frame for frame in sorted(task.base.keys) if frame in reading.hold_of and frame not in hand]
+    task, frames = turn.task, _frames_to_solve(reading, turn.task)
     splines = splines_of(task.base, frames)
     doubtful: list[int] = []
     errors: dict[int, float] = {}
@@ -283,6 +380,12 @@ def _decided(
                 doubtful.append(frame)
         errors[frame] = max(float(np.sqrt(expected * apart)), LEAST_NOISE_PX)
     return moved_keys(task.base, task.shape, frames, splines), tuple(doubtful), errors
+
+
+def _frames_to_solve(reading: ShotReading, task: _Task) -> list[int]:
+    """Frames of a seam that the models know and nobody has keyed."""
+    hand = set(task.hand)
+    return [frame for frame in sorted(task.base.keys) if frame in reading.hold_of and frame not in hand]
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

@@ -45,6 +45,14 @@ class RunRecord:
                 table.setdefault(name, {})[frame] = float(error)
         return table
 
+    def with_errors(self, changed: Mapping[str, Mapping[int, float]]) -> RunRecord:
+        """With other expected errors of some shapes and frames."""
+        rows = {frame: dict(row) for frame, row in self.errors.items()}
+        for name, by_frame in changed.items():
+            for frame, error in by_frame.items():
+                rows.setdefault(frame, {})[name] = error
+        return replace(self, errors=rows)
+
     def error_left(
         self, frame: int, keyed: Mapping[str, frozenset[int]], among: Collection[str] | None = None
     ) -> float | None:

@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.crops import around
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.pipeline.teach import ShotReading, Taught, _Hold, _spline_points, teach
+from rotopaint_ai.pipeline.teach import ReadHold, ShotReading, Taught, _spline_points, read_anew, teach
 from rotopaint_ai.seams.placement import look
 from rotopaint_ai.shapes.bezier import as_points, sample
 from rotopaint_ai.shapes.refit import splines_of
@@ -63,7 +63,9 @@ def shot(looks: dict[int, Any], off: dict[int, tuple[float, float]]) -> tuple[Sh
         at = np.stack([points.real, points.imag], 1)
         seen = look(looks[frame], 0, 0, around(at, margin=1.3), lambda rgb: rgb)
         face = around(at, margin=1.0).side
-        holds.append(_Hold(points, np.full(12, 2.0), {"seam": _spline_points(said)}, {"seam": 4.0}, face, seen))
+        holds.append(
+            ReadHold(points, np.full(12, 2.0), np.ones(12), {"seam": _spline_points(said)}, {"seam": 4.0}, face, seen)
+        )
         marks[frame], keys[frame] = tuple(Landmark(float(x), float(y), 2.0) for x, y in at), Key(as_points(said))
     models = cast(Any, SimpleNamespace(pack=SimpleNamespace(sheet=SHEET), find_seams=None))
     heads = head_poses(np.array([hold.points_L for hold in holds]), np.array(FRAMES, float))
@@ -126,3 +128,22 @@ def test_without_a_correction_there_is_nothing_to_learn(looks: dict[int, Any]) -
     reading, said = shot(looks, {})
     with pytest.raises(UsageError, match="no shape has a human key"):
         teach(reading, said, said)
+
+
+def test_what_taught_models_read_takes_the_place_of_what_the_run_said(looks: dict[int, Any]) -> None:
+    """But not in a pose far from every corrected one, which is named as doubtful."""
+    reading, _ = shot(looks, {})
+    _, said = shot(looks, dict.fromkeys(FRAMES, (3.0, 9.0)))
+    last = reading.holds[-1]
+    turned = placed(1012) + (last.points_L - placed(1012)).real * 0.3 + 1j * (last.points_L - placed(1012)).imag
+    holds = [*reading.holds[:-1], replace(last, points_L=turned)]
+    heads = head_poses(np.array([hold.points_L for hold in holds]), np.array(FRAMES, float))
+    reading = replace(reading, holds=holds, heads=heads)
+    document = corrected(said, 1002, 1004, 1008)
+    taught = read_anew(reading, said, document, {"seam": dict.fromkeys(FRAMES, 9.0)})
+    near = [frame for frame in FRAMES if frame not in (1002, 1004, 1008, 1012)]
+    assert max(error(taught, document, frame) for frame in near) < 1.0
+    assert taught.keys["seam"][1012] == said.shape("seam").keys[1012]
+    assert taught.doubtful["seam"] == (1012,)
+    assert taught.errors["seam"][1012] > 5 > max(taught.errors["seam"][frame] for frame in near)
+    assert not {1002, 1004, 1008} & taught.keys["seam"].keys()

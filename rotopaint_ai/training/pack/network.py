@@ -22,7 +22,7 @@ from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.training.models.pretrained import load_pyramid
 from rotopaint_ai.training.trainer import threads
 from rotopaint_ai.training.trainer.budget import Budget
-from rotopaint_ai.training.trainer.config import PACK, load_config, load_plugins, read_content
+from rotopaint_ai.training.trainer.config import PACK, SHOT, load_config, load_plugins, read_content
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
 from rotopaint_ai.training.trainer.task import NETWORKS, Network, PartTask, TrainSources
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
@@ -63,7 +63,7 @@ def task_of(recipe: str | None) -> str:
     load_plugins(recipe)  # they may register a network
     content, where = read_content(recipe)
     task = content.get("task", PACK)
-    known = (PACK, *MODULES, *(name for name in NETWORKS if name not in MODULES))
+    known = (PACK, SHOT, *MODULES, *(name for name in NETWORKS if name not in MODULES))
     if task not in known:
         raise UsageError(f"{where}: task {task!r}; wanted one of {', '.join(known)}")
     return str(task)

@@ -96,7 +96,7 @@ def train(
     folder, watch, stop = Path(out), _Clock(), cancel or Cancel()
     config = load_pack_config(recipe, overrides)
     budget = Budget(config.limit_s, began=began)
-    _check_place(folder)
+    check_pack_place(folder)
     with watch.measuring("loading"):
         ready = prepare(datasets, config, init, stop.check)
     run_folder = folder.with_name(folder.name + ".run")
@@ -222,7 +222,7 @@ def _start_of(ready: Prepared) -> str:
     return str(ready.transfer or "nothing")
 
 
-def _check_place(folder: Path) -> None:
+def check_pack_place(folder: Path) -> None:
     """Raises TrainingError where a pack would take the place of something else."""
     with suppress(PackError):
         load_card(folder)

@@ -161,6 +161,7 @@ def _meant(kind: Any, value: Any, before: Any) -> Any:
 
 
 PACK = "pack"  # the task of a recipe that names none: both models of a pack
+SHOT = "shot"  # of one that teaches a pack a project's corrections
 
 
 @dataclass(frozen=True, slots=True)

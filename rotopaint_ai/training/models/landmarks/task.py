@@ -70,7 +70,7 @@ def build_net(config: PackConfig, n_landmarks: int) -> LandmarkNet:
 class LandmarkTask(Task[LandmarkNet, CropBatch]):
     """A landmark network in training."""
 
-    scores = ("held_out_percent", "held_out_px", "held_out_p95_px")
+    scores: tuple[str, ...] = ("held_out_percent", "held_out_px", "held_out_p95_px")
 
     def __init__(self, config: PackConfig, net: LandmarkNet, data: LandmarkData) -> None:
         self.config, self.net, self.data = config, net, data

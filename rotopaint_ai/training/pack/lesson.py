@@ -1,0 +1,177 @@
+"""What a shot has to teach: its holds as samples, corrected ones and the others.
+
+In a corrected hold the control points of corrected shapes are truth, and so are the landmarks that sit on them. In the
+others these are unknown, and the rest of the face is where the models have it: what they were right about stays.
+
+H holds, L landmarks, P control points of all shapes. Plate space, pixels, until pictures are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.crops import Crop, around, cut
+from rotopaint_ai.pipeline.teach import ReadHold, ShotReading
+from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.plates.plate import Plate
+from rotopaint_ai.shapes.bezier import as_array
+from rotopaint_ai.shapes.refit import Keys
+from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+from rotopaint_ai.sheet import Sheet
+from rotopaint_ai.training.data.dataset import Memory, Picture, Truth
+
+WIDER = 1.5  # side of a picture over that of a crop, so that crops may stray
+DETAIL = 1.15  # a crop's pixels in it over those that the network takes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lesson:
+    """Samples of a shot's holds. `known`: landmarks that corrections and models tell, others NaN; `solved`: with those
+    that follow from the shot solved as a whole, too. `is_corrected` (H,)."""
+
+    sheet: Sheet
+    known: Memory
+    solved: Truth
+    is_corrected: npt.NDArray[np.bool_]
+
+    def training(self, share: float) -> Memory:
+        """The samples, corrected ones as often as makes them this share of all."""
+        ours, others = np.flatnonzero(self.is_corrected), np.flatnonzero(~self.is_corrected)
+        times = max(1, round(share / (1 - share) * len(others) / max(len(ours), 1)))
+        rows = np.concatenate([np.tile(ours, times), others])
+        pictures = tuple(self.known.pictures[row] for row in rows)
+        return Memory(pictures, self.known.truth.rows(rows), self.known.shrink[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnShot:
+    """A shot's shapes: as they stand, and with the corrected ones solved for all frames. `corrected`: names of shapes
+    that people have corrected; `frames`: those that a person's hand was on."""
+
+    standing: RotoDocument
+    solved: Keys
+    corrected: Set[str]
+    frames: Set[int]
+
+    def points_at(self, shape: RotoShape, frame: int) -> npt.NDArray[np.float64] | None:
+        """Control points (P, 6) of a shape at a frame; None where nobody says."""
+        if frame not in self.frames and (key := self.solved.get(shape.name, {}).get(frame)) is not None:
+            return as_array(key.points)
+        return as_array(shape.at(frame)) if shape.keys else None
+
+
+def make_lesson(reading: ShotReading, plate: Plate, drawn: DrawnShot, *, input_size: int, margin: float) -> Lesson:
+    """The lesson of a shot that was read. Raises PlateError for frames that cannot be read."""
+    sheet = reading.models.pack.sheet
+    frames = _frames_of_holds(reading, drawn.frames)
+    is_corrected = np.array([frame in drawn.frames for frame in frames])
+    samples = [
+        _sample(sheet, plate, hold, drawn, frame, (input_size, margin)) for hold, frame in zip(reading.holds, frames)
+    ]
+    known, solved = (Truth(*map(np.array, zip(*rows))) for rows in zip(*((s.known, s.solved) for s in samples)))
+    memory = Memory(tuple(sample.picture for sample in samples), known, np.ones((len(samples), 2)))
+    return Lesson(sheet, memory, solved, is_corrected)
+
+
+def _frames_of_holds(reading: ShotReading, corrected: Set[int]) -> list[int]:
+    """The frame that stands for each hold: one that was corrected, or the first."""
+    chosen: dict[int, int] = {}
+    for frame, hold in sorted(reading.hold_of.items()):
+        if hold not in chosen or (frame in corrected and chosen[hold] not in corrected):
+            chosen[hold] = frame
+    return [chosen[hold] for hold in range(len(reading.holds))]
+
+
+_Rows = tuple[npt.NDArray[np.float32], ...]  # one sample's columns of Truth
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sample:
+    picture: Picture
+    known: _Rows
+    solved: _Rows
+
+
+def _sample(
+    sheet: Sheet, plate: Plate, hold: ReadHold, drawn: DrawnShot, frame: int, wanted: tuple[int, float]
+) -> _Sample:
+    read_L2 = np.stack([hold.points_L.real, hold.points_L.imag], 1)
+    splines = _splines(sheet, drawn, frame)
+    marks = _with_hand(sheet, drawn, frame, _on_splines(sheet, splines, drawn.corrected, read_L2))
+    crop, size = _picture_crop(read_L2, *wanted)
+    scale = size / crop.side
+    points = np.full((sheet.n_points, 6), np.nan)
+    rows = sheet.point_rows()
+    for name, spline in splines.items():
+        points[rows[name]] = np.concatenate([crop.to_crop(spline[:, :2], size), spline[:, 2:] * scale], axis=1)
+    widths = np.array([hold.width_px.get(spec.name, np.nan) * scale for spec in sheet.shapes])
+    solved = crop.to_crop(marks, size)
+    own = solved.copy()
+    if frame not in drawn.frames:
+        own[_rows_on(sheet, drawn.corrected)] = np.nan
+    known, whole = (
+        tuple(np.asarray(each, np.float32) for each in (places, hold.visible_L > 0.5, points, widths))
+        for places in (own, solved)
+    )
+    return _Sample(_picture(plate, frame, crop, size), known, whole)
+
+
+def _splines(sheet: Sheet, drawn: DrawnShot, frame: int) -> dict[str, npt.NDArray[np.float64]]:
+    counts = {spec.name: (spec.n_points, spec.closed) for spec in sheet.shapes}
+    found = {}
+    for shape in drawn.standing.shapes:
+        points = drawn.points_at(shape, frame)
+        if points is not None and counts.get(shape.name) == (len(points), shape.closed):
+            found[shape.name] = points
+    return found
+
+
+def _on_splines(
+    sheet: Sheet,
+    splines: Mapping[str, npt.NDArray[np.float64]],
+    corrected: Set[str],
+    read_L2: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """Landmarks (L, 2) as read, those of corrected shapes on the control points that they sit on."""
+    marks = read_L2.copy()
+    for spec in sheet.shapes:
+        if spec.name in corrected and spec.name in splines:
+            for point, name in spec.on_landmarks.items():
+                marks[sheet.landmark_row(name)] = splines[spec.name][point, :2]
+    return marks
+
+
+def _with_hand(
+    sheet: Sheet, drawn: DrawnShot, frame: int, marks_L2: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Landmarks with those that a person placed."""
+    known = drawn.standing.landmarks
+    for name, mark in zip(known.names, known.keys.get(frame, ())):
+        if mark is not None and name in known.hand.get(frame, frozenset()) and name in sheet.landmark_names:
+            marks_L2[sheet.landmark_row(name)] = mark.x, mark.y
+    return marks_L2
+
+
+def _rows_on(sheet: Sheet, names: Set[str]) -> list[int]:
+    """Landmarks that sit on these shapes."""
+    return [
+        sheet.landmark_row(mark) for spec in sheet.shapes if spec.name in names for mark in spec.on_landmarks.values()
+    ]
+
+
+def _picture_crop(points_L2: npt.NDArray[np.float64], input_size: int, margin: float) -> tuple[Crop, int]:
+    """The square of a sample's picture, and the picture's side: never enlarged."""
+    crop = around(points_L2, margin=margin * WIDER)
+    return crop, int(min(np.ceil(input_size * DETAIL * WIDER), max(np.ceil(crop.side), input_size / 4)))
+
+
+def _picture(plate: Plate, frame: int, crop: Crop, size: int) -> Picture:
+    half = int(crop.side / 2) + 4
+    read = plate.read(frame, keep_native=False)
+    rgb, origin = read.region(int(crop.x) - half, int(crop.y) - half, 2 * half, 2 * half)
+    display = to_display(cut(np.asarray(rgb, np.float32), origin, crop, size))
+    return np.asarray(np.rint(np.clip(display, 0, 1) * 255), np.uint8)

@@ -1,0 +1,358 @@
+"""A pack taught by a shot's own corrections, by gradient: `rotopaint train PROJECT --recipe shot --out PACK`.
+
+The landmark network goes on from the weights of a pack, on the few frames that people corrected and, for all that was
+right, on what the models themselves say of the others (`lesson.py`). Pictures are turned by the shot's own relief. The
+shape model is fitted to the shot solved as a whole. Then the shot is taught with what the new pack reads: one step of
+the project, that can be undone.
+
+The pack is a whole one: `run --model` takes it for the character's next shots, and `train --init` goes on from it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from rotopaint_ai.errors import TrainingError, UsageError
+from rotopaint_ai.files import write_json, write_text
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.inference.models import Models, open_models
+from rotopaint_ai.inference.pack import Pack, find_pack, load_pack
+from rotopaint_ai.jobs import Cancel, Event, Sink
+from rotopaint_ai.pipeline.teach import read_anew, read_shot, teach
+from rotopaint_ai.plates import open_plate
+from rotopaint_ai.plates.plate import Plate
+from rotopaint_ai.project import Project, corrections, run_record
+from rotopaint_ai.shapes.landmarks_follow import with_landmarks
+from rotopaint_ai.shapes.manual_keys import with_keys
+from rotopaint_ai.shapes.refit import Errors, corrected_shapes
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.sheet import mirror_permutation, mirrored_order
+from rotopaint_ai.training.data.augment import straight_batch
+from rotopaint_ai.training.data.dataset import Memory
+from rotopaint_ai.training.data.rigid_structure import fit_structure
+from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
+from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
+from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
+from rotopaint_ai.training.models.landmarks.validation import predict_held_out
+from rotopaint_ai.training.models.pretrained import (
+    face_places,
+    find_fill_model,
+    find_others,
+    find_seam_model,
+    find_weights,
+    load_pretrained,
+)
+from rotopaint_ai.training.models.shape_fit import ShapeGraph, fit_shapes, warped
+from rotopaint_ai.training.pack.export import as_crops, replacing_folder, write_pack
+from rotopaint_ai.training.pack.lesson import DrawnShot, Lesson, make_lesson
+from rotopaint_ai.training.pack.prepare import landmark_weights
+from rotopaint_ai.training.pack.select import calibrate
+from rotopaint_ai.training.pack.train import check_pack_place
+from rotopaint_ai.training.trainer import threads
+from rotopaint_ai.training.trainer.budget import Budget
+from rotopaint_ai.training.trainer.trainer import Trainer
+
+SHARE = 0.5  # of all samples that are of corrected frames
+FEWEST = 3  # corrected frames: fewer tell too little of a face that turns; Teach takes one
+_TAIL_S = 45.0  # of one core, for the export and the shot taught
+_NOT_KEPT = ("files", "metrics", "parity", "default")  # of the card of the pack started from
+_CHECKED = 8  # samples on which the exported graphs are compared
+
+
+@dataclass(frozen=True, slots=True)
+class ShotTraining:
+    """What is asked of a training: see `train_shot`."""
+
+    project: Path
+    out: Path
+    recipe: str = "shot"
+    overrides: tuple[str, ...] = ()
+    init: str | None = None
+    command: str = ""
+    sink: Sink = lambda event: None
+    cancel: Cancel | None = None
+    began: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShotReport:
+    """How it went: corrected frames, steps, keys that moved in the project (None: somebody else works on it)."""
+
+    pack: Path
+    frames: tuple[int, ...]
+    steps: int
+    n_moved: int | None
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corrected:
+    """A project's shot as it stands, what the models had said, what they expected of it, and the corrected frames."""
+
+    predicted: RotoDocument
+    document: RotoDocument
+    errors: Errors
+    frames: frozenset[int]
+    plate: Plate
+
+
+class ShotTask(LandmarkTask):
+    """Few frames leave none to hold out: the last network is taken."""
+
+    scores = ()
+
+    def validate(self, net: LandmarkNet) -> tuple[float, ...]:
+        """Nothing is measured."""
+        return ()
+
+    def preview(self, net: LandmarkNet, folder: Path) -> None:
+        """Nothing is shown."""
+
+
+def train_shot(options: ShotTraining) -> ShotReport:
+    """Train a pack on a project's corrected frames, write it to `out`, and teach the project's shot with it.
+
+    Raises: UsageError where fewer than FEWEST holds are corrected or the pack knows another face; ProjectError,
+    PackError, PlateError, TrainingError; CancelledError.
+    """
+    check = (options.cancel or Cancel()).check
+    check_pack_place(options.out)
+    config = load_pack_config(options.recipe, options.overrides)
+    budget = Budget(config.limit_s, began=options.began)
+    shot = read_corrected(options.project)
+    pack = load_pack(find_pack(options.init))
+    clock, start = {}, time.perf_counter()
+    with closing(open_models(pack, device="cpu", threads=1)) as models:
+        lesson = lesson_of(shot, models, config)
+    clock["reading"] = round(time.perf_counter() - start, 1)
+    options.sink(Event("started", {"stage": "train", "samples": len(lesson.is_corrected), "held_out": 0}))
+    folder = options.out.with_name(options.out.name + ".run")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "recipe.yaml", config.to_yaml())
+    budget.reserve(_TAIL_S if config.minutes else 0.0)
+    start = time.perf_counter()
+    learnt = learn(lesson, pack, config, folder, budget, options.init, options.sink, check)
+    clock["training"] = round(time.perf_counter() - start, 1)
+    start = time.perf_counter()
+    _keep_before(options.out, folder / "before")
+    write_shot_pack(options, learnt, lesson, pack, config, shot)
+    clock["export"] = round(time.perf_counter() - start, 1)
+    n_moved = _teach_project(options, shot)
+    report = ShotReport(options.out, tuple(sorted(shot.frames)), learnt.steps, n_moved, clock)
+    write_json(folder / "report.json", {"frames": list(report.frames), "steps": learnt.steps, "seconds": clock})
+    options.sink(Event("finished", {"stage": "train", "pack": str(options.out), "moved": n_moved}))
+    return report
+
+
+# --- the project ------------------------------------------------------------------------------------------------------
+
+
+def read_corrected(path: Path) -> Corrected:
+    """What a project tells. Raises: UsageError, ProjectError, DocumentError, PlateError."""
+    found = corrections(path)
+    project = Project.open(path, write=False)
+    try:
+        note = project.note("run")
+    finally:
+        project.close()
+    if found.predicted is None or found.plate is None:
+        raise UsageError(f"{path.name}: no models were run on it; run them, correct {FEWEST} frames, then train")
+    plate = open_plate(found.plate, colourspace=found.colourspace)
+    errors = run_record.from_json(note).errors_by_shape() if note else {}
+    frames = frozenset(each.frame for each in found.frames) & found.predicted.landmarks.keys.keys()
+    return Corrected(found.predicted, found.document, errors, frames, plate)
+
+
+def lesson_of(shot: Corrected, models: Models, config: PackConfig) -> Lesson:
+    """A shot's lesson, with what a pack's models read in it. Raises UsageError where it has too little to teach."""
+    sheet = models.pack.sheet
+    names = {base.name for base, _, _ in corrected_shapes(shot.predicted, shot.document)}
+    known = {spec.name for spec in sheet.shapes}
+    if not names & known:
+        wanted = ", ".join(sorted(known)[:3])
+        raise UsageError(
+            f"no corrected shape is one of pack '{models.pack.name}' ({wanted}, ...); give --init its pack"
+        )
+    reading = read_shot(shot.predicted, shot.plate, models)
+    holds = {reading.hold_of[frame] for frame in shot.frames if frame in reading.hold_of}
+    if len(holds) < FEWEST:
+        raise UsageError(
+            f"{len(holds)} poses are corrected (frames {summarise(sorted(shot.frames))}); wanted {FEWEST} or more: "
+            "correct another, or press Teach, which takes one"
+        )
+    solved = teach(reading, shot.predicted, shot.document, shot.errors).keys
+    drawn = DrawnShot(shot.document, solved, names & known, shot.frames)
+    return make_lesson(reading, shot.plate, drawn, input_size=models.pack.input_size, margin=models.pack.crop_margin)
+
+
+def _teach_project(options: ShotTraining, shot: Corrected) -> int | None:
+    """Put what the new pack reads into the project, as a step that can be undone; None where somebody works on it.
+
+    It stands for what the models say from here on, so that later corrections are carried on from it.
+    """
+    with closing(open_models(load_pack(options.out), device="cpu", threads=1)) as models:
+        found = read_anew(read_shot(shot.predicted, shot.plate, models), shot.predicted, shot.document, shot.errors)
+    project = Project.open(options.project)
+    try:
+        if project.is_read_only:
+            return None
+        state, note = project.load().state, project.note("run")
+        assert state.document is not None
+        assert state.predicted is not None
+        document = with_landmarks(state.document, with_keys(state.document, found.keys))
+        project.append(
+            "teach", state, replace(state, document=document, predicted=with_keys(state.predicted, found.keys))
+        )
+        if note is not None:
+            record = run_record.from_json(note).with_errors(found.errors)
+            project.set_note("run", run_record.to_json(record))
+        doubtful = {name: summarise(frames) for name, frames in found.doubtful.items() if frames}
+        project.set_note("taught", {"moved": found.n_moved, "doubtful": doubtful, "pack": str(options.out.absolute())})
+        return found.n_moved
+    finally:
+        project.close()
+
+
+# --- the networks -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learnt:
+    """Models that know a shot."""
+
+    crop_model: CropModel
+    shape_model: ShapeGraph
+    steps: int
+    minutes: float
+
+    def models(self, started_from: Models) -> Models:
+        """As models of the pack that was started from, without a file."""
+        parts = {"detect": _called(self.crop_model.eval()), "predict_shapes": _called(self.shape_model.eval())}
+        return replace(started_from, **cast(Any, parts))
+
+
+def _called(net: torch.nn.Module) -> Callable[[npt.NDArray[np.float32]], tuple[npt.NDArray[np.float32], ...]]:
+    def says(given: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], ...]:
+        with torch.no_grad():
+            return tuple(part.numpy() for part in net(torch.from_numpy(np.asarray(given, np.float32))))
+
+    return says
+
+
+def learn(
+    lesson: Lesson,
+    pack: Pack,
+    config: PackConfig,
+    folder: Path,
+    budget: Budget,
+    init: str | None,
+    sink: Sink,
+    check: Callable[[], None],
+) -> Learnt:
+    """Go on from a pack's weights on a lesson. Raises TrainingError."""
+    config = replace(config, input_size=pack.input_size, crop_margin=pack.crop_margin)
+    sheet, marks = lesson.sheet, lesson.solved.landmarks
+    net = _started(config, pack, lesson, init)
+    order = mirror_permutation(sheet)
+    structure = fit_structure(marks, None) if config.pose else None
+    memory = lesson.training(SHARE)
+    task = ShotTask(
+        config, net, LandmarkData(memory, _first_of(memory), landmark_weights(sheet), order, None, None, structure)
+    )
+    threads.choose_threads(config, task)
+    trained = Trainer(config, task, folder, budget=budget).fit(report=lambda row: sink(row.event()), check=check)
+    reads = mirrored_order(sheet) if pack.card.get("reads_mirrored") else None
+    crop_model = CropModel(trained.net, _calibration(trained.net, lesson, config, reads), mirror=reads)
+    return Learnt(crop_model, _shape_model(lesson, config), trained.steps, trained.minutes)
+
+
+def _started(config: PackConfig, pack: Pack, lesson: Lesson, init: str | None) -> LandmarkNet:
+    weights = find_weights(init)
+    if weights is None:
+        raise UsageError(f"--init {init}: a shot is learnt from a pack that knows faces; leave it out, or name a pack")
+    net = build_net(config, len(lesson.sheet.landmarks))
+    report = load_pretrained(net, weights, lesson.sheet.landmark_names, face_places(lesson.solved.landmarks))
+    if report.left_out:
+        raise TrainingError(
+            f"{pack.name}: its network is another than the recipe's ({report.left_out[0]} does not fit); give the "
+            "fields of its recipe.yaml by --set"
+        )
+    return net
+
+
+def _first_of(memory: Memory) -> Memory:
+    row = np.arange(1)
+    return Memory(memory.pictures[:1], memory.truth.rows(row), memory.shrink[row])
+
+
+def _calibration(
+    net: LandmarkNet, lesson: Lesson, config: PackConfig, reads: tuple[int, ...] | None
+) -> tuple[float, float]:
+    """Of expected errors: how far the network lies from the shot solved without it, where nobody has corrected."""
+    rows = np.flatnonzero(~lesson.is_corrected)
+    memory = replace(lesson.known, truth=lesson.solved)
+    held = predict_held_out(
+        net, memory, rows if len(rows) else np.arange(len(memory)), config, exact=True, mirror=reads
+    )
+    return calibrate(held.distance.ravel(), held.log_scale.ravel())
+
+
+def _shape_model(lesson: Lesson, config: PackConfig) -> ShapeGraph:
+    noise = np.full(len(lesson.sheet.landmarks), config.shape_noise or 0.0)
+    rng = np.random.default_rng(config.seed)
+    truth = warped(lesson.solved, copies=config.shape_copies, amount=config.shape_warp, rng=rng)
+    return ShapeGraph(lesson.sheet, fit_shapes(lesson.sheet, truth, noise_L=noise))
+
+
+def _keep_before(out: Path, kept: Path) -> None:
+    """Keep the pack that is about to be replaced."""
+    if out.is_dir():
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(out, kept)
+
+
+def write_shot_pack(
+    options: ShotTraining, learnt: Learnt, lesson: Lesson, pack: Pack, config: PackConfig, shot: Corrected
+) -> None:
+    """Write the pack, which takes the place of an older one."""
+    batch = straight_batch(lesson.known, range(min(_CHECKED, len(lesson.known))), pack.input_size, pack.crop_margin)
+    solved = replace(lesson.known, truth=lesson.solved)
+    faces = straight_batch(solved, range(len(batch.crops)), pack.input_size, pack.crop_margin).landmarks
+    facts: dict[str, Any] = {
+        "command": options.command,
+        "recipe": config.name,
+        "project": options.project.name,
+        "frames": summarise(sorted(shot.frames)),
+        "steps": learnt.steps,
+        "minutes": round(learnt.minutes, 2),
+        "init": pack.name,
+        "before": pack.card.get("training", {}),
+    }
+    now = datetime.datetime.now(datetime.UTC).replace(microsecond=0).isoformat()
+    kept = {name: value for name, value in pack.card.items() if name not in _NOT_KEPT}
+    card = {**kept, "name": options.out.name, "created": now, "training": facts}
+    with replacing_folder(options.out) as made:
+        write_pack(
+            made,
+            sheet=lesson.sheet,
+            crop_model=learnt.crop_model,
+            shape_model=learnt.shape_model,
+            places=face_places(lesson.solved.landmarks),
+            recipe_yaml=config.to_yaml(),
+            samples=(as_crops(batch.crops), faces.astype(np.float32)),
+            card=card,
+            seam=find_seam_model(options.init),
+            fill=find_fill_model(options.init),
+            others=find_others(options.init),
+        )
