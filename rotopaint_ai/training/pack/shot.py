@@ -136,7 +136,9 @@ def train_shot(options: ShotTraining) -> ShotReport:
     with closing(open_models(pack, device="cpu", threads=1)) as models:
         lesson = lesson_of(shot, models, config)
     clock["reading"] = round(time.perf_counter() - start, 1)
-    options.sink(Event("started", {"stage": "train", "samples": len(lesson.is_corrected), "held_out": 0}))
+    options.sink(
+        Event("started", {"stage": "train", "samples": len(lesson.is_corrected), "held_out": 0, "init": pack.name})
+    )
     folder = options.out.with_name(options.out.name + ".run")
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "recipe.yaml", config.to_yaml())

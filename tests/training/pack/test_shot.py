@@ -14,6 +14,7 @@ from rotopaint_ai.cli import main
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.jobs import Event
 from rotopaint_ai.pipeline.teach import read_shot
 from rotopaint_ai.project import Project, State
 from rotopaint_ai.shapes.bezier import as_array
@@ -118,10 +119,10 @@ def test_a_lesson_tells_truth_from_what_models_say(project: Path, pack: Path) ->
 def test_three_corrected_frames_teach_a_pack_and_the_shot(project: Path, pack: Path, tmp_path: Path) -> None:
     with closing(Project.open(project, write=False)) as opened:
         before = opened.load().state
-    out = tmp_path / "taught"
-    report = train_shot(
-        ShotTraining(project, out, overrides=(*TINY, "steps=120", "learning_rate=0.004"), init=str(pack))
-    )
+    out, told = tmp_path / "taught", list[Event]()
+    settings = (*TINY, "steps=120", "learning_rate=0.004")
+    report = train_shot(ShotTraining(project, out, overrides=settings, init=str(pack), sink=told.append))
+    assert told[0].facts == {"stage": "train", "samples": 6, "held_out": 0, "init": "discs"}
     assert report.frames == CORRECTED
     assert report.steps == 120
     taught = load_pack(out)
