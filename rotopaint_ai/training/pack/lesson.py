@@ -29,7 +29,7 @@ DETAIL = 1.15  # a crop's pixels in it over those that the network takes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lesson:
+class ShotLesson:
     """Samples of a shot's holds. `known`: landmarks that corrections and models tell, others NaN; `solved`: with those
     that follow from the shot solved as a whole, too. `is_corrected` (H,)."""
 
@@ -64,7 +64,7 @@ class DrawnShot:
         return as_array(shape.at(frame)) if shape.keys else None
 
 
-def make_lesson(reading: ShotReading, plate: Plate, drawn: DrawnShot, *, input_size: int, margin: float) -> Lesson:
+def make_lesson(reading: ShotReading, plate: Plate, drawn: DrawnShot, *, input_size: int, margin: float) -> ShotLesson:
     """The lesson of a shot that was read. Raises PlateError for frames that cannot be read."""
     sheet = reading.models.pack.sheet
     frames = _frames_of_holds(reading, drawn.frames)
@@ -74,7 +74,7 @@ def make_lesson(reading: ShotReading, plate: Plate, drawn: DrawnShot, *, input_s
     ]
     known, solved = (Truth(*map(np.array, zip(*rows))) for rows in zip(*((s.known, s.solved) for s in samples)))
     memory = Memory(tuple(sample.picture for sample in samples), known, np.ones((len(samples), 2)))
-    return Lesson(sheet, memory, solved, is_corrected)
+    return ShotLesson(sheet, memory, solved, is_corrected)
 
 
 def _frames_of_holds(reading: ShotReading, corrected: Set[int]) -> list[int]:

@@ -55,7 +55,7 @@ from rotopaint_ai.training.models.pretrained import (
 )
 from rotopaint_ai.training.models.shape_fit import ShapeGraph, fit_shapes, warped
 from rotopaint_ai.training.pack.export import as_crops, replacing_folder, write_pack
-from rotopaint_ai.training.pack.lesson import DrawnShot, Lesson, make_lesson
+from rotopaint_ai.training.pack.lesson import DrawnShot, ShotLesson, make_lesson
 from rotopaint_ai.training.pack.prepare import landmark_weights
 from rotopaint_ai.training.pack.select import calibrate
 from rotopaint_ai.training.pack.train import check_pack_place
@@ -176,7 +176,7 @@ def read_corrected(path: Path) -> Corrected:
     return Corrected(found.predicted, found.document, errors, frames, plate)
 
 
-def lesson_of(shot: Corrected, models: Models, config: PackConfig) -> Lesson:
+def lesson_of(shot: Corrected, models: Models, config: PackConfig) -> ShotLesson:
     """A shot's lesson, with what a pack's models read in it. Raises UsageError where it has too little to teach."""
     sheet = models.pack.sheet
     names = {base.name for base, _, _ in corrected_shapes(shot.predicted, shot.document)}
@@ -253,7 +253,7 @@ def _called(net: torch.nn.Module) -> Callable[[npt.NDArray[np.float32]], tuple[n
 
 
 def learn(
-    lesson: Lesson,
+    lesson: ShotLesson,
     pack: Pack,
     config: PackConfig,
     folder: Path,
@@ -279,7 +279,7 @@ def learn(
     return Learnt(crop_model, _shape_model(lesson, config), trained.steps, trained.minutes)
 
 
-def _started(config: PackConfig, pack: Pack, lesson: Lesson, init: str | None) -> LandmarkNet:
+def _started(config: PackConfig, pack: Pack, lesson: ShotLesson, init: str | None) -> LandmarkNet:
     weights = find_weights(init)
     if weights is None:
         raise UsageError(f"--init {init}: a shot is learnt from a pack that knows faces; leave it out, or name a pack")
@@ -299,7 +299,7 @@ def _first_of(memory: Memory) -> Memory:
 
 
 def _calibration(
-    net: LandmarkNet, lesson: Lesson, config: PackConfig, reads: tuple[int, ...] | None
+    net: LandmarkNet, lesson: ShotLesson, config: PackConfig, reads: tuple[int, ...] | None
 ) -> tuple[float, float]:
     """Of expected errors: how far the network lies from the shot solved without it, where nobody has corrected."""
     rows = np.flatnonzero(~lesson.is_corrected)
@@ -310,7 +310,7 @@ def _calibration(
     return calibrate(held.distance.ravel(), held.log_scale.ravel())
 
 
-def _shape_model(lesson: Lesson, config: PackConfig) -> ShapeGraph:
+def _shape_model(lesson: ShotLesson, config: PackConfig) -> ShapeGraph:
     noise = np.full(len(lesson.sheet.landmarks), config.shape_noise or 0.0)
     rng = np.random.default_rng(config.seed)
     truth = warped(lesson.solved, copies=config.shape_copies, amount=config.shape_warp, rng=rng)
@@ -325,7 +325,7 @@ def _keep_before(out: Path, kept: Path) -> None:
 
 
 def write_shot_pack(
-    options: ShotTraining, learnt: Learnt, lesson: Lesson, pack: Pack, config: PackConfig, shot: Corrected
+    options: ShotTraining, learnt: Learnt, lesson: ShotLesson, pack: Pack, config: PackConfig, shot: Corrected
 ) -> None:
     """Write the pack, which takes the place of an older one."""
     batch = straight_batch(lesson.known, range(min(_CHECKED, len(lesson.known))), pack.input_size, pack.crop_margin)
