@@ -105,11 +105,12 @@ def test_stop_ends_it_and_the_fields_are_free_again(qtbot: QtBot, learning: Call
     assert window.begin.isEnabled()
 
 
+@pytest.mark.parametrize("code", [1, 2])  # of Python without PyTorch; of the bundle's program, which refuses `-c`
 def test_one_line_says_what_to_install(
-    qtbot: QtBot, learning: Callable[..., LearnWindow], monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, learning: Callable[..., LearnWindow], monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     window = learning([ROW])
-    monkeypatch.setattr("rotopaint_ui.services.learner._PROBE", "raise SystemExit(1)")
+    monkeypatch.setattr("rotopaint_ui.services.learner._PROBE", f"raise SystemExit({code})")
     with qtbot.waitSignal(window.learner.ended, timeout=60_000):
         learn(qtbot, window, "mia")
     assert window.line.text() == MISSING

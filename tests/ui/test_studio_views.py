@@ -63,6 +63,30 @@ def test_a_view_of_the_studio_is_chosen_and_shown(qtbot: QtBot, config: Path, tm
     panel.shut_down()
 
 
+def test_a_view_that_cannot_be_shown_breaks_no_frame_for_the_others(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "raw.ocio"
+    path.write_text(ocio.Config.CreateRaw().serialize())
+    monkeypatch.setenv("OCIO", str(path))
+    panel = Panel(FakeHost())
+    qtbot.addWidget(panel)
+    panel.show()
+    with qtbot.waitSignal(panel.plate_opened, timeout=120_000):
+        panel.open_plate(PlateChoice(write_plate(tmp_path / "p")), tmp_path / "out")
+    box, pictures = panel.view_bar.view, panel.frame_cache
+    qtbot.waitUntil(lambda: box.findText("studio:", Qt.MatchFlag.MatchStartsWith) >= 0, timeout=60_000)
+    box.setFocus()
+    qtbot.keyClick(box, Qt.Key.Key_End)
+    qtbot.waitUntil(lambda: (PLATE, 1001) in pictures.broken, timeout=60_000)
+    assert "aces_interchange" in panel.status.text.text()
+    box.setFocus()
+    qtbot.keyClick(box, Qt.Key.Key_Home)
+    qtbot.waitUntil(lambda: pictures.look_of(PLATE, 1001) == pictures.look, timeout=60_000)
+    assert pictures.broken == {}
+    panel.shut_down()
+
+
 def test_a_config_that_is_of_no_use_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "broken.ocio"
     path.write_text("nothing of OCIO\n")

@@ -65,8 +65,9 @@ class FrameCache(QObject):
 
     def __init__(self, parent: QObject | None = None, *, budget_bytes: int = BUDGET_BYTES) -> None:
         super().__init__(parent)
-        self.look = DisplayLook()
+        self._look = DisplayLook()
         self.broken: dict[tuple[str, int], str] = {}
+        self._deadly: set[tuple[str, int]] = set()  # frames that ended a decoder
         self._budget = budget_bytes
         self._engine: Engine | None = None
         self.process = EngineProcess(self, payload_field="bytes")
@@ -85,6 +86,17 @@ class FrameCache(QObject):
         self._memory = SharedMemoryReader()
         self._n_opens = 0
         self._restarts = 0
+
+    @property
+    def look(self) -> DisplayLook:
+        """How pictures are asked for."""
+        return self._look
+
+    @look.setter
+    def look(self, look: DisplayLook) -> None:
+        if look.view != self._look.view:  # what one view cannot show another may; a frame that kills is not asked again
+            self.broken = {key: text for key, text in self.broken.items() if key in self._deadly}
+        self._look = look
 
     def set_budget(self, budget_bytes: int) -> None:
         """Keep no more than this many bytes of whole frames from now on; at least one frame is always kept."""
@@ -125,6 +137,7 @@ class FrameCache(QObject):
         for key in [key for key in self._images if key[0] == plate]:
             del self._images[key]
         self.broken = {key: text for key, text in self.broken.items() if key[0] != plate}
+        self._deadly = {key for key in self._deadly if key[0] != plate}
         self._wishes = [wish for wish in self._wishes if wish.plate != plate]
         self._sources.pop(plate, None)
         if plate == PLATE:
@@ -264,12 +277,17 @@ class FrameCache(QObject):
             if "values" in reply:
                 self.pixel_ready.emit(plate, reply["frame"], reply["x"], reply["y"], tuple(reply["values"]))
         elif "error" in reply:
-            self.broken[plate, reply["frame"]] = reply["error"]
-            self.image_ready.emit(plate, reply["frame"])
-            if plate == PLATE and ask == "frame":
-                self.failed.emit(reply["error"])
+            self._take_error(reply)
         else:
             self._keep_image(reply, payload)
+
+    def _take_error(self, reply: Mapping[str, Any]) -> None:
+        if DisplayLook(*reply["look"]).view != self.look.view:
+            return  # another view has been chosen since, and asks anew
+        self.broken[reply["plate"], reply["frame"]] = reply["error"]
+        self.image_ready.emit(reply["plate"], reply["frame"])
+        if reply["plate"] == PLATE and reply["ask"] == "frame":
+            self.failed.emit(reply["error"])
 
     def _take_opened(self, plate: str, reply: Mapping[str, Any]) -> None:
         request = self._opening.get(plate)
@@ -331,6 +349,7 @@ class FrameCache(QObject):
         self._restarts += 1
         if culprit is not None and "frame" in culprit:
             self.broken[culprit["plate"], culprit["frame"]] = "the decoder crashed on this frame"
+            self._deadly.add((culprit["plate"], culprit["frame"]))
         elif culprit is not None and culprit["ask"] == "open":
             self._opening.pop(culprit["plate"], None)
         reason = self.process.last_complaint or f"code {code}"

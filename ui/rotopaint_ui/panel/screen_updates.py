@@ -175,7 +175,7 @@ class ScreenUpdates(QObject):
         for name, action in self._widgets.actions.items():
             if name.startswith("channel."):
                 action.setChecked(name == f"channel.{look.channel}")
-        self.want_frames()
+        self.want_pictures()
         self._services.previewer.refresh()
 
     def take_image(self, name: str, frame: int) -> None:

@@ -17,6 +17,7 @@ PATIENCE_MS = 20_000  # between asking a training to stop and ending it: it keep
 MISSING = "Training is not installed beside the panel's engine: pip install 'rotopaint-ai[train]'"
 _PROBE = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
 _OK, _FRAMES_FAILED, _WORSE = 0, 3, 4
+_ABSENT = (1, 2)  # how the probe ends without PyTorch; 2 in the bundle, whose program runs no Python of others
 _MINING_MIN, _GATE_MIN = 1.0, 0.5  # about how long these take, for the progress
 
 
@@ -129,7 +130,7 @@ class Learner(QObject):
             self._end_all(False, "Stopped: no pack was made")
         elif self._at == len(self._steps) - 1:
             self._judge(code, said)
-        elif self._at == 0 and code == 1:
+        elif self._at == 0 and code in _ABSENT:
             self._end_all(False, MISSING)
         elif has_crashed or code not in (_OK, _FRAMES_FAILED):
             self._end_all(False, f"{name} failed: {said or f'it ended with code {code}'}")
