@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import secrets
 import shutil
 from pathlib import Path
 
@@ -22,6 +21,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.cli import OK
     from rotopaint_ai.errors import UsageError
     from rotopaint_ai.inference.pack import load_pack
+    from rotopaint_ai.inference.pack_folder import is_replaceable, replacing_folder
 
     to = arguments.to or os.environ.get("ROTOPAINT_MODELS")
     if not to:
@@ -30,21 +30,11 @@ def execute(arguments: argparse.Namespace) -> int:
     target = Path(to).resolve() / source.name
     if source == target:
         raise UsageError(f"publish: {source} is there already")
-    _put_in_place(source, target)
+    if target.is_symlink():
+        raise UsageError(f"publish: {target} is a link, and nothing is written through links; remove it")
+    if not is_replaceable(target):
+        raise UsageError(f"publish: {target} is there and is no model pack; choose another --to, or rename one of them")
+    with replacing_folder(target) as beside:
+        shutil.copytree(source, beside, dirs_exist_ok=True)
     print(f"{target}: published; --model {target.name} finds it where $ROTOPAINT_MODELS is {target.parent}")
     return OK
-
-
-def _put_in_place(source: Path, target: Path) -> None:
-    """Copy beside the target and rename; the pack that was there goes last."""
-    mark = secrets.token_hex(4)
-    beside, before = (target.with_name(f".{target.name}.{mark}.{kind}") for kind in ("new", "old"))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        shutil.copytree(source, beside)
-        if target.exists():
-            os.rename(target, before)
-        os.rename(beside, target)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-        shutil.rmtree(before, ignore_errors=True)

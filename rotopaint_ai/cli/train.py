@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -111,30 +110,51 @@ def _write_template(arguments: argparse.Namespace) -> int:
     """Write the steps of this training for a farm, with paths that hold on every machine."""
     from rotopaint_ai.batch.openjd import write_chain
 
-    data, out = arguments.datasets, arguments.out
-    words = shlex.split(arguments.mine or "")
-    mined = [path for word in words for path in sorted(glob(word)) or [word]]  # no shell does it on a farm
-    against = arguments.against or arguments.init
-    train = ["train", *data, "--out", out, *(word for each in arguments.set for word in ("--set", each))]
-    for name in ("recipe", "init", "name", "licence", "strategy"):
-        train += [f"--{name}", value] if (value := getattr(arguments, name)) is not None else []
-    gate = ["--against", against] if against not in (None, "none") else []
+    data, out = [_from_root(each) for each in arguments.datasets], _from_root(arguments.out)
+    init, against = (None if each is None else _everywhere(each) for each in (arguments.init, arguments.against))
+    gate = against or (init if init != "none" else None)
+    if arguments.publish and gate is None:
+        raise UsageError("--publish: wanted --against PACK beside it, the gate that a pack passes before")
+    if arguments.learning_curve:
+        raise UsageError("--learning-curve: not with --openjd; leave one of them out")
+    mined = _mined_words(arguments.mine or "")
+    judge = [*(["--against", gate] if gate is not None else []), "--json", f"{out}.run/gate.json"]
+    publish = ["publish", out, "--to", _from_root(arguments.publish)] if arguments.publish else []
     commands = {
         **({"Mine": ["mine", *mined, "--out", data[0]]} if mined else {}),
-        "Train": [*train, "--resume"],
-        "Evaluate": ["evaluate", out, data[0], *gate, "--json", f"{out}.run/gate.json"],
-        **({"Publish": ["publish", out, "--to", arguments.publish]} if arguments.publish else {}),
+        "Train": ["train", *data, "--out", out, *_words_of_training(arguments, init), "--resume"],
+        "Evaluate": ["evaluate", out, data[0], *judge],
+        **({"Publish": publish} if publish else {}),
     }
-    found = {step: [_everywhere(word) for word in words] for step, words in commands.items()}
-    write_chain(Path(arguments.openjd), Path(out).name, found)
-    print(f"{arguments.openjd}: {', '.join(found)}; openjd run {arguments.openjd}")
+    write_chain(Path(arguments.openjd), Path(out).name, commands)
+    print(f"{arguments.openjd}: {', '.join(commands)}; openjd run {arguments.openjd}")
     return 0
 
 
+def _words_of_training(arguments: argparse.Namespace, init: str | None) -> list[str]:
+    """The options of a training, as they were given."""
+    recipe = None if arguments.recipe is None else _everywhere(arguments.recipe)
+    words = [word for each in arguments.set for word in ("--set", each)]
+    given = {"recipe": recipe, "init": init} | {
+        name: getattr(arguments, name) for name in ("name", "licence", "strategy", "backend")
+    }
+    return [*words, *(word for name, value in given.items() if value is not None for word in (f"--{name}", value))]
+
+
+def _mined_words(text: str) -> list[str]:
+    """The words that follow `mine`, with the files that patterns stand for: no shell looks for them on a farm."""
+    return [_everywhere(path) for word in shlex.split(text) for path in sorted(glob(word)) or [word]]
+
+
+def _from_root(place: str) -> str:
+    """A path from the root, because a farm's tasks begin anywhere; a server's address as it is."""
+    return place if "://" in place else os.path.abspath(place)
+
+
 def _everywhere(word: str) -> str:
-    """A word of a command line; a path in it from the root, because a farm's tasks begin anywhere."""
-    is_path = os.sep in word or os.path.exists(word)
-    return os.path.abspath(word) if is_path and not re.match(r"-|\{|[^/]*(=|://)", word) else word
+    """A word that may be a path: from the root where it is one, as it is where it is a name or an option."""
+    is_path = (os.sep in word and "=" not in word.split(os.sep)[0]) or os.path.exists(word)
+    return _from_root(word) if is_path and not word.startswith(("-", "{")) else word
 
 
 def _as_rank(train: Callable[[], int]) -> int:

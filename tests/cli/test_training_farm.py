@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_steps_follow_each_other_and_the_pack_is_published(
     assert done.returncode == 0, done.stdout[-2000:]
     lines = (tmp_path / "words").read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["mine", "train", "evaluate", "publish"]
-    assert lines[1] == f"train {tmp_path}/data --out {puppet_pack} --set minutes=5 --strategy auto --resume"
+    assert lines[1] == f"train {tmp_path}/data --out {puppet_pack} --set minutes=5 --strategy auto --backend gloo --resume"
     assert lines[2].endswith(f"--against puppet --json {puppet_pack}.run/gate.json")
     assert load_pack(tmp_path / "to" / puppet_pack.name).name == load_pack(puppet_pack).name
 
@@ -88,17 +89,44 @@ def test_what_the_gate_stops_is_not_published(
 def test_options_of_the_template_want_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "data", "--out", "x", "--publish", "to"]) == 2
     assert "--publish: stands beside --openjd only" in capsys.readouterr().err
+    farm = str(tmp_path / "farm.yaml")
+    assert main(["train", "data", "--out", "x", "--publish", "to", "--openjd", farm]) == 2
+    assert "--publish: wanted --against PACK beside it" in capsys.readouterr().err
+    assert main(["train", "data", "--out", "x", "--learning-curve", "--openjd", farm]) == 2
+    assert not Path(farm).exists()
+
+
+def test_places_hold_from_wherever_a_task_begins_and_other_words_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders called as commands are, places that are not there yet, a licence with a stroke in it."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("train", "evaluate", "auto"):
+        (tmp_path / name).mkdir()
+    words = ["train", "train", "s3://bucket/more", "--out", "new", "--licence", "CC-BY/studio", "--name", "auto"]
+    mined = "train --plates {dir}/plate.####.exr --rename L_brow=brow/left --sheet sheets/pip.yaml"
+    assert main([*words, "--init", "puppet", "--mine", mined, "--publish", "to", "--openjd", "farm.yaml"]) == 0
+    steps = yaml.safe_load((tmp_path / "farm.yaml").read_text())["steps"]
+    mine, train, evaluate, publish = (step["script"]["actions"]["onRun"]["args"] for step in steps)
+    plates = ["--plates", "{dir}/plate.####.exr", "--rename", "L_brow=brow/left"]
+    assert mine == ["mine", f"{tmp_path}/train", *plates, "--sheet", f"{tmp_path}/sheets/pip.yaml", "--out", train[1]]
+    assert train[:5] == ["train", f"{tmp_path}/train", "s3://bucket/more", "--out", f"{tmp_path}/new"]
+    given = ["--init", "puppet", "--name", "auto", "--licence", "CC-BY/studio", "--strategy", "auto"]
+    assert train[5:] == [*given, "--backend", "gloo", "--resume"]
+    assert evaluate[:5] == ["evaluate", f"{tmp_path}/new", f"{tmp_path}/train", "--against", "puppet"]
+    assert publish == ["publish", f"{tmp_path}/new", "--to", f"{tmp_path}/to"]
 
 
 def test_a_pack_is_published_whole_in_place_of_the_one_before(
     tmp_path: Path, puppet_pack: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = tmp_path / "to" / puppet_pack.name
-    before.mkdir(parents=True)
-    (before / "old").touch()
+    shutil.copytree(puppet_pack, before)
+    (before / "old.onnx").touch()
     monkeypatch.setenv("ROTOPAINT_MODELS", str(tmp_path / "to"))
     assert main(["publish", str(puppet_pack)]) == 0
-    assert not (before / "old").exists()
+    assert load_pack(before).card == load_pack(puppet_pack).card
+    assert not (before / "old.onnx").exists()
     assert [path.name for path in before.parent.iterdir()] == [puppet_pack.name]
     assert main(["publish", str(before)]) == 2
     monkeypatch.delenv("ROTOPAINT_MODELS")
@@ -107,3 +135,19 @@ def test_a_pack_is_published_whole_in_place_of_the_one_before(
     assert main(["publish", str(tmp_path / "torn"), "--to", str(tmp_path / "to")]) == 2
     assert [path.name for path in before.parent.iterdir()] == [puppet_pack.name]
     assert "is there already" in capsys.readouterr().err
+
+
+def test_nothing_but_a_pack_is_replaced_by_one_and_nothing_through_a_link(
+    tmp_path: Path, puppet_pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plates, linked = tmp_path / "shots" / puppet_pack.name, tmp_path / "linked" / puppet_pack.name
+    plates.mkdir(parents=True)
+    (plates / "plate.1001.exr").write_text("mine")
+    assert main(["publish", str(puppet_pack), "--to", str(plates.parent)]) == 2
+    assert "is there and is no model pack; choose another --to" in capsys.readouterr().err
+    assert [path.name for path in plates.iterdir()] == ["plate.1001.exr"]
+    linked.parent.mkdir()
+    linked.symlink_to(puppet_pack)
+    assert main(["publish", str(shutil.copytree(puppet_pack, tmp_path / linked.name)), "--to", str(linked.parent)]) == 2
+    assert "is a link, and nothing is written through links" in capsys.readouterr().err
+    assert linked.is_symlink()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +13,6 @@ from torch import Tensor, nn
 
 from rotopaint_ai.files import write_text
 from rotopaint_ai.inference.pack import FILL, LANDMARKS, SEAM, SHAPES, SHEET, write_card
-from rotopaint_ai.inference.signing import SIGNATURE
 from rotopaint_ai.sheet import Sheet, dump_sheet
 from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.models.landmarks.net import CropModel
@@ -80,48 +77,12 @@ def write_pack(
     return parity
 
 
-@contextmanager
-def replacing_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder that takes the place of `folder` once it has been filled; nothing stays of a failed one."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as made:
-        beside = Path(made) / "pack"
-        beside.mkdir()
-        yield beside
-        _take_place(beside, folder)
-
-
 class EmptyShapes(nn.Module):
     """The shape model of a sheet without shapes: no points and no widths, for any number of landmarks."""
 
     def forward(self, landmarks: Tensor) -> tuple[Tensor, Tensor]:
         """[N, L, 2] -> [N, 0, 6], [N, 0]."""
         return landmarks[:, :0].repeat(1, 1, 3), landmarks[:, :0, 0]
-
-
-def _take_place(beside: Path, folder: Path) -> None:
-    """Put the new pack where the old one was; the old one comes back when that fails."""
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    try:
-        beside.rename(folder)
-    except OSError:
-        if old.exists():
-            old.rename(folder)
-        raise
-    _keep_others(old, folder)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _keep_others(old: Path, new: Path) -> None:
-    """Take along what lies in an old pack's folder and is no file of a pack."""
-    if old.is_dir():
-        for path in old.iterdir():
-            is_model = path.suffix in (".onnx", ".data") or path.name == SIGNATURE
-            if not is_model and not (new / path.name).exists():
-                path.rename(new / path.name)
 
 
 def as_crops(crops: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:

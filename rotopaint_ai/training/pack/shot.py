@@ -28,6 +28,7 @@ from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import Pack, find_pack, load_pack
+from rotopaint_ai.inference.pack_folder import replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, Sink
 from rotopaint_ai.pipeline.teach import read_anew, read_shot, teach
 from rotopaint_ai.plates import open_plate
@@ -54,7 +55,7 @@ from rotopaint_ai.training.models.pretrained import (
     load_pretrained,
 )
 from rotopaint_ai.training.models.shape_fit import ShapeGraph, fit_shapes, warped
-from rotopaint_ai.training.pack.export import as_crops, replacing_folder, write_pack
+from rotopaint_ai.training.pack.export import as_crops, write_pack
 from rotopaint_ai.training.pack.lesson import DrawnShot, ShotLesson, make_lesson
 from rotopaint_ai.training.pack.prepare import landmark_weights
 from rotopaint_ai.training.pack.select import calibrate

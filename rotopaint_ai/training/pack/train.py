@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,10 +18,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.errors import PackError, TrainingError
+from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.inference.pack import load_card, write_card
+from rotopaint_ai.inference.pack import write_card
+from rotopaint_ai.inference.pack_folder import is_replaceable, replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.track import STILL
 from rotopaint_ai.plates.colour import DISPLAY
@@ -34,7 +35,7 @@ from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.validation import predict_held_out
 from rotopaint_ai.training.models.pretrained import face_places, find_fill_model, find_others, find_seam_model
-from rotopaint_ai.training.pack.export import as_crops, replacing_folder, write_pack
+from rotopaint_ai.training.pack.export import as_crops, write_pack
 from rotopaint_ai.training.pack.prepare import Prepared, prepare
 from rotopaint_ai.training.pack.select import (
     SeamSelection,
@@ -224,10 +225,7 @@ def _start_of(ready: Prepared) -> str:
 
 def check_pack_place(folder: Path) -> None:
     """Raises TrainingError where a pack would take the place of something else."""
-    with suppress(PackError):
-        load_card(folder)
-        return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if not is_replaceable(folder):
         raise TrainingError(
             f"{folder}: exists and is not a model pack; give --out a new folder or an old pack to replace"
         )

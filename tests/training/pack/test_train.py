@@ -226,18 +226,6 @@ def test_a_folder_that_is_no_pack_is_not_replaced(faces: Path, tmp_path: Path) -
     assert (tmp_path / "precious.txt").is_file()
 
 
-def test_what_others_keep_beside_an_old_pack_stays(tmp_path: Path) -> None:
-    old = {"card.json": "old", "landmarks.onnx": "old", "seam.onnx": "old", "notes.txt": "mine", "tests/frames": "mine"}
-    for name, text in old.items():
-        (tmp_path / "pack" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "pack" / name).write_text(text)
-    with export.replacing_folder(tmp_path / "pack") as made:
-        (made / "card.json").write_text("new")
-        (made / "landmarks.onnx").write_text("new")
-    new = {str(p.relative_to(tmp_path / "pack")): p.read_text() for p in (tmp_path / "pack").rglob("*") if p.is_file()}
-    assert new == {"card.json": "new", "landmarks.onnx": "new", "notes.txt": "mine", "tests/frames": "mine"}
-
-
 def test_the_allocator_is_set_once_and_only_on_linux() -> None:
     environment = wanted_environment({"HOME": "/x", "MALLOC_TOP_PAD_": "1"}, "linux")
     assert environment is not None
