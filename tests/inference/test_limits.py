@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -102,6 +103,33 @@ with limits.limited_call() as call:
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
     assert ended.returncode == limits.STUCK, ended.stderr
     assert ended.stderr.splitlines()[-1].startswith("rotopaint: a model has not answered for 0 s and cannot be stopped")
+
+
+def test_a_process_that_was_held_up_in_a_call_goes_on(tmp_path: Path) -> None:
+    """Ctrl-Z and fg, or a farm that lets another job go before: the call has not taken that time."""
+    program = """
+import sys, time
+from rotopaint_ai.inference import limits
+limits.LIMIT_S, limits.GRACE_S, limits.TICK_S = 2.0, 1.0, 0.05
+limits.end_process_when_stuck()
+with limits.limited_call() as call:
+    print("in it", flush=True)
+    sys.stdin.readline()
+    time.sleep(0.3)
+    print(call.terminate)
+"""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", program], stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "in it\n"
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(2.5)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        process.send_signal(signal.SIGCONT)
+        assert process.stdout.read() == "False\n"
+    assert process.returncode == 0
 
 
 def test_a_model_that_asks_for_all_memory_is_refused(tmp_path: Path) -> None:
