@@ -61,6 +61,9 @@ def _start(workers: int, stack: ExitStack) -> Client:
         n_workers=workers,
         threads_per_worker=1,
         processes=True,
+        memory_limit=0,  # a worker over Dask's limit takes no further task, and a show would wait for ever
+        security=True,  # keys of its own: nobody else on this machine has our processes work for him
+        preload="rotopaint_ai.batch.own_worker",
         dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
     )
@@ -70,13 +73,17 @@ def _start(workers: int, stack: ExitStack) -> Client:
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
     """Dask's own words on lost connections; what a person has to know is said by us."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    import distributed  # sets levels of its own, its client's apart
+
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == distributed.__name__]
+    before = {logger: logger.level for logger in map(logging.getLogger, names)}
+    for logger in before:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in before.items():
+            logger.setLevel(level)
 
 
 def submit(
@@ -175,6 +182,10 @@ def _note_loss(task: BatchTask, future: Future[None], notes: TaskNotes, sink: Si
 
 def _tell_lacking(offers: Sequence[Mapping[str, float]], tasks: Sequence[BatchTask], sink: Sink) -> None:
     """Say what no worker offers yet: tasks that want it wait until one does."""
+    if not offers:
+        start = "dask worker ADDRESS --nthreads 1 --memory-limit 0"
+        sink(warning(f"the cluster has no worker yet; every task waits for one: {start}"))
+        return
     offered = {name for offer in offers for name in offer}
     wanted = {name for task in tasks for name in task.shot.resources}
     for name in sorted(wanted - offered):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -16,15 +17,17 @@ from typing import Any
 
 import pytest
 
-from rotopaint_ai.batch import cluster
+from rotopaint_ai.batch import attempt, cluster
 from rotopaint_ai.batch.cluster import connected, key_of, work_on
 from rotopaint_ai.batch.jobs_file import JobShot, read_show
 from rotopaint_ai.batch.notes import TaskNotes
 from rotopaint_ai.batch.plan import plan_show
 from rotopaint_ai.batch.tasks import BatchTask
+from rotopaint_ai.cli import batch as batch_command
 from rotopaint_ai.cli import main
 from rotopaint_ai.errors import CancelledError, ClusterError, UsageError
 from rotopaint_ai.frames import FrameRange
+from rotopaint_ai.inference import limits
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink
 
 distributed = pytest.importorskip("distributed")
@@ -45,6 +48,36 @@ def client() -> Iterator[Any]:
             yield found
     finally:
         os.environ["PYTHONPATH"] = before
+
+
+def test_our_own_workers_leave_ctrl_c_to_us_and_work_for_nobody_else(client: Any) -> None:
+    assert set(client.run(signal.getsignal, signal.SIGINT).values()) == {signal.SIG_IGN}
+    assert client.scheduler.address.startswith("tls://")  # with keys that this cluster made
+    with pytest.raises(OSError, match=r"127\.0\.0\.1"):
+        distributed.Client(client.scheduler.address.replace("tls", "tcp"), timeout=0.5, set_as_default=False)
+
+
+def test_our_own_workers_are_never_paused_for_their_memory(client: Any) -> None:
+    def limit(dask_worker: Any) -> int | None:
+        found: int | None = dask_worker.memory_manager.memory_limit
+        return found
+
+    assert set(client.run(limit).values()) == {None}
+
+
+def test_dask_says_nothing_by_itself() -> None:
+    """In a process of its own, where Dask is imported for the first time."""
+    program = (
+        "import logging; from rotopaint_ai.batch import cluster\n"
+        "with cluster._quiet_logs():\n"
+        "    import distributed\n"
+        "    names = ('distributed', 'distributed.client', 'distributed.worker')\n"
+        "    print(any(logging.getLogger(name).isEnabledFor(logging.ERROR) for name in names))\n"
+        "print(logging.getLogger('distributed.client').isEnabledFor(logging.ERROR))"
+    )
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", program], env=paths, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
 
 
 def _log(task: BatchTask) -> Path:
@@ -153,6 +186,30 @@ def test_what_no_worker_offers_is_told(client: Any, tmp_path: Path) -> None:
     with pytest.raises(CancelledError):
         work_on(client, [replace(TASKS[0], shot=shot)], TaskNotes(tmp_path), count, stop, cancel)
     assert told == ["no worker offers GPU yet; its tasks wait for one: dask worker ... --resources GPU=1"]
+
+
+def test_a_cluster_without_workers_is_told(tmp_path: Path) -> None:
+    cancel, told = Cancel(), list[str]()
+
+    def stop(event: Event) -> None:
+        told.append(event.facts["message"])
+        cancel.request()
+
+    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as local:
+        ours = distributed.Client(local, set_as_default=False)
+        with ours, pytest.raises(CancelledError):
+            work_on(ours, TASKS, TaskNotes(tmp_path), count, stop, cancel)
+    assert told == [
+        "the cluster has no worker yet; every task waits for one: dask worker ADDRESS --nthreads 1 --memory-limit 0"
+    ]
+
+
+def test_a_worker_ends_where_a_model_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits._WATCH, "ends_process", False)
+    ends = list[bool]()
+    monkeypatch.setattr(attempt, "perform_task", lambda *_: ends.append(limits._WATCH.ends_process))
+    batch_command._perform(TASKS[0], lambda event: None, Cancel())
+    assert ends == [True]
 
 
 def test_a_scheduler_that_goes_away_is_one_line_and_the_show_goes_on(client: Any, tmp_path: Path) -> None:

@@ -73,7 +73,9 @@ def test_steps_follow_each_other_and_the_pack_is_published(
     assert done.returncode == 0, done.stdout[-2000:]
     lines = (tmp_path / "words").read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["mine", "train", "evaluate", "publish"]
-    assert lines[1] == f"train {tmp_path}/data --out {puppet_pack} --set minutes=5 --strategy auto --backend gloo --resume"
+    assert (
+        lines[1] == f"train {tmp_path}/data --out {puppet_pack} --set minutes=5 --strategy auto --backend gloo --resume"
+    )
     assert lines[2].endswith(f"--against puppet --json {puppet_pack}.run/gate.json")
     assert load_pack(tmp_path / "to" / puppet_pack.name).name == load_pack(puppet_pack).name
 
