@@ -169,11 +169,11 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     first, end = (round(parsing.number(f"{where}: {name}", data.get(name))) for name in ("ip", "op"))
     span = parsing.frame_range(where, [first, max(first, end - 1)])
     warnings: list[str] = []
-    taken = parsing.TakenNames()
+    taken, layers = parsing.TakenNames(), _objects(data["layers"], where)
     shapes = tuple(
         _shape_of_item(item, layer, parsing.free_name(item.name, taken), span, where, warnings)
-        for layer in _objects(data["layers"], where)
-        for item in _items_of_layer(layer, where, warnings)
+        for layer in layers
+        for item in _items_of_layer(layer, layers, where, warnings)
     )
     span = parsing.frame_range(where, [*span, *(frame for shape in shapes for frame in shape.frames)])
     found = RotoDocument(*size, *span, 1.0, fps, shapes=shapes)
@@ -192,16 +192,26 @@ def _objects(rows: object, where: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _items_of_layer(layer: Mapping[str, Any], where: str, warnings: list[str]) -> list[_PathItem]:
+def _items_of_layer(
+    layer: Mapping[str, Any], layers: Sequence[Mapping[str, Any]], where: str, warnings: list[str]
+) -> list[_PathItem]:
     """The masks and paths of a layer, each with its own name where there are several."""
     name = str(layer.get("nm") or f"layer {layer.get('ind', '')}".strip())
     masks = [_mask_item(mask, name, warnings) for mask in _objects(layer.get("masksProperties", []), where)]
     found = [*masks, *_items_of_group(_objects(layer.get("shapes", []), where), name, where, warnings)]
     if layer.get("ty") == 0:
         warnings.append(f"{name}: is a composition of its own and is left out; export it by itself")
-    if found and not _stands_still(layer.get("ks", {})):
+    if found and not all(_stands_still(each.get("ks", {})) for each in _with_parents(layer, layers)):
         warnings.append(f"{name}: is moved, scaled or turned; its paths are read as they lie in the layer itself")
     return found if len(found) == 1 else [replace(item, name=f"{name}/{item.name}") for item in found]
+
+
+def _with_parents(layer: Mapping[str, Any], layers: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """A layer and those that move it, each once."""
+    by_number, found = {str(each.get("ind")): each for each in layers}, [layer]
+    while (above := by_number.get(str(found[-1].get("parent", "none")))) is not None and above not in found:
+        found.append(above)
+    return found
 
 
 def _mask_item(mask: Mapping[str, Any], name: str, warnings: list[str]) -> _PathItem:
@@ -218,7 +228,9 @@ def _items_of_group(
     width = next((_number_of(row.get("w"), where) for row in rows if row.get("ty") == "st"), None)
     for row in rows:
         own, kind = str(row.get("nm") or name), row.get("ty")
-        if kind == "gr":
+        if row.get("hd") is True and kind in ("gr", "sh"):
+            warnings.append(f"{own}: is hidden and is left out")
+        elif kind == "gr":
             yield from _items_of_group(_objects(row.get("it", []), where), own, where, warnings, depth + 1)
         elif kind == "sh":
             yield _PathItem(own, _object_of(row.get("ks")), width)
@@ -266,7 +278,10 @@ def _shape_of_item(
         base,
         keys={frame: found[frame] for frame in base.frames},
         width_px=None if closed else item.width_px,
-        visible=_hidden_by_opacity(_object_of(layer.get("ks")).get("o"), name, span, here, warnings),
+        visible={
+            **_hidden_by_opacity(_object_of(layer.get("ks")).get("o"), name, span, here, warnings),
+            **_hidden_by_layer(layer, span, here),
+        },
     )
 
 
@@ -354,3 +369,11 @@ def _hidden_by_opacity(
             warnings.append(f"{name}: is partly transparent at times; the document draws it whole")
         changes.append((_whole_frame(entry.get("t"), where, name, warnings), value > 0.0))
     return visible_between(sorted(changes), *span)
+
+
+def _hidden_by_layer(layer: Mapping[str, Any], span: tuple[int, int], where: str) -> dict[int, bool]:
+    """The frames before a layer begins and from where it ends; all of them where it is hidden."""
+    usual = {"ip": span[0], "op": span[1] + 1}
+    first, end = (parsing.number(f"{where}: {name}", layer.get(name, at)) for name, at in usual.items())
+    hidden = layer.get("hd") is True
+    return {frame: False for frame in range(span[0], span[1] + 1) if hidden or not first <= frame < end}

@@ -96,12 +96,28 @@ def test_masks_of_other_programs_are_read() -> None:
         ({"ks": {"p": {"a": 1, "k": [{"t": 1, "s": [5, 5]}]}}}, "moved, scaled or turned"),
         ({"ks": {"o": {"a": 0, "k": 50}}}, "partly transparent"),
         ({"shapes": [{"ty": "gr", "it": [{"ty": "el"}]}]}, "convert it to a path"),
+        ({"shapes": [{**layer()["shapes"][0], "hd": True}]}, "hidden and is left out"),
         ({"ty": 0, "shapes": []}, "composition of its own"),
         ({"masksProperties": [{"mode": "s", "pt": layer()["shapes"][0]["ks"]}]}, "inverted or not added"),
     ],
 )
 def test_what_a_document_cannot_hold_is_told(row: dict[str, Any], told: str) -> None:
     assert any(told in line for line in lottie.loads(animation(layer(**row))).losses)
+
+
+def test_a_layer_is_seen_from_its_begin_to_before_its_end() -> None:
+    rows = [layer(ip=1003, op=1006), layer(nm="off", hd=True), layer(nm="all", st=5)]
+    found = lottie.loads(animation(*rows)).document
+    seen = {shape.name: [frame for frame in range(1001, 1011) if shape.is_visible(frame)] for shape in found.shapes}
+    assert seen == {"eye": [1003, 1004, 1005], "off": [], "all": [*range(1001, 1011)]}
+
+
+def test_a_layer_that_another_moves_is_told() -> None:
+    moved = {"ty": 3, "nm": "null", "ind": 1, "ks": {"p": {"a": 0, "k": [5, 5]}}}
+    still = {"ty": 3, "nm": "null", "ind": 2, "parent": 2}
+    (line,) = lottie.loads(animation(moved, layer(parent=1))).losses
+    assert "eye: is moved" in line
+    assert lottie.loads(animation(still, layer(parent=2))).losses == ()
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", animation(layer(shapes=[{"ty": "sh"}])), animation(layer(), fr=0)])
