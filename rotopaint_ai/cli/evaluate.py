@@ -46,7 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="write all numbers to a file")
     parser.add_argument("--html", metavar="FILE", help="write a page with tables, plots and the worst samples")
     parser.add_argument("--contact", metavar="FILE.jpg", help="write a contact sheet of the worst 24 samples")
-    parser.add_argument("--against", metavar="PACK", help="the gate: measure a second pack on the same samples")
+    parser.add_argument(
+        "--against",
+        metavar="PACK",
+        help="the gate: measure a second pack on the same samples; `default`: the shipped one",
+    )
     parser.add_argument(
         "--tolerance", type=float, default=0.05, metavar="SHARE", help="by which the gate lets a distance grow; 0.05"
     )

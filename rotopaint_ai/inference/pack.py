@@ -49,6 +49,7 @@ FILL = "fill.onnx"
 DETECTOR = "detector.onnx"
 MATTE = "matte.onnx"
 CARD = "card.json"
+DEFAULT = "default"  # names the shipped pack
 
 SEAM_MULTIPLE = 8  # a seam model's strips have a multiple of so many places ...
 SEAM_OFFSETS = 40  # ... and so many offsets
@@ -182,7 +183,10 @@ def sha256(path: Path) -> str:
 
 
 def find_pack(pack: str | Path | None = None) -> Path:
-    """The folder of a pack given by folder or name (None: the shipped default). Raises PackError."""
+    """The folder of a pack given by folder or name. Raises PackError.
+
+    None is the shipped default; so is the name `default`, where no pack is called that.
+    """
     if pack is None:
         return _default_pack()
     folder = Path(pack)
@@ -194,6 +198,8 @@ def find_pack(pack: str | Path | None = None) -> Path:
         for place in pack_places():
             if (place / folder / CARD).is_file():
                 return place / folder
+    if str(pack) == DEFAULT:
+        return _default_pack()
     known = ", ".join(sorted(path.name for path in installed_packs())) or "none"
     raise PackError(f"model pack '{pack}': no such folder or name; installed packs: {known}")
 

@@ -146,6 +146,9 @@ def test_packs_are_found_by_name(make_pack: PackMaker, monkeypatch: pytest.Monke
     assert find_pack(folder / "card.json") == folder
     with pytest.raises(PackError, match=r"'other': no such folder or name; installed packs: .*mine"):
         find_pack("other")
+    assert find_pack("default") == find_pack()
+    (folder.parent / "default").symlink_to(folder)
+    assert find_pack("default") == folder.parent / "default"
 
 
 def _edit(folder: Path, change: Any) -> None:

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import nuke
-from rotopaint_ai.inference.pack import find_pack
 from rotopaint_ai.project.names import renamed
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.host import Host, PlateChoice
@@ -206,11 +205,7 @@ class ShotCommands:
         if self._learning is None:
             self._learning = LearnWindow(self._host.engine, self._window)
             self._learning.pack_made.connect(lambda name: self._services.frame_cache.ask_choices())
-        try:
-            pack = self._widgets.top.chosen_pack or find_pack().name
-        except RotopaintError as error:
-            self._say(str(error), "trouble")
-            return
+        pack = self._widgets.top.chosen_pack or "default"
         self._services.autosave.save()
         self._learning.offer(self._services.session.project.path, pack)
 
