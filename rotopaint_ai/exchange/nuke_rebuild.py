@@ -60,6 +60,7 @@ def rebuilt(document: RotoDocument) -> RebuiltScript | None:
     kept = nuke_metadata.nodes_in(document.metadata)
     if not kept:
         return None
+    document = nuke_writer.hold_outs_first(document)
     original = _original(kept, document)
     losses: list[str] = []
     trees = _edited_trees(original, document, losses)

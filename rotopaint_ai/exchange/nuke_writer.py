@@ -18,6 +18,7 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_text
 from rotopaint_ai.exchange.limits import check_frames
 from rotopaint_ai.exchange.nuke_attributes import MINUS
+from rotopaint_ai.exchange.nuke_metadata import place_of
 from rotopaint_ai.exchange.nuke_tree import (
     OPEN,
     OPEN_SPLINE,
@@ -73,7 +74,7 @@ def build_layers(document: RotoDocument, *, layer: str | None = None) -> NodeTre
     placed = _layer_paths(document, layer)
     elements = [
         (placed[shape.name], shape_element(shape, document, placed[shape.name][-1]))
-        for shape in document.shapes
+        for shape in hold_outs_first(document).shapes
         if shape.keys
     ]
     w, h = document.width, document.height
@@ -85,6 +86,15 @@ def build_layers(document: RotoDocument, *, layer: str | None = None) -> NodeTre
         {name: "/".join(path) for name, path in placed.items()},
         losses(document, placed),
     )
+
+
+def hold_outs_first(document: RotoDocument) -> RotoDocument:
+    """The document with its hold-outs on top, as Nuke takes a shape away only from those below it.
+
+    Those that stood in a script stay where they stood.
+    """
+    shapes = sorted(document.shapes, key=lambda shape: not shape.subtract or place_of(shape) is not None)
+    return replace(document, shapes=tuple(shapes))
 
 
 def nuke_names(document: RotoDocument, *, layer: str | None = None) -> dict[str, str]:
@@ -106,9 +116,8 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
     found = ["roles, sources of keys and frame rate are not written"]
     if document.landmarks.names:
         found.append(f"{len(document.landmarks.names)} landmarks are not written: a Roto node has none")
-    cut = [
-        shape for i, shape in enumerate(document.shapes) if any(below.subtract for below in document.shapes[i + 1 :])
-    ]
+    shapes = hold_outs_first(document).shapes
+    cut = [shape for i, shape in enumerate(shapes) if any(below.subtract for below in shapes[i + 1 :])]
     for name in [shape.name for shape in cut if not shape.subtract]:
         found.append(f"shape '{name}': stands above one that holds out, which Nuke takes away only from those below it")
     for shape in document.shapes:

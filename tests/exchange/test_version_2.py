@@ -232,7 +232,7 @@ def test_what_a_shape_holds_out_is_drawn_and_formats_without_it_say_so(tmp_path:
     inside = roto.rasterise(away, 1, shot(eye, away))
     assert cut == pytest.approx(whole * (1 - inside), abs=1e-6)
     assert 0 < cut.sum() < whole.sum()
-    for suffix in (".nk", ".svg", ".ssf"):
+    for suffix in (".svg", ".ssf"):
         _, lost = formats.write(tmp_path / f"shot{suffix}", shot(eye, away))
         assert [line for line in lost if "holds out" in line], suffix
         _, lost = formats.write(tmp_path / f"plain{suffix}", shot(eye))
@@ -258,3 +258,20 @@ def test_a_shape_that_holds_out_is_minus_in_nuke_and_back(tmp_path: Path) -> Non
     found, told = formats.read(tmp_path / "b.nk")
     assert [shape.subtract for shape in found.shapes] == [False, True]
     assert any("eye: is taken away from the shapes above it, too" in line for line in told)
+
+
+def test_hold_outs_stand_on_top_in_nuke_wherever_they_were_drawn(tmp_path: Path) -> None:
+    """Nuke takes a shape away from those below it, and what is drawn last is last in the list."""
+    seam = RotoShape("seam", False, "seam", {1: Key(SQUARE)}, width_px=4.0)
+    eye = RotoShape("eye", True, "matte", {1: Key(SQUARE)})
+    hand = RotoShape("hand", True, "matte", {1: Key(moved(20), "human")}, subtract=True)
+
+    def names(file: str, document: RotoDocument) -> list[str]:
+        _, told = formats.write(tmp_path / file, document)
+        assert not any("holds out" in line for line in told)
+        return re.findall(r"curvegroup (\w+)", (tmp_path / file).read_text())
+
+    assert names("a.nk", shot(seam, eye, hand)) == ["hand", "seam", "eye"]
+    formats.write(tmp_path / "b.nk", shot(seam, eye))
+    script, _ = formats.read(tmp_path / "b.nk")
+    assert names("c.nk", replace(script, shapes=(*script.shapes, hand))) == ["hand", "seam", "eye"]
