@@ -25,7 +25,7 @@ from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.width import root_light
 from rotopaint_ai.shapes.manual_keys import human_keys
 from rotopaint_ai.shapes.rasterise import cut, matte
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape, feather_line, feather_rows
 
 Array = NDArray[Any]
 Progress = Callable[[int, int], None]
@@ -44,9 +44,13 @@ _BLUR_PX = 5
 
 @dataclass(frozen=True, slots=True)
 class PlanarTrack:
-    """Where a shape lies on frames that nobody keyed, and those of them where it may not lie right."""
+    """Where a shape lies on frames that nobody keyed, and those of them where it may not lie right.
+
+    `feathers`: the rows of its feather line there, as keys have them; empty where it has none.
+    """
 
     points: Mapping[int, Points]
+    feathers: Mapping[int, Points]
     doubtful: tuple[int, ...]
 
 
@@ -86,7 +90,7 @@ def follow_plane(
     `away`: shapes whose inside is not looked at, such as hold-outs; they are taken where they lie at the keys.
     Raises: UsageError where nobody has keyed the shape on these frames, or its region is too small; PlateError.
     """
-    keys = {frame: key.points for frame, key in human_keys(shape).items() if frame in set(frames)}
+    keys = {frame: _with_line(shape, frame) for frame in human_keys(shape) if frame in set(frames)}
     if not keys:
         raise UsageError(f"{shape.name}: set a key by hand on one of these frames; it is followed from there")
     ways, look = _ways_from_keys(sorted(keys), sorted(frames)), _looks_at(plate)
@@ -98,7 +102,18 @@ def follow_plane(
             found.setdefault(frame, []).append((weight, moved_by(keys[way.start], homography), is_sure))
             progress(done := done + 1, total)
     doubtful = (frame for frame, rows in found.items() if not any(is_sure for _, _, is_sure in rows))
-    return PlanarTrack({frame: _blended(rows) for frame, rows in sorted(found.items())}, tuple(sorted(doubtful)))
+    both, n = {frame: _blended(rows) for frame, rows in sorted(found.items())}, shape.n_points
+    return PlanarTrack(
+        {frame: each[:n] for frame, each in both.items()},
+        {frame: feather_rows(each[:n], each[n:]) if each[n:] else () for frame, each in both.items()},
+        tuple(sorted(doubtful)),
+    )
+
+
+def _with_line(shape: RotoShape, frame: int) -> Points:
+    """The points of a shape at a frame; after them those of its feather line, where it has one."""
+    points = shape.at(frame)
+    return (*points, *feather_line(points, shape.feather_at(frame))) if shape.has_feather_line else points
 
 
 def moved_by(points: Points, homography: Array) -> Points:

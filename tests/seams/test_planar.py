@@ -11,7 +11,7 @@ import pytest
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.seams.planar import follow_plane, moved_by
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape, feather_line, feather_rows
 
 WIDTH, HEIGHT = 320, 240
 FRAMES = tuple(range(1001, 1013))
@@ -64,6 +64,18 @@ def test_a_shape_follows_its_plane_from_one_key_both_ways(plates: str, key: int)
     assert max(off(points, frame) for frame, points in found.points.items()) < 0.35
     assert found.doubtful == ()
     assert told[-1] == (len(FRAMES) - 1, len(FRAMES) - 1)
+
+
+def test_a_feather_line_turns_with_its_plane(plates: str) -> None:
+    """Its places are mapped like the points: at 1012 the plane is turned by 16.5 degrees, 8.5 px at 30 px."""
+    rows = tuple(ControlPoint(x, y) for x, y in ((-30, 0), (0, -30), (30, 0), (0, 30)))
+    shape = RotoShape("badge", True, keys={1001: Key(BADGE, "human", feather=rows)})
+    found = follow_plane(shape, FRAMES, open_plate(plates))
+    exact = feather_rows(moved_by(BADGE, motion(1012)), moved_by(feather_line(BADGE, rows), motion(1012)))
+    for row, right in zip(found.feathers[1012], exact, strict=True):
+        assert (row.x, row.y) == pytest.approx((right.x, right.y), abs=0.5)
+    assert abs(exact[0].y) > 8
+    assert set(follow_plane(badge(1001), FRAMES[:2], open_plate(plates)).feathers.values()) == {()}
 
 
 def test_between_keys_it_leads_from_one_to_the_other(plates: str) -> None:

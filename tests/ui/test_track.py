@@ -16,7 +16,7 @@ from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.tools.shape_actions import add_drawn
 
-from .mouse import CTRL, SHIFT
+from .mouse import CTRL, SHIFT, drag
 
 K = Qt.Key
 FRAMES = (1001, 1002, 1003, 1004)
@@ -69,6 +69,19 @@ def test_a_drawn_shape_follows_the_plate_in_one_step(qtbot: QtBot, drawn: Panel)
     assert drawn.status.text.text() == "Track: 3 frames followed"
     assert session.edits.undo() == "track"
     assert session.document.shape("hand_matte_1").frames == (1001,)
+
+
+def test_its_feather_line_comes_along(qtbot: QtBot, drawn: Panel) -> None:
+    canvas, session = drawn.canvas, drawn.session
+    canvas.fit()
+    canvas.setFocus()
+    qtbot.keyClick(canvas, K.Key_S)
+    drag(qtbot, canvas, (30, 30), (26, 28), (22, 26))
+    track(qtbot, drawn)
+    assert session.document is not None
+    (x, y) = session.document.shape("hand_matte_1").feather_at(1001)[0][:2]
+    assert x < -4
+    assert session.document.shape("hand_matte_1").feather_at(1004)[0][:2] == pytest.approx((x, y), abs=0.3)
 
 
 def test_a_key_set_where_it_drifts_stays_and_leads_the_rest(qtbot: QtBot, drawn: Panel) -> None:

@@ -70,6 +70,7 @@ def _follow_shapes(request: Mapping[str, Any], text: str) -> Facts:
     document, names, frames = documents.loads(text), request["shapes"], request["frames"]
     away = [shape for shape in document.shapes if shape.subtract and shape.name not in names]
     points: dict[str, Any] = {}
+    feathers: dict[str, Any] = {}
     doubtful: dict[str, list[int]] = {}
     with open_plate(request["plate"], colourspace=request.get("colourspace")) as plate:
         for k, name in enumerate(names):
@@ -77,8 +78,9 @@ def _follow_shapes(request: Mapping[str, Any], text: str) -> Facts:
                 document.shape(name), frames, plate, away=away, progress=partial(_print_progress, k, len(names))
             )
             points[name] = {str(frame): rows for frame, rows in found.points.items()}
+            feathers[name] = {str(frame): rows for frame, rows in found.feathers.items()}
             doubtful[name] = list(found.doubtful)
-    return {"points": points, "doubtful": doubtful}
+    return {"points": points, "feathers": feathers, "doubtful": doubtful}
 
 
 def _print_progress(nth: int, n_shapes: int, done: int, total: int) -> None:

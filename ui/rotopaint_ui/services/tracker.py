@@ -18,6 +18,7 @@ from rotopaint_ui.engine.export_client import ExportClient
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.session.session import ShotSession
 
+_Rows = Mapping[str, Sequence[Sequence[float]]]  # control points by frame
 REST_MS = 150  # between looks whether the hand has let go
 
 
@@ -137,7 +138,7 @@ class ShapeTracker(QObject):
             self.said.emit("Track once more: a key that it followed was changed meanwhile", "trouble")
             return
         assert document is not None
-        keys = {name: _tracked_keys(now[name], rows) for name, rows in facts["points"].items()}
+        keys = {name: _tracked_keys(now[name], rows, facts["feathers"][name]) for name, rows in facts["points"].items()}
         session.edits.act("track", replace(session.state, document=with_keys(document, keys)))
         self.said.emit(self._summary(keys, facts["doubtful"]), "good")
 
@@ -148,7 +149,13 @@ class ShapeTracker(QObject):
         return f"{text}; lost at {summarise(unsure)}: key it there by hand, and track again" if unsure else text
 
 
-def _tracked_keys(shape: RotoShape, rows: Mapping[str, Sequence[Sequence[float]]]) -> dict[int, Key]:
-    """Keys of a shape by what the engine answered; softness and widths are those that it has there."""
-    points = {int(frame): tuple(ControlPoint(*row) for row in each) for frame, each in rows.items()}
-    return {frame: key_of(shape, frame, each, "propagated", "linear") for frame, each in points.items()}
+def _tracked_keys(shape: RotoShape, rows: _Rows, feathers: _Rows) -> dict[int, Key]:
+    """Keys of a shape by what the engine answered; widths are those that it has there."""
+    points, lines = (
+        {int(frame): tuple(ControlPoint(*row) for row in each) for frame, each in answer.items()}
+        for answer in (rows, feathers)
+    )
+    return {
+        frame: replace(key_of(shape, frame, each, "propagated", "linear"), feather=lines[frame])
+        for frame, each in points.items()
+    }
