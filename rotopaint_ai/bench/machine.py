@@ -13,6 +13,7 @@ import platform
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from rotopaint_ai import __version__
 from rotopaint_ai.jobs import n_cores
 
 PACKAGES = ("numpy", "opencv-python-headless", "onnxruntime", "onnxruntime-gpu", "torch", "OpenImageIO", "av")
-COPIED_BYTES, SIDE, ROUNDS = 64 << 20, 768, 3
+COPIED_BYTES, MOST_COPIED_BYTES = 64 << 20, 2 << 30  # by one core, and by all of a machine of very many
+SIDE, ROUNDS = 768, 3
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _DEVICE = Path("/dev/nvidia0")
 
@@ -55,8 +57,9 @@ def _caches() -> dict[str, str]:
     """Sizes of the first core's caches by level, where Linux tells."""
     found = {}
     for folder in sorted(_CACHES.glob("index*")):
-        level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
-        found[f"L{level} {kind.lower()}"] = size
+        with suppress(OSError):  # some systems tell a cache's level and keep its size
+            level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+            found[f"L{level} {kind.lower()}"] = size
     return found
 
 
@@ -67,12 +70,13 @@ def _memory_gb() -> float | None:
 
 
 def _roofline() -> dict[str, float]:
-    source = [np.ones(COPIED_BYTES, np.uint8) for _ in range(n_cores())]
+    n_bytes = min(COPIED_BYTES, MOST_COPIED_BYTES // n_cores())
+    source = [np.ones(n_bytes, np.uint8) for _ in range(n_cores())]
     target = [np.empty_like(each) for each in source]
     sides = [np.ones((SIDE, SIDE), np.float32) for _ in source]
     copy_s = _best_s(lambda at: np.copyto(target[at], source[at]))
     product_s = _best_s(lambda at: sides[at] @ sides[at])
-    bytes_per_s = 2 * COPIED_BYTES * len(source) / copy_s  # read, and written
+    bytes_per_s = 2 * n_bytes * len(source) / copy_s  # read, and written
     flop_per_s = 2 * SIDE**3 * len(source) / product_s
     return {
         "copy_gb_per_s": round(bytes_per_s / 1e9, 2),

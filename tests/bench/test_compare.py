@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rotopaint_ai.bench import machine
@@ -24,6 +25,25 @@ def test_a_machine_says_what_it_is() -> None:
     if sys.platform == "linux" and Path("/sys/devices/system/cpu/cpu0/cache/index0").exists():
         assert any(name.startswith("L1") for name in facts["caches"])
     json.dumps(facts)
+
+
+def test_what_a_system_keeps_to_itself_costs_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on ARM servers, whose kernel names the caches and not their sizes."""
+    for index, files in (("index0", {"level": "1", "type": "Data", "size": "32K"}), ("index1", {"level": "2"})):
+        (tmp_path / index).mkdir()
+        for name, text in files.items():
+            (tmp_path / index / name).write_text(f"{text}\n")
+    monkeypatch.setattr(machine, "_CACHES", tmp_path)
+    assert machine._caches() == {"L1 data": "32K"}
+
+
+def test_a_roofline_takes_a_bounded_part_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = list[int]()
+    monkeypatch.setattr(machine, "n_cores", lambda: 256)
+    monkeypatch.setattr(machine, "_best_s", lambda act: 1.0)
+    monkeypatch.setattr(machine.np, "ones", lambda shape, kind: taken.append(shape) or np.zeros(1))
+    machine._roofline()
+    assert sum(size for size in taken if isinstance(size, int)) <= 2 << 30
 
 
 def test_a_roofline_is_the_best_round(monkeypatch: pytest.MonkeyPatch) -> None:
