@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rotopaint_ai.errors import UsageError
@@ -15,7 +15,7 @@ from rotopaint_ai.training.data.dataset import FORMAT
 _FOLDERS = ("images", "mining", "shards")
 _FILES = ("dataset.json", "sheet.yaml", "samples.jsonl")
 _STATE = ".rotopaint"
-_MARK = "dataset"  # says that what lies in the folder was mined, also where that was stopped half-way
+_LOCK, _MARK = "lock", "dataset"  # says that what lies in the folder was mined, also where that was stopped half-way
 
 
 @contextmanager
@@ -34,11 +34,27 @@ def claimed_dataset(folder: Path) -> Iterator[None]:
         raise UsageError(
             f"{folder / foreign}: not written by RotoPaint, and in the way of a data set; choose another --out"
         )
-    with locked(
-        folder / _STATE / "lock", refusal=f"{folder}: somebody is mining into it; wait, or choose another --out"
-    ):
+    is_new = not folder.exists()
+    busy = f"{folder}: somebody is mining into it; wait, or choose another --out"
+    with locked(folder / _STATE / _LOCK, refusal=busy):
         write_text(folder / _STATE / _MARK, "mined\n")
-        yield
+        try:
+            yield
+        except BaseException:
+            if _in_the_way(folder) is None:
+                _withdraw(folder, is_new=is_new)
+            raise
+
+
+def _withdraw(folder: Path, *, is_new: bool) -> None:
+    """Leave a folder as it was, in which nothing was mined."""
+    state = folder / _STATE
+    for name in (_MARK, _LOCK):
+        (state / name).unlink(missing_ok=True)
+    with suppress(OSError):  # what others have there stays
+        state.rmdir()
+        if is_new:
+            folder.rmdir()
 
 
 def _is_ours(folder: Path) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rotopaint_ai.errors import UsageError
+from rotopaint_ai.errors import RotopaintError, UsageError
 from rotopaint_ai.training.mining.dataset_folder import claimed_dataset
 from rotopaint_ai.training.mining.mine import mine
 from rotopaint_ai.training.mining.options import MineOptions
@@ -23,6 +23,16 @@ def test_files_of_others_are_neither_replaced_nor_joined(tmp_path: Path, name: s
         mine(MineOptions((tmp_path / "roto.nk",), tmp_path))
     assert (tmp_path / name).read_text() == "mine"
     assert not (tmp_path / ".rotopaint").exists()
+
+
+def test_a_source_that_is_not_there_leaves_nothing_and_takes_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "used/.rotopaint").mkdir(parents=True)
+    (tmp_path / "used/.rotopaint/folder.json").write_text("of a run")
+    for name in ("used", "new"):
+        with pytest.raises(RotopaintError):
+            mine(MineOptions((tmp_path / "gone.nk",), tmp_path / name))
+    assert not (tmp_path / "new").exists()
+    assert [path.name for path in (tmp_path / "used").rglob("*")] == [".rotopaint", "folder.json"]
 
 
 @pytest.mark.parametrize("name", ["images", "shards", "mining", ".rotopaint"])
