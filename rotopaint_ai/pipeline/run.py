@@ -69,7 +69,9 @@ def _run_plan(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel:
         sink(warning(f"{plan.plate.name}: not on disk: frames {summarise(plan.missing)}; render or copy them"))
     n_before = len(state.finished)
     try:
-        walk(plan, state, OverridingProcessor(processor, plan.work), sink, cancel)
+        n_shapes = len(plan.pack.sheet.shape_names)
+        exports_s = expected_s(plan.job.exports, len(plan.frames), n_shapes, plan.threads)
+        walk(plan, state, OverridingProcessor(processor, plan.work), sink, cancel, after_s=exports_s)
     except CancelledError:
         sink(Event("cancelled", {"done": len(state.finished), "total": len(plan.frames)}))
         raise
@@ -97,8 +99,13 @@ class Processor(Protocol):
         """The record of a frame that could not be read."""
 
 
-def walk(plan: Plan, state: RunState, processor: Processor, sink: Sink, cancel: Cancel) -> None:
-    """Take every frame of a plan through the executor, going on where `state` ended. Raises CancelledError."""
+def walk(
+    plan: Plan, state: RunState, processor: Processor, sink: Sink, cancel: Cancel, *, after_s: float = 0.0
+) -> None:
+    """Take every frame of a plan through the executor, going on where `state` ended. Raises CancelledError.
+
+    `after_s`: how long what follows the last frame is expected to take.
+    """
     models: dict[str, object] = {
         "detect": plan.models.detect,
         "predict_shapes": plan.models.predict_shapes,
@@ -118,9 +125,7 @@ def walk(plan: Plan, state: RunState, processor: Processor, sink: Sink, cancel: 
     executor = Executor(
         processor.read, processor.finish, processor.fail, state.finished.__contains__, keep, plan.threads
     )
-    n_shapes = len(plan.pack.sheet.shape_names)
-    exports_s = expected_s(plan.job.exports, len(plan.frames), n_shapes, plan.threads)
-    eta = Eta(total=len(plan.frames), done=len(state.finished), after_s=exports_s)
+    eta = Eta(total=len(plan.frames), done=len(state.finished), after_s=after_s)
     for record in executor.run(plan.frames, start, cancel):
         if record.frame in state.finished:
             continue

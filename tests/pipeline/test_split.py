@@ -37,6 +37,21 @@ def _bytes(out: Path) -> dict[str, bytes]:
     return {str(p.relative_to(out)): p.read_bytes() for p in files if p.name not in ("run.json", "index.html")}
 
 
+def test_the_time_to_go_counts_exports_where_they_follow(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rotopaint_ai.pipeline.run.expected_s", lambda *asked: 50.0)
+    for act, after_s in ((split.track, 0.0), (run, 50.0)):
+        left = list[float]()
+
+        def note(event: Event, left: list[float] = left) -> None:
+            if event.kind == "progress" and "task" not in event.facts:
+                left.append(event.facts["eta_s"])
+
+        act(_job(puppet, plates, pack, tmp_path / act.__name__, frames="1001-1002"), note, Cancel())
+        assert left[-1] == after_s
+
+
 @pytest.fixture(scope="module")
 def whole(puppet: ModuleType, plates: str, pack: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of one unbroken run."""
