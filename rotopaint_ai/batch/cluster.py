@@ -128,8 +128,10 @@ def work_on(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do
     by_key = {future.key: task for task, future in zip(tasks, futures.values())}
     try:
         for future in _as_done(client, list(futures.values()), cancel):
-            if future.status == "error":
-                _note_loss(by_key[future.key], future, notes, sink)
+            task = by_key[future.key]
+            waited_for = (futures[key].status for key in task.needs if key in futures)
+            if future.status == "error" and "error" not in waited_for:  # else it has the error of what it waited for
+                _note_loss(task, future, notes, sink)
     finally:
         if cancel.requested and client.status not in _GONE:
             client.cancel(list(futures.values()), force=True)
@@ -161,18 +163,13 @@ def _refuse_lost(is_lost: bool) -> None:
 
 
 def _note_loss(task: BatchTask, future: Future[None], notes: TaskNotes, sink: Sink) -> None:
-    """Note what no attempt could: its worker died each time, or could not begin.
-
-    What waits for a task has the task's error too.
-    """
+    """Note what no attempt could: its worker died each time, or could not begin."""
     from distributed import KilledWorker
 
     error = future.exception()
     if isinstance(error, TaskFailedError) or notes.failures(task):
         return
     if isinstance(error, KilledWorker):
-        if str(error.task) != str(future.key):
-            return
         reason = f"{error.allowed_failures + 1} workers died of it; is there memory enough? fewer 'threads' take less"
     else:
         reason = f"a worker could not begin ({type(error).__name__}: {' '.join(str(error).split())[:160]})"

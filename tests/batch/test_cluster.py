@@ -108,6 +108,11 @@ def stumble(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
     return {"frames": 1, "failed": {}, "seconds": 0.0}
 
 
+def never_begin(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+    """What no attempt foresees, as where a worker lacks a package."""
+    raise ModuleNotFoundError("No module named 'cv2'")
+
+
 def linger(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
     """Works until it is asked to stop."""
     count(task, sink, cancel)
@@ -155,6 +160,14 @@ def test_what_fails_is_tried_as_often_as_its_shot_allows_and_told(client: Any, t
     assert sum(map(notes.is_done, tasks)) == len(tasks) - 2
     errors = [event.facts["message"] for event in told if event.kind == "error"]
     assert errors == [f"sh010/paint.2: {line} (attempt {n})" for n in (1, 2)]
+
+
+def test_what_could_not_begin_is_told_once_and_not_for_all_that_waits(client: Any, tmp_path: Path) -> None:
+    told, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path)
+    work_on(client, tasks, notes, never_begin, told.append, Cancel())
+    (error,) = (event.facts["message"] for event in told if event.kind == "error")
+    assert error == "sh010/track: a worker could not begin (ModuleNotFoundError: No module named 'cv2')"
+    assert [len(notes.failures(task)) for task in tasks] == [1] + [0] * 7
 
 
 def test_a_show_that_is_stopped_stops_its_workers(client: Any, tmp_path: Path) -> None:
