@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 CONNECT_S = 20
+MOST_LIVES = 10  # of tasks whose workers die of others; a scheduler lets a task outlive three workers
 _GONE = ("closed", "closing")
 
 
@@ -87,11 +88,17 @@ def _quiet_logs() -> Iterator[None]:
 
 
 def submit(
-    client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Any, topic: str, run: Callable[..., Any]
+    client: Client,
+    tasks: Sequence[BatchTask],
+    notes: TaskNotes,
+    do: Any,
+    topic: str,
+    run: Callable[..., Any],
+    life: int = 1,
 ) -> dict[str, Future[None]]:
     """Hand tasks to the scheduler, each with what it waits for; of those, what is not among them is done.
 
-    A worker calls `run(task, notes, do, topic)`.
+    A worker calls `run(task, notes, do, topic)`. `life`: how often they have been handed to it, this time with them.
     """
     futures: dict[str, Future[None]] = {}
     for task in tasks:
@@ -102,7 +109,7 @@ def submit(
             do,
             topic,
             *(futures[key] for key in task.needs if key in futures),
-            key=key_of(task, notes),
+            key=key_of(task, notes, life),
             retries=task.shot.retries,
             priority=task.shot.priority,
             resources=dict(task.shot.resources) or None,
@@ -110,9 +117,9 @@ def submit(
     return futures
 
 
-def key_of(task: BatchTask, notes: TaskNotes) -> tuple[str, str]:
+def key_of(task: BatchTask, notes: TaskNotes, life: int = 1) -> tuple[str, str]:
     """What a task is called on the dashboard. Whoever asks for the same on one cluster gets it done once."""
-    where = hashlib.sha256(f"{notes.folder} {task.fingerprint}".encode()).hexdigest()[:12]
+    where = hashlib.sha256(f"{notes.folder} {task.fingerprint} {life}".encode()).hexdigest()[:12]
     return task.kind, f"{task.key} {where}"
 
 
@@ -124,17 +131,59 @@ def work_on(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do
     _tell_lacking(offers, tasks, sink)
     topic = f"rotopaint-{secrets.token_hex(4)}"
     client.subscribe_topic(topic, lambda said: sink(Event(said[1]["kind"], said[1]["facts"])))
-    futures = submit(client, tasks, notes, do, topic, _on_worker)
+    left = list(tasks)
+    for life in range(1, MOST_LIVES + 1):
+        futures = submit(client, left, notes, do, topic, _on_worker, life)
+        left = _what_goes_on(left, _finished(client, futures, left, notes, sink, cancel, is_last=life == MOST_LIVES))
+        if not left:
+            return
+
+
+def _finished(
+    client: Client,
+    futures: Mapping[str, Future[None]],
+    tasks: Sequence[BatchTask],
+    notes: TaskNotes,
+    sink: Sink,
+    cancel: Cancel,
+    *,
+    is_last: bool,
+) -> dict[str, bool]:
+    """Wait for tasks; returns those that are not done by their keys, with whether another life would help."""
     by_key = {future.key: task for task, future in zip(tasks, futures.values())}
+    stuck: dict[str, bool] = {}
     try:
         for future in _as_done(client, list(futures.values()), cancel):
-            task = by_key[future.key]
-            waited_for = (futures[key].status for key in task.needs if key in futures)
-            if future.status == "error" and "error" not in waited_for:  # else it has the error of what it waited for
-                _note_loss(task, future, notes, sink)
+            if future.status == "error":
+                task = by_key[future.key]
+                stuck[task.key] = not is_last and _died_beside(task, future, notes)
+                if not stuck[task.key] and stuck.keys().isdisjoint(task.needs):  # else it has the error of that
+                    _note_loss(task, future, notes, sink)
     finally:
         if cancel.requested and client.status not in _GONE:
             client.cancel(list(futures.values()), force=True)
+    return stuck
+
+
+def _what_goes_on(tasks: Sequence[BatchTask], stuck: Mapping[str, bool]) -> list[BatchTask]:
+    """Tasks that another life would help, and those that wait for nothing else."""
+    going: list[BatchTask] = []
+    helped = {key for key, helps in stuck.items() if helps}
+    for task in tasks:
+        waits_for = stuck.keys() & set(task.needs)
+        if task.key in stuck and (waits_for or task.key in helped) and waits_for <= helped:
+            helped.add(task.key)
+            going.append(task)
+    return going
+
+
+def _died_beside(task: BatchTask, future: Future[None], notes: TaskNotes) -> bool:
+    """Whether its workers died of another task: Dask counts their deaths for all that they had in their queues."""
+    from distributed import KilledWorker
+
+    error = future.exception()
+    is_blamed = isinstance(error, KilledWorker) and str(error.task) == str(future.key)
+    return is_blamed and notes.n_lost(task) <= error.allowed_failures
 
 
 def _as_done(client: Client, futures: Sequence[Future[None]], cancel: Cancel) -> Iterator[Future[None]]:
@@ -170,7 +219,8 @@ def _note_loss(task: BatchTask, future: Future[None], notes: TaskNotes, sink: Si
     if isinstance(error, TaskFailedError) or notes.failures(task):
         return
     if isinstance(error, KilledWorker):
-        reason = f"{error.allowed_failures + 1} workers died of it; is there memory enough? fewer 'threads' take less"
+        n_died = max(notes.n_lost(task), error.allowed_failures + 1)
+        reason = f"{n_died} workers died of it; is there memory enough? fewer 'threads' take less"
     else:
         reason = f"a worker could not begin ({type(error).__name__}: {' '.join(str(error).split())[:160]})"
     notes.fail(task, reason)
@@ -198,13 +248,15 @@ def _on_worker(task: BatchTask, notes: TaskNotes, do: Do, topic: str, *needs: No
     def tell(event: Event) -> None:
         worker.log_event(topic, {"kind": event.kind, "facts": dict(event.facts)})
 
-    attempt(task, notes, do, tell, _Withdrawn(worker.state.tasks, key_of(task, notes)))
+    if not notes.is_done(task):
+        notes.begin(task)
+    attempt(task, notes, do, tell, _Withdrawn(worker.state.tasks, worker.get_current_task()))
 
 
 class _Withdrawn(Cancel):
     """Asked to stop once the scheduler no longer wants a task of its worker."""
 
-    def __init__(self, tasks: Mapping[Any, Any], key: tuple[str, str]) -> None:
+    def __init__(self, tasks: Mapping[Any, Any], key: object) -> None:
         super().__init__()
         self._tasks, self._key = tasks, key
 

@@ -2,6 +2,7 @@
 
 <task>.done       the task is done, for which job, and what it wrote
 <task>.failed     why its last attempts failed
+<task>.begun      which workers of a cluster began it, a line each; one that says no more has died of it
 """
 
 from __future__ import annotations
@@ -51,9 +52,25 @@ class TaskNotes:
         content = _read_note(self._note_path(task, "failed")) or {}
         return list(content.get("reasons", [])) if content.get("fingerprint") == task.fingerprint else []
 
+    def begin(self, task: BatchTask) -> None:
+        """Note that a worker begins an attempt."""
+        path = self._note_path(task, "begun")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(f"{worker_name()}\n")
+
+    def n_lost(self, task: BatchTask) -> int:
+        """How many attempts were begun and never came to an end that was noted."""
+        try:
+            begun = self._note_path(task, "begun").read_text(encoding="utf-8").count("\n")
+        except FileNotFoundError:
+            begun = 0
+        return begun - len(self.failures(task))
+
     def forgive(self, task: BatchTask) -> None:
         """Forget failed attempts: it is done, or somebody tries it anew."""
-        self._note_path(task, "failed").unlink(missing_ok=True)
+        for suffix in ("failed", "begun"):
+            self._note_path(task, suffix).unlink(missing_ok=True)
 
     def _note_path(self, task: BatchTask, suffix: str) -> Path:
         return self.folder / f"{task.key}.{suffix}"

@@ -100,6 +100,15 @@ def die_once(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
     return facts
 
 
+def die_always(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
+    """Every worker that does range 3 is killed in the middle of it."""
+    facts = count(task, sink, cancel)
+    if task.frames == FrameRange(3, 3):
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.05)
+    return facts
+
+
 def stumble(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
     """Range 2 cannot be done."""
     count(task, sink, cancel)
@@ -121,10 +130,12 @@ def linger(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
         cancel.check()
 
 
-def of(out: Path | str) -> tuple[BatchTask, ...]:
-    """The tasks of a shot whose folder is `out`."""
+def of(out: Path | str, n: int = 6) -> tuple[BatchTask, ...]:
+    """The tasks of a shot of so many ranges whose folder is `out`."""
     shot = replace(SHOT, job=replace(SHOT.job, out=str(out)))
-    return tuple(replace(task, shot=shot) for task in TASKS)
+    track, like, *_, gather = (replace(task, shot=shot) for task in TASKS)
+    paint = [replace(like, frames=FrameRange(at, at)) for at in range(1, n + 1)]
+    return (track, *paint, replace(gather, needs=tuple(task.key for task in paint)))
 
 
 def test_each_task_is_done_once_after_what_it_waits_for(client: Any, tmp_path: Path) -> None:
@@ -148,6 +159,28 @@ def test_a_worker_killed_in_the_middle_costs_its_task(client: Any, tmp_path: Pat
     attempts = {task.key: len(_log(task).read_text().split()) for task in tasks}
     assert attempts.pop(tasks[3].key) == 2
     assert set(attempts.values()) == {1}
+
+
+def test_what_kills_its_workers_is_left_and_takes_nothing_with_it(client: Any, tmp_path: Path) -> None:
+    """Dask blames a worker's death on all that it had in its queue, here most of the ranges."""
+    told, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path, 40)
+    work_on(client, tasks, notes, die_always, told.append, Cancel())
+    lost = tasks[3]
+    assert [task.key for task in tasks if not notes.is_done(task)] == [lost.key, tasks[-1].key]
+    assert notes.failures(lost) == [
+        f"{notes.n_lost(lost) + 1} workers died of it; is there memory enough? fewer 'threads' take less"
+    ]
+    errors = [event.facts["message"] for event in told if event.kind == "error"]
+    assert errors == [f"{lost.key}: {notes.failures(lost)[0]}"]
+
+
+def test_what_goes_on_after_workers_died_waits_for_nothing_that_is_lost() -> None:
+    track, *paint, gather = TASKS
+    other = replace(gather, shot=replace(SHOT, name="b"), needs=(paint[1].key,))
+    lost, beside = {paint[0].key: False, gather.key: False}, {paint[1].key: True, other.key: False}
+    going = cluster._what_goes_on([track, *paint, gather, other], {**lost, **beside})
+    assert [task.key for task in going] == [paint[1].key, other.key]
+    assert cluster._what_goes_on([track, *paint, gather], {paint[0].key: False, gather.key: False}) == []
 
 
 def test_what_fails_is_tried_as_often_as_its_shot_allows_and_told(client: Any, tmp_path: Path) -> None:
