@@ -20,7 +20,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.errors import UsageError
+from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.width import root_light
 from rotopaint_ai.shapes.manual_keys import human_keys
@@ -87,8 +87,10 @@ def follow_plane(
 ) -> PlanarTrack:
     """Follow a shape from the keys that a person made, through some frames of a plate.
 
-    `away`: shapes whose inside is not looked at, such as hold-outs; they are taken where they lie at the keys.
-    Raises: UsageError where nobody has keyed the shape on these frames, or its region is too small; PlateError.
+    `away`: shapes whose inside is not looked at, such as hold-outs; they are taken where they lie at the keys. A frame
+    that cannot be read is doubtful, and no place is given for it.
+    Raises: UsageError where nobody has keyed the shape on these frames, or its region is too small; PlateError where a
+    keyed frame, or all that are to be followed, cannot be read.
     """
     keys = {frame: _with_line(shape, frame) for frame in human_keys(shape) if frame in set(frames)}
     if not keys:
@@ -101,7 +103,10 @@ def follow_plane(
             weight = way.weight(frame, is_sure=is_sure)
             found.setdefault(frame, []).append((weight, moved_by(keys[way.start], homography), is_sure))
             progress(done := done + 1, total)
-    doubtful = (frame for frame, rows in found.items() if not any(is_sure for _, _, is_sure in rows))
+    if ways and not found:
+        look(ways[0].frames[0])  # says why it cannot be read
+    wanted = {frame for way in ways for frame in way.frames}
+    doubtful = (frame for frame in wanted if not any(is_sure for _, _, is_sure in found.get(frame, ())))
     both, n = {frame: _blended(rows) for frame, rows in sorted(found.items())}, shape.n_points
     return PlanarTrack(
         {frame: each[:n] for frame, each in both.items()},
@@ -171,10 +176,13 @@ def _strip(shape: RotoShape, frame: int) -> RotoShape:
 
 
 def _walk_way(keyed: _Keyed, way: _Way, look: Look) -> Iterator[tuple[int, Array, bool]]:
-    """Homographies of a way's frames, and whether the region was found again there."""
+    """Homographies of a way's frames that can be read, and whether the region was found again there."""
     homography, before = np.eye(3), keyed.picture
     for frame in way.frames:
-        now = look(frame)
+        try:
+            now = look(frame)
+        except PlateError:
+            continue
         guess = _homography_step(before, now, _warped(keyed.mask, homography), keyed.motion) @ homography
         refined, likeness = _refined(keyed, now, guess)
         homography, before = refined, now

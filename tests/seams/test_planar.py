@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from rotopaint_ai.errors import UsageError
+from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.seams.planar import follow_plane, moved_by
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape, feather_line, feather_rows
@@ -101,6 +101,16 @@ def test_a_plane_that_goes_away_is_told_and_what_holds_out_is_not_followed(plate
     )
     with pytest.raises(UsageError, match="badge: 0 pixels at frame 1001"):
         follow_plane(badge(1001), FRAMES, open_plate(plates), away=[cover])
+
+
+def test_a_damaged_frame_does_not_sink_the_others(plates: str) -> None:
+    Path(plates.replace("####", "1005")).write_bytes(b"\x89PNG\r\n\x1a\n nothing")
+    found = follow_plane(badge(1001), FRAMES, open_plate(plates))
+    assert sorted(found.points) == [frame for frame in FRAMES[1:] if frame != 1005]
+    assert found.doubtful == (1005,)
+    assert off(found.points[1012], 1012) < 0.35
+    with pytest.raises(PlateError, match="1005"):
+        follow_plane(badge(1001), (1001, 1005), open_plate(plates))
 
 
 def test_an_open_shape_is_followed_by_what_lies_around_it(plates: str) -> None:
