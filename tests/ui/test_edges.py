@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
@@ -43,9 +45,9 @@ def test_a_handle_widens_its_side_at_its_point_on_all_frames(
     assert session.document is not None
     made = session.document.shape("seam")
     assert {key.source for key in made.keys.values()} == {"model"}  # nobody keyed the curve
-    top, middle = 1.5, 2.0  # above the curve: between points the width changes evenly, 2 to 5 and back to 2
-    area = (50 - 10) * (2 + 5) / 2 + 40 * middle + 3.14159 * 2**2  # trapezia, the side below, round ends
-    assert matte(made, 1001, WIDTH, HEIGHT).coverage.sum() == pytest.approx(area, rel=0.02), top
+    # above the curve the width changes evenly between points, 2 to 5 and back to 2; below it is 2
+    area = (50 - 10) * (2 + 5) / 2 + 40 * 2 + 3.14159 * 2**2  # trapezia, the side below, round ends
+    assert matte(made, 1001, WIDTH, HEIGHT).coverage.sum() == pytest.approx(area, rel=0.02)
     drag(qtbot, canvas, (50, 22), (50, 23), (50, 25), held=SHIFT)  # both sides
     assert rows(session) == Near([(2, 2), (5, 2), (5, 5)])
     drag(qtbot, canvas, (20, 21), (20, 22), (20, 23))  # the whole seam, 4 to 8 px: the profile grows with it
@@ -133,6 +135,26 @@ def test_selected_points_go_square_to_the_edge_and_e_does_it_by_a_pixel(qtbot: Q
     session.select("eye")
     qtbot.keyClick(canvas, K.Key_E, SHIFT)
     assert line(session) == []
+
+
+def test_a_closed_seam_without_feather_stays_so_after_a_run(qtbot: QtBot, shot: Panel) -> None:
+    canvas, session = shot.canvas, shot.session
+    said = make_document()
+    shapes = tuple(replace(each, role="seam", feather_px=3.0) if each.closed else each for each in said.shapes)
+    said = replace(said, shapes=shapes)
+    session.edits.act("run", merge_run(session.state, said, None))
+    before = session.state
+    session.select("eye", frozenset({0}))
+    canvas.setFocus()
+    qtbot.keyClick(canvas, K.Key_E)
+    session.select("eye")
+    qtbot.keyClick(canvas, K.Key_E, SHIFT)
+    assert line(session) == []
+    again = merge_run(session.state, said, None)
+    assert again.document is not None
+    assert (again.document.shape("eye").feather_px, again.document.shape("eye").has_feather_line) == (0.0, False)
+    assert [session.edits.undo(), session.edits.undo()] == ["no feather", "feather points"]
+    assert session.state == before
 
 
 def test_a_feather_line_outlives_a_run(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:

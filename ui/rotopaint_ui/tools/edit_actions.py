@@ -13,6 +13,7 @@ from rotopaint_ai.shapes.edit_feather import clear_feather, outward, pull_feathe
 from rotopaint_ai.shapes.edit_frames import Carry
 from rotopaint_ai.shapes.edit_transform import moved, transform
 from rotopaint_ai.shapes.roto import Interpolation, RotoDocument, RotoShape
+from rotopaint_ui.session.seam_settings import with_settings
 from rotopaint_ui.tools import crop_actions as crop
 from rotopaint_ui.tools import landmark_actions as landmarks
 from rotopaint_ui.tools.edit_context import EditContext
@@ -139,10 +140,22 @@ def feather(context: EditContext, by: float | None) -> bool:
 
 def _feather_points(context: EditContext, shape: RotoShape, chosen: frozenset[int] | None, by: float | None) -> bool:
     frames = context.reached_frames(shape)
+    if by is None and chosen is None and shape.role == "seam":
+        return _harden_seam(context, shape)
     if by is None:
         return context.put("no feather", lambda document: clear_feather(document, shape.name, frames, chosen))
     offsets = {index: outward(context.points, index, by) for index in chosen or ()}
     return context.put("feather points", lambda document: pull_feather(document, shape.name, frames, offsets))
+
+
+def _harden_seam(context: EditContext, shape: RotoShape) -> bool:
+    """Take a closed seam's feather line away, and its softness, which is a setting that runs respect."""
+    session = context.session
+    settings = replace(session.seams.of(shape.name), feather_px=0.0)
+    state = with_settings(session.state, shape.name, settings)
+    assert state.document is not None
+    session.edits.act("no feather", replace(state, document=clear_feather(state.document, shape.name, ())))
+    return True
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
