@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ui.host import Engine
 from rotopaint_ui.panel.learn_window import LearnWindow
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.services.learner import MISSING, verdict_line
+from rotopaint_ui.services.learner import ALONE, MISSING, verdict_line
 
 from .mouse import LEFT
 
@@ -92,6 +92,24 @@ def test_a_red_gate_names_where(qtbot: QtBot, learning: Callable[..., LearnWindo
     assert window.line.text() == (
         "The gate is red: mia is worse in 1 of 2 figures (sh02, nose_seam, curve mean px 2.00 -> 3.00)"
     )
+
+
+def test_one_shot_is_told_in_an_artists_words(
+    qtbot: QtBot, learning: Callable[..., LearnWindow], tmp_path: Path
+) -> None:
+    window = learning([])
+    dataset = tmp_path / "lessons" / "mia" / "dataset"
+    dataset.mkdir(parents=True)
+    (dataset / "samples.jsonl").write_text('{"split": "train"}\n')
+    (tmp_path / "lessons" / "mia" / "gate.json").mkdir()  # the gate ends with an error of its own
+    with qtbot.waitSignal(window.pack_made, timeout=60_000):
+        learn(qtbot, window, "mia")
+    assert window.line.text() == f"mia is trained, and not compared: {ALONE}"
+    (dataset / "samples.jsonl").write_text('{"split": "train"}\n{"split": "val"}\n')
+    (tmp_path / "models" / "mia").rmdir()
+    with qtbot.waitSignal(window.pack_made, timeout=60_000):
+        learn(qtbot, window, "mia")
+    assert "IsADirectoryError" in window.line.text()  # what else went wrong is said as it is
 
 
 def test_stop_ends_it_and_the_fields_are_free_again(qtbot: QtBot, learning: Callable[..., LearnWindow]) -> None:

@@ -15,6 +15,7 @@ from rotopaint_ui.host import Engine
 
 PATIENCE_MS = 20_000  # between asking a training to stop and ending it: it keeps a checkpoint first
 MISSING = "Training is not installed beside the panel's engine: pip install 'rotopaint-ai[train]'"
+ALONE = "one shot holds nothing back to compare on; learn from two or more"
 _PROBE = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
 _OK, _FRAMES_FAILED, _WORSE = 0, 3, 4
 _ABSENT = (1, 2)  # how the probe ends without PyTorch; 2 in the bundle, whose program runs no Python of others
@@ -142,6 +143,8 @@ class Learner(QObject):
         assert self._lesson is not None
         if code in (_OK, _WORSE):
             self._end_all(True, verdict_line(self._lesson.name, _read_verdict(self._lesson.verdict)))
+        elif not _holds_out(self._lesson.work / "dataset"):
+            self._end_all(True, f"{self._lesson.name} is trained, and not compared: {ALONE}")
         else:
             self._end_all(True, f"{self._lesson.name} is trained, and not compared: {said}")
 
@@ -176,3 +179,12 @@ def _read_verdict(path: Path) -> Sequence[Mapping[str, Any]] | None:
 
 def _engine_words(*words: str) -> tuple[str, ...]:
     return ("-m", "rotopaint_ai", *words)
+
+
+def _holds_out(dataset: Path) -> bool:
+    """Whether frames of a data set are held out; where it cannot be read that is not the reason of anything."""
+    try:
+        lines = (dataset / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+        return any(json.loads(line)["split"] == "val" for line in lines)
+    except (OSError, ValueError, KeyError, TypeError):
+        return True
