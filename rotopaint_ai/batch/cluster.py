@@ -6,6 +6,7 @@ needs and notes on the shared disk what became of it, so that a show that was st
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import secrets
@@ -46,13 +47,24 @@ def _join(address: str, stack: ExitStack) -> Client:
     from distributed import Client
 
     try:
+        asyncio.run(_knock(address))
         return stack.enter_context(Client(address, timeout=CONNECT_S, set_as_default=False))
     except (OSError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())[:160]
+        reason = " ".join(str(error).split())[:160] or type(error).__name__
         raise UsageError(
             f"--cluster {address}: no Dask scheduler answers there ({reason}); wanted an address such as "
             "tcp://scheduler:8786, as 'dask scheduler' prints it"
         ) from error
+
+
+async def _knock(address: str) -> None:
+    """Begin to talk, and stop. Raises TimeoutError; a client would wait for ever for what talks otherwise."""
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    words = Security().get_connection_args("client")
+    comm = await asyncio.wait_for(connect(address, timeout=CONNECT_S, **words), CONNECT_S)
+    await comm.close()
 
 
 def _start(workers: int, stack: ExitStack) -> Client:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -282,6 +283,11 @@ def test_no_scheduler_and_no_dask_are_one_line(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(cluster, "CONNECT_S", 1)
     with pytest.raises(UsageError, match=r"--cluster tcp://127.0.0.1:9: no Dask scheduler answers there"):
         connected("tcp://127.0.0.1:9", 1).__enter__()
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:  # which says no word of Dask's
+        threading.Thread(target=other.handle_request, daemon=True).start()
+        address = f"tcp://127.0.0.1:{other.server_port}"
+        with pytest.raises(UsageError, match=f"--cluster {address}: no Dask scheduler answers there"):
+            connected(address, 1).__enter__()
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"--workers 4: wants Dask; install it with: pip install 'rotopaint-ai\[clus"):
         connected(None, 4).__enter__()
