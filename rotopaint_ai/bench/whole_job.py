@@ -30,7 +30,7 @@ from rotopaint_ai.plates.plate import open_plate
 
 Result = TypeVar("Result")
 
-LIMIT = 1.5  # goal P1
+LIMIT, LIMIT_WITH_EXPORTS = 1.1, 1.4  # goal P1; the second is that of ten exports
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Measured:
             "ratio": round(median(a.wall_s / b.wall_s for a, b in zip(self.whole, self.plain)), 3),
             "ratios": [round(a.wall_s / b.wall_s, 3) for a, b in zip(self.whole, self.plain)],
             "cpu_ratio": round(median(a.cpu_s / b.cpu_s for a, b in zip(self.whole, self.plain)), 3),
-            "wanted": LIMIT,
+            "wanted": LIMIT_WITH_EXPORTS if len(self.run["exports"]) > 1 else LIMIT,  # one is the document
             "stages_ms": {name: stage["mean_ms"] for name, stage in timing["stages"].items()},
             "peak_memory_mb": timing["peak_memory_mb"],
         }
