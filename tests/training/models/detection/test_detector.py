@@ -216,7 +216,7 @@ def test_recipes_name_their_task() -> None:
 def test_wrong_words_are_told(tmp_path: Path) -> None:
     recipe = tmp_path / "mine.yaml"
     recipe.write_text("task: faces\n")
-    with pytest.raises(UsageError, match="task 'faces'; wanted one of pack, detector, segmentation, seam, fill"):
+    with pytest.raises(UsageError, match="task 'faces'; wanted one of pack, shot, detector, segmentation, seam, fill"):
         task_of(str(recipe))
     with pytest.raises(TrainingError, match="wanted a model pack to put the model into, or a file name"):
         check_place(tmp_path / "nothing")
