@@ -217,23 +217,14 @@ def _taken_over(
     noted: Mapping[int, float],
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
     """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be."""
-    frames = _frames_to_solve(reading, task)
-    splines = splines_of(task.base, frames)
-    doubtful: list[int] = []
-    sizes: dict[int, float] = {}
-    for k, frame in enumerate(frames):
-        row = reading.hold_of[frame]
-        if task.exact_H[row]:  # a hold is one drawing
-            splines[k], sizes[frame] = task.splines_HD[row], LEAST_NOISE_PX
-            continue
-        change, size = open_curve_distance(splines[k], new_HD[row]), float(abs(reading.heads.factor_H[row]))
-        if far_H[row] < NEAR_POSE and is_borne_out(new_HD[row], splines[k], judge_HD[row], LEAST_BETTER * size):
-            splines[k], sizes[frame] = new_HD[row], max(float(expected_H[row]), LEAST_NOISE_PX)
-            continue
-        sizes[frame] = max(noted.get(frame, 0.0), change)
-        if change > STILL_PX:
-            doubtful.append(frame)
-    return moved_keys(task.base, task.shape, frames, splines), tuple(doubtful), sizes
+
+    def judge(row: int, frame: int, spline: Complex) -> _Verdict:
+        change, size = open_curve_distance(spline, new_HD[row]), float(abs(reading.heads.factor_H[row]))
+        if far_H[row] < NEAR_POSE and is_borne_out(new_HD[row], spline, judge_HD[row], LEAST_BETTER * size):
+            return new_HD[row], max(float(expected_H[row]), LEAST_NOISE_PX), False
+        return spline, max(noted.get(frame, 0.0), change), change > STILL_PX
+
+    return _judged(reading, task, judge)
 
 
 # --- what each hold says ----------------------------------------------------------------------------------------------
@@ -356,36 +347,47 @@ def _decided(
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
     """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be: the geometric mean
     of what is expected of its curve and of how far that lies from the other ones."""
-    task, frames = turn.task, _frames_to_solve(reading, turn.task)
-    splines = splines_of(task.base, frames)
-    doubtful: list[int] = []
-    errors: dict[int, float] = {}
-    for k, frame in enumerate(frames):
-        row = reading.hold_of[frame]
-        if task.exact_H[row]:  # a hold is one drawing
-            splines[k], errors[frame] = task.splines_HD[row], LEAST_NOISE_PX
-            continue
+
+    def judge(row: int, frame: int, spline: Complex) -> _Verdict:
+        del frame
         seen, deviation = turn.placed[row], float(turn.solution.deviation_px_H[row])
         found, least = _spline_points(seen.points), BORNE_OUT * float(abs(reading.heads.factor_H[row]))
-        change = open_curve_distance(splines[k], found)
-        if change > STILL_PX and seen.seen > WELL_SEEN and is_borne_out(found, splines[k], head_HD[row], least):
-            splines[k], expected, apart = (
-                found,
-                seen.expected_error_px,
-                FOUND * open_curve_distance(found, head_HD[row]),
-            )
-        else:
-            expected, apart = float(said_px_H[row]), (change + open_curve_distance(splines[k], head_HD[row])) / 2
-            if change > STILL_PX + deviation:
-                doubtful.append(frame)
-        errors[frame] = max(float(np.sqrt(expected * apart)), LEAST_NOISE_PX)
-    return moved_keys(task.base, task.shape, frames, splines), tuple(doubtful), errors
+        change = open_curve_distance(spline, found)
+        if change > STILL_PX and seen.seen > WELL_SEEN and is_borne_out(found, spline, head_HD[row], least):
+            apart = FOUND * open_curve_distance(found, head_HD[row])
+            return found, _size_of(seen.expected_error_px, apart), False
+        apart = (change + open_curve_distance(spline, head_HD[row])) / 2
+        return spline, _size_of(float(said_px_H[row]), apart), change > STILL_PX + deviation
+
+    return _judged(reading, turn.task, judge)
 
 
-def _frames_to_solve(reading: ShotReading, task: _Task) -> list[int]:
-    """Frames of a seam that the models know and nobody has keyed."""
+def _size_of(expected: float, apart: float) -> float:
+    return max(float(np.sqrt(expected * apart)), LEAST_NOISE_PX)
+
+
+_Verdict = tuple[Complex, float, bool]  # a curve, how far off it is likely to be, and whether that is to be looked at
+
+
+def _judged(
+    reading: ShotReading, task: _Task, judge: Callable[[int, int, Complex], _Verdict]
+) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
+    """Keys, doubtful frames and sizes of error of a seam's frames that the models know and nobody has keyed.
+
+    `judge` is asked with a hold, a frame and its present curve. A hold that was keyed elsewhere is one drawing.
+    """
     hand = set(task.hand)
-    return [frame for frame in sorted(task.base.keys) if frame in reading.hold_of and frame not in hand]
+    frames = [frame for frame in sorted(task.base.keys) if frame in reading.hold_of and frame not in hand]
+    splines = splines_of(task.base, frames)
+    doubtful: list[int] = []
+    sizes: dict[int, float] = {}
+    for k, frame in enumerate(frames):
+        row = reading.hold_of[frame]
+        drawn = task.splines_HD[row], LEAST_NOISE_PX, False
+        splines[k], sizes[frame], is_doubtful = drawn if task.exact_H[row] else judge(row, frame, splines[k])
+        if is_doubtful:
+            doubtful.append(frame)
+    return moved_keys(task.base, task.shape, frames, splines), tuple(doubtful), sizes
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
