@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from rotopaint_ai.errors import RotopaintError
@@ -32,16 +33,17 @@ def check(content: object, kind: type[T], *, error: type[RotopaintError], others
     """The content of a file as a dataclass of `kind`.
 
     Fields that the dataclass lacks are refused unless `others` is set; numbers have to be finite.
-    Raises: `error`, in the form `where is got; wanted what`. Errors that the dataclass raises itself pass through.
+    Raises: `error`, in the form `where is got; wanted what`, without a `where` for the content itself. Errors that the
+    dataclass raises itself pass through.
     """
     import msgspec
 
     try:
         value = msgspec.convert(content, kind)
     except msgspec.ValidationError as wrong:
-        raise error(_sentence(str(wrong), content)) from wrong
+        raise error(_sentence(str(wrong), content).strip()) from wrong
     for sentence in _refusals(content, value, "", others):
-        raise error(sentence)
+        raise error(sentence.strip())
     return value
 
 
@@ -65,7 +67,9 @@ def _sentence(message: str, content: object) -> str:
         at = f"a name in {where}" if place.startswith("`key`") else where
         return f"{at} is {'another' if place.startswith('`key`') else _short_of(got)}; wanted {wanted}"
     if missing := re.match(r"Object missing required field `(.+?)`", text):
-        return f"{where}: {missing[1]} is missing; wanted this field"
+        near = get_close_matches(missing[1], [str(name) for name in got], 1) if isinstance(got, Mapping) else []
+        hint = f"is '{near[0]}' meant for it?" if near else "wanted this field"
+        return f"{where}: {missing[1]} is missing; {hint}".removeprefix(": ")
     return f"{where} is {_short_of(got)}; {text[:1].lower()}{text[1:]}"
 
 
@@ -88,7 +92,7 @@ def _walk_path(place: str, content: object) -> tuple[str, object]:
             content = content[row] if isinstance(content, list | tuple) and row < len(content) else None
             name = content.get("name") if isinstance(content, Mapping) else None
             words[-1:] = [f"{words[-1] if words else 'item'} {name!r}" if isinstance(name, str) else _nth(words, row)]
-    return ": ".join(words) or "the file", content
+    return ": ".join(words), content
 
 
 def _nth(words: list[str], row: int) -> str:
@@ -98,12 +102,14 @@ def _nth(words: list[str], row: int) -> str:
 def _refusals(content: object, value: object, where: str, others: bool) -> Iterator[str]:
     """Sentences on fields that are not known and numbers that are not finite, depth first."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield f"{where or 'the file'} is {value}; wanted a finite number"
+        yield f"{where} is {value}; wanted a finite number"
     elif is_dataclass(value) and isinstance(content, Mapping):
         known = [field.name for field in fields(value)]
         for name in () if others else content:
             if name not in known:
-                yield f"{where or 'the file'} has an unknown field '{name}'; wanted only {', '.join(sorted(known))}"
+                near = get_close_matches(str(name), known, 1)
+                hint = f"did you mean '{near[0]}'?" if near else f"wanted only {', '.join(sorted(known))}"
+                yield f"{where} has an unknown field '{name}'; {hint}"
         for name in known:
             if name in content:
                 yield from _refusals(content[name], getattr(value, name), _under(where, name), others)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from rotopaint_ai import fills
+from rotopaint_ai.checked import check
 from rotopaint_ai.errors import CancelledError, UsageError
 from rotopaint_ai.frames import parse_frames
 
@@ -123,15 +124,7 @@ class RunJob:
     @classmethod
     def from_json(cls, value: Any) -> RunJob:
         """Check a decoded JSON object at the door. Raises UsageError naming the field."""
-        if not isinstance(value, dict):
-            raise UsageError("job: wanted a JSON object with plates, out and crops")
-        known = {field.name for field in fields(cls)}
-        if unknown := sorted(set(value) - known):
-            raise UsageError(f"job: unknown field '{unknown[0]}'; known are {', '.join(sorted(known))}")
-        if lacking := sorted({"plates", "out", "crops"} - set(value)):
-            raise UsageError(f"job: field '{lacking[0]}' is missing")
-        lists = {name: _tuple_of_texts(name, value[name]) for name in ("crops", "exports") if name in value}
-        return cls(**{**{name: _scalar(name, value[name]) for name in value if name not in lists}, **lists})
+        return check(value, cls, error=UsageError)
 
     def to_json(self) -> dict[str, Any]:
         """The job as a JSON object that `from_json` reads back to an equal job."""
@@ -147,39 +140,3 @@ def check_threads(asked: int) -> None:
     """Raises UsageError for a number of threads below 0, or so large that their stacks alone would fill the memory."""
     if not 0 <= asked <= MOST_THREADS:
         raise UsageError(f"--threads {asked}: wanted 0 (every core) or a number of threads up to {MOST_THREADS}")
-
-
-_OPTIONAL_TEXT = (str, type(None))
-_SCALARS: dict[str, tuple[type, ...]] = {
-    "plates": (str,),
-    "out": (str,),
-    "model": _OPTIONAL_TEXT,
-    "frames": _OPTIONAL_TEXT,
-    "clean": (bool,),
-    "method": (str,),
-    "patch": (bool,),
-    "device": (str,),
-    "threads": (int,),
-    "colourspace": _OPTIONAL_TEXT,
-    "key_tolerance_px": (int, float),
-    "resume": (bool,),
-    "project": _OPTIONAL_TEXT,
-    "leave_project": (bool,),
-    "teach": (bool,),
-    "overwrite": (bool,),
-    "force": (bool,),
-}
-
-
-def _scalar(name: str, value: Any) -> Any:
-    wanted = _SCALARS[name]
-    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-        names = " or ".join("null" if t is type(None) else t.__name__ for t in wanted)
-        raise UsageError(f"job: field '{name}' is {json.dumps(value, default=str)}; wanted {names}")
-    return value
-
-
-def _tuple_of_texts(name: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
-        raise UsageError(f"job: field '{name}' wants a list of texts")
-    return tuple(value)

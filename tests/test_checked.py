@@ -32,7 +32,7 @@ def test_a_right_content_becomes_the_dataclass() -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ([], "the file is a list of 0; wanted named fields"),
+        ([], "is a list of 0; wanted named fields"),
         ({"leaves": 3}, "leaves is 3; wanted a list"),
         ({"leaves": [{}]}, "leaves 1: name is missing; wanted this field"),
         ({"leaves": [{"name": False}]}, "leaves 1: name is False; wanted text (in quotes where YAML reads it as"),
@@ -40,7 +40,9 @@ def test_a_right_content_becomes_the_dataclass() -> None:
         ({"leaves": [{"name": "a", "size": float("nan")}]}, "leaves 'a': size is nan; wanted a finite number"),
         ({"leaves": [{"name": "a", "count": True}]}, "leaves 'a': count is True; wanted a whole number"),
         ({"leaves": [{"name": "a", "ends": [1]}]}, "leaves 'a': ends is a list of 1; wanted a list of 2"),
-        ({"leaves": [{"name": "a", "sise": 1}]}, "leaves 'a' has an unknown field 'sise'; wanted only count, ends,"),
+        ({"leaves": [{"name": "a", "hue": 1}]}, "leaves 'a' has an unknown field 'hue'; wanted only count, ends,"),
+        ({"leaves": [{"name": "a", "sise": 1}]}, "leaves 'a' has an unknown field 'sise'; did you mean 'size'?"),
+        ({"leaves": [{"nam": "a"}]}, "leaves 1: name is missing; is 'nam' meant for it?"),
         ({"notes": {"x": "y"}}, "notes: x is 'y'"),
         ({"notes": {"x": "y", "z": 1}}, "notes: one of them is"),
     ],

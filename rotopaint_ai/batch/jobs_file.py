@@ -18,39 +18,54 @@ import difflib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rotopaint_ai.batch.text import read_text
+from rotopaint_ai.checked import check
 from rotopaint_ai.errors import ProjectError, UsageError
 from rotopaint_ai.jobs import RunJob
 
+Checked = TypeVar("Checked")
 CHUNK = 50
 RETRIES = 2
-_SHOW = ("out", "defaults", "shots")
+_FILE_WANTED = "the folder that the shots are written to, and a list with name, plates and crop of each shot"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TAKEN = ("index.html", "show.json")  # what lies beside the shots' folders
 _PLACES = ("plates", "model", "project")  # settings that may be paths
 _WORDS = {"crop": "crops", "export": "exports", "reduce_keys": "key_tolerance_px"}  # a shot's word -> a job's field
-_SETTINGS = (
-    "plates",
-    "crop",
-    "frames",
-    "model",
-    "export",
-    "clean",
-    "method",
-    "device",
-    "threads",
-    "colourspace",
-    "reduce_keys",
-    "project",
-    "chunk",
-    "retries",
-    "priority",
-    "resources",
-)
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What may stand in a shot or among the defaults. What is left out, or null, is the job's own default."""
+
+    plates: str | None = None
+    crop: str | Sequence[str | float] | None = None
+    frames: str | int | None = None
+    model: str | None = None
+    export: str | Sequence[str] | None = None
+    clean: bool | None = None
+    method: str | None = None
+    device: str | None = None
+    threads: int | None = None
+    colourspace: str | None = None
+    reduce_keys: float | None = None
+    project: str | None = None
+    chunk: int | None = None
+    retries: int | None = None
+    priority: int | None = None
+    resources: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The file's own fields; its shots are checked one by one, so that a refusal names the shot."""
+
+    out: str
+    shots: Sequence[Mapping[str, object]]
+    defaults: _Settings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +114,26 @@ def read_show(path: Path) -> Show:
 
     A shot whose project cannot be read, or that has no crop box anywhere, is refused alone: the others can go on.
     """
-    content = _named_values(read_text(path), path.name)
-    _refuse_unknown(content, _SHOW, path.name)
-    defaults = _named_values(content.get("defaults") or {}, f"{path.name}: defaults")
-    _refuse_unknown(defaults, _SETTINGS, f"{path.name}: defaults")
-    out = path.parent / _out(content, path)
-    shots, refused = [], {}
-    rows = _shot_rows(content, path)
-    for row in rows:
+    file = _checked(read_text(path), _File, path.name)
+    if not (file.out.strip() and file.shots):
+        raise UsageError(f"{path.name}: '{'shots' if file.out.strip() else 'out'}' is empty; wanted {_FILE_WANTED}")
+    out = path.parent / file.out
+    shots, refused, names = [], {}, []
+    for row in file.shots:
+        names.append(_shot_name(row.get("name"), path))
         try:
-            shots.append(_job_shot(row, defaults, path, out))
+            shots.append(_job_shot(names[-1], row, file.defaults, path, out))
         except _ShotRefusedError as refusal:
             refused[refusal.name] = str(refusal)
-    names = tuple(str(row["name"]) for row in rows)
     _refuse_shared(names, shots, path)
-    return Show(path, out, tuple(shots), names, refused)
+    return Show(path, out, tuple(shots), tuple(names), refused)
+
+
+def _checked(content: object, kind: type[Checked], where: str) -> Checked:
+    try:
+        return check(content, kind, error=UsageError)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
 
 
 class _ShotRefusedError(Exception):
@@ -124,66 +144,27 @@ class _ShotRefusedError(Exception):
         self.name = name
 
 
-def _out(content: Mapping[str, Any], path: Path) -> str:
-    out = content.get("out")
-    if not isinstance(out, str) or not out.strip():
-        raise UsageError(f"{path.name}: 'out' is missing; wanted the folder that the shots are written to")
-    return out
-
-
-def _shot_rows(content: Mapping[str, Any], path: Path) -> list[Any]:
-    rows = content.get("shots")
-    if not isinstance(rows, list) or not rows:
-        got = "is empty" if not rows else "is no list"
-        raise UsageError(f"{path.name}: 'shots' {got}; wanted a list with name, plates and crop of each shot")
-    return rows
-
-
-def _named_values(value: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise UsageError(f"{where}: wanted names with values, such as 'out: renders'")
-    return value
-
-
-def _refuse_unknown(content: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
-    for name in content:
-        if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(names)}"
-            raise UsageError(f"{where}: '{name}' is no setting; {hint}")
-
-
-def _job_shot(row: Any, defaults: Mapping[str, Any], path: Path, out: Path) -> JobShot:
-    given = _named_values(row, f"{path.name}: a shot")
-    name = _shot_name(given.get("name"), path)
+def _job_shot(name: str, row: Mapping[str, object], defaults: _Settings | None, path: Path, out: Path) -> JobShot:
     where = f"{path.name}: {name}"
-    _refuse_unknown(given, ("name", *_SETTINGS), where)
-    settings = {**defaults, **{key: value for key, value in given.items() if key != "name"}}
-    chunk, retries = (
-        _whole_number(settings.pop(key, value), key, where) for key, value in (("chunk", CHUNK), ("retries", RETRIES))
+    given = _checked({word: value for word, value in row.items() if word != "name"}, _Settings, where)
+    settings = {**_said(defaults or _Settings()), **_said(given)}
+    places = {word: settings[word] for word in _PLACES if word in settings}
+    chunk, retries, priority, resources = (
+        settings.pop(word, value)
+        for word, value in (("chunk", CHUNK), ("retries", RETRIES), ("priority", 0), ("resources", {}))
     )
-    if chunk == 0:
-        raise UsageError(f"{where}: chunk 0: wanted how many frames one task paints")
-    priority, resources = (
-        _priority(settings.pop("priority", 0), where),
-        _resources(settings.pop("resources", {}), where),
-    )
+    if chunk < 1 or retries < 0:
+        raise UsageError(f"{where}: chunk {chunk}, retries {retries}: wanted at least 1 frame a task, and 0 tries more")
+    if any(amount <= 0 for amount in resources.values()):
+        raise UsageError(f"{where}: resources {resources}: wanted amounts that a worker offers, such as {{GPU: 1}}")
     job = _run_job(name, settings, where, path.parent, out / name)
-    places = {word: settings[word] for word in _PLACES if isinstance(settings.get(word), str)}
     return JobShot(name, job, chunk, retries, places, priority, resources)
 
 
-def _priority(value: Any, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{where}: priority {value!r}: wanted a whole number; higher goes first")
-    return value
-
-
-def _resources(value: Any, where: str) -> Mapping[str, float]:
-    rows = value or {}
-    if not isinstance(rows, dict) or not all(isinstance(n, str) and _is_number(v) and v > 0 for n, v in rows.items()):
-        raise UsageError(f"{where}: resources {value!r}: wanted names with amounts that a worker offers, as {{GPU: 1}}")
-    return {name: float(amount) for name, amount in rows.items()}
+def _said(settings: _Settings) -> dict[str, Any]:
+    """The settings that are not left to the job's own default."""
+    values = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _shot_name(name: Any, path: Path) -> str:
@@ -199,47 +180,27 @@ def _shot_name(name: Any, path: Path) -> str:
     return text
 
 
-def _whole_number(value: Any, name: str, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise UsageError(f"{where}: {name} {value!r}: wanted a whole number from 0")
-    return value
-
-
 def _run_job(name: str, settings: Mapping[str, Any], where: str, folder: Path, out: Path) -> RunJob:
-    fields = {_WORDS.get(name, name): value for name, value in settings.items()}
-    for word in ("crop", "export"):
-        if word in settings:
-            fields[_WORDS[word]] = _text_list(settings[word], word, where)
-    if isinstance(fields.get("frames"), int):
-        fields["frames"] = str(fields["frames"])
-    if isinstance(fields.get("plates"), str):
-        fields["plates"] = str(folder / fields["plates"])
-    if isinstance(fields.get("project"), str):
-        fields["project"] = str(folder / fields["project"])
-    model = fields.get("model")
-    if isinstance(model, str) and (folder / model / "card.json").is_file():
-        fields["model"] = str(folder / model)
-    if not fields.get("crops"):
-        fields["crops"] = _crops_of(name, fields.get("project"))
-    try:
-        return RunJob.from_json({**fields, "out": str(out), "resume": True})
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from error
+    job = {_WORDS.get(word, word): value for word, value in settings.items()}
+    job.update({_WORDS[word]: _text_list(settings[word], where) for word in ("crop", "export") if word in settings})
+    if "frames" in job:
+        job["frames"] = str(job["frames"])
+    job.update({word: str(folder / job[word]) for word in ("plates", "project") if word in job})
+    if "model" in job and (folder / job["model"] / "card.json").is_file():
+        job["model"] = str(folder / job["model"])
+    if not job.get("crops"):
+        job["crops"] = _crops_of(name, job.get("project"))
+    return _checked({**job, "out": str(out), "resume": True}, RunJob, where)
 
 
-def _text_list(value: Any, word: str, where: str) -> list[str]:
-    """A text or a list of texts; a crop may also be the four numbers themselves. Null is none."""
-    if word == "crop" and isinstance(value, list) and len(value) == 4 and all(map(_is_number, value)):
-        value = ",".join(f"{number:.15g}" for number in value)
-    texts = [value] if isinstance(value, str) else value or []
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        wanted = "X,Y,W,H, a list of FRAME:X,Y,W,H, or auto" if word == "crop" else "names of formats, as a list"
-        raise UsageError(f"{where}: {word} {value!r}: wanted {wanted}")
-    return texts
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _text_list(value: Any, where: str) -> list[str]:
+    """A text or a list of texts; a crop may also be the four numbers themselves."""
+    if isinstance(value, str):
+        return [value]
+    numbers = [item for item in value if not isinstance(item, str)]
+    if len(numbers) not in (0, 4) or len(numbers) != len(numbers and value):
+        raise UsageError(f"{where}: crop {value!r}: wanted X,Y,W,H, a list of FRAME:X,Y,W,H, or auto")
+    return [",".join(f"{number:.15g}" for number in numbers)] if numbers else list(value)
 
 
 def _crops_of(name: str, project: object) -> list[str]:
