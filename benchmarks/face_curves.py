@@ -31,7 +31,8 @@ from faces_to_coco import Face, read_set, split_by_group
 from rotopaint_ai.files import write_json
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
-from rotopaint_ai.training.data.dataset import Truth, face_side
+from rotopaint_ai.training.data.dataset import Truth
+from rotopaint_ai.training.data.memory import face_side
 from rotopaint_ai.training.models.shape_fit import ShapeGraph, fit_shapes
 
 Array = npt.NDArray[np.float64]

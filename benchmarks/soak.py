@@ -123,7 +123,8 @@ def soak_server(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
     import numpy as np
 
     from rotopaint_ai.sheet import LandmarkSpec, Sheet
-    from rotopaint_ai.training.data.dataset import Sample, write_dataset, write_picture
+    from rotopaint_ai.training.data.dataset import write_dataset, write_picture
+    from rotopaint_ai.training.data.sample_lines import Sample
     from rotopaint_ai.training.data.shards.read import ShardPictures
     from rotopaint_ai.training.data.shards.store import Server
     from rotopaint_ai.training.data.shards.write import pack_dataset

@@ -22,7 +22,8 @@ import torch
 import torch.distributed as dist
 
 from benchmarks.scaling.model import SMALL_BYTES
-from rotopaint_ai.training.data.dataset import Memory, Truth
+from rotopaint_ai.training.data.dataset import Truth
+from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.trainer.parallel.group import ALONE, Group

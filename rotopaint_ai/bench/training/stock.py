@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
-from rotopaint_ai.training.data.dataset import Memory
+from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.models.landmarks import losses
 from rotopaint_ai.training.models.landmarks.coarse_to_fine import COARSE_STRIDE
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet

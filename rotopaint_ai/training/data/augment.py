@@ -19,7 +19,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.training.data.dataset import Array, Memory, Picture, face_bounds
+from rotopaint_ai.training.data.dataset import Array, Picture
+from rotopaint_ai.training.data.memory import Memory, face_bounds
 from rotopaint_ai.training.data.pose_augment import ElasticWarp, PoseAugment, cut_elastic, cut_turned_face
 from rotopaint_ai.training.registry import Registry
 

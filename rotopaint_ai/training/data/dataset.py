@@ -16,11 +16,10 @@ In memory: N samples, L landmarks, K shapes, P control points of all shapes; wha
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any
 
 import cv2
 import numpy as np
@@ -29,69 +28,16 @@ import numpy.typing as npt
 from rotopaint_ai.errors import DiskError, PackError, TrainingError
 from rotopaint_ai.files import replacing, write_json, write_text
 from rotopaint_ai.sheet import Sheet, dump_sheet, parse_sheet
+from rotopaint_ai.training.data.sample_lines import Sample, Split, parse_samples
 from rotopaint_ai.training.data.shards.index import INDEX
 from rotopaint_ai.training.data.shards.read import ShardPictures, decode
 from rotopaint_ai.training.data.shards.store import ShardStore, open_store
-from rotopaint_ai.training.data.shards.stream import (
-    MEMORY_SHARE,
-    Joined,
-    Streamed,
-    made_smaller,
-    memory_bytes,
-    sizes_of,
-    smaller,
-)
 
 FORMAT = "rotopaint-dataset"
 VERSION = 1
-Split = Literal["train", "val", "test"]
-SPLITS: tuple[Split, ...] = get_args(Split)
 
 Array = npt.NDArray[np.float32]
 Picture = npt.NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeTruth:
-    """A shape's control points (P, 6) in the picture, and the seam's full width across where it is known."""
-
-    points: Sequence[Sequence[float]]
-    width_px: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One line of `samples.jsonl`: a picture and its truth. `pixel_scale`: picture pixels per plate pixel."""
-
-    image: str
-    width: int
-    height: int
-    character: str
-    shot: str
-    frame: int
-    split: Split
-    landmarks: Mapping[str, tuple[float, float, float]]
-    shapes: Mapping[str, ShapeTruth] = field(default_factory=dict)
-    face_box: tuple[float, float, float, float] | None = None
-    pixel_scale: float = 1.0
-
-    def line(self) -> str:
-        """The sample as one line of JSON, coordinates rounded to a thousandth of a pixel."""
-        shapes = {name: _shape_content(shape) for name, shape in self.shapes.items()}
-        content = {
-            **{name: getattr(self, name) for name in ("image", "width", "height", "character", "shot", "frame")},
-            "split": self.split,
-            "landmarks": {name: [round(v, 3) for v in point] for name, point in self.landmarks.items()},
-            "shapes": shapes,
-            "face_box": None if self.face_box is None else [round(v, 3) for v in self.face_box],
-            "pixel_scale": self.pixel_scale,
-        }
-        return json.dumps(content, allow_nan=False)
-
-
-def _shape_content(shape: ShapeTruth) -> dict[str, Any]:
-    points = [[round(float(v), 3) for v in point] for point in shape.points]
-    return {"points": points} if shape.width_px is None else {"points": points, "width_px": round(shape.width_px, 4)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,23 +121,6 @@ class Dataset:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Samples decoded once: pictures no larger than a crop needs, and the truth in their pixels.
-
-    `shrink[n]` are the factors (x, y) that turned the picture on disk into the one here. `groups[n]` is the number of
-    the shard that holds it, where pictures come in shards.
-    """
-
-    pictures: Sequence[Picture]
-    truth: Truth
-    shrink: npt.NDArray[np.float64]
-    groups: tuple[int, ...] | None = None
-
-    def __len__(self) -> int:
-        return len(self.pictures)
-
-
 def read_dataset(source: str | Path) -> Dataset:
     """Read and check a data set by its folder or, in shards, by its URL; pictures are not opened yet.
 
@@ -203,7 +132,7 @@ def read_dataset(source: str | Path) -> Dataset:
         sheet = parse_sheet(_text(store, "sheet.yaml", source), where=f"{source}/sheet.yaml")
     except PackError as error:
         raise TrainingError(str(error)) from error
-    samples = _samples(_text(store, "samples.jsonl", source), f"{source}/samples.jsonl", sheet)
+    samples = parse_samples(_text(store, "samples.jsonl", source), f"{source}/samples.jsonl", sheet)
     index = store.index()
     folder = Path(source) if index is None else ShardPictures(store, index)
     return Dataset(
@@ -294,73 +223,6 @@ def read_picture(path: Path) -> Picture:
     return picture
 
 
-def face_side(landmarks_NLC: Array) -> npt.NDArray[np.float64]:
-    """Longest side of each sample's landmark bounding box, in its own pixels; NaN without landmarks."""
-    low, high = face_bounds(landmarks_NLC)
-    return cast(npt.NDArray[np.float64], (high - low).max(axis=1))
-
-
-def face_bounds(landmarks_NLC: Array) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Top-left and bottom-right corners [N, 2] of the known landmarks."""
-    known = np.isfinite(landmarks_NLC)
-    low = np.where(known, landmarks_NLC, np.inf).min(axis=1).astype(np.float64)
-    high = np.where(known, landmarks_NLC, -np.inf).max(axis=1).astype(np.float64)
-    return low, high
-
-
-def load_pictures(
-    dataset: Dataset, *, side_px: float, margin: float, check: Callable[[], None] = lambda: None
-) -> Memory:
-    """Decode every picture, shrunk by area averaging so that a crop (`margin` times the face) is at most `side_px`.
-
-    Pictures that come in shards are decoded when they are first wanted, so that training starts before all have come.
-    `check` is called once per picture and may raise to stop.
-    """
-    factors = np.minimum(1.0, side_px / (face_side(dataset.truth.landmarks) * margin))
-    sizes = [(sample.width, sample.height) for sample in dataset.samples]
-    if (groups := dataset.groups()) is not None:
-        streamed = Streamed(dataset.picture, sizes, [float(factor) for factor in factors], dataset.fetch)
-        return replace(_memory(streamed, sizes, dataset.truth, np.ones((len(dataset), 2))), groups=groups)
-    pictures = []
-    for row, factor in enumerate(factors):
-        check()
-        pictures.append(smaller(dataset.picture(row), float(factor)))
-    return _memory(tuple(pictures), sizes, dataset.truth, np.ones((len(dataset), 2)))
-
-
-def stream_pictures(dataset: Dataset) -> Streamed:
-    """Every picture at its own size, decoded when it is first wanted and kept while there is room."""
-    sizes = [(sample.width, sample.height) for sample in dataset.samples]
-    return Streamed(dataset.picture, sizes, [1.0] * len(dataset), dataset.fetch, MEMORY_SHARE * memory_bytes() / 4)
-
-
-def joined(first: Memory, second: Memory) -> Memory:
-    """The samples of one and then of the other."""
-    columns = [
-        np.concatenate([getattr(memory.truth, name) for memory in (first, second)])
-        for name in Truth.__dataclass_fields__
-    ]
-    shrink = np.concatenate([first.shrink, second.shrink])
-    if first.groups is None and second.groups is None:
-        return Memory((*first.pictures, *second.pictures), Truth(*columns), shrink)
-    groups = tuple(group for memory in (first, second) for group in memory.groups or (-1,) * len(memory))
-    return Memory(Joined(first.pictures, second.pictures), Truth(*columns), shrink, groups)
-
-
-def shrunk(memory: Memory, factor: float) -> Memory:
-    """The same samples with every picture made smaller by `factor`."""
-    made = _memory(made_smaller(memory.pictures, factor), sizes_of(memory.pictures), memory.truth, memory.shrink)
-    return replace(made, groups=memory.groups)
-
-
-def _memory(
-    pictures: Sequence[Picture], sizes: Sequence[tuple[int, int]], truth: Truth, before: npt.NDArray[np.float64]
-) -> Memory:
-    """Pictures that had `sizes`, with the truth in the pixels that they have now."""
-    factors = np.array(sizes_of(pictures), np.float64) / np.array(sizes, np.float64)
-    return Memory(pictures, truth.scaled(factors), before * factors)
-
-
 def _layout(sheet: Sheet) -> tuple[object, ...]:
     return sheet.landmark_names, tuple((shape.name, shape.n_points, shape.closed) for shape in sheet.shapes)
 
@@ -373,83 +235,6 @@ def _head(data: bytes, where: str) -> Mapping[str, Any]:
     if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
         raise TrainingError(f"{where}: wanted format '{FORMAT}' version {VERSION}; mine the data set again")
     return head
-
-
-def _samples(text: str, where: str, sheet: Sheet) -> tuple[Sample, ...]:
-    checker = _Checker(frozenset(sheet.landmark_names), {shape.name: shape.n_points for shape in sheet.shapes})
-    samples = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            samples.append(checker.sample(json.loads(line)))
-        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            reason = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
-            raise TrainingError(f"{where} line {number}: {reason}; mend the line or mine the data set again") from error
-    if not samples:
-        raise TrainingError(f"{where}: no samples; mine the data set again")
-    return tuple(samples)
-
-
-@dataclass(frozen=True, slots=True)
-class _Checker:
-    """Turns decoded lines into samples; raises ValueError, KeyError or TypeError saying what is wrong."""
-
-    landmarks: frozenset[str]
-    shapes: Mapping[str, int]
-
-    def sample(self, content: Any) -> Sample:
-        if not isinstance(content, dict):
-            raise ValueError("wanted a JSON object")
-        image = str(content["image"])
-        if Path(image).is_absolute() or ".." in Path(image).parts:
-            raise ValueError(f"image '{image}' lies outside the data set")
-        if content["split"] not in SPLITS:
-            raise ValueError(f"split is {content['split']!r}; wanted one of {', '.join(SPLITS)}")
-        landmarks = {name: self._point(name, p) for name, p in content["landmarks"].items() if p is not None}
-        if len(landmarks) < 2:
-            raise ValueError(f"{len(landmarks)} landmarks known; wanted at least 2")
-        box = content.get("face_box")
-        return Sample(
-            image=image,
-            width=int(content["width"]),
-            height=int(content["height"]),
-            character=str(content.get("character", "")),
-            shot=str(content.get("shot", "")),
-            frame=int(content.get("frame", 0)),
-            split=content["split"],
-            landmarks=landmarks,
-            shapes={name: self._shape(name, shape) for name, shape in (content.get("shapes") or {}).items() if shape},
-            face_box=None if box is None else cast(Any, tuple(_numbers(box, 4, "face_box"))),
-            pixel_scale=_numbers([content.get("pixel_scale", 1.0)], 1, "pixel_scale")[0],
-        )
-
-    def _point(self, name: str, point: Any) -> tuple[float, float, float]:
-        if name not in self.landmarks:
-            raise ValueError(f"landmark '{name}' is not in the sheet")
-        x, y, visible = _numbers(point, 3, f"landmark '{name}'")
-        return x, y, visible
-
-    def _shape(self, name: str, shape: Any) -> ShapeTruth:
-        if name not in self.shapes:
-            raise ValueError(f"shape '{name}' is not in the sheet")
-        points = shape["points"]
-        if len(points) != self.shapes[name]:
-            raise ValueError(f"shape '{name}' has {len(points)} points; the sheet says {self.shapes[name]}")
-        width = shape.get("width_px")
-        return ShapeTruth(
-            tuple(tuple(_numbers(point, 6, f"shape '{name}'")) for point in points),
-            None if width is None else _numbers([width], 1, f"shape '{name}' width_px")[0],
-        )
-
-
-def _numbers(values: Any, count: int, where: str) -> list[float]:
-    if not isinstance(values, (list, tuple)) or len(values) != count:
-        raise ValueError(f"{where}: wanted {count} numbers")
-    numbers = [float(value) for value in values]
-    if not all(math.isfinite(number) for number in numbers):
-        raise ValueError(f"{where}: holds a number that is not finite")
-    return numbers
 
 
 def _truth(sheet: Sheet, samples: Sequence[Sample]) -> Truth:

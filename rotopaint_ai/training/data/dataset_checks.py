@@ -15,7 +15,8 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.sheet import ShapeSpec, Sheet
-from rotopaint_ai.training.data.dataset import Dataset, Sample, Split
+from rotopaint_ai.training.data.dataset import Dataset
+from rotopaint_ai.training.data.sample_lines import Sample, Split
 
 _SAMPLES = 12  # of a curve between two control points
 _MOST_SPANS = 40

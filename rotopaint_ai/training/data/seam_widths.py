@@ -22,7 +22,8 @@ import numpy.typing as npt
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.seams.placement import places_along
 from rotopaint_ai.sheet import ShapeSpec
-from rotopaint_ai.training.data.dataset import Dataset, Picture, face_side
+from rotopaint_ai.training.data.dataset import Dataset, Picture
+from rotopaint_ai.training.data.memory import face_side
 from rotopaint_ai.training.data.shards.stream import smaller
 
 Array = npt.NDArray[Any]

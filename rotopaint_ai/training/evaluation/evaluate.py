@@ -21,7 +21,8 @@ from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.sheet import Sheet
-from rotopaint_ai.training.data.dataset import Dataset, Split, write_picture
+from rotopaint_ai.training.data.dataset import Dataset, write_picture
+from rotopaint_ai.training.data.sample_lines import Split
 from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
 from rotopaint_ai.training.evaluation.error_statistics import (
     calibration_figures,

@@ -10,7 +10,8 @@ from typing import Any, Final
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.pack import find_pack, load_card
-from rotopaint_ai.training.data.dataset import Dataset, Sample, Split
+from rotopaint_ai.training.data.dataset import Dataset
+from rotopaint_ai.training.data.sample_lines import Sample, Split
 
 FRAMES: Final = "frames"  # on a card: those trained on, {character: {shot: "1001-1030"}}
 FRAMES_AT_LAST: Final = "frames_at_last"  # and those held out until the last part of a training

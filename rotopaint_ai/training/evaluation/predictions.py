@@ -22,7 +22,8 @@ from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor
 from rotopaint_ai.sheet import Sheet
-from rotopaint_ai.training.data.dataset import Array, Dataset, Picture, face_bounds
+from rotopaint_ai.training.data.dataset import Array, Dataset, Picture
+from rotopaint_ai.training.data.memory import face_bounds
 
 Array64 = npt.NDArray[np.float64]
 

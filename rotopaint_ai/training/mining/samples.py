@@ -20,7 +20,8 @@ from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.errors import PlateError, TrainingError
 from rotopaint_ai.plates import Frame
 from rotopaint_ai.plates.colour import to_display
-from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, write_picture
+from rotopaint_ai.training.data.dataset import write_picture
+from rotopaint_ai.training.data.sample_lines import Sample, ShapeTruth, Split
 from rotopaint_ai.training.mining.curves import Array, Rows
 from rotopaint_ai.training.mining.options import FACE_SHARE, Progress, report_each
 from rotopaint_ai.training.mining.vectorise import MinedTruth

@@ -20,7 +20,8 @@ from torch import nn
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.inference.pack import DETECTOR, FILL, MATTE, SEAM, find_pack
-from rotopaint_ai.training.data.dataset import Array, face_bounds
+from rotopaint_ai.training.data.dataset import Array
+from rotopaint_ai.training.data.memory import face_bounds
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 
 WEIGHTS = "weights.npz"

@@ -27,8 +27,9 @@ from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.similarity import fit_similarity
 from rotopaint_ai.training.data.augment import move_points, move_spline
-from rotopaint_ai.training.data.dataset import Truth, face_side
+from rotopaint_ai.training.data.dataset import Truth
 from rotopaint_ai.training.data.dataset_checks import landmark_rows
+from rotopaint_ai.training.data.memory import face_side
 
 Array64 = npt.NDArray[np.float64]
 

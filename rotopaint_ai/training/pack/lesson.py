@@ -22,7 +22,8 @@ from rotopaint_ai.shapes.bezier import as_array
 from rotopaint_ai.shapes.refit import Keys
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ai.sheet import Sheet
-from rotopaint_ai.training.data.dataset import Memory, Picture, Truth
+from rotopaint_ai.training.data.dataset import Picture, Truth
+from rotopaint_ai.training.data.memory import Memory
 
 WIDER = 1.5  # side of a picture over that of a crop, so that crops may stray
 DETAIL = 1.15  # a crop's pixels in it over those that the network takes

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data import dataset_checks
-from rotopaint_ai.training.data.dataset import Dataset, face_side, join, load_pictures, read_dataset
+from rotopaint_ai.training.data.dataset import Dataset, join, read_dataset
 from rotopaint_ai.training.data.holdout import split_held_out
+from rotopaint_ai.training.data.memory import face_side, load_pictures
 from rotopaint_ai.training.data.rigid_structure import choose_structure
 from rotopaint_ai.training.data.seam_widths import with_seam_widths
 from rotopaint_ai.training.models.landmarks.config import PackConfig

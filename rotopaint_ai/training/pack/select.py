@@ -21,7 +21,8 @@ from rotopaint_ai.inference.pack import SEAM
 from rotopaint_ai.landmarks import metrics
 from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data.augment import nominal_crop
-from rotopaint_ai.training.data.dataset import Dataset, Memory, Truth
+from rotopaint_ai.training.data.dataset import Dataset, Truth
+from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.validation import HeldOutPredictions

@@ -40,7 +40,7 @@ from rotopaint_ai.shapes.refit import Errors, corrected_shapes
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.sheet import mirror_permutation, mirrored_order
 from rotopaint_ai.training.data.augment import straight_batch
-from rotopaint_ai.training.data.dataset import Memory
+from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.data.rigid_structure import fit_structure
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet

@@ -28,7 +28,8 @@ from rotopaint_ai.pipeline.track import STILL
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.sheet import mirrored_order
 from rotopaint_ai.training.data.augment import straight_batch
-from rotopaint_ai.training.data.dataset import Dataset, Memory
+from rotopaint_ai.training.data.dataset import Dataset
+from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, evaluate
 from rotopaint_ai.training.evaluation.learned import AT_LAST, JUDGED, card_frames
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import os
-import queue
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any, TypeVar, cast
 
 import torch
 
+from rotopaint_ai.training.data.producer import Producer
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.parallel.group import ALONE
 from rotopaint_ai.training.trainer.task import Moment, Task
@@ -92,40 +92,16 @@ def prefetched(make: Callable[[int], Batch], first: int) -> Iterator[Iterator[tu
 
     What `make` raises is raised where the batch is taken.
     """
-    ready: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=_AHEAD)
-    stop = threading.Event()
-
-    def work() -> None:
-        step = first
-        try:
-            while not stop.is_set():
-                _put_or_stop(ready, make(step), stop)
-                step += 1
-        except BaseException as error:  # handed to the main thread, which raises it
-            _put_or_stop(ready, error, stop)
-
-    thread = threading.Thread(target=work, name="batches", daemon=True)
-    thread.start()
+    producer = Producer(map(make, itertools.count(first)), _AHEAD, "batches")
     try:
-        yield _taken(ready)
+        yield _timed(producer)
     finally:
-        stop.set()
-        thread.join()
+        producer.stop()
+        producer.join()
 
 
-def _taken(ready: queue.Queue[Batch | BaseException]) -> Iterator[tuple[Batch, float]]:
+def _timed(producer: Producer[Batch]) -> Iterator[tuple[Batch, float]]:
     while True:
         start = time.perf_counter()
-        item = ready.get()
-        if isinstance(item, BaseException):
-            raise item
-        yield item, time.perf_counter() - start
-
-
-def _put_or_stop(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> None:
-    while not stop.is_set():
-        try:
-            ready.put(item, timeout=0.1)
-            return
-        except queue.Full:
-            continue
+        batch = producer.take()
+        yield batch, time.perf_counter() - start

@@ -18,7 +18,8 @@ from rotopaint_ai.training.data.augment import (
     straight_batch,
     warp_picture,
 )
-from rotopaint_ai.training.data.dataset import Memory, load_pictures, read_dataset
+from rotopaint_ai.training.data.dataset import read_dataset
+from rotopaint_ai.training.data.memory import Memory, load_pictures
 
 CHANNEL = (0, 1, 2)  # of the discs on the first three landmarks
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.training.data.dataset import join, load_pictures, read_dataset, shrunk
+from rotopaint_ai.training.data.dataset import join, read_dataset
+from rotopaint_ai.training.data.memory import load_pictures, shrunk
 
 
 def test_what_is_written_is_read_back(faces: Path) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.training.data.augment import Augmenter, Geometry
-from rotopaint_ai.training.data.dataset import Memory, Truth
+from rotopaint_ai.training.data.dataset import Truth
+from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.data.pose_augment import ElasticWarp, PoseAugment, cut_elastic
 from rotopaint_ai.training.data.rigid_structure import RigidStructure
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rotopaint_ai.training.data.dataset import Dataset, Split, read_dataset
+from rotopaint_ai.training.data.dataset import Dataset, read_dataset
+from rotopaint_ai.training.data.sample_lines import Split
 from rotopaint_ai.training.evaluation import learned
 from rotopaint_ai.training.evaluation.learned import AT_LAST, card_frames, has_learned, learned_frames
 

@@ -15,7 +15,8 @@ import pytest
 import torch
 
 from rotopaint_ai.seams.learned import N_CHANNELS
-from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
+from rotopaint_ai.training.data.dataset import read_dataset
+from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.detection.scenes import DetectionScene, Face
 from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask
 from rotopaint_ai.training.models.detection.task import build_net as build_detector

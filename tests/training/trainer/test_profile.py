@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
+from rotopaint_ai.training.data.dataset import read_dataset
+from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.trainer import checkpoint

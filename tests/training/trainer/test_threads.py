@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
+from rotopaint_ai.training.data.dataset import read_dataset
+from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.trainer.threads import choose_threads

@@ -7,11 +7,9 @@ answer is bounded in size, and in time by the slowest rate that is waited for.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import queue
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from filelock import FileLock
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing, user_cache
+from rotopaint_ai.training.data.producer import Producer
 from rotopaint_ai.training.data.shards.index import FOLDER, INDEX, Index, Shard, parse_index
 
 TRIES = 4
@@ -217,40 +216,15 @@ def _fetch_s3(url: str) -> Iterator[bytes]:
 
 def _fetch_beside(blocks: Iterator[bytes], tick_s: float = 0.1) -> Iterator[bytes]:
     """The blocks as another thread gets them, and an empty one now and then while none comes."""
-    got: queue.Queue[bytes | BaseException | None] = queue.Queue(16)
-    is_over = threading.Event()
-    threading.Thread(target=_work, args=(blocks, got, is_over), name="fetch", daemon=True).start()
+    producer = Producer(blocks, 16, "fetch")
     try:
         while True:
             try:
-                found = got.get(timeout=tick_s)
+                block = producer.take(tick_s)
             except queue.Empty:
-                yield b""
-                continue
-            if isinstance(found, BaseException):
-                raise found
-            if found is None:
+                block = b""
+            except StopIteration:
                 return
-            yield found
+            yield block
     finally:
-        is_over.set()
-
-
-def _work(blocks: Iterator[bytes], got: queue.Queue[bytes | BaseException | None], is_over: threading.Event) -> None:
-    try:
-        for block in blocks:
-            _put_until_over(got, block, is_over)
-            if is_over.is_set():
-                return
-        _put_until_over(got, None, is_over)
-    except BaseException as error:
-        _put_until_over(got, error, is_over)
-
-
-def _put_until_over(
-    got: queue.Queue[bytes | BaseException | None], value: bytes | BaseException | None, is_over: threading.Event
-) -> None:
-    while not is_over.is_set():
-        with contextlib.suppress(queue.Full):
-            got.put(value, timeout=0.5)
-            return
+        producer.stop()

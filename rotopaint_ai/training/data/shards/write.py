@@ -17,7 +17,8 @@ import numpy as np
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing, write_text
 from rotopaint_ai.plates.deflate import crc32
-from rotopaint_ai.training.data.dataset import Dataset, Sample, read_dataset
+from rotopaint_ai.training.data.dataset import Dataset, read_dataset
+from rotopaint_ai.training.data.sample_lines import Sample
 from rotopaint_ai.training.data.shards.index import FOLDER, INDEX, Index, Member, Shard
 from rotopaint_ai.training.data.shards.read import Picture, decode, planes
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from rotopaint_ai.training.data.augment import Augmenter, Geometry
 from rotopaint_ai.training.data.augment import Batch as CropBatch
-from rotopaint_ai.training.data.dataset import Memory, joined, shrunk
+from rotopaint_ai.training.data.memory import Memory, joined, shrunk
 from rotopaint_ai.training.data.pose_augment import PoseAugment
 from rotopaint_ai.training.data.rigid_structure import RigidStructure
 from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_s, sizes_of

@@ -20,7 +20,8 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.shapes.bezier import sample
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.augment import straight_batch
-from rotopaint_ai.training.data.dataset import Memory, Picture, Truth, face_side, write_picture
+from rotopaint_ai.training.data.dataset import Picture, Truth, write_picture
+from rotopaint_ai.training.data.memory import Memory, face_side
 from rotopaint_ai.training.evaluation.contact_sheets import FOUND, TRUE, contact_sheet, draw_curve, draw_points
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet, Reader

@@ -18,17 +18,9 @@ import pytest
 
 from rotopaint_ai.errors import DiskError, TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
-from rotopaint_ai.training.data.dataset import (
-    Memory,
-    Sample,
-    join,
-    joined,
-    load_pictures,
-    read_dataset,
-    shrunk,
-    write_dataset,
-    write_picture,
-)
+from rotopaint_ai.training.data.dataset import join, read_dataset, write_dataset, write_picture
+from rotopaint_ai.training.data.memory import Memory, joined, load_pictures, shrunk
+from rotopaint_ai.training.data.sample_lines import Sample
 from rotopaint_ai.training.data.shards.index import INDEX, Shard, parse_index
 from rotopaint_ai.training.data.shards.read import ShardPictures, decode, planes
 from rotopaint_ai.training.data.shards.store import TRIES, Folder, Server

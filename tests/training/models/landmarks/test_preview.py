@@ -8,7 +8,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from rotopaint_ai.training.data.dataset import load_pictures, read_dataset
+from rotopaint_ai.training.data.dataset import read_dataset
+from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.evaluation.contact_sheets import FOUND, TRUE
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.task import build_net

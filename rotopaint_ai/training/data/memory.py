@@ -1,0 +1,105 @@
+"""Samples decoded for training: pictures no larger than a crop needs, and the truth in their pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.training.data.dataset import Array, Dataset, Picture, Truth
+from rotopaint_ai.training.data.shards.stream import (
+    MEMORY_SHARE,
+    Joined,
+    Streamed,
+    made_smaller,
+    memory_bytes,
+    sizes_of,
+    smaller,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Samples decoded once: pictures no larger than a crop needs, and the truth in their pixels.
+
+    `shrink[n]` are the factors (x, y) that turned the picture on disk into the one here. `groups[n]` is the number of
+    the shard that holds it, where pictures come in shards.
+    """
+
+    pictures: Sequence[Picture]
+    truth: Truth
+    shrink: npt.NDArray[np.float64]
+    groups: tuple[int, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+
+def face_side(landmarks_NLC: Array) -> npt.NDArray[np.float64]:
+    """Longest side of each sample's landmark bounding box, in its own pixels; NaN without landmarks."""
+    low, high = face_bounds(landmarks_NLC)
+    return cast(npt.NDArray[np.float64], (high - low).max(axis=1))
+
+
+def face_bounds(landmarks_NLC: Array) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Top-left and bottom-right corners [N, 2] of the known landmarks."""
+    known = np.isfinite(landmarks_NLC)
+    low = np.where(known, landmarks_NLC, np.inf).min(axis=1).astype(np.float64)
+    high = np.where(known, landmarks_NLC, -np.inf).max(axis=1).astype(np.float64)
+    return low, high
+
+
+def load_pictures(
+    dataset: Dataset, *, side_px: float, margin: float, check: Callable[[], None] = lambda: None
+) -> Memory:
+    """Decode every picture, shrunk by area averaging so that a crop (`margin` times the face) is at most `side_px`.
+
+    Pictures that come in shards are decoded when they are first wanted, so that training starts before all have come.
+    `check` is called once per picture and may raise to stop.
+    """
+    factors = np.minimum(1.0, side_px / (face_side(dataset.truth.landmarks) * margin))
+    sizes = [(sample.width, sample.height) for sample in dataset.samples]
+    if (groups := dataset.groups()) is not None:
+        streamed = Streamed(dataset.picture, sizes, [float(factor) for factor in factors], dataset.fetch)
+        return replace(_memory(streamed, sizes, dataset.truth, np.ones((len(dataset), 2))), groups=groups)
+    pictures = []
+    for row, factor in enumerate(factors):
+        check()
+        pictures.append(smaller(dataset.picture(row), float(factor)))
+    return _memory(tuple(pictures), sizes, dataset.truth, np.ones((len(dataset), 2)))
+
+
+def stream_pictures(dataset: Dataset) -> Streamed:
+    """Every picture at its own size, decoded when it is first wanted and kept while there is room."""
+    sizes = [(sample.width, sample.height) for sample in dataset.samples]
+    return Streamed(dataset.picture, sizes, [1.0] * len(dataset), dataset.fetch, MEMORY_SHARE * memory_bytes() / 4)
+
+
+def joined(first: Memory, second: Memory) -> Memory:
+    """The samples of one and then of the other."""
+    columns = [
+        np.concatenate([getattr(memory.truth, name) for memory in (first, second)])
+        for name in Truth.__dataclass_fields__
+    ]
+    shrink = np.concatenate([first.shrink, second.shrink])
+    if first.groups is None and second.groups is None:
+        return Memory((*first.pictures, *second.pictures), Truth(*columns), shrink)
+    groups = tuple(group for memory in (first, second) for group in memory.groups or (-1,) * len(memory))
+    return Memory(Joined(first.pictures, second.pictures), Truth(*columns), shrink, groups)
+
+
+def shrunk(memory: Memory, factor: float) -> Memory:
+    """The same samples with every picture made smaller by `factor`."""
+    made = _memory(made_smaller(memory.pictures, factor), sizes_of(memory.pictures), memory.truth, memory.shrink)
+    return replace(made, groups=memory.groups)
+
+
+def _memory(
+    pictures: Sequence[Picture], sizes: Sequence[tuple[int, int]], truth: Truth, before: npt.NDArray[np.float64]
+) -> Memory:
+    """Pictures that had `sizes`, with the truth in the pixels that they have now."""
+    factors = np.array(sizes_of(pictures), np.float64) / np.array(sizes, np.float64)
+    return Memory(pictures, truth.scaled(factors), before * factors)
