@@ -72,7 +72,14 @@ def rank_correlation(a: npt.NDArray[np.floating[Any]], b: npt.NDArray[np.floatin
 Array64 = npt.NDArray[np.float64]
 Check = Callable[[], None]
 
-_PRIOR = ("belief", "residual", "hidden", "slant", "stretch", "mirrored")  # what of a prior was chosen
+_PRIOR = (
+    "error_scale",
+    "noise_floor",
+    "occlusion_factor",
+    "anisotropy",
+    "extrapolation",
+    "mirrored",
+)  # what of a prior was chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +114,10 @@ def select_models(
     joins = config.learn_all > 0
     candidates = [selection.folds(train.truth.landmarks, held.truth, mirror, joins=joins) for mirror in kinds]
     seen = 1 / (1 + np.exp(-held.visible_logit))
-    best = selection.choose_prior(candidates, held.points, error, seen, held.slant, held.truth, held.visible)
+    best = selection.choose_prior(candidates, held.points, error, seen, held.anisotropy, held.truth, held.visible)
     left, points, after = (0.0, 1.0), held.points, held
     if best is not None:
-        points, remaining = selection.apply_in_parts(*best, held.points, error, seen, held.slant)
+        points, remaining = selection.apply_in_parts(*best, held.points, error, seen, held.anisotropy)
         after = held._replace(points=points, distance=np.linalg.norm(points - held.truth, axis=2))
         left = calibrate(after.distance.ravel(), np.log(remaining).ravel())
     noise = landmark_noise(after)

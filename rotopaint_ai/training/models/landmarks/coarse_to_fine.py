@@ -54,7 +54,7 @@ class _Axis(NamedTuple):
         return cls(mean, away, (along * away**2).sum(2))
 
 
-def slant_of(log_p: Tensor) -> Tensor:
+def anisotropy_of(log_p: Tensor) -> Tensor:
     """How much further [N, L, H, W] log-probabilities spread one way than across it, and which way: [N, L, 2].
 
     (a, b) of the symmetric matrix [[a, b], [b, -a]] whose exponential is their covariance over the root of its
@@ -110,10 +110,10 @@ class CoarseToFineNet(LandmarkNet):
         points, fine_spread, fine_log, corner = coarse, spread, None, centre
         if self.has_fine:
             points, fine_spread, fine_log, corner = self._refine(features[0], neck, centre)
-        heat = slant_of((coarse_log if fine_log is None else fine_log).detach())
+        heat = anisotropy_of((coarse_log if fine_log is None else fine_log).detach())
         log_scale, visible, lean = self._rate(neck, coarse, points, spread, fine_spread)
-        slant = self.lean_of_heat * heat + lean
-        return LandmarkOutput(points, log_scale, visible, slant, coarse, coarse_log, fine_log, corner)
+        anisotropy = self.lean_of_heat * heat + lean
+        return LandmarkOutput(points, log_scale, visible, anisotropy, coarse, coarse_log, fine_log, corner)
 
     def _refine(self, early: Tensor, neck: Tensor, centre: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         both = self.sharp(early) + F.interpolate(self.from_neck(neck), scale_factor=2.0, mode="nearest")

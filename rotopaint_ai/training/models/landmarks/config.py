@@ -21,7 +21,7 @@ def _landmark_losses() -> dict[str, float]:
         "fine_heat": 1.0,
         "place": 1.0,
         "expected_error": 0.1,
-        "slant": 0.1,
+        "anisotropy": 0.1,
         "visible": 0.2,
     }
 

@@ -139,15 +139,15 @@ def visible(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     return torch.as_tensor(F.binary_cross_entropy_with_logits(output.visible, target.visible, reduction="none"))
 
 
-@LOSSES.register("slant")
-def slant(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
-    """Length of the error, in units of the expected one, once its slanted spread is made round.
+@LOSSES.register("anisotropy")
+def anisotropy(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
+    """Length of the error, in units of the expected one, once its anisotropic spread is made round.
 
     Neither the error nor the expected one carries a gradient. A point on an edge errs along it more than across.
     """
     off = (output.points - target.points).detach()
     expected = torch.exp(output.log_scale.detach().clamp(-5, 6))
-    lean = output.slant
+    lean = output.anisotropy
     length = torch.sqrt((lean * lean).sum(2) + 1e-6)
     straight, turned = torch.cosh(length / 2), torch.sinh(length / 2) / length
     x, y, a, b = off[..., 0], off[..., 1], lean[..., 0] * turned, lean[..., 1] * turned

@@ -27,7 +27,7 @@ class LandmarkOutput(NamedTuple):
     points: Tensor  # [N, L, 2] final landmarks
     log_scale: Tensor  # [N, L] logarithm of the expected distance in crop pixels
     visible: Tensor  # [N, L] logit
-    slant: Tensor  # [N, L, 2] of the errors' spread, as `coarse_to_fine.slant_of` gives it; 0 is round
+    anisotropy: Tensor  # [N, L, 2] of the errors' spread, as `coarse_to_fine.anisotropy_of` gives it; 0 is round
     coarse: Tensor | None = None  # [N, L, 2] before refinement
     coarse_log: Tensor | None = None  # [N, L, H, W] log-probabilities of the coarse heat-map
     fine_log: Tensor | None = None  # [N, L, p, p] log-probabilities of the fine window
@@ -65,7 +65,7 @@ class Reading(NamedTuple):
     points: Tensor  # [N, L, 2]
     log_scale: Tensor  # [N, L] logarithm of the expected distance
     visible: Tensor  # [N, L] logit
-    slant: Tensor  # [N, L, 2]
+    anisotropy: Tensor  # [N, L, 2]
 
 
 class Reader(nn.Module):
@@ -87,10 +87,10 @@ class Reader(nn.Module):
         """Of both readings the mean."""
         if not self.reads_mirrored:
             output = self.net(crop_NCHW)
-            return Reading(output.points, output.log_scale, output.visible, output.slant)
+            return Reading(output.points, output.log_scale, output.visible, output.anisotropy)
         output = self.net(torch.cat((crop_NCHW, torch.flip(crop_NCHW, (3,)))))
         halves = [
-            part.unflatten(0, (2, -1)) for part in (output.points, output.log_scale, output.visible, output.slant)
+            part.unflatten(0, (2, -1)) for part in (output.points, output.log_scale, output.visible, output.anisotropy)
         ]
         straight, mirrored = (Reading(*(half[at] for half in halves)) for at in (0, 1))
         other = self._turned_back(mirrored, crop_NCHW.shape[3])
@@ -99,9 +99,9 @@ class Reader(nn.Module):
         return Reading(*(_blend(one, two, share) for one, two in zip(straight, other)))
 
     def _turned_back(self, mirrored: Reading, side: int) -> Reading:
-        points, log_scale, visible, slant = (part.index_select(1, self.order) for part in mirrored)
+        points, log_scale, visible, anisotropy = (part.index_select(1, self.order) for part in mirrored)
         turned = torch.stack((side - points[..., 0], points[..., 1]), 2)
-        return Reading(turned, log_scale, visible, torch.stack((slant[..., 0], -slant[..., 1]), 2))
+        return Reading(turned, log_scale, visible, torch.stack((anisotropy[..., 0], -anisotropy[..., 1]), 2))
 
 
 def _blend(one: Tensor, two: Tensor, share: Tensor) -> Tensor:
@@ -112,8 +112,8 @@ def _blend(one: Tensor, two: Tensor, share: Tensor) -> Tensor:
 class CropModel(nn.Module):
     """The graph that a pack ships: NHWC crops in, landmarks, calibrated expected errors and visibilities out.
 
-    `prior` draws landmarks [N, L, 2] by their expected errors and visibilities [N, L] and the slants [N, L, 2] of those
-    errors towards what the character's face can do, and gives the errors that are left, which `left` calibrates.
+    `prior` draws landmarks [N, L, 2] by their expected errors, visibilities [N, L] and anisotropies [N, L, 2]
+    towards what the character's face can do, and gives the errors that are left, which `left` calibrates.
     `mirror`: as `Reader` has it.
     """
 
@@ -145,6 +145,6 @@ class CropModel(nn.Module):
         points, error = output.points, torch.exp(self.calibration[0] + self.calibration[1] * output.log_scale)
         seen = torch.sigmoid(output.visible)
         if self.prior is not None:
-            points, remaining = self.prior(points, error, seen, output.slant)
+            points, remaining = self.prior(points, error, seen, output.anisotropy)
             error = torch.exp(self.left[0] + self.left[1] * torch.log(remaining))
         return points, error, seen

@@ -39,7 +39,7 @@ class HeldOutPredictions(NamedTuple):
     face: npt.NDArray[np.float64]  # [N]
     points: npt.NDArray[np.float64]  # [N, L, 2]
     truth: npt.NDArray[np.float64]  # [N, L, 2]
-    slant: npt.NDArray[np.float64]  # [N, L, 2] of the errors' spread
+    anisotropy: npt.NDArray[np.float64]  # [N, L, 2] of the errors' spread
 
 
 class HeldOutError(NamedTuple):
@@ -82,12 +82,12 @@ def predict_held_out(
         batch = straight_batch(memory, chosen.tolist(), recipe.input_size, recipe.crop_margin)
         with contextlib.nullcontext() if exact else precision(recipe, device):
             output = read(as_input(batch.crops, device))
-        points, log_scale, visible, slant = (
-            value.cpu() for value in (output.points, output.log_scale, output.visible, output.slant)
+        points, log_scale, visible, anisotropy = (
+            value.cpu() for value in (output.points, output.log_scale, output.visible, output.anisotropy)
         )
         distance = (points - torch.from_numpy(batch.landmarks)).norm(dim=2)
         seen, sides = torch.from_numpy(batch.visible), face_side(batch.landmarks)
-        found.append((distance, log_scale, visible, seen, sides, points, batch.landmarks, slant))
+        found.append((distance, log_scale, visible, seen, sides, points, batch.landmarks, anisotropy))
     return HeldOutPredictions(
         *(np.concatenate([np.asarray(part, np.float64) for part in parts]) for parts in zip(*found))
     )

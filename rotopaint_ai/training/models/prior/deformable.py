@@ -2,7 +2,7 @@
 
 Every keyed frame is a view of the head under a scaled rotation (weak perspective), and the head moves by a few motions
 (a jaw, brows, lids), each more or less: a face is a turn of `places + sum of z_k motions_k` with z from a unit
-Gaussian. Turn and motions are told apart because a turn moves x and y of all landmarks in step. Unlike modes of the
+Gaussian. Turn and motions are kept apart because a turn moves x and y of all landmarks in step. Unlike modes of the
 rows alone, one z moves x and y at once, and a turn has three numbers, not two for every mode.
 
 Source: Torresani, Hertzmann & Bregler, "Nonrigid structure-from-motion: estimating shape and motion with hierarchical
@@ -55,7 +55,7 @@ def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | No
     where unknown.
 
     Mirrored faces tell the same depths, turned the other way. What makes a lopsided head differ from its mirror image
-    is one motion more, and how much of each motion there is is told by the keyed frames themselves. None with too few
+    is one motion more, and how much of each motion there is comes from the keyed frames themselves. None with too few
     frames or landmarks, and without mirrored ones where a landmark is never keyed: its twin alone tells of it.
     """
     even = _enough_faces(landmarks_NLC, mirror)

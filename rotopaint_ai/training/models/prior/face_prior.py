@@ -2,9 +2,9 @@
 
 The keyed frames alone tell the head and how its parts move (`headmodel`). A found face is a turn of that head with some
 of each motion: the Gaussian posterior of both, given the landmarks and their expected errors. A chin that nothing on
-smooth skin marks is so told by eyes and mouth, which are seen to within a pixel; one that is sure of itself stays where
+smooth skin marks is found by eyes and mouth, which are seen to within a pixel; one that is sure of itself stays where
 it is. A landmark that contradicts all others counts less, and so does a hidden one: the far side of a turned head is
-told by the near one.
+found by the near one.
 
 Source: Torresani, Hertzmann & Bregler, "Nonrigid structure-from-motion" (2008), for one new frame: Gauss-Newton steps
 on turn and motions at once (Tipping & Bishop 1999 for the posterior).
@@ -24,13 +24,13 @@ from torch.nn import functional as F
 
 from rotopaint_ai.training.models.prior.deformable import DeformableModel
 
-BELIEFS = (0.3, 0.4, 0.6)  # how much of its expected error is a landmark's own, which the others can mend
-RESIDUALS = (0.001, 0.003, 0.008)  # what the head leaves unexplained of a new frame, in units of the face
-SLANTS = (0.0, 1.0, 1.5, 2.2)  # how much of the slant that errors were seen to have is believed
-STRETCHES = (0.0, 0.01)  # of a turn: networks see turns too small that they were not shown
-HIDDEN = (3.0, 8.0, 20.0)  # how much more than its expected error a landmark that is surely hidden may be off
-_DOUBTED = 3.0  # deviations from the others at which a landmark counts half
-_MOST_SLANT = 3.5  # logarithm of the ratio of the longer to the shorter deviation
+ERROR_SCALES = (0.3, 0.4, 0.6)  # how much of its expected error is a landmark's own, which the others can mend
+NOISE_FLOORS = (0.001, 0.003, 0.008)  # what the head leaves unexplained of a new frame, in units of the face
+ANISOTROPIES = (0.0, 1.0, 1.5, 2.2)  # share of the anisotropy seen in errors that is taken over
+EXTRAPOLATIONS = (0.0, 0.01)  # of a turn: networks see a turn too small that they were not shown
+OCCLUSION_FACTORS = (3.0, 8.0, 20.0)  # how many times its expected error more a surely hidden landmark may be off
+_OUTLYING = 3.0  # deviations from the others at which a landmark counts half
+_MOST_ANISOTROPY = 3.5  # logarithm of the ratio of the longer to the shorter deviation
 _LEAST_NOISE = 1e-3
 _LOOSE = 1e-3  # precision of turn, size and place, of which nothing is known beforehand
 _LONGEST_STEP = 0.5  # radians, or of the size, in one step: wild landmarks do not throw the head over
@@ -48,7 +48,7 @@ class _Face(NamedTuple):
 
 class FacePrior(nn.Module):
     """Draws landmarks [N, L, 2] with their expected errors [N, L], both in one unit, the probability [N, L] that each
-    is seen, and the slants [N, L, 2] of those errors (`nets.slant_of`) towards the head.
+    is seen, and the anisotropies [N, L, 2] of those errors (`nets.anisotropy_of`) towards the head.
 
     Gives the landmarks, and the errors that are left [N, L] as deviations per axis of the posterior. A point on an edge
     errs along it more than across it, so it is drawn along the edge, which no picture tells, more than off it.
@@ -57,68 +57,68 @@ class FacePrior(nn.Module):
     places: Tensor  # [L, 3]
     motions: Tensor  # [K * L, 3]
     base: Tensor  # [L] variance per axis of what the head does not explain
-    precision: Tensor  # [P] of a face's numbers, before anything is seen
+    prior_precision: Tensor  # [P] of a face's numbers, before anything is seen
 
     def __init__(
         self,
         head: DeformableModel,
         *,
-        belief: float,
-        residual: float,
-        hidden: float = HIDDEN[0],
-        slant: float = SLANTS[0],
-        stretch: float = STRETCHES[0],
+        error_scale: float,
+        noise_floor: float,
+        occlusion_factor: float = OCCLUSION_FACTORS[0],
+        anisotropy: float = ANISOTROPIES[0],
+        extrapolation: float = EXTRAPOLATIONS[0],
     ) -> None:
-        """`belief`, `residual`, `hidden`, `slant`, `stretch`: one each of BELIEFS, RESIDUALS, HIDDEN, SLANTS and
-        STRETCHES."""
+        """One each of ERROR_SCALES, NOISE_FLOORS, OCCLUSION_FACTORS, ANISOTROPIES and EXTRAPOLATIONS."""
         super().__init__()
-        self.belief, self.residual, self.hidden, self.slant, self.stretch = belief, residual, hidden, slant, stretch
+        self.error_scale, self.noise_floor, self.occlusion_factor = error_scale, noise_floor, occlusion_factor
+        self.anisotropy, self.extrapolation = anisotropy, extrapolation
         self.mirrored, self.n_motions = head.mirrored, len(head.motions)
         for name, value in (
             ("places", head.places),
             ("motions", head.motions.reshape(-1, 3)),
-            ("base", head.unexplained + residual**2),
-            ("precision", [1.0] * self.n_motions + [_LOOSE] * _VIEW),
+            ("base", head.unexplained + noise_floor**2),
+            ("prior_precision", [1.0] * self.n_motions + [_LOOSE] * _VIEW),
         ):
             self.register_buffer(name, torch.tensor(np.asarray(value, np.float64)))
 
     def on(self, head: DeformableModel) -> FacePrior:
-        """The same beliefs on another head."""
+        """The same settings on another head."""
         return FacePrior(
             head,
-            belief=self.belief,
-            residual=self.residual,
-            hidden=self.hidden,
-            slant=self.slant,
-            stretch=self.stretch,
+            error_scale=self.error_scale,
+            noise_floor=self.noise_floor,
+            occlusion_factor=self.occlusion_factor,
+            anisotropy=self.anisotropy,
+            extrapolation=self.extrapolation,
         )
 
-    def forward(self, points: Tensor, error: Tensor, seen: Tensor, slant: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, points: Tensor, error: Tensor, seen: Tensor, anisotropy: Tensor) -> tuple[Tensor, Tensor]:
         """[N, L, 2], [N, L], [N, L], [N, L, 2] -> [N, L, 2], [N, L]."""
         points, error, seen = points.double(), error.double(), seen.double()  # two machines' floats would drift apart
-        error = error * (1 + self.hidden * (1 - seen))
+        error = error * (1 + self.occlusion_factor * (1 - seen))
         weight = 1 / (error * error)
         centre = (points * weight[..., None]).sum(1, keepdim=True) / weight.sum(1)[:, None, None]
         away = points - centre
         size = torch.sqrt((away * away).sum(2).mean(1)).clamp_min(1e-6)[:, None]
         rows = away / size[..., None]
-        noise = (self.belief * error / size).clamp_min(_LEAST_NOISE) ** 2
-        lean = self.slant * slant.double() if self.slant else None
+        noise = (self.error_scale * error / size).clamp_min(_LEAST_NOISE) ** 2
+        lean = self.anisotropy * anisotropy.double() if self.anisotropy else None
         drawn, left = self._drawn(rows, noise, lean)
         return (drawn * size[..., None] + centre).float(), (left * size).float()
 
     def _drawn(self, rows: Tensor, noise: Tensor, lean: Tensor | None) -> tuple[Tensor, Tensor]:
         """Posterior mean [N, L, 2] and deviation per axis [N, L] of rows [N, L, 2] whose noise has variances [N, L]
-        that lean, after one step that told which of them contradict the others."""
+        that lean, after one step that shows which of them contradict the others."""
         first = self._stepped(rows, _spread(noise, lean).plus(self.base).inverse(), self._started(rows, noise))
-        doubt = (rows - self._shown(first.face)).square().sum(2) / (_DOUBTED**2 * noise)
-        spread = _spread(noise * (1 + doubt), lean)
-        sure = spread.plus(self.base).inverse()
-        last = self._stepped(rows, sure, first.face)
-        modelled = self._shown(self._stretched(last.face))
-        drawn = modelled + self.base[:, None] * sure.times(rows - modelled)
-        told = _Symmetric(*(self._told(last, i, j) for i, j in ((0, 0), (0, 1), (1, 1))))
-        left = self.base - self.base**2 * sure.trace / 2 + spread.within(sure, told) / 2
+        outlier_weight = (rows - self._shown(first.face)).square().sum(2) / (_OUTLYING**2 * noise)
+        spread = _spread(noise * (1 + outlier_weight), lean)
+        precision = spread.plus(self.base).inverse()
+        last = self._stepped(rows, precision, first.face)
+        modelled = self._shown(self._extrapolated(last.face))
+        drawn = modelled + self.base[:, None] * precision.times(rows - modelled)
+        covariance = _Symmetric(*(self._covariance(last, i, j) for i, j in ((0, 0), (0, 1), (1, 1))))
+        left = self.base - self.base**2 * precision.trace / 2 + spread.within(precision, covariance) / 2
         return drawn, torch.sqrt(left.clamp_min(0))
 
     def _started(self, rows: Tensor, noise: Tensor) -> _Face:
@@ -144,27 +144,27 @@ class FacePrior(nn.Module):
         """Landmarks [N, L, 2] of a face."""
         return self._turned(face)[..., :2] * face.size[:, None, None] + face.place[:, None]
 
-    def _stepped(self, rows: Tensor, sure: _Symmetric, face: _Face) -> _Step:
+    def _stepped(self, rows: Tensor, precision: _Symmetric, face: _Face) -> _Step:
         """One Gauss-Newton step from a face."""
         turned = self._turned(face)
         across, down = self._slopes(face, turned)
-        before = torch.diag(self.precision)
-        inside = _product(across, sure.xx, across) + _product(down, sure.yy, down) + before
-        mixed = _product(across, sure.xy, down)
+        before = torch.diag(self.prior_precision)
+        inside = _product(across, precision.xx, across) + _product(down, precision.yy, down) + before
+        mixed = _product(across, precision.xy, down)
         inverse = _inverse_of(inside + mixed + mixed.transpose(1, 2))
-        off = sure.times(rows - turned[..., :2] * face.size[:, None, None] - face.place[:, None])
+        off = precision.times(rows - turned[..., :2] * face.size[:, None, None] - face.place[:, None])
         asked = torch.matmul(across, off[..., :1]) + torch.matmul(down, off[..., 1:])
         pulled = F.pad(face.moved, (0, _VIEW))
         step = torch.matmul(inverse, asked - pulled[..., None])[..., 0]
         return _Step(_moved_on(face, step), inverse, across, down)
 
-    def _stretched(self, face: _Face) -> _Face:
+    def _extrapolated(self, face: _Face) -> _Face:
         """A face that has turned a little further from the front: its turn's axis, as long as the angle's sine."""
-        if not self.stretch:
+        if not self.extrapolation:
             return face
         t = face.turn
         axis = torch.stack((t[:, 2, 1] - t[:, 1, 2], t[:, 0, 2] - t[:, 2, 0], t[:, 1, 0] - t[:, 0, 1]), 1) / 2
-        return _moved_on(face, F.pad(axis * self.stretch, (self.n_motions, _VIEW - 3)))
+        return _moved_on(face, F.pad(axis * self.extrapolation, (self.n_motions, _VIEW - 3)))
 
     def _slopes(self, face: _Face, turned: Tensor) -> tuple[Tensor, Tensor]:
         """How x and y of the landmarks change [N, P, L] with each number of the face."""
@@ -181,7 +181,7 @@ class FacePrior(nn.Module):
         return across, down
 
     @staticmethod
-    def _told(step: _Step, i: int, j: int) -> Tensor:
+    def _covariance(step: _Step, i: int, j: int) -> Tensor:
         """Entry [N, L] of the landmarks' covariances under the posterior of the face."""
         slopes = (step.across, step.down)
         return (torch.matmul(step.inverse, slopes[i]) * slopes[j]).sum(1)
@@ -253,25 +253,25 @@ class _Symmetric(NamedTuple):
         x, y = rows[..., 0], rows[..., 1]
         return torch.stack((self.xx * x + self.xy * y, self.xy * x + self.yy * y), 2)
 
-    def within(self, sure: _Symmetric, told: _Symmetric) -> Tensor:
-        """Trace [N, L] of (N S) T (N S)^T, N being this, S `sure` and T `told`."""
-        a, b = self.xx * sure.xx + self.xy * sure.xy, self.xx * sure.xy + self.xy * sure.yy
-        c, d = self.xy * sure.xx + self.yy * sure.xy, self.xy * sure.xy + self.yy * sure.yy
-        first = a * a * told.xx + 2 * a * b * told.xy + b * b * told.yy
-        return first + c * c * told.xx + 2 * c * d * told.xy + d * d * told.yy
+    def within(self, precision: _Symmetric, covariance: _Symmetric) -> Tensor:
+        """Trace [N, L] of (N S) T (N S)^T, N being this, S `precision` and T `covariance`."""
+        a, b = self.xx * precision.xx + self.xy * precision.xy, self.xx * precision.xy + self.xy * precision.yy
+        c, d = self.xy * precision.xx + self.yy * precision.xy, self.xy * precision.xy + self.yy * precision.yy
+        first = a * a * covariance.xx + 2 * a * b * covariance.xy + b * b * covariance.yy
+        return first + c * c * covariance.xx + 2 * c * d * covariance.xy + d * d * covariance.yy
 
 
-def _spread(variance: Tensor, slant: Tensor | None) -> _Symmetric:
-    """Variances [N, L] made to lean as slants [N, L, 2] say: variance times the exponential of [[a, b], [b, -a]].
+def _spread(variance: Tensor, anisotropy: Tensor | None) -> _Symmetric:
+    """Variances [N, L] with anisotropies [N, L, 2]: variance times the exponential of [[a, b], [b, -a]].
 
-    None leans nowhere; onnxruntime makes no number of a slant that is nought."""
-    if slant is None:
+    None is round; onnxruntime makes no number of an anisotropy of 0."""
+    if anisotropy is None:
         return _Symmetric(variance, torch.zeros_like(variance), variance)
-    length = torch.sqrt((slant * slant).sum(2) + 1e-9)
-    capped = length.clamp(max=_MOST_SLANT)
+    length = torch.sqrt((anisotropy * anisotropy).sum(2) + 1e-9)
+    capped = length.clamp(max=_MOST_ANISOTROPY)
     even = (torch.exp(capped) + torch.exp(-capped)) / 2
     along = (torch.exp(capped) - torch.exp(-capped)) / 2 / length
-    a, b = slant[..., 0] * along, slant[..., 1] * along
+    a, b = anisotropy[..., 0] * along, anisotropy[..., 1] * along
     return _Symmetric(variance * (even + a), variance * b, variance * (even - a))
 
 

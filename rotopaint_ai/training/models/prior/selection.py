@@ -16,12 +16,25 @@ import torch
 
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.training.models.prior.deformable import DeformableModel, fit_head, has_head
-from rotopaint_ai.training.models.prior.face_prior import BELIEFS, HIDDEN, RESIDUALS, SLANTS, STRETCHES, FacePrior
+from rotopaint_ai.training.models.prior.face_prior import (
+    ANISOTROPIES,
+    ERROR_SCALES,
+    EXTRAPOLATIONS,
+    NOISE_FLOORS,
+    OCCLUSION_FACTORS,
+    FacePrior,
+)
 
 Array64 = npt.NDArray[np.float64]
 
 WORTH = 0.99  # a prior has to bring the held-out error below this share
-_CHOICES = {"belief": BELIEFS, "residual": RESIDUALS, "hidden": HIDDEN, "slant": SLANTS, "stretch": STRETCHES}
+_CHOICES = {
+    "error_scale": ERROR_SCALES,
+    "noise_floor": NOISE_FLOORS,
+    "occlusion_factor": OCCLUSION_FACTORS,
+    "anisotropy": ANISOTROPIES,
+    "extrapolation": EXTRAPOLATIONS,
+}
 _HIDDEN_WEIGHT = 0.5  # of hidden landmarks in the error that a prior is chosen by: shapes hang on them too
 _CLEARLY = 0.9  # of the error: by so much later candidates have to be better; two trainings differ by a tenth
 _FOLDS = 3
@@ -75,7 +88,7 @@ def choose_prior(
     points: npt.NDArray[np.floating],
     error: npt.NDArray[np.floating],
     seen: npt.NDArray[np.floating],
-    slant: npt.NDArray[np.floating],
+    anisotropy: npt.NDArray[np.floating],
     truth: npt.NDArray[np.floating],
     visible: npt.NDArray[np.floating],
 ) -> Choice | None:
@@ -83,8 +96,8 @@ def choose_prior(
 
     `candidates`: the parts on one kind of heads, and on another (with mirrored faces, which show twice as many turns,
     and without: those of a very lopsided head mislead); the first, unless another is clearly better. `error` [n, L]:
-    expected errors; `seen` [n, L]: probabilities; `slant` [n, L, 2]: of the errors; `visible` [n, L]: the truth about
-    it. None where none does so by a worthwhile share.
+    expected errors; `seen` [n, L]: probabilities; `anisotropy` [n, L, 2]: of the errors; `visible` [n, L]: the
+    truth about it. None where none does so by a worthwhile share.
     """
     weight = np.isfinite(truth).all(axis=2) * np.where(visible > 0.5, 1.0, _HIDDEN_WEIGHT)
     if not weight.any():
@@ -92,20 +105,20 @@ def choose_prior(
     best, least = None, WORTH * _mean_distance(points, truth, weight)
     for parts in filter(None, candidates):
 
-        def distance(beliefs: dict[str, float], parts: Sequence[Fold] = parts) -> float:
-            prior = FacePrior(parts[0].head, **beliefs)
-            return _mean_distance(apply_in_parts(prior, parts, points, error, seen, slant)[0], truth, weight)
+        def distance(settings: dict[str, float], parts: Sequence[Fold] = parts) -> float:
+            prior = FacePrior(parts[0].head, **settings)
+            return _mean_distance(apply_in_parts(prior, parts, points, error, seen, anisotropy)[0], truth, weight)
 
-        beliefs, found = _descended({name: values[len(values) // 2] for name, values in _CHOICES.items()}, distance)
+        settings, found = _descended({name: values[len(values) // 2] for name, values in _CHOICES.items()}, distance)
         if found < least * (1.0 if best is None else _CLEARLY):
-            best, least = Choice(FacePrior(parts[0].head, **beliefs), parts), found
+            best, least = Choice(FacePrior(parts[0].head, **settings), parts), found
     return best
 
 
 def _descended(
     start: dict[str, float], distance: Callable[[dict[str, float]], float]
 ) -> tuple[dict[str, float], float]:
-    """The beliefs, of all _CHOICES, from which no single change brings the distance down, and that distance."""
+    """The settings, of all _CHOICES, from which no single change brings the distance down, and that distance."""
     best, least = start, distance(start)
     is_better = True
     while is_better:
@@ -123,13 +136,13 @@ def apply_in_parts(
     points: npt.NDArray[np.floating],
     error: npt.NDArray[np.floating],
     seen: npt.NDArray[np.floating],
-    slant: npt.NDArray[np.floating],
+    anisotropy: npt.NDArray[np.floating],
 ) -> tuple[Array64, Array64]:
     """As `apply`, each part of the samples on its own head."""
     found, left = np.empty(points.shape), np.empty(error.shape)
     for part in parts:
         rows = part.rows
-        found[rows], left[rows] = apply(prior.on(part.head), points[rows], error[rows], seen[rows], slant[rows])
+        found[rows], left[rows] = apply(prior.on(part.head), points[rows], error[rows], seen[rows], anisotropy[rows])
     return found, left
 
 
@@ -138,10 +151,10 @@ def apply(
     points: npt.NDArray[np.floating],
     error: npt.NDArray[np.floating],
     seen: npt.NDArray[np.floating],
-    slant: npt.NDArray[np.floating],
+    anisotropy: npt.NDArray[np.floating],
 ) -> tuple[Array64, Array64]:
     """Landmarks [n, L, 2] and errors [n, L] through a prior."""
-    given = (torch.tensor(np.asarray(part, np.float32)) for part in (points, error, seen, slant))
+    given = (torch.tensor(np.asarray(part, np.float32)) for part in (points, error, seen, anisotropy))
     with torch.no_grad():
         found, left = prior(*given)
     return cast(Array64, found.double().numpy()), cast(Array64, left.double().numpy())

@@ -8,7 +8,7 @@ import torch
 
 from rotopaint_ai.training.models.backbone import BACKBONES
 from rotopaint_ai.training.models.landmarks import losses
-from rotopaint_ai.training.models.landmarks.coarse_to_fine import CoarseToFineNet, mean_place, slant_of
+from rotopaint_ai.training.models.landmarks.coarse_to_fine import CoarseToFineNet, anisotropy_of, mean_place
 from rotopaint_ai.training.models.landmarks.net import CropModel, Reader
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, rate_at
 
@@ -55,7 +55,7 @@ def test_a_crop_and_its_mirror_image_are_read_alike() -> None:
         other.points[:, list(order)] * torch.tensor([-1.0, 1.0]), one.points - torch.tensor([64.0, 0.0])
     )
     torch.testing.assert_close(other.log_scale[:, list(order)], one.log_scale)
-    torch.testing.assert_close(other.slant[:, list(order)] * torch.tensor([1.0, -1.0]), one.slant)
+    torch.testing.assert_close(other.anisotropy[:, list(order)] * torch.tensor([1.0, -1.0]), one.anisotropy)
 
 
 def test_a_mirrored_reading_of_something_else_does_not_count() -> None:
@@ -121,21 +121,21 @@ def test_the_expected_error_carries_no_gradient_to_the_points() -> None:
     assert net.verdict.weight.grad is not None
 
 
-def test_a_slant_is_the_logarithm_of_a_spread_s_shape() -> None:
+def test_an_anisotropy_is_the_logarithm_of_a_spread_s_shape() -> None:
     angle, long, short = 0.6, 3.0, 1.5
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     covariance = turn @ np.diag([long**2, short**2]) @ turn.T
     away = np.stack(np.meshgrid(np.arange(64) - 31.5, np.arange(64) - 31.5), axis=-1)  # x, y
     log_p = -0.5 * np.einsum("hwi,ij,hwj->hw", away, np.linalg.inv(covariance), away)
     log_p -= np.log(np.exp(log_p).sum())
-    found = slant_of(torch.tensor(log_p)[None, None])[0, 0].numpy()
+    found = anisotropy_of(torch.tensor(log_p)[None, None])[0, 0].numpy()
     values, vectors = np.linalg.eigh(covariance / np.sqrt(np.linalg.det(covariance)))
     logarithm = vectors @ np.diag(np.log(values)) @ vectors.T
     np.testing.assert_allclose(found, logarithm[0], atol=1e-3)
     np.testing.assert_allclose(np.linalg.norm(found), np.log(long / short), atol=1e-3)
 
 
-def test_the_slant_that_costs_least_is_that_of_the_errors() -> None:
+def test_the_anisotropy_that_costs_least_is_that_of_the_errors() -> None:
     off = torch.randn(1, 4000, 2, generator=torch.Generator().manual_seed(3)) * torch.tensor([2.0, 0.5])
     net = CoarseToFineNet(2, **TINY)
     said = net(torch.rand(1, 3, 64, 64))._replace(points=off, log_scale=torch.zeros(1, 4000))
@@ -143,7 +143,7 @@ def test_the_slant_that_costs_least_is_that_of_the_errors() -> None:
 
     def cost(a: float, b: float) -> float:
         lean = torch.tensor([a, b]).expand(1, 4000, 2)
-        return float(losses.LOSSES["slant"](said._replace(slant=lean), target).mean())
+        return float(losses.LOSSES["anisotropy"](said._replace(anisotropy=lean), target).mean())
 
     right = cost(np.log(4.0), 0.0)
     assert right == min(right, cost(0.0, 0.0), cost(-np.log(4.0), 0.0), cost(0.0, np.log(4.0)), cost(3.0, 0.0))

@@ -68,7 +68,7 @@ def turned_by(vectors: np.ndarray, angles: np.ndarray) -> np.ndarray:
     return np.stack([cos * x - sin * y, sin * x + cos * y], axis=-1)
 
 
-def test_a_hidden_landmark_is_told_by_the_others() -> None:
+def test_a_hidden_landmark_is_found_by_the_others() -> None:
     head = fit_head(faces(60, 0), MIRROR)
     assert head is not None
     true, rng = faces(40, 9), np.random.default_rng(9)
@@ -76,7 +76,7 @@ def test_a_hidden_landmark_is_told_by_the_others() -> None:
     found[:, :8] += rng.normal(0, 5.0, (40, 1, 2))  # the far side slips as a whole, which it does not know
     seen = np.ones((40, 30))
     seen[:, :8] = 0.05
-    prior = FacePrior(head, belief=0.7, residual=0.003)
+    prior = FacePrior(head, error_scale=0.7, noise_floor=0.003)
     known, unknown = (
         apply(prior, found, np.ones((40, 30)), part, even(found))[0] for part in (seen, np.ones((40, 30)))
     )
@@ -92,7 +92,7 @@ def test_noise_that_no_head_could_show_is_taken_away() -> None:
     error = np.full((40, 30), 0.5)
     error[:, :6] = 4.0  # six landmarks are found badly, and the network knows
     found = true + rng.normal(0, 0.8, true.shape) * error[..., None]
-    prior = FacePrior(head, belief=0.8, residual=0.003)
+    prior = FacePrior(head, error_scale=0.8, noise_floor=0.003)
     drawn, left = apply(prior, found, error, all_seen(found), even(found))
     before, after = (np.linalg.norm(points - true, axis=2) for points in (found, drawn))
     assert after[:, :6].mean() < 0.25 * before[:, :6].mean()  # the other 24 tell where a rigid head has them
@@ -106,7 +106,7 @@ def test_a_landmark_that_contradicts_all_others_counts_less() -> None:
     true = faces(20, 3)
     found = true.copy()
     found[:, 4] += 15.0  # sure of itself, and wrong
-    prior = FacePrior(head, belief=1.0, residual=0.003)
+    prior = FacePrior(head, error_scale=1.0, noise_floor=0.003)
     drawn, _ = apply(prior, found, np.full((20, 30), 0.6), all_seen(found), even(found))
     off = np.linalg.norm(drawn - true, axis=2)
     assert off[:, 4].mean() < 3.0
@@ -116,7 +116,7 @@ def test_a_landmark_that_contradicts_all_others_counts_less() -> None:
 def test_places_turns_and_sizes_make_no_difference() -> None:
     head = fit_head(faces(60, 0), MIRROR)
     assert head is not None
-    prior = FacePrior(head, belief=0.5, residual=0.004)
+    prior = FacePrior(head, error_scale=0.5, noise_floor=0.004)
     found = faces(5, 4) + np.random.default_rng(0).normal(0, 1, (5, 30, 2))
     drawn, left = apply(prior, found, np.ones((5, 30)), all_seen(found), even(found))
     turn = 1.7 * np.array([[0.8, -0.6], [0.6, 0.8]])
@@ -134,29 +134,35 @@ def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
     found = true + turned_by(off, angle)
     lean = np.log(4.0 / 0.3) * np.stack([np.cos(2 * angle), np.sin(2 * angle)], axis=-1)
     error = np.full((40, 30), 2.0)
-    blind, told = (
-        apply(FacePrior(head, belief=0.7, residual=0.003, slant=slant), found, error, all_seen(found), lean)[0]
-        for slant in (0.0, 1.0)
+    blind, covariance = (
+        apply(
+            FacePrior(head, error_scale=0.7, noise_floor=0.003, anisotropy=anisotropy),
+            found,
+            error,
+            all_seen(found),
+            lean,
+        )[0]
+        for anisotropy in (0.0, 1.0)
     )
-    errors = [np.linalg.norm(points - true, axis=2).mean() for points in (blind, told)]
+    errors = [np.linalg.norm(points - true, axis=2).mean() for points in (blind, covariance)]
     assert errors[1] < 0.5 * errors[0]
-    assert chosen(whole(found), found, error, all_seen(found), lean, true, all_seen(found)).slant > 0  # type: ignore[union-attr]
+    assert chosen(whole(found), found, error, all_seen(found), lean, true, all_seen(found)).anisotropy > 0  # type: ignore[union-attr]
 
 
 def test_the_posterior_is_that_of_a_gaussian(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against dense matrices, with slopes by differences: landmarks are a step of the face, something unexplained, and
-    noise that leans."""
-    monkeypatch.setattr("rotopaint_ai.training.models.prior.face_prior._DOUBTED", 1e6)
+    anisotropic noise."""
+    monkeypatch.setattr("rotopaint_ai.training.models.prior.face_prior._OUTLYING", 1e6)
     head = fit_head(smiling(60, 0), None)
     assert head is not None
-    prior = FacePrior(head, belief=1.0, residual=0.05)
+    prior = FacePrior(head, error_scale=1.0, noise_floor=0.05)
     rng = np.random.default_rng(3)
     rows = torch.tensor((smiling(1, 1) - 100.0) / 60 + rng.normal(0, 0.02, (1, 30, 2)))
     noise, lean = torch.tensor(rng.uniform(1e-3, 4e-3, (1, 30))), torch.tensor(rng.normal(0, 0.8, (1, 30, 2)))
     spread = _spread(noise, lean)
     first = prior._stepped(rows, spread.plus(prior.base).inverse(), prior._started(rows, noise)).face
     drawn, left = prior._drawn(rows, noise, lean)
-    n_numbers, shown = len(prior.precision), prior._shown(first)
+    n_numbers, shown = len(prior.prior_precision), prior._shown(first)
     nudged = [prior._shown(_moved_on(first, 1e-6 * torch.eye(n_numbers)[at : at + 1].double()))
               for at in range(n_numbers)]  # fmt: skip
     slopes = torch.stack([(other - shown)[0].T.flatten() / 1e-6 for other in nudged], 1).numpy()
@@ -164,7 +170,7 @@ def test_the_posterior_is_that_of_a_gaussian(monkeypatch: pytest.MonkeyPatch) ->
     wobble = np.block([[np.diag(part[0].numpy()) for part in pair] for pair in (spread[:2], spread[1:])])
     before = np.zeros(n_numbers)
     before[: len(head.motions)] = -first.moved[0].numpy()  # the mean that the motions are drawn to, seen from here
-    signal = slopes @ np.diag(1 / prior.precision.numpy()) @ slopes.T + np.diag(base)
+    signal = slopes @ np.diag(1 / prior.prior_precision.numpy()) @ slopes.T + np.diag(base)
     mean = shown[0].T.flatten().numpy() + slopes @ before
     gain = signal @ np.linalg.inv(signal + wobble)
     wanted = (mean + gain @ (rows[0].T.flatten().numpy() - mean)).reshape(2, 30).T
@@ -193,10 +199,16 @@ def test_turns_that_are_seen_too_small_are_stretched() -> None:
     parts = folds(faces(60, 0), found, None, joins=False)
     best = chosen(parts, found, error, seen, even(found), true, seen)
     assert best is not None
-    assert best.stretch == 0.01
+    assert best.extrapolation == 0.01
     drawn = [
-        apply(FacePrior(parts[0].head, belief=0.4, residual=0.003, stretch=stretch), found, error, seen, even(found))[0]
-        for stretch in (0.0, 0.02)
+        apply(
+            FacePrior(parts[0].head, error_scale=0.4, noise_floor=0.003, extrapolation=extrapolation),
+            found,
+            error,
+            seen,
+            even(found),
+        )[0]
+        for extrapolation in (0.0, 0.02)
     ]
     off = [np.linalg.norm(points - true, axis=2).mean() for points in drawn]
     assert off[1] < 0.7 * off[0]
@@ -205,7 +217,7 @@ def test_turns_that_are_seen_too_small_are_stretched() -> None:
 def test_landmarks_that_are_no_face_are_drawn_to_finite_places() -> None:
     head = fit_head(smiling(60, 0), None)
     assert head is not None
-    prior = FacePrior(head, belief=0.3, residual=0.001, slant=2.2)
+    prior = FacePrior(head, error_scale=0.3, noise_floor=0.001, anisotropy=2.2)
     rng = np.random.default_rng(5)
     wild = np.concatenate(
         [rng.normal(0, 1e3, (20, 30, 2)), np.zeros((1, 30, 2)), rng.normal(0, 1, (3, 30, 1)) * np.ones((1, 1, 2))]
@@ -216,16 +228,16 @@ def test_landmarks_that_are_no_face_are_drawn_to_finite_places() -> None:
     assert np.isfinite(left).all()
 
 
-@pytest.mark.parametrize(("slant", "mirror"), [(0.0, None), (1.5, [1, 0, *range(2, 30)])])
+@pytest.mark.parametrize(("anisotropy", "mirror"), [(0.0, None), (1.5, [1, 0, *range(2, 30)])])
 def test_the_model_with_its_mirrored_reading_and_prior_is_exported_for_any_batch(
-    slant: float, mirror: list[int] | None, tmp_path: Path
+    anisotropy: float, mirror: list[int] | None, tmp_path: Path
 ) -> None:
     torch.manual_seed(0)
     net = CoarseToFineNet(30, widths=(8, 8, 8, 8, 8), neck=8, fine=8, window=5)
     head = fit_head(faces(12, 0), None)
     assert head is not None
     head = replace(head, motions=head.motions[:1])  # few motions make a short graph
-    prior = FacePrior(head, belief=0.5, residual=0.003, slant=slant)
+    prior = FacePrior(head, error_scale=0.5, noise_floor=0.003, anisotropy=anisotropy)
     model = CropModel(net, prior=prior, mirror=mirror)
     crops = np.random.default_rng(0).random((5, 64, 64, 3), dtype=np.float32)
     names, limits = ("crop", ("landmarks", "expected_error")), {"landmarks": 0.01}
@@ -242,7 +254,7 @@ def test_unknown_landmarks_of_some_frames_do_no_harm() -> None:
     true, error = faces(20, 5), np.full((20, 30), 1.0)
     found = true + np.random.default_rng(1).normal(0, 1.0, true.shape)
     drawn = [
-        apply(FacePrior(head, belief=0.7, residual=0.004), found, error, all_seen(found), even(found))[0]
+        apply(FacePrior(head, error_scale=0.7, noise_floor=0.004), found, error, all_seen(found), even(found))[0]
         for head in (whole, patched)
     ]
     errors = [np.linalg.norm(points - true, axis=2).mean() for points in drawn]
@@ -280,7 +292,7 @@ def test_a_prior_whose_head_will_know_the_held_out_poses_is_believed_more() -> N
     alone = chosen(folds(near, true, MIRROR, joins=False), found, error, seen, even(found), true, seen)
     joined = chosen(folds(near, true, MIRROR, joins=True), found, error, seen, even(found), true, seen)
     assert joined is not None
-    assert alone is None or joined.belief > alone.belief or joined.residual < alone.residual
+    assert alone is None or joined.error_scale > alone.error_scale or joined.noise_floor < alone.noise_floor
     parts = folds(near, true, MIRROR, joins=True)
     assert sorted(np.concatenate([part.rows for part in parts]).tolist()) == list(range(40))
 
@@ -325,7 +337,7 @@ def test_how_little_hidden_landmarks_count_is_chosen(off_px: float, wanted: floa
     seen[:, :9] = 0.1
     prior = chosen(whole(found), found, error, seen, even(found), true, seen)
     assert prior is not None
-    assert prior.hidden == wanted
+    assert prior.occlusion_factor == wanted
 
 
 def test_a_landmark_that_only_its_twin_tells_of_has_a_head_with_mirrored_faces_alone() -> None:

@@ -58,7 +58,7 @@ def low_rank(group: Group) -> None:
             (said.points**2).mean()
             + (said.log_scale**2).mean()
             + (said.visible**2).mean()
-            + (said.slant**2).mean()
+            + (said.anisotropy**2).mean()
             + said.coarse_log.mean()
         ).backward()
     total = float(sum(p.grad.abs().sum() for p in net.parameters() if p.grad is not None))
