@@ -29,7 +29,7 @@ class TaskNotes:
 
     def is_done(self, task: BatchTask) -> bool:
         """Whether a task is done, for the job as it is now, and what it wrote is still there."""
-        content = _read_note(self._note_path(task, "done"))
+        content = _note_in(self._note_path(task, "done"))
         return content is not None and content.get("fingerprint") == task.fingerprint and is_there(task, content)
 
     def finish(self, task: BatchTask, facts: Mapping[str, Any]) -> None:
@@ -39,7 +39,7 @@ class TaskNotes:
 
     def facts(self, task: BatchTask) -> Mapping[str, Any]:
         """What was noted of a task that is done; empty where it is not."""
-        return (_read_note(self._note_path(task, "done")) or {}) if self.is_done(task) else {}
+        return (_note_in(self._note_path(task, "done")) or {}) if self.is_done(task) else {}
 
     def fail(self, task: BatchTask, message: str) -> int:
         """Note a failed attempt; returns how many there were."""
@@ -49,7 +49,7 @@ class TaskNotes:
 
     def failures(self, task: BatchTask) -> list[str]:
         """The reasons of the failed attempts at a task, for the job as it is now."""
-        content = _read_note(self._note_path(task, "failed")) or {}
+        content = _note_in(self._note_path(task, "failed")) or {}
         return list(content.get("reasons", [])) if content.get("fingerprint") == task.fingerprint else []
 
     def begin(self, task: BatchTask) -> None:
@@ -81,7 +81,7 @@ def worker_name() -> str:
     return f"{socket.gethostname()} (process {os.getpid()})"
 
 
-def _read_note(path: Path) -> dict[str, Any] | None:
+def _note_in(path: Path) -> dict[str, Any] | None:
     """A small JSON file; None where it is not there. One that a network disk shows in part is read again."""
     for _ in range(5):
         try:

@@ -25,7 +25,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         if one.get(name) != other.get(name):
             got = f"{one.get(name)!r:.80} and {other.get(name)!r:.80}"
             raise UsageError(f"bench compare: '{name}' differs: {got}; measure both in the same way")
-    ours, theirs = dict(_facts(one)), dict(_facts(other))
+    ours, theirs = dict(_flattened(one)), dict(_flattened(other))
     names = list(dict.fromkeys((*ours, *theirs)))
     return {"benchmark": one.get("benchmark"), "rows": [[name, ours.get(name), theirs.get(name)] for name in names]}
 
@@ -50,15 +50,15 @@ def _read_result(path: Path) -> dict[str, Any]:
     return content
 
 
-def _facts(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def _flattened(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Every text and number by its path, the machine's first."""
     if isinstance(value, dict):
         for key in sorted(value, key=lambda key: key != "machine"):
             if name or key not in ("benchmark", *_SETTINGS):
-                yield from _facts(value[key], f"{name}.{key}" if name else key)
+                yield from _flattened(value[key], f"{name}.{key}" if name else key)
     elif isinstance(value, list):
         for at, each in enumerate(value):
-            yield from _facts(each, f"{name}[{at}]")
+            yield from _flattened(each, f"{name}[{at}]")
     else:
         yield name, value
 

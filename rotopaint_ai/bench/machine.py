@@ -40,7 +40,7 @@ def machine_facts() -> dict[str, Any]:
         **_roofline(),
         "accelerator": accelerator(),
         "system": platform.platform(),
-        "versions": {"rotopaint-ai": __version__, "python": platform.python_version(), **_versions()},
+        "versions": {"rotopaint-ai": __version__, "python": platform.python_version(), **_library_versions()},
     }
 
 
@@ -118,7 +118,7 @@ def _device_name(nvml: Any, handle: Any) -> str:
     return name.decode() if isinstance(name, bytes) else str(name)
 
 
-def _versions() -> dict[str, str]:
+def _library_versions() -> dict[str, str]:
     found = {}
     for name in PACKAGES:
         try:

@@ -89,7 +89,7 @@ def ours(models: Models, plate: Picture) -> npt.NDArray[np.float32]:
     """Control points of all shapes in plate space, from a plate, as a run reads it."""
     pack = models.pack
     follower = Follower(models.detect, pack.input_size, CropKeys(), to_display, holds=None)
-    landmarks = follower._read(plate, (0, 0), FACE).points_LC
+    landmarks = follower._read_crop(plate, (0, 0), FACE).points_LC
     return models.predict_shapes(landmarks[None].astype(np.float32)).points_NPK
 
 

@@ -66,7 +66,7 @@ def _execute(arguments: argparse.Namespace) -> int:
     if arguments.shot:
         show.shot(arguments.shot)  # refuses one that is not there before anything is written
     if arguments.openjd:
-        return _write_template(show, plan_show(show), Path(arguments.openjd), chunked=arguments.farm_chunks)
+        return _write_show_template(show, plan_show(show), Path(arguments.openjd), chunked=arguments.farm_chunks)
     own(show)
     if arguments.task == "summary":
         return _print_summary(show, plan_show(show))
@@ -89,7 +89,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
             raise UsageError(f"--{name.replace('_', '-')}: stands beside --{wanted} only; leave it out or add that")
 
 
-def _write_template(show: Show, plan: ShowPlan, path: Path, *, chunked: bool) -> int:
+def _write_show_template(show: Show, plan: ShowPlan, path: Path, *, chunked: bool) -> int:
     from rotopaint_ai.batch.openjd import write_template
 
     n_tasks = write_template(show, plan, path, chunked=chunked)

@@ -183,11 +183,13 @@ def _with_feather(data: Any, keys: Mapping[int, Key], where: str) -> tuple[float
 def _with_widths(data: Any, keys: Mapping[int, Key], where: str) -> dict[int, Key]:
     found = dict(keys)
     for frame, rows in _keyed_frames(data, keys, where).items():
-        found[frame] = replace(found[frame], widths=_widths(rows, len(keys[frame].points), f"{where}: frame {frame}"))
+        found[frame] = replace(
+            found[frame], widths=_read_widths(rows, len(keys[frame].points), f"{where}: frame {frame}")
+        )
     return found
 
 
-def _widths(data: Any, count: int, where: str) -> Widths:
+def _read_widths(data: Any, count: int, where: str) -> Widths:
     rows = []
     for index, row in enumerate(_list(data, where, "rows")):
         if type(row) is not list or len(row) != 3:

@@ -303,7 +303,7 @@ def _rounded_numbers(shape: RotoShape, start: int) -> list[list[float]]:
     return [[round(v, 3) + 0.0 for p in shape.at(f) for v in p[start:stop]] for f in (1001, 1002, 1004, 1006)]
 
 
-def _rounded_rows(rows: Sequence[Sequence[float]]) -> list[list[float]]:
+def _rounded_table(rows: Sequence[Sequence[float]]) -> list[list[float]]:
     return [[round(value, 3) + 0.0 for value in row] for row in rows]
 
 
@@ -333,7 +333,7 @@ _ASPECTS: Final[Mapping[Row, Callable[[RotoDocument], object]]] = {
     "range": lambda document: (document.first_frame, document.last_frame),
     "size": lambda document: (document.width, document.height),
     "eases": _per_shape(lambda shape: [key.interpolation for _, key in sorted(shape.keys.items())][:-1]),
-    "feather line": _per_shape(lambda shape: [_rounded_rows(key.feather) for _, key in sorted(shape.keys.items())]),
+    "feather line": _per_shape(lambda shape: [_rounded_table(key.feather) for _, key in sorted(shape.keys.items())]),
     "widths": _per_shape(lambda shape: [key.widths for _, key in sorted(shape.keys.items())]),
     "metadata": lambda document: document.metadata,
 }

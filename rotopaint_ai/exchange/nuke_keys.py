@@ -160,7 +160,7 @@ class _Placer:
             if self._lift:
                 rows = [(*six[:3], six[3] + self._lift, *six[4:]) for six in rows]
             self._known[frame] = DrawnPose(
-                tuple(self._point(six, self._height) for six in rows), tuple(map(self._offset, ends))
+                tuple(self._key_point(six, self._height) for six in rows), tuple(map(self._offset, ends))
             )
         return self._known[frame]
 
@@ -191,12 +191,12 @@ class _Placer:
             [_relative_handles(row, relative) for row in ends],
         )
 
-    def _point(self, six: Six, height: float) -> ControlPoint:
+    def _key_point(self, six: Six, height: float) -> ControlPoint:
         left_x, left_y, x, y, right_x, right_y = _floats_32(six, self._shape.name)
         return ControlPoint(x, height - y, left_x, -left_y, right_x, -right_y)
 
     def _offset(self, six: Six) -> ControlPoint:
-        return self._point(six, 0.0)
+        return self._key_point(six, 0.0)
 
 
 def _floats_32(six: Six, name: str) -> Iterator[float]:

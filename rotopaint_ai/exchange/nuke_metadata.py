@@ -63,12 +63,12 @@ class KeptNode:
 def _runs_code(text: str, words: Sequence[ScriptWord]) -> bool:
     """Whether a knob may run code when Nuke reads it: what is not known to be harmless may."""
     name = words[0].text.strip()
-    is_user_code = name == "addUserKnob" and _kind_of(words[1:]) not in _VALUE_KNOBS
+    is_user_code = name == "addUserKnob" and _node_kind(words[1:]) not in _VALUE_KNOBS
     is_odd = name.startswith("#") or bool(_ODD.search(text))
     return "[" in text or is_odd or bool(_CALLBACK.match(name)) or is_user_code
 
 
-def _kind_of(words: Sequence[ScriptWord]) -> str:
+def _node_kind(words: Sequence[ScriptWord]) -> str:
     """The first word of what `addUserKnob` is given."""
     return next((part for word in words[:1] for part in word.text.split()), "")
 

@@ -242,7 +242,7 @@ def _pivot(shape: RotoShape, document: RotoDocument) -> NukeTransform:
 def _outline_cubic(shape: RotoShape, height: int, flags: int) -> Cubic:
     if not shape.keys:
         return Cubic(flags, None, ())
-    times, keys = _timed(shape)
+    times, keys = _keys_by_time(shape)
     numbers = array("d", (n for key in keys for point in key.points for n in _nuke(point, height, shape.name)))
     return _cubic(shape, times, keys, numbers, flags)
 
@@ -251,7 +251,7 @@ def _feather_cubic(shape: RotoShape, flags: int) -> Cubic | None:
     """The feather line: offsets of its points from the control points, with tangents of their own."""
     if not shape.closed or not shape.has_feather_line:
         return None
-    times, keys = _timed(shape)
+    times, keys = _keys_by_time(shape)
     numbers = array("d", (n for time in times for row in shape.feather_at(time) for n in _nuke(row, 0, shape.name)))
     return _cubic(shape, times, keys, numbers, flags, is_feather=True)
 
@@ -265,12 +265,12 @@ def _cubic(
     *,
     is_feather: bool = False,
 ) -> Cubic:
-    slopes = [_slopes(shape, key, *each, is_feather) for key, each in zip(keys, pairwise((*times, times[-1])))]
+    slopes = [_end_slopes(shape, key, *each, is_feather) for key, each in zip(keys, pairwise((*times, times[-1])))]
     points = CubicPoints(times, [key.interpolation == "hold" for key in keys], numbers, slopes)
     return Cubic(flags, tuple(map(float, times)), points)
 
 
-def _slopes(shape: RotoShape, key: Key, time: int, after: int, is_feather: bool) -> EndSlopes:
+def _end_slopes(shape: RotoShape, key: Key, time: int, after: int, is_feather: bool) -> EndSlopes:
     """What a segment's numbers leave and arrive with, in Nuke's space; None where it is straight or holds."""
     if key.interpolation not in ("smooth", "ease") or after == time:
         return None
@@ -322,7 +322,7 @@ class CubicPoints(Sequence[CurvePoint]):
         return _curve(self._times, self._numbers[at :: self._width], self._steps, ends)
 
 
-def _timed(shape: RotoShape) -> tuple[list[int], list[Key]]:
+def _keys_by_time(shape: RotoShape) -> tuple[list[int], list[Key]]:
     """Key times and keys as Nuke needs them.
 
     A bare (step) key has no slope on its left, so a move into a hold would ease in. There the hold key is written as a

@@ -95,7 +95,7 @@ class Follower:
         """Landmarks of the next frame (data window at `origin`); `hand` places landmarks (by row) by hand."""
         held_from = self._held_from(frame, rgb, origin)
         if held_from != frame and self._previous is not None and self._previous.crop is not None:
-            reading = self._read(rgb, origin, self._previous.crop)  # the same crop: only the noise differs
+            reading = self._read_crop(rgb, origin, self._previous.crop)  # the same crop: only the noise differs
             reason = self._previous.lost
         else:
             reading, reason = self._find_face(frame, rgb, origin)
@@ -158,7 +158,7 @@ class Follower:
         In running (`is_rough` false) the crop is one frame behind by design; only a large miss is read again.
         """
         for _ in range(_MAX_PASSES):
-            reading = self._read(rgb, origin, crop)
+            reading = self._read_crop(rgb, origin, crop)
             wanted = around(reading.points_LC, margin=self.margin)
             is_rough = is_rough or _is_far(crop, wanted)
             if not is_rough or is_settled(crop, wanted):
@@ -166,7 +166,7 @@ class Follower:
             crop = wanted
         return reading
 
-    def _read(self, rgb: Picture, origin: tuple[int, int], crop: Crop) -> FaceReading:
+    def _read_crop(self, rgb: Picture, origin: tuple[int, int], crop: Crop) -> FaceReading:
         return self._read_all(rgb, origin, [crop])[0]
 
     def _read_all(self, rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop]) -> list[FaceReading]:

@@ -104,7 +104,7 @@ class HoldFinder:
         """Whether a frame (scene-linear, data window at `origin`) shows the running exposure again."""
         if self._window is None or self._anchor is None:
             return False
-        self._latest = _look(rgb, origin, self._window)
+        self._latest = _grey_window(rgb, origin, self._window)
         return self._latest.shape == self._anchor.shape and compare(self._anchor, self._latest).is_held
 
     def start(self, rgb: npt.NDArray[np.float32], origin: tuple[int, int], crop: Crop) -> None:
@@ -113,7 +113,7 @@ class HoldFinder:
         if self._window is not None and self._latest is not None and window.is_near(self._window):
             self._anchor, self._latest = self._latest, None
             return
-        self._window, self._anchor, self._latest = window, _look(rgb, origin, window), None
+        self._window, self._anchor, self._latest = window, _grey_window(rgb, origin, window), None
 
 
 def compare(a: Grey, b: Grey) -> Evidence:
@@ -133,7 +133,7 @@ def compare(a: Grey, b: Grey) -> Evidence:
     return Evidence(*_shift_statistic(np.asarray((a + b) / 2, dtype=np.float32), difference, block), changed)
 
 
-def _look(rgb: npt.NDArray[np.float32], origin: tuple[int, int], window: _Window) -> Grey:
+def _grey_window(rgb: npt.NDArray[np.float32], origin: tuple[int, int], window: _Window) -> Grey:
     height, width = rgb.shape[:2]
     x0, y0 = max(window.x - origin[0], 0), max(window.y - origin[1], 0)
     x1 = min(window.x + window.side - origin[0], width)

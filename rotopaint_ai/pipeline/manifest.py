@@ -201,11 +201,11 @@ def _picture_entries(plan: Plan, state: RunState, frames: Sequence[int], worst: 
     wanted = set(frames)
     full = {record.frame: record for record in state.records() if record.frame in wanted}
     seams = plan.pack.sheet.seam_names
-    pictures = [_picture(plan.out, full[frame], frame in worst, seams) for frame in frames if frame in full]
+    pictures = [_frame_picture(plan.out, full[frame], frame in worst, seams) for frame in frames if frame in full]
     return [picture for picture in pictures if picture is not None]
 
 
-def _picture(out: Path, record: FrameRecord, is_worst: bool, seams: Container[str]) -> dict[str, Any] | None:
+def _frame_picture(out: Path, record: FrameRecord, is_worst: bool, seams: Container[str]) -> dict[str, Any] | None:
     names = Names.of(record.frame)
     if record.crop is None or not (out / names.face).exists():
         return None

@@ -32,7 +32,7 @@ def write_layers(
     float 0..1, with the top-left pixel at `origin` in plate space. The data window is cropped to where any is not zero.
     Atomic. Raises: UsageError for layers of different sizes or names that EXR cannot hold.
     """
-    names, shape = _checked(path, layers)
+    names, shape = _readable(path, layers)
     x0, y0, x1, y1 = _covered_bounds(list(layers.values()), shape)
     planes = {name: layers[name][y0:y1, x0:x1].astype(np.float32, copy=False) for name in names}
     combined = np.maximum.reduce(list(planes.values()))
@@ -49,7 +49,7 @@ def write_layers(
         )
 
 
-def _checked(path: Path, layers: Mapping[str, Array]) -> tuple[list[str], tuple[int, int]]:
+def _readable(path: Path, layers: Mapping[str, Array]) -> tuple[list[str], tuple[int, int]]:
     shapes = {array.shape for array in layers.values()}
     if len(shapes) != 1 or len(next(iter(shapes))) != 2:
         raise UsageError(f"{path.name}: layers of shapes {sorted(shapes)}; wanted one (rows, columns) for all of them")

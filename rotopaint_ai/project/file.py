@@ -347,15 +347,15 @@ class Project:
         """Note a sum over what stands in the file while nobody writes, where values' own checksums do not reach."""
         if self._changed:
             with schema.transaction(self._db):
-                self._set_note("sum", self._sum())
+                self._set_note("sum", self._checksums())
 
     def _compare_sum(self) -> None:
         """Raises ValueError where the file is not as it was left."""
         row = self._db.execute("SELECT value FROM note WHERE name = 'sum'").fetchone()
-        if row is not None and json.loads(row[0]) != self._sum():
+        if row is not None and json.loads(row[0]) != self._checksums():
             raise ValueError("its tables are not as they were left")
 
-    def _sum(self) -> list[int]:
+    def _checksums(self) -> list[int]:
         items = self._db.execute(
             f"SELECT count(*), coalesce(sum((track * {_PRIME} + frame * 31 + value * 17 + track * frame % {_PRIME}) "
             f"% {_PRIME}), 0) FROM item"

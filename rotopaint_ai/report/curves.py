@@ -57,7 +57,7 @@ def draw(chart: Chart) -> str:
     curves = "".join(_curve_path(chart, curve) for curve in chart.curves)
     body = f'{_grid_lines(chart)}{_band_rects(chart)}{_limit(chart)}{curves}{_mark_paths(chart)}<g class="pointer"></g>'
     svg = f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{escape(chart.name)}">{body}</svg>'
-    return f'<figure class="chart">{_legend(chart)}{svg}{_values(chart)}</figure>'
+    return f'<figure class="chart">{_legend(chart)}{svg}{_value_labels(chart)}</figure>'
 
 
 def x_of(chart: Chart, frame: float) -> float:
@@ -140,7 +140,7 @@ def _legend(chart: Chart) -> str:
     return f"<figcaption>{items}</figcaption>"
 
 
-def _values(chart: Chart) -> str:
+def _value_labels(chart: Chart) -> str:
     content = {
         "unit": chart.unit,
         "frames": list(chart.frames),

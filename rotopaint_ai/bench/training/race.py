@@ -98,7 +98,7 @@ def run(course: Course, tell: Told = lambda text: None) -> dict[str, Any]:
     """
     names, is_whole = ["ours", *course.times], True
     with tempfile.TemporaryDirectory(prefix="rotopaint-race-") as scratch:
-        sides = [_start(name, course, Path(scratch)) for name in names]
+        sides = [_start_side(name, course, Path(scratch)) for name in names]
         try:
             _take_turns(course, sides, tell)
         except KeyboardInterrupt:
@@ -140,7 +140,7 @@ def _slice(course: Course, side: Side) -> float:
     return course.limit_s(side.name) / _TURNS
 
 
-def _start(name: str, course: Course, scratch: Path) -> Side:
+def _start_side(name: str, course: Course, scratch: Path) -> Side:
     order = {**asdict(course), "folder": str(scratch / name), "limit_s": course.limit_s(name)}
     order["every_s"] = course.every_s or course.seconds / 12
     (scratch / f"{name}.json").write_text(json.dumps(order), encoding="utf-8")

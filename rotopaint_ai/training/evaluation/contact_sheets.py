@@ -90,13 +90,13 @@ def _case(dataset: Dataset, predicted: Predictions, row: int, size_px: int) -> P
                 draw_curve(picture, line, spec.closed, colour)
     return draw_points(
         picture,
-        _at(crop, predicted.landmarks[row], size_px),
-        _at(crop, true, size_px),
+        _sub_pixels(crop, predicted.landmarks[row], size_px),
+        _sub_pixels(crop, true, size_px),
         _sheet_caption(dataset, predicted, row),
     )
 
 
-def _at(crop: Crop, points: npt.NDArray[np.floating], size_px: int) -> npt.NDArray[np.float32]:
+def _sub_pixels(crop: Crop, points: npt.NDArray[np.floating], size_px: int) -> npt.NDArray[np.float32]:
     return np.asarray(crop.to_crop(points, size_px), np.float32)
 
 

@@ -123,8 +123,8 @@ def calibration_figures(true_NL: Array, expected_NL: Array) -> dict[str, Any]:
         "rank_correlation": round_figure(rank_correlation(true_NL.ravel(), expected.ravel())),
         "rank_correlation_at_best": round_figure(ceiling(expected.ravel())),
         "rank_correlation_of_frames": round_figure(rank_correlation(frame_true, frame_expected)),
-        "mean_true_px": round_figure(_mean(true_NL)),
-        "mean_expected_px": round_figure(_mean(expected)),
+        "mean_true_px": round_figure(_known_mean(true_NL)),
+        "mean_expected_px": round_figure(_known_mean(expected)),
         **shown_first(frame_true, frame_expected),
         "reliability": [
             {"expected_px": round_figure(b.expected_px), "true_px": round_figure(b.true_px), "count": b.count}
@@ -151,7 +151,7 @@ def doubts(result: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _mean(values: Array) -> float | None:
+def _known_mean(values: Array) -> float | None:
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else None
 

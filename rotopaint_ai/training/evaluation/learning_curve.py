@@ -152,13 +152,13 @@ def _curve_point(part: Dataset, share: float, out: Path, work: Path, train: Trai
         content = json.loads(done.read_text(encoding="utf-8"))
         return Point(share, content["n_frames"], content["errors_px"])
     metrics = train(write_part(part, work / f"{name}.data"), out if share == 1 else work / name)
-    errors = {label: value for label, path in _FIGURES if (value := _at(metrics, path)) is not None}
+    errors = {label: value for label, path in _FIGURES if (value := _value_at(metrics, path)) is not None}
     point = Point(share, len(part.rows_of("train")), errors)
     write_json(done, {"n_frames": point.n_frames, "errors_px": errors})
     return point
 
 
-def _at(metrics: Any, path: Sequence[str]) -> float | None:
+def _value_at(metrics: Any, path: Sequence[str]) -> float | None:
     for name in path:
         metrics = metrics.get(name) if isinstance(metrics, Mapping) else None
     return None if metrics is None else float(metrics)

@@ -244,12 +244,12 @@ def _section(title: str, lead: str, body: str) -> str:
 
 
 def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    top = "".join(_cell("th", at, escape(word)) for at, word in enumerate(head))
-    body = "".join(f"<tr>{''.join(_cell('td', at, cell) for at, cell in enumerate(row))}</tr>" for row in rows)
+    top = "".join(_table_cell("th", at, escape(word)) for at, word in enumerate(head))
+    body = "".join(f"<tr>{''.join(_table_cell('td', at, cell) for at, cell in enumerate(row))}</tr>" for row in rows)
     return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'
 
 
-def _cell(kind: str, at: int, text: str) -> str:
+def _table_cell(kind: str, at: int, text: str) -> str:
     return f"<{kind}>{text}</{kind}>" if at == 0 else f'<{kind} class="n">{text}</{kind}>'
 
 

@@ -30,7 +30,7 @@ def claimed_dataset(folder: Path) -> Iterator[None]:
     for name in (_STATE, *_FOLDERS):
         if (folder / name).is_symlink():
             raise UsageError(f"{folder / name}: is a link, and nothing is written through links; remove it")
-    if not _is_ours(folder) and (foreign := _in_the_way(folder)):
+    if not _is_dataset(folder) and (foreign := _in_the_way(folder)):
         raise UsageError(
             f"{folder / foreign}: not written by RotoPaint, and in the way of a data set; choose another --out"
         )
@@ -57,7 +57,7 @@ def _withdraw(folder: Path, *, is_new: bool) -> None:
             folder.rmdir()
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_dataset(folder: Path) -> bool:
     """Whether something was mined or rendered here before; sets of older versions have no mark."""
     if (folder / _STATE / _MARK).is_file():
         return True

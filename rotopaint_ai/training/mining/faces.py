@@ -183,11 +183,13 @@ def partners(names: Sequence[str], places: Array, *, fixed: Mapping[str, str] | 
             found[one], found[two] = two, one
     open_rows = [row for row, name in enumerate(names) if name not in found and np.isfinite(places[row]).all()]
     for same_series in (True, False):
-        _match(names, places, [row for row in open_rows if names[row] not in found], same_series, found)
+        _match_points(names, places, [row for row in open_rows if names[row] not in found], same_series, found)
     return {name: found.get(name, name) for name in names}
 
 
-def _match(names: Sequence[str], places: Array, rows: Sequence[int], same_series: bool, found: dict[str, str]) -> None:
+def _match_points(
+    names: Sequence[str], places: Array, rows: Sequence[int], same_series: bool, found: dict[str, str]
+) -> None:
     mirrored = places * np.array([-1.0, 1.0])
     options = []
     for one in rows:

@@ -80,7 +80,7 @@ class _FoldedGaussian:
     mean: Array  # [folds, 2N]
     precision: Array  # [folds, 2N, 2N]
 
-    def residual(self, values_D: Array, fold: int, block: npt.NDArray[np.intp], unknown: Bools) -> Array:
+    def residual_of(self, values_D: Array, fold: int, block: npt.NDArray[np.intp], unknown: Bools) -> Array:
         """How far a block's points (n, 2) are from where the known others put them."""
         return self.ask(values_D, fold, block, unknown)[0]
 
@@ -93,13 +93,13 @@ class _FoldedGaussian:
         kept = np.setdiff1d(np.arange(len(unknown)), free)
         at = np.searchsorted(kept, columns)
         if len(free):
-            precision = _without(precision, kept, free)
+            precision = _information_without(precision, kept, free)
         pull = precision[at] @ off[kept]
         residual = np.asarray(np.linalg.solve(precision[np.ix_(at, at)], pull))
         return residual.reshape(-1, 2), float(residual @ pull)
 
 
-def _without(precision: Array, kept: npt.NDArray[np.intp], free: npt.NDArray[np.intp]) -> Array:
+def _information_without(precision: Array, kept: npt.NDArray[np.intp], free: npt.NDArray[np.intp]) -> Array:
     """The precision of some numbers when the others are not known: the Schur complement."""
     between = precision[np.ix_(kept, free)]
     inner = np.linalg.solve(precision[np.ix_(free, free)], between.T)
@@ -256,7 +256,7 @@ def _is_shared(face: LabelModel, truth: MinedTruth, row: int, name: str) -> bool
 
 def _residual_of(face: LabelModel, row: int, name: str) -> Array:
     fold = int(face.model.fold_F[row])
-    return face.model.residual(face.values_FD[row], fold, face.blocks.of[name], face.unknown_FD[row])
+    return face.model.residual_of(face.values_FD[row], fold, face.blocks.of[name], face.unknown_FD[row])
 
 
 def find_late_shapes(face: LabelModel, truth: MinedTruth, rows: Rows, left_out: set[int]) -> list[LabelIssue]:
@@ -301,7 +301,7 @@ def _fits(face: LabelModel, truth: MinedTruth, frames: Mapping[int, int], frame:
     for lag, shape in zip(_LAGS, placed):
         values = face.values_FD[row].copy()
         values[_xy_columns(block)] = shape.ravel()
-        residual = face.model.residual(values, int(face.model.fold_F[row]), block, face.unknown_FD[row])
+        residual = face.model.residual_of(values, int(face.model.fold_F[row]), block, face.unknown_FD[row])
         offs[lag] = float(np.sqrt((residual**2).sum(axis=1).mean()))
     return offs
 

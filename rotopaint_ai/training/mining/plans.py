@@ -96,13 +96,13 @@ def plan_by_sheet(
         point: member.anchors[name] for point, name in spec.on_landmarks.items() if name in member.anchors
     }
     backwards = _descends(found, closed)
-    given = {_point(point, spec.n_points, closed, backwards): share for point, share in found.items()}
+    given = {_mapped_point(point, spec.n_points, closed, backwards): share for point, share in found.items()}
     if not given or (not closed and set(given) <= {0, spec.n_points - 1}):
         plan = plan_group(group, tolerance_px=TOLERANCE_PX, n_points=spec.n_points)[at]
         start, shares = find_start(group), plan.placement.shares
     else:
         start = given[min(given)] if closed else 0.0
-        shares = _between(given, start, spec.n_points, closed)
+        shares = _interpolated(given, start, spec.n_points, closed)
     correspondence = member.correspondence.started_at(start)
     plan = fit_plan(member.shape, correspondence, shares, {}, None)
     points = np.stack([bezier.reverse(row, closed) for row in plan.points_FP6]) if backwards else plan.points_FP6
@@ -117,7 +117,7 @@ def _twin_name(group: SymmetricGroup, at: int) -> str | None:
     return _twin(group, [member.shape.name for member in group.members], at)
 
 
-def _point(point: int, n_points: int, closed: bool, backwards: bool) -> int:
+def _mapped_point(point: int, n_points: int, closed: bool, backwards: bool) -> int:
     if not backwards:
         return point
     return (n_points - point) % n_points if closed else n_points - 1 - point
@@ -133,7 +133,7 @@ def _descends(found: Mapping[int, float], closed: bool) -> bool:
     return float(np.mod(np.diff([*shares, shares[0]]), 1.0).sum()) > len(shares) / 2
 
 
-def _between(given: Mapping[int, float], start: float, n_points: int, closed: bool) -> Array:
+def _interpolated(given: Mapping[int, float], start: float, n_points: int, closed: bool) -> Array:
     """Shares, counted from `start`, of all control points: those given, the others evenly between them."""
     points = sorted(given)
     if closed:

@@ -147,7 +147,7 @@ class _Problem:
             damped[:, eye, eye] *= 1.0 + damping[:, None]
             damped[:, eye, eye] += 1e-9
             move = np.asarray(-np.linalg.solve(damped, gradient[..., None])[..., 0], dtype=np.float64)
-            trial = part._move(state, move)
+            trial = part._moved_state(state, move)
             trial_feet = part._feet(trial, feet)
             new_cost, new_gradient, new_hessian = part._normal_equations(trial, trial_feet)
             better = new_cost <= cost
@@ -172,7 +172,7 @@ class _Problem:
         own = ("targets", "normals", "weights", "spans", "places", "across", "start")
         return replace(self, **{name: getattr(self, name)[chosen] for name in own})
 
-    def _move(self, state: Array, move: Array) -> Array:
+    def _moved_state(self, state: Array, move: Array) -> Array:
         moved = state.copy()
         for kind in range(5):
             used = self.columns[kind] >= 0
@@ -199,7 +199,7 @@ class _Problem:
     def _feet(self, state: Array, feet: Array) -> Array:
         cubics, _, _ = self._segments(state)
         for _ in range(2):
-            gap = _place(cubics, feet) - self.targets
+            gap = _points_at(cubics, feet) - self.targets
             speed, bend = _speed(cubics, feet), _bend(cubics, feet)
             slope = (speed * speed).sum(-1)
             curved = slope + (gap * bend).sum(-1)
@@ -210,7 +210,7 @@ class _Problem:
 
     def _normal_equations(self, state: Array, feet: Array) -> tuple[Array, Array, Array]:
         cubics, out_way, in_way = self._segments(state)
-        gap = _place(cubics, feet) - self.targets
+        gap = _points_at(cubics, feet) - self.targets
         t = feet
         b = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
         first, last = self._ends()
@@ -303,7 +303,7 @@ def _spans_at_points(spans_FG: Array, closed: bool) -> tuple[Array, Array]:
     )
 
 
-def _place(cubics: Array, t: Array) -> Array:
+def _points_at(cubics: Array, t: Array) -> Array:
     t = t[..., None]
     p = [cubics[:, :, None, i] for i in range(4)]
     return np.asarray((1 - t) ** 3 * p[0] + 3 * t * (1 - t) ** 2 * p[1] + 3 * t * t * (1 - t) * p[2] + t**3 * p[3])

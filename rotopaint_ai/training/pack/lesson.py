@@ -118,7 +118,7 @@ def _sample(
         tuple(np.asarray(each, np.float32) for each in (places, hold.visible_L > 0.5, points, widths))
         for places in (own, solved)
     )
-    return _Sample(_picture(plate, frame, crop, size), known, whole)
+    return _Sample(_cropped_picture(plate, frame, crop, size), known, whole)
 
 
 def _splines(sheet: Sheet, drawn: DrawnShot, frame: int) -> dict[str, npt.NDArray[np.float64]]:
@@ -170,7 +170,7 @@ def _picture_crop(points_L2: npt.NDArray[np.float64], input_size: int, margin: f
     return crop, int(min(np.ceil(input_size * DETAIL * WIDER), max(np.ceil(crop.side), input_size / 4)))
 
 
-def _picture(plate: Plate, frame: int, crop: Crop, size: int) -> Picture:
+def _cropped_picture(plate: Plate, frame: int, crop: Crop, size: int) -> Picture:
     half = int(crop.side / 2) + 4
     read = plate.read(frame, keep_native=False)
     rgb, origin = read.region(int(crop.x) - half, int(crop.y) - half, 2 * half, 2 * half)

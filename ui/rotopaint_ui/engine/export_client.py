@@ -25,7 +25,7 @@ class ExportClient(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._process = EngineProcess(self)
-        self._process.received.connect(self._take_facts)
+        self._process.received.connect(self._take_answer)
         self._process.ended.connect(self._take_end)
         self._process.unstartable.connect(lambda text: self._answer({"error": text}))
         self._facts: dict[str, Any] = {}
@@ -73,7 +73,7 @@ class ExportClient(QObject):
         self._process.send((json.dumps(request) + "\n" + text).encode("utf-8"))
         self._process.close_input()
 
-    def _take_facts(self, facts: dict[str, Any], payload: bytes) -> None:
+    def _take_answer(self, facts: dict[str, Any], payload: bytes) -> None:
         if "progress" in facts:
             self.progressed.emit(*facts["progress"])
         else:

@@ -61,7 +61,7 @@ def _flip(painter: QPainter, ink: QColor) -> None:
     painter.fillRect(QRectF(9, 4, 11, 11), ink)
 
 
-def _splines(painter: QPainter, ink: QColor) -> None:
+def _draw_splines(painter: QPainter, ink: QColor) -> None:
     path = QPainterPath(QPointF(4, 18))
     path.cubicTo(QPointF(8, 2), QPointF(15, 22), QPointF(20, 6))
     painter.drawPath(path)
@@ -148,7 +148,7 @@ def _reject(painter: QPainter, ink: QColor) -> None:
     painter.drawLine(QPointF(7, 17), QPointF(17, 7))
 
 
-def _spread(painter: QPainter, ink: QColor) -> None:
+def _draw_spread(painter: QPainter, ink: QColor) -> None:
     painter.drawPolyline(QPolygonF([QPointF(7, 5), QPointF(3, 5), QPointF(3, 19), QPointF(7, 19)]))
     painter.drawPolyline(QPolygonF([QPointF(17, 5), QPointF(21, 5), QPointF(21, 19), QPointF(17, 19)]))
     painter.setBrush(ink)
@@ -292,7 +292,7 @@ _DRAWINGS: dict[str, Callable[[QPainter, QColor], None]] = {
     "onion": _onion,
     "wipe": _wipe,
     "flip": _flip,
-    "splines": _splines,
+    "splines": _draw_splines,
     "landmarks": _landmarks,
     "mattes": _mattes,
     "fit": _fit,
@@ -306,7 +306,7 @@ _DRAWINGS: dict[str, Callable[[QPainter, QColor], None]] = {
     "accept": _accept,
     "needs_work": _needs_work,
     "reject": _reject,
-    "spread": _spread,
+    "spread": _draw_spread,
     "refit": _refit,
     "teach": _teach,
     "preview": _preview,

@@ -166,7 +166,7 @@ class Batches:
         square = np.full((self.width, self.width, 3), GREY, np.uint8)
         band = ((self.width - self.height) // 2, (self.width + self.height) // 2)
         placed: list[_Placed] = []
-        for k, (x0, y0, x1, y1) in enumerate(self._cells(rng)):
+        for k, (x0, y0, x1, y1) in enumerate(self._grid_cells(rng)):
             scene = self.scenes[row if k == 0 else int(rng.integers(len(self.scenes)))]
             picture, faces = self._laid(scene, x1 - x0, y1 - y0, rng)
             square[y0:y1, x0:x1] = picture
@@ -180,7 +180,7 @@ class Batches:
                 square, _ = PARTS[name](square, rng)
         return square[band[0] : band[1]], placed
 
-    def _cells(self, rng: Random) -> list[tuple[int, int, int, int]]:
+    def _grid_cells(self, rng: Random) -> list[tuple[int, int, int, int]]:
         """Rectangles of the band (in the square) that scenes fill."""
         top, bottom = (self.width - self.height) // 2, (self.width + self.height) // 2
         if rng.random() >= self.together:

@@ -18,14 +18,14 @@ def area(boxes: Tensor) -> Tensor:
     return size[..., 0] * size[..., 1]
 
 
-def _shared(a: Tensor, b: Tensor) -> Tensor:
+def _intersection(a: Tensor, b: Tensor) -> Tensor:
     low, high = torch.maximum(a[..., :2], b[..., :2]), torch.minimum(a[..., 2:], b[..., 2:])
     return area(torch.cat((low, high), -1))
 
 
 def iou(a: Tensor, b: Tensor) -> Tensor:
     """Intersection over union of boxes of one shape, element by element."""
-    shared = _shared(a, b)
+    shared = _intersection(a, b)
     return shared / (area(a) + area(b) - shared).clamp(min=1e-9)
 
 
@@ -40,7 +40,7 @@ def giou(a: Tensor, b: Tensor) -> Tensor:
     Boxes that do not meet still have a gradient towards each other.
     Source: Rezatofighi et al., "Generalized Intersection over Union" (2019), algorithm 1.
     """
-    shared = _shared(a, b)
+    shared = _intersection(a, b)
     union = area(a) + area(b) - shared
     low, high = torch.minimum(a[..., :2], b[..., :2]), torch.maximum(a[..., 2:], b[..., 2:])
     around = area(torch.cat((low, high), -1))

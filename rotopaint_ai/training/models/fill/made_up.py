@@ -47,7 +47,7 @@ def burnt(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | None 
     wander = float(rng.choice([0.0, 0.5, 1.5]))
     middle = beside.across + beside.along(-wander, wander)
     gap, bevel = beside.along(0.2, rng.uniform(0.4, 4.5)), float(rng.uniform(0.5, 7.0))
-    depth = _depth(beside, middle, gap, bevel, rng)
+    depth = _groove_depth(beside, middle, gap, bevel, rng)
     reach = float(gap.max()) / 2 + bevel + 1.0
     step = rng.uniform(-0.15, 0.15) if may_step and rng.random() < 0.25 else 0.0
     tint = np.exp(rng.normal(0.0, 0.15, 3)) ** np.sign(depth)[..., None]
@@ -170,7 +170,7 @@ class _Beside:
         return np.interp(self.column, np.linspace(0, self.n_vertices, len(values)), values)
 
 
-def _depth(beside: _Beside, middle: Array, gap: Array, bevel: float, rng: Rng) -> Array:
+def _groove_depth(beside: _Beside, middle: Array, gap: Array, bevel: float, rng: Rng) -> Array:
     """What the seam adds to the log light (H, W): a soft-edged gap and a ramp of either sign on each bank.
 
     Gaps are dark from faint to black; some are bright in places, where light falls through or bare print shows.

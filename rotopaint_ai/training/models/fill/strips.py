@@ -64,7 +64,7 @@ def _parts(one: Laid, rng: np.random.Generator) -> Iterator[tuple[Array, Array, 
     fields = [table, *(field.transpose(0, 2, 1) for field in (known.own, known.face, known.banks)), one.true_TSC]
     lit = np.stack(fields) - np.float32(one.exposure)
     wanted = scene.hole_TS & scene.ribbon.inside_TS & scene.ribbon.own_TS
-    strip, lit, wanted = _rows(strip, 0), _rows(lit, 1), _rows(wanted, 0)
+    strip, lit, wanted = _as_rows(strip, 0), _as_rows(lit, 1), _as_rows(wanted, 0)
     if rng.random() < 0.5:
         strip, lit, wanted = strip[::-1], lit[:, ::-1], wanted[::-1]
     first = int(rng.integers(0, max(1, min(COLUMNS, wanted.shape[1] - COLUMNS + 1))))
@@ -74,7 +74,7 @@ def _parts(one: Laid, rng: np.random.Generator) -> Iterator[tuple[Array, Array, 
             yield strip[:, part].astype(np.float16), lit[:, :, part].astype(np.float16), wanted[:, part].copy()
 
 
-def _rows(field: Array, axis: int) -> Array:
+def _as_rows(field: Array, axis: int) -> Array:
     """A field with ROWS rows round its middle: cut, or its edges repeated."""
     missing = ROWS - field.shape[axis]
     before = abs(missing) // 2

@@ -117,7 +117,7 @@ class FacePrior(nn.Module):
         last = self._stepped(rows, precision, first.face)
         modelled = self._shown(self._extrapolated(last.face))
         drawn = modelled + self.base[:, None] * precision.times(rows - modelled)
-        covariance = _Symmetric(*(self._covariance(last, i, j) for i, j in ((0, 0), (0, 1), (1, 1))))
+        covariance = _Symmetric(*(self._landmark_covariance(last, i, j) for i, j in ((0, 0), (0, 1), (1, 1))))
         left = self.base - self.base**2 * precision.trace / 2 + spread.within(precision, covariance) / 2
         return drawn, torch.sqrt(left.clamp_min(0))
 
@@ -181,7 +181,7 @@ class FacePrior(nn.Module):
         return across, down
 
     @staticmethod
-    def _covariance(step: _Step, i: int, j: int) -> Tensor:
+    def _landmark_covariance(step: _Step, i: int, j: int) -> Tensor:
         """Entry [N, L] of the landmarks' covariances under the posterior of the face."""
         slopes = (step.across, step.down)
         return (torch.matmul(step.inverse, slopes[i]) * slopes[j]).sum(1)
