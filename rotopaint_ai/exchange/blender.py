@@ -9,7 +9,6 @@ Tested in Blender 4.2.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -119,7 +118,7 @@ def dumps(document: RotoDocument) -> str:
     }
     script = (_HOSTS / "blender_build.py").read_text(encoding="utf-8")
     head, _, body = script.partition("import bpy\n")
-    text = json.dumps(data, allow_nan=False, ensure_ascii=True).replace("'", "\\u0027").replace("], [[", "],\n[[")
+    text = parsing.json_lines(data, depth=4).replace("'", "\\u0027")
     return f"{head}import bpy\n\n{_BEGIN}{text}{_END}{body}"
 
 

@@ -6,7 +6,6 @@ Curves become polygons; a seam becomes the outline of its stroke. Form: the data
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -79,8 +78,7 @@ def dumps(document: RotoDocument) -> str:
     annotations += [_keypoints(marks.keys[f], ids[f], len(categories)) for f in frames if f in marks.keys]
     rows = [{"id": place, **each} for place, each in enumerate(annotations, 1)]
     data = {"info": {"description": "RotoPaint AI"}, "licenses": [], "images": images}
-    text = json.dumps({**data, "annotations": rows, "categories": categories}, allow_nan=False)
-    return text.replace("}, {", "},\n{") + "\n"
+    return parsing.json_lines({**data, "annotations": rows, "categories": categories}, depth=2) + "\n"
 
 
 def _polygon(name: str, points: Points, image: int, category: int) -> dict[str, Any]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -116,18 +118,27 @@ def write(path: Path, document: RotoDocument) -> float:
         raise DocumentError(f"shape '{lost}' and '{numbers[identity(lost)]}' have one hash; rename one of them")
     target = pattern(path)
     texts = metadata(names)
-    found = _each_frame(document, lambda frame: _write_frame(_file_of_frame(target, frame), document, frame, texts))
-    return max(found, default=0.0)
+    return max(_each_pose(document, lambda frames: _write_pose(target, document, frames, texts)), default=0.0)
+
+
+def read_back(path: Path, document: RotoDocument) -> float:
+    """The largest difference of any shape's matte in the written frames from the matte that was meant."""
+
+    def difference(frames: Sequence[int]) -> float:
+        meant = _Covered.of(document, frames[0])
+        return max(meant.difference(_file_of_frame(path, frame)) for frame in frames)
+
+    return max(_each_pose(document, difference), default=0.0)
 
 
 def _file_of_frame(pattern: Path, frame: int) -> Path:
     return pattern.with_name(pattern.name.replace("####", f"{frame:04d}"))
 
 
-def _each_frame(document: RotoDocument, work: Callable[[int], T]) -> list[T]:
-    """What `work` gives for every frame, on as many threads as there are cores, at most MOST_THREADS."""
+def _each_pose(document: RotoDocument, work: Callable[[Sequence[int]], T]) -> list[T]:
+    """What `work` gives for every run of held frames, on a thread for each core, at most MOST_THREADS."""
     with ThreadPoolExecutor(min(n_cores(), MOST_THREADS), thread_name_prefix="cryptomatte") as pool:
-        jobs = [pool.submit(work, frame) for frame in range(document.first_frame, document.last_frame + 1)]
+        jobs = [pool.submit(work, frames) for frames in _held_runs(document)]
         try:
             return [job.result() for job in jobs]
         except BaseException:
@@ -135,97 +146,127 @@ def _each_frame(document: RotoDocument, work: Callable[[int], T]) -> list[T]:
             raise
 
 
-def _write_frame(path: Path, document: RotoDocument, frame: int, texts: Mapping[str, str]) -> float:
-    """Write a frame; returns by how much any matte of the file differs from what was meant."""
-    x, y, mattes = mattes_at(document, frame)
-    ids, coverage = ranked(mattes, min(len(document.shapes), _FEWEST))
+def _held_runs(document: RotoDocument) -> Iterator[list[int]]:
+    """The document's frames, those together that show the same."""
+    shapes = [shape for shape in document.shapes if shape.keys]
+    run: list[int] = []
+    last = None
+    for frame in range(document.first_frame, document.last_frame + 1):
+        shown = [
+            (s.at(frame), s.feather_at(frame), s.widths_at(frame)) if s.is_visible(frame) else None for s in shapes
+        ]
+        if run and shown != last:
+            yield run
+            run = []
+        run, last = [*run, frame], shown
+    if run:
+        yield run
+
+
+def _write_pose(pattern: Path, document: RotoDocument, frames: Sequence[int], texts: Mapping[str, str]) -> float:
+    """Write frames that show the same; returns by how much any matte of theirs differs from what was meant."""
+    covered = _Covered.of(document, frames[0])
+    first = _file_of_frame(pattern, frames[0])
+    ids, coverage = covered.ranked(min(len(document.shapes), _FEWEST))
     channels = []
     for rank in range(len(ids)):
         layer, pair = f"{LAYER}{rank // 2:02d}", ("RG", "BA")[rank % 2]
         channels += [(f"{layer}.{pair[0]}", ids[rank]), (f"{layer}.{pair[1]}", coverage[rank])]
-    with files.replacing(path) as beside:
+    with files.replacing(first) as beside:
         exr_writer.write(
             beside,
             channels,
-            data_at=(x, y),
+            data_at=(covered.x, covered.y),
             display=(0, 0, document.width, document.height),
             pixel_aspect=document.pixel_aspect,
             texts=texts,
         )
-    return _coverage_difference(path, x, y, mattes)
+    found = covered.difference(first)
+    for frame in frames[1:]:
+        with files.replacing(_file_of_frame(pattern, frame)) as beside:
+            shutil.copyfile(first, beside)
+    return found
 
 
-def mattes_at(document: RotoDocument, frame: int) -> tuple[int, int, dict[str, Matte]]:
-    """Each seen shape's matte at a frame in the smallest window that holds them all: its left and top, and mattes."""
-    regions = mattes_of((s for s in document.shapes if s.keys), frame, document.width, document.height)
-    regions = {name: region for name, region in regions.items() if not region.is_empty}
-    if not regions:
-        return 0, 0, {"": np.zeros((1, 1), np.float32)}
-    x, y = min(r.x for r in regions.values()), min(r.y for r in regions.values())
-    width = max(r.x + r.coverage.shape[1] for r in regions.values()) - x
-    height = max(r.y + r.coverage.shape[0] for r in regions.values()) - y
-    found = {}
-    for name, region in regions.items():
-        found[name] = np.zeros((height, width), np.float32)
-        rows, columns = region.coverage.shape
-        found[name][region.y - y : region.y - y + rows, region.x - x : region.x - x + columns] = region.coverage
-    return x, y, found
+@dataclass(frozen=True, slots=True)
+class _Covered:
+    """What the seen shapes of a frame cover, in the smallest window (`x`, `y`, `width`, `height`) that holds them all.
+
+    An entry (N,) for each shape at each pixel that it covers: the place of its name, the pixel of the window, and how
+    much of that is covered.
+    """
+
+    x: int
+    y: int
+    width: int
+    height: int
+    names: tuple[str, ...]
+    name: NDArray[np.intp]
+    pixel: NDArray[np.intp]
+    cover: Matte
+
+    @classmethod
+    def of(cls, document: RotoDocument, frame: int) -> _Covered:
+        """The mattes of a frame; a window of one pixel where nothing is seen."""
+        drawn = mattes_of((s for s in document.shapes if s.keys), frame, document.width, document.height)
+        seen = {name: region for name, region in drawn.items() if not region.is_empty}
+        x, y = (min((getattr(r, side) for r in seen.values()), default=0) for side in ("x", "y"))
+        width = max((r.x + r.coverage.shape[1] for r in seen.values()), default=1) - x
+        height = max((r.y + r.coverage.shape[0] for r in seen.values()), default=1) - y
+        rows = [(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32))]
+        for place, region in enumerate(seen.values()):
+            row, column = np.nonzero(region.coverage)
+            pixel = (row + region.y - y) * width + column + region.x - x
+            rows.append((np.full(len(pixel), place), pixel, region.coverage[row, column]))
+        name, pixel, cover = (np.concatenate(each) for each in zip(*rows, strict=True))
+        return cls(x, y, width, height, tuple(seen), name, pixel, cover)
+
+    @property
+    def _numbers(self) -> NDArray[np.uint32]:
+        return np.array([identity(name) for name in self.names], np.uint32)
+
+    def ranked(self, fewest: int) -> tuple[Matte, Matte]:
+        """Numbers and coverage (R, H, W) of the shapes at each pixel, the largest first, an even number of ranks."""
+        order = np.lexsort((self.name, -self.cover, self.pixel))
+        pixel = self.pixel[order]
+        rank = np.arange(len(pixel)) - np.searchsorted(pixel, pixel)
+        ranks = max(int(rank.max(initial=0)) + 1, fewest, 1)
+        ids, coverage = (np.zeros((ranks + ranks % 2, self.height, self.width), np.float32) for _ in range(2))
+        ids.reshape(len(ids), -1)[rank, pixel] = self._numbers.view(np.float32)[self.name[order]]
+        coverage.reshape(len(ids), -1)[rank, pixel] = self.cover[order]
+        return ids, coverage
+
+    def difference(self, file: Path) -> float:
+        """By how much any matte that is picked from the file by its name's number differs."""
+        ids, coverage = _ranks_of_file(file, (self.x, self.y, self.width, self.height))
+        rank, pixel = np.nonzero(coverage)
+        if not self.names:
+            return float(np.abs(coverage).max())
+        numbers, found = self._numbers, ids[rank, pixel]
+        order = np.argsort(numbers)
+        name = order[np.searchsorted(numbers, found, sorter=order).clip(max=len(order) - 1)]
+        name = np.where(numbers[name] == found, name, len(order))  # one more for numbers that nobody has
+        away = np.zeros((len(order) + 1, self.height * self.width), np.float32)
+        away[self.name, self.pixel] = self.cover
+        np.subtract.at(away, (name, pixel), coverage[rank, pixel])
+        return float(max(away.max(), -away.min()))
 
 
-def ranked(mattes: Mapping[str, Matte], fewest: int) -> tuple[Matte, Matte]:
-    """Numbers and coverage (R, H, W) of the shapes at each pixel, largest coverage first, an even number of ranks."""
-    stack = np.stack(list(mattes.values()))
-    bits = np.array([identity(name) if name else 0 for name in mattes], np.uint32).view(np.float32)
-    deepest = int((stack > 0).sum(axis=0).max(initial=1))
-    ranks = max(deepest, fewest, 1)
-    ranks += ranks % 2
-    order = np.argsort(-stack, axis=0, kind="stable")
-    coverage = np.take_along_axis(stack, order, axis=0)
-    ids = np.where(coverage > 0, bits[order], np.float32(0))
-    short = max(0, ranks - len(stack))
-    padded = [np.pad(each, ((0, short), (0, 0), (0, 0)))[:ranks] for each in (ids, coverage)]
-    return padded[0].astype(np.float32), padded[1].astype(np.float32)
+def _ranks_of_file(file: Path, window: tuple[int, int, int, int]) -> tuple[NDArray[np.uint32], Matte]:
+    """Numbers' bits and coverage (R, N) of all ranks of a Cryptomatte file in a window."""
+    import OpenImageIO as oiio
 
-
-def read_back(path: Path, document: RotoDocument) -> float:
-    """The largest difference of any shape's matte in the written frames from the matte that was meant."""
-
-    def difference(frame: int) -> float:
-        return _coverage_difference(_file_of_frame(path, frame), *mattes_at(document, frame))
-
-    return max(_each_frame(document, difference), default=0.0)
-
-
-def _coverage_difference(file: Path, x: int, y: int, meant: Mapping[str, Matte]) -> float:
-    height, width = next(iter(meant.values())).shape
-    found = _Picked(file, (x, y, width, height))
-    return max(float(np.abs(found.matte(name) - wanted).max()) for name, wanted in meant.items()) if any(meant) else 0.0
-
-
-class _Picked:
-    """A window of a Cryptomatte file, read once, of which mattes are picked by name."""
-
-    def __init__(self, file: Path, window: tuple[int, int, int, int]) -> None:
-        import OpenImageIO as oiio
-
-        buffer = oiio.ImageBuf(str(file))
-        if buffer.has_error or not buffer.spec().channelnames:
-            raise DocumentError(f"{file.name}: cannot be read back ({buffer.geterror()[:80]}); check the disk")
-        x, y, width, height = window
-        pixels = buffer.get_pixels(oiio.FLOAT, oiio.ROI(x, x + width, y, y + height, 0, 1, 0, buffer.nchannels))
-        assert pixels is not None  # the file was opened
-        at = {channel: place for place, channel in enumerate(buffer.spec().channelnames)}
-        self._rank_layers = [
-            (np.ascontiguousarray(pixels[..., place]).view(np.uint32), pixels[..., at[f"{layer}.{cover}"]])
-            for layer, place, cover in _rank_layers(at)
-        ]
-        self._shape = (height, width)
-
-    def matte(self, name: str) -> Matte:
-        wanted, out = np.uint32(identity(name)), np.zeros(self._shape, np.float32)
-        for ids, cover in self._rank_layers:
-            out += np.where(ids == wanted, cover, 0)
-        return out
+    buffer = oiio.ImageBuf(str(file))
+    if buffer.has_error or not buffer.spec().channelnames:
+        raise DocumentError(f"{file.name}: cannot be read back ({buffer.geterror()[:80]}); check the disk")
+    x, y, width, height = window
+    pixels = buffer.get_pixels(oiio.FLOAT, oiio.ROI(x, x + width, y, y + height, 0, 1, 0, buffer.nchannels))
+    assert pixels is not None  # the file was opened
+    at = {channel: place for place, channel in enumerate(buffer.spec().channelnames)}
+    planes = pixels.reshape(-1, buffer.nchannels).T
+    places = [(place, at[f"{layer}.{cover}"]) for layer, place, cover in _rank_layers(at)]
+    ids = np.ascontiguousarray(planes[[number for number, _ in places]])
+    return ids.view(np.uint32), planes[[cover for _, cover in places]]
 
 
 def _rank_layers(places: Mapping[str, int]) -> Iterator[tuple[str, int, str]]:

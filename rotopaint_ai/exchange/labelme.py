@@ -6,7 +6,6 @@ shot is a row of files, `shapes.1001.labelme.json` and so on; the pattern `shape
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -99,7 +98,7 @@ def dumps_frame(flat: RotoDocument, frame: int) -> str:
         "imagePath": f"frame.{frame}.png",
         "imageData": None,
     }
-    return json.dumps({**data, "imageHeight": flat.height, "imageWidth": flat.width}, indent=1, allow_nan=False) + "\n"
+    return parsing.json_lines({**data, "imageHeight": flat.height, "imageWidth": flat.width}, depth=2) + "\n"
 
 
 def _shape_row(label: str, kind: str, points: Sequence[tuple[float, float]]) -> dict[str, Any]:

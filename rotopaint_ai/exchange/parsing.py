@@ -61,6 +61,20 @@ def json_of(text: str, where: str, *, wanted: str) -> Any:
         raise DocumentError(f"{where}: is not JSON ({str(error)[:80]}); wanted {wanted}") from error
 
 
+def json_lines(value: object, *, depth: int) -> str:
+    """JSON text with a line for each item of the lists down to that depth, whatever stands in the strings.
+
+    Raises ValueError on NaN and infinity.
+    """
+    if depth and isinstance(value, dict):
+        return (
+            "{" + ", ".join(f"{json.dumps(name)}: {json_lines(v, depth=depth - 1)}" for name, v in value.items()) + "}"
+        )
+    if depth and isinstance(value, list):
+        return "[" + ",\n".join(json_lines(each, depth=depth - 1) for each in value) + "]"
+    return json.dumps(value, allow_nan=False)
+
+
 def xml_of(text: str, where: str) -> ElementTree.Element:
     """The root of an XML text without a document type, which could make a small file huge. Raises DocumentError."""
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
@@ -94,6 +108,8 @@ def plate_size(
 
 def number(where: str, value: object, *, limit: float = FAR_PX) -> float:
     """A finite number no larger than `limit`. Raises DocumentError."""
+    if type(value) is float and -limit <= value <= limit:
+        return value  # nearly all of them
     if isinstance(value, str):
         return number(where, _parsed(where, value), limit=limit)
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -51,14 +52,10 @@ def flattened(document: RotoDocument, *, open_lines: bool) -> RotoDocument:
 def _flat(shape: RotoShape, document: RotoDocument) -> RotoShape:
     pieces = _lines_per_segment(shape)
     every = range(document.first_frame, document.last_frame + 1)
-    lines: dict[Points, Points] = {}  # a held pose is flattened once
     keys: dict[int, Key] = {}
     for frame in every:
         if shape.is_visible(frame):
-            pose = shape.at(frame)
-            if pose not in lines:
-                lines = {pose: _polyline(pose, shape.closed, pieces)}
-            keys[frame] = Key(lines[pose], "human")
+            keys[frame] = Key(_polyline(shape.at(frame), shape.closed, pieces), "human")
     hidden = {frame: False for frame in every if not shape.is_visible(frame)}
     return RotoShape(shape.name, shape.closed, parsing.role_of(shape.name, shape.closed), keys, visible=hidden)
 
@@ -67,7 +64,7 @@ def _segment_pairs(points: Points, closed: bool) -> list[tuple[ControlPoint, Con
     return list(pairwise(points)) + ([(points[-1], points[0])] if closed and len(points) > 1 else [])
 
 
-def _lines_per_segment(shape: RotoShape) -> list[int]:
+def _lines_per_segment(shape: RotoShape) -> tuple[int, ...]:
     """Lines for each segment, enough at every key: a cubic strays by at most 3/4 of its second difference over n^2."""
     counts = [1] * len(_segment_pairs(next(iter(shape.keys.values())).points, shape.closed))
     for key in shape.keys.values():
@@ -79,10 +76,11 @@ def _lines_per_segment(shape: RotoShape) -> list[int]:
                 math.hypot(b.in_dx * 2 - (a.x + a.out_dx - b.x), b.in_dy * 2 - (a.y + a.out_dy - b.y)),
             )
             counts[i] = max(counts[i], min(_MOST_PIECES, math.ceil(math.sqrt(0.75 * bend / FLAT_PX))))
-    return counts
+    return tuple(counts)
 
 
-def _polyline(points: Points, closed: bool, pieces: Sequence[int]) -> Points:
+@lru_cache(maxsize=512)  # of held poses, and of a file that is written and then compared with the same lines
+def _polyline(points: Points, closed: bool, pieces: tuple[int, ...]) -> Points:
     line = [ControlPoint(points[0].x, points[0].y)]
     for (a, b), count in zip(_segment_pairs(points, closed), pieces, strict=True):
         line += [_point_on(a, b, step / count) for step in range(1, count + 1)]

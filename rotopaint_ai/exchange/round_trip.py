@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.diagnosis import diagnose
@@ -22,12 +24,22 @@ from rotopaint_ai.exchange.linear_keys import eased_frames, line_at
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.shapes import bezier, samples
 from rotopaint_ai.shapes.rasterise import Region, matte
-from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape, StrokeWidth
+from rotopaint_ai.shapes.roto import (
+    DEFAULT_WIDTH_PX,
+    ControlPoint,
+    Key,
+    Points,
+    RotoDocument,
+    RotoShape,
+    StrokeWidth,
+    Widths,
+)
 
 LIMIT_PX: Final = 0.02  # goal G8
 LIMIT_MATTE: Final = 0.01  # share of a matte's area, for formats that hold all that a matte is made of
 MOST_FRAMES: Final = 400  # looked at where a format sets keys of its own
-DRAWN_FRAMES: Final = 6  # of each shape
+DRAWN_FRAMES: Final = 3  # of each shape, and the worst
+SAME_PX: Final = 1e-6  # what numbers that agree so far draw differs by less than a millionth of its area
 DRAWN_PX: Final = 400.0  # larger shapes are drawn at this size
 DRAWN_FEATHER_PX: Final = 12.0
 _MATTE: Final[frozenset[Feature]] = frozenset(("feather", "width", "taper", "tangents", "points", "visibility", "open"))
@@ -289,7 +301,10 @@ def _matte_difference(a: RotoShape, b: RotoShape, meant: RotoDocument, frame: fl
     """Sum of the differences of two mattes over the area of the first (at least 1 px)."""
     scale = _scale(a, meant, frame)
     size = (max(1, round(meant.width * scale)), max(1, round(meant.height * scale)))
-    left, right = (matte(replace(_pose_at(shape, frame, scale), visible={}), 0, *size) for shape in (a, b))
+    meant_pose, pose = (_Pose.of(shape, frame, scale) for shape in (a, b))
+    if meant_pose.agrees_with(pose):
+        return 0.0
+    left, right = _matte_again(meant_pose, *size), pose.drawn(*size)
     both = [region for region in (left, right) if not region.is_empty]
     if not both:
         return 0.0
@@ -303,20 +318,56 @@ def _matte_difference(a: RotoShape, b: RotoShape, meant: RotoDocument, frame: fl
     return float(np.abs(planes[0] - planes[1]).sum() / max(planes[0].sum(), 1.0))
 
 
+@dataclass(frozen=True, slots=True)
+class _Pose:
+    """A shape as it is at one frame and scale: all that its matte is made of."""
+
+    closed: bool
+    points: Points
+    feather: Points
+    widths: Widths
+    width_px: float
+    feather_px: float
+    taper: tuple[float, float]
+
+    @classmethod
+    def of(cls, shape: RotoShape, frame: float, scale: float) -> _Pose:
+        """The pose of a shape at a frame, that much smaller."""
+        points, feather = (
+            tuple(ControlPoint(*(value * scale for value in row)) for row in rows)
+            for rows in (shape.at(frame), shape.feather_at(frame))
+        )
+        widths = tuple(StrokeWidth(*(value * scale for value in row)) for row in shape.widths_at(frame))
+        width = 0.0 if shape.closed else DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
+        look = (width * scale, shape.feather_px * scale, (shape.taper[0], shape.taper[1]))
+        return cls(shape.closed, points, feather, widths, *look)
+
+    def agrees_with(self, other: _Pose) -> bool:
+        """Whether every number is within SAME_PX of the other's."""
+        if self.closed != other.closed:
+            return False
+        ours, theirs = self._numbers(), other._numbers()
+        return len(ours) == len(theirs) and bool((np.abs(ours - theirs) <= SAME_PX).all())
+
+    def _numbers(self) -> NDArray[np.float64]:
+        rows = (*self.points, *self.feather, *self.widths, (self.width_px, self.feather_px, *self.taper))
+        counts = (len(self.points), len(self.feather), len(self.widths))
+        return np.array([*counts, *(value for row in rows for value in row)])
+
+    def drawn(self, width: int, height: int) -> Region:
+        """The pose drawn on a plate of that size."""
+        key = Key(self.points, feather=self.feather, widths=self.widths)
+        look = RotoShape("", self.closed, "matte", {0: key}, self.width_px, self.feather_px, self.taper)
+        return matte(look, 0, width, height)
+
+
+@lru_cache(maxsize=64)  # every format is compared with the same poses; some 30 MB at most
+def _matte_again(pose: _Pose, width: int, height: int) -> Region:
+    return pose.drawn(width, height)
+
+
 def _scale(shape: RotoShape, meant: RotoDocument, frame: float) -> float:
     """1, or what brings a large shape and its feather down to a size that is drawn in milliseconds."""
     at = bezier.as_array(shape.at(frame))[:, :2].clip((0, 0), (meant.width, meant.height))
     extent = float(np.ptp(at, axis=0).max()) + 2.0 * (shape.feather_px + (shape.width_px or 0.0))
     return min(1.0, DRAWN_PX / max(extent, 1.0), DRAWN_FEATHER_PX / max(shape.feather_px, 1.0))
-
-
-def _pose_at(shape: RotoShape, frame: float, scale: float) -> RotoShape:
-    """The shape as it is at one frame, that much smaller."""
-    points, feather = (
-        tuple(ControlPoint(*(value * scale for value in row)) for row in rows)
-        for rows in (shape.at(frame), shape.feather_at(frame))
-    )
-    widths = tuple(StrokeWidth(*(value * scale for value in row)) for row in shape.widths_at(frame))
-    width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
-    look = replace(shape, width_px=width * scale, feather_px=shape.feather_px * scale)
-    return look.with_keys({0: Key(points, feather=feather, widths=widths)})

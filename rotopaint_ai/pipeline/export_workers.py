@@ -26,10 +26,17 @@ from rotopaint_ai.pipeline.export import Exported, export_names, try_export
 from rotopaint_ai.project.names import renamed
 from rotopaint_ai.shapes.roto import RotoDocument
 
-LEAST_WORK: Final = 2_000  # frames x shapes x formats: less is written before another process has started
+LEAST_S: Final = 3.0  # what takes less is written before other processes have started, and nobody is told
 _MODULE: Final = "rotopaint_ai.pipeline.export_workers"
-_USUAL_S: Final = 0.002  # a format's time for one shape on one frame, until something is measured
-_TIMES: Final = {"cryptomatte": 6.0, "labelme": 2.5, "coco": 2.0, "blender": 1.5, "nuke": 1.5}  # of the others' time
+_USUAL_S: Final = 0.0003  # a format's time for one shape on one frame, until something is measured
+_TIMES: Final = {  # of the others' time
+    "cryptomatte": 8.0,
+    "blender": 4.0,
+    "coco": 4.0,
+    "nuke": 3.5,
+    "labelme": 3.0,
+    "fusion": 2.5,
+}
 
 
 def _ignore(event: Event) -> None:
@@ -56,9 +63,10 @@ def write_exports(
     named = renamed(document, given or {})
     names = [name for name in dict.fromkeys(name.lower() for name in job.exports) if name != "rotopaint"]
     own = Exported("RotoPaint", source.name, 0.0, "", 0.0, sum(len(shape.keys) for shape in document.shapes))
-    is_long = _n_poses(named) * len(names) >= LEAST_WORK
+    usual_s = _n_poses(named) * _USUAL_S
+    is_long = usual_s * sum(_TIMES.get(name, 1.0) for name in names) >= LEAST_S
     n_workers = min(threads, len(names)) if is_long else 1
-    progress = _ExportProgress(names, n_workers, _n_poses(named) * _USUAL_S, sink if is_long else _ignore)
+    progress = _ExportProgress(names, n_workers, usual_s, sink if is_long else _ignore)
     if n_workers < 2:
         return [own, *(progress.step(name, try_export(export_names()[name], named, out)) for name in names)]
     found = {}
@@ -74,10 +82,10 @@ def write_exports(
 def expected_s(names: Sequence[str], n_frames: int, n_shapes: int, threads: int) -> float:
     """How long the exports of a run will take, before anything is measured; 0 where that is a moment."""
     weights = [_TIMES.get(name, 1.0) for name in {name.lower() for name in names} - {"rotopaint"}]
-    n_poses = n_frames * max(1, n_shapes)
-    if n_poses * len(weights) < LEAST_WORK:
+    usual_s = n_frames * max(1, n_shapes) * _USUAL_S
+    if usual_s * sum(weights) < LEAST_S:
         return 0.0
-    return n_poses * _USUAL_S * _bound_of(weights, min(threads, len(weights)))
+    return usual_s * _bound_of(weights, min(threads, len(weights)))
 
 
 def _bound_of(weights: Collection[float], n_workers: int) -> float:

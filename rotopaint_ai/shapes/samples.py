@@ -63,14 +63,17 @@ def basis(n: int, closed: bool, per_segment: int) -> Array:
     """Weights (M, 3 n) of points, incoming and outgoing handles (absolute) in each sample."""
     if n == 1:
         return np.array([[1.0, 0.0, 0.0]])
-    pairs = [(i, (i + 1) % n) for i in range(n if closed else n - 1)]
-    steps = np.arange(per_segment) / per_segment
-    places = [(a, b, t) for a, b in pairs for t in steps] + ([] if closed else [(n - 2, n - 1, 1.0)])
-    weights = np.zeros((len(places), 3 * n))
-    for row, (a, b, t) in enumerate(places):
-        u = 1.0 - t
-        weights[row, [a, 2 * n + a, n + b, b]] = u**3, 3 * u * u * t, 3 * u * t * t, t**3
-    return weights
+    a = np.arange(n if closed else n - 1)
+    t = np.arange(per_segment) / per_segment
+    u = 1.0 - t
+    weights = np.zeros((len(a), per_segment, 3 * n))
+    for column, values in zip(
+        (a, 2 * n + a, n + (a + 1) % n, (a + 1) % n), (u**3, 3 * u * u * t, 3 * u * t * t, t**3), strict=True
+    ):
+        weights[a, :, column] = values
+    last = np.zeros((0 if closed else 1, 3 * n))
+    last[:, n - 1] = 1.0
+    return np.concatenate((weights.reshape(-1, 3 * n), last))
 
 
 def farthest(offsets_FMC: Array) -> Array:

@@ -347,6 +347,27 @@ def test_cryptomatte_is_decoded_by_the_specification(tmp_path: Path) -> None:
     assert (coverage[..., 1] >= coverage[..., 3]).all()  # ranks by falling coverage
 
 
+def test_held_frames_of_cryptomatte_are_checked_one_by_one(tmp_path: Path) -> None:
+    """A hold is drawn once; each frame is the same file, and one that is another's is found."""
+    moving = shots.corners()
+    held = moving.with_keys({frame: Key(moving.at(frame), "human", "hold") for frame in (1001, 1004)})
+    document = shots.shot(held, shots.corners("other", by=0), last=1004)
+    formats.write(tmp_path / "m.crypto.exr", document)
+    files = [(tmp_path / f"m.crypto.{frame}.exr").read_bytes() for frame in range(1001, 1005)]
+    assert files[0] == files[1] == files[2] != files[3]
+    assert formats.proof_of(tmp_path / "m.crypto.exr", document).matte_difference == 0.0
+    (tmp_path / "m.crypto.1002.exr").write_bytes(files[3])
+    assert formats.proof_of(tmp_path / "m.crypto.exr", document).matte_difference == 1.0
+
+
+@pytest.mark.parametrize("suffix", [".coco.json", ".labelme.json", ".py"])
+def test_brackets_in_names_stay_in_json(tmp_path: Path, suffix: str) -> None:
+    names = ("a}, {b", "a], [[b")
+    formats.write(tmp_path / f"a{suffix}", shots.shot(*(shots.corners(name) for name in names)))
+    found, _ = formats.read(formats.written_path(tmp_path / f"a{suffix}"))
+    assert [shape.name for shape in found.shapes] == list(names)
+
+
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
