@@ -16,9 +16,8 @@ def choices(module: object) -> list[str]:
     return list(next(action for action in parser._actions if action.dest == "method").choices or ())
 
 
-def test_a_run_offers_only_what_it_can_do() -> None:
-    assert choices(run) == ["auto", "two-bank", "learned", "telea"]
-    assert choices(clean) == ["auto", "two-bank", "temporal", "learned", "telea"]
+def test_both_commands_offer_every_fill() -> None:
+    assert choices(run) == choices(clean) == ["auto", "two-bank", "telea"]
 
 
 @pytest.mark.parametrize("fill", fills.FILLS, ids=lambda fill: fill.name)
@@ -26,6 +25,5 @@ def test_every_row_names_a_function_that_is_there(fill: fills.Fill) -> None:
     assert callable(fill.load())
 
 
-def test_what_needs_a_model_is_not_offered_without_one() -> None:
-    assert "learned" not in fills.names(model=False)
-    assert "auto" in fills.names(model=False)
+def test_shows_that_name_a_fill_of_before_are_painted_by_the_default() -> None:
+    assert fills.named("temporal") == fills.named("learned") == fills.FILLS[0]

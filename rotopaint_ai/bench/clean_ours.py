@@ -14,7 +14,6 @@ from rotopaint_ai import fills
 from rotopaint_ai.bench.clean_cases import Case, Sight
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import load_pack
-from rotopaint_ai.seams import temporal
 from rotopaint_ai.seams.cleanplate import PaintedCrop, paint
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.ribbon import Curve
@@ -42,10 +41,9 @@ def model_of(pack: str | None) -> FillModel | None:
 def fill_case(case: Case, methods: Sequence[str], pack: str | None) -> dict[str, Made]:
     """Every method on a case, with the true matte and, where there is one, with our own predicted matte."""
     model = model_of(pack)
-    able = [name for name in methods if name in fills.names(neighbours=case.is_sequence, model=model is not None)]
-    made = {name: _fill_sights(case.sights, name, model, own=False) for name in able}
+    made = {name: _fill_sights(case.sights, name, model, own=False) for name in methods}
     if all(sight.own_matte is not None for sight in case.sights):
-        made |= {name + OWN: _fill_sights(case.sights, name, model, own=True) for name in able}
+        made |= {name + OWN: _fill_sights(case.sights, name, model, own=True) for name in methods}
     return made
 
 
@@ -57,17 +55,7 @@ def _fill_sights(sights: Sequence[Sight], method: str, model: FillModel | None, 
         painted.append(paint(sight.plate, matte, curves, method, model))
         times.append(1e3 * (time.process_time() - start))
     lights, chosen = [each.rgb for each in painted], _painted_shares(painted)
-    if fills.named(method).needs != "neighbours":
-        return Made(tuple(lights), tuple(times), chosen)
-    stills = [
-        temporal.Still(sight.plate, light, _given(sight, own)[0], *sight.origin) for sight, light in zip(sights, lights)
-    ]
-    settled = []
-    for k, still in enumerate(stills):
-        start = time.process_time()
-        settled.append(temporal.settle(still, stills[:k][::-1], stills[k + 1 :]))
-        times[k] += 1e3 * (time.process_time() - start)
-    return Made(tuple(settled), tuple(times), chosen)
+    return Made(tuple(lights), tuple(times), chosen)
 
 
 def _painted_shares(painted: Sequence[PaintedCrop]) -> Mapping[str, float]:

@@ -12,7 +12,6 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai import fills
 from rotopaint_ai.bench.clean_cases import Case, codes
 from rotopaint_ai.bench.clean_ours import model_of
 from rotopaint_ai.bench.clean_peers import RADIUS
@@ -41,21 +40,20 @@ def speed(cases: Sequence[Case], methods: Sequence[str], *, repeats: int, model:
     counts. A crop's frame counts as 540 lines high, whatever the shot's height is. The first MOST cases are asked.
     """
     network = model_of(model)
-    able = [name for name in methods if name in fills.names(neighbours=False, model=network is not None)]
     rows = []
     for name, height in SIZES.items():
         rounds = repeats if height <= 1080 else max(1, repeats // 2)
-        found = [_times_in_turns(_enlarged(case, height / 540), able, network, rounds) for case in cases[:MOST]]
-        telea, mean = ({m: statistics.fmean(times[m] for times in found) for m in ways} for ways in (["telea"], able))
+        found = [_times_in_turns(_enlarged(case, height / 540), methods, network, rounds) for case in cases[:MOST]]
+        mean = {m: statistics.fmean(times[m] for times in found) for m in ("telea", *methods)}
         ours = {
             m: {
                 "ms": round(mean[m], 2),
-                "telea_over_it": round(telea["telea"] / mean[m], 2),
+                "telea_over_it": round(mean["telea"] / mean[m], 2),
                 "least": round(min(times["telea"] / times[m] for times in found), 2),
             }
-            for m in able
+            for m in methods
         }
-        rows.append({"size": name, "cases": len(found), "telea_ms": round(telea["telea"], 2), "methods": ours})
+        rows.append({"size": name, "cases": len(found), "telea_ms": round(mean["telea"], 2), "methods": ours})
     return rows
 
 

@@ -179,7 +179,7 @@ class LiveEngine:
             )
         painter = self._painter(document, request["settings"])
         seams = painter.look(frame)
-        filled = painter.settled(frame.number, seams.filled(painter.model)) if seams is not None else None
+        filled = seams.filled(painter.model) if seams is not None else None
         filled = touched_up(frame, filled, tuple(map(strokes.from_json, request.get("strokes", ()))))
         if filled is None:
             raise UsageError(f"frame {frame.number}: no seam lies on the plate here")
@@ -207,7 +207,6 @@ class LiveEngine:
             paints=Paints(by_name={name: Paint(**row) for name, row in settings.items()}),
             model=fill,
             patch=False,
-            threads=1,
         )
 
     def _propose_crop(self, request: Mapping[str, Any]) -> Facts:

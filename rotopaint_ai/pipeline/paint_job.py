@@ -27,7 +27,6 @@ from rotopaint_ai.pipeline.render_frame import (
 )
 from rotopaint_ai.pipeline.rig_painter import Rig
 from rotopaint_ai.plates.plate import Plate
-from rotopaint_ai.seams import cleanplate
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -130,7 +129,6 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
         model=job.model,
         patch=job.patch,
         measures_widths=job.measures_widths,
-        threads=threads,
         strokes=job.strokes,
         rig=job.rig,
     )
@@ -161,8 +159,6 @@ def _written_files(plate: Plate, job: CleanJob, chosen: Sequence[int]) -> list[F
 
 def _check_size(plate: Plate, job: CleanJob) -> None:
     seams = [shape.name for shape in job.document.shapes if shape.role == "seam"] if job.document else []
-    for method in sorted(job.paints.methods(seams) if seams and job.mattes is None else {job.paints.every.method}):
-        cleanplate.check_method(method, has_model=job.model is not None)
     if job.document is None:
         return
     if not seams and job.mattes is None and job.rig is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -31,10 +31,6 @@ class Paints:
     def of(self, seam: str) -> Paint:
         """A seam's paint."""
         return self.by_name.get(seam, self.every)
-
-    def methods(self, seams: Iterable[str]) -> set[str]:
-        """The methods that these seams want."""
-        return {self.of(seam).method for seam in seams}
 
 
 AUTO = Paints()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai import fills
-from rotopaint_ai.errors import RotopaintError
-from rotopaint_ai.pipeline.executor import KeptByFrame
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.render_frame import (
     SURROUND_PX,
@@ -31,13 +28,12 @@ from rotopaint_ai.pipeline.render_frame import (
 from rotopaint_ai.pipeline.rig_painter import Rig, RigPainter
 from rotopaint_ai.pipeline.rig_painter import shown as shares_of
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
-from rotopaint_ai.seams import temporal, width
+from rotopaint_ai.seams import width
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.matte import FLATNESS_PX, seam_curves
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.seams.skeleton import middle_lines
 from rotopaint_ai.seams.strokes import Strokes
-from rotopaint_ai.seams.temporal import REACH, Still, distinct
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.rasterise import Region, union
 from rotopaint_ai.shapes.roto import RotoShape
@@ -57,7 +53,6 @@ class Painter:
     paints: Paints
     model: FillModel | None
     patch: bool
-    window: TemporalWindow | None
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     measures_widths: bool = False
     rigs: RigPainter | None = None
@@ -74,25 +69,19 @@ class Painter:
         paints: Paints,
         model: FillModel | None,
         patch: bool,
-        threads: int,
         strokes: Mapping[int, Strokes] | None = None,
         measures_widths: bool = False,
         rig: Rig | None = None,
     ) -> Painter:
-        """`frames`: all that could be painted; temporal paint and rigs ask those around the ones that are.
+        """`frames`: all that could be painted; rigs ask those around the ones that are.
 
         Raises: DocumentError where a rig has no shapes.
         """
-        painter = cls(plate, out, shapes, mattes, paints, model, patch, None, strokes or {}, measures_widths)
-        if rig is not None:
-            own = rig.shapes_of(shapes) if mattes is None else ()
-            return replace(painter, shapes=own, rigs=RigPainter(plate, frames, replace(painter, shapes=own).matte, rig))
-        if not any(
-            fills.named(paint.method).needs == "neighbours" for paint in (paints.every, *paints.by_name.values())
-        ):
+        painter = cls(plate, out, shapes, mattes, paints, model, patch, strokes or {}, measures_widths)
+        if rig is None:
             return painter
-        kept = 4 * threads + 8 * temporal.REACH
-        return replace(painter, window=TemporalWindow(frames, painter.still, kept=kept))
+        own = rig.shapes_of(shapes) if mattes is None else ()
+        return replace(painter, shapes=own, rigs=RigPainter(plate, frames, replace(painter, shapes=own).matte, rig))
 
     def paint(self, number: int) -> Mapping[str, float]:
         """Write a frame's clean plate, and its patch where that is wanted; how much its seams show before and after."""
@@ -111,7 +100,7 @@ class Painter:
         if self.rigs is not None:
             return self.rigs.filled(frame)
         seams = self.look(frame)
-        return self.settled(frame.number, seams.filled(self.model)) if seams is not None else None
+        return seams.filled(self.model) if seams is not None else None
 
     def matte(self, number: int) -> Region:
         """The union of all mattes of a frame, in plate space. Raises: PlateError where an external one is missing."""
@@ -146,69 +135,12 @@ class Painter:
         found = width.of_shape(rgb, line - np.asarray(corner), face_px) if rgb.size else None
         return shape if found is None else replace(shape, width_px=round(2.0 * found) / 2.0)
 
-    def still(self, number: int) -> temporal.Still | None:
-        """A frame's region before and after its own fill; None where it has no seam to see."""
-        seams = self.look(self.plate.read(number, keep_native=False))
-        return _still_of(seams.filled(self.model)) if seams is not None else None
-
-    def settled(self, number: int, filled: Filled) -> Filled:
-        """A fill that agrees with its neighbours, where its paint is to."""
-        parts = [part for part in filled.seams.parts if fills.named(part.paint.method).needs == "neighbours"]
-        if self.window is None or not parts:
-            return filled
-        now = _still_of(filled)
-        after = temporal.settle(now, *self.window.of(number, now))
-        theirs = np.max([part.matte for part in parts], axis=0) > 0
-        return replace(filled, after=np.where(theirs[..., None], after, filled.after))
-
 
 def _seam_scores(filled: Filled) -> dict[str, float]:
     """How much the seams of a region show, in the plate and painted; as the events of `run` name it."""
     seams = filled.seams
     before = seams.seen if seams.seen is not None else seams.look(seams.rgb)
     return {"seam_before": round(before.score, 4), "seam_after": round(seams.look(filled.after).score, 4)}
-
-
-def _still_of(filled: Filled) -> temporal.Still:
-    seams = filled.seams
-    return temporal.Still(seams.rgb, filled.after, seams.cover, seams.x, seams.y)
-
-
-Look = Callable[[int], Still | None]
-
-
-class TemporalWindow:
-    """Filled crops by frame, kept as long as a frame nearby may ask; safe to ask from several threads.
-
-    A neighbour that cannot be read is left out: its own turn will tell why.
-    """
-
-    def __init__(self, frames: Sequence[int], look: Look, *, kept: int) -> None:
-        self._frames = sorted(frames)
-        self._look = look
-        self._stills = KeptByFrame(self._made, kept=kept)
-
-    def of(self, frame: int, now: Still) -> tuple[list[Still], list[Still]]:
-        """Neighbours before and after a frame, nearest first, as far as REACH other exposures."""
-        row = self._frames.index(frame)
-        return self._one_side(self._frames[:row][::-1], now), self._one_side(self._frames[row + 1 :], now)
-
-    def _one_side(self, frames: Sequence[int], now: Still) -> list[Still]:
-        found: list[Still] = []
-        for frame in frames:
-            still = self._stills.at(frame)
-            if still is None:
-                break
-            found.append(still)
-            if len(distinct([now, *found])) > REACH:
-                break
-        return found
-
-    def _made(self, frame: int) -> Still | None:
-        try:
-            return self._look(frame)
-        except RotopaintError:
-            return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
 from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, inputs_for
 from rotopaint_ai.pipeline.record_store import crops_before
-from rotopaint_ai.pipeline.render_frame import Format, check_method, run_files
+from rotopaint_ai.pipeline.render_frame import Format, run_files
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 
@@ -109,8 +109,6 @@ def _plate_facts(plate: Plate) -> list[Any]:
 def make_plan(job: RunJob) -> Plan:
     """Open everything. Raises: UsageError, CropError, PlateError, PackError, DeviceError, each in one line."""
     check_exports(job.exports)
-    if job.clean:
-        check_method(job.method)
     plate = open_plate(job.plates, colourspace=job.colourspace)
     refuse_sources(Path(job.out), run_files((), frozenset(), Format.of(plate), clean=True, patch=True), [plate])
     frames, missing = choose_frames(plate, job.frames)
@@ -121,8 +119,6 @@ def make_plan(job: RunJob) -> Plan:
         _check_crops(keys, plate)
     threads = job.threads or n_cores()
     models = open_models(load_pack(job.model), device=job.device, threads=max(1, threads // 2))
-    if job.clean:
-        check_method(job.method, has_model=models.fill is not None)
     crops, note = _crops_to_follow(job, plate, frames, models, keys)
     models = replace(models, pack=replace(models.pack, sheet=inputs.work.sheet(models.pack.sheet)))
     return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, inputs, note)

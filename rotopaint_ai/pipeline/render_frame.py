@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai import fills
-from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.pipeline.out_folder import Files
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paint, Paints
@@ -112,11 +111,7 @@ class Seams:
     seen: Visibility | None = None
 
     def filled(self, model: FillModel | None = None) -> Filled:
-        """The region with the seams painted away, part by part.
-
-        Agreeing with the neighbours, where a fill needs them, comes after it (`painter.TemporalWindow`).
-        Raises UsageError for a method that is not available.
-        """
+        """The region with the seams painted away, part by part. Raises UsageError for a method that is not there."""
         after = self.rgb
         chosen: dict[str, float] = {}
         for part in self.parts:
@@ -154,16 +149,6 @@ def check_same_size(named: str, size: tuple[int, int], plate: Plate, advice: str
     """Raises DocumentError where what is `named` has another width and height than the plate."""
     if size != (plate.width, plate.height):
         raise DocumentError(f"{named} {size[0]} x {size[1]}, {plate.name} is {plate.width} x {plate.height}; {advice}")
-
-
-def check_method(method: str, *, has_model: bool = True) -> None:
-    """Raises UsageError for a way of filling that a run has not got; `has_model`: whether its pack has a fill.onnx."""
-    if fills.named(method).needs == "neighbours":
-        raise UsageError(
-            f"--method {method}: needs the frames to come, and works on finished shapes; run first, then "
-            f"rotopaint clean PLATES shapes.roto.json --method {method}"
-        )
-    cleanplate.check_method(method, has_model=has_model)
 
 
 def run_files(

@@ -35,7 +35,9 @@ def paint_auto(
     rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
     """By the network where there is one, else by the tables; as `cleanplate.FillFunction`."""
-    return paint_two_bank(rgb, hole, curves, None) if model is None else paint_learned(rgb, hole, curves, model)
+    if model is None:
+        return paint_two_bank(rgb, hole, curves, None)
+    return _paint(rgb, hole, curves, model), {"learned": 1.0}
 
 
 def paint_two_bank(
@@ -44,14 +46,6 @@ def paint_two_bank(
     """By the fitted tables alone; as `cleanplate.FillFunction`."""
     del model
     return _paint(rgb, hole, curves, None), {"two-bank": 1.0}
-
-
-def paint_learned(
-    rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
-) -> tuple[Array, Mapping[str, float]]:
-    """By the network, which mends what the tables paint; as `cleanplate.FillFunction`."""
-    assert model is not None
-    return _paint(rgb, hole, curves, model), {"learned": 1.0}
 
 
 def _paint(rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None) -> Array:

@@ -69,7 +69,7 @@ def paint(
     Returns: a new (H, W, 3) float32; where the matte is 0, or below 1/1024, the pixels are those of `rgb`, bit for bit.
     Raises: UsageError for a method that is not available, and for sizes that do not fit together.
     """
-    check_method(method, has_model=model is not None)
+    function: FillFunction = fills.named(method).load()
     if rgb.ndim != 3 or rgb.shape[2] != 3 or rgb.shape[:2] != matte.shape:
         raise UsageError(f"clean plate: rgb {rgb.shape} and matte {matte.shape}; wanted (H, W, 3) and (H, W)")
     out = np.array(rgb, np.float32)
@@ -83,20 +83,11 @@ def paint(
     at = np.flatnonzero(hole)
     corner = window[1].start, window[0].start
     moved = [(np.asarray(line) - corner, half) for line, half in curves]
-    function: FillFunction = fills.named(method).load()
     paint_P, chosen = function(part, hole, moved, model)
     if grain < 1.0:
         paint_P = grains.smoothed(part, paint_P, hole, grain)
     _lay_in(out, paint_P, part, cover, at, corner)
     return PaintedCrop(out, chosen)
-
-
-def check_method(method: str, *, has_model: bool) -> None:
-    """Raises UsageError for a way of filling that is not available."""
-    if fills.named(method).needs == "model" and not has_model:
-        raise UsageError(
-            "clean plate method 'learned': the model pack has no fill.onnx; take --method two-bank, or a pack with one"
-        )
 
 
 def _lay_in(out: Array, paint_P: Array, part: Array, cover: Array, at: Index, corner: tuple[int, int]) -> None:

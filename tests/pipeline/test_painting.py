@@ -155,20 +155,6 @@ def test_one_key_cleans_every_plate(plate: Plate, tmp_path: Path) -> None:
         _clean(plate, CleanJob(tmp_path, replace(one, shapes=tuple(moving), last_frame=9)))
 
 
-def test_temporal_fill_holds_held_frames_to_the_last_bit(plate: Plate, tmp_path: Path) -> None:
-    painted, _ = _clean(plate, CleanJob(tmp_path, DOCUMENT, paints=Paints(Paint("temporal"))))
-    assert painted.done == tuple(FRAMES)
-    first, second = ((tmp_path / f"clean/plate.{n}.png").read_bytes() for n in (1001, 1002))
-    assert first == second
-    _clean(plate, CleanJob(tmp_path / "part", DOCUMENT, paints=Paints(Paint("temporal")), frames="1002"))
-    assert (tmp_path / "part/clean/plate.1002.png").read_bytes() == second
-
-
-def test_learned_without_a_model_says_what_to_do(plate: Plate, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"fill\.onnx.*two-bank"):
-        _clean(plate, CleanJob(tmp_path, DOCUMENT, paints=Paints(Paint("learned"))))
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [

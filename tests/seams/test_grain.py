@@ -44,7 +44,7 @@ def roughness(rgb: np.ndarray, where: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("soft", [0.0, 0.6])
 def test_the_paint_is_as_grainy_as_its_banks_colour_by_colour(soft: float) -> None:
     before, inside = plate(1, (0.02, 0.04, 0.08), soft), matte() > 0
-    out = cleanplate.fill(before, matte(), CURVES, "learned", banks_alone)
+    out = cleanplate.fill(before, matte(), CURVES, "auto", banks_alone)
     inner = cv2.erode(inside.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
     got, wanted = roughness(out, inner), roughness(before, ~inside)
     assert np.allclose(got / wanted, 1.0, atol=0.3 if soft == 0.0 else 0.4)
@@ -52,14 +52,14 @@ def test_the_paint_is_as_grainy_as_its_banks_colour_by_colour(soft: float) -> No
 
 
 def test_dark_and_bright_ends_keep_their_own_strength() -> None:
-    out = cleanplate.fill(plate(2, (0.05,) * 3), matte(), CURVES, "learned", banks_alone)
+    out = cleanplate.fill(plate(2, (0.05,) * 3), matte(), CURVES, "auto", banks_alone)
     detail = np.abs(out - cv2.GaussianBlur(out, (3, 3), 0.85))[46:51]
     assert detail[:, 150:180].mean() > 3.0 * detail[:, 20:50].mean()  # the ramp is 4.7 times as bright there
 
 
 def test_another_frame_gets_other_grain_and_the_same_frame_the_same() -> None:
     first, again, other = (
-        cleanplate.fill(plate(seed, (0.05,) * 3), matte(), CURVES, "learned", banks_alone) for seed in (3, 3, 4)
+        cleanplate.fill(plate(seed, (0.05,) * 3), matte(), CURVES, "auto", banks_alone) for seed in (3, 3, 4)
     )
     assert np.array_equal(first, again)
     inside = matte() > 0
@@ -70,7 +70,7 @@ def test_another_frame_gets_other_grain_and_the_same_frame_the_same() -> None:
 def test_less_grain_when_an_artist_wants_less() -> None:
     before, inside = plate(5, (0.05,) * 3), matte() > 0
     spreads = [
-        roughness(cleanplate.fill(before, matte(), CURVES, "learned", banks_alone, grain=g), inside).mean()
+        roughness(cleanplate.fill(before, matte(), CURVES, "auto", banks_alone, grain=g), inside).mean()
         for g in (1.0, 0.5, 0.0)
     ]
     assert spreads[0] > 1.5 * spreads[1] > 1.5 * 1.3 * spreads[2]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.seams import bank_fill, cleanplate, learned, relight
@@ -43,7 +42,7 @@ def seamed() -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_model_that_keeps_the_plate_keeps_it() -> None:
     plate, _ = seamed()
-    out = cleanplate.fill(plate, MATTE, CURVES, "learned", plate_alone)
+    out = cleanplate.fill(plate, MATTE, CURVES, "auto", plate_alone)
     assert np.allclose(out, plate, rtol=2e-3)
 
 
@@ -53,12 +52,12 @@ def test_a_model_that_keeps_the_tables_paint_is_two_bank_on_values_below_0_and_a
     plate[40:44, 100:104] = -0.05
     table = cleanplate.fill(plate, MATTE, CURVES, "two-bank")
     assert table[MATTE > 0].max() > 1.0
-    assert np.allclose(cleanplate.fill(plate, MATTE, CURVES, "learned", tables_alone), table, rtol=1e-4, atol=1e-4)
+    assert np.allclose(cleanplate.fill(plate, MATTE, CURVES, "auto", tables_alone), table, rtol=1e-4, atol=1e-4)
 
 
 def test_a_model_that_trusts_the_banks_takes_the_groove_away() -> None:
     plate, clean = seamed()
-    out = cleanplate.fill(plate, MATTE, CURVES, "learned", banks_alone)
+    out = cleanplate.fill(plate, MATTE, CURVES, "auto", banks_alone)
     assert made_up.rms(out, clean, MATTE) < 0.35 * made_up.rms(plate, clean, MATTE)
 
 
@@ -71,24 +70,23 @@ def test_strips_are_multiples_of_four_and_free_of_exposure() -> None:
         return banks_alone(strips)
 
     for gain in (1.0, 8.0):
-        cleanplate.fill(plate * np.float32(gain), MATTE, CURVES, "learned", spy)
+        cleanplate.fill(plate * np.float32(gain), MATTE, CURVES, "auto", spy)
     assert seen[0].shape[0] == 1
     assert seen[0].shape[1] % learned.MULTIPLE == seen[0].shape[2] % learned.MULTIPLE == 0
     assert seen[0].shape[3] == learned.N_CHANNELS
     assert np.allclose(seen[0], seen[1], atol=2e-3)
 
 
-@pytest.mark.parametrize("method", ["auto", "learned"])
-def test_the_shipped_fill_keeps_exposure_hdr_and_everything_outside(method: str) -> None:
+def test_the_shipped_fill_keeps_exposure_hdr_and_everything_outside() -> None:
     fill = open_fill(load_pack(None))
     assert fill is not None
     plate, clean = seamed()
-    painted = cleanplate.paint(plate, MATTE, CURVES, method, fill)
-    bright = cleanplate.paint(plate * np.float32(16.0), MATTE, CURVES, method, fill)
+    painted = cleanplate.paint(plate, MATTE, CURVES, "auto", fill)
+    bright = cleanplate.paint(plate * np.float32(16.0), MATTE, CURVES, "auto", fill)
     assert bright.rgb[MATTE > 0].max() > 1.0
     assert np.allclose(bright.rgb, 16.0 * painted.rgb, rtol=5e-3)
     assert np.array_equal(painted.rgb[MATTE == 0], plate[MATTE == 0])
-    assert np.array_equal(painted.rgb, cleanplate.paint(plate, MATTE, CURVES, method, fill).rgb)
+    assert np.array_equal(painted.rgb, cleanplate.paint(plate, MATTE, CURVES, "auto", fill).rgb)
     assert made_up.rms(painted.rgb, clean, MATTE) < 0.35 * made_up.rms(plate, clean, MATTE)
     assert sum(painted.chosen.values()) == pytest.approx(1.0)
 
@@ -98,15 +96,7 @@ def test_auto_without_a_model_is_two_bank_and_says_so() -> None:
     auto, table = (cleanplate.paint(plate, MATTE, CURVES, method) for method in ("auto", "two-bank"))
     assert np.array_equal(auto.rgb, table.rgb)
     assert auto.chosen == {"two-bank": 1.0}
-    with pytest.raises(UsageError, match=r"fill\.onnx"):
-        cleanplate.paint(plate, MATTE, CURVES, "learned")
-
-
-def test_auto_is_the_network_where_there_is_one() -> None:
-    plate, _ = seamed()
-    auto, network = (cleanplate.paint(plate, MATTE, CURVES, method, banks_alone) for method in ("auto", "learned"))
-    assert np.array_equal(auto.rgb, network.rgb)
-    assert auto.chosen == {"learned": 1.0}
+    assert cleanplate.paint(plate, MATTE, CURVES, "auto", banks_alone).chosen == {"learned": 1.0}
 
 
 def test_a_strip_says_how_far_each_row_is_from_the_curve() -> None:

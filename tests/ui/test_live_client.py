@@ -168,34 +168,6 @@ def test_a_seam_preview_comes_as_pixels(qtbot: QtBot, client: LiveClient, shot: 
     assert painted.after < painted.before == unpainted.before == unpainted.after
 
 
-def test_a_preview_of_temporal_paint_is_what_clean_writes(
-    qtbot: QtBot, client: LiveClient, shot: RotoDocument, tmp_path: Path
-) -> None:
-    import numpy as np
-
-    from rotopaint_ai.cli import main
-    from rotopaint_ai.cli.demo import find_sample
-    from rotopaint_ai.plates import open_plate
-    from rotopaint_ai.plates.colour import to_display
-
-    documents.write(tmp_path / "shapes.roto.json", shot)
-    job = ["clean", str(find_sample()), str(tmp_path / "shapes.roto.json"), "--out", str(tmp_path), "--events"]
-    assert main([*job, "--method", "temporal", "--frames", "1003"]) == 0
-    client.load_pack(None)
-    client.open_plate(str(find_sample()))
-    got: list[Any] = []
-    for method in ("temporal", "auto"):
-        seams = {shape.name: SeamSettings(method=method) for shape in shot.shapes if shape.role == "seam"}
-        client.seam(SeamQuestion(1003, shot, seams, (0.0, 1.0, "Un-tone-mapped")), got.append)
-        qtbot.waitUntil(idle(client), timeout=120_000)
-    shown, auto = got
-    assert shown.picture != auto.picture
-    written, _ = open_plate(tmp_path / "clean").read(1003).region(shown.x, shown.y, shown.width, shown.height)
-    screen = np.rint(to_display(np.asarray(written, np.float32)) * 255)
-    apart = np.abs(screen - np.frombuffer(shown.picture, np.uint8).reshape(screen.shape))
-    assert apart.max() <= 1  # the file holds half floats
-
-
 def test_an_engine_killed_in_mid_request_is_started_again_and_answers(
     qtbot: QtBot, client: LiveClient, shot: RotoDocument
 ) -> None:

@@ -3,7 +3,6 @@
 Runs as `python -m rotopaint_ui.engine.export_worker` beside the panel. Standard input takes one line of JSON and,
 where the question is about a document, its text after that line. Standard output gives one line of JSON.
 
-    {"ask": "methods", "model": null}
     {"ask": "reduce", "tolerance_px": 0.5}
     {"ask": "export", "tolerance_px": 0.5, "targets": ["/shot/shapes.nk", "/shot/shapes.svg"], "reduced": "/tmp/x.json"}
     {"ask": "shots", "path": "/show/jobs.yaml"}
@@ -25,7 +24,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rotopaint_ai import fills
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats
@@ -48,13 +46,6 @@ def answer(request: Mapping[str, Any], text: str) -> Facts:
         return {"error": "out of memory; close other programs and ask again"}
     except Exception as error:  # a door: a surprise here must reach the artist as a line, not as silence
         return {"error": f"{type(error).__name__}: {error}"}
-
-
-def _list_methods(request: Mapping[str, Any], text: str) -> Facts:
-    from rotopaint_ai.inference.pack import load_pack
-
-    has_fill = load_pack(request.get("model")).fill_path is not None
-    return {"methods": fills.names(model=has_fill)}
 
 
 def _list_shots(request: Mapping[str, Any], text: str) -> Facts:
@@ -125,7 +116,6 @@ def _written_file(path: str, document: RotoDocument) -> Facts:
 
 
 _ANSWERS: Mapping[str, Callable[[Mapping[str, Any], str], Facts]] = {
-    "methods": _list_methods,
     "reduce": _reduce,
     "shots": _list_shots,
     "export": _export_files,

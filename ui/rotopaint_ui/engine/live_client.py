@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from rotopaint_ai import fills
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.live import wire
@@ -36,7 +35,6 @@ ORDER = ("hello", "pack", "plate", "drag", "seam", "crop", "spread", "teach")  #
 PATIENCE_MS = {"drag": 10_000, "spread": 120_000, "seam": 60_000, "teach": 300_000}  # teach: without a sign of life
 USUAL_PATIENCE_MS = 60_000
 MAX_RESTARTS = 3  # without an answer in between
-NEIGHBOURS = 12  # frames on either side that temporal paint may ask: two other exposures, held for as much as four
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,15 +360,12 @@ def _seam_preview(answer: Facts) -> SeamPreview:
 
 
 def _seams_about(question: SeamQuestion) -> RotoDocument:
-    """The seams of one frame alone, which is all that a preview needs; paint that asks neighbours needs theirs."""
+    """The seams of one frame alone, which is all that a preview needs."""
     document, frame = question.document, question.frame
-    asks = any(fills.named(each.method).needs == "neighbours" for each in question.settings.values())
-    near = range(frame - NEIGHBOURS, frame + NEIGHBOURS + 1) if asks else (frame,)
-    frames = [each for each in near if document.first_frame <= each <= document.last_frame] or [frame]
-    shapes = tuple(_at_frames(shape, frames) for shape in document.shapes if shape.role == "seam" or shape.subtract)
+    shapes = tuple(_at_frame(shape, frame) for shape in document.shapes if shape.role == "seam" or shape.subtract)
     return replace(document, shapes=shapes, landmarks=type(document.landmarks)())
 
 
-def _at_frames(shape: RotoShape, frames: Sequence[int]) -> RotoShape:
-    keys = {frame: Key(shape.at(frame)) for frame in frames} if shape.keys else {}
-    return replace(shape.with_keys(keys), visible={frame: shape.is_visible(frame) for frame in frames})
+def _at_frame(shape: RotoShape, frame: int) -> RotoShape:
+    keys = {frame: Key(shape.at(frame))} if shape.keys else {}
+    return replace(shape.with_keys(keys), visible={frame: shape.is_visible(frame)})

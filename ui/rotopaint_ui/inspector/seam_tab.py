@@ -98,16 +98,6 @@ class SeamTab(QWidget):
         self.preview.clicked.connect(preview.trigger)
         preview.toggled.connect(self.preview.setChecked)
 
-    def offer_methods(self, available: Sequence[str]) -> None:
-        """Ways of painting that the engine has; the others stay in the list, greyed, with the reason."""
-        model = self.method.model()
-        for index, fill in enumerate(fills.FILLS):
-            is_there = fill.name == fills.DEFAULT or fill.name in available
-            flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable if is_there else Qt.ItemFlag.NoItemFlags
-            model.setData(model.index(index, 0), int(flags.value), Qt.ItemDataRole.UserRole - 1)
-            tip = fill.label if is_there else "this engine or pack does not have it"
-            self.method.setItemData(index, tip, Qt.ItemDataRole.ToolTipRole)
-
     def refresh(self) -> None:
         """Show the chosen seams; `mixed` where they differ."""
         shapes = self._seams_chosen()

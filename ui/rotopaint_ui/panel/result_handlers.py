@@ -86,14 +86,9 @@ class ResultHandlers(QObject):
             self.run_ended.emit(is_whole)
 
     def load_pack(self) -> None:
-        """Another pack answers landmark drags, and may have another choice of ways to paint."""
-        services, widgets = self._services, self._widgets
-        if services.session.document is not None:
-            pack, tab = widgets.top.chosen_pack, widgets.inspector.seam
-            services.live.load_pack(pack)
-            question = {"ask": "methods", "model": pack}
-            engine = services.engine()
-            services.exporter.ask(engine, question, lambda facts: tab.offer_methods(facts.get("methods", ())))
+        """Another pack answers landmark drags."""
+        if self._services.session.document is not None:
+            self._services.live.load_pack(self._widgets.top.chosen_pack)
 
     def show_clean(self, name: str) -> None:
         """A plate has been opened in the frame cache; where it is the clean one, its pictures are wanted."""
