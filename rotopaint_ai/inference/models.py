@@ -139,25 +139,35 @@ class Models:
 
 
 def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning: bool = False) -> Models:
-    """Open a pack's models on a device and run each once.
+    """Open a pack's models on a device and run each once; the landmark model in integers where the CPU runs it.
 
     The shape model is a few thousand multiplications and the seam model sees a few strips: they always run on the CPU,
     on one thread.
     Raises: DeviceError, InferenceError; PackError when an output has another shape than the pack promises.
     """
     size, n_landmarks = pack.input_size, len(pack.sheet.landmarks)
-    crop = {"crop": np.full((1, size, size, 3), 0.5, np.float32)}
     face = {"landmarks": np.random.default_rng(0).uniform(0, size, (1, n_landmarks, 2)).astype(np.float32)}
-    detect = LandmarkModel(
-        open_session(pack.landmarks_path, device=device, threads=threads, spinning=spinning, example=crop), size
-    )
+    detect = open_landmarks(pack, device=device, threads=threads, spinning=spinning, on_cpu=pack.int8_path)
     shapes = ShapeModel(open_session(pack.shapes_path, device="cpu", threads=1, example=face))
-    found, predicted = detect(crop["crop"]), shapes(face["landmarks"])
-    _check_output(pack.landmarks_path.name, found.landmarks_NLC, (1, n_landmarks, 2))
-    _check_output(pack.landmarks_path.name, found.expected_error_NL, (1, n_landmarks))
-    _check_output(pack.landmarks_path.name, found.visible_NL, (1, n_landmarks))
-    _check_output(pack.shapes_path.name, predicted.points_NPK, (1, pack.sheet.n_points, 6))
+    _check_output(pack.shapes_path.name, shapes(face["landmarks"]).points_NPK, (1, pack.sheet.n_points, 6))
     return Models(pack, detect, shapes, _seam_model(pack), open_fill(pack))
+
+
+def open_landmarks(
+    pack: Pack, *, device: str, threads: int = 0, spinning: bool = False, on_cpu: Path | None = None
+) -> LandmarkModel:
+    """A pack's landmark model, as `open_session` opens it. Raises as `open_models`."""
+    size, n_landmarks = pack.input_size, len(pack.sheet.landmarks)
+    crop = np.full((1, size, size, 3), 0.5, np.float32)
+    session = open_session(
+        pack.landmarks_path, device=device, threads=threads, spinning=spinning, example={"crop": crop}, on_cpu=on_cpu
+    )
+    model = LandmarkModel(session, size)
+    found = model(crop)
+    _check_output(session.path.name, found.landmarks_NLC, (1, n_landmarks, 2))
+    _check_output(session.path.name, found.expected_error_NL, (1, n_landmarks))
+    _check_output(session.path.name, found.visible_NL, (1, n_landmarks))
+    return model
 
 
 def open_fill(pack: Pack) -> FillModel | None:

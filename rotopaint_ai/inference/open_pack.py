@@ -7,7 +7,7 @@ import sys
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.inference import limits
-from rotopaint_ai.inference.models import open_detector, open_models
+from rotopaint_ai.inference.models import open_detector, open_landmarks, open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.inference.proof import REFUSED
 
@@ -18,6 +18,8 @@ def main(folder: str) -> int:
     try:
         pack = load_pack(folder, is_proven=True)
         open_models(pack, device="cpu", threads=1)
+        if pack.int8_path is not None:
+            open_landmarks(pack, device="cpu", threads=1)
         open_detector(pack)
     except RotopaintError as error:
         print(error, file=sys.stderr)

@@ -3,6 +3,7 @@
     sheet.yaml      the character sheet
     landmarks.onnx  `crop` float32 [N,S,S,3] display-referred RGB 0..1 -> `landmarks` [N,L,2] crop pixels,
                     `expected_error` [N,L] crop pixels, `visible` [N,L] probability
+    landmarks.int8.onnx  optional: the same with convolutions in integers of 8 bits, which processors read with
     shapes.onnx     `landmarks` float32 [N,L,2] plate space -> `points` [N,P,6] plate space, and optionally
                     `width` [N,n_shapes]: the seam's full width in plate pixels
     seam.onnx       optional: `strip` float32 [N,T,D,3], pictures along predicted seams (see seams/placement.py), T a
@@ -43,6 +44,7 @@ FORMAT = "rotopaint-pack"
 VERSION = 1
 SHEET = "sheet.yaml"
 LANDMARKS = "landmarks.onnx"
+INT8 = "landmarks.int8.onnx"
 SHAPES = "shapes.onnx"
 SEAM = "seam.onnx"
 FILL = "fill.onnx"
@@ -79,6 +81,11 @@ class Pack:
     def landmarks_path(self) -> Path:
         """The landmark model."""
         return self.folder / LANDMARKS
+
+    @property
+    def int8_path(self) -> Path | None:
+        """The landmark model in integers, for processors, where the pack has one."""
+        return self.folder / INT8 if (self.folder / INT8).is_file() else None
 
     @property
     def shapes_path(self) -> Path:
@@ -140,9 +147,8 @@ def load_pack(pack: str | Path | None = None, *, is_proven: bool = False) -> Pac
         card=card,
     )
     _check_numbers(loaded)
-    check_landmark_signature(
-        read_signature(loaded.landmarks_path), sheet, loaded.input_size, str(loaded.landmarks_path)
-    )
+    for path in filter(None, (loaded.landmarks_path, loaded.int8_path)):
+        check_landmark_signature(read_signature(path), sheet, loaded.input_size, str(path))
     check_shape_signature(read_signature(loaded.shapes_path), sheet, str(loaded.shapes_path))
     if loaded.seam_path is not None:
         check_seam_signature(read_signature(loaded.seam_path), str(loaded.seam_path))

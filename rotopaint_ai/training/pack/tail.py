@@ -96,6 +96,6 @@ def _seconds(ready: Prepared, seams: bool) -> dict[str, float]:
     return {
         "fitting": 1.0 + 9.0 * ready.config.prior / min(3, n_cores()) + 0.27 * n_held,  # heads are fitted side by side
         "seams": (1.0 + 0.08 * n_held) * seams,
-        "export": 22.0 + 14.0 * ready.config.prior + 5.5 * n_packs,
+        "export": 22.0 + 14.0 * ready.config.prior + 5.5 * n_packs + 5.0 * ready.config.int8,
         "evaluation": 2.0 + 0.15 * measured,
     }
