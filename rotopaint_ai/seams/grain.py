@@ -17,6 +17,7 @@ Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
 _AROUND = np.ones((3, 3), np.uint8)
+_WEIGHTS = np.array([0.25, 0.5, 0.25], np.float32)
 _GRAIN_SIGMA = 1.2  # px: what is finer than this counts as grain where an artist wants less of it
 _LIMIT = 2.5  # in standard deviations of the band: a freckle or a lash in the band is not carried over
 _LOST = 0.8  # pixels that keep more than this of the plate keep its grain
@@ -65,28 +66,14 @@ def spread(detail: Array) -> Array:
 
 def _detail(plate: Array, at: Array, floor: np.float32) -> Array:
     """Log light (3, P) of pixels against the 3 x 3 around each, weighted 1 2 1 both ways."""
-    flat, width = pixels(plate), plate.shape[1]
-    here = texels(flat.take(at))
-    sides, corners = (-1, 1, -width, width), (-width - 1, 1 - width, width - 1, width + 1)
-    beside, across = (_sum(flat, at, steps) for steps in (sides, corners))
-    beside += here
-    beside += here
-    beside *= np.float32(2 / 16)
-    around = cv2.scaleAdd(across, 1 / 16, beside)
+    smooth = cv2.sepFilter2D(plate, -1, _WEIGHTS, _WEIGHTS)
+    here, around = (texels(pixels(light).take(at)) for light in (plate, smooth))
     for light in (here, around):
         np.maximum(light, 0.0, out=light)
         light += floor
     here /= around
     out: Array = cv2.transpose(here)
     return np.log(out, out=out)
-
-
-def _sum(flat: NDArray[np.void], at: Array, steps: tuple[int, ...]) -> Array:
-    """Light (P, 3) added up over pixels some steps away."""
-    total = texels(flat.take(at + steps[0]))
-    for step in steps[1:]:
-        total += texels(flat.take(at + step))
-    return total
 
 
 def pixels(plate: Array) -> NDArray[np.void]:

@@ -18,6 +18,7 @@ from rotopaint_ui.settings.preferences import Preferences
 
 SETTINGS_NAME = "seams.json"
 TOUCHUP_NAME = "touchup.json"
+RIG_FOLDER = "rig"  # beside the clean plate of the seams, which stays
 STATE_FOLDER = ".rotopaint"  # what a run leaves for the next one to go on from
 
 
@@ -120,6 +121,24 @@ def _what_to_paint(session: ShotSession) -> list[str]:
 def matte_command(shapes: Path, out: Path, preferences: Preferences) -> list[str]:
     """Mattes of every shape."""
     return ["matte", str(shapes), "--out", str(out), "--events", *_thread_words(preferences)]
+
+
+def rig_command(
+    session: ShotSession,
+    choice: PlateChoice,
+    preferences: Preferences,
+    shapes: Path,
+    names: Collection[str],
+    frames: Collection[int] | None = None,
+) -> list[str]:
+    """The plate without a rig under some closed shapes of a document's file, into a folder of its own."""
+    assert session.plate is not None
+    assert session.out is not None
+    words = ["clean", session.plate.source, str(shapes), "--out", str(session.out / RIG_FOLDER), "--events"]
+    words += ["--rig", "--only", ",".join(names), "--overwrite"]
+    wanted = frames_argument(choice, frames)
+    words += ["--frames", wanted] if wanted is not None else []
+    return words + _plate_words(choice, preferences)
 
 
 def write_settings(path: Path, seams: Mapping[str, SeamSettings]) -> None:

@@ -53,6 +53,7 @@ def _shot_handlers(services: PanelServices, shot: ShotCommands) -> dict[str, Han
         "clear_touchup": shot.clear_touchup,
         "make_clean": shot.make_clean,
         "make_all": shot.make_all,
+        "take_off_rig": shot.take_off_rig,
         "teach": shot.teach,
         "learn": shot.learn,
         "track": shot.track,

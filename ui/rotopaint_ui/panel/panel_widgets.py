@@ -44,7 +44,8 @@ def make_widgets(
     overlays = [actions[name] for name in actions if name.startswith("overlay.")]
     inspector = Inspector(session, None if is_app else host.export_label)
     inspector.seam.set_actions(actions["preview_seam"])
-    inspector.shapes.shape_actions = [actions["track"], *(actions[f"edit.{name}"] for name in _OF_SHAPES)]
+    of_shapes = ("track", "take_off_rig", *(f"edit.{name}" for name in _OF_SHAPES))
+    inspector.shapes.shape_actions = [actions[name] for name in of_shapes]
     actions["overlays"].setChecked(True)
     for name in (each for each in actions if each.startswith("pane.")):
         actions[name].setChecked(True)

@@ -181,6 +181,18 @@ class ShotCommands:
         """Paint all frames of the clean plate again that no longer fit, whatever In and Out are."""
         self.make_clean(ignores_range=True)
 
+    def take_off_rig(self) -> None:
+        """Write the plate without the rig under the closed shapes that are chosen in Shapes."""
+        services, choice = self._services, self._services.opening.choice
+        document, chosen = services.session.state.document, self._widgets.inspector.shapes.chosen
+        closed = [each for each in (document.shapes if document is not None else ()) if each.closed and each.keys]
+        names = [each.name for each in closed if each.name in chosen and each.role != "seam" and not each.subtract]
+        if choice is None or not names:
+            self._say("Draw around the rig (B), a few pixels wide, and select its closed shapes in Shapes first")
+            return
+        services.autosave.save()
+        services.jobs.take_off_rig(choice, names, services.preferences.value)
+
     def teach(self) -> None:
         """Solve the whole shot from the corrections made so far and its pictures."""
         services, choice = self._services, self._services.opening.choice

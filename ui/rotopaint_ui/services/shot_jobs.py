@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,28 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.shapes.manual_keys import model_keys
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.engine.background_task import BackgroundTask
-from rotopaint_ui.engine.command_lines import clean_command, matte_command, run_command, run_frames
+from rotopaint_ui.engine.command_lines import (
+    RIG_FOLDER,
+    clean_command,
+    matte_command,
+    rig_command,
+    run_command,
+    run_frames,
+)
 from rotopaint_ui.engine.run_worker import RunWorker
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import SHAPES_NAME, Results, read_run_results
+from rotopaint_ui.session.shot import CLEAN_NAME, SHAPES_NAME, Results, read_run_results
 from rotopaint_ui.settings.preferences import Preferences
 
 LIVE_REFRESH_MS = 200
-RUN, CLEAN, MATTES = "run", "clean", "mattes"
-_BEGINS = {RUN: "Starting the engine", CLEAN: "Painting the seams", MATTES: "Drawing mattes"}
+RUN, CLEAN, MATTES, RIG = "run", "clean", "mattes", "rig"
+_BEGINS = {
+    RUN: "Starting the engine",
+    CLEAN: "Painting the seams",
+    MATTES: "Drawing mattes",
+    RIG: "Taking the rig off, from other frames where they show what it hides",
+}
 
 
 class ShotJobs(QObject):
@@ -135,17 +148,31 @@ class ShotJobs(QObject):
         if self.is_running:
             self.drew.emit(False, self._refuse_job("A job is under way; Esc stops it"))
             return
+        if not self._start_on(document, MATTES, lambda path: matte_command(path, folder, preferences)):
+            self.drew.emit(False, self._why)
+
+    def take_off_rig(self, choice: PlateChoice, names: Sequence[str], preferences: Preferences) -> None:
+        """Write the plate without what lies under some closed shapes, the frames between In and Out."""
+        document = self._session.state.document
+        if self.is_running:
+            self._refuse_job("A job is under way; Esc stops it")
+        elif document is not None and not self._is_refused():
+            make = partial(rig_command, self._session, choice, preferences)
+            self._start_on(document, RIG, lambda path: make(path, names, run_frames(self._session, choice)))
+
+    def _start_on(self, document: RotoDocument, kind: str, words_for: Callable[[Path], Sequence[str]]) -> bool:
+        """Start a job on a document that it finds in a file of its own; whether it was begun."""
         self._handed = tempfile.TemporaryDirectory(prefix="rotopaint-", ignore_cleanup_errors=True)
         path = Path(self._handed.name) / SHAPES_NAME
         try:
             documents.write(path, document)
+            begun = self._start_job(kind, words_for(path))
         except (RotopaintError, OSError) as error:
+            self._refuse_job(str(error))
+            begun = False
+        if not begun:
             self._forget_handed()
-            self.drew.emit(False, self._refuse_job(str(error)))
-            return
-        if not self._start_job(MATTES, matte_command(path, folder, preferences)):
-            self._forget_handed()
-            self.drew.emit(False, self._why)
+        return begun
 
     def read_results(self) -> None:
         """Look for what an earlier run of this shot has left."""
@@ -244,6 +271,8 @@ class ShotJobs(QObject):
             self._session.painting.end()
             self._session.keep_run()
             text = f"Painted {self._n_painted} frame{'' if self._n_painted == 1 else 's'}" if text == "Done" else text
+        if kind == RIG and text == "Done" and out is not None:
+            text = f"Without the rig: {out / RIG_FOLDER / CLEAN_NAME}"
         self._forget_handed()
         self.said.emit(text, "good" if is_done else "trouble")
         if kind == MATTES:
