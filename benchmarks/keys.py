@@ -2,8 +2,8 @@
 
     python benchmarks/keys.py RUN_DIR=TRUTH.roto.json [...] [--threshold 1.0] [--hand 0.25] [--oracle] [--json FILE]
 
-A run's shapes are taken as they are. The artist works as the panel has it: looks at the frame whose expected error the
-tool says is worst, puts its seams right where one that can be seen lies further off than `--threshold` pixels
+A run's shapes are taken as they are. The artist works as the panel has it: looks at the frame that its N
+offers (`RunRecord.worst`), puts its seams right where one that can be seen lies further off than `--threshold` pixels
 (symmetric mean distance of densely sampled curves), lets the tool carry it on, and looks at the next frame, until
 every frame is right. With `--oracle` the frame is the worst by the truth, which nobody sees. A hold is one drawing:
 it costs one key and counts once. What can be seen of a curve is what the shot's own seam coverage shows
@@ -26,7 +26,8 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -45,9 +46,11 @@ from rotopaint_ai.pipeline.teach import ShotReading, read_anew, read_shot, teach
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.bezier import as_array, evaluate, sample, segments
 from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.shapes.manual_keys import human_keys, with_keys
+from rotopaint_ai.shapes.pose_distance import PoseDistances
 from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.refit import Errors, refit, spread
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, hold_starts
@@ -80,6 +83,7 @@ class Shot:
     truth: Mapping[str, Mapping[int, Array]]  # dense points of the true curve
     seen: Mapping[str, Mapping[int, Array]]  # which of them can be seen
     hand: Mapping[str, Mapping[int, Points]]  # what a person would draw
+    poses: PoseDistances
 
 
 def load(run: Path, truth: Path, hand_px: float) -> Shot:
@@ -103,9 +107,9 @@ def load(run: Path, truth: Path, hand_px: float) -> Shot:
             )
             hand[name][frame] = own
     seen = {name: {f: _seen(truth.parent, f, line) for f, line in lines.items()} for name, lines in curves.items()}
-    return Shot(
-        f"{run.parent.name}/{run.name}", run, truth.parent, said, _errors(run), frames, holds, curves, seen, hand
-    )
+    name = f"{run.parent.name}/{run.name}"
+    poses = PoseDistances(said.landmarks)
+    return Shot(name, run, truth.parent, said, _errors(run), frames, holds, curves, seen, hand, poses)
 
 
 def distance(points: Points, truth: Array, seen: Array) -> float:
@@ -143,8 +147,8 @@ def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict
         if oracle:
             frame = max(wrong, key=lambda f: found[f])
         else:
-            told = {f: max(errors.get(s.name, {}).get(f, 0.0) for s in shot.said.shapes) for f in untouched}
-            frame = max((f for f in untouched if f not in looked), key=lambda f: told[f], default=wrong[0])
+            offered = _offered(shot, errors, keyed, looked)
+            frame = offered[0] if offered else wrong[0]
         looked |= set(shot.holds[frame])
         looks += 1
         if found[frame] <= threshold:
@@ -165,6 +169,16 @@ def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict
         "keyed": keyed,
         "worst_px": [round(far, 2) for far in course],
     }
+
+
+def _offered(shot: Shot, errors: Errors, keyed: Sequence[int], looked: AbstractSet[int]) -> list[int]:
+    """Where the panel's N goes, in its order: holds that nobody has keyed, or looked at since the last key."""
+    held = tuple(sorted({(frames[0], frames[-1]) for frames in shot.holds.values()}))
+    record = RunRecord(held=held).with_errors({shape.name: errors.get(shape.name, {}) for shape in shot.said.shapes})
+    poses = shot.poses
+    return record.worst(
+        shot.frames, settled=frozenset(looked | set(keyed)), novelty=lambda frame: poses.novelty(frame, keyed)
+    )
 
 
 def _worst(shot: Shot, document: RotoDocument, measured: dict[tuple[str, int, Points], float]) -> dict[int, float]:

@@ -24,7 +24,7 @@ from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.painter import Painter
 from rotopaint_ai.pipeline.plan import propose_crop
 from rotopaint_ai.pipeline.render_frame import touched_up
-from rotopaint_ai.pipeline.teach import ShotReading, read_shot, teach
+from rotopaint_ai.pipeline.teach import ShotReading, read_anew, read_shot, teach
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate
@@ -134,6 +134,7 @@ class LiveEngine:
         """New keys of a project's shot, as refit gives them, solved from its corrections and the plate that is open.
 
         With them how far off each is likely to be, and the doubtful frames of each seam. The shot is read once.
+        `learnt`: by models that have learnt from these corrections.
         """
         predicted, document, errors = _corrections(request)
         plate = self._need_plate()
@@ -151,7 +152,8 @@ class LiveEngine:
                 progress=lambda done, total: self._tell({**echo, "done": done, "total": total}),
             )
             self._reading = predicted, reading
-        taught = teach(self._reading[1], predicted, document, errors)
+        solve = read_anew if request.get("learnt") else teach
+        taught = solve(self._reading[1], predicted, document, errors)
         return {
             **self._packed_keys(taught.keys),
             "errors": taught.errors,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -86,10 +86,12 @@ class RunRecord:
         settled: frozenset[int] = frozenset(),
         keyed: Mapping[str, frozenset[int]] = MappingProxyType({}),
         among: Collection[str] | None = None,
+        novelty: Callable[[int], float] = lambda frame: 1.0,
     ) -> list[int]:
         """Frames by falling expected error, lost and failed ones first; of a hold the first frame only.
 
-        `settled` frames, which a person has accepted, are left out. `keyed` and `among`: as in `error_left`.
+        `settled` frames, which a person has accepted, are left out. `keyed` and `among`: as in `error_left`. `novelty`:
+        by what a hold's error counts, above 0: a pose like one that was corrected teaches little.
         """
         found: dict[int, float] = {}
         for frame in frames:
@@ -97,7 +99,8 @@ class RunRecord:
             error = self.error_left(frame, keyed, among)
             if error is not None and not any(each in settled for each in range(first, last + 1)):
                 found[first] = max(error, found.get(first, 0.0))
-        return [frame for frame, _ in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
+        weighed = {frame: error * novelty(frame) for frame, error in found.items()}
+        return sorted(weighed, key=lambda frame: (-weighed[frame], frame))
 
     def joined(self, before: RunRecord, frames: Collection[int]) -> RunRecord:
         """This run's record of some frames, with what an earlier one says of the others."""

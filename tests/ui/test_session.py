@@ -12,6 +12,7 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project import run_record
 from rotopaint_ai.project.state import CropBox, State
+from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys
 from rotopaint_ui.services.review_loop import ReviewLoop
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import HAND_NAME, PlateFacts, read_run_results
@@ -105,6 +106,30 @@ def test_of_a_hold_the_first_frame_stands_for_all() -> None:
     assert run.worst((1, 2, 3)) == [1, 3]
     assert run.worst((1, 2, 3), settled=frozenset({2})) == [3]
     assert run.worst((1, 2, 3), keyed={"a": frozenset({2})}) == [3]
+
+
+def test_worst_frames_whose_pose_was_corrected_already_come_later(session: ShotSession) -> None:
+    straight, turned = ((10, 10), (30, 10), (20, 30)), ((10, 10), (30, 10), (12, 30))
+    poses = {1001: straight, 1002: turned, 1003: straight, 1005: turned}
+    document = session.document
+    assert document is not None
+    rows = {frame: tuple(Landmark(*place) for place in places) for frame, places in poses.items()}
+    said = replace(document, landmarks=LandmarkKeys(("a", "b", "c"), rows))
+    session.edits.act("run", replace(session.state, document=said, predicted=said))
+    session.run = replace(session.run, errors={f: {"seam": e} for f, e in zip(poses, (1.0, 2.0, 4.0, 3.0))})
+    assert session.worst() == [1006, 1003, 1005, 1002, 1001]
+    session.go_to(1003)
+    drag(session, 2.0)
+    assert session.worst() == [1006, 1005, 1002, 1001]
+    session.go_to(1005)
+    drag(session, 2.0)
+    assert session.worst() == [1006, 1002, 1001]  # both are like a corrected one: the larger error
+    session.run = session.run.with_errors({"seam": {1002: 0.5}})
+    assert session.worst() == [1006, 1001, 1002]
+    session.edits.undo()
+    assert session.worst() == [1006, 1005, 1002, 1001]
+    session.run = session.run.with_errors({"seam": {1001: 90.0}})
+    assert session.worst() == [1006, 1001, 1005, 1002]  # clearly the largest
 
 
 def test_save_writes_once_and_marks_human_keys(session: ShotSession, out: Path) -> None:

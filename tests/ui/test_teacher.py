@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from dataclasses import replace
@@ -20,7 +21,7 @@ from rotopaint_ui.session.repeats import repeated_correction
 from rotopaint_ui.session.shot import PlateFacts, read_run_results
 
 from .conftest import make_document, move_points
-from .mouse import CTRL, LEFT, drag, places
+from .mouse import ALT, CTRL, LEFT, SHIFT, drag, places
 
 K = Qt.Key
 ENGINE = """
@@ -30,6 +31,8 @@ def say(**facts):
     print(json.dumps(facts), flush=True)
 for line in sys.stdin:
     ask = json.loads(line)
+    with (here / "asks").open("a") as asks:
+        asks.write(line)
     echo = {"id": ask["id"], "ask": ask["ask"]}
     if ask["ask"] == "hello":
         (here / "blocks").mkdir(exist_ok=True)
@@ -44,6 +47,19 @@ for line in sys.stdin:
         say(**echo, **json.loads((here / "answer.json").read_text()), block=str(here / "blocks" / "1.block"))
 """
 
+TRAIN = """
+import json, pathlib, sys, time
+here, words = pathlib.Path(__file__).parents[1], sys.argv[1:]
+(here / "words").write_text(json.dumps(words))
+print(json.dumps(dict(event="progress", stage="train", share=0.25)), flush=True)
+while (here / "wait").exists():
+    time.sleep(0.01)
+if (here / "refusal").exists():
+    print((here / "refusal").read_text(), file=sys.stderr)
+    sys.exit(2)
+pathlib.Path(words[words.index("--out") + 1]).mkdir()
+"""
+
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Path:
@@ -53,15 +69,15 @@ def engine(tmp_path: Path) -> Path:
     (package.parent / "__init__.py").touch()
     (package / "__init__.py").touch()
     (package / "__main__.py").write_text(ENGINE)
+    (package.parent / "__main__.py").write_text(TRAIN)
     folder = tmp_path / "engine"
     seam = make_document().shape("seam")
     keys = [Key(tuple(p._replace(x=p.x + 3) for p in seam.at(frame)), "propagated") for frame in (1002, 1003)]
     packed = [pack("key", key) for key in keys]
     listed = [["seam", frame, len(data)] for frame, data in zip((1002, 1003), packed)]
     (folder / "answer.block").write_bytes(b"".join(packed))
-    (folder / "answer.json").write_text(
-        f'{{"keys": {listed}, "doubtful": {{"seam": [1005]}}, "errors": {{}}, "moved": 2}}'.replace("'", '"')
-    )
+    answer = {"keys": listed, "doubtful": {"seam": [1005]}, "errors": {"seam": {1002: 7.0}}, "moved": 2}
+    (folder / "answer.json").write_text(json.dumps(answer))
     return folder
 
 
@@ -290,3 +306,123 @@ def test_the_curves_of_now_come_back_with_the_key_another_window_or_another_shot
     shot.opening.opened.emit(facts)
     assert shot.canvas.before is None
     assert not shot.commands["before"].isChecked()
+
+
+def test_what_it_expects_of_its_curves_orders_the_frames_until_it_is_undone(qtbot: QtBot, shot: Panel) -> None:
+    before = shot.session.run.errors, shot.session.worst()
+    assert before[1][:2] == [1006, 1003]
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
+    assert shot.session.worst()[:2] == [1006, 1002]
+    shot.session.run = shot.session.runs.record.with_seam(1002, 9.0, 1.0)  # a frame was painted
+    assert shot.session.run.errors[1002]["seam"] == 7.0
+    assert shot.session.run.seam[1002] == (9.0, 1.0)
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
+    assert (shot.session.run.errors, shot.session.worst()) == before
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL | SHIFT)
+    assert shot.session.run.errors[1002]["seam"] == 7.0
+
+
+def learns(panel: Panel) -> bool:
+    return panel._services.teacher.is_running
+
+
+def asks_of(engine: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (engine / "asks").read_text().splitlines()]
+
+
+@pytest.fixture
+def training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where PyTorch is there."""
+    monkeypatch.setattr("rotopaint_ui.services.learner._PROBE", "")
+
+
+@pytest.mark.usefixtures("training")
+def test_the_shot_is_learnt_in_one_step_that_undo_takes_back(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+    before, errors = shot.session.state, shot.session.run.errors
+    (engine / "wait").touch()
+    qtbot.mouseClick(shot.review_bar.buttons["learn_shot"], LEFT)
+    qtbot.waitUntil(lambda: shot.status.eta.text() == "Learning", timeout=60_000)
+    qtbot.waitUntil(lambda: shot.status.progress.value() == 250, timeout=60_000)
+    project = shot.session.project.path
+    assert project is not None
+    pack_folder = project.with_name(f"{project.stem}_pack")
+    (engine / "wait").unlink()
+    qtbot.waitUntil(lambda: shot.session.edits.last_step == "learn shot", timeout=60_000)
+    words = json.loads((engine / "words").read_text())
+    assert words[:6] == ["train", str(project), "--recipe", "shot", "--out", str(pack_folder)]
+    asked = asks_of(engine)
+    assert [ask["model"] for ask in asked if ask["ask"] == "pack"] == [str(pack_folder)]
+    assert [ask["learnt"] for ask in asked if ask["ask"] == "teach"] == [True]
+    state = shot.session.state
+    assert places(shot.session, frame=1002)[0] == (13.0, 21.0)
+    assert places(shot.session, frame=1001)[0] == (12.0, 20.0)  # a person's key stays
+    assert state.predicted is not None
+    assert state.predicted.shape("seam").at(1002)[0][:2] == (13.0, 21.0)  # the models say so from here on
+    assert shot.session.run.errors[1002]["seam"] == 7.0
+    assert shot.status.text.text().startswith("Learn shot: moved 2 of 5 frames, at most 3.0 px at 1002")
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
+    assert shot.session.state == before
+    assert shot.session.run.errors == errors
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL | SHIFT)
+    shot.session.start_project(project)  # what the file has
+    assert shot.session.state == state
+    assert shot.session.run.errors[1002]["seam"] == 7.0
+
+
+@pytest.mark.usefixtures("training")
+def test_the_shot_is_taught_by_its_own_pack_after_it_was_learnt(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+    said = shot.session.state.predicted
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL | ALT)
+    qtbot.waitUntil(lambda: shot.session.edits.last_step == "learn shot", timeout=60_000)
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: not learns(shot), timeout=60_000)
+    assert sum(ask["ask"] == "pack" for ask in asks_of(engine)) == 1  # the same one reads on
+    while shot.session.state.predicted != said:
+        assert shot.session.edits.undo() is not None
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: not learns(shot), timeout=60_000)
+    models = [ask.get("model") for ask in asks_of(engine) if ask["ask"] == "pack"]
+    assert len(models) == 2
+    assert models[0] != models[1]  # what the run's models said, and so their pack
+
+
+@pytest.mark.usefixtures("training")
+def test_learning_is_stopped_or_refused_and_nothing_has_changed(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+    before = shot.session.state
+    (engine / "wait").touch()
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL | ALT)
+    qtbot.waitUntil(lambda: shot.status.eta.text() == "Learning", timeout=60_000)
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    assert shot.status.text.text() == "Learn shot is under way already; Esc stops it"
+    qtbot.keyClick(shot.canvas, K.Key_Escape)
+    qtbot.waitUntil(lambda: not learns(shot), timeout=60_000)
+    assert shot.status.text.text() == "Learn shot: Stopped: no pack was made"
+    (engine / "wait").unlink()
+    (engine / "refusal").write_text("2 poses are corrected (frames 1001, 1003); wanted 3 or more")
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL | ALT)
+    qtbot.waitUntil(lambda: not learns(shot), timeout=60_000)
+    assert shot.status.text.text().endswith("2 poses are corrected (frames 1001, 1003); wanted 3 or more")
+    assert shot.session.state == before
+    assert not shot.status.progress.isVisible()
+
+
+@pytest.mark.parametrize("probe", ["", "raise SystemExit(1)"])
+def test_learning_is_offered_where_it_is_installed_and_enough_was_corrected(
+    qtbot: QtBot, shot: Panel, monkeypatch: pytest.MonkeyPatch, probe: str
+) -> None:
+    monkeypatch.setattr("rotopaint_ui.services.learner._PROBE", probe)
+    button = shot.review_bar.buttons["learn_shot"]
+    correct(shot, 1003)
+    assert shot.review_bar.buttons["teach"].property("offered")
+    with qtbot.assertNotEmitted(shot._services.teacher.wants_look):
+        assert not button.property("offered")
+    with qtbot.waitSignal(shot._services.teacher.wants_look, timeout=60_000):
+        correct(shot, 1005)
+    assert bool(button.property("offered")) == (probe == "")
+    if probe == "":
+        qtbot.mouseClick(button, LEFT)
+        qtbot.waitUntil(lambda: shot.session.edits.last_step == "learn shot", timeout=60_000)
+        shot.session.notify()
+        offered = [shot.review_bar.buttons[name].property("offered") for name in ("teach", "learn_shot")]
+        assert offered == [False, False]

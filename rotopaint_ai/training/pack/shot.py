@@ -204,12 +204,12 @@ def _teach_project(options: ShotTraining, shot: Corrected) -> int | None:
 
     It stands for what the models say from here on, so that later corrections are carried on from it.
     """
-    with closing(open_models(load_pack(options.out), device="cpu", threads=1)) as models:
-        found = read_anew(read_shot(shot.predicted, shot.plate, models), shot.predicted, shot.document, shot.errors)
     project = Project.open(options.project)
     try:
         if project.is_read_only:
             return None
+        with closing(open_models(load_pack(options.out), device="cpu", threads=1)) as models:
+            found = read_anew(read_shot(shot.predicted, shot.plate, models), shot.predicted, shot.document, shot.errors)
         state, note = project.load().state, project.note("run")
         assert state.document is not None
         assert state.predicted is not None

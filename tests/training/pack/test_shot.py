@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -152,6 +153,29 @@ def test_three_corrected_frames_teach_a_pack_and_the_shot(project: Path, pack: P
             assert after.document.shape("seam").keys[frame] == before.document.shape("seam").keys[frame]
         opened.take_back(loaded.behind[-1].number)
         assert opened.load().state == before
+
+
+def test_a_shot_is_promoted_into_the_characters_pack(
+    project: Path, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DONE, "1")  # the command does not start anew
+    character = tmp_path / "pip"
+    shutil.copytree(pack, character)
+    was = load_pack(character)
+    settings = [word for each in (*TINY, "steps=120", "learning_rate=0.004") for word in ("--set", each)]
+    words = ["train", str(project), "--recipe", "shot", "--init", str(character), "--out", str(character), *settings]
+    assert main(words) == 0
+    promoted, shot = load_pack(character), read_corrected(project)
+    assert promoted.sheet == was.sheet
+    assert promoted.card["training"]["init"] == "discs"
+    with closing(open_models(promoted, device="cpu", threads=1)) as models:
+        reading = read_shot(shot.predicted, shot.plate, models)
+    for frame in (1002, 1004, 1006):  # nobody corrected these
+        seam = reading.holds[reading.hold_of[frame]].splines["seam"][[0, 2]]
+        # the discs themselves lie where a pack without corrections has them
+        assert seam.imag == pytest.approx(true_marks(frame)[:2, 1] + DOWN, abs=2.0)
+    before = character.with_name("pip.run") / "before"
+    assert (before / "landmarks.onnx").read_bytes() == (pack / "landmarks.onnx").read_bytes()
 
 
 def test_what_cannot_teach_is_refused_in_one_line(

@@ -67,10 +67,12 @@ class SeamPreview:
 
 @dataclass(frozen=True, slots=True)
 class TaughtKeys:
-    """A shot solved from its corrections: new keys by shape and frame, and the frames of each where nobody is sure."""
+    """A shot solved from its corrections: new keys by shape and frame, the frames of each where nobody is sure, and how
+    far off each is likely to be, in pixels."""
 
     keys: Mapping[str, Mapping[int, Key]]
     doubtful: Mapping[str, tuple[int, ...]]
+    errors: Mapping[str, Mapping[int, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +172,16 @@ class LiveClient(QObject):
 
         self._ask_of_state(state, {"ask": "spread", "way": way, "spread": bounds}, take)
 
-    def teach(self, state: State, reply: Callable[[TaughtKeys | None], None]) -> None:
-        """The whole shot solved from its corrections and its pictures; `progressed` tells how far it is."""
+    def teach(self, state: State, reply: Callable[[TaughtKeys | None], None], *, learnt: bool = False) -> None:
+        """The whole shot solved from its corrections and its pictures; `progressed` tells how far it is.
+
+        `learnt`: the pack has learnt from these corrections, and what it reads counts.
+        """
 
         def take(answer: Facts | None) -> None:
             reply(None if answer is None else _taught_of_answer(answer, wire.take_block(answer["block"])))
 
-        self._ask_of_state(state, {"ask": "teach"}, take)
+        self._ask_of_state(state, {"ask": "teach", "learnt": learnt}, take)
 
     def seam(self, question: SeamQuestion, reply: Callable[[SeamPreview | None], None]) -> None:
         """A frame's seams painted away with some settings."""
@@ -347,7 +352,8 @@ def _keys_of_answer(answer: Facts, block: bytes) -> dict[str, dict[int, Key]]:
 
 def _taught_of_answer(answer: Facts, block: bytes) -> TaughtKeys:
     doubtful = {str(name): tuple(map(int, frames)) for name, frames in answer["doubtful"].items()}
-    return TaughtKeys(_keys_of_answer(answer, block), doubtful)
+    errors = {str(name): {int(f): float(px) for f, px in row.items()} for name, row in answer["errors"].items()}
+    return TaughtKeys(_keys_of_answer(answer, block), doubtful, errors)
 
 
 def _seam_preview(answer: Facts) -> SeamPreview:

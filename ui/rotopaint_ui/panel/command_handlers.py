@@ -55,6 +55,7 @@ def _shot_handlers(services: PanelServices, shot: ShotCommands) -> dict[str, Han
         "make_all": shot.make_all,
         "take_off_rig": shot.take_off_rig,
         "teach": shot.teach,
+        "learn_shot": shot.learn_shot,
         "learn": shot.learn,
         "track": shot.track,
     }

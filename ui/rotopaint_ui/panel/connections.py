@@ -77,6 +77,7 @@ def connect_services(
     teacher.progressed.connect(widgets.status.show_progress)
     teacher.taught.connect(services.review.show_moved)
     teacher.ended.connect(widgets.status.hide_progress)
+    teacher.wants_look.connect(updates.refresh)
     tracker = services.tracker
     tracker.said.connect(say)
     tracker.progressed.connect(widgets.status.show_progress)

@@ -15,7 +15,7 @@ from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.widgets.parts import Elided, padded_box
 
-_CARRYING = (*(way.name for way in SPREADS), "teach")
+_CARRYING = (*(way.name for way in SPREADS), "teach", "learn_shot")
 _LABELLED = ("accept", "needs_work", *_CARRYING)
 
 
@@ -86,11 +86,11 @@ class ReviewBar(QFrame):
                 button.defaultAction().setEnabled(reach is not None)
                 button.setText(way.label if reach is None else f"{way.label} {reach.first}\u2013{reach.last}")
 
-    def show_offer(self, text: str) -> None:
-        """Why the shot should be taught now; empty: no reason."""
-        button = self.buttons["teach"]
-        if bool(button.property("offered")) != bool(text):
-            button.setProperty("offered", bool(text))
+    def show_offer(self, name: str, is_offered: bool) -> None:
+        """Light the button of what the shot wants now."""
+        button = self.buttons[name]
+        if bool(button.property("offered")) != is_offered:
+            button.setProperty("offered", is_offered)
             button.style().unpolish(button)
             button.style().polish(button)
 

@@ -125,6 +125,7 @@ class ScreenUpdates(QObject):
             *((name, has_plate and has_document) for name in ("make_clean", "make_all", "preview_seam")),
             ("export", has_document),
             ("teach", has_document),
+            ("learn_shot", has_document),
         ):
             get[name].setEnabled(on)
         get["accept"].setChecked(mark == "accepted")
@@ -132,7 +133,8 @@ class ScreenUpdates(QObject):
         get["reject"].setChecked(mark == "rejected")
         widgets.review_bar.show_frame(session.plate, session.frame)
         widgets.review_bar.show_reason(services.review.reason())
-        widgets.review_bar.show_offer(services.teacher.offer())
+        widgets.review_bar.show_offer("teach", bool(services.teacher.offer()))
+        widgets.review_bar.show_offer("learn_shot", services.teacher.offers_learning())
         widgets.review_bar.summary.setText(services.review.summary())
         widgets.top.export.setEnabled(has_document)
         widgets.top.run.setEnabled(has_plate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -195,6 +196,13 @@ class ShotCommands:
 
     def teach(self) -> None:
         """Solve the whole shot from the corrections made so far and its pictures."""
+        self._from_corrections(self._services.teacher.teach)
+
+    def learn_shot(self) -> None:
+        """Train a pack on the poses that were corrected so far, and read the shot anew with it."""
+        self._from_corrections(self._services.teacher.learn)
+
+    def _from_corrections(self, begin: Callable[[PlateChoice, str | None], None]) -> None:
         services, choice = self._services, self._services.opening.choice
         if services.jobs.is_running:
             self._say("A job is under way; Esc stops it", "trouble")
@@ -202,7 +210,7 @@ class ShotCommands:
             self._say("Open a plate first", "trouble")
         else:
             services.autosave.save()
-            services.teacher.teach(choice, self._widgets.top.chosen_pack)
+            begin(choice, self._widgets.top.chosen_pack)
 
     def track(self) -> None:
         """Let the selected shapes follow the surface that they lie on, from their keys."""

@@ -1,15 +1,19 @@
-"""Learn from a show, beside the screen: mine its projects, train a pack, and hold it against the one before."""
+"""Learn from a show, beside the screen: mine its projects, train a pack, and hold it against the one before.
+
+Or from one shot: its corrected poses teach a pack, that then reads the shot anew.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from rotopaint_ai.errors import RotopaintError
 from rotopaint_ui.engine.engine_process import EngineProcess
 from rotopaint_ui.host import Engine
 
@@ -19,7 +23,7 @@ ALONE = "one shot holds nothing back to compare on; learn from two or more"
 _PROBE = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
 _OK, _FRAMES_FAILED, _WORSE = 0, 3, 4
 _ABSENT = (1, 2)  # how the probe ends without PyTorch; 2 in the bundle, whose program runs no Python of others
-_MINING_MIN, _GATE_MIN = 1.0, 0.5  # about how long these take, for the progress
+_MINING_MIN, _GATE_MIN, _SHOT_MIN = 1.0, 0.5, 2.0  # about how long these take, for the progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +53,36 @@ class Lesson:
         how = ["--init", self.start, "--set", f"minutes={self.minutes:g}", "--events"]
         judged = ["--against", self.start, "--split", "val", "--json", str(self.verdict)]
         return [
-            LessonStep("Looking for PyTorch", 0.0, ("-c", _PROBE)),
+            _probe_step(),
             LessonStep("Mining", _MINING_MIN, _engine_words("mine", *sources, "--out", data, "--events")),
             LessonStep("Training", self.minutes, _engine_words("train", data, "--out", pack, *how)),
             LessonStep("Comparing", _GATE_MIN, _engine_words("evaluate", pack, data, *judged)),
         ]
+
+    def outcome(self, code: int, complaint: str) -> str:
+        """One line on the pack, however its comparison ended."""
+        if code in (_OK, _WORSE):
+            return verdict_line(self.name, _read_verdict(self.verdict))
+        why = complaint if _holds_out(self.work / "dataset") else ALONE
+        return f"{self.name} is trained, and not compared: {why}"
+
+
+@dataclass(frozen=True, slots=True)
+class LessonOfShot:
+    """A project whose corrected poses are learned from, the folder of the pack, and which one it starts from."""
+
+    project: Path
+    pack: Path
+    start: str
+
+    def steps(self) -> list[LessonStep]:
+        """A pack that has learnt from the shot."""
+        how = ["--recipe", "shot", "--out", str(self.pack), "--init", self.start, "--events"]
+        return [_probe_step(), LessonStep("Learning", _SHOT_MIN, _engine_words("train", str(self.project), *how))]
+
+    def outcome(self, code: int, complaint: str) -> str | None:
+        """Nothing is left to say of a pack; None where there is none."""
+        return "" if code == _OK else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +92,40 @@ class LessonStep:
     name: str
     minutes: float
     words: tuple[str, ...]
+
+
+def _probe_step() -> LessonStep:
+    return LessonStep("Looking for PyTorch", 0.0, ("-c", _PROBE))
+
+
+class TrainingProbe(QObject):
+    """Whether training is installed beside an engine; asked of it once, without waiting."""
+
+    answered = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._process = EngineProcess(self)
+        self._process.ended.connect(lambda code, has_crashed: self._take_answer(code == _OK))
+        self._process.unstartable.connect(lambda text: self._take_answer(False))
+        self._is_there: bool | None = None
+
+    def ask(self, engine: Callable[[], Engine]) -> bool:
+        """True where it is known to be there; the first call begins to look."""
+        if self._is_there is None and not self._process.is_running:
+            try:
+                self._process.start(engine(), _probe_step().words)
+            except RotopaintError:
+                self._is_there = False
+        return bool(self._is_there)
+
+    def shut_down(self) -> None:
+        """End it now."""
+        self._process.shut_down("kill")
+
+    def _take_answer(self, is_there: bool) -> None:
+        self._is_there = is_there
+        self.answered.emit()
 
 
 class Learner(QObject):
@@ -77,7 +140,7 @@ class Learner(QObject):
         self._process.received.connect(self._take_progress)
         self._process.ended.connect(self._end_step)
         self._process.unstartable.connect(lambda text: self._end_all(False, text))
-        self._lesson: Lesson | None = None
+        self._lesson: Lesson | LessonOfShot | None = None
         self._engine: Engine | None = None
         self._steps: list[LessonStep] = []
         self._at = 0
@@ -88,7 +151,7 @@ class Learner(QObject):
         """Whether a lesson is under way."""
         return self._lesson is not None
 
-    def start(self, engine: Engine, lesson: Lesson) -> None:
+    def start(self, engine: Engine, lesson: Lesson | LessonOfShot) -> None:
         """Begin a lesson; does nothing while another is under way."""
         if self.is_running:
             return
@@ -126,27 +189,24 @@ class Learner(QObject):
             self._tell_share(float(event["share"]), doing)
 
     def _end_step(self, code: int, has_crashed: bool) -> None:
-        name, said = self._steps[self._at].name, self._process.last_complaint
+        assert self._lesson is not None
+        name, said, is_last = (
+            self._steps[self._at].name,
+            self._process.last_complaint,
+            self._steps[self._at + 1 :] == [],
+        )
+        outcome = self._lesson.outcome(code, said) if is_last else None
         if self._is_stopped:
             self._end_all(False, "Stopped: no pack was made")
-        elif self._at == len(self._steps) - 1:
-            self._judge(code, said)
+        elif outcome is not None:
+            self._end_all(True, outcome)
         elif self._at == 0 and code in _ABSENT:
             self._end_all(False, MISSING)
-        elif has_crashed or code not in (_OK, _FRAMES_FAILED):
+        elif has_crashed or is_last or code not in (_OK, _FRAMES_FAILED):
             self._end_all(False, f"{name} failed: {said or f'it ended with code {code}'}")
         else:
             self._at += 1
             self._begin_step()
-
-    def _judge(self, code: int, said: str) -> None:
-        assert self._lesson is not None
-        if code in (_OK, _WORSE):
-            self._end_all(True, verdict_line(self._lesson.name, _read_verdict(self._lesson.verdict)))
-        elif not _holds_out(self._lesson.work / "dataset"):
-            self._end_all(True, f"{self._lesson.name} is trained, and not compared: {ALONE}")
-        else:
-            self._end_all(True, f"{self._lesson.name} is trained, and not compared: {said}")
 
     def _end_all(self, is_made: bool, text: str) -> None:
         self._lesson = None

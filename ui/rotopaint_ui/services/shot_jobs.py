@@ -64,7 +64,7 @@ class ShotJobs(QObject):
         self._why = ""  # the last job was not begun
         self._n_painted = 0
         self._came: list[int] = []  # frames of the run under way
-        self._known = session.run  # what was known of the frames before it
+        self._known = session.runs.record  # what was known of the frames before it
         self._handed: tempfile.TemporaryDirectory[str] | None = None  # where the document lies that mattes are drawn of
         self._reading = BackgroundTask(self)
         self._live = QTimer(self, singleShot=True, interval=LIVE_REFRESH_MS)
@@ -110,7 +110,7 @@ class ShotJobs(QObject):
         except (RotopaintError, OSError) as error:
             self.said.emit(str(error), "trouble")
             return
-        self._known = self._session.run
+        self._known = self._session.runs.record
         if self._start_job(RUN, words):
             self._session.painting.suspend()
 

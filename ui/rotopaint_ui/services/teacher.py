@@ -2,12 +2,16 @@
 
 It has an engine of its own, which keeps what it has read of the shot: the hand goes on with landmarks meanwhile, and
 the second time is quick. Keys that people made never move, nor do those that they make while it works.
+
+Learn shot first trains a pack on the corrected poses, in a process of its own, and has the engine read the shot with
+that. What it says stands for the models from then on, so that later corrections are carried on from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -18,11 +22,16 @@ from rotopaint_ai.shapes.manual_keys import human_keys, with_keys
 from rotopaint_ai.shapes.roto import Key, Landmark, RotoDocument
 from rotopaint_ui.engine.live_client import LiveClient, TaughtKeys
 from rotopaint_ui.host import Engine, PlateChoice
+from rotopaint_ui.services.learner import Learner, LessonOfShot, TrainingProbe
 from rotopaint_ui.session.key_diff import KeyDiff, keys_moved_between
-from rotopaint_ui.session.repeats import repeated_correction
+from rotopaint_ui.session.repeats import ENOUGH_POSES, repeated_correction
 from rotopaint_ui.session.session import ShotSession
 
-STEP = "teach shot"
+TEACH, LEARN = "Teach shot", "Learn shot"  # their steps are called so, too
+_BEGINS = {
+    TEACH: "looking at every pose again, from your corrections",
+    LEARN: "training on the corrected poses, about two minutes; go on meanwhile",
+}
 SEEN_PX = 0.1  # a frame whose curves move by less counts as not moved
 REST_MS = 150  # between looks whether the hand has let go
 
@@ -34,6 +43,7 @@ class Teacher(QObject):
     progressed = Signal(int, int, str)
     taught = Signal(object, object)
     ended = Signal()
+    wants_look = Signal()  # what is offered may be another now
 
     def __init__(self, session: ShotSession, engine: Callable[[], Engine], parent: QObject) -> None:
         super().__init__(parent)
@@ -44,12 +54,20 @@ class Teacher(QObject):
         self.live.progressed.connect(self._tell_progress)
         self._session, self._engine = session, engine
         self._shot: tuple[PlateChoice, str | None] | None = None  # what the engine was told to open
+        self.learner = Learner(self)
+        self.learner.progressed.connect(self._tell_share)
+        self.learner.ended.connect(self._end_training)
+        self._training = TrainingProbe(self)
+        self._training.answered.connect(self.wants_look)
+        self._what = TEACH  # is being done
+        self._learnt: tuple[RotoDocument, str] | None = None  # what a pack of this shot's says, and its folder
+        self._lesson: tuple[PlateChoice, Path] | None = None  # the plate that is learned from, and the new pack
         self._asked: State | None = None
         self._came: TaughtKeys | None = None
         self._has_said_why = False  # there is no answer
         self._told: tuple[RotoDocument, str] | None = None  # of the models, and the shape that was offered
         self._marked: frozenset[int] = frozenset()  # frames whose marks are those that teaching made last
-        self._learned: frozenset[int] = frozenset()  # corrected frames that the shot was taught from
+        self._used: dict[str, frozenset[int]] = {}  # corrected frames that each was done with last
         self._found: tuple[RotoDocument, tuple[str, int] | None] | None = None
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(self._put_in)
@@ -62,43 +80,54 @@ class Teacher(QObject):
 
     def teach(self, choice: PlateChoice, pack: str | None) -> None:
         """Begin; does nothing but say why where nobody has corrected anything, or it is under way."""
-        session = self._session
-        if self.is_running:
-            self.said.emit("The shot is being taught already; Esc stops it", "plain")
-            return
-        if session.state.document is None or not session.review.corrected_frames():
-            self.said.emit("Nothing to learn from yet: correct a few frames first", "plain")
-            return
-        if session.project.refuses() or session.edits.is_gesture_open():
+        if not self._may_begin():
             return
         try:
-            self._prepare(choice, pack)
+            self._prepare(choice, self._pack_of_shot() or pack)
         except RotopaintError as error:
             self.said.emit(str(error), "trouble")
             return
-        session.flush()
-        self._has_said_why = False
-        self._asked, self._learned = session.state, frozenset(session.review.corrected_frames())
-        self.said.emit("Teach shot: looking at every pose again, from your corrections; Esc stops it", "plain")
-        self.progressed.emit(0, 0, "")
-        self.live.teach(session.state, self._take)
+        self._begin(TEACH)
+        self.live.teach(self._session.state, self._take)
+
+    def learn(self, choice: PlateChoice, pack: str | None) -> None:
+        """Train a pack beside the project on what is corrected, from `pack`, then read the shot with it."""
+        if not self._may_begin():
+            return
+        try:
+            if self._session.project.path is None:
+                self._session.start_project()
+            path, engine = self._session.project.path, self._engine()
+        except RotopaintError as error:
+            self.said.emit(str(error), "trouble")
+            return
+        if path is None:
+            self.said.emit("Learn shot: save the project first (Ctrl+S)", "trouble")
+            return
+        self._lesson = choice, path.with_name(f"{path.stem}_pack")
+        self._begin(LEARN)
+        self.learner.start(engine, LessonOfShot(path, self._lesson[1], pack or "default"))
 
     def stop(self) -> None:
         """Leave it; nothing has changed."""
-        if self.is_running:
+        if self.learner.is_running:
+            self.learner.stop()
+        elif self.is_running:
             self.live.shut_down("kill")
-            self._end()
-            self.said.emit("Teach shot: stopped, nothing was changed", "plain")
+            self._say_stopped()
 
     def forget(self) -> None:
         """Another shot is open."""
+        self.learner.shut_down()
         self.stop()
-        self._told = self._found = None
-        self._learned = self._marked = frozenset()
+        self._told = self._found = self._learnt = None
+        self._used, self._marked = {}, frozenset()
 
     def shut_down(self) -> None:
         """End the engine; what it works on is left."""
         self._end()
+        self.learner.shut_down()
+        self._training.shut_down()
         self.live.shut_down("kill")
 
     def offer(self) -> str:
@@ -106,20 +135,59 @@ class Teacher(QObject):
 
         What was offered once is said once.
         """
-        state, session = self._session.state, self._session
-        if state.document is None or state.predicted is None or self.is_running:
-            return ""
-        if self._found is None or self._found[0] is not state.document:
-            self._found = state.document, repeated_correction(state.predicted, state.document, session.hold_frames)
-        found = self._found[1]
-        if found is None or session.review.corrected_frames() <= self._learned:
+        found, session = self._new_repetition(TEACH), self._session
+        if found is None:
             return ""
         name, n = found
         text = f"{session.names.of(name)} was corrected the same way {n} times: Teach shot carries it over the rest"
-        if self._told != (state.predicted, name):
-            self._told = state.predicted, name
+        assert session.state.predicted is not None
+        if self._told != (session.state.predicted, name):
+            self._told = session.state.predicted, name
             self.said.emit(text, "plain")
         return text
+
+    def offers_learning(self) -> bool:
+        """Whether corrections repeat themselves over so many poses that a pack can learn them, where training is."""
+        if self._new_repetition(LEARN) is None:
+            return False
+        session = self._session
+        poses = {session.run.hold_of(frame)[0] for frame in session.review.corrected_frames()}
+        return len(poses) >= ENOUGH_POSES and self._training.ask(self._engine)
+
+    def _new_repetition(self, what: str) -> tuple[str, int] | None:
+        """A correction that was made again and again, and how often, since this was done last."""
+        state, session = self._session.state, self._session
+        if state.document is None or state.predicted is None or self.is_running:
+            return None
+        if self._found is None or self._found[0] is not state.document:
+            self._found = state.document, repeated_correction(state.predicted, state.document, session.hold_frames)
+        is_used = session.review.corrected_frames() <= self._used.get(what, frozenset())
+        return None if is_used else self._found[1]
+
+    def _may_begin(self) -> bool:
+        """Whether the shot can be taught now; says why not."""
+        session = self._session
+        if self.is_running:
+            self.said.emit(f"{self._what} is under way already; Esc stops it", "plain")
+        elif session.state.document is None or not session.review.corrected_frames():
+            self.said.emit("Nothing to learn from yet: correct a few frames first", "plain")
+        else:
+            return not (session.project.refuses() or session.edits.is_gesture_open())
+        return False
+
+    def _begin(self, what: str) -> None:
+        session = self._session
+        session.flush()
+        self._has_said_why = False
+        self._what, self._asked = what, session.state
+        self._used |= dict.fromkeys((TEACH, what), frozenset(session.review.corrected_frames()))
+        self.said.emit(f"{what}: {_BEGINS[what]}; Esc stops it", "plain")
+        self.progressed.emit(0, 0, "")
+
+    def _pack_of_shot(self) -> str | None:
+        """The pack that has said what the models say of this shot now, where it was learnt from the shot."""
+        known = self._learnt
+        return known[1] if known is not None and known[0] == self._session.state.predicted else None
 
     def _prepare(self, choice: PlateChoice, pack: str | None) -> None:
         """Tell the engine which plate and pack; what it has read before is kept where they are the same."""
@@ -128,6 +196,32 @@ class Teacher(QObject):
             self._shot = choice, pack
             self.live.load_pack(pack)
             self.live.open_plate(choice.source, choice.colourspace)
+
+    def _tell_share(self, doing: str, share: float) -> None:
+        if self.is_running:
+            self.progressed.emit(round(1000 * share), 1000, doing)
+
+    def _end_training(self, is_made: bool, text: str) -> None:
+        """There is a pack, or there is none and why."""
+        asked, session = self._asked, self._session
+        if asked is None or self._lesson is None:
+            return
+        if not is_made:
+            self._used = {}
+            self._end()
+            self.said.emit(f"Learn shot: {text}", "trouble")
+            return
+        if session.state.predicted is asked.predicted:  # with what was corrected meanwhile
+            session.flush()
+            self._asked = asked = session.state
+        self._shot = None  # a pack in this folder may have been read before
+        self._prepare(self._lesson[0], str(self._lesson[1]))
+        self.live.teach(asked, self._take, learnt=True)
+
+    def _say_stopped(self) -> None:
+        self._used = {}
+        self._end()
+        self.said.emit(f"{self._what}: stopped, nothing was changed", "plain")
 
     def _tell_progress(self, done: int, total: int) -> None:
         if self.is_running:
@@ -153,7 +247,7 @@ class Teacher(QObject):
         if taught is None:
             self._end()
             if not self._has_said_why:
-                self.said.emit("Teach shot: no answer, nothing was changed", "trouble")
+                self.said.emit(f"{self._what}: no answer, nothing was changed", "trouble")
             return
         self._came = taught
         self._put_in()
@@ -169,10 +263,12 @@ class Teacher(QObject):
         before = session.state
         self._end()
         if before.document is None or asked.document is None or before.predicted is not asked.predicted:
-            self.said.emit("The shot was run again meanwhile; Teach shot once more", "trouble")
+            self.said.emit(f"The shot was run again meanwhile; {self._what} once more", "trouble")
             return
         if not keeps_corrections(asked.document, before.document):
-            self.said.emit("Teach shot once more: a correction that it learned from was changed meanwhile", "trouble")
+            self.said.emit(
+                f"{self._what} once more: a correction that it learned from was changed meanwhile", "trouble"
+            )
             return
         alike = shape_kinds(asked.document) & shape_kinds(before.document)
         keys = {name: taught.keys[name] for name, _, _ in alike if name in taught.keys}
@@ -180,12 +276,19 @@ class Teacher(QObject):
         judged: dict[int, Mark] = {frame: mark for frame, mark in before.marks.items() if frame not in self._marked}
         doubtful = {frame for frames in taught.doubtful.values() for frame in frames} - set(judged)
         marks: dict[int, Mark] = {**judged, **dict.fromkeys(doubtful, "needs work")}
-        session.edits.act(STEP, replace(before, document=document, marks=dict(sorted(marks.items()))))
+        after = replace(before, document=document, marks=dict(sorted(marks.items())))
+        if self._what == LEARN and self._lesson is not None and before.predicted is not None:
+            predicted = with_keys(before.predicted, keys)
+            self._learnt, after = (predicted, str(self._lesson[1])), replace(after, predicted=predicted)
+            session.take_expected(taught.errors)
+        else:
+            session.runs.take_taught(before.document, keys, taught.errors)
+        session.edits.act(self._what.lower(), after)
         self._marked = frozenset(doubtful)
         moved = keys_moved_between(before.document, document)
         self.taught.emit(before.document, document)
         session.notify()
-        self.said.emit(summary_of(moved, session, len(doubtful)), "good")
+        self.said.emit(f"{self._what}: {summary_of(moved, session, len(doubtful))}", "good")
 
 
 def shape_kinds(document: RotoDocument) -> set[tuple[str, int, bool]]:
@@ -215,7 +318,7 @@ def summary_of(moved: KeyDiff, session: ShotSession, n_doubtful: int) -> str:
     total = 0 if session.plate is None else len(session.plate.frames)
     marked = f"; {n_doubtful} marked needs work" if n_doubtful else ""
     if not frames:
-        return f"Teach shot: every frame already fits, none was moved{marked}"
+        return f"every frame already fits, none was moved{marked}"
     at = max(frames, key=moved.by_frame.__getitem__)
     most = f"at most {moved.by_frame[at]:.1f} px at {at}"
-    return f"Teach shot: moved {len(frames)} of {total} frames, {most}{marked}. Hold U to see them before"
+    return f"moved {len(frames)} of {total} frames, {most}{marked}. Hold U to see them before"

@@ -9,6 +9,7 @@ from rotopaint_ai.shapes.manual_keys import human_keys
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
 LEAST_PX = 1.0  # mean offset of a shape's control points from which a correction says something
+ENOUGH_POSES = 3  # corrected ones, for a pack to learn a shot from (`training/pack/shot.py`)
 LIKENESS = 0.7  # cosine between two corrections' offsets from which they are the same one
 Offset = tuple[float, float]
 

@@ -17,7 +17,8 @@ from rotopaint_ai.project import merge_run
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import manual_keys
-from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+from rotopaint_ai.shapes.pose_distance import PoseDistances
+from rotopaint_ai.shapes.roto import LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ui.session.corrections import CorrectionEdits
 from rotopaint_ui.session.edit_stack import EditStack
 from rotopaint_ui.session.error_scale import BAD_SHARE, ErrorScale
@@ -83,6 +84,7 @@ class ShotSession:
             refuses=self.project.refuses,
             flush=self.flush,
         )
+        self._poses = PoseDistances(LandmarkKeys())
         self._asked: State | None = None  # what the run that is under way was told
         self._asked_frames: Collection[int] | None = None  # and for which frames; None: for all
 
@@ -110,8 +112,8 @@ class ShotSession:
 
     @property
     def run(self) -> RunRecord:
-        """What is known of the shot's frames."""
-        return self.runs.record
+        """What is known of the shot's frames, with what Teach expects of the curves that it has left."""
+        return self.runs.shown(self.edits.state.document)
 
     @run.setter
     def run(self, record: RunRecord) -> None:
@@ -195,10 +197,20 @@ class ShotSession:
                 self.notify()
 
     def worst(self) -> list[int]:
-        """Frames that need eyes, worst first, by the worst shape that no person has keyed; accepted ones are done."""
-        frames = self.plate.frames if self.plate is not None else ()
+        """Frames that need eyes, worst first, by the worst shape that no person has keyed; accepted ones are done.
+
+        Errors count by how unlike the pose is to those that were corrected.
+        """
+        frames, said = self.plate.frames if self.plate is not None else (), self.state.predicted or self.document
+        if said is not None and said.landmarks is not self._poses.landmarks:
+            self._poses = PoseDistances(said.landmarks)
+        corrected = {self.run.hold_of(frame)[0] for frame in self.review.corrected_frames()}
         return self.run.worst(
-            frames, settled=self.review.accepted_frames(), keyed=self.review.keyed_frames(), among=self.reviewed()
+            frames,
+            settled=self.review.accepted_frames(),
+            keyed=self.review.keyed_frames(),
+            among=self.reviewed(),
+            novelty=lambda frame: self._poses.novelty(frame, corrected),
         )
 
     def reviewed(self) -> frozenset[str] | None:
@@ -267,7 +279,7 @@ class ShotSession:
             path = default_project(self.plate, self.out)
         if path is None:
             return
-        shown, run, painted = self.state, self.run, self.painting.painted
+        shown, run, painted = self.state, self.runs.record, self.painting.painted
         is_there = path.exists()
         opened = self._read_project(path) if is_there else self.project.create(path, shown)
         if is_there and opened.run == RunRecord():  # else the project knows more than the last run
@@ -399,7 +411,7 @@ class ShotSession:
         self.shapes_file.take(results.document)
         if self._asked is None:  # events of a run of our own have changed the record since
             self.runs.remember(before)
-        self.run = results.run if asked is None else results.run.joined(self.run, asked)
+        self.run = results.run if asked is None else results.run.joined(self.runs.record, asked)
         self.edits.act("run", merge_run.merge_run(before, results.document, asked))
         self._note_run(results, before, asked)
         self.keep_run()
@@ -409,9 +421,15 @@ class ShotSession:
             (results.out / HAND_NAME).unlink(missing_ok=True)
         self.notify()
 
+    def take_expected(self, errors: Mapping[str, Mapping[int, float]]) -> None:
+        """Other expected errors of what the models are about to say; undo brings these back with what they said."""
+        self.runs.remember(self.state)
+        self.run = self.runs.record.with_errors(errors)
+        self.keep_run()
+
     def keep_run(self) -> None:
         """Keep what is known of the shot's frames in the project, and which shapes file on disk belongs to it."""
-        self.project.keep_run(self.run)
+        self.project.keep_run(self.runs.record)
         self.project.keep_shapes(self.shapes_file.path)
 
     def stale_frames(self) -> list[int]:

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import State
-from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ui.session.edit_stack import EditStack
 from rotopaint_ui.session.live_document import LiveDocument
 
+Keys = Mapping[str, Mapping[int, Key]]
+Expected = Mapping[int, Mapping[str, float]]
 MOST_RECORDS = 50  # runs whose records undo brings back
+
+
+@dataclass(frozen=True, slots=True)
+class _Taught:
+    """Expected errors before and after Teach, and the keys that it moved."""
+
+    before: Expected
+    moved: Keys
+    errors: Expected
+
+    def stands_in(self, document: RotoDocument) -> bool:
+        return any(
+            shape.keys.get(frame) == key
+            for shape in document.shapes
+            for frame, key in self.moved.get(shape.name, {}).items()
+        )
 
 
 class ShotRuns:
@@ -22,6 +41,8 @@ class ShotRuns:
         self._edits, self._changed, self._recalled = edits, changed, recalled
         self._coming: LiveDocument | None = None
         self._shown: RotoDocument | None = None
+        self._taught: _Taught | None = None
+        self._with_taught: tuple[RunRecord, RunRecord] | None = None  # a record, and the same with these errors
         self._records: dict[int, RunRecord] = {}  # by what the models had said, the latest last
         self._hashed: tuple[RotoDocument | None, int] = None, 0
         edits.moved.append(self._follow_undo)
@@ -43,7 +64,24 @@ class ShotRuns:
 
     def forget(self) -> None:
         """Another shot."""
-        self._records = {}
+        self._records, self._taught = {}, None
+
+    def take_taught(self, before: RotoDocument, keys: Keys, errors: Mapping[str, Mapping[int, float]]) -> None:
+        """What Teach expects of the curves it leaves; it holds while one that it has moved stands as it put it."""
+        was = {shape.name: shape.keys for shape in before.shapes}
+        moved = {name: {f: key for f, key in row.items() if key != was[name].get(f)} for name, row in keys.items()}
+        self._taught = _Taught(self.record.errors, moved, self.record.with_errors(errors).errors)
+
+    def shown(self, document: RotoDocument | None) -> RunRecord:
+        """The record, with Teach's expected errors where they hold."""
+        taught, known = self._taught, self._with_taught
+        if taught is None or document is None or taught.before is not self.record.errors:
+            return self.record
+        if not taught.stands_in(document):
+            return self.record
+        if known is None or known[0] is not self.record or known[1].errors is not taught.errors:
+            known = self._with_taught = self.record, replace(self.record, errors=taught.errors)
+        return known[1]
 
     def take_event(self, facts: Mapping[str, Any]) -> None:
         """Take an event of a run that is under way; `show_live` puts what came on the screen."""

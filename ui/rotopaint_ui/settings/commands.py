@@ -164,6 +164,7 @@ COMMANDS = (
     Command("note", "Write a note to this frame", "Review", ("Ctrl+M",)),
     *(Command(way.name, way.label, "Review", *_SPREAD_KEYS.get(way.name, ((), ""))) for way in SPREADS),
     Command("teach", "Teach shot", "Review", ("Ctrl+T",), "teach"),
+    Command("learn_shot", "Learn shot", "Review", ("Ctrl+Alt+T",), "learn_shot"),
     Command("before", "The curves before Spread, Refit or Teach, while held", "Review", ("U",), "", True),
     Command("spread_shorter", "Reach one frame less on each side", "Review", ("Shift+[",)),
     Command("spread_longer", "Reach one frame more on each side", "Review", ("Shift+]",)),

@@ -169,6 +169,16 @@ def _teach(painter: QPainter, ink: QColor) -> None:
     painter.drawLine(QPointF(21.5, 10), QPointF(21.5, 16))
 
 
+def _learn_shot(painter: QPainter, ink: QColor) -> None:
+    """A book that is open."""
+    for side in (-1, 1):
+        painter.drawPolyline(
+            QPolygonF([QPointF(12 + side * x, y) for x, y in ((0, 19), (9, 16.5), (9, 5), (0, 7.5), (0, 19))])
+        )
+    painter.drawLine(QPointF(15, 10.5), QPointF(18, 9.7))
+    painter.drawLine(QPointF(15, 14), QPointF(18, 13.2))
+
+
 def _preview(painter: QPainter, ink: QColor) -> None:
     painter.drawRect(QRectF(3.5, 5, 17, 14))
     pen = QPen(painter.pen())
@@ -309,6 +319,7 @@ _DRAWINGS: dict[str, Callable[[QPainter, QColor], None]] = {
     "spread": _draw_spread,
     "refit": _refit,
     "teach": _teach,
+    "learn_shot": _learn_shot,
     "preview": _preview,
     "eye": _eye,
     "eye_off": _eye_off,
