@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -40,11 +39,3 @@ def puppet() -> ModuleType:
 def puppet_pack(puppet: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model pack for that puppet."""
     return Path(puppet.make_pack(tmp_path_factory.mktemp("packs") / "puppet"))
-
-
-@pytest.fixture(autouse=True, scope="session")
-def packs_are_known() -> Iterator[None]:
-    """Packs that tests make are opened at once; a process of its own for each takes half a second."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rotopaint_ai.inference.pack.prove", lambda folder, files: None)
-        yield

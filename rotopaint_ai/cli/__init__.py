@@ -92,9 +92,6 @@ def _dispatch(words: list[str]) -> int:
     name = words[0] if words else ""
     if name not in COMMANDS:
         return _top_level(words)
-    from rotopaint_ai.inference.limits import end_process_when_stuck
-
-    end_process_when_stuck()
     command: CommandModule = import_module(f"rotopaint_ai.cli.{name}")  # type: ignore[assignment]
     parser = Parser(prog=f"rotopaint {name}", description=COMMANDS[name].capitalize() + ".", allow_abbrev=False)
     command.add_arguments(parser)

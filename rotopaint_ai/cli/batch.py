@@ -185,10 +185,8 @@ def _work(plan: ShowPlan, arguments: argparse.Namespace, cancel: Cancel) -> None
 def _perform(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
     """Do a task; what nobody has foreseen ends its shot and not the show, and is kept for the people who mend it."""
     from rotopaint_ai.batch.attempt import perform_task
-    from rotopaint_ai.inference.limits import end_process_when_stuck
 
     one_thread_per_frame()  # of a worker, too
-    end_process_when_stuck()
     try:
         return perform_task(task, sink, cancel)
     except (RotopaintError, OSError):

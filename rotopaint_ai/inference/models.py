@@ -22,7 +22,8 @@ from rotopaint_ai.inference.pack import (
     Pack,
     fill_channels,
 )
-from rotopaint_ai.inference.session import ModelSession, open_session, read_signature
+from rotopaint_ai.inference.process import open_model, read_signature
+from rotopaint_ai.inference.session import ModelSession
 
 Array = npt.NDArray[np.float32]
 
@@ -148,7 +149,7 @@ def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning:
     size, n_landmarks = pack.input_size, len(pack.sheet.landmarks)
     face = {"landmarks": np.random.default_rng(0).uniform(0, size, (1, n_landmarks, 2)).astype(np.float32)}
     detect = open_landmarks(pack, device=device, threads=threads, spinning=spinning, on_cpu=pack.int8_path)
-    shapes = ShapeModel(open_session(pack.shapes_path, device="cpu", threads=1, example=face))
+    shapes = ShapeModel(open_model(pack.shapes_path, device="cpu", threads=1, example=face))
     _check_output(pack.shapes_path.name, shapes(face["landmarks"]).points_NPK, (1, pack.sheet.n_points, 6))
     return Models(pack, detect, shapes, _seam_model(pack), open_fill(pack))
 
@@ -156,10 +157,10 @@ def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning:
 def open_landmarks(
     pack: Pack, *, device: str, threads: int = 0, spinning: bool = False, on_cpu: Path | None = None
 ) -> LandmarkModel:
-    """A pack's landmark model, as `open_session` opens it. Raises as `open_models`."""
+    """A pack's landmark model, as `open_session` would open it. Raises as `open_models`."""
     size, n_landmarks = pack.input_size, len(pack.sheet.landmarks)
     crop = np.full((1, size, size, 3), 0.5, np.float32)
-    session = open_session(
+    session = open_model(
         pack.landmarks_path, device=device, threads=threads, spinning=spinning, example={"crop": crop}, on_cpu=on_cpu
     )
     model = LandmarkModel(session, size)
@@ -176,7 +177,7 @@ def open_fill(pack: Pack) -> FillModel | None:
         return None
     n_channels = fill_channels(read_signature(pack.fill_path))
     strip = np.zeros((1, FILL_MULTIPLE * 8, FILL_MULTIPLE * 8, n_channels), np.float32)
-    model = FillModel(open_session(pack.fill_path, device="cpu", threads=1, example={"strip": strip}), n_channels)
+    model = FillModel(open_model(pack.fill_path, device="cpu", threads=1, example={"strip": strip}), n_channels)
     _check_output(pack.fill_path.name, model(strip), (*strip.shape[:3], FILL_ANSWERS))
     return model
 
@@ -186,7 +187,7 @@ def open_detector(pack: Pack, *, threads: int = 1) -> FaceModel | None:
     if pack.detector_path is None:
         return None
     example = {"picture": _grey_input(pack.detector_path, "picture")}
-    return FaceModel(open_session(pack.detector_path, device="cpu", threads=threads, example=example))
+    return FaceModel(open_model(pack.detector_path, device="cpu", threads=threads, example=example))
 
 
 def _grey_input(path: Path, name: str) -> npt.NDArray[np.float32]:
@@ -199,7 +200,7 @@ def _seam_model(pack: Pack) -> SeamModel | None:
     if pack.seam_path is None:
         return None
     strip = np.zeros((1, 2 * SEAM_MULTIPLE, SEAM_OFFSETS, 3), np.float32)
-    model = SeamModel(open_session(pack.seam_path, device="cpu", threads=1, example={"strip": strip}))
+    model = SeamModel(open_model(pack.seam_path, device="cpu", threads=1, example={"strip": strip}))
     _check_output(pack.seam_path.name, model(strip), (1, SEAM_MULTIPLE, SEAM_OFFSETS + 1))
     return model
 

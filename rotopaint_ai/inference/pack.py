@@ -35,8 +35,8 @@ from typing import Any
 from rotopaint_ai.checked import check
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import user_cache, write_json
-from rotopaint_ai.inference.proof import prove
-from rotopaint_ai.inference.session import Signature, Tensor, read_signature
+from rotopaint_ai.inference.process import read_signature
+from rotopaint_ai.inference.session import Signature, Tensor
 from rotopaint_ai.inference.signing import check_signature
 from rotopaint_ai.sheet import Sheet, load_sheet
 
@@ -123,11 +123,10 @@ class _CardFields:
     files: dict[str, str]
 
 
-def load_pack(pack: str | Path | None = None, *, is_proven: bool = False) -> Pack:
+def load_pack(pack: str | Path | None = None) -> Pack:
     """Open a pack by folder or name; None is the shipped default.
 
-    Names are looked up in `$ROTOPAINT_MODELS`, the user's cache and the shipped packs, in this order. One that this
-    machine has not seen is opened in a process of its own first (`proof`), unless it `is_proven`.
+    Names are looked up in `$ROTOPAINT_MODELS`, the user's cache and the shipped packs, in this order.
     Raises: PackError when it is not found, incomplete, altered, not signed where that is demanded (`signing`), or its
     models do not fit its sheet and card.
     """
@@ -135,8 +134,6 @@ def load_pack(pack: str | Path | None = None, *, is_proven: bool = False) -> Pac
     card = _read_card(folder, is_trusted=False)
     fields = _card_fields(card, folder)
     _check_files(folder, fields.files)
-    if not is_proven and folder.parent not in shipped_places():
-        prove(folder, fields.files)
     sheet = load_sheet(folder / SHEET)
     loaded = Pack(
         folder=folder,

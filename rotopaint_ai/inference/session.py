@@ -1,5 +1,7 @@
 """Running ONNX models: the only file that opens onnxruntime, and only when a session is asked for.
 
+Models of a pack are opened by `process`, which calls this in another process; our own fresh exports, here.
+
 A session says truthfully which device ran: a provider counts only after it has been loaded, has executed a real call,
 and (on anything but the CPU) a profile of that call shows that its nodes ran there.
 
@@ -72,7 +74,7 @@ class ModelSession:
     provider: str
     note: str
     signature: Signature
-    _run: Callable[[Sequence[str], Mapping[str, Array], Any], list[Any]] = field(repr=False)
+    _run: Callable[[Sequence[str], Mapping[str, Array]], list[Any]] = field(repr=False)
     _times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_N_TIMED), repr=False)
 
     @property
@@ -88,17 +90,20 @@ class ModelSession:
         """Outputs of those names for those inputs (float32). Raises InferenceError, also where `limits` are passed."""
         start = time.perf_counter()
         try:
-            with limits.limited_call() as options:
-                results = self._run(list(outputs), inputs, options)
+            results = self.run_once(outputs, inputs)
         except Exception as error:  # onnxruntime's exceptions have no common root of their own
             raise InferenceError(
                 f"{self.path.name}: could not run on {self.device} ({limits.explained(error)})"
             ) from error
         self._times_ms.append((time.perf_counter() - start) * 1000)
-        return [np.asarray(result, dtype=np.float32) for result in results]
+        return results
+
+    def run_once(self, outputs: Sequence[str], inputs: Mapping[str, Array]) -> list[Array]:
+        """As `run`, with errors as they come."""
+        return [np.asarray(result, dtype=np.float32) for result in self._run(list(outputs), inputs)]
 
 
-def _refuse_closed(outputs: Sequence[str], inputs: Mapping[str, Array], options: Any) -> list[Any]:
+def _refuse_closed(outputs: Sequence[str], inputs: Mapping[str, Array]) -> list[Any]:
     raise RuntimeError("it was closed")
 
 
@@ -135,7 +140,7 @@ def open_session(
     """
     if device not in DEVICES:
         raise DeviceError(f"device '{device}': not known; wanted one of {', '.join(DEVICES)}")
-    names = [device] if device != "auto" else [*_installed(AUTO_ORDER), "cpu"]
+    names = [device] if device != "auto" else [*installed(AUTO_ORDER), "cpu"]
     refusals: list[str] = []
     for name in names:
         try:
@@ -148,7 +153,8 @@ def open_session(
     raise InferenceError(f"{path}: no device could run it; {refusals[-1]}")  # pragma: no cover - the CPU raises itself
 
 
-def _installed(names: Sequence[str]) -> list[str]:
+def installed(names: Sequence[str]) -> list[str]:
+    """Which of those devices this onnxruntime has a provider for."""
     import onnxruntime
 
     available = onnxruntime.get_available_providers()
@@ -166,7 +172,7 @@ def _open_on(
     asked: str,
 ) -> ModelSession:
     provider, package = PROVIDERS[name]
-    if not _installed([name]):
+    if not installed([name]):
         raise DeviceError(
             f"device {name}: this onnxruntime has only {_available()}; "
             f"install {package} in place of onnxruntime, or use --device cpu"
@@ -246,6 +252,20 @@ def _signature_of(session: Any) -> Signature:
         {item.name: Tensor(item.type, tuple(item.shape)) for item in session.get_inputs()},
         {item.name: Tensor(item.type, tuple(item.shape)) for item in session.get_outputs()},
     )
+
+
+def signature_facts(signature: Signature) -> dict[str, Any]:
+    """A signature as JSON values."""
+    return {"inputs": dict(signature.inputs), "outputs": dict(signature.outputs)}
+
+
+def signature_from(facts: Mapping[str, Any]) -> Signature:
+    """The signature of those `signature_facts`."""
+    inputs, outputs = (
+        {name: Tensor(kind, tuple(shape)) for name, (kind, shape) in facts[side].items()}
+        for side in ("inputs", "outputs")
+    )
+    return Signature(inputs, outputs)
 
 
 def _available() -> str:

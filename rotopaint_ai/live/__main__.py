@@ -8,8 +8,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-from rotopaint_ai.inference.limits import end_process_when_stuck
-
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer one line after the other."""
@@ -41,7 +39,6 @@ def main() -> int:
     """Serve; what libraries print goes to standard error, so that the answers stay whole."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    end_process_when_stuck()
     serve(sys.stdin.buffer, answers)
     return 0
 

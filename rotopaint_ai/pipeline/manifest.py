@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import re
 import shlex
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -15,6 +14,8 @@ from statistics import median
 from typing import Any
 
 from rotopaint_ai import __version__, fills
+from rotopaint_ai.inference import limits
+from rotopaint_ai.inference.process import usage
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import STAGES
 from rotopaint_ai.pipeline.export import Exported
@@ -180,20 +181,8 @@ def _timing(plan: Plan, records: Sequence[FrameRecord], *, wall_s: float, n_new:
 
 
 def peak_memory_mb() -> float:
-    """The largest resident memory of this process so far, megabytes; 0 where the system does not tell.
-
-    Linux's `getrusage` counts what the process that started this one held as well, so its own record is read there.
-    """
-    try:
-        match = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-        return round(int(match[1]) / 1024, 1) if match else 0.0
-    except OSError:
-        pass
-    try:
-        import resource
-    except ImportError:
-        return 0.0
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20), 1)
+    """The largest resident memory so far of this process and of the one that runs its models, together; megabytes."""
+    return round(limits.peak_memory_mb() + usage()["peak_memory_mb"], 1)
 
 
 def _picture_entries(plan: Plan, state: RunState, frames: Sequence[int], worst: Sequence[int]) -> list[dict[str, Any]]:

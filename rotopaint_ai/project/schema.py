@@ -91,12 +91,12 @@ def open_file(path: Path, *, write: bool) -> sqlite3.Connection:
 
 @contextmanager
 def project_errors(path: Path) -> Iterator[None]:
-    """Turns SQLite's errors into one line about this file."""
+    """Turns SQLite's errors into one line about this file, also those that Python cannot read for a damaged name."""
     try:
         yield
     except sqlite3.OperationalError as error:
         raise _explained(path, error) from error
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise DamagedProjectError(f"{path.name}: is damaged ({error}); {way_out(path)}") from error
 
 

@@ -493,3 +493,15 @@ def test_content_that_does_not_belong_together_is_a_damaged_project(
     monkeypatch.setattr("rotopaint_ai.project.file.state_of", torn)
     with closing(Project.open(path)) as project, pytest.raises(DamagedProjectError, match="its content is torn"):
         project.load()
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_a_definition_that_is_no_text_is_a_damaged_project(tmp_path: Path, write: bool) -> None:
+    """Found by coverage: Python reads SQLite's complaint as UTF-8, and the complaint repeats the damaged bytes."""
+    path = tmp_path / "shot.rotopaint"
+    Project.create(path, State()).close()
+    whole, wanted = path.read_bytes(), b"CREATE TABLE note"
+    assert whole.count(wanted) == 1
+    path.write_bytes(whole.replace(wanted, b"CREAT\xff TABLE note"))
+    with pytest.raises(DamagedProjectError, match=r"shot\.rotopaint: is damaged"):
+        Project.open(path, write=write)

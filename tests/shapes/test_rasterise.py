@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
+import sys
+import tracemalloc
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -257,14 +260,40 @@ def test_union_takes_the_larger_value() -> None:
     assert rasterise.union([]).is_empty
 
 
-def test_twenty_shapes_at_1080p_take_milliseconds() -> None:
-    """About 2 ms a shape on a quiet machine; the bound leaves room for a busy one and would still catch a loop."""
-    shapes = [circle(200 + 80 * (i % 5), 200 + 120 * (i // 5), 60, 12) for i in range(20)]
-    rasterise.rasterise_closed(shapes[0], 1920, 1080, feather_px=1.5)
-    begin = time.process_time()
-    for shape in shapes:
-        rasterise.rasterise_closed(shape, 1920, 1080, feather_px=1.5)
-    assert (time.process_time() - begin) / 20 < 0.02
+@pytest.mark.parametrize(("radius", "width", "height"), [(6, 1920, 1080), (400, 1920, 1080), (60, 4096, 2160)])
+def test_a_shape_costs_the_same_lines_of_python_whatever_its_size(radius: float, width: int, height: int) -> None:
+    """No loop over pixels, rows or pieces of a curve; a machine's speed is no part of it."""
+
+    def n_lines(shape: Array, size: tuple[int, int]) -> int:
+        counted = []
+
+        def look(frame: FrameType, event: str, arg: object) -> Any:
+            counted.append(event)
+            return look
+
+        before = sys.gettrace()
+        sys.settrace(look)
+        try:
+            rasterise.rasterise_closed(shape, *size, feather_px=1.5)
+        finally:
+            sys.settrace(before)
+        return len(counted)
+
+    usual = circle(240, 135, 60, 12), (480, 270)
+    rasterise.rasterise_closed(usual[0], *usual[1], feather_px=1.5)  # what is worked out once
+    assert n_lines(circle(width / 2, height / 2, radius, 12), (width, height)) == n_lines(*usual) > 100
+
+
+def test_a_shape_takes_memory_of_its_own_size_and_not_the_plates() -> None:
+    def peak(width: int, height: int) -> int:
+        tracemalloc.start()
+        rasterise.rasterise_closed(circle(width / 2, height / 2, 60, 12), width, height, feather_px=1.5)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(480, 270)
+    assert peak(4096, 2160) < 1.1 * peak(480, 270)
 
 
 @pytest.mark.parametrize("feather_px", [1.0, 9.0])

@@ -75,7 +75,7 @@ def test_a_project_remembers_the_window_without_the_full_screen(
     wanted = panel.session.looked_at()["window"]
     qtbot.keyClick(panel.canvas, K.Key_F11, SHIFT)
     qtbot.waitUntil(window.isFullScreen, timeout=20_000)
-    qtbot.waitUntil(lambda: window.geometry() == window.screen().geometry(), timeout=5_000)
+    qtbot.waitUntil(lambda: window.geometry() == window.screen().geometry(), timeout=20_000)
     assert panel.session.looked_at()["window"] == wanted
 
 

@@ -86,7 +86,7 @@ def mine_joined(joined: JoinedTakes, options: MineOptions, *, progress: Progress
         notes.append(f"{len(samples) - len(usable)} frames have fewer than 2 landmarks and were left out")
     name = options.name or "-".join(dict.fromkeys(row.character for row in rows))
     table = residual_table(truth)
-    write_report(truth, pictures, table, issues, options.out / "mining")
+    notes += write_report(truth, pictures, table, issues, options.out / "mining")
     write_dataset(options.out, name=name, licence=options.licence, sheet=truth.sheet, samples=usable)
     remove_unused(options.out, {sample.image for sample in usable}, pictures.values())
     for plate in {id(row.plate): row.plate for row in rows}.values():

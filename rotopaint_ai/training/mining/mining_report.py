@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,11 +42,11 @@ def write_report(
     table: Sequence[CurveResidual],
     issues: Sequence[LabelIssue],
     folder: Path,
-) -> None:
+) -> list[str]:
     """Write the residual table, the list of suspicious frames and a picture of each (the first 60) to `folder`.
 
     `suspicious.txt` has a line for each frame as `--exclude @FILE` takes it, the reason behind a `#`: strike out what
-    is all right and mine again.
+    is all right and mine again. One that was edited is kept. Returns what is to be said of that.
     """
     write_text(folder / "residuals.txt", residual_text(table) if table else "no shapes\n")
     write_json(folder / "residuals.json", [line.content() for line in table])
@@ -68,10 +69,28 @@ def write_report(
         }
         listed.append({**content, "picture": shown.get(each.row)})
     write_json(folder / "suspicious.json", listed)
-    write_text(
-        folder / "suspicious.txt",
-        "".join(f"{_exclude_line(truth, issues, row)}\n" for row in _harmful_rows(issues)),
-    )
+    lines = "".join(f"{_exclude_line(truth, issues, row)}\n" for row in _harmful_rows(issues))
+    return _write_list(folder / "suspicious.txt", lines)
+
+
+def _write_list(path: Path, lines: str) -> list[str]:
+    """Write the list, or where the last one is no longer as it was written, beside it."""
+    edited = _is_edited(path)
+    written = path.with_name(f"{path.stem}.new{path.suffix}") if edited else path
+    write_text(written, f"{_first_line(lines)}{lines}")
+    return [f"{path.parent.name}/{path.name} was edited and is kept; today's list is {written.name}"] if edited else []
+
+
+def _first_line(lines: str) -> str:
+    return f"# {hashlib.sha256(lines.encode()).hexdigest()[:16]}: mine writes this list anew until somebody edits it\n"
+
+
+def _is_edited(path: Path) -> bool:
+    try:
+        first, _, lines = path.read_bytes().decode("utf-8", "replace").partition("\n")
+    except FileNotFoundError:
+        return False
+    return f"{first}\n" != _first_line(lines)
 
 
 def _harmful_rows(issues: Sequence[LabelIssue]) -> list[int]:

@@ -191,9 +191,17 @@ def test_what_is_wrong_is_found_and_left_out(character: Character, tmp_path: Pat
     assert {frame for _, frame, _ in _kinds(mined)} <= {1004, 1006, 1008}
     listed = json.loads((tmp_path / "set" / "mining" / "suspicious.json").read_text(encoding="utf-8"))
     assert all((tmp_path / "set" / "mining" / entry["picture"]).is_file() for entry in listed)
-    lines = (tmp_path / "set" / "mining" / "suspicious.txt").read_text(encoding="utf-8").splitlines()
+    listing = tmp_path / "set" / "mining" / "suspicious.txt"
+    lines = listing.read_text(encoding="utf-8").splitlines()[1:]
     assert [line.partition("  # ")[0] for line in lines] == ["shot1:1006", "shot1:1008"]  # a twist is put right
     cleaned = mine(_order(character, tmp_path / "set", exclude=Exclusion.parse(["suspicious"])))
+    assert not cleaned.notes
+    assert len(listing.read_text(encoding="utf-8").splitlines()) == 3  # kinds are kept out after they are found
+    listing.write_text("shot1:1006\n", encoding="utf-8")  # a person says that 1008 is all right
+    again = mine(_order(character, tmp_path / "set", exclude=Exclusion.parse([f"@{listing}", "suspicious"])))
+    assert listing.read_text(encoding="utf-8") == "shot1:1006\n"
+    assert again.notes[-1] == "mining/suspicious.txt was edited and is kept; today's list is suspicious.new.txt"
+    assert "shot1:1008  # jumped" in listing.with_name("suspicious.new.txt").read_text(encoding="utf-8")
     assert cleaned.excluded == 2
     left = {sample.frame for sample in read_dataset(tmp_path / "set").samples if sample.shot == "shot1"}
     assert left == {1001, 1002, 1003, 1004, 1005, 1007, 1009, 1010}
