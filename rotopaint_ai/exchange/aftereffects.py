@@ -23,6 +23,7 @@ from rotopaint_ai.exchange.limits import MOST_WIDTH_PX
 from rotopaint_ai.exchange.linear_keys import switches, visible_between
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.exchange.parsing import ReadResult
+from rotopaint_ai.exchange.plain_shapes import hold_outs_last
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
 
 FORMAT: Final = "rotopaint-after-effects-masks"
@@ -37,6 +38,7 @@ KEEPS: Final[frozenset[Feature]] = frozenset(
         "visibility",
         "names",
         "order",
+        "subtract",
         "aspect",
         "fps",
         "range",
@@ -47,8 +49,10 @@ WORDS: Final[Mapping[Feature, str]] = {
     "width": "{names}: an open mask has no width: give it the Stroke effect, or --bands for closed outlines",
     "feather": "{names}: an open mask's feather is not written",
     "layers": "{names}: masks have no groups, the layer's name stays a part of the mask's",
+    "subtract": "{names}: an open mask takes nothing away, what it holds out is not written",
 }
 EASED_PX: Final = 0.1
+_HOLDS_OUT: Final = "SUBTRACT"  # a mask's mode: it takes away from those above it
 _BEGIN, _END = "var ROTOPAINT = ", ";\n// end of the data\n"
 _HOSTS: Final = Path(__file__).with_name("hosts")
 
@@ -59,7 +63,10 @@ def losses_of(document: RotoDocument) -> list[Loss]:
         document,
         keeps=KEEPS,
         words=WORDS,
-        shapes={"feather": lambda shape: not shape.closed and shape.feather_px > 0},
+        shapes={
+            "feather": lambda shape: not shape.closed and shape.feather_px > 0,
+            "subtract": lambda shape: not shape.closed and shape.subtract,
+        },
     )
 
 
@@ -82,7 +89,7 @@ def dumps(document: RotoDocument) -> str:
         "fps": document.fps,
         "first_frame": document.first_frame,
         "last_frame": document.last_frame,
-        "masks": [_mask_of_shape(shape, document) for shape in document.shapes if shape.keys],
+        "masks": [_mask_of_shape(shape, document) for shape in hold_outs_last(document).shapes if shape.keys],
     }
     script = (_HOSTS / "after_effects_build.jsx").read_text(encoding="utf-8")
     text = json.dumps(data, allow_nan=False, ensure_ascii=True).replace('}, {"name"', '},\n{"name"')
@@ -94,6 +101,7 @@ def _mask_of_shape(shape: RotoShape, document: RotoDocument) -> dict[str, Any]:
     return {
         "name": shape.name,
         "closed": shape.closed,
+        **({"mode": _HOLDS_OUT} if shape.subtract and shape.closed else {}),
         "feather": shape.feather_px if shape.closed else 0.0,
         "keys": [_key_row(frame, shape) for frame in shape.frames],
         "opacity": [[frame, 100 if shown else 0] for frame, shown in changes],
@@ -142,6 +150,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
         for mask in masks
     ]
     kept = tuple(shape for shape in shapes if shape is not None)
+    warnings += parsing.hold_outs_above(kept)
     frames = [frame for shape in kept for frame in shape.frames]
     first, last = parsing.frame_range(where, [first, last, *frames])
     aspect, fps = (parsing.number(f"{where}: {name}", data.get(name)) for name in ("pixel_aspect", "fps"))
@@ -205,7 +214,7 @@ def _report_mask(mask: Mapping[str, Any], warnings: list[str]) -> None:
     name = mask["name"]
     if mask.get("inverted"):
         warnings.append(f"{name}: is inverted; the document does not hold that")
-    if mask.get("mode", "ADD") not in ("ADD", "LIGHTEN", "NONE"):
+    if mask.get("mode", "ADD") not in ("ADD", "LIGHTEN", "NONE", _HOLDS_OUT):
         warnings.append(f"{name}: is in mode {str(mask['mode']).lower()}; the document adds every shape")
     if mask.get("animated"):
         warnings.append(f"{name}: its feather or expansion is animated; the first value is kept")
@@ -242,7 +251,8 @@ def _shape_of_mask(
     elif any(len(row) > 4 and row[4] for row in rows):
         warnings.append(f"{name}: feather points along the mask are not held by the document")
     shape = _with_linear_moves(keyed, warnings)
-    return replace(shape, visible=_hidden_of_mask(mask, name, span, here, warnings))
+    hidden = _hidden_of_mask(mask, name, span, here, warnings)
+    return replace(shape, visible=hidden, subtract=closed and mask.get("mode") == _HOLDS_OUT)
 
 
 def _with_feather_points(shape: RotoShape, points: Mapping[int, object], where: str, warnings: list[str]) -> RotoShape:

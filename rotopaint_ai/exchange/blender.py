@@ -22,6 +22,7 @@ from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.linear_keys import linear_keys, switches, visible_between
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.exchange.parsing import ReadResult
+from rotopaint_ai.exchange.plain_shapes import hold_outs_last
 from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
 
 FORMAT: Final = "rotopaint-blender-masks"
@@ -33,6 +34,7 @@ KEEPS: Final[frozenset[Feature]] = frozenset(
         "feather",
         "visibility",
         "order",
+        "subtract",
         "names",
         "aspect",
         "fps",
@@ -51,6 +53,7 @@ WORDS: Final[Mapping[Feature, str]] = {
 }
 SETTLED: Final[frozenset[Feature]] = frozenset(("open", "width", "taper"))  # as_written has closed the strokes
 _BEGIN, _END = "DATA = json.loads(r'''", "''')\n"
+_HOLDS_OUT: Final = "MERGE_SUBTRACT"  # a layer's blending: what stands before it times what it leaves
 _LONGEST_NAME: Final = 63  # bytes
 _HOSTS: Final = Path(__file__).with_name("hosts")
 
@@ -97,8 +100,8 @@ def dump_script() -> str:
 
 
 def as_blender_holds(document: RotoDocument) -> RotoDocument:
-    """The document as Blender can draw it: strokes are closed bands."""
-    return stroke_outlines.closed_strokes(document)
+    """The document as Blender can draw it: strokes are closed bands, hold-outs come last."""
+    return stroke_outlines.closed_strokes(hold_outs_last(document))
 
 
 def dumps(document: RotoDocument) -> str:
@@ -114,7 +117,11 @@ def dumps(document: RotoDocument) -> str:
         "fps": document.fps,
         "first_frame": document.first_frame,
         "last_frame": document.last_frame,
-        "layers": [_layer_of_shape(shape, names[shape.name], document) for shape in document.shapes if shape.keys],
+        "layers": [
+            _layer_of_shape(shape, names[shape.name], document)
+            for shape in hold_outs_last(document).shapes
+            if shape.keys
+        ],
     }
     script = (_HOSTS / "blender_build.py").read_text(encoding="utf-8")
     head, _, body = script.partition("import bpy\n")
@@ -131,6 +138,7 @@ def _layer_of_shape(shape: RotoShape, name: str, document: RotoDocument) -> dict
     return {
         "name": name,
         "cyclic": drawn.closed,
+        **({"blend": _HOLDS_OUT} if shape.subtract else {}),
         "reversed": turned,
         "keys": [[frame, _key_rows(*poses[frame], turned, shape.name, document)] for frame in sorted(poses)],
         "alpha": [[frame, float(shown)] for frame, shown in switches(shape, *span)],
@@ -213,8 +221,10 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
         _shape_of_spline(row, parsing.free_name(str(row["name"]), taken), frame, (first, last), where, warnings)
         for row in rows
     ]
+    kept = tuple(shape for shape in shapes if shape is not None)
     return ReadResult(
-        RotoDocument(*size, first, last, aspect, fps, shapes=tuple(s for s in shapes if s is not None)), tuple(warnings)
+        RotoDocument(*size, first, last, aspect, fps, shapes=kept),
+        (*warnings, *parsing.hold_outs_above(kept)),
     )
 
 
@@ -235,7 +245,13 @@ def _dumped_rows(mask: Mapping[str, Any], several: bool, where: str, warnings: l
         _report_layer(layer, name, warnings)
         for spline in _object_rows(layer, "splines", where):
             rows.append(
-                {**spline, "name": name, "alpha": layer.get("alpha", []), "reversed": layer.get("name") in turned}
+                {
+                    **spline,
+                    "name": name,
+                    "alpha": layer.get("alpha", []),
+                    "blend": layer.get("blend"),
+                    "reversed": layer.get("name") in turned,
+                }
             )
     return rows
 
@@ -245,7 +261,7 @@ def _report_layer(layer: Mapping[str, Any], name: str, warnings: list[str]) -> N
         warnings.append(f"{name}: is inverted; the document does not hold that")
     if layer.get("hidden"):
         warnings.append(f"{name}: is hidden from rendering and shown in the document")
-    if layer.get("blend") not in ("MERGE_ADD", "ADD", "LIGHTEN", None):
+    if layer.get("blend") not in ("MERGE_ADD", "ADD", "LIGHTEN", _HOLDS_OUT, "SUBTRACT", None):
         warnings.append(f"{name}: is blended by {layer.get('blend')}; the document adds every shape")
     if layer.get("falloff", "LINEAR") != "LINEAR":
         warnings.append(f"{name}: its feather falls off {str(layer.get('falloff')).lower()}, the document's linearly")
@@ -295,7 +311,8 @@ def _shape_of_spline(
         around = feather_edges.line_of_widths
         lines = {frame: around(key.points, feathers[frame]) for frame, key in shape.keys.items()}
         shape = feather_edges.with_lines(shape, lines)
-    return replace(shape, visible=_hidden_of_layer(row, name, span, where, warnings))
+    hidden = _hidden_of_layer(row, name, span, where, warnings)
+    return replace(shape, visible=hidden, subtract=row.get("blend") in (_HOLDS_OUT, "SUBTRACT"))
 
 
 def _runs_the_other_way(poses: Collection[Points]) -> bool:

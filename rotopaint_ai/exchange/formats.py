@@ -179,6 +179,7 @@ FORMATS = (
         "AfterEffects",
         (".jsx",),
         "a script that builds masks; read: its dump of a composition, .ae.json",
+        as_written=plain_shapes.hold_outs_last,
         holds=frozenset(("feather widths",)),
         read_only=(".ae.json",),
     ),

@@ -1,22 +1,25 @@
 """Masks of Fusion and Resolve read: polygons and B-splines of a `.setting` or `.comp` as a document.
 
 Standard library only. A mask's own centre, size and turn are applied where they do not move; whatever else a document
-cannot hold is reported.
+cannot hold is reported. The handles of a spline's keys (time and value, as the keys themselves) say how it eases.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import feather_edges, lua, parsing
+from rotopaint_ai.exchange import feather_edges, lua, parsing, time_eases
 from rotopaint_ai.exchange.linear_keys import visible_between
 from rotopaint_ai.exchange.lua import LuaTable, Value
 from rotopaint_ai.exchange.parsing import ReadResult
+from rotopaint_ai.exchange.plain_shapes import TOLERANCE_PX
+from rotopaint_ai.exchange.time_eases import Timing
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
 _MASKS: Final = {"PolylineMask", "BSplineMask"}
@@ -38,6 +41,19 @@ class _Placing:
             self.scale * (self.cosine * x - self.sine * y) + self.x,
             self.scale * (self.sine * x + self.cosine * y) + self.y,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    """An outline at each key (None for one without animation), and how it moves on from each frame where it eases."""
+
+    keys: Mapping[int | None, Points]
+    closed: bool = True
+    timings: Mapping[int, Timing] = field(default_factory=dict)
+
+    def at_frames(self, first: int) -> dict[int, Points]:
+        """The keys by frame; one without animation stands at the first."""
+        return {first if frame is None else frame: points for frame, points in self.keys.items()}
 
 
 def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
@@ -62,14 +78,14 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
         f"{n}: a {t.kind} is not read; convert it to a polygon in Fusion" for n, t in tools.items() if t.kind in _UNREAD
     ]
     size = parsing.plate_size(where, _stated_mask_size(masks, warnings), width, height)
-    found = [(name, *_keys_of_polyline(name, mask, tools, size, where, warnings)) for name, mask in masks.items()]
+    found = [(name, *_outlines_of(name, mask, tools, size, where, warnings)) for name, mask in masks.items()]
     levels = {name: _visible_levels(mask, tools) for name, mask in masks.items()}
-    frames = [f for _, keys, _, outer in found for f in (*keys, *outer) if f is not None]
+    frames = [f for _, edge, outer in found for f in (*edge.keys, *outer.keys) if f is not None]
     first, last = parsing.frame_range(where, [*frames, *(f for changes in levels.values() for f, _ in changes)])
     shapes = [
-        _shape_of_polyline(name, masks[name], keys, closed, outer, levels[name], (first, last), size, warnings)
-        for name, keys, closed, outer in found
-        if keys
+        _shape_of_polyline(name, masks[name], edge, outer, levels[name], (first, last), size, warnings)
+        for name, edge, outer in found
+        if edge.keys
     ]
     aspect = next((_pixel_aspect_of(mask) for mask in masks.values()), 1.0)
     return ReadResult(RotoDocument(*size, first, last, aspect, shapes=tuple(shapes)), tuple(dict.fromkeys(warnings)))
@@ -113,21 +129,20 @@ def _pixel_aspect_of(mask: LuaTable) -> float:
     return numbers[0] / numbers[1] if len(numbers) == 2 and min(numbers) > 0 else 1.0
 
 
-def _keys_of_polyline(
+def _outlines_of(
     name: str, mask: LuaTable, tools: Mapping[str, LuaTable], size: tuple[int, int], where: str, warnings: list[str]
-) -> tuple[dict[int | None, Points], bool, dict[int | None, Points]]:
-    """Keys by frame (None for a mask without animation), whether closed, and those of the second outline."""
+) -> tuple[_Outline, _Outline]:
+    """A mask's outline, and its second one where that is on."""
     placing = _placing(name, mask, size, warnings)
     here = f"{where}: {name}"
-    found, closed = _polylines(mask, "Polyline", tools, placing, size, here, warnings)
-    outer, _ = _polylines(mask, "Polyline2", tools, placing, size, here, warnings)
-    if mask.table("Inputs").table("Polyline2").fields.get("Disabled"):
-        outer = {}
-    if not found:
+    found = _polylines(mask, "Polyline", tools, placing, size, here, warnings)
+    outer = _polylines(mask, "Polyline2", tools, placing, size, here, warnings)
+    if not found.keys:
         warnings.append(f"{name}: has no points and is left out")
-        return {}, True, {}
+        return _Outline({}), _Outline({})
     _report_mask_controls(name, mask, warnings)
-    return found, closed, outer
+    is_off = bool(mask.table("Inputs").table("Polyline2").fields.get("Disabled"))
+    return found, _Outline({}) if is_off else outer
 
 
 def _placing(name: str, mask: LuaTable, size: tuple[int, int], warnings: list[str]) -> _Placing:
@@ -154,14 +169,16 @@ def _polylines(
     size: tuple[int, int],
     where: str,
     warnings: list[str],
-) -> tuple[dict[int | None, Points], bool]:
-    """A mask's outline or second outline at each key, in plate space, and whether it is closed."""
+) -> _Outline:
+    """A mask's outline or second outline at each key, in plate space."""
     given = mask.table("Inputs").table(which)
     rows: dict[int | None, LuaTable] = {}
+    splines: dict[int, LuaTable] = {}
     driver = tools.get(given.text("SourceOp"))
     for time, key in driver.table("KeyFrames").fields.items() if driver else ():
         if isinstance(key, LuaTable) and isinstance(time, float):
-            rows[round(parsing.number(f"{where}: a key", time))] = key.table("Value")
+            frame = round(parsing.number(f"{where}: a key", time))
+            rows[frame], splines[frame] = key.table("Value"), key
             if time != round(time):
                 warnings.append(f"{where.split(': ')[-1]}: keys between frames were moved to the nearest frame")
     if not rows and given.table("Value").table("Points").items:
@@ -174,7 +191,32 @@ def _polylines(
         if which == "Polyline":
             warnings.append(f"{where.split(': ')[-1]}: a B-spline became a Bezier shape")
         keys = {frame: _bezier_of_bspline(points, closed) for frame, points in keys.items()}
-    return keys, closed
+    return _Outline(keys, closed, _timings_of(where.split(": ")[-1], splines, warnings))
+
+
+def _timings_of(name: str, keys: Mapping[int, LuaTable], warnings: list[str]) -> dict[int, Timing]:
+    """How the spline moves from each key to the next, by the keys' handles."""
+    found = {}
+    for first, last in pairwise(sorted(keys)):
+        begin, end = (keys[frame].items[0] if keys[frame].items else None for frame in (first, last))
+        if isinstance(begin, float) and isinstance(end, float) and begin != end:  # else nothing moves
+            place = (first, begin, last - first, end - begin)
+            found[first] = _handle(keys[first], "RH", 1 / 3, place, name), _handle(keys[last], "LH", 2 / 3, place, name)
+    steps = [f for f in keys for way in ("StepIn", "StepOut") if keys[f].table("Flags").fields.get(way) is True]
+    if steps:
+        warnings.append(f"{name}: {len(steps)} keys step, which is read as a move; see that it holds where it should")
+    return found
+
+
+def _handle(
+    key: LuaTable, side: str, default: float, place: tuple[int, float, int, float], name: str
+) -> tuple[float, float]:
+    """A key's handle on one side as shares of the time and the way; `place` is where both begin, then their spans."""
+    pair = key.table(side).items
+    if key.table("Flags").fields.get("Linear") is True or len(pair) != 2:
+        return default, default
+    time, value = (parsing.number(f"{name}: a handle", number) for number in pair)
+    return (time - place[0]) / place[2], (value - place[1]) / place[3]
 
 
 def _points_of_line(line: LuaTable, placing: _Placing, size: tuple[int, int], where: str) -> Points:
@@ -210,14 +252,15 @@ def _bezier_of_bspline(points: Points, closed: bool) -> Points:
     return tuple(found)
 
 
-def _with_outer(shape: RotoShape, outer: Mapping[int, Points], warnings: list[str]) -> RotoShape:
+def _with_outer(shape: RotoShape, outer: _Outline, first: int, keeps_eases: bool, warnings: list[str]) -> RotoShape:
     """The shape with the feather that ends at its second outline; keys of either one stand in both."""
-    if not outer:
+    if not outer.keys:
         return shape
-    if not shape.closed or {len(points) for points in outer.values()} != {shape.n_points}:
+    if not shape.closed or {len(points) for points in outer.keys.values()} != {shape.n_points}:
         warnings.append(f"{shape.name}: its second outline does not fit the first; the soft edge is left out")
         return shape
-    second = parsing.shape_of(shape.name, True, dict(outer))
+    plain = parsing.shape_of(shape.name, True, outer.at_frames(first))
+    second = _with_eases(plain, outer.timings, keeps_eases, [])
     frames = sorted({*shape.frames, *second.frames})
     keyed = shape.with_keys({frame: shape.keys.get(frame, Key(shape.at(frame), "human")) for frame in frames})
     return feather_edges.with_lines(keyed, {frame: second.at(frame) for frame in frames})
@@ -251,27 +294,42 @@ def _report_mask_controls(name: str, mask: LuaTable, warnings: list[str]) -> Non
 def _shape_of_polyline(
     name: str,
     mask: LuaTable,
-    keys: Mapping[int | None, Points],
-    closed: bool,
-    outer: Mapping[int | None, Points],
+    edge: _Outline,
+    outer: _Outline,
     levels: list[tuple[int, bool]],
     span: tuple[int, int],
     size: tuple[int, int],
     warnings: list[str],
 ) -> RotoShape:
-    by_frame = {span[0] if frame is None else frame: points for frame, points in keys.items()}
+    by_frame = edge.at_frames(span[0])
     kept = parsing.same_count(name, by_frame)
     if len(kept) < len(by_frame):
         gone = sorted(set(by_frame) - set(kept))
         warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
-    second = {span[0] if frame is None else frame: points for frame, points in outer.items()}
-    width = None if closed else _input_number(mask, "BorderWidth", 0.0) * size[0] or None
+    width = None if edge.closed else _input_number(mask, "BorderWidth", 0.0) * size[0] or None
+    keeps_eases = not outer.keys or (outer.timings, set(outer.keys)) == (edge.timings, set(edge.keys))
     looks = replace(
-        parsing.shape_of(name, closed, kept),
+        _with_eases(parsing.shape_of(name, edge.closed, kept), edge.timings, keeps_eases, warnings),
         width_px=None if width is None else round(width, 6),
         visible=visible_between(levels, *span),
     )
-    return _with_outer(looks, second, warnings)
+    return _with_outer(looks, outer, span[0], keeps_eases, warnings)
+
+
+def _with_eases(shape: RotoShape, timings: Mapping[int, Timing], keeps_eases: bool, warnings: list[str]) -> RotoShape:
+    """The shape moving as its spline does: `ease` where that is it and is kept, else by linear keys more."""
+    keys = dict(shape.keys)
+    for first, last in pairwise(shape.frames):
+        kind = time_eases.known_kind(timings.get(first, time_eases.LINEAR))
+        if kind == "ease" and keeps_eases:
+            keys[first] = replace(keys[first], interpolation="ease")
+        elif kind != "linear":
+            more = time_eases.linear_keys_along(shape.keys[first], shape.keys[last], first, last, timings[first])
+            keys |= {frame: key for frame, key in more.items() if first < frame < last}
+    n_more = len(keys) - len(shape.keys)
+    if n_more:
+        warnings.append(f"{shape.name}: eases became {n_more} linear keys more, within {TOLERANCE_PX} px")
+    return shape.with_keys(dict(sorted(keys.items())))
 
 
 def _visible_levels(mask: LuaTable, tools: Mapping[str, LuaTable]) -> list[tuple[int, bool]]:

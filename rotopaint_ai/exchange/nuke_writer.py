@@ -104,7 +104,7 @@ def nuke_names(document: RotoDocument, *, layer: str | None = None) -> dict[str,
 
 def _layer_paths(document: RotoDocument, layer: str | None) -> dict[str, tuple[str, ...]]:
     placed: dict[str, tuple[str, ...]] = {}
-    taken: set[tuple[str, ...]] = set()
+    taken: dict[tuple[str, ...], int] = {}
     for shape in document.shapes:
         path = tuple(nuke_name(part) for part in shape.name.split("/") if part.strip()) or ("Bezier",)
         placed[shape.name] = _free_path(((nuke_name(layer), *path) if layer else path), taken)
@@ -117,8 +117,8 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
     if document.landmarks.names:
         found.append(f"{len(document.landmarks.names)} landmarks are not written: a Roto node has none")
     shapes = hold_outs_first(document).shapes
-    cut = [shape for i, shape in enumerate(shapes) if any(below.subtract for below in shapes[i + 1 :])]
-    for name in [shape.name for shape in cut if not shape.subtract]:
+    lowest = max((place for place, shape in enumerate(shapes) if shape.subtract), default=0)
+    for name in [shape.name for shape in shapes[:lowest] if not shape.subtract]:
         found.append(f"shape '{name}': stands above one that holds out, which Nuke takes away only from those below it")
     for shape in document.shapes:
         if "/".join(placed[shape.name])[-len(shape.name) :] != shape.name:
@@ -140,13 +140,13 @@ def nuke_name(text: str) -> str:
     return kept or "Bezier"
 
 
-def _free_path(path: tuple[str, ...], taken: set[tuple[str, ...]]) -> tuple[str, ...]:
-    """The path, its last part numbered where another element has it already."""
-    free, count = path, 1
+def _free_path(path: tuple[str, ...], taken: dict[tuple[str, ...], int]) -> tuple[str, ...]:
+    """The path, its last part numbered where another element has it already; `taken` counts each path's uses."""
+    free = path
     while free in taken:
-        count += 1
-        free = (*path[:-1], f"{path[-1]}_{count}")
-    taken.add(free)
+        taken[path] += 1
+        free = (*path[:-1], f"{path[-1]}_{taken[path]}")
+    taken[free] = 1
     return free
 
 

@@ -197,3 +197,10 @@ def same_count(where: str, keys: dict[int, Points]) -> dict[int, Points]:
 def spelled(frames: Sequence[int]) -> str:
     """A few frame numbers in words."""
     return ", ".join(map(str, frames[:3])) + (f" and {len(frames) - 3} more" if len(frames) > 3 else "")
+
+
+def hold_outs_above(shapes: Sequence[RotoShape]) -> list[str]:
+    """A line for each shape that holds out with a shape after it, where a program takes away from those before."""
+    last = max((place for place, shape in enumerate(shapes) if not shape.subtract), default=0)
+    above = [shape.name for shape in shapes[:last] if shape.subtract]
+    return [f"{name}: holds out what stands before it; the document takes it away from every shape" for name in above]

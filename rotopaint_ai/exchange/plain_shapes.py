@@ -119,3 +119,8 @@ def _farthest_between(frames: Sequence[int], rows: Sequence[Points], a: int, b: 
             if stray > worst:
                 worst, at = stray, i
     return worst, at
+
+
+def hold_outs_last(document: RotoDocument) -> RotoDocument:
+    """The document with its hold-outs after all others, for programs that take them away from what stands before."""
+    return replace(document, shapes=tuple(sorted(document.shapes, key=lambda shape: shape.subtract)))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import aftereffects, lossiness, round_trip
+from rotopaint_ai.exchange import aftereffects, lossiness, parsing, round_trip
 from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
@@ -57,6 +57,23 @@ def test_the_script_builds_masks_that_the_dump_gives_back() -> None:
     assert [f for f in range(1001, 1011) if not found.shapes[0].is_visible(f)] == [1003, 1004]
     assert context.eval("app.undo") == 0
     assert context.eval("app.project.activeItem.layer(1).property('ADBE Mask Parade').property(2).maskMode") == 1
+
+
+def test_hold_outs_are_masks_in_mode_subtract_below_the_others() -> None:
+    context = host()
+    hand = replace(shots.corners("hand"), subtract=True)
+    context.eval(aftereffects.dumps(shots.shot(hand, shots.corners("eye", by=0), shots.seam())))
+    masks = "app.project.activeItem.layer(1).property('ADBE Mask Parade')"
+    modes = [
+        (context.eval(f"{masks}.property({i}).name"), context.eval(f"{masks}.property({i}).maskMode"))
+        for i in (1, 2, 3)
+    ]
+    assert modes == [("eye", 2), ("nose_seam", 1), ("hand", 3)]
+    found = back(context)
+    assert [(shape.name, shape.subtract) for shape in found.document.shapes][2] == ("hand", True)
+    assert not any("holds out" in line for line in found.losses)
+    above = parsing.hold_outs_above([hand, shots.corners("eye")])
+    assert above == ["hand: holds out what stands before it; the document takes it away from every shape"]
 
 
 def test_masks_go_onto_the_selected_layer_at_the_compositions_own_frames() -> None:
@@ -110,7 +127,7 @@ def dump(**mask: Any) -> str:
     ("mask", "told"),
     [
         ({"inverted": True}, "is inverted"),
-        ({"mode": "SUBTRACT"}, "in mode subtract"),
+        ({"mode": "INTERSECT"}, "in mode intersect"),
         ({"feather": [8, 4], "expansion": 3}, "8 by 4 px became its mean"),
         ({"feather": [8, 8], "expansion": 0}, "became 4 px outside"),
         ({"animated": True}, "feather or expansion is animated"),

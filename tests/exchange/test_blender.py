@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import blender, feather_edges, formats, lossiness, round_trip, stroke_outlines
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.shapes.rasterise import matte
+from rotopaint_ai.shapes.rasterise import matte, mattes_of
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape, feather_rows
 
 from . import shots
@@ -150,6 +150,38 @@ def test_blender_draws_what_we_draw(bpy_python: str, tmp_path: Path) -> None:
             edge = bezier.length(bezier.as_array(shape.at(frame)), shape.closed) * (1 if shape.closed else 2)
             assert abs(float(theirs.sum() - ours.sum())) / edge < 0.8  # px: its anti-aliasing lies outside the edge
             assert beyond_a_pixel(ours, theirs) < 0.2  # a hard edge is softened over a good pixel outside it
+
+
+@pytest.mark.blender
+def test_blender_takes_hold_outs_away(bpy_python: str, tmp_path: Path) -> None:
+    """The eye without the lip over it, whichever stands first in the document, as `mattes_of` cuts it."""
+    eye, lip, *_ = shot().shapes
+    aside = {frame: replace(key, points=shots.moved(key.points, 90.0)) for frame, key in lip.keys.items()}
+    document = replace(shot(), shapes=(replace(lip.with_keys(aside), subtract=True), eye))
+    blend = build(bpy_python, tmp_path, document)
+    run(bpy_python, "-c", RENDER.replace("layer.name != name", "False"), str(blend), _whole_mask_job(tmp_path))
+    theirs = np.asarray(oiio.ImageBuf(f"{tmp_path}/all.1001.exr").get_pixels(oiio.FLOAT))[..., 0]
+    ours = mattes_of(document.shapes, 1001, 320, 180)["eye"].paste(320, 180)
+    uncut = matte(eye, 1001, 320, 180).paste(320, 180)
+    assert 0.3 * uncut.sum() < ours.sum() < 0.7 * uncut.sum()
+    assert abs(float(theirs.sum() - ours.sum())) < 0.05 * float(ours.sum())  # edges are softened, see above
+    assert beyond_a_pixel(ours, theirs) < 0.3
+    assert [(shape.name, shape.subtract) for shape in dumped(bpy_python, blend).shapes] == [
+        ("eye", False),
+        ("lip", True),
+    ]
+
+
+def _whole_mask_job(out: Path) -> str:
+    return json.dumps({"frames": [1001], "layers": ["all"], "out": str(out)})
+
+
+def test_hold_outs_come_last_in_the_script_and_hold_out_again(tmp_path: Path) -> None:
+    document = replace(shot(), shapes=tuple(replace(s, subtract=s.name == "eye") for s in shot().shapes))
+    formats.write(tmp_path / "a.py", document)
+    found, _ = formats.read(tmp_path / "a.py")
+    assert [shape.name for shape in found.shapes] == ["lip", "nose_seam", "held", "eye"]
+    assert [shape.subtract for shape in found.shapes] == [False, False, False, True]
 
 
 @pytest.mark.blender

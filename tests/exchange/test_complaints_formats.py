@@ -438,3 +438,50 @@ def test_proofs_are_those_of_the_report(tmp_path: Path) -> None:
             formats.write(tmp_path / f"shot{form.suffixes[0]}", document)
             assert formats.proof_of(tmp_path / f"shot{form.suffixes[0]}", document).faults == ()
     assert coco.as_coco_holds(document).shapes[0].n_points > 4
+
+
+def eased(text: str, first: str, second: str) -> str:
+    """A setting whose splines have these handles at the keys of 1001 (value 0) and 1010 (value 1)."""
+    linear = "Flags = { Linear = true, LockedY = true }"
+    keys = {"[1001] = { 0, ": first, "[1010] = { 1, ": second}
+    for head, handles in keys.items():
+        assert f"{head}{linear}" in text
+        text = text.replace(f"{head}{linear}", f"{head}{handles}, Flags = {{ LockedY = true }}")
+    return text
+
+
+def test_handles_of_fusions_keys_are_eases() -> None:
+    """Handles at a third of the time that lie flat are our ease: 3 u^2 - 2 u^3, by hand."""
+    text = eased(fusion.dumps(shots.shot(shots.corners())), "RH = { 1004, 0 }", "LH = { 1007, 1 }")
+    found = fusion.loads(text)
+    assert found.losses == ()
+    (shape,) = found.document.shapes
+    assert [key.interpolation for key in shape.keys.values()] == ["ease", "linear"]
+    start, moved = shape.at(1001)[0].x, shape.at(1004)[0].x
+    assert moved - start == pytest.approx(20.0 * (3 / 9 - 2 / 27))
+
+
+def test_other_handles_of_fusions_keys_become_linear_keys_and_are_told() -> None:
+    """A handle across the whole time: time is 3 u^2 (1 - u) + u^3 and the way u^3, by hand."""
+    text = eased(fusion.dumps(shots.shot(shots.corners(by=90.0))), "RH = { 1001, 0 }", "LH = { 1010, 0 }")
+    found = fusion.loads(text)
+    (line,) = found.losses
+    assert re.fullmatch(r"corners: eases became \d linear keys more, within 0.1 px", line)
+    (shape,) = found.document.shapes
+    share = 0.5  # of the parameter: x = 3/8 + 1/8 of the time, y = 1/8 of the way
+    at = 1001 + 9 * (3 * share**2 * (1 - share) + share**3)
+    assert shape.at(at)[0].x - shape.at(1001)[0].x == pytest.approx(90.0 * share**3, abs=0.6)
+
+
+def test_steps_of_fusions_keys_and_eases_of_second_outlines() -> None:
+    soft = replace(shots.corners(), feather_px=6.0)
+    text = eased(fusion.dumps(shots.shot(soft)), "RH = { 1004, 0 }", "LH = { 1007, 1 }")
+    (shape,) = fusion.loads(text).document.shapes
+    assert [key.interpolation for key in shape.keys.values()] == ["ease", "linear"]
+    only_inner = text.split("cornersPolyline2 = ")[0] + fusion.dumps(shots.shot(soft)).split("cornersPolyline2 = ")[
+        1
+    ].join(["cornersPolyline2 = ", ""])
+    found = fusion.loads(only_inner)
+    assert any("linear keys more" in line for line in found.losses)
+    stepped = text.replace("LockedY = true", "StepOut = true, LockedY = true", 1)
+    assert any("1 keys step" in line for line in fusion.loads(stepped).losses)

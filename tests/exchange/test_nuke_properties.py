@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rotopaint_ai.exchange import nuke, nuke_curves, nuke_reader, nuke_text, round_trip
+from rotopaint_ai.exchange import nuke, nuke_curves, nuke_reader, nuke_text, nuke_writer, round_trip
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 from . import nuke_oracle as oracle
+from . import shots
 
 FIRST, LAST, HEIGHT = 1001, 1014, 540
 
@@ -79,3 +82,27 @@ def test_a_strict_reader_of_another_hand_sees_everything_that_was_meant(meant: R
 def oracle_format(text: str) -> str:
     """The line of the format knob, which is no list of braces."""
     return next(line for line in text.splitlines() if line.startswith(" format "))
+
+
+def test_what_is_said_of_many_shapes_takes_steps_in_proportion() -> None:
+    """Twice the shapes, all of one name to Nuke, twice the steps: calls are counted, not seconds."""
+
+    def n_calls(count: int) -> int:
+        calls = 0
+
+        def counted(frame: object, event: str, argument: object) -> None:
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        many = shots.shot(*(shots.corners(f"é{chr(0x4E00 + place)}") for place in range(count)))
+        before = sys.getprofile()
+        sys.setprofile(counted)
+        try:
+            placed = nuke_writer.nuke_names(many)
+            nuke_writer.losses(many, {name: tuple(path.split("/")) for name, path in placed.items()})
+        finally:
+            sys.setprofile(before)
+        assert len(set(placed.values())) == count
+        return calls
+
+    assert n_calls(800) < 2.5 * n_calls(400)

@@ -54,7 +54,7 @@ function rotopaintTime(comp, shot, frame) {
 function rotopaintMask(layer, comp, shot, row) {
     var mask = layer.property("ADBE Mask Parade").addProperty("ADBE Mask Atom");
     mask.name = row.name;
-    mask.maskMode = row.closed ? MaskMode.ADD : MaskMode.NONE;
+    mask.maskMode = row.closed ? MaskMode[row.mode || "ADD"] : MaskMode.NONE;
     mask.maskFeatherFalloff = MaskFeatherFalloff.FFO_LINEAR;
     rotopaintKeys(mask.property("ADBE Mask Shape"), comp, shot, row);
     if (row.closed && row.feather > 0) {

@@ -63,7 +63,7 @@ def _set_scene(scene, data):
 
 def _add_layer(mask, row):
     layer = mask.layers.new(name=row["name"])
-    layer.falloff, layer.blend = "LINEAR", "LIGHTEN"
+    layer.falloff, layer.blend = "LINEAR", row.get("blend", "LIGHTEN")
     spline = layer.splines.new()
     spline.points.add(len(row["keys"][0][1]) - 1)
     spline.use_cyclic = row["cyclic"]
