@@ -20,6 +20,7 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.live import wire
+from rotopaint_ai.pipeline.executor import KeptByFrame
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.painter import Painter
 from rotopaint_ai.pipeline.plan import propose_crop
@@ -38,6 +39,7 @@ from rotopaint_ai.sheet import Sheet
 Array = NDArray[Any]
 Facts = dict[str, Any]
 
+KEPT_FRAMES = 2  # the one that is shown, and one that strokes copy from
 _LEAST_PX = 1e-3  # a shape that a dragged landmark moves by less does not hang on it
 
 
@@ -48,7 +50,7 @@ class LiveEngine:
         self._folder, self._tell = folder, tell
         self._models: Models | None = None
         self._plate: Plate | None = None
-        self._frame: Frame | None = None
+        self._frames = KeptByFrame(self._read_frame, kept=KEPT_FRAMES)
         self._reading: tuple[RotoDocument, ShotReading] | None = None
         self._n_blocks = 0
         self._answers: Mapping[str, Callable[[Mapping[str, Any]], Facts]] = {
@@ -96,7 +98,8 @@ class LiveEngine:
         plate = open_plate(request["source"], colourspace=request.get("colourspace"))
         if self._plate is not None:
             self._plate.close()
-        self._plate, self._frame, self._reading = plate, None, None
+        self._plate, self._reading = plate, None
+        self._frames = KeptByFrame(self._read_frame, kept=KEPT_FRAMES)
         return {"name": plate.name, "width": plate.width, "height": plate.height}
 
     # --- landmarks
@@ -172,7 +175,7 @@ class LiveEngine:
 
     def _paint_seam(self, request: Mapping[str, Any]) -> Facts:
         """The region around a frame's seams with the seams painted away: picture, then matte, 8 bit, in a block."""
-        frame = self._read_frame(int(request["frame"]))
+        frame = self._frames.at(int(request["frame"]))
         plate, document = self._need_plate(), documents.loads(request["shapes"], where="preview")
         if (document.width, document.height) != (plate.width, plate.height):
             raise UsageError(
@@ -182,7 +185,8 @@ class LiveEngine:
         painter = self._painter(document, request["settings"])
         seams = painter.look(frame)
         filled = seams.filled(painter.model) if seams is not None else None
-        filled = touched_up(frame, filled, tuple(map(strokes.from_json, request.get("strokes", ()))))
+        touchup = tuple(map(strokes.from_json, request.get("strokes", ())))
+        filled = touched_up(frame, filled, touchup, self._frames.at)
         if filled is None:
             raise UsageError(f"frame {frame.number}: no seam lies on the plate here")
         seams = filled.seams
@@ -221,10 +225,7 @@ class LiveEngine:
     # --- parts
 
     def _read_frame(self, number: int) -> Frame:
-        plate = self._need_plate()
-        if self._frame is None or self._frame.number != number:
-            self._frame = plate.read(number, keep_native=False)
-        return self._frame
+        return self._need_plate().read(number, keep_native=False)
 
     def _need_models(self) -> Models:
         if self._models is None:

@@ -87,13 +87,17 @@ class Painter:
         """Write a frame's clean plate, and its patch where that is wanted; how much its seams show before and after."""
         frame, format = self.plate.read(number), Format.of(self.plate)
         filled = self.filled(frame)
-        filled = touched_up(frame, filled, self.strokes.get(number, ()))
+        filled = touched_up(frame, filled, self.strokes.get(number, ()), self.neighbour)
         write_filled(self.out / format.clean_name(number), frame, filled)
         if self.patch:
             write_patch(self.out / patch_name(number, format), filled, format)
         if filled is None:
             return {}
         return _seam_scores(filled) if self.rigs is None else shares_of(filled)
+
+    def neighbour(self, number: int) -> Frame:
+        """Another frame of the plate, to be looked at and never written."""
+        return self.plate.read(number, keep_native=False)
 
     def filled(self, frame: Frame) -> Filled | None:
         """A frame's region with its seams painted away, or its rig; None where none is to be seen."""

@@ -164,6 +164,10 @@ class FrameProcessor:
                 return read
         raise PlateError(f"{self.plate.path_of(frame).name}: changes while it is read; run again when it is rendered")
 
+    def _peek(self, frame: int) -> Frame:
+        """A frame that is looked at for another one's sake: nothing is noted of its file."""
+        return self.plate.read(frame, keep_native=False)
+
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """Write a frame's files; a frame that refuses is recorded as failed and does not stop the others.
 
@@ -209,7 +213,7 @@ class FrameProcessor:
         with timed(ms, "fill"):
             seams = look_at_seams(frame, mattes, shapes, Paints(Paint(self.method), self.paints))
             filled = seams.filled(self.model) if seams is not None and self.clean else None
-            filled = touched_up(frame, filled, self.strokes.get(number, ())) if self.clean else None
+            filled = touched_up(frame, filled, self.strokes.get(number, ()), self._peek) if self.clean else None
         if self.clean:
             with timed(ms, "encode"):
                 written.append(format.clean_name(number))

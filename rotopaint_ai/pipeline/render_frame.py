@@ -6,7 +6,7 @@ Everything is cut to the region around the shapes, never the whole plate. H, W r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.errors import DocumentError, PlateError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.pipeline.out_folder import Files
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paint, Paints
@@ -28,7 +28,7 @@ from rotopaint_ai.seams import cleanplate, touchup
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.matte import seam_curves
 from rotopaint_ai.seams.ribbon import Curve
-from rotopaint_ai.seams.strokes import Strokes
+from rotopaint_ai.seams.strokes import CLEAN, PLATE, Source, Strokes
 from rotopaint_ai.seams.visibility import Visibility, look, strength
 from rotopaint_ai.shapes.rasterise import Region, mattes_of, union
 from rotopaint_ai.shapes.roto import RotoShape
@@ -42,6 +42,7 @@ PICTURES = "report/img"
 SURROUND_PX = 48  # pixels around the seams that a fill and its measure may look at
 EMPTY_PIXEL = Region(0, 0, np.zeros((1, 1), dtype=np.float32))  # what an empty matte's file holds
 Window = tuple[int, int, int, int]  # left, top, right, bottom in plate pixels
+ReadFrame = Callable[[int], Frame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,11 +306,12 @@ def write_patch(path: Path, filled: Filled | None, format: Format) -> None:
         )
 
 
-def touched_up(frame: Frame, filled: Filled | None, strokes: Strokes) -> Filled | None:
+def touched_up(frame: Frame, filled: Filled | None, strokes: Strokes, read: ReadFrame) -> Filled | None:
     """A fill with clone strokes laid over it; they belong to the paint from then on, in clean plate and patch.
 
-    `filled` is None on a frame without a seam. The region grows to hold the strokes and what they copy, as far as the
-    frame has pixels; what they do not cover comes back bit for bit.
+    `filled` is None on a frame without a seam. `read` gives other frames of the plate. The region grows to hold the
+    strokes and what they copy, as far as the frame has pixels; what they do not cover comes back bit for bit.
+    Raises: PlateError where a frame that is copied cannot be read.
     """
     if not strokes:
         return filled
@@ -317,10 +319,30 @@ def touched_up(frame: Frame, filled: Filled | None, strokes: Strokes) -> Filled 
     if region is None:
         return filled
     seams = region.seams
-    after, cover = touchup.apply(region.after, (seams.x, seams.y), strokes)
+    sources: dict[Source, Array] = {PLATE: seams.rgb, CLEAN: region.after}
+    for number in {stroke.source for stroke in strokes} - {None, PLATE, CLEAN}:
+        sources[number] = _same_region(_source_frame(frame.number, number, read), seams)
+    after, cover = touchup.apply(region.after, (seams.x, seams.y), strokes, sources)
     part = Part(cover, (), Paint())
     grown = replace(seams, matte=np.maximum(seams.matte, cover), parts=(*seams.parts, part))
     return replace(region, seams=grown, after=after)
+
+
+def _source_frame(own: int, number: int, read: ReadFrame) -> Frame:
+    try:
+        return read(number)
+    except PlateError as error:
+        raise PlateError(f"a clone stroke of frame {own} copies frame {number}, which cannot be read: {error}") from None
+
+
+def _same_region(frame: Frame, seams: Seams) -> Array:
+    """The pixels of another frame (H, W, 3) in a region; NaN where it has none."""
+    rows, columns = seams.matte.shape
+    out = np.full((rows, columns, 3), np.nan, np.float32)
+    rgb, (x, y) = frame.region(seams.x, seams.y, columns, rows)
+    if rgb.size:
+        out[y - seams.y : y - seams.y + rgb.shape[0], x - seams.x : x - seams.x + rgb.shape[1]] = rgb
+    return out
 
 
 def _holding(frame: Frame, filled: Filled | None, strokes: Strokes) -> Filled | None:

@@ -62,7 +62,8 @@ class PaintFingerprints:
             if points and shape.is_visible(frame):
                 digest.update(b"away" + repr(round(shape.feather_px, 4)).encode())
                 digest.update(self._spline_bytes(shape.name, frame, points) + _rounded(shape.feather_at(frame)))
-        if strokes:  # they lie on paint: without any they change nothing
+        if strokes:
+            is_drawn = True
             digest.update(repr(strokes).encode())
         return digest.hexdigest() if is_drawn else NOTHING
 

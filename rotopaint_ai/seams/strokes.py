@@ -10,12 +10,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rotopaint_ai.errors import UsageError
 
 MOST_RADIUS_PX = 500.0
 MOST_POINTS = 20_000
+PLATE: Literal["plate"] = "plate"
+CLEAN: Literal["clean"] = "clean"
+Source = int | Literal["plate", "clean"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,8 @@ class Stroke:
     """The way of a soft round brush along `points` (x, y) that copies what lies (dx, dy) away.
 
     Offsets are whole pixels, so that grain is copied as it is. Paint is whole inside `hardness` of the radius and fades
-    to nothing at it.
+    to nothing at it. `source`: what is copied. None: the frame as it has been painted so far; a number: the plate of
+    that frame; `plate` and `clean`: this frame's plate, or its clean plate without any stroke, which brings them back.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -32,6 +36,7 @@ class Stroke:
     radius_px: float = 8.0
     hardness: float = 0.5
     opacity: float = 1.0
+    source: Source = None
 
     def __post_init__(self) -> None:
         numbers = [value for point in self.points for value in point]
@@ -43,6 +48,8 @@ class Stroke:
             )
         if not (0 <= self.hardness <= 1 and 0 <= self.opacity <= 1):
             raise UsageError("clone stroke: hardness and opacity are shares from 0 to 1")
+        if self.source not in (None, PLATE, CLEAN) and type(self.source) is not int:
+            raise UsageError(f"clone stroke: source is {self.source!r}; wanted a frame, plate, clean or null")
 
 
 Strokes = tuple[Stroke, ...]
@@ -58,7 +65,7 @@ def from_json(value: Any) -> Stroke:
     try:
         points = tuple((float(x), float(y)) for x, y in value["points"])
         shares = {name: float(value[name]) for name in ("radius_px", "hardness", "opacity") if name in value}
-        return Stroke(points, int(value["dx"]), int(value["dy"]), **shares)
+        return Stroke(points, int(value["dx"]), int(value["dy"]), **shares, source=value.get("source"))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"clone stroke: wanted points, dx and dy ({error!r})") from error
 

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams.strokes import Stroke
+from rotopaint_ai.seams.strokes import Source, Stroke
 
 Array = NDArray[Any]  # float32
 
 
-def apply(rgb_HWC: Array, origin: tuple[int, int], strokes: Iterable[Stroke]) -> tuple[Array, Array]:
+def apply(
+    rgb_HWC: Array, origin: tuple[int, int], strokes: Iterable[Stroke], sources: Mapping[Source, Array] | None = None
+) -> tuple[Array, Array]:
     """A region with strokes laid over it, one after the other, and how much of it they cover (H, W), 0..1.
 
-    rgb_HWC: scene-linear float32. A stroke sees what those before it have made. Where its source lies outside the
-    region it leaves the pixels alone; where it covers nothing they come back bit for bit.
+    rgb_HWC: scene-linear float32. `sources`: pictures of the same region (H, W, 3) for strokes that copy another one,
+    NaN where it has no pixels. Other strokes see what those before them have made. Where a source lies outside the
+    region, or has no pixel, the stroke leaves the pixels alone; where it covers nothing they come back bit for bit, and
+    where it covers all they are the source's.
     """
     out = np.array(rgb_HWC, np.float32)
     covered: Array = np.zeros(out.shape[:2], np.float32)
     for stroke in strokes:
         cover = brush(stroke, out.shape[:2], origin)
-        source, is_there = _shifted(out, stroke.dx, stroke.dy)
+        source, is_there = _shifted(out if stroke.source is None else (sources or {})[stroke.source], stroke)
         cover[~is_there] = 0.0
         at = cover > 0
-        out[at] += cover[at][:, None] * (source[at] - out[at])
+        share = cover[at][:, None]
+        out[at] = np.where(share < 1.0, out[at] + share * (source[at] - out[at]), source[at])
         covered = 1.0 - (1.0 - covered) * (1.0 - cover)
     return out, covered.astype(np.float32)
 
@@ -67,9 +72,11 @@ def _distance(x: Array, y: Array, a: Array, b: Array) -> Array:
     return np.asarray(np.hypot(x[None, :] - a[0] - t * dx, y[:, None] - a[1] - t * dy))
 
 
-def _shifted(rgb: Array, dx: int, dy: int) -> tuple[Array, NDArray[np.bool_]]:
-    """What lies (dx, dy) away from each pixel, and where that is inside the region."""
+def _shifted(rgb: Array, stroke: Stroke) -> tuple[Array, NDArray[np.bool_]]:
+    """What a stroke copies to each pixel of a region, and where there is anything: inside the region, and no NaN of a
+    picture that is none of this frame's."""
     rows, columns = rgb.shape[:2]
-    y, x = np.arange(rows) + dy, np.arange(columns) + dx
+    y, x = np.arange(rows) + stroke.dy, np.arange(columns) + stroke.dx
     inside = ((y >= 0) & (y < rows))[:, None] & ((x >= 0) & (x < columns))[None, :]
-    return rgb[np.ix_(np.clip(y, 0, rows - 1), np.clip(x, 0, columns - 1))], inside
+    source = rgb[np.ix_(np.clip(y, 0, rows - 1), np.clip(x, 0, columns - 1))]
+    return source, inside if type(stroke.source) is not int else inside & ~np.isnan(source).any(axis=2)

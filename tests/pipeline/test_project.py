@@ -17,10 +17,12 @@ from rotopaint_ai.cli import main
 from rotopaint_ai.errors import LockedError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats
+from rotopaint_ai.live.engine import LiveEngine
 from rotopaint_ai.plates import open_plate
+from rotopaint_ai.plates.colour import DISPLAY, to_display
 from rotopaint_ai.project import CropBox, Project, SeamSettings, State, codecs, corrections, run_record
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
-from rotopaint_ai.seams.strokes import Stroke
+from rotopaint_ai.seams.strokes import Stroke, to_json
 from rotopaint_ai.shapes.rasterise import mattes_of
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
@@ -294,9 +296,10 @@ def test_touch_up_is_laid_again_by_every_run_and_clean(
     middle = state.document.shape("seam_middle").at(1003)[1]
     x, y = int(middle.x), int(middle.y)
     stroke = Stroke(((x + 0.5, y + 0.5),), dx=0, dy=-12, radius_px=5.0, hardness=1.0)
-    run_project.append("touch-up", state, replace(state, strokes={1003: (stroke,)}))
+    other, back = replace(stroke, source=1009), replace(stroke, dy=0, radius_px=2.0, source="plate")
+    run_project.append("touch-up", state, replace(state, strokes={1003: (stroke,), 1005: (other, back)}))
     run_project.close()
-    assert stale(path) == [1003]
+    assert stale(path) == [1003, 1005]
     for command in ("run", "clean"):
         done = main(words(plates, pack, tmp_path, "--resume")) if command == "run" else clean(plates, pack, tmp_path)
         assert done == 0
@@ -304,6 +307,31 @@ def test_touch_up_is_laid_again_by_every_run_and_clean(
         paint, plate = open_plate(tmp_path / "out" / "clean").read(1003).rgb, open_plate(plates).read(1003).rgb
         assert (paint[y, x] == plate[y - 12, x]).all()  # copied from bare skin
         assert (paint[y, x] != plate[y, x]).any()
+        painted = open_plate(tmp_path / "out" / "clean").read(1005).rgb
+        assert (painted[y + 3, x] == open_plate(plates).read(1009).rgb[y - 9, x]).all()
+        assert (painted[y, x] == open_plate(plates).read(1005).rgb[y, x]).all()  # under the stroke that brings it back
+        shown = preview(plates, pack, tmp_path, path, 1005, painted.shape[:2])
+        is_shown = shown.any(axis=2)
+        assert is_shown[y, x]
+        assert np.abs(shown - 255.0 * to_display(painted))[is_shown].max() <= 1.0  # it is written in 8 bits
+
+
+def preview(plates: str, pack: Path, folder: Path, project: Path, frame: int, size: tuple[int, ...]) -> np.ndarray:
+    """What the panel's engine shows of a frame, black outside its region: H, W, 3 of 0 to 255."""
+    with closing(Project.open(project, write=False)) as kept:
+        state = kept.load().state
+    assert state.document is not None
+    engine = LiveEngine(folder)
+    assert "error" not in engine.answer({"ask": "plate", "source": plates})
+    assert "error" not in engine.answer({"ask": "pack", "model": str(pack)})
+    asked = {"ask": "seam", "frame": frame, "shapes": documents.dumps(state.document), "settings": {}}
+    rows = [to_json(stroke) for stroke in state.strokes[frame]]
+    facts = engine.answer({**asked, "look": [0.0, 1.0, DISPLAY["view"]], "strokes": rows})
+    x, y, width, height = facts["region"]
+    pixels = np.fromfile(facts["block"], np.uint8)[: 3 * width * height]
+    shown = np.zeros((*size, 3), np.uint8)
+    shown[y : y + height, x : x + width] = pixels.reshape(height, width, 3)
+    return shown
 
 
 def test_clean_takes_shapes_from_the_project_and_notes_what_it_painted(

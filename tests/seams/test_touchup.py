@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rotopaint_ai.errors import UsageError
+from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.pipeline.paint_settings import Paint
 from rotopaint_ai.pipeline.render_frame import Filled, Part, Seams, touched_up
 from rotopaint_ai.plates.plate import Frame
@@ -31,6 +32,11 @@ def frame_of(rgb: np.ndarray) -> Frame:
     return Frame(1001, rgb, ORIGIN, 200, 120, "linear", None, None, None, "")
 
 
+def no_other(number: int) -> Frame:
+    """A plate of one frame."""
+    raise PlateError(f"frame {number} is not on disk")
+
+
 def test_strokes_paint_where_the_brush_goes_beside_the_seams_region(region: np.ndarray) -> None:
     """The seam's region is the frame's left third; the stroke and what it copies lie right of it."""
     frame, own = frame_of(region), region[:, :20]
@@ -40,7 +46,7 @@ def test_strokes_paint_where_the_brush_goes_beside_the_seams_region(region: np.n
     seams = Seams(*ORIGIN, own, matte, (curve,), (Part(matte, (curve,), Paint()),))
     painted = own + matte[..., None]
     stroke = Stroke(((140.5, 70.5),), dx=-8, dy=2, radius_px=4.0, hardness=0.5)
-    filled = touched_up(frame, Filled(seams, painted), (stroke,))
+    filled = touched_up(frame, Filled(seams, painted), (stroke,), no_other)
     assert filled is not None
     x, y = filled.seams.x, filled.seams.y
     at = np.s_[ORIGIN[1] - y : ORIGIN[1] - y + 40, ORIGIN[0] - x : ORIGIN[0] - x + 20]
@@ -55,11 +61,11 @@ def test_strokes_paint_where_the_brush_goes_beside_the_seams_region(region: np.n
 
 def test_strokes_paint_frames_that_show_no_seam(region: np.ndarray) -> None:
     frame = frame_of(region)
-    filled = touched_up(frame, None, (Stroke(((130.5, 70.5),), dx=5, dy=0, radius_px=3.0),))
+    filled = touched_up(frame, None, (Stroke(((130.5, 70.5),), dx=5, dy=0, radius_px=3.0),), no_other)
     assert filled is not None
     x, y = filled.seams.x, filled.seams.y
     assert np.array_equal(filled.after[70 - y, 130 - x], region[20, 35])
-    assert touched_up(frame, None, (Stroke(((190.5, 110.5),), dx=5, dy=0, radius_px=3.0),)) is None  # no pixels there
+    assert touched_up(frame, None, (Stroke(((190.5, 110.5),), dx=5, dy=0, radius_px=3.0),), no_other) is None  # no pixels there
 
 
 def test_the_core_is_an_exact_copy_and_far_pixels_are_untouched(region: np.ndarray) -> None:
@@ -103,7 +109,7 @@ def test_touch_up_belongs_to_the_patch(region: np.ndarray) -> None:
     after = region + matte[..., None]
     stroke = Stroke(((130.0, 70.0),), dx=-4, dy=3, radius_px=6.0)
     frame = frame_of(region)
-    filled = touched_up(frame, Filled(seams, after), (stroke,))
+    filled = touched_up(frame, Filled(seams, after), (stroke,), no_other)
     assert filled is not None
     alpha = filled.seams.cover
     assert (filled.seams.matte[20, 28:32] > 0).all()
@@ -111,12 +117,48 @@ def test_touch_up_belongs_to_the_patch(region: np.ndarray) -> None:
     assert np.allclose(region * (1 - alpha[..., None]) + paint, filled.after)
     outside = filled.seams.matte == 0
     assert np.array_equal(filled.after[outside], region[outside])
-    assert touched_up(frame, filled, ()) is filled
+    assert touched_up(frame, filled, (), no_other) is filled
     assert (filled.seams.x, filled.seams.y, filled.after.shape) == (*ORIGIN, region.shape)
+
+
+def test_a_stroke_copies_another_frames_plate_and_nothing_where_it_has_no_pixels(region: np.ndarray) -> None:
+    """Frame 1003 shows other values, and 10 px more on the left are missing there."""
+    other = replace(frame_of(region[:, 10:] + 1000), number=1003, origin=(ORIGIN[0] + 10, ORIGIN[1]))
+    stroke = Stroke(((130.5, 70.5),), dx=-4, dy=2, radius_px=5.0, hardness=1.0, source=1003)
+    at_the_rim = Stroke(((112.5, 60.5),), dx=-4, dy=0, radius_px=3.0, hardness=1.0, source=1003)
+    read: list[int] = []
+    filled = touched_up(frame_of(region), None, (stroke, at_the_rim), lambda n: (read.append(n), other)[1])
+    assert filled is not None
+    x, y = filled.seams.x, filled.seams.y
+    assert np.array_equal(filled.after[70 - y, 130 - x], region[22, 26] + 1000)
+    assert np.array_equal(filled.after[60 - y, 113 - x], region[10, 13])  # its source, 109, is not there: as it was
+    assert np.array_equal(filled.after[60 - y, 114 - x], region[10, 10] + 1000)
+    assert filled.seams.matte[60 - y, 113 - x] == 0
+    assert read == [1003]
+    with pytest.raises(PlateError, match="frame 1001 copies frame 1003"):
+        touched_up(frame_of(region), None, (stroke,), no_other)
+
+
+def test_plate_and_clean_plate_are_brought_back_to_the_bit(region: np.ndarray) -> None:
+    """A clone over the paint, then half of its way back to the clean plate, and the other half to the plate."""
+    matte = np.ones((40, 60), np.float32)
+    painted = region / np.float32(3) + np.float32(0.1)
+    seams = Seams(*ORIGIN, region, matte, (), (Part(matte, (), Paint()),))
+    clone = Stroke(((110.5, 70.5), (150.5, 70.5)), dx=0, dy=9, radius_px=4.0, hardness=1.0)
+    clean = Stroke(((115.5, 70.5),), 0, 0, radius_px=4.0, hardness=1.0, source="clean")
+    plate = Stroke(((145.5, 70.5),), 0, 0, radius_px=4.0, hardness=1.0, source="plate")
+    faint = Stroke(((130.5, 50.5),), 0, 0, radius_px=2.0, hardness=1.0, opacity=0.25, source="plate")
+    filled = touched_up(frame_of(region), Filled(seams, painted), (clone, clean, plate, faint), no_other)
+    assert filled is not None
+    assert np.array_equal(filled.after[20, 13:18], painted[20, 13:18])
+    assert np.array_equal(filled.after[20, 43:48], region[20, 43:48])
+    assert np.array_equal(filled.after[20, 30], painted[29, 30])
+    assert np.allclose(filled.after[0, 30], 0.75 * painted[0, 30] + 0.25 * region[0, 30])
 
 
 def test_strokes_come_back_from_file_and_project_as_they_were(tmp_path: Path) -> None:
     kept = {1001: (Stroke(((1.25, 2.5), (3.0, 4.0)), 5, -6, 7.5, 0.25, 0.5),), 1002: (Stroke(((0.0, 0.0),), 1, 1),)}
+    kept[1003] = tuple(Stroke(((0.0, 0.0),), 1, 1, source=source) for source in (1001, "plate", "clean"))
     (tmp_path / "t.json").write_text(strokes.dumps(kept))
     assert strokes.read(tmp_path / "t.json") == kept
     assert unpack("stroke", pack("stroke", kept[1001])) == kept[1001]
@@ -140,6 +182,8 @@ def test_absurd_strokes_are_refused() -> None:
     for radius, hardness in ((0.0, 0.5), (1e6, 0.5), (5.0, 2.0), (float("nan"), 0.5)):
         with pytest.raises(UsageError):
             Stroke(((1.0, 1.0),), 1, 1, radius, hardness)
+    with pytest.raises(UsageError, match="wanted a frame, plate, clean or null"):
+        strokes.from_json({"points": [[1, 1]], "dx": 0, "dy": 0, "source": "1001"})
     with pytest.raises(UsageError):
         Stroke(((float("nan"), 1.0),), 1, 1)
     for share in (-0.1, 1.1):

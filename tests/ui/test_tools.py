@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint
+from rotopaint_ui.inspector.seam_tab import SeamTab
 from rotopaint_ui.session.project_file import ProjectFile
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.tools.clone import CloneTool
 from rotopaint_ui.tools.select import select_under
 from rotopaint_ui.tools.toolbox import MouseEvent, ReshapeTool
 from rotopaint_ui.viewer.canvas import Canvas
@@ -361,10 +361,8 @@ def test_the_clone_brush_copies_from_where_ctrl_was_clicked(qtbot: QtBot, canvas
     drag(qtbot, canvas, (20, 20), (30, 20))
     assert said[-1] == "Ctrl+click where to copy from, then drag"
     assert session.state.strokes == {}
-    brush = canvas._tools["clone"]
-    assert isinstance(brush, CloneTool)
     drag(qtbot, canvas, (20, 40), (17, 40), held=SHIFT)  # three plate pixels to the left
-    assert brush.radius_px == pytest.approx(5.0)
+    assert session.brush.radius_px == pytest.approx(5.0)
     qtbot.mouseClick(canvas, LEFT, CTRL, spot(canvas, (20, 35)))
     drag(qtbot, canvas, (22, 20), (26, 20), (30, 20))
     (stroke,) = session.state.strokes[1001]
@@ -378,3 +376,53 @@ def test_the_clone_brush_copies_from_where_ctrl_was_clicked(qtbot: QtBot, canvas
     move(qtbot, canvas, (44, 20))
     canvas.cancel_gesture()
     assert (session.state.strokes, session.edits.can_undo) == ({}, False)
+
+
+def test_the_clone_brush_copies_from_another_frame(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    """Ctrl+click on 1001, drag on 1003; Ctrl+Shift+click copies the same place, and has nothing to do on its own frame.
+    """
+    said: list[str] = []
+    session.said.append(said.append)
+    session.run = replace(session.run, held=((1001, 1002),))
+    canvas.tool = "clone"
+    qtbot.mouseClick(canvas, LEFT, CTRL, spot(canvas, (20, 35)))
+    session.go_to(1003)
+    drag(qtbot, canvas, (22, 20), (26, 20))
+    assert said[-1] == "Copies the plate of frame 1001"
+    assert [(s.source, s.dx, s.dy) for s in session.state.strokes[1003]] == [(1001, -2, 15)]
+    session.go_to(1002)  # the same exposure as 1001: what was painted there is copied
+    drag(qtbot, canvas, (22, 20), (26, 20))
+    assert {f: s[0].source for f, s in session.state.strokes.items()} == {1001: None, 1002: None, 1003: 1001}
+    qtbot.mouseClick(canvas, LEFT, CTRL | SHIFT, spot(canvas, (20, 35)))
+    drag(qtbot, canvas, (22, 30), (26, 30))
+    assert said[-1].startswith("Frame 1002 is where the brush copies from: go to another frame")
+    session.go_to(1005)
+    drag(qtbot, canvas, (22, 30), (26, 30))
+    assert [(s.source, s.dx, s.dy) for s in session.state.strokes[1005]] == [(1002, 0, 0)]
+    assert len(session.state.strokes[1002]) == 1
+
+
+def test_the_brush_brings_plate_and_clean_plate_back(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    """Chosen in the Seam tab, with size, hardness and opacity; Ctrl+click goes back to cloning."""
+    tab = SeamTab(session)
+    qtbot.addWidget(tab)
+    tab.show()
+    session.listeners.append(tab.refresh)
+    canvas.tool = "clone"
+    fields = tab.brush
+    for paints in ("plate", "clean"):
+        fields.paints.setFocus()
+        qtbot.keyClick(fields.paints, Qt.Key.Key_Down)
+        assert session.brush.paints == paints
+        drag(qtbot, canvas, (22, 20), (26, 20))
+        assert session.state.strokes[1001][-1].source == paints
+        assert session.edits.last_step == "reveal stroke"
+    fields.hardness.setValue(80)
+    fields.opacity.setValue(30)
+    canvas.brush_larger()
+    assert fields.size.value() == 10.0
+    drag(qtbot, canvas, (22, 20), (26, 20))
+    stroke = session.state.strokes[1001][-1]
+    assert (stroke.radius_px, stroke.hardness, stroke.opacity) == (10.0, 0.8, 0.3)
+    qtbot.mouseClick(canvas, LEFT, CTRL, spot(canvas, (20, 35)))
+    assert (session.brush.paints, fields.paints.currentText()) == ("clone", "Clone")

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from rotopaint_ai import fills
 from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
+from rotopaint_ui.inspector.brush_fields import BrushFields
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import range_text
 from rotopaint_ui.widgets.parts import (
@@ -90,6 +91,7 @@ class SeamTab(QWidget):
         super().__init__()
         self._session = session
         self._previewed: tuple[float, float] | None = None
+        self.brush = BrushFields(session)
         self._make_seam_fields()
         self._arrange_fields()
 
@@ -112,6 +114,7 @@ class SeamTab(QWidget):
             self._show_values(shapes)
         self.reset.setEnabled(any(self._session.seams.of(shape.name) != SeamSettings() for shape in shapes))
         self.even.setVisible(any(shape.has_widths for shape in shapes))
+        self.brush.refresh()
         self._show_visibility()
 
     @property
@@ -205,6 +208,7 @@ class SeamTab(QWidget):
             form.addRow(label, widget)
         form.addRow(self.reset)
         form.addRow(self.average)
+        self.brush.add_to(form)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

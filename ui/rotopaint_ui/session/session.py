@@ -19,6 +19,7 @@ from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import manual_keys
 from rotopaint_ai.shapes.pose_distance import PoseDistances
 from rotopaint_ai.shapes.roto import LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ui.session.brush import Brush
 from rotopaint_ui.session.corrections import CorrectionEdits
 from rotopaint_ui.session.edit_stack import EditStack
 from rotopaint_ui.session.error_scale import BAD_SHARE, ErrorScale
@@ -66,6 +67,7 @@ class ShotSession:
         self.judges_all = False
         self.view_note: Mapping[str, Any] = {}  # how the project that was opened last was looked at
         self.looked_at: Callable[[], Mapping[str, Any]] = dict  # how the shot is looked at now: JSON values
+        self.brush = Brush()
         self.xsheet: Exposures = {}  # which printed piece each frame wears
         self.colours: Mapping[str, str] = {}  # of shapes in the viewer, where people have given one: #rrggbb
         self.project = ProjectFile(self.say)

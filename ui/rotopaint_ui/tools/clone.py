@@ -1,4 +1,4 @@
-"""The clone brush: touch-up of the painted seam, copied from the face beside it."""
+"""The clone brush: touch-up of the painted seam, copied from beside it, from another frame, or brought back."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from dataclasses import replace
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from rotopaint_ai.seams.strokes import MOST_RADIUS_PX, Stroke, Strokes
+from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ui.drawing.render import ViewTransform
+from rotopaint_ui.session.brush import sized
 from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.edit_context import EditContext
 
-LEAST_PX = 0.5
+STEP = 1.25  # of the brush's size, by key
 _LEAST_STEP_PX = 0.75  # between two places of a stroke, in plate pixels
 
 
 class CloneTool:
-    """Ctrl+click says where to copy from, dragging copies it, Shift+drag sizes the brush; a stroke is an undo step."""
+    """Ctrl+click says where to copy from, with Shift the same place of this frame, dragging copies it, Shift+drag
+    sizes the brush; a stroke is an undo step. The session's brush says what is painted."""
 
     def __init__(self, context: EditContext) -> None:
         self._context, self._session = context, context.session
-        self.radius_px = 8.0  # plate pixels
         self._source: tuple[float, float] | None = None  # where to copy from, until the first stroke
+        self._source_frame = 0
         self._offset: tuple[int, int] | None = None
         self._hover: MouseEvent | None = None
         self._sizing: tuple[float, float] | None = None  # x of the press, radius before
@@ -37,15 +39,12 @@ class CloneTool:
         """Take the source, size the brush, or begin a stroke."""
         self._hover = mouse
         if mouse.ctrl:
-            self._source, self._offset = mouse.plate, None
-            self._session.say("Copying from here: drag where it should go")
+            self._take_source(mouse)
         elif mouse.shift:
-            self._sizing = (mouse.point.x(), self.radius_px)
-        elif self._session.state.document is None or not self._context.is_open:
-            self._session.say("Touch-up belongs to a painted seam: press Run first")
-        elif self._source is None and self._offset is None:
-            self._session.say("Ctrl+click where to copy from, then drag")
-        else:
+            self._sizing = (mouse.point.x(), self._session.brush.radius_px)
+        elif (why_not := self._why_not()) is not None:
+            self._session.say(why_not)
+        elif self._context.is_open:
             self._begin_stroke(mouse)
 
     def drag(self, mouse: MouseEvent) -> None:
@@ -53,13 +52,20 @@ class CloneTool:
         self._hover = mouse
         if self._sizing is not None:
             x, radius = self._sizing
-            wanted = radius + (mouse.point.x() - x) / mouse.view.zoom
-            self.radius_px = min(max(wanted, LEAST_PX), MOST_RADIUS_PX)
+            wanted = sized(radius + (mouse.point.x() - x) / mouse.view.zoom)
+            self._session.brush = replace(self._session.brush, radius_px=wanted)
+            self._session.notify()
         elif self._places:
             (x0, y0), (x1, y1) = self._places[-1], mouse.plate
             if abs(x1 - x0) + abs(y1 - y0) >= _LEAST_STEP_PX:
                 self._places.append(mouse.plate)
                 self._preview_stroke()
+
+    def resize(self, direction: int) -> None:
+        """One step larger (1) or smaller (-1)."""
+        brush = self._session.brush
+        self._session.brush = replace(brush, radius_px=sized(brush.radius_px * STEP**direction))
+        self._session.notify()
 
     def release(self, mouse: MouseEvent) -> None:
         """One stroke is one step."""
@@ -84,7 +90,7 @@ class CloneTool:
         """The brush, and a cross where it copies from."""
         if self._hover is None:
             return
-        radius = self.radius_px * view.zoom
+        radius = self._session.brush.radius_px * view.zoom
         for width, ink in ((3.0, QColor(0, 0, 0, 110)), (1.2, QColor(255, 255, 255, 210))):
             painter.setPen(QPen(ink, width))
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -96,22 +102,56 @@ class CloneTool:
                 painter.drawLine(centre - QPointF(0, 6), centre + QPointF(0, 6))
 
     def _source_of(self, mouse: MouseEvent) -> tuple[float, float] | None:
+        if self._session.brush.paints != "clone":
+            return None
         if self._offset is None:
             return self._source
         x, y = mouse.plate
         return x + self._offset[0], y + self._offset[1]
 
+    def _take_source(self, mouse: MouseEvent) -> None:
+        session = self._session
+        if session.brush.paints != "clone":
+            session.brush = replace(session.brush, paints="clone")
+            session.notify()
+        self._source_frame = session.frame
+        if mouse.shift:
+            self._source, self._offset = None, (0, 0)
+            session.say(f"Copying the same place of frame {session.frame}: go to another frame and drag there")
+        else:
+            self._source, self._offset = mouse.plate, None
+            session.say("Copying from here: drag where it should go, on this frame or on another")
+
+    @property
+    def _other_frame(self) -> int | None:
+        """The frame that a clone copies; None where it is the one that is shown, or one of its hold."""
+        return None if self._source_frame in self._session.held_frames() else self._source_frame
+
+    def _why_not(self) -> str | None:
+        """Why nothing can be painted here."""
+        if self._session.state.document is None:
+            return "Touch-up belongs to a painted seam: press Run first"
+        if self._session.brush.paints != "clone":
+            return None
+        if self._source is None and self._offset is None:
+            return "Ctrl+click where to copy from, then drag"
+        if self._offset == (0, 0) and self._other_frame is None:
+            return f"Frame {self._session.frame} is where the brush copies from: go to another frame and drag there"
+        return None
+
     def _begin_stroke(self, mouse: MouseEvent) -> None:
         if self._source is not None:
             (x0, y0), (x1, y1) = self._source, mouse.plate
             self._offset, self._source = (round(x0 - x1), round(y0 - y1)), None
-        self._session.edits.begin("clone stroke")
+        clones = self._session.brush.paints == "clone"
+        if clones and self._other_frame is not None:
+            self._session.say(f"Copies the plate of frame {self._other_frame}")
+        self._session.edits.begin("clone stroke" if clones else "reveal stroke")
         self._places = [mouse.plate]
         self._preview_stroke()
 
     def _preview_stroke(self) -> None:
         session, before = self._session, self._session.edits.before_gesture
-        assert self._offset is not None
-        stroke = Stroke(tuple(self._places), *self._offset, self.radius_px)
+        stroke = session.brush.stroke(tuple(self._places), self._offset or (0, 0), self._other_frame)
         held: dict[int, Strokes] = {frame: (*before.strokes.get(frame, ()), stroke) for frame in session.held_frames()}
         session.edits.preview(replace(before, strokes={**before.strokes, **held}))

@@ -23,6 +23,7 @@ from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import Overlay, ViewTransform
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.session.session import ShotSession
+from rotopaint_ui.tools.clone import CloneTool
 from rotopaint_ui.tools.edit_actions import carry_out
 from rotopaint_ui.tools.select import select_under
 from rotopaint_ui.tools.toolbox import TOOLS, EditContext, KeyTool, MouseEvent, ReshapeTool, Tool, crop_at
@@ -192,11 +193,11 @@ class Canvas(QWidget):
         self._set_view(self.view.zoomed(zoom / self.view.zoom, centre))
 
     def brush_larger(self) -> None:
-        """Make the reshape brush one step larger."""
+        """Make the brush one step larger."""
         self._brush(1)
 
     def brush_smaller(self) -> None:
-        """Make the reshape brush one step smaller."""
+        """Make the brush one step smaller."""
         self._brush(-1)
 
     @property
@@ -237,8 +238,9 @@ class Canvas(QWidget):
             self.update(damage)
 
     def _brush(self, direction: int) -> None:
-        brush = self._tools["reshape"]
-        assert isinstance(brush, ReshapeTool)
+        """That of the tool in hand where it has one, else that which reshapes."""
+        brush = self._tools[self._tool if self._tool == "clone" else "reshape"]
+        assert isinstance(brush, ReshapeTool | CloneTool)
         brush.resize(direction)
         self.update()
 

@@ -1,0 +1,39 @@
+"""The touch-up brush: what it paints and how. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from rotopaint_ai.seams.strokes import CLEAN, MOST_RADIUS_PX, PLATE, Source, Stroke
+
+LEAST_PX = 0.5
+Paints = Literal["clone", "plate", "clean"]
+LABELS: Mapping[Paints, str] = {"clone": "Clone", "plate": "Reveal the plate", "clean": "Reveal the clean plate"}
+_REVEALED: Mapping[Paints, Source] = {"clone": None, "plate": PLATE, "clean": CLEAN}
+
+
+@dataclass(frozen=True, slots=True)
+class Brush:
+    """`clone` copies what was clicked, the others bring back this frame's plate, or its clean plate without strokes.
+
+    `radius_px` in plate pixels; `hardness` and `opacity` as strokes have them.
+    """
+
+    paints: Paints = "clone"
+    radius_px: float = 8.0
+    hardness: float = 0.5
+    opacity: float = 1.0
+
+    def stroke(self, places: tuple[tuple[float, float], ...], offset: tuple[int, int], frame: int | None) -> Stroke:
+        """A stroke along places of the plate. A clone copies what lies `offset` away, of another frame or of this."""
+        shape = self.radius_px, self.hardness, self.opacity
+        if self.paints == "clone":
+            return Stroke(places, *offset, *shape, frame)
+        return Stroke(places, 0, 0, *shape, _REVEALED[self.paints])
+
+
+def sized(radius_px: float) -> float:
+    """The nearest radius that a brush may have."""
+    return min(max(radius_px, LEAST_PX), MOST_RADIUS_PX)
