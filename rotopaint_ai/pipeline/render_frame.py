@@ -320,7 +320,7 @@ def touched_up(frame: Frame, filled: Filled | None, strokes: Strokes, read: Read
         return filled
     seams = region.seams
     sources: dict[Source, Array] = {PLATE: seams.rgb, CLEAN: region.after}
-    for number in {stroke.source for stroke in strokes} - {None, PLATE, CLEAN}:
+    for number in {stroke.source for stroke in strokes if isinstance(stroke.source, int)}:
         sources[number] = _same_region(_source_frame(frame.number, number, read), seams)
     after, cover = touchup.apply(region.after, (seams.x, seams.y), strokes, sources)
     part = Part(cover, (), Paint())
