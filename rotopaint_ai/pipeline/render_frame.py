@@ -332,7 +332,7 @@ def _source_frame(own: int, number: int, read: ReadFrame) -> Frame:
     try:
         return read(number)
     except PlateError as error:
-        raise PlateError(f"a clone stroke of frame {own} copies frame {number}, which cannot be read: {error}") from None
+        raise PlateError(f"frame {own}: a clone stroke copies frame {number}, which cannot be read ({error})") from None
 
 
 def _same_region(frame: Frame, seams: Seams) -> Array:

@@ -65,7 +65,8 @@ def test_strokes_paint_frames_that_show_no_seam(region: np.ndarray) -> None:
     assert filled is not None
     x, y = filled.seams.x, filled.seams.y
     assert np.array_equal(filled.after[70 - y, 130 - x], region[20, 35])
-    assert touched_up(frame, None, (Stroke(((190.5, 110.5),), dx=5, dy=0, radius_px=3.0),), no_other) is None  # no pixels there
+    outside = Stroke(((190.5, 110.5),), dx=5, dy=0, radius_px=3.0)
+    assert touched_up(frame, None, (outside,), no_other) is None  # no pixels there
 
 
 def test_the_core_is_an_exact_copy_and_far_pixels_are_untouched(region: np.ndarray) -> None:
@@ -135,7 +136,7 @@ def test_a_stroke_copies_another_frames_plate_and_nothing_where_it_has_no_pixels
     assert np.array_equal(filled.after[60 - y, 114 - x], region[10, 10] + 1000)
     assert filled.seams.matte[60 - y, 113 - x] == 0
     assert read == [1003]
-    with pytest.raises(PlateError, match="frame 1001 copies frame 1003"):
+    with pytest.raises(PlateError, match="frame 1001: a clone stroke copies frame 1003, which cannot be read"):
         touched_up(frame_of(region), None, (stroke,), no_other)
 
 

@@ -22,7 +22,7 @@ class BrushFields:
         for name, label in LABELS.items():
             self.paints.addItem(label, name)
         self.paints.setToolTip(
-            "Clone: Ctrl+click says where to copy from, on this frame or another; Ctrl+Shift+click, the same place of it"
+            "Clone: Ctrl+click says where to copy from, here or on another frame; Ctrl+Shift+click the same place"
         )
         self.size = number_box(LEAST_PX, MOST_RADIUS_PX, " px", "Radius; Shift+drag in the viewer, [ and ]", 1)
         self.hardness = number_box(0, 100, " %", "Share of the radius inside which paint is whole", 10)
