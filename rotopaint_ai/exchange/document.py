@@ -6,7 +6,7 @@ reads it.
 - 1: besides the fields of the specification a shape may carry `taper` ([start, end] share of the length), `visible`
   ({frame: false}) and `interpolation` ({frame: "hold"}); the landmarks `hand` ({frame: names}).
 - 2: `interpolation` may be "ease" or "smooth", with `slopes`; `feather` is a line per key, `widths` a profile per key;
-  `subtract` says that a shape holds out.
+  `subtract` says that a shape holds out. `layers` are transforms with keys, parents first; a shape names its own.
   Every field of version 1 stays where it was and what it was: `feather_px` is the mean of a feather line. `metadata`
   of the document and of a shape keep what one format alone understands, under the format's name.
 """
@@ -25,6 +25,7 @@ from rotopaint_ai.exchange import feather_edges
 from rotopaint_ai.exchange.limits import FAR_PX, check_frames, check_metadata, check_names, check_range, check_size
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX as MOST_WIDTH_PX
 from rotopaint_ai.files import write_parts
+from rotopaint_ai.shapes.layers import Layer, LayerPose
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
     Interpolation,
@@ -57,9 +58,11 @@ _TOP = {
     "landmarks",
     "shapes",
 }
-_TOP_2 = _TOP | {"metadata"}
+_TOP_2 = _TOP | {"metadata", "layers"}
 _SHAPE = {"name", "closed", "role", "width_px", "feather_px", "source", "keys", "taper", "visible", "interpolation"}
-_SHAPE_2 = _SHAPE | {"feather", "widths", "slopes", "metadata", "subtract"}
+_SHAPE_2 = _SHAPE | {"feather", "widths", "slopes", "metadata", "subtract", "layer"}
+_LAYER = {"name", "parent", "poses", "track"}
+_POSE = {"translate", "rotate", "scale", "pivot"}
 _SLOPES = {"leaving", "arriving", "feather_leaving", "feather_arriving"}
 _KINDS_1: tuple[str, ...] = ("linear", "hold")
 _LANDMARKS = {"names", "keys", "hand"}
@@ -114,8 +117,9 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
     check_range(first, last, where)
     if aspect <= 0 or fps <= 0:
         _refuse_document(where, f"pixel_aspect is {aspect} and fps {fps}; both must be positive")
+    layers = _read_layers(data.get("layers", []), f"{where}: layers")
     shapes = tuple(
-        _read_shape(each, f"{where}: shapes[{index}]", version)
+        _read_shape(each, f"{where}: shapes[{index}]", version, layers)
         for index, each in enumerate(_list(data.get("shapes"), where, "shapes"))
     )
     _refuse_twice((shape.name for shape in shapes), f"{where}: shapes")
@@ -127,7 +131,7 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
     return found
 
 
-def _read_shape(data: Any, where: str, version: int) -> RotoShape:
+def _read_shape(data: Any, where: str, version: int, layers: Mapping[str, Layer]) -> RotoShape:
     data = _need_mapping(data, where, _SHAPE if version == 1 else _SHAPE_2, version)
     name = _need_text(data.get("name"), f"{where}: name")
     where = f"{where} {_short_value(name)}"
@@ -164,8 +168,50 @@ def _read_shape(data: Any, where: str, version: int) -> RotoShape:
             frame: _boolean(value, f"{where}: visible: frame {frame}")
             for frame, value in _read_by_frame(data.get("visible", {}), f"{where}: visible").items()
         },
+        layer=_layer_named(data.get("layer"), layers, f"{where}: layer"),
         metadata=data.get("metadata", {}),
     )
+
+
+def _read_layers(data: Any, where: str) -> dict[str, Layer]:
+    """Layers by name, each after its parent."""
+    found: dict[str, Layer] = {}
+    for index, each in enumerate(_list(data, where, "the list")):
+        here = f"{where}[{index}]"
+        each = _need_mapping(each, here, _LAYER)
+        name = _need_text(each.get("name"), f"{here}: name")
+        _refuse_twice((*found, name), where)
+        poses = _read_by_frame(each.get("poses", {}), f"{here}: poses")
+        track = _read_by_frame(each.get("track", {}), f"{here}: track")
+        found[name] = Layer(
+            name,
+            {f: _read_pose(poses[f], f"{here}: poses: frame {f}") for f in sorted(poses)},
+            {f: _need_numbers(track[f], 9, f"{here}: track: frame {f}") for f in sorted(track)},
+            _layer_named(each.get("parent"), found, f"{here}: parent"),
+        )
+    return found
+
+
+def _layer_named(name: Any, layers: Mapping[str, Layer], where: str) -> Layer | None:
+    if name is not None and (not isinstance(name, str) or name not in layers):
+        _refuse_document(where, f"is {_short_value(name)}; wanted the name of a layer that stands before it")
+    return None if name is None else layers[name]
+
+
+def _read_pose(data: Any, where: str) -> LayerPose:
+    data = _need_mapping(data, where, _POSE)
+    move, scale, pivot = (
+        _need_numbers(data.get(name, list(usual)), 2, f"{where}: {name}")
+        for name, usual in (("translate", (0.0, 0.0)), ("scale", (1.0, 1.0)), ("pivot", (0.0, 0.0)))
+    )
+    degrees = _need_number(data.get("rotate", 0.0), f"{where}: rotate")
+    return LayerPose(move[0], move[1], degrees, scale[0], scale[1], pivot[0], pivot[1])
+
+
+def _need_numbers(data: Any, count: int, where: str) -> tuple[float, ...]:
+    if not isinstance(data, list) or len(data) != count:
+        _refuse_document(where, f"is {_short_value(data)}; wanted {count} numbers")
+    return tuple(_need_number(value, where) for value in data)
 
 
 def _with_feather(data: Any, keys: Mapping[int, Key], where: str) -> tuple[float, dict[int, Key]]:
@@ -439,6 +485,8 @@ def _text_pieces(document: RotoDocument) -> Iterator[str]:
     yield "{\n" + "".join(f" {_json(name)}: {_json(value)},\n" for name, value in head.items())
     yield ' "landmarks": '
     yield from _landmarks_pieces(document.landmarks)
+    if document.layers:
+        yield f',\n "layers": {_json([_layer_fields(layer) for layer in document.layers])}'
     yield ',\n "shapes": [' + ("\n" if document.shapes else "]")
     for number, shape in enumerate(document.shapes):
         yield ",\n  " if number else "  "
@@ -450,7 +498,7 @@ def _text_pieces(document: RotoDocument) -> Iterator[str]:
 
 def version_of(document: RotoDocument) -> int:
     """The lowest version that holds a document."""
-    is_more = document.metadata or any(shape.metadata or shape.subtract for shape in document.shapes)
+    is_more = document.metadata or any(shape.metadata or shape.subtract or shape.layer for shape in document.shapes)
     return 2 if is_more or any(_is_of_2(key) for shape in document.shapes for key in shape.keys.values()) else 1
 
 
@@ -477,6 +525,20 @@ def _table_pieces(rows: Mapping[int, Any], indent: str, shown: Callable[[Any], A
     yield "\n" + indent + "}"
 
 
+def _layer_fields(layer: Layer) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": layer.name}
+    if layer.parent is not None:
+        fields["parent"] = layer.parent.name
+    if layer.poses:
+        fields["poses"] = {
+            str(frame): {"translate": pose[:2], "rotate": pose.degrees, "scale": pose[3:5], "pivot": pose[5:]}
+            for frame, pose in sorted(layer.poses.items())
+        }
+    if layer.track:
+        fields["track"] = {str(frame): row for frame, row in sorted(layer.track.items())}
+    return fields
+
+
 def _landmarks_pieces(landmarks: LandmarkKeys) -> Iterator[str]:
     yield f'{{\n  "names": {_json(landmarks.names)},\n  "keys": '
     yield from _table_pieces(landmarks.keys, "  ")
@@ -500,6 +562,8 @@ def _shape_pieces(shape: RotoShape) -> Iterator[str]:
         fields["taper"] = _json(list(shape.taper))
     if shape.subtract:
         fields["subtract"] = _json(True)
+    if shape.layer is not None:
+        fields["layer"] = _json(shape.layer.name)
     if shape.visible:
         fields["visible"] = _json({str(frame): shape.visible[frame] for frame in sorted(shape.visible)})
     frames = shape.frames

@@ -22,6 +22,7 @@ from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.exchange.plain_shapes import Extra
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes import edit
+from rotopaint_ai.shapes.layers import Layer, LayerPose
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
@@ -127,6 +128,10 @@ def _two_sided_stroke() -> RotoShape:
     return stroke.with_keys({frame: replace(key, widths=widths) for frame, key in stroke.keys.items()})
 
 
+def _turning_layer() -> Layer:
+    return Layer("head", {1001: LayerPose(pivot_x=90, pivot_y=60), 1006: LayerPose(12, -6, 30, 1.1, 0.9, 90, 60)})
+
+
 def _with_metadata() -> RotoDocument:
     """A shot as Nuke's own script makes it, with an attribute that only Nuke understands."""
     text = nuke.dumps(_sample_shot(_sample_eye())).replace("{a osw", "{a r x3f000000 bm x40800000 osw")
@@ -166,6 +171,7 @@ SHOTS: Final[Mapping[Row, Callable[[], RotoDocument]]] = {
     "eases": lambda: _sample_shot(_eased_eye("ease"), _eased_eye("smooth")),
     "feather line": lambda: _sample_shot(_feathered_eye()),
     "widths": lambda: _sample_shot(_two_sided_stroke()),
+    "moving layers": lambda: _sample_shot(replace(_sample_eye(), layer=_turning_layer())),
     "metadata": _with_metadata,
 }
 NOTES: Final[Mapping[Row, str]] = {
@@ -192,6 +198,7 @@ NOTES: Final[Mapping[Row, str]] = {
     "eases": "keys that ease or run smoothly",
     "feather line": "softness per point and key",
     "widths": "width of both sides of a stroke, per point",
+    "moving layers": "groups with a transform that has keys",
     "metadata": "what Nuke alone understands",
 }
 
@@ -335,6 +342,10 @@ _ASPECTS: Final[Mapping[Row, Callable[[RotoDocument], object]]] = {
     "eases": _per_shape(lambda shape: [key.interpolation for _, key in sorted(shape.keys.items())][:-1]),
     "feather line": _per_shape(lambda shape: [_rounded_table(key.feather) for _, key in sorted(shape.keys.items())]),
     "widths": _per_shape(lambda shape: [key.widths for _, key in sorted(shape.keys.items())]),
+    "moving layers": lambda document: [
+        (layer.name, {frame: tuple(round(value, 3) + 0.0 for value in pose) for frame, pose in layer.poses.items()})
+        for layer in document.layers
+    ],
     "metadata": lambda document: document.metadata,
 }
 

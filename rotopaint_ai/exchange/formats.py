@@ -137,7 +137,7 @@ FORMATS = (
         loses=nuke.NOT_KEPT,
         names=nuke.names,
         read_nodes=_read_nuke,
-        holds=frozenset(("eases", "feather line")),
+        holds=frozenset(("eases", "feather line", "moving layers")),
     ),
     FormatSpec(
         "SVG",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rotopaint_ai.shapes.roto import Points, RotoShape, feather_line
+from rotopaint_ai.shapes.roto import Points, RotoShape
 
 
 def linear_keys(shape: RotoShape) -> dict[int, Points]:
@@ -25,19 +25,19 @@ def linear_keys(shape: RotoShape) -> dict[int, Points]:
 
 
 def eased_frames(shape: RotoShape) -> set[float]:
-    """Places between eased keys, three to a segment: cubics that agree there and at the keys are the same."""
-    return {
+    """Places between eased keys, three to a segment: cubics that agree there and at the keys are the same.
+
+    In a layer all whole frames between its keys, as far as a frame beyond them.
+    """
+    chain = () if shape.layer is None else shape.layer.chain
+    layered = [frame for layer in chain for rows in (layer.poses, layer.track) for frame in rows]
+    between = range(min(layered) - 1, max(layered) + 2) if layered else ()
+    return {*map(float, between)} | {
         frame + (after - frame) * share
         for frame, after in pairwise(shape.frames)
         if shape.keys[frame].interpolation in ("ease", "smooth")
         for share in (0.25, 0.5, 0.75)
     }
-
-
-def line_at(shape: RotoShape, frame: float) -> Points:
-    """The line at which a shape's drawn feather ends at a frame; the edge itself where it has none."""
-    points = shape.at(frame)
-    return feather_line(points, shape.feather_at(frame) or tuple(p._replace(x=0.0, y=0.0) for p in points))
 
 
 def hidden_runs(shape: RotoShape, first: int, last: int) -> list[tuple[int, int]]:

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import lossiness, parsing, plain_shapes, time_eases
+from rotopaint_ai.exchange import lossiness, parsing, time_eases
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.linear_keys import switches, visible_between
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.straighten import TOLERANCE_PX
 
 KEEPS: Final[frozenset[Feature]] = frozenset(
     (
@@ -339,7 +340,7 @@ def _with_eases(
             found.update(more)
             added += len(more)
     if added:
-        warnings.append(f"{name}: eases became {added} linear keys more, within {plain_shapes.TOLERANCE_PX} px")
+        warnings.append(f"{name}: eases became {added} linear keys more, within {TOLERANCE_PX} px")
     return found
 
 

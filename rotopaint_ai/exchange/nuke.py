@@ -14,7 +14,7 @@ from typing import Final
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_metadata, nuke_reader, nuke_rebuild, nuke_script, nuke_writer
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.linear_keys import eased_frames, line_at
+from rotopaint_ai.exchange.linear_keys import eased_frames
 from rotopaint_ai.exchange.nuke_curves import parse_curves
 from rotopaint_ai.exchange.nuke_reader import NukeReading
 from rotopaint_ai.exchange.nuke_text import serialise
@@ -22,6 +22,7 @@ from rotopaint_ai.exchange.nuke_tree import CurvesTree, NukeLayer
 from rotopaint_ai.exchange.nuke_writer import NodeKind
 from rotopaint_ai.files import replacing
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.straighten import line_at
 
 SUFFIX: Final = ".nk"
 NOT_KEPT: Final[frozenset[Feature]] = frozenset(("taper", "roles", "sources", "landmarks", "fps", "names"))

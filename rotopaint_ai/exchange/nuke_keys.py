@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.limits import FAR_PX
-from rotopaint_ai.exchange.nuke_motion import Matrix, Motion, apply_motion
+from rotopaint_ai.exchange.nuke_motion import Motion, apply_motion
 from rotopaint_ai.exchange.nuke_tree import OPEN, RELATIVE, NukeCurve, NukeShape, as_float32
-from rotopaint_ai.exchange.plain_shapes import TOLERANCE_PX, turning_frames
+from rotopaint_ai.shapes.layers import Matrix
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, Slopes, feather_line
+from rotopaint_ai.shapes.straighten import TOLERANCE_PX, turning_frames
 
 STRAIGHT_PX = 0.001  # a cubic that strays less from its chord goes straight
 _MAX_SAMPLES = 4000  # frames looked at between two keys

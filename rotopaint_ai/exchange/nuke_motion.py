@@ -9,10 +9,9 @@ import math
 from collections.abc import Sequence
 
 from rotopaint_ai.exchange.nuke_tree import NukeTransform, values_of
+from rotopaint_ai.shapes.layers import Matrix, product
 
 _DEFAULTS = (*[0.0] * 9, 1.0, 1.0, 1.0, *[0.0] * 7, *[1.0 if i % 5 == 0 else 0.0 for i in range(16)])
-
-Matrix = tuple[float, ...]  # 3 x 3, row by row
 
 
 class Motion:
@@ -29,7 +28,7 @@ class Motion:
         """The matrix from the shape's own space to the format's at a frame."""
         matrix: Matrix = (1, 0, 0, 0, 1, 0, 0, 0, 1)
         for each in self._transforms:
-            matrix = _matrix_product(_transform_matrix([curve.at(time) for curve in each.values]), matrix)
+            matrix = product(_transform_matrix([curve.at(time) for curve in each.values]), matrix)
         return matrix
 
 
@@ -53,16 +52,10 @@ def _transform_matrix(values: Sequence[float]) -> Matrix:
     rotate: Matrix = (c, -s, 0, s, c, 0, 0, 0, 1)
     skew: Matrix = (1, v[12], 0, v[13], 1, 0, 0, 0, 1)
     scale: Matrix = (v[9], 0, 0, 0, v[10], 0, 0, 0, 1)
-    inner = _matrix_product(rotate, _matrix_product(skew, scale))
-    centred = _matrix_product(
-        (1, 0, px + v[3], 0, 1, py + v[4], 0, 0, 1), _matrix_product(inner, (1, 0, -px, 0, 1, -py, 0, 0, 1))
-    )
+    inner = product(rotate, product(skew, scale))
+    centred = product((1, 0, px + v[3], 0, 1, py + v[4], 0, 0, 1), product(inner, (1, 0, -px, 0, 1, -py, 0, 0, 1)))
     e = v[19:35]
-    return _matrix_product((e[0], e[1], e[3], e[4], e[5], e[7], e[12], e[13], e[15]), centred)
-
-
-def _matrix_product(a: Matrix, b: Matrix) -> Matrix:
-    return tuple(sum(a[3 * i + k] * b[3 * k + j] for k in range(3)) for i in range(3) for j in range(3))
+    return product((e[0], e[1], e[3], e[4], e[5], e[7], e[12], e[13], e[15]), centred)
 
 
 def apply_motion(m: Matrix, x: float, y: float) -> tuple[float, float]:

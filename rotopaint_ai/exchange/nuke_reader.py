@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import nuke_curves, nuke_metadata, nuke_script, parsing
+from rotopaint_ai.exchange import nuke_curves, nuke_layers, nuke_metadata, nuke_script, parsing
 from rotopaint_ai.exchange.limits import bounded_width, check_range
 from rotopaint_ai.exchange.nuke_attributes import (
     attribute,
@@ -37,6 +37,8 @@ from rotopaint_ai.exchange.nuke_tree import (
     plain,
     values_of,
 )
+from rotopaint_ai.shapes.edit_layers import seen_through
+from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 
 
@@ -61,6 +63,7 @@ class _Found:
     keys: dict[int | None, Key]
     feather_px: float
     width_px: float | None
+    layer: Layer | None
 
 
 def read_text(
@@ -185,6 +188,7 @@ def _node_shapes(node: str, tree: CurvesTree, own_height: int, size: Size, sever
     """Shapes of a node that was drawn for a plate of `own_height`; one that cannot be read is left out."""
     found = _NodeShapes([], [], [])
     strokes = 0
+    known: dict[tuple[int, ...], Layer] = {}
     for layers, element, place in _walk_layers(tree.root, (), ()):
         path = "/".join(plain(each.name) for each in (*layers[1:], element)).strip() or element.name
         name = f"{node}/{path}" if several else path
@@ -195,15 +199,17 @@ def _node_shapes(node: str, tree: CurvesTree, own_height: int, size: Size, sever
             found.losses.append(f"{name}: has no points and is left out")
             continue
         try:
-            lift = size[1] - own_height
+            called = [name.rsplit("/", len(layers) - 1 - i)[0] for i in range(len(layers) - 1)]
+            layer = _moving_layer(element, layers, called, own_height, known)
             found.shapes.append(
                 _found(
                     name,
                     element,
                     layers,
+                    layer,
                     nuke_metadata.ElementPlace(node, place),
                     size[1],
-                    lift,
+                    size[1] - own_height,
                     f"{where}: {node}: {path}",
                     found.losses,
                 )
@@ -227,10 +233,24 @@ def _walk_layers(
             yield (*above, layer), child, (*place, index)
 
 
+def _moving_layer(
+    shape: NukeShape,
+    layers: tuple[NukeLayer, ...],
+    called: Sequence[str],
+    height: int,
+    known: dict[tuple[int, ...], Layer],
+) -> Layer | None:
+    """The layer that moves a shape; None where its own or the root's transform moves it as well."""
+    if not Motion([shape.transform, layers[0].transform]).is_identity:
+        return None
+    return nuke_layers.layers_read(layers[1:], called, height, known)
+
+
 def _found(
     name: str,
     shape: NukeShape,
     layers: tuple[NukeLayer, ...],
+    layer: Layer | None,
     place: nuke_metadata.ElementPlace,
     height: int,
     lift: int,
@@ -244,7 +264,8 @@ def _found(
     closed = not shape.outline.flags & OPEN
     curves = _components(shape, shape.outline, where)
     report_expressions(shape, layers, report)
-    moved = Motion([shape.transform, *(layer.transform for layer in reversed(layers))])
+    around = () if layer is not None else (shape.transform, *(each.transform for each in reversed(layers)))
+    moved = Motion(around)
     if moved.is_projective:
         report("perspective of a layer's matrix is applied to points and handles, not along the curve")
     keys = nuke_keys_of(curves, _feather_components(shape, where), moved, shape, height, report, lift=lift)
@@ -258,6 +279,7 @@ def _found(
         keys,
         bounded_width(_node_feather(shape, closed, report), "feather", report),
         None if width is None else bounded_width(width, "width", report),
+        layer,
     )
 
 
@@ -317,7 +339,7 @@ def _unlike_names(found: Sequence[_Found], losses: list[str]) -> list[str]:
 def _finished_shape(found: _Found, name: str, first: int, last: int) -> RotoShape:
     closed = not found.shape.outline.flags & OPEN
     is_seam = not closed or "seam" in found.name.lower()
-    return RotoShape(
+    shape = RotoShape(
         name=name,
         closed=closed,
         role="seam" if is_seam else "matte",
@@ -328,6 +350,7 @@ def _finished_shape(found: _Found, name: str, first: int, last: int) -> RotoShap
         subtract=holds_out(found.shape),
         metadata=found.place.as_metadata(),
     )
+    return shape if found.layer is None else seen_through(shape, found.layer)
 
 
 def _visible(found: _Found, first: int, last: int) -> dict[int, bool]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_metadata, nuke_reader, nuke_text, nuke_writer
 from rotopaint_ai.exchange.nuke_attributes import MINUS, attribute
 from rotopaint_ai.exchange.nuke_curves import is_nuke6
 from rotopaint_ai.exchange.nuke_metadata import ElementPlace, KeptNode
-from rotopaint_ai.exchange.nuke_motion import Matrix, Motion, apply_motion
+from rotopaint_ai.exchange.nuke_motion import Motion, apply_motion
 from rotopaint_ai.exchange.nuke_script import nodes, with_knob
 from rotopaint_ai.exchange.nuke_tree import (
     Attributes,
@@ -26,7 +25,10 @@ from rotopaint_ai.exchange.nuke_tree import (
     NukeShape,
     NukeStroke,
 )
+from rotopaint_ai.shapes.edit_layers import within_layer
+from rotopaint_ai.shapes.layers import Matrix, way_back
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, Slopes
+from rotopaint_ai.shapes.straighten import unlayered
 
 Element = NukeLayer | NukeShape | NukeStroke
 HEAD = "set cut_paste_input [stack 0]\nversion 13.2 v8\n"
@@ -151,7 +153,7 @@ def _root_elements(
 ) -> list[Element]:
     root, height = original.trees[node].root, document.height - original.lifts[node]
     motion = Motion([root.transform])
-    moved = [_within(shape, motion, height, document) for shape in shapes]
+    moved = [shape if motion.is_identity else _within(shape, motion, height, document) for shape in shapes]
     return list(nuke_writer.build_layers(replace(document, height=height, shapes=tuple(moved))).tree.root.children)
 
 
@@ -183,8 +185,9 @@ def _element(
     if not _is_as_before(shape, before):
         motion = Motion([old.transform, *(layer.transform for layer in reversed(above))])
         height = document.height - original.lifts[place.node]
-        within = _within(shape, motion, height, document)
-        if len(within.keys) != len(shape.keys):
+        stays = shape.layer is not None and shape.layer == before.layer
+        within = within_layer(shape) if stays else _within(shape, motion, height, document)
+        if not stays and len(within.keys) != len(shape.keys):
             losses.append(f"{shape.name}: was edited in a layer that moves and has a key at every frame there")
         new = nuke_writer.shape_element(within, replace(document, height=height), old.name)
         old = _with_curves(old, new, shape, before)
@@ -203,7 +206,7 @@ def _seen(a: RotoDocument, b: RotoDocument) -> range:
 
 def _is_as_before(shape: RotoShape, before: RotoShape) -> bool:
     """Whether a node draws the shape as it did. Who set a key does not matter, nor when where there is only one."""
-    facts = [(each.closed, each.width_px, each.feather_px) for each in (shape, before)]
+    facts = [(each.closed, each.width_px, each.feather_px, each.layer) for each in (shape, before)]
     keys = [_bare_keys(each) for each in (shape, before)]
     return facts[0] == facts[1] and (keys[0] == keys[1] or _is_pose(*keys))
 
@@ -258,16 +261,18 @@ def _without(attributes: Attributes, names: Sequence[str]) -> Attributes:
 
 def _within(shape: RotoShape, motion: Motion, height: int, document: RotoDocument) -> RotoShape:
     """A shape as it has to stand within its layers to be seen where it is; at every frame where they move."""
+    if shape.layer is not None:
+        shape = unlayered(shape, document.first_frame, document.last_frame)
     if motion.is_identity or not shape.keys:
         return shape
     if not motion.is_animated and not motion.is_projective:
-        back = _inverse(motion.at(shape.frames[0]))
+        back = way_back(motion.at(shape.frames[0]))
         return shape.with_keys({frame: _key_within(key, back, height) for frame, key in shape.keys.items()})
     first = min(document.first_frame, shape.frames[0])
     keys = {}
     for frame in range(first, max(document.last_frame, shape.frames[-1]) + 1):
         key = Key(shape.at(frame), "human", feather=shape.feather_at(frame))
-        keys[frame] = _key_within(key, _inverse(motion.at(frame)), height)
+        keys[frame] = _key_within(key, way_back(motion.at(frame)), height)
     return shape.with_keys(keys)
 
 
@@ -296,17 +301,6 @@ def _rows_within(points: Points, feather: Points, back: Matrix, height: int) -> 
     made = tuple(moved(point.x, point.y, point) for point in points)
     ends = [moved(p.x + f.x, p.y + f.y, f) for p, f in zip(points, feather)]
     return made, tuple(end._replace(x=end.x - p.x, y=end.y - p.y) for p, end in zip(made, ends))
-
-
-def _inverse(m: Matrix) -> Matrix:
-    """The inverse of a 3 x 3 matrix. Raises DocumentError where a layer is squeezed to nothing."""
-    a, b, c, d, e, f, g, h, i = m
-    first = (e * i - f * h, c * h - b * i, b * f - c * e)
-    adjoint = (*first, f * g - d * i, a * i - c * g, c * d - a * f, d * h - e * g, b * g - a * h, a * e - b * d)
-    size = a * adjoint[0] + b * adjoint[3] + c * adjoint[6]
-    if abs(size) < 1e-12:
-        raise DocumentError("a layer around an edited shape is scaled to nothing")
-    return tuple(value / size for value in adjoint)
 
 
 # --- text -------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_text
 from rotopaint_ai.exchange.limits import check_frames
 from rotopaint_ai.exchange.nuke_attributes import MINUS
+from rotopaint_ai.exchange.nuke_layers import TRACK, nuke_transform_of
 from rotopaint_ai.exchange.nuke_metadata import place_of
 from rotopaint_ai.exchange.nuke_tree import (
     OPEN,
@@ -35,6 +36,8 @@ from rotopaint_ai.exchange.nuke_tree import (
     NukeTransform,
     as_float32,
 )
+from rotopaint_ai.shapes.edit_layers import within_layer
+from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape
 
 NodeKind = Literal["Roto", "RotoPaint"]
@@ -73,13 +76,14 @@ def build_layers(document: RotoDocument, *, layer: str | None = None) -> NodeTre
     check_frames(document, "shapes")
     placed = _layer_paths(document, layer)
     elements = [
-        (placed[shape.name], shape_element(shape, document, placed[shape.name][-1]))
+        (placed[shape.name], shape_element(within_layer(shape), document, placed[shape.name][-1]))
         for shape in hold_outs_first(document).shapes
         if shape.keys
     ]
+    transforms = _transforms(document, layer)
     w, h = document.width, document.height
     middle = (NukeCurve(document.width / 2), NukeCurve(document.height / 2))
-    root = NukeLayer("Root", _ROOT_FLAGS, NukeTransform(None, middle), (), _nest(elements))
+    root = NukeLayer("Root", _ROOT_FLAGS, NukeTransform(None, middle), (), _nest(elements, transforms))
     return NodeTree(
         CurvesTree(as_float32(1.2), 0, root),
         f"{w} {h} 0 0 {w} {h} {document.pixel_aspect:.12g} ",
@@ -107,8 +111,31 @@ def _layer_paths(document: RotoDocument, layer: str | None) -> dict[str, tuple[s
     taken: dict[tuple[str, ...], int] = {}
     for shape in document.shapes:
         path = tuple(nuke_name(part) for part in shape.name.split("/") if part.strip()) or ("Bezier",)
+        above = _layer_path(shape.layer)
+        path = path if path[: len(above)] == above and len(path) > len(above) else (*above, *path)
         placed[shape.name] = _free_path(((nuke_name(layer), *path) if layer else path), taken)
     return placed
+
+
+def _layer_path(layer: Layer | None) -> tuple[str, ...]:
+    """The layers of Nuke that one of ours becomes, outermost first; a track stands in a layer of its own."""
+    if layer is None:
+        return ()
+    above = _layer_path(layer.parent)
+    path = tuple(nuke_name(part) for part in layer.name.split("/") if part.strip()) or ("Layer",)
+    path = path if path[: len(above)] == above and len(path) > len(above) else (*above, *path)
+    return (*path, TRACK) if layer.track else path
+
+
+def _transforms(document: RotoDocument, around: str | None) -> dict[tuple[str, ...], NukeTransform]:
+    found: dict[tuple[str, ...], NukeTransform] = {}
+    for layer in document.layers:
+        path = (*((nuke_name(around),) if around else ()), *_layer_path(layer))
+        if layer.track:
+            found[path] = nuke_transform_of(layer, document.height, of_track=True)
+            path = path[:-1]
+        found[path] = nuke_transform_of(layer, document.height)
+    return found
 
 
 def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -150,8 +177,12 @@ def _free_path(path: tuple[str, ...], taken: dict[tuple[str, ...], int]) -> tupl
     return free
 
 
-def _nest(elements: Iterable[tuple[Sequence[str], NukeShape]]) -> tuple[NukeLayer | NukeShape, ...]:
-    """Elements and their paths as layers, each layer where its first element stands."""
+def _nest(
+    elements: Iterable[tuple[Sequence[str], NukeShape]],
+    transforms: Mapping[tuple[str, ...], NukeTransform],
+    above: tuple[str, ...] = (),
+) -> tuple[NukeLayer | NukeShape, ...]:
+    """Elements and their paths as layers with their transforms, each layer where its first element stands."""
     layers: dict[str, list[tuple[Sequence[str], NukeShape]]] = {}
     order: list[str | NukeShape] = []
     for path, shape in elements:
@@ -165,7 +196,13 @@ def _nest(elements: Iterable[tuple[Sequence[str], NukeShape]]) -> tuple[NukeLaye
     return tuple(
         each
         if isinstance(each, NukeShape)
-        else NukeLayer(each, RENDERABLE, NukeTransform(None, ()), (), _nest(layers[each]))
+        else NukeLayer(
+            each,
+            RENDERABLE,
+            transforms.get((*above, each), NukeTransform(None, ())),
+            (),
+            _nest(layers[each], transforms, (*above, each)),
+        )
         for each in order
     )
 

@@ -6,30 +6,37 @@ moves that leave and arrive at rest (`ease`), or a feather line's width at each 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final, Literal, get_args
 
 from rotopaint_ai.exchange.feather_edges import along_normals, mean_px, span_px
-from rotopaint_ai.exchange.linear_keys import line_at
-from rotopaint_ai.shapes.roto import Interpolation, Key, Points, RotoDocument, RotoShape, Slopes
+from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument, RotoShape, Slopes
+from rotopaint_ai.shapes.straighten import TOLERANCE_PX, moves, straightened, unlayered
 
-Extra = Literal["eases", "feather line", "widths"]
+Extra = Literal["eases", "feather line", "widths", "moving layers"]
 Held = Extra | Literal["ease", "feather widths"]
 
 ALL: Final[frozenset[Extra]] = frozenset(get_args(Extra))
 _EASED: Final[frozenset[Interpolation]] = frozenset(("ease", "smooth"))
-TOLERANCE_PX: Final = 0.1  # linear keys against an eased move
-_MOST_SAMPLES = 4000  # frames looked at between two keys
 
 
 def reduced_to(document: RotoDocument, holds: Collection[Held]) -> tuple[RotoDocument, tuple[str, ...]]:
     """The document without the extras that a format does not hold, and what that costs."""
     lines: list[str] = []
+    if "moving layers" not in holds and document.layers:
+        document = _without_layers(document, lines)
     shapes = tuple(_reduced(shape, holds, lines) for shape in document.shapes)
     return (replace(document, shapes=shapes), tuple(lines)) if lines else (document, ())
+
+
+def _without_layers(document: RotoDocument, lines: list[str]) -> RotoDocument:
+    shapes = tuple(unlayered(shape, document.first_frame, document.last_frame) for shape in document.shapes)
+    more = sum(len(shape.keys) for shape in shapes) - sum(len(shape.keys) for shape in document.shapes)
+    names = ", ".join(layer.name for layer in document.layers)
+    way = f"{more} linear keys more, within {TOLERANCE_PX} px" if any(map(moves, document.layers)) else "left out"
+    lines.append(f"layers {names}: their transforms became {way}" if more else f"layers {names}: {way}")
+    return replace(document, shapes=shapes)
 
 
 def _reduced(shape: RotoShape, holds: Collection[Held], lines: list[str]) -> RotoShape:
@@ -68,57 +75,6 @@ def _without_feather(shape: RotoShape) -> dict[int, Key]:
 
 def _bare(slopes: Slopes | None) -> Slopes | None:
     return slopes and replace(slopes, feather_leaving=(), feather_arriving=())
-
-
-def straightened(shape: RotoShape, kinds: Collection[Interpolation] = frozenset(("ease", "smooth"))) -> dict[int, Key]:
-    """The keys without those kinds: linear ones that stay within TOLERANCE_PX of a shape at every whole frame."""
-    keys: dict[int, Key] = {}
-    for frame, after in pairwise((*shape.frames, *shape.frames[-1:])):
-        key = shape.keys[frame]
-        is_eased = key.interpolation in kinds
-        keys[frame] = replace(key, interpolation="linear", slopes=None) if is_eased else key
-        for between in _needed(shape, frame, after) if is_eased else ():
-            keys[between] = Key(
-                shape.at(between), key.source, "linear", shape.feather_at(between), shape.widths_at(between)
-            )
-    return {frame: keys[frame] for frame in sorted(keys)}
-
-
-def _needed(shape: RotoShape, begin: int, end: int) -> list[int]:
-    """Frames between two keys that need a key of their own."""
-    frames = [*range(begin, end, max(1, (end - begin) // _MOST_SAMPLES)), end]
-    return turning_frames(
-        frames, [(*shape.at(f), *line_at(shape, f)) if shape.has_feather_line else shape.at(f) for f in frames]
-    )
-
-
-def turning_frames(frames: Sequence[int], rows: Sequence[Points]) -> list[int]:
-    """Frames inside a span that need a key, so that straight lines between keys stay within TOLERANCE_PX of the rows.
-
-    The row that strays furthest is taken, then the same on either side of it (Ramer 1972; Douglas, Peucker 1973).
-    """
-    kept: list[int] = []
-    todo = [(0, len(frames) - 1)]
-    while todo:
-        a, b = todo.pop()
-        worst, at = _farthest_between(frames, rows, a, b)
-        if worst > TOLERANCE_PX * 0.9:
-            kept.append(frames[at])
-            todo += [(a, at), (at, b)]
-    return sorted(kept)
-
-
-def _farthest_between(frames: Sequence[int], rows: Sequence[Points], a: int, b: int) -> tuple[float, int]:
-    """The row between rows a and b where the straight line between them strays furthest, and how far in pixels."""
-    worst, at = 0.0, a
-    for i in range(a + 1, b):
-        w = (frames[i] - frames[a]) / (frames[b] - frames[a])
-        for p, q, r in zip(rows[a], rows[b], rows[i], strict=True):
-            dx, dy, ix, iy, ox, oy = (u + (v - u) * w - m for u, v, m in zip(p, q, r, strict=True))
-            stray = max(math.hypot(dx, dy), math.hypot(dx + ix, dy + iy), math.hypot(dx + ox, dy + oy))
-            if stray > worst:
-                worst, at = stray, i
-    return worst, at
 
 
 def hold_outs_last(document: RotoDocument) -> RotoDocument:

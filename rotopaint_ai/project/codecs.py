@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, get_args
 from rotopaint_ai import spreads
 from rotopaint_ai.project.state import CropBox, SeamSettings, Spread, State
 from rotopaint_ai.seams import strokes
+from rotopaint_ai.shapes.layers import Layer, LayerPose
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
     Interpolation,
@@ -40,6 +41,7 @@ _KINDS: Final = get_args(Interpolation)
 _POINT = struct.Struct("<6d")
 _KIND, _FEATHER, _SLOPED, _FEATHER_SLOPED, _WIDE = 0x0F, 0x10, 0x20, 0x40, 0x80  # of a key's second byte
 _LANDMARK = struct.Struct("<3d")
+_POSE, _PLANE = struct.Struct("<7d"), struct.Struct("<9d")
 
 
 class Track(NamedTuple):
@@ -83,6 +85,7 @@ class ShapeHead:
     feather_px: float
     taper: tuple[float, float]
     subtract: bool = False
+    layer: str | None = None
 
 
 # --- states as tracks -------------------------------------------------------------------------------------------------
@@ -174,12 +177,19 @@ def _tracks_of_document(document: RotoDocument, prefix: str) -> dict[Track, Mapp
         Track(f"{prefix}hand"): document.landmarks.hand,
     }
     for shape in document.shapes:
-        facts = ShapeHead(shape.closed, shape.role, shape.width_px, shape.feather_px, shape.taper, shape.subtract)
+        layer = None if shape.layer is None else shape.layer.name
+        looks = shape.width_px, shape.feather_px, shape.taper
+        facts = ShapeHead(shape.closed, shape.role, *looks, shape.subtract, layer)
         tracks[Track(f"{prefix}shape", shape.name)] = {0: facts}
         tracks[Track(f"{prefix}key", shape.name)] = shape.keys
         tracks[Track(f"{prefix}visible", shape.name)] = shape.visible
         if shape.metadata:
             tracks[Track(f"{prefix}metadata", shape.name)] = {0: shape.metadata}
+    for place, each in enumerate(document.layers):
+        parent = None if each.parent is None else each.parent.name
+        tracks[Track(f"{prefix}layer", each.name)] = {0: [place, parent]}
+        tracks[Track(f"{prefix}pose", each.name)] = each.poses
+        tracks[Track(f"{prefix}plane", each.name)] = each.track
     if document.metadata:
         tracks[Track(f"{prefix}metadata")] = {0: document.metadata}
     return tracks
@@ -190,6 +200,7 @@ def _document_of(tracks: Tracks, prefix: str) -> RotoDocument | None:
     if not heads:
         return None
     head: DocumentHead = heads[0]
+    layers = _layers_by_name(tracks, prefix)
     return RotoDocument(
         width=head.width,
         height=head.height,
@@ -200,7 +211,7 @@ def _document_of(tracks: Tracks, prefix: str) -> RotoDocument | None:
         landmarks=LandmarkKeys(
             head.landmarks, tracks.get(Track(f"{prefix}landmarks"), {}), tracks.get(Track(f"{prefix}hand"), {})
         ),
-        shapes=tuple(_shape_of(tracks, prefix, name) for name in head.shapes),
+        shapes=tuple(_shape_of(tracks, prefix, name, layers) for name in head.shapes),
         metadata=_metadata_of(tracks, prefix),
     )
 
@@ -210,7 +221,16 @@ def _metadata_of(tracks: Tracks, prefix: str, shape: str = "") -> Metadata:
     return found
 
 
-def _shape_of(tracks: Tracks, prefix: str, name: str) -> RotoShape:
+def _layers_by_name(tracks: Tracks, prefix: str) -> dict[str, Layer]:
+    heads = {track.name: rows[0] for track, rows in tracks.items() if track.kind == f"{prefix}layer" and rows}
+    layers: dict[str, Layer] = {}
+    for name, (_, parent) in sorted(heads.items(), key=lambda item: item[1][0]):
+        poses, track = (tracks.get(Track(f"{prefix}{kind}", name), {}) for kind in ("pose", "plane"))
+        layers[name] = Layer(name, poses, track, None if parent is None else layers[parent])
+    return layers
+
+
+def _shape_of(tracks: Tracks, prefix: str, name: str, layers: Mapping[str, Layer]) -> RotoShape:
     facts: ShapeHead = tracks[Track(f"{prefix}shape", name)][0]
     return RotoShape(
         name=name,
@@ -222,6 +242,7 @@ def _shape_of(tracks: Tracks, prefix: str, name: str) -> RotoShape:
         taper=facts.taper,
         visible=tracks.get(Track(f"{prefix}visible", name), {}),
         subtract=facts.subtract,
+        layer=None if facts.layer is None else layers[facts.layer],
         metadata=_metadata_of(tracks, prefix, name),
     )
 
@@ -316,8 +337,7 @@ def _unpack_head(data: bytes) -> DocumentHead:
 
 def _pack_shape(facts: ShapeHead) -> bytes:
     """What most shapes do not do is not written: programs before it read the others."""
-    fields = asdict(facts)
-    return _pack_json(fields if facts.subtract else {name: each for name, each in fields.items() if name != "subtract"})
+    return _pack_json({name: each for name, each in asdict(facts).items() if each or name not in ("subtract", "layer")})
 
 
 def _unpack_shape(data: bytes) -> ShapeHead:
@@ -357,6 +377,9 @@ _CODES: Final[Mapping[str, _Code]] = {
     ),
     "mark": _Code(_pack_json, json.loads),
     "note": _Code(_pack_json, json.loads),
+    "layer": _Code(_pack_json, json.loads),
+    "pose": _Code(lambda pose: _POSE.pack(*pose), lambda data: LayerPose(*_POSE.unpack(data))),
+    "plane": _Code(lambda row: _PLANE.pack(*row), _PLANE.unpack),
     "metadata": _Code(_pack_json, json.loads),
     "name": _Code(_pack_json, json.loads),
     "seam": _Code(_pack_settings, _unpack_settings),

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes import edit_transform
+from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
     Interpolation,
@@ -143,9 +144,15 @@ def shift_frames(document: RotoDocument, by: int) -> RotoDocument:
         keys={frame + by: row for frame, row in document.landmarks.keys.items()},
         hand={frame + by: names for frame, names in document.landmarks.hand.items()},
     )
+    later = {layer.name: layer for layer in document.layers}
+    for name, layer in later.items():  # parents come first
+        poses = {frame + by: pose for frame, pose in layer.poses.items()}
+        track = {frame + by: row for frame, row in layer.track.items()}
+        later[name] = Layer(name, poses, track, layer.parent and later[layer.parent.name])
     shapes = tuple(
         replace(
             shape,
+            layer=shape.layer and later[shape.layer.name],
             keys={frame + by: key for frame, key in shape.keys.items()},
             visible={frame + by: shown for frame, shown in shape.visible.items()},
         )

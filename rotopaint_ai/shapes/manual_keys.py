@@ -36,9 +36,10 @@ def with_human_keys(document: RotoDocument, earlier: RotoDocument) -> RotoDocume
     """A new result of the model with every human key and hand landmark of an earlier document put back.
 
     A shape that the model no longer makes stays as it was. One whose number of control points has changed cannot take
-    the keys: it, too, stays as it was, rather than lose a person's work. Shapes that hold out go on doing so, and those
-    with a feather line keep it.
+    the keys: it, too, stays as it was, rather than lose a person's work. Shapes that hold out go on doing so, those
+    with a feather line keep it, and those in a layer stay in it.
     """
+    layers = {shape.name: shape.layer for shape in earlier.shapes}
     kept = {shape.name: shape for shape in earlier.shapes if human_keys(shape)}
     new = tuple(_guarded(shape, kept.pop(shape.name, None)) for shape in document.shapes)
     landmarks = _with_hand(document.landmarks, earlier.landmarks)
@@ -46,6 +47,7 @@ def with_human_keys(document: RotoDocument, earlier: RotoDocument) -> RotoDocume
     new = tuple(replace(shape, subtract=True) if shape.name in away else shape for shape in new)
     soft = {shape.name: shape for shape in earlier.shapes if shape.has_feather_line}
     new = tuple(with_feather_of(shape, soft[shape.name]) if shape.name in soft else shape for shape in new)
+    new = tuple(replace(shape, layer=layers[shape.name]) if layers.get(shape.name) else shape for shape in new)
     return replace(document, shapes=(*new, *kept.values()), landmarks=landmarks)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.shapes import bezier, knots, samples
 from rotopaint_ai.shapes.bezier import Array
+from rotopaint_ai.shapes.edit_layers import seen_through, within_layer
 from rotopaint_ai.shapes.knots import Stretch
 from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument, RotoShape, Source
 
@@ -61,6 +62,8 @@ def reduce_keys(shape: RotoShape, tolerance_px: float = 0.5, *, keep: Collection
     """
     if len(shape.keys) < 2 or tolerance_px <= 0:
         return shape
+    if shape.layer is not None:
+        return seen_through(reduce_keys(within_layer(shape), tolerance_px, keep=keep), shape.layer)
     motion = _motion_of(shape, keep)
     aim = tolerance_px
     while True:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from rotopaint_ai.shapes import between
+from rotopaint_ai.shapes.layers import IDENTITY, Layer, in_order, linear_part, moved_row, way_back
 
 Role = Literal["seam", "matte"]
 Source = Literal["model", "human", "propagated"]
@@ -97,6 +98,7 @@ class RotoShape:
     taper: tuple[float, float] = (0.0, 0.0)  # open splines: share of the length over which each end narrows to nothing
     visible: Mapping[int, bool] = field(default_factory=dict)  # frames where it is known to be hidden carry False
     subtract: bool = False  # it holds out: its matte is taken away from those of all shapes that do not
+    layer: Layer | None = None  # what moves it between its keys and beyond them
     metadata: Metadata = field(default_factory=dict, compare=False)
 
     @property
@@ -129,9 +131,10 @@ class RotoShape:
         left, right = self._around(frame)
         if left is None:
             return ()
-        if right is None:
+        if right is None and self.layer is None:
             return self.keys[left].points
-        return tuple(ControlPoint(*row) for row in self._between(left, right, frame, is_feather=False))
+        within = self._between(left, right, frame, is_feather=False)
+        return tuple(ControlPoint(*row) for row in (within if self.layer is None else self._moved(within, frame)))
 
     def feather_at(self, frame: float) -> Points:
         """The feather line at a frame, as keys have it; empty where no key has one. A key without one has it at 0."""
@@ -139,9 +142,12 @@ class RotoShape:
             return ()
         left, right = (frame, None) if frame in self.keys else self._around(frame)
         assert left is not None  # some key has a feather
-        if right is None:
+        if right is None and (self.layer is None or left == frame):
             return self._feather(int(left))
-        return tuple(ControlPoint(*row) for row in self._between(int(left), right, frame, is_feather=True))
+        within = self._between(int(left), right, frame, is_feather=True)
+        if self.layer is not None:
+            within = self._moved(within, frame, self._between(int(left), right, frame, is_feather=False))
+        return tuple(ControlPoint(*row) for row in within)
 
     def widths_at(self, frame: float) -> Widths:
         """The profile of an open shape at a frame; empty where no key has one. It moves in straight lines."""
@@ -165,8 +171,11 @@ class RotoShape:
         is_held = after in (0, len(frames)) or self.keys[left].interpolation == "hold"
         return left, None if is_held else frames[after]
 
-    def _between(self, left: int, right: int, frame: float, *, is_feather: bool) -> list[list[float]]:
+    def _between(self, left: int, right: int | None, frame: float, *, is_feather: bool) -> Rows:
+        """Rows as the layer sees them, where there is one; those of the key on the left where nothing is right."""
         key = self.keys[left]
+        if right is None:
+            return self._rows(left, is_feather)
         span = right - left
         share = (frame - left) / span
         a, b = self._rows(left, is_feather), self._rows(right, is_feather)
@@ -178,9 +187,9 @@ class RotoShape:
         """Slopes out of a smooth key and into the next: those it states, else those that its neighbours make."""
         stated = self.keys[left].slopes
         if stated is not None and not is_feather:
-            return stated.leaving, stated.arriving
+            return self._turned(stated.leaving, left), self._turned(stated.arriving, right)
         if stated is not None and stated.feather_leaving:
-            return stated.feather_leaving, stated.feather_arriving
+            return self._turned(stated.feather_leaving, left), self._turned(stated.feather_arriving, right)
         frames = self.frames
         place = frames.index(left)
         before = frames[place - 1] if place and self.keys[frames[place - 1]].interpolation == "smooth" else None
@@ -195,8 +204,26 @@ class RotoShape:
         gaps = 0 if before is None else here - before, 0 if after is None else after - here
         return between.slopes(a, self._rows(here, is_feather), c, *gaps)
 
-    def _rows(self, frame: int, is_feather: bool) -> Points:
-        return self._feather(frame) if is_feather else self.keys[frame].points
+    def _rows(self, frame: int, is_feather: bool) -> Rows:
+        """What a key says, as the layer sees it."""
+        rows = self._feather(frame) if is_feather else self.keys[frame].points
+        if self.layer is None:
+            return rows
+        return self._moved(rows, frame, self.keys[frame].points if is_feather else None, is_back=True)
+
+    def _moved(self, rows: Rows, frame: float, around: Rows | None = None, *, is_back: bool = False) -> Rows:
+        """Rows from the layer to the plate at a frame, or back; those of a feather are offsets from rows `around`."""
+        matrix = IDENTITY if self.layer is None else self.layer.matrix_at(frame)
+        matrix = way_back(matrix) if is_back else matrix
+        places = [None] * len(rows) if around is None else [(row[0], row[1]) for row in around]
+        return [moved_row(matrix, tuple(row), place) for row, place in zip(rows, places, strict=True)]
+
+    def _turned(self, slopes: Points, frame: int) -> Rows:
+        """Slopes of a key as the layer sees them."""
+        if self.layer is None:
+            return slopes
+        matrix = linear_part(way_back(self.layer.matrix_at(frame)))
+        return [moved_row(matrix, tuple(row)) for row in slopes]
 
     def _feather(self, frame: int) -> Points:
         key = self.keys[frame]
@@ -273,6 +300,11 @@ class RotoDocument:
     landmarks: LandmarkKeys = field(default_factory=LandmarkKeys)
     shapes: tuple[RotoShape, ...] = ()
     metadata: Metadata = field(default_factory=dict, compare=False)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers of its shapes, parents before their children."""
+        return in_order(shape.layer for shape in self.shapes)
 
     def shape(self, name: str) -> RotoShape:
         """The shape of that name. Raises KeyError."""

@@ -32,7 +32,8 @@ def rows(shape: RotoShape, frames: Iterable[float] | NDArray[np.intp]) -> Array:
     weight = np.where(kinds[left] == "hold", 0.0, np.clip((at - keyed[left]) / span, 0.0, 1.0))
     weight = np.where(kinds[left] == "ease", weight * weight * (3.0 - 2.0 * weight), weight)[:, None]
     found = np.asarray(numbers[left] + (numbers[right] - numbers[left]) * weight)
-    for place in np.flatnonzero((kinds[left] == "smooth") & (at > keyed[left]) & (at < keyed[right])):
+    is_own = (kinds[left] == "smooth") & (at > keyed[left]) & (at < keyed[right])
+    for place in np.flatnonzero(is_own if shape.layer is None else ~np.isin(at, keyed)):
         found[place] = np.asarray(shape.at(float(at[place]))).reshape(-1)
     return found
 

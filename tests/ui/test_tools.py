@@ -379,8 +379,7 @@ def test_the_clone_brush_copies_from_where_ctrl_was_clicked(qtbot: QtBot, canvas
 
 
 def test_the_clone_brush_copies_from_another_frame(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
-    """Ctrl+click on 1001, drag on 1003; Ctrl+Shift+click copies the same place, and has nothing to do on its own frame.
-    """
+    """Ctrl+click on 1001, drag on 1003; Ctrl+Shift+click copies the same place, to other frames than its own."""
     said: list[str] = []
     session.said.append(said.append)
     session.run = replace(session.run, held=((1001, 1002),))

@@ -12,24 +12,25 @@ from PySide6.QtWidgets import (
     QColorDialog,
     QHeaderView,
     QMenu,
-    QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
 )
 
+from rotopaint_ai.shapes.edit_layers import members, rename_layer
 from rotopaint_ai.shapes.manual_keys import human_keys
 from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.drawing.ramp import ramp
 from rotopaint_ui.drawing.render import colours_of
+from rotopaint_ui.inspector.shape_tree import OWN_LAYER, OWN_NAME, ShapeTree, list_of
 from rotopaint_ui.session.session import ShotSession
+from rotopaint_ui.tools.edit_context import EditContext
+from rotopaint_ui.tools.layer_actions import put_into_layer
 from rotopaint_ui.widgets.icons import icon
 from rotopaint_ui.widgets.parts import note_label, swatch
 
 NAME, EYE, LOCK, ERROR, KEYS = range(5)
-OWN_NAME = int(Qt.ItemDataRole.UserRole)  # of the shape, whatever it is called
 _BY_HAND = QColor("#ffe14d")  # as a person's diamonds on the timeline
-_GROUPS = {"seam": "Seams", "matte": "Mattes", "hold-out": "Hold-outs"}
 _EMPTY = "No shapes yet. Drag a box around the face and press Run: shapes come in frame by frame."
 
 
@@ -39,7 +40,7 @@ class ShapesTab(QWidget):
     def __init__(self, session: ShotSession) -> None:
         super().__init__()
         self.shape_actions: Sequence[QAction] = ()  # commands that the menu offers for the chosen shapes
-        self._session = session
+        self._session, self._context = session, EditContext(session)
         self._shown: object = None
         self._rows: dict[str, QTreeWidgetItem] = {}
         self._told: dict[str, tuple[object, ...]] = {}  # what each row shows
@@ -70,7 +71,8 @@ class ShapesTab(QWidget):
         self.tree.setVisible(bool(shapes))
         own = self._session.colours
         names = tuple(
-            (each.name, _group_of(each), self._session.names.of(each.name), own.get(each.name)) for each in shapes
+            (each.name, list_of(each), _chain_of(each), self._session.names.of(each.name), own.get(each.name))
+            for each in shapes
         )
         self.tree.blockSignals(True)
         if names != self._shown:
@@ -83,8 +85,8 @@ class ShapesTab(QWidget):
 
     # --- rows
 
-    def _make_tree(self) -> QTreeWidget:
-        tree = QTreeWidget()
+    def _make_tree(self) -> ShapeTree:
+        tree = ShapeTree()
         tree.setHeaderLabels(["Shape", "", "", "Error px", "Keys"])
         tree.setUniformRowHeights(True)
         tree.setIconSize(QSize(16, 16))
@@ -106,36 +108,27 @@ class ShapesTab(QWidget):
         tree.itemClicked.connect(self._click)
         tree.itemSelectionChanged.connect(self._select_rows)
         tree.customContextMenuRequested.connect(self._menu)
+        tree.fell.connect(lambda names, layer: put_into_layer(self._context, names, layer))
         return tree
 
     def _fill_tree(self, shapes: Iterable[RotoShape]) -> None:
-        self.tree.clear()
+        self.tree.begin_rows()
         self._rows.clear()
         self._told.clear()
         document = self._session.document
         colours = {} if document is None else colours_of(document, self._session.colours)
-        groups: dict[str, QTreeWidgetItem] = {}
-        for shape in shapes:
-            group = _group_of(shape)
-            if group not in groups:
-                groups[group] = self._group(_GROUPS[group])
-            item = QTreeWidgetItem(groups[group], [self._session.names.of(shape.name)])
+        for shape in sorted(shapes, key=lambda each: each.layer is None):
+            item = QTreeWidgetItem(self.tree.home_of(shape), [self._session.names.of(shape.name)])
             item.setData(NAME, OWN_NAME, shape.name)
-            item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
+            item.setFlags((item.flags() | Qt.ItemFlag.ItemIsEditable) & ~Qt.ItemFlag.ItemIsDropEnabled)
             item.setIcon(NAME, swatch(colours[shape.name], closed=shape.closed))
             kind = "closed" if shape.closed else "open"
-            about = f"{shape.name}: {group}, {kind}, {shape.n_points} points"
+            about = f"{shape.name}: {list_of(shape)}, {kind}, {shape.n_points} points"
             item.setToolTip(NAME, f"{about}; a double click or F2 renames it")
             for column in (ERROR, KEYS):
                 item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             self._rows[shape.name] = item
         self.tree.expandAll()
-
-    def _group(self, title: str) -> QTreeWidgetItem:
-        item = QTreeWidgetItem(self.tree, [title])
-        item.setFlags(Qt.ItemFlag.ItemIsEnabled)
-        item.setFirstColumnSpanned(False)
-        return item
 
     def _show_shape(self, item: QTreeWidgetItem, shape: RotoShape) -> None:
         session = self._session
@@ -172,14 +165,21 @@ class ShapesTab(QWidget):
         if chosen != frozenset(self.chosen):
             for each, row in self._rows.items():
                 row.setSelected(each in chosen)
+        if (layer := self._context.layer) is not None:
+            self.tree.layer_row(layer.name).setSelected(True)
 
     # --- the mouse
 
     def _click(self, item: QTreeWidgetItem, column: int) -> None:
-        name = item.data(NAME, OWN_NAME)
-        if name not in self._rows:
+        name, layer = item.data(NAME, OWN_NAME), item.data(NAME, OWN_LAYER)
+        if layer is not None and self._session.document is not None:
+            self._session.select_layer(layer)
+            names = tuple(shape.name for shape in members(self._session.document, layer))
+            name = names[0]
+        elif name not in self._rows:
             return
-        names = self.chosen if name in self.chosen else (name,)
+        else:
+            names = self.chosen if name in self.chosen else (name,)
         if column == EYE:
             self._do_each(names, self._session.show, name in self._session.hidden)
         elif column == LOCK:
@@ -188,24 +188,32 @@ class ShapesTab(QWidget):
     def _select_rows(self) -> None:
         chosen = self.chosen
         current = self.tree.currentItem()
+        if current is not None and current.isSelected() and (layer := current.data(NAME, OWN_LAYER)) is not None:
+            self._session.select_layer(layer)
+            return
         name = None if current is None else current.data(NAME, OWN_NAME)
         last = name if name in chosen else None
         self._session.select(last or (chosen[0] if chosen else None), also=chosen)
 
     def begin_rename(self) -> None:
-        """Type another name for the shape that is selected."""
-        row = self._rows.get(self._session.selection.shape or "")
+        """Type another name for the shape or the group that is selected."""
+        layer = self._context.layer
+        row = self.tree.layer_row(layer.name) if layer else self._rows.get(self._session.selection.shape or "")
         if row is not None:
             self._begin_rename(row, NAME)
 
     def _begin_rename(self, item: QTreeWidgetItem, column: int) -> None:
-        if column == NAME and item.data(NAME, OWN_NAME) in self._rows and not self._session.runs.is_live:
+        has_name = item.data(NAME, OWN_NAME) in self._rows or item.data(NAME, OWN_LAYER) is not None
+        if column == NAME and has_name and not self._session.runs.is_live:
             self.tree.editItem(item, NAME)
 
     def _end_rename(self, item: QTreeWidgetItem, column: int) -> None:
         """Once Qt is done with the editor: the rows may be made anew."""
-        name = item.data(NAME, OWN_NAME)
-        if column == NAME and name in self._rows and item.text(NAME) != self._session.names.of(name):
+        name, layer = item.data(NAME, OWN_NAME), item.data(NAME, OWN_LAYER)
+        if column == NAME and layer is not None and item.text(NAME) != layer:
+            new_name = item.text(NAME)
+            QTimer.singleShot(0, self, lambda: self._rename_layer(layer, new_name))
+        elif column == NAME and name in self._rows and item.text(NAME) != self._session.names.of(name):
             given = item.text(NAME)
             QTimer.singleShot(0, self, lambda: self._rename(name, given))
 
@@ -214,6 +222,13 @@ class ShapesTab(QWidget):
             self.tree.blockSignals(True)
             self._rows[name].setText(NAME, self._session.names.of(name))
             self.tree.blockSignals(False)
+
+    def _rename_layer(self, layer: str, given: str) -> None:
+        if self._context.put("rename group", lambda document: rename_layer(document, layer, given.strip())):
+            self._session.select_layer(given.strip())
+        else:
+            self._shown = None
+            self.refresh()
 
     def _do_each(self, names: Iterable[str], do: object, on: bool) -> None:
         assert callable(do)
@@ -266,5 +281,5 @@ class ShapesTab(QWidget):
         return menu
 
 
-def _group_of(shape: RotoShape) -> str:
-    return "hold-out" if shape.subtract else shape.role
+def _chain_of(shape: RotoShape) -> tuple[str, ...]:
+    return tuple(layer.name for layer in shape.layer.chain) if shape.layer is not None else ()

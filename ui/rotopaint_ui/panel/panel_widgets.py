@@ -17,7 +17,7 @@ from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.timeline.timeline import Timeline
 from rotopaint_ui.viewer.canvas import Canvas
 
-_OF_SHAPES = ("duplicate_shape", "hold_out", "delete_shape")
+_OF_SHAPES = ("duplicate_shape", "group", "ungroup", "hold_out", "delete_shape")
 _COMPARING = (("wipe", "flip", "preview_seam"), ("canvas.fit_face", "canvas.fit"))
 
 

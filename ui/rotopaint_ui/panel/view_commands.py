@@ -154,7 +154,8 @@ class ViewCommands:
         if document is None:
             return
         shapes = (shape,) if shape is not None else document.shapes
-        frames = sorted({frame for each in shapes for frame in each.keys})
+        layer = self._widgets.canvas.context.layer
+        frames = sorted(layer.poses) if layer is not None else sorted({f for each in shapes for f in each.keys})
         at = bisect_right(frames, session.frame) if direction > 0 else bisect_left(frames, session.frame) - 1
         if 0 <= at < len(frames):
             session.go_to(frames[at])

@@ -17,6 +17,7 @@ from rotopaint_ai.project import merge_run
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import manual_keys
+from rotopaint_ai.shapes.edit_layers import members
 from rotopaint_ai.shapes.pose_distance import PoseDistances
 from rotopaint_ai.shapes.roto import LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ui.session.brush import Brush
@@ -36,11 +37,15 @@ from rotopaint_ui.session.xsheet import Exposures
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The selected shape and, of it, the selected control points; `others` are shapes that are selected beside it."""
+    """The selected shape and, of it, the selected control points; `others` are shapes that are selected beside it.
+
+    `layer`: the layer that is selected as a whole, with all its shapes.
+    """
 
     shape: str | None = None
     points: frozenset[int] = frozenset()
     others: frozenset[str] = frozenset()
+    layer: str | None = None
 
     @property
     def shapes(self) -> frozenset[str]:
@@ -152,6 +157,15 @@ class ShotSession:
         if self.selection != new:
             self.selection = new
             self.notify()
+
+    def select_layer(self, name: str) -> None:
+        """Select a layer as a whole, with all its shapes."""
+        names = [] if self.document is None else [shape.name for shape in members(self.document, name)]
+        if names:
+            new = Selection(names[0], frozenset(), frozenset(names[1:]), name)
+            if self.selection != new:
+                self.selection = new
+                self.notify()
 
     def show(self, shape: str, visible: bool) -> None:
         """Show or hide a shape in the viewer only; what is exported does not change."""

@@ -91,6 +91,8 @@ COMMANDS = (
     Command("edit.duplicate_shape", "Duplicate the shape", "Points", ("Ctrl+Shift+D",)),
     Command("edit.delete_shape", "Delete the shape", "Points", ("Ctrl+Del", "Ctrl+Backspace")),
     Command("edit.hold_out", "Hold out: take the shape away from all mattes, or no more", "Points", ("Shift+H",)),
+    Command("edit.group", "Group the shapes: one transform with keys", "Points", ("Ctrl+G",)),
+    Command("edit.ungroup", "Ungroup: shapes stay where they are seen", "Points", ("Ctrl+Shift+G",)),
     Command("edit.begin_here", "Shape is seen from this frame on", "Points", ("Alt+[",)),
     Command("edit.end_here", "Shape is seen up to this frame", "Points", ("Alt+]",)),
     Command("edit.hide_here", "Hide the shape on this frame, or show it", "Points"),

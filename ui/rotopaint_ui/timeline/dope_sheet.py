@@ -80,13 +80,15 @@ class DopeSheet:
 
     @property
     def rows(self) -> tuple[KeyRow, ...]:
-        """A row for each selected shape; one of all shapes where none is selected."""
+        """A row for each selected shape, above them the keys of a selected group; one of all shapes where none is."""
         document, names = self._session.document, self._session.selection.shapes
         if self._known[0] is not document or self._known[1] != names:
             shapes = () if document is None else document.shapes
             chosen = tuple(shape for shape in shapes if shape.name in names)
             self._known = document, names, key_rows(chosen or shapes, is_apart=bool(chosen))
-        return self._known[2]
+        layer = self._context.layer
+        own = () if layer is None else (KeyRow((), dict.fromkeys(layer.poses, "human")),)
+        return (*own, *self._known[2])
 
     @property
     def chosen(self) -> Places:

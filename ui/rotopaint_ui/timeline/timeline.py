@@ -305,7 +305,8 @@ class Timeline(QWidget):
         rows, metrics = self.sheet.rows, QFontMetrics(resized(self.font(), SMALL))
         if len(rows) < 2:
             return ["keys"]
-        names = [self._session.names.of(row.shapes[0].name) for row in rows[self._first_row :]]
+        layer = self._session.selection.layer or ""
+        names = [self._session.names.of(row.shapes[0].name) if row.shapes else layer for row in rows[self._first_row :]]
         shown = names[: self._shown_key_rows()]
         return [metrics.elidedText(name, Qt.TextElideMode.ElideLeft, KEY_LABEL_PX) for name in shown]
 

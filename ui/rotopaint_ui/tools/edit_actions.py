@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
-from rotopaint_ai.shapes import edit_frames, edit_tangents
+from rotopaint_ai.shapes import edit_frames, edit_layers, edit_tangents
 from rotopaint_ai.shapes.edit import set_seam
 from rotopaint_ai.shapes.edit_feather import clear_feather, outward, pull_feather
 from rotopaint_ai.shapes.edit_frames import Carry
@@ -16,6 +16,7 @@ from rotopaint_ai.shapes.roto import Interpolation, RotoDocument, RotoShape
 from rotopaint_ui.session.seam_settings import with_settings
 from rotopaint_ui.tools import crop_actions as crop
 from rotopaint_ui.tools import landmark_actions as landmarks
+from rotopaint_ui.tools import layer_actions as layers
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.points import delete_points_under
 from rotopaint_ui.tools.shape_actions import (
@@ -43,9 +44,17 @@ def nudge_points(context: EditContext, dx: float, dy: float) -> bool:
         return landmarks.nudge_landmarks(context, dx, dy)
     if context.takes == "crop":
         return crop.nudge_crop(context, dx, dy)
-    chosen = context.chosen_by_shape
+    chosen, layer = context.chosen_by_shape, context.layer
     if not chosen or not context.is_free:
         return False
+    if layer is not None:
+        frame = context.session.frame
+        x, y = context.nudge("nudge group", dx, dy, (frame, layer.name))
+        before = context.session.edits.before_gesture.document
+        assert before is not None
+        still = edit_layers.layer_of(before, layer.name)
+        layers.preview_pose(context, still, layers.shifted_pose(still, frame, x, y))
+        return True
     x, y = context.nudge("nudge", dx, dy, (context.session.frame, tuple(chosen.items()), context.reach))
     context.preview_shapes({name: partial(transform, affine=moved(x, y), indices=own) for name, own in chosen.items()})
     return True
@@ -190,6 +199,8 @@ def paste_shapes(context: EditContext, *, is_relative: bool) -> bool:
 
 def set_key_here(context: EditContext) -> bool:
     """Key the selected shape (all shapes where none is selected) by hand, as it stands."""
+    if context.layer is not None:
+        return layers.key_layer(context, context.layer)
     names = _chosen_names(context)
     frames = context.session.held_frames()
     return bool(names) and context.put("set key", lambda document: edit_frames.set_keys(document, names, frames))
@@ -197,6 +208,8 @@ def set_key_here(context: EditContext) -> bool:
 
 def delete_key_here(context: EditContext) -> bool:
     """Take the key here away (those that edits reach), of the selected shape or of all where none is selected."""
+    if context.layer is not None:
+        return layers.unkey_layer(context, context.layer)
     names = _chosen_names(context)
     frames = set(context.session.held_frames())
     if context.reach is not None:
@@ -265,6 +278,8 @@ EDIT_ACTIONS: Mapping[str, EditAction] = {
     "duplicate_shape": duplicate_shapes,
     "delete_shape": delete_shapes,
     "hold_out": hold_out,
+    "group": layers.group_chosen,
+    "ungroup": layers.ungroup_chosen,
     "begin_here": begin_here,
     "end_here": end_here,
     "hide_here": hide_here,

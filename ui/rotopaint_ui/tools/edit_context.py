@@ -9,6 +9,7 @@ from typing import Literal
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.shapes import edit_frames
 from rotopaint_ai.shapes.edit_frames import Carry, Change
+from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 from rotopaint_ui.session.corrections import LandmarkRow
 from rotopaint_ui.session.seam_settings import with_fitting_profiles
@@ -99,6 +100,13 @@ class EditContext:
         document, names = self.session.document, self.session.selection.shapes
         shapes = document.shapes if document is not None and names else ()
         return tuple(shape for shape in shapes if shape.name in names and self.can_grab(shape))
+
+    @property
+    def layer(self) -> Layer | None:
+        """The layer that is selected as a whole."""
+        document, name = self.session.document, self.session.selection.layer
+        layers = document.layers if document is not None and name is not None else ()
+        return next((layer for layer in layers if layer.name == name), None)
 
     @property
     def points(self) -> Points:

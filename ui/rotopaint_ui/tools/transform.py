@@ -10,12 +10,14 @@ from typing import Literal
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from rotopaint_ai.shapes import edit_transform
+from rotopaint_ai.shapes import edit_layers, edit_transform
 from rotopaint_ai.shapes.edit_transform import Affine
+from rotopaint_ai.shapes.layers import Layer, LayerPose
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
 from rotopaint_ui.tools.drag_path import DragPath
 from rotopaint_ui.tools.edit_context import EditContext
+from rotopaint_ui.tools.layer_actions import pivot_of, pivot_within, preview_pose, shifted_pose, turned_pose
 from rotopaint_ui.tools.pick import shape_at
 from rotopaint_ui.tools.select import choose_shape
 
@@ -45,6 +47,8 @@ class TransformTool:
         self._hold: Hold | None = None
         self._path: DragPath | None = None
         self._box = QRectF()
+        self._layer: Layer | None = None  # that is dragged as a whole, as it was
+        self._fixed = 0.0, 0.0  # the place about which it is
 
     @property
     def is_busy(self) -> bool:
@@ -70,21 +74,30 @@ class TransformTool:
         if self._hold.part == "pivot":
             self._pivot, self._pivot_of = self._path.place, self._session.selection
             return
+        layer = self._context.layer
         if not had_begun:
             if not self._context.is_free:
                 self._path = None
                 return
-            self._session.edits.begin(
-                {"move": "move points", "scale": "scale points"}.get(self._hold.part, "rotate points")
-            )
+            what = "points" if layer is None else "group"
+            self._layer, self._fixed = layer, self._pivot_place()
+            self._session.edits.begin(f"{self._hold.part} {what}")
+        if self._layer is not None:
+            preview_pose(self._context, self._layer, self._pose(self._layer, self._hold, self._path))
+            return
         affine, chosen = self._affine(self._hold, self._path), self._context.chosen_by_shape
         moves = {name: partial(edit_transform.transform, affine=affine, indices=own) for name, own in chosen.items()}
         self._context.preview_shapes(moves)
 
     def release(self, mouse: MouseEvent) -> None:
         """One gesture is one undo step."""
+        layer = self._context.layer
         if self.is_busy:
             self._session.edits.commit()
+        elif self._path and self._path.has_begun and self._pivot and layer is not None and layer.poses:
+            x, y = pivot_within(layer, self._session.frame, self._pivot)
+            self._context.put("group pivot", lambda document: edit_layers.set_pivot(document, layer.name, x, y))
+            self._pivot = None  # it goes where the group goes
         self._path = self._hold = None
 
     def cancel(self) -> None:
@@ -137,6 +150,10 @@ class TransformTool:
     def _pivot_place(self) -> tuple[float, float]:
         if self._pivot is not None and self._pivot_of == self._session.selection:
             return self._pivot
+        if self.is_busy and self._layer is not None:
+            return self._fixed
+        if (layer := self._context.layer) is not None and (place := pivot_of(layer, self._session.frame)) is not None:
+            return place
         box = self._box if self.is_busy else self._plate_box() or QRectF()
         return box.center().x(), box.center().y()
 
@@ -163,16 +180,31 @@ class TransformTool:
             return self._rotation(path)
         return self._scaling(hold, path)
 
+    def _pose(self, layer: Layer, hold: Hold, path: DragPath) -> LayerPose:
+        """The transform that a group gets."""
+        frame = self._session.frame
+        if hold.part == "move":
+            return shifted_pose(layer, frame, *path.offset)
+        if hold.part == "rotate":
+            return turned_pose(layer, frame, self._fixed, degrees=self._degrees(path))
+        return turned_pose(layer, frame, self._fixed, factors=self._factors(hold, path))
+
     def _scaling(self, hold: Hold, path: DragPath) -> Affine:
+        return edit_transform.scaled(*self._factors(hold, path), self._pivot_place())
+
+    def _factors(self, hold: Hold, path: DragPath) -> tuple[float, float]:
         """The handle that is held follows the mouse, the pivot stays."""
         (px, py), (x0, y0), (dx, dy) = self._pivot_place(), path.start.plate, path.offset
         sx = 1 + dx / (x0 - px) if hold.across and abs(x0 - px) > 1e-6 else 1.0
         sy = 1 + dy / (y0 - py) if hold.down and abs(y0 - py) > 1e-6 else 1.0
         if path.last.shift:
             sx = sy = sx if hold.across and (not hold.down or abs(sx - 1) > abs(sy - 1)) else sy
-        return edit_transform.scaled(sx, sy, (px, py))
+        return sx, sy
 
     def _rotation(self, path: DragPath) -> Affine:
+        return edit_transform.rotated(self._degrees(path), self._pivot_place(), path.start.view.aspect)
+
+    def _degrees(self, path: DragPath) -> float:
         aspect = path.start.view.aspect
         px, py = self._pivot_place()
 
@@ -182,7 +214,7 @@ class TransformTool:
         degrees = (angle(*path.place) - angle(*path.start.plate) + 180) % 360 - 180
         if path.last.shift:
             degrees = round(degrees / _SNAP_DEGREES) * _SNAP_DEGREES
-        return edit_transform.rotated(degrees, (px, py), aspect)
+        return degrees
 
 
 _SCALE_CURSORS = {

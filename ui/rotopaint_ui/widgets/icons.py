@@ -236,6 +236,13 @@ def _first(painter: QPainter, ink: QColor) -> None:
     painter.drawLine(QPointF(6, 5), QPointF(6, 19))
 
 
+def _group(painter: QPainter, ink: QColor) -> None:
+    """Two shapes in a frame."""
+    painter.drawRect(QRectF(3, 5, 18, 14))
+    painter.drawEllipse(QPointF(9, 12), 3, 3)
+    painter.drawRect(QRectF(14, 9.5, 4, 5))
+
+
 def _clone(painter: QPainter, ink: QColor) -> None:
     painter.drawEllipse(QPointF(8, 16), 4.5, 4.5)
     painter.setBrush(ink)
@@ -330,4 +337,5 @@ _DRAWINGS: dict[str, Callable[[QPainter, QColor], None]] = {
     "first": _first,
     "last": _last,
     "clone": _clone,
+    "group": _group,
 }

@@ -1,0 +1,132 @@
+"""Layers of ours as Nuke's, and back: their transforms key by key.
+
+Standard library only. Nuke's y runs up from the bottom of the format, and it turns counter-clockwise. A transform that
+shifts, turns and scales in straight lines is a pose of ours; any other is taken frame by frame, as a track is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange.nuke_motion import Motion
+from rotopaint_ai.exchange.nuke_tree import CurveKey, NukeCurve, NukeLayer, NukeTransform, values_of
+from rotopaint_ai.shapes.layers import Layer, LayerPose, Matrix, product
+
+_POSED = {0: 0.0, 1: 0.0, 3: 0.0, 4: 0.0, 8: 0.0, 9: 1.0, 10: 1.0}  # places in Nuke's list that a pose fills
+_MATRIX = (0, 1, 3, 4, 5, 7, 12, 13, 15)  # where the 3 x 3 matrix stands in the 4 x 4 one
+_FIRST_OF_MATRIX, _LENGTH = 19, 35
+TRACK = "track"  # what a layer inside another is called that holds its track
+
+
+def nuke_transform_of(layer: Layer, height: int, *, of_track: bool = False) -> NukeTransform:
+    """The transform list of a layer's poses, or of its track, for a format of that height."""
+    if of_track:
+        flip: Matrix = (1.0, 0.0, 0.0, 0.0, -1.0, float(height), 0.0, 0.0, 1.0)
+        rows = {frame: product(flip, product(row, flip)) for frame, row in layer.track.items()}
+        places = {_FIRST_OF_MATRIX + place: i for i, place in enumerate(_MATRIX)}
+        usual = [1.0 if i in (9, 10, 11) or (i >= 19 and (i - 19) % 5 == 0) else 0.0 for i in range(_LENGTH)]
+        return _listed({frame: {p: row[i] for p, i in places.items()} for frame, row in rows.items()}, usual)
+    posed = {frame: _nuke_numbers(pose, height) for frame, pose in layer.poses.items()}
+    return _listed(posed, [0.0] * 9 + [1.0, 1.0])
+
+
+def _nuke_numbers(pose: LayerPose, height: int) -> dict[int, float]:
+    values = (pose.pivot_x, height - pose.pivot_y, pose.x, -pose.y, -pose.degrees, pose.scale_x, pose.scale_y)
+    return dict(zip(_POSED, values, strict=True))
+
+
+def _listed(rows: dict[int, dict[int, float]], usual: Sequence[float]) -> NukeTransform:
+    """Curves by place: those of `rows` by frame, the others at their usual value."""
+    if not rows:
+        return NukeTransform(None, ())
+    frames = sorted(rows)
+    named = rows[frames[0]]
+    curves = (
+        _straight_curve(frames, [rows[frame][place] for frame in frames]) if place in named else NukeCurve(value)
+        for place, value in enumerate(usual)
+    )
+    return NukeTransform(None, tuple(curves))
+
+
+def _straight_curve(frames: Sequence[int], values: Sequence[float]) -> NukeCurve:
+    """Keys that go on in straight lines; a constant where nothing changes."""
+    if len(set(values)) == 1:
+        return NukeCurve(values[0])
+    slopes = [(b - a) / (g - f) for (f, a), (g, b) in pairwise(zip(frames, values))]
+    lefts, rights = [0.0, *slopes], [*slopes, 0.0]
+    keys = (CurveKey(float(f), v, a, 1.0, b, 1.0, False) for f, v, a, b in zip(frames, values, lefts, rights))
+    return NukeCurve(keys=tuple(keys))
+
+
+def layers_read(
+    above: Sequence[NukeLayer], names: Iterable[str], height: int, known: dict[tuple[int, ...], Layer]
+) -> Layer | None:
+    """The layer of ours for a chain of Nuke's, outermost first without the root; None where none of them moves.
+
+    `names`: what each of them is called. `known` keeps what was made, so that shapes share their layers. A layer inside
+    another of ours that only holds its track becomes that track again. Raises DocumentError where one is scaled to
+    nothing.
+    """
+    layer: Layer | None = None
+    for depth, (each, name) in enumerate(zip(above, names, strict=True)):
+        motion = Motion([each.transform])
+        if motion.is_identity:
+            continue
+        key = tuple(id(part) for part in above[: depth + 1])
+        if key not in known:
+            known[key] = _layer_read(each, name, motion, height, layer)
+        layer = known[key]
+    return layer
+
+
+def _layer_read(each: NukeLayer, name: str, motion: Motion, height: int, parent: Layer | None) -> Layer:
+    posed = _poses_read(each.transform, motion, height)
+    if posed is not None:
+        return Layer(name, posed, parent=parent)
+    flip: Matrix = (1.0, 0.0, 0.0, 0.0, -1.0, float(height), 0.0, 0.0, 1.0)
+    track = {frame: product(flip, product(motion.at(frame), flip)) for frame in _frames_of(motion)}
+    if parent is not None and not parent.track and name == f"{parent.name}/{TRACK}":
+        return Layer(parent.name, parent.poses, track, parent.parent)
+    return Layer(name, track=track, parent=parent)
+
+
+def _frames_of(motion: Motion) -> list[int]:
+    """Whole frames from a transform's first key to its last; frame 0 where it has none."""
+    times = motion.times or [0.0]
+    return list(range(math.floor(times[0]), math.ceil(times[-1]) + 1))
+
+
+def _poses_read(transform: NukeTransform, motion: Motion, height: int) -> dict[int, LayerPose] | None:
+    """Poses of a transform that shifts, turns and scales; None of one that does something else as well."""
+    others = [curve for i, curve in enumerate(transform.values) if i not in _POSED]
+    usual = [1.0 if i == 11 or (i >= 19 and (i - 19) % 5 == 0) else 0.0 for i in range(_LENGTH) if i not in _POSED]
+    if any(abs(value - rest) > 1e-9 for curve, rest in zip(others, usual) for value in values_of(curve)):
+        return None
+    is_straight = all(_goes_straight(transform.values[i], motion.times) for i in _POSED if i < len(transform.values))
+    frames = [int(time) for time in motion.times or [0.0]] if is_straight else _frames_of(motion)
+    return {frame: _pose_read(transform, frame, height) for frame in frames}
+
+
+def _goes_straight(curve: NukeCurve, times: Sequence[float]) -> bool:
+    """Whether a component goes in straight lines between whole frames that are all keyed."""
+    if any(time != int(time) for time in times):
+        return False
+    return all(
+        abs(curve.at(a + (b - a) * u) - (curve.at(a) + (curve.at(b) - curve.at(a)) * u)) < 1e-4
+        for a, b in pairwise(times)
+        for u in (0.25, 0.5, 0.75)
+    )
+
+
+def _pose_read(transform: NukeTransform, frame: int, height: int) -> LayerPose:
+    numbers = {
+        place: transform.values[place].at(frame) if place < len(transform.values) else usual
+        for place, usual in _POSED.items()
+    }
+    px, py, x, y, turn, scale_x, scale_y = numbers.values()
+    if min(abs(scale_x), abs(scale_y)) < 1e-3:
+        raise DocumentError(f"a layer is scaled by {scale_x:g}, {scale_y:g} at frame {frame}; give it a size in Nuke")
+    return LayerPose(x, -y, -turn, scale_x, scale_y, px, height - py)

@@ -1,0 +1,216 @@
+"""Edits of layers: shapes grouped, groups moved with keys, and shapes taken out of a group where they are seen.
+
+Standard library only. An edit of a layer's transform takes the keys of its shapes along; keys of a model that go along
+become a person's. Raises DocumentError for a layer that is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import TypeVar
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.shapes.layers import Layer, LayerPose, Matrix, linear_part, moved_row, product, way_back
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, Slopes
+from rotopaint_ai.shapes.straighten import moves, unlayered
+
+Row = TypeVar("Row")
+_STILL = 1e-9  # of a matrix's numbers: less moves nothing
+
+
+def layer_of(document: RotoDocument, name: str) -> Layer:
+    """The layer of that name."""
+    for layer in document.layers:
+        if layer.name == name:
+            return layer
+    raise DocumentError(f"layer '{name}' is not in this document")
+
+
+def members(document: RotoDocument, name: str) -> tuple[RotoShape, ...]:
+    """The shapes that a layer moves, those of layers inside it among them."""
+    return tuple(shape for shape in document.shapes if shape.layer and any(e.name == name for e in shape.layer.chain))
+
+
+def group(document: RotoDocument, names: Collection[str], layer: str) -> RotoDocument:
+    """The document with shapes in a new layer, inside the one that all of them are in. Keys stay where they are."""
+    if not layer.strip() or any(each.name == layer for each in document.layers):
+        raise DocumentError(f"layer '{layer}': the name is taken or empty; choose another")
+    inside = [shape.layer for shape in _shapes_named(document, names)]
+    is_one = all(each == inside[0] for each in inside)
+    return put_into(document, names, Layer(layer, parent=inside[0] if is_one else None))
+
+
+def put_into(document: RotoDocument, names: Collection[str], layer: Layer | None) -> RotoDocument:
+    """The document with shapes in a layer, or in none. Taken out of one that moves they keep their way by more keys."""
+    chosen = {shape.name for shape in _shapes_named(document, names)}
+    return replace(
+        document,
+        shapes=tuple(
+            replace(_taken_out(shape, layer, document), layer=layer) if shape.name in chosen else shape
+            for shape in document.shapes
+        ),
+    )
+
+
+def ungroup(document: RotoDocument, name: str) -> RotoDocument:
+    """The document without a layer: what was in it is in its parent, where it is seen."""
+    gone = layer_of(document, name)
+    shapes = []
+    for shape in document.shapes:
+        if shape.layer is not None and gone in shape.layer.chain:
+            left = _swapped(shape.layer, name, gone.parent)
+            shape = replace(_taken_out(shape, left, document), layer=left)
+        shapes.append(shape)
+    return replace(document, shapes=tuple(shapes))
+
+
+def rename_layer(document: RotoDocument, name: str, new_name: str) -> RotoDocument:
+    """The document with a layer of another name, which must be new."""
+    if not new_name.strip() or any(each.name == new_name for each in document.layers):
+        raise DocumentError(f"layer '{name}': cannot be called '{new_name}'; choose a name that is free")
+    return _with_layer(document, name, replace(layer_of(document, name), name=new_name))
+
+
+def set_pose(document: RotoDocument, name: str, frames: Iterable[int], pose: LayerPose) -> RotoDocument:
+    """The document with a layer's transform keyed at some frames; its shapes go along."""
+    layer = layer_of(document, name)
+    return move_layer(document, replace(layer, poses=_in_time({**layer.poses, **dict.fromkeys(frames, pose)})))
+
+
+def delete_poses(document: RotoDocument, name: str, frames: Collection[int]) -> RotoDocument:
+    """The document without keys of a layer's transform; its shapes go along."""
+    layer = layer_of(document, name)
+    left = {frame: pose for frame, pose in layer.poses.items() if frame not in frames}
+    if len(left) == len(layer.poses):
+        raise DocumentError(f"layer '{name}': has no key at frame {min(frames, default=0)}")
+    return move_layer(document, replace(layer, poses=left))
+
+
+def set_pivot(document: RotoDocument, name: str, x: float, y: float) -> RotoDocument:
+    """The document with a layer's pivot at a place of the plate in every key; at the keys nothing moves."""
+    layer = layer_of(document, name)
+    poses = {frame: _pose_about(pose, x, y) for frame, pose in layer.poses.items()}
+    return move_layer(document, replace(layer, poses=poses))
+
+
+def move_layer(document: RotoDocument, layer: Layer) -> RotoDocument:
+    """The document with another transform of the layer of that name; the keys of its shapes go along."""
+    old = {shape.name: shape for shape in members(document, layer.name)}
+    moved = _with_layer(document, layer.name, layer)
+    shapes = (_carried(shape, old[shape.name].layer) if shape.name in old else shape for shape in moved.shapes)
+    return replace(moved, shapes=tuple(shapes))
+
+
+def track_layer(document: RotoDocument, name: str, track: Mapping[int, Matrix]) -> RotoDocument:
+    """The document with a layer that follows a plane; keys of its shapes stay where they are."""
+    layer = layer_of(document, name)
+    return _with_layer(document, name, replace(layer, track=_in_time(track)))
+
+
+def within_layer(shape: RotoShape) -> RotoShape:
+    """The shape as its layer sees it, with keys of their own space and no layer."""
+    return _respaced(shape, {f: way_back(shape.layer.matrix_at(f)) for f in shape.frames} if shape.layer else {}, None)
+
+
+def seen_through(shape: RotoShape, layer: Layer) -> RotoShape:
+    """A shape of a layer's own space as the plate shows it, in that layer."""
+    return _respaced(shape, {frame: layer.matrix_at(frame) for frame in shape.frames}, layer)
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _shapes_named(document: RotoDocument, names: Collection[str]) -> tuple[RotoShape, ...]:
+    found = tuple(shape for shape in document.shapes if shape.name in names)
+    if len(found) != len(set(names)) or not found:
+        raise DocumentError(f"layers: {sorted(set(names) - {shape.name for shape in found})} are no shapes here")
+    return found
+
+
+def _in_time(rows: Mapping[int, Row]) -> dict[int, Row]:
+    return {frame: rows[frame] for frame in sorted(rows)}
+
+
+def _taken_out(shape: RotoShape, to: Layer | None, document: RotoDocument) -> RotoShape:
+    """The shape with the keys that it needs to go its way in another layer, or in none."""
+    stays = () if to is None else to.chain
+    left = [each for each in (shape.layer.chain if shape.layer else ()) if each not in stays]
+    if not any(moves(replace(each, parent=None)) for each in left):
+        return shape
+    return unlayered(shape, document.first_frame, document.last_frame, is_whole=moves(to))
+
+
+def _swapped(layer: Layer | None, name: str, new: Layer | None) -> Layer | None:
+    """A layer with the one of that name in its chain replaced."""
+    if layer is None or layer.name == name:
+        return layer and new
+    parent = _swapped(layer.parent, name, new)
+    return layer if parent is layer.parent else replace(layer, parent=parent)
+
+
+def _with_layer(document: RotoDocument, name: str, layer: Layer) -> RotoDocument:
+    """The document with another layer in the place of the one of that name; keys stay."""
+    known: dict[str, Layer | None] = {}  # one object for each layer, as before
+
+    def swapped(old: Layer) -> Layer | None:
+        if old.name not in known:
+            known[old.name] = _swapped(old, name, layer)
+        return known[old.name]
+
+    return replace(
+        document,
+        shapes=tuple(replace(each, layer=swapped(each.layer)) if each.layer else each for each in document.shapes),
+    )
+
+
+def _carried(shape: RotoShape, old: Layer | None) -> RotoShape:
+    """A shape's keys where its layer takes them now, from where the old one had them."""
+    assert shape.layer is not None
+    assert old is not None
+    ways = {f: product(shape.layer.matrix_at(f), way_back(old.matrix_at(f))) for f in shape.frames}
+    ways = {f: way for f, way in ways.items() if not _leaves_alone(way)}
+    carried = _respaced(shape, ways, shape.layer)
+    theirs = {f for f in ways if shape.keys[f].source == "model"}
+    return carried.with_keys({f: replace(k, source="human") if f in theirs else k for f, k in carried.keys.items()})
+
+
+def _leaves_alone(m: Matrix) -> bool:
+    size = m[8] or 1.0
+    return all(abs(value / size - (i % 4 == 0)) < _STILL for i, value in enumerate(m))
+
+
+def _respaced(shape: RotoShape, ways: Mapping[int, Matrix], layer: Layer | None) -> RotoShape:
+    keys = {frame: _key_under(ways[frame], key) if frame in ways else key for frame, key in shape.keys.items()}
+    frames = shape.frames
+    after = dict(pairwise(frames))
+    for frame, key in keys.items():
+        if key.slopes is not None and frame in after:
+            keys[frame] = replace(key, slopes=_slopes_under(ways.get(frame), ways.get(after[frame]), key.slopes))
+    return replace(shape, keys=keys, layer=layer)
+
+
+def _key_under(m: Matrix, key: Key) -> Key:
+    points = tuple(ControlPoint(*moved_row(m, p)) for p in key.points)
+    feather = tuple(ControlPoint(*moved_row(m, f, (p.x, p.y))) for f, p in zip(key.feather, key.points))
+    return replace(key, points=points, feather=feather)
+
+
+def _slopes_under(leaving: Matrix | None, arriving: Matrix | None, slopes: Slopes) -> Slopes:
+    def turned(m: Matrix | None, rows: Points) -> Points:
+        return rows if m is None else tuple(ControlPoint(*moved_row(linear_part(m), row)) for row in rows)
+
+    return Slopes(
+        turned(leaving, slopes.leaving),
+        turned(arriving, slopes.arriving),
+        turned(leaving, slopes.feather_leaving),
+        turned(arriving, slopes.feather_arriving),
+    )
+
+
+def _pose_about(pose: LayerPose, x: float, y: float) -> LayerPose:
+    """The same transform about another pivot, which is a place of the plate before it."""
+    m = pose.matrix
+    there = m[0] * x + m[1] * y + m[2], m[3] * x + m[4] * y + m[5]
+    return pose._replace(x=there[0] - x, y=there[1] - y, pivot_x=x, pivot_y=y)

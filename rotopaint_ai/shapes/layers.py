@@ -1,0 +1,156 @@
+"""Layers: shapes that move together by a transform with keys, or by the plane that was tracked for them.
+
+Standard library only. Keys of shapes stand where they are seen, in plate space; a layer says how its shapes move
+between their keys and beyond them. Between two keys a shape's points go from the one to the other as the layer sees
+them, and the layer takes them along: M(f) ((1 - u) M(a)^-1 A + u M(b)^-1 B). Keys go along with a layer that is moved.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.shapes import between
+
+Matrix = tuple[float, ...]  # 3 x 3, row by row, of plate space
+IDENTITY: Matrix = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+LEAST_SCALE = 0.001
+Row = tuple[float, ...]
+
+
+class LayerPose(NamedTuple):
+    """A transform: scaled about the pivot, turned clockwise on the screen, then shifted; plate pixels and degrees."""
+
+    x: float = 0.0
+    y: float = 0.0
+    degrees: float = 0.0
+    scale_x: float = 1.0
+    scale_y: float = 1.0
+    pivot_x: float = 0.0
+    pivot_y: float = 0.0
+
+    @property
+    def matrix(self) -> Matrix:
+        """The transform of places; pixels count as square, as in Nuke."""
+        cosine, sine = math.cos(math.radians(self.degrees)), math.sin(math.radians(self.degrees))
+        a, b, d, e = cosine * self.scale_x, -sine * self.scale_y, sine * self.scale_x, cosine * self.scale_y
+        x, y = self.pivot_x, self.pivot_y
+        return a, b, x + self.x - a * x - b * y, d, e, y + self.y - d * x - e * y, 0.0, 0.0, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A named transform over time; `parent` moves it in turn.
+
+    Between `poses` every number goes in a straight line, before the first and after the last it holds. `track` maps a
+    place of the frame that was tracked from to others, frame by frame, linear between them; it comes before the pose,
+    so that poses correct it.
+    """
+
+    name: str
+    poses: Mapping[int, LayerPose] = field(default_factory=dict)
+    track: Mapping[int, Matrix] = field(default_factory=dict)
+    parent: Layer | None = None
+
+    def __post_init__(self) -> None:
+        for frame, pose in self.poses.items():
+            if not all(map(math.isfinite, pose)) or min(abs(pose.scale_x), abs(pose.scale_y)) < LEAST_SCALE:
+                raise DocumentError(
+                    f"layer '{self.name}': frame {frame} is scaled by {pose.scale_x:g}, {pose.scale_y:g}; "
+                    f"wanted finite numbers and scales of at least {LEAST_SCALE}"
+                )
+        for frame, matrix in self.track.items():
+            if len(matrix) != 9 or not all(map(math.isfinite, matrix)) or abs(_determinant(matrix)) < 1e-9:
+                raise DocumentError(f"layer '{self.name}': the track at frame {frame} has no way back; track again")
+
+    def pose_at(self, frame: float) -> LayerPose:
+        """The pose at a frame."""
+        row = _row_at(self.poses, frame)
+        return LayerPose() if row is None else LayerPose(*row)
+
+    def matrix_at(self, frame: float) -> Matrix:
+        """Where the layer takes places at a frame, its parents included."""
+        own = self.pose_at(frame).matrix if self.poses else IDENTITY
+        if self.track:
+            row = _row_at(self.track, frame)
+            assert row is not None
+            own = product(own, row)
+        return own if self.parent is None else product(self.parent.matrix_at(frame), own)
+
+    @property
+    def chain(self) -> tuple[Layer, ...]:
+        """The layer and its parents, outermost first."""
+        return (self,) if self.parent is None else (*self.parent.chain, self)
+
+
+def _row_at(rows: Mapping[int, Row], frame: float) -> Row | None:
+    """The row at a frame: linear between keys, held before the first and after the last; None without any."""
+    if frame in rows:
+        return rows[int(frame)]
+    frames = sorted(rows)
+    if not frames:
+        return None
+    after = bisect_right(frames, frame)
+    if after in (0, len(frames)):
+        return rows[frames[min(after, len(frames) - 1)]]
+    left, right = frames[after - 1], frames[after]
+    return tuple(between.straight([rows[left]], [rows[right]], (frame - left) / (right - left))[0])
+
+
+def product(a: Matrix, b: Matrix) -> Matrix:
+    """The map that goes by `b`, then by `a`."""
+    return tuple(sum(a[3 * i + k] * b[3 * k + j] for k in range(3)) for i in range(3) for j in range(3))
+
+
+def way_back(m: Matrix) -> Matrix:
+    """The way back. Raises DocumentError where there is none."""
+    a, b, c, d, e, f, g, h, i = m
+    size = _determinant(m)
+    if abs(size) < 1e-12:
+        raise DocumentError("a layer is scaled to nothing; give it a size")
+    first = (e * i - f * h, c * h - b * i, b * f - c * e)
+    adjoint = (*first, f * g - d * i, a * i - c * g, c * d - a * f, d * h - e * g, b * g - a * h, a * e - b * d)
+    return tuple(value / size for value in adjoint)
+
+
+def _determinant(m: Matrix) -> float:
+    a, b, c, d, e, f, g, h, i = m
+    return a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)
+
+
+def placed(m: Matrix, x: float, y: float) -> tuple[float, float]:
+    """Where a place goes, perspective included."""
+    w = m[6] * x + m[7] * y + m[8]
+    return (m[0] * x + m[1] * y + m[2]) / w, (m[3] * x + m[4] * y + m[5]) / w
+
+
+def moved_row(m: Matrix, row: Row, at: tuple[float, float] | None = None) -> Row:
+    """A control point's six numbers moved, handles by where they end.
+
+    `at`: the row is an offset from that place, as the rows of feathers are, and stays one.
+    """
+    x, y, in_dx, in_dy, out_dx, out_dy = row
+    x, y = (x, y) if at is None else (x + at[0], y + at[1])
+    px, py = placed(m, x, y)
+    ix, iy = placed(m, x + in_dx, y + in_dy)
+    ox, oy = placed(m, x + out_dx, y + out_dy)
+    ax, ay = (0.0, 0.0) if at is None else placed(m, *at)
+    return px - ax, py - ay, ix - px, iy - py, ox - px, oy - py
+
+
+def linear_part(m: Matrix) -> Matrix:
+    """What becomes of offsets and of speeds under a map without perspective."""
+    return m[0], m[1], 0.0, m[3], m[4], 0.0, 0.0, 0.0, 1.0
+
+
+def in_order(layers: Iterable[Layer | None]) -> tuple[Layer, ...]:
+    """Every layer once by its name, parents before their children."""
+    found: dict[str, Layer] = {}
+    for layer in layers:
+        for each in layer.chain if layer is not None else ():
+            found.setdefault(each.name, each)
+    return tuple(found.values())

@@ -1,0 +1,100 @@
+"""Moves as linear keys: eases, and the way that a layer takes a shape, within a tolerance at every whole frame.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+from rotopaint_ai.shapes.layers import Layer
+from rotopaint_ai.shapes.roto import Interpolation, Key, Points, RotoShape, feather_line
+
+TOLERANCE_PX: Final = 0.1  # linear keys against what they stand for
+_MOST_SAMPLES = 4000  # frames looked at between two keys
+
+
+def moves(layer: Layer | None) -> bool:
+    """Whether a layer, or one around it, moves over time."""
+    return any(len(each.track) > 1 or len(set(each.poses.values())) > 1 for each in (layer.chain if layer else ()))
+
+
+def unlayered(shape: RotoShape, first: int, last: int, *, is_whole: bool = False) -> RotoShape:
+    """The shape in no layer, going the same way from first to last by linear keys; `is_whole`: one at every frame."""
+    if not moves(shape.layer) or not shape.keys:
+        return replace(shape, layer=None)
+    own = [(a, b if shape.keys[a].interpolation != "hold" else max(b - 1, a)) for a, b in pairwise(shape.frames)]
+    ends = [(first, shape.frames[0]), *own, (shape.frames[-1], last)]
+    spans = [(begin, end) for begin, end in ends if begin < end]
+    frames = {frame for begin, end in spans for frame in (begin, *_needed(shape, begin, end), end)}
+    frames = {*range(min(first, *frames), max(last, *frames) + 1)} if is_whole else frames
+    keys = {frame: _key_at(shape, frame) for frame in sorted(frames.union(shape.frames))}
+    return replace(shape, keys=keys, layer=None)
+
+
+def line_at(shape: RotoShape, frame: float) -> Points:
+    """The line at which a shape's drawn feather ends at a frame; the edge itself where it has none."""
+    points = shape.at(frame)
+    return feather_line(points, shape.feather_at(frame) or tuple(p._replace(x=0.0, y=0.0) for p in points))
+
+
+def _key_at(shape: RotoShape, frame: int) -> Key:
+    """A linear key of the shape as it stands; a person's where it is one, else of who made the key before it."""
+    earlier = [f for f in shape.frames if f <= frame] or [shape.frames[0]]
+    source = shape.keys[earlier[-1]].source
+    return Key(shape.at(frame), source, "linear", shape.feather_at(frame), shape.widths_at(frame))
+
+
+def straightened(shape: RotoShape, kinds: Collection[Interpolation] = frozenset(("ease", "smooth"))) -> dict[int, Key]:
+    """The keys without those kinds: linear ones that stay within TOLERANCE_PX of a shape at every whole frame."""
+    keys: dict[int, Key] = {}
+    for frame, after in pairwise((*shape.frames, *shape.frames[-1:])):
+        key = shape.keys[frame]
+        is_eased = key.interpolation in kinds
+        keys[frame] = replace(key, interpolation="linear", slopes=None) if is_eased else key
+        for between in _needed(shape, frame, after) if is_eased else ():
+            keys[between] = Key(
+                shape.at(between), key.source, "linear", shape.feather_at(between), shape.widths_at(between)
+            )
+    return {frame: keys[frame] for frame in sorted(keys)}
+
+
+def _needed(shape: RotoShape, begin: int, end: int) -> list[int]:
+    """Frames between two keys that need a key of their own."""
+    frames = [*range(begin, end, max(1, (end - begin) // _MOST_SAMPLES)), end]
+    return turning_frames(
+        frames, [(*shape.at(f), *line_at(shape, f)) if shape.has_feather_line else shape.at(f) for f in frames]
+    )
+
+
+def turning_frames(frames: Sequence[int], rows: Sequence[Points]) -> list[int]:
+    """Frames inside a span that need a key, so that straight lines between keys stay within TOLERANCE_PX of the rows.
+
+    The row that strays furthest is taken, then the same on either side of it (Ramer 1972; Douglas, Peucker 1973).
+    """
+    kept: list[int] = []
+    todo = [(0, len(frames) - 1)]
+    while todo:
+        a, b = todo.pop()
+        worst, at = _farthest_between(frames, rows, a, b)
+        if worst > TOLERANCE_PX * 0.9:
+            kept.append(frames[at])
+            todo += [(a, at), (at, b)]
+    return sorted(kept)
+
+
+def _farthest_between(frames: Sequence[int], rows: Sequence[Points], a: int, b: int) -> tuple[float, int]:
+    """The row between rows a and b where the straight line between them strays furthest, and how far in pixels."""
+    worst, at = 0.0, a
+    for i in range(a + 1, b):
+        w = (frames[i] - frames[a]) / (frames[b] - frames[a])
+        for p, q, r in zip(rows[a], rows[b], rows[i], strict=True):
+            dx, dy, ix, iy, ox, oy = (u + (v - u) * w - m for u, v, m in zip(p, q, r, strict=True))
+            stray = max(math.hypot(dx, dy), math.hypot(dx + ix, dy + iy), math.hypot(dx + ox, dy + oy))
+            if stray > worst:
+                worst, at = stray, i
+    return worst, at

@@ -1,0 +1,190 @@
+"""Layers: where shapes are seen between their keys and beyond, and what an edit of a layer takes along."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.exchange import formats, nuke, nuke_reader
+from rotopaint_ai.project import State, codecs
+from rotopaint_ai.shapes import edit, edit_layers, manual_keys, reduce, samples
+from rotopaint_ai.shapes.layers import Layer, LayerPose, placed, product, way_back
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, feather_line
+from rotopaint_ai.shapes.straighten import unlayered
+
+SQUARE = (ControlPoint(60, 40, 0, 5, 5, 0), ControlPoint(80, 40), ControlPoint(80, 60), ControlPoint(60, 60))
+ROWS = tuple(ControlPoint(dx, dy, 1, 0, 0, 2) for dx, dy in ((-4, -4), (4, -4), (4, 4), (-4, 4)))
+TURN = {1001: LayerPose(pivot_x=70, pivot_y=50), 1011: LayerPose(20, -10, 90, 2, 1, 70, 50)}
+
+
+def shot(*, layer: Layer | None = None, keys: dict[int, Key] | None = None) -> RotoDocument:
+    badge = RotoShape("badge", True, "matte", keys or {1001: Key(SQUARE, "human", feather=ROWS)}, layer=layer)
+    line = RotoShape("line", False, "seam", {1001: Key(SQUARE[:2], "human"), 1011: Key(SQUARE[2:], "human")})
+    return RotoDocument(200, 100, 1001, 1011, shapes=(badge, line))
+
+
+def where(points: Points) -> list[tuple[float, float]]:
+    return [(round(p.x, 6), round(p.y, 6)) for p in points]
+
+
+def test_a_pose_scales_turns_and_shifts_about_its_pivot() -> None:
+    """Clockwise on the screen: what lies right of the pivot goes below it. (10, 0) scaled by 2 is (20, 0)."""
+    assert placed(TURN[1011].matrix, 80, 50) == pytest.approx((90, 60))
+    assert placed(TURN[1011].matrix, 70, 50) == pytest.approx((90, 40))
+    half = Layer("a", TURN).matrix_at(1006)  # each number half-way: (10, -5), 45 degrees, 1.5
+    assert placed(half, 80, 50) == pytest.approx((80 + 15 * math.sqrt(0.5), 45 + 15 * math.sqrt(0.5)))
+
+
+def test_a_parent_moves_its_children_and_a_track_comes_before_the_pose() -> None:
+    parent = Layer("a", {1001: LayerPose(x=100)})
+    track = {1001: (1.0, 0, 0, 0, 1, 0, 0, 0, 1), 1003: (2.0, 0, 0, 0, 2, 0, 0, 0, 1)}
+    child = Layer("b", {1001: LayerPose(y=7)}, track, parent)
+    assert placed(child.matrix_at(1003), 3, 4) == pytest.approx((106, 15))
+    assert placed(child.matrix_at(1002), 3, 4) == pytest.approx((104.5, 13))  # half-way from 1 to 2
+    assert placed(child.matrix_at(1009), 3, 4) == pytest.approx((106, 15))
+    back = product(child.matrix_at(1003), way_back(child.matrix_at(1003)))
+    assert back == pytest.approx((1, 0, 0, 0, 1, 0, 0, 0, 1))
+
+
+def test_a_shape_with_one_key_goes_with_its_layer_feather_and_handles_too() -> None:
+    shape = shot(layer=Layer("a", TURN)).shape("badge")
+    turned = shape.at(1011)
+    assert where(turned) == [(100, 20), (100, 60), (80, 60), (80, 20)]  # (-10, -10) -> (-20, -10) -> (10, -20)
+    assert turned[0][2:] == pytest.approx((-5, 0, 0, 10))
+    assert where(feather_line(turned, shape.feather_at(1011))) == [(104, 12), (104, 68), (76, 68), (76, 12)]
+    assert shape.at(1001) == SQUARE
+    assert where(shape.at(990)) == where(SQUARE)
+
+
+def test_between_keys_a_shape_goes_as_its_layer_sees_it() -> None:
+    """Both keys lie still within the layer: the shape turns with it, and does not shrink as straight lines would."""
+    layer = Layer("a", {1001: LayerPose(pivot_x=70, pivot_y=50), 1011: LayerPose(0, 0, 90, 1, 1, 70, 50)})
+    start = shot(layer=layer).shape("badge")
+    shape = start.with_keys(
+        {1001: start.keys[1001], 1011: Key(start.at(1011), "human", "hold", start.feather_at(1011))}
+    )
+    middle = shape.at(1006)
+    assert [math.hypot(p.x - 70, p.y - 50) for p in middle] == pytest.approx([math.sqrt(200)] * 4)
+    assert where(middle)[0] == (70.0, round(50 - math.sqrt(200), 6))
+    assert np.allclose(samples.rows(shape, [1001, 1006, 1011]), [np.ravel(shape.at(f)) for f in (1001, 1006, 1011)])
+    smooth = shape.with_keys({f: replace(key, interpolation="smooth") for f, key in shape.keys.items()})
+    assert where(smooth.at(1004)) == where(shape.at(1004))
+    assert where(smooth.feather_at(1004)) == where(shape.feather_at(1004))
+
+
+def test_grouping_moves_nothing_and_poses_take_keys_along() -> None:
+    before = shot()
+    document = edit_layers.group(before, ["badge", "line"], "group_1")
+    assert [shape.keys for shape in document.shapes] == [shape.keys for shape in before.shapes]
+    document = edit_layers.set_pose(document, "group_1", [1001, 1002], LayerPose(x=5))
+    assert where(document.shape("line").at(1011)) == [(85, 60), (65, 60)]
+    document = edit_layers.set_pose(document, "group_1", [1011], LayerPose(x=25))
+    assert where(document.shape("line").at(1001)) == [(65, 40), (85, 40)]
+    assert where(document.shape("line").at(1011)) == [(105, 60), (85, 60)]
+    assert where(document.shape("badge").at(1011))[0] == (85, 40)
+    document = edit_layers.delete_poses(document, "group_1", [1011])
+    assert where(document.shape("line").at(1011)) == [(85, 60), (65, 60)]
+    with pytest.raises(DocumentError, match="no key at frame 1005"):
+        edit_layers.delete_poses(document, "group_1", [1005])
+    with pytest.raises(DocumentError, match="the name is taken"):
+        edit_layers.group(document, ["badge"], "group_1")
+    with pytest.raises(DocumentError, match=r"scaled by 0, 1; wanted"):
+        edit_layers.set_pose(document, "group_1", [1001], LayerPose(scale_x=0))
+
+
+def test_a_models_keys_that_go_along_become_a_persons() -> None:
+    document = shot(keys={1001: Key(SQUARE), 1011: Key(SQUARE)})
+    document = edit_layers.group(document, ["badge"], "g")
+    document = edit_layers.set_pose(document, "g", [1001], LayerPose())
+    assert [key.source for key in document.shape("badge").keys.values()] == ["model", "model"]
+    document = edit_layers.set_pose(document, "g", [1011], LayerPose(x=3))
+    assert [key.source for key in document.shape("badge").keys.values()] == ["model", "human"]
+    again = manual_keys.with_human_keys(shot(keys={1001: Key(SQUARE), 1011: Key(SQUARE)}), document)
+    assert again.shape("badge").layer == document.shape("badge").layer
+    assert where(again.shape("badge").at(1011))[0] == (63, 40)
+
+
+def test_another_pivot_moves_nothing_at_the_keys() -> None:
+    document = shot(layer=Layer("a", TURN))
+    moved = edit_layers.set_pivot(document, "a", 0, 0)
+    for frame in (1001, 1011):
+        assert where(moved.shape("badge").at(frame)) == where(document.shape("badge").at(frame))
+    assert [(pose.pivot_x, pose.pivot_y) for pose in moved.layers[0].poses.values()] == [(0, 0)] * 2
+
+
+def test_ungrouped_shapes_stay_where_they_are_seen() -> None:
+    document = shot(layer=Layer("a", TURN))
+    free = edit_layers.ungroup(document, "a")
+    assert free.layers == ()
+    for frame in range(1001, 1012):
+        a, b = document.shape("badge").at(frame), free.shape("badge").at(frame)
+        assert max(math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(a, b)) <= 0.1
+    shifts = shot(layer=Layer("a", {1001: LayerPose(), 1011: LayerPose(x=9)})).shape("badge")
+    assert unlayered(shifts, 1001, 1011).frames == (1001, 1011)
+    held = shot(layer=Layer("a", TURN), keys={1001: Key(SQUARE, "human", "hold"), 1006: Key(SQUARE, "human")})
+    flat = unlayered(held.shape("badge"), 1001, 1011)
+    for frame in range(1001, 1012):
+        pairs = zip(held.shape("badge").at(frame), flat.at(frame))
+        assert max(math.hypot(p.x - q.x, p.y - q.y) for p, q in pairs) <= 0.1
+    nested = edit_layers.group(document, ["badge"], "inner")
+    assert nested.shape("badge").layer == Layer("inner", parent=document.layers[0])
+    assert edit_layers.ungroup(nested, "inner") == document
+    assert [layer.name for layer in edit_layers.rename_layer(nested, "a", "outer").layers] == ["outer", "inner"]
+
+
+def test_layers_come_back_from_document_project_and_other_frames() -> None:
+    track = {1001: (1.0, 0, 0, 0, 1, 0, 0, 0, 1), 1011: (1.0, 0.01, 3, 0, 1, 0, 1e-5, 0, 1)}
+    layer = Layer("in", {1001: LayerPose(x=1)}, track, Layer("out", TURN))
+    document = shot(layer=layer)
+    text = documents.dumps(document)
+    assert '"version": 2' in text
+    assert documents.loads(text) == document
+    state = codecs.applied(State(), dict(codecs.changes(State(), State(document=document))))
+    assert state.document == document
+    for kind, row in (("pose", TURN[1011]), ("plane", track[1011])):
+        assert codecs.unpack(kind, codecs.pack(kind, row)) == row
+    later = edit.shift_frames(document, 10)
+    assert where(later.shape("badge").at(1016)) == where(document.shape("badge").at(1006))
+
+
+def test_fewer_keys_are_found_within_the_layer() -> None:
+    shape = shot(layer=Layer("a", TURN)).shape("badge")
+    keys = {frame: Key(shape.at(frame)) for frame in range(1001, 1012)}
+    few = reduce.reduce_keys(shape.with_keys(keys), 0.5)
+    assert len(few.keys) <= 2
+    for frame in range(1001, 1012):
+        assert np.abs(np.subtract(few.at(frame), shape.at(frame))).max() <= 0.5
+
+
+@pytest.mark.parametrize("has_track", [False, True])
+def test_nuke_has_the_layers_and_gives_them_back(has_track: bool) -> None:
+    """Its own layers with transforms: keys, not a key at every frame; nested ones too."""
+    track = {f: (1.0, 0.002 * k, 3.0 * k, 0.0, 1.0, k, 1e-5 * k, 0.0, 1.0) for k, f in enumerate(range(1001, 1012))}
+    layer = Layer("head/eyes", TURN, track if has_track else {}, Layer("head", {1001: LayerPose(degrees=5, x=3)}))
+    meant = shot(layer=layer)
+    found = nuke_reader.read_text(nuke.dumps(meant)).document
+    names = nuke.names(meant)
+    assert nuke.difference(meant, found, names) < 0.02
+    shape = found.shape(names["badge"])
+    assert shape.frames == (1001,)
+    assert shape.layer is not None
+    assert [each.name for each in shape.layer.chain] == ["head", "head/eyes"]
+    assert set(shape.layer.poses) == set(TURN)
+    assert shape.layer.poses[1011] == pytest.approx(TURN[1011], abs=1e-4)
+    assert set(shape.layer.track) == (set(track) if has_track else set())
+
+
+@pytest.mark.parametrize("suffix", [".ssf", ".setting", ".jsx", ".svg", ".lottie.json"])
+def test_other_formats_get_linear_keys_and_it_is_said_once(tmp_path: Path, suffix: str) -> None:
+    meant = shot(layer=Layer("a", TURN))
+    meant = replace(meant, shapes=tuple(replace(s, layer=Layer("a", TURN)) for s in meant.shapes))
+    _, lost = formats.write(tmp_path / f"shot{suffix}", meant)
+    assert [line for line in lost if line.startswith("layers a:")] == [next(x for x in lost if "layers a" in x)]
+    proof = formats.proof_of(tmp_path / f"shot{suffix}", meant)
+    assert not proof.faults

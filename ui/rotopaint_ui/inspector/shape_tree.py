@@ -1,0 +1,83 @@
+"""The tree of shapes: groups that shapes are dragged into and out of; below them Seams, Mattes and Hold-outs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QDropEvent
+from PySide6.QtWidgets import QAbstractItemView, QTreeWidget, QTreeWidgetItem
+
+from rotopaint_ai.shapes.layers import Layer
+from rotopaint_ai.shapes.roto import RotoShape
+from rotopaint_ui.widgets.icons import icon
+
+OWN_NAME = int(Qt.ItemDataRole.UserRole)  # of the shape, whatever it is called
+OWN_LAYER = OWN_NAME + 1  # of a group's row
+KINDS: Mapping[str, str] = {"seam": "Seams", "matte": "Mattes", "hold-out": "Hold-outs"}
+_ABOUT = "A group: its shapes move by one transform (T). Shapes are dragged into it and out of it; F2 renames it"
+
+
+class ShapeTree(QTreeWidget):
+    """Rows of shapes can be dragged; where they fall is told, and the tree itself changes nothing."""
+
+    fell = Signal(tuple, object)  # names of shapes, and the group they fell into or None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setDragEnabled(True)
+        self.setAcceptDrops(True)
+        self.setDropIndicatorShown(True)
+        self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
+        self._groups: dict[str, QTreeWidgetItem] = {}
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Shapes fell on a row: into its group, or into that of the shape that stands there."""
+        names = tuple(name for row in self.selectedItems() if (name := row.data(0, OWN_NAME)) is not None)
+        row: QTreeWidgetItem | None = self.itemAt(event.position().toPoint())
+        layer: str | None = None
+        while row is not None and layer is None:
+            row, layer = row.parent(), row.data(0, OWN_LAYER)
+        event.setDropAction(Qt.DropAction.IgnoreAction)
+        event.accept()
+        if names:
+            QTimer.singleShot(0, self, lambda: self.fell.emit(names, layer))  # rows are made anew by it
+
+    def begin_rows(self) -> None:
+        """Another list of shapes follows."""
+        self.clear()
+        self._groups.clear()
+
+    def home_of(self, shape: RotoShape) -> QTreeWidgetItem:
+        """The row that a shape stands under."""
+        if shape.layer is not None:
+            return self._row_of_layer(shape.layer)
+        kind = list_of(shape)
+        if kind not in self._groups:
+            row = QTreeWidgetItem(self, [KINDS[kind]])
+            row.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsDropEnabled)
+            row.setFirstColumnSpanned(False)
+            self._groups[kind] = row
+        return self._groups[kind]
+
+    def layer_row(self, name: str) -> QTreeWidgetItem:
+        """The row of a group. Raises KeyError."""
+        return self._groups[f"layer {name}"]
+
+    def _row_of_layer(self, layer: Layer) -> QTreeWidgetItem:
+        key = f"layer {layer.name}"
+        if key not in self._groups:
+            home = self if layer.parent is None else self._row_of_layer(layer.parent)
+            row = QTreeWidgetItem(home, [layer.name])
+            row.setData(0, OWN_LAYER, layer.name)
+            flags = row.flags() & ~Qt.ItemFlag.ItemIsDragEnabled
+            row.setFlags(flags | Qt.ItemFlag.ItemIsEditable | Qt.ItemFlag.ItemIsDropEnabled)
+            row.setIcon(0, icon("group"))
+            row.setToolTip(0, _ABOUT)
+            self._groups[key] = row
+        return self._groups[key]
+
+
+def list_of(shape: RotoShape) -> str:
+    """Under which of `KINDS` a shape in no group stands."""
+    return "hold-out" if shape.subtract else shape.role

@@ -1,0 +1,112 @@
+"""Groups: shapes put together and taken apart, and the group's transform keyed. Each is one undo step."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from rotopaint_ai.shapes import edit_layers
+from rotopaint_ai.shapes.layers import IDENTITY, Layer, LayerPose, Matrix, linear_part, placed, way_back
+from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ui.tools.edit_context import EditContext
+
+LEAST_FACTOR = 0.01  # that a drag scales a group by at once
+Place = tuple[float, float]
+
+
+def group_chosen(context: EditContext) -> bool:
+    """Put the chosen shapes into a new group, which is selected."""
+    shapes, document = context.chosen_shapes, context.session.document
+    if not shapes or document is None:
+        return False
+    name = free_layer_name(document)
+    names = [shape.name for shape in shapes]
+    done = context.put("group", lambda before: edit_layers.group(before, names, name))
+    if done:
+        context.session.select_layer(name)
+        context.session.say(f"{name}: {len(names)} shapes; T moves, turns and scales it, from key to key")
+    return done
+
+
+def free_layer_name(document: RotoDocument) -> str:
+    """The first `group_N` that no layer has."""
+    taken = {layer.name for layer in document.layers}
+    return next(name for k in range(1, len(taken) + 2) if (name := f"group_{k}") not in taken)
+
+
+def ungroup_chosen(context: EditContext) -> bool:
+    """Take the selected group apart, or the one that the selected shape is in; its shapes stay where they are seen."""
+    shape = context.session.shape
+    layer = context.layer or (None if shape is None else shape.layer)
+    if layer is None:
+        if shape is not None:
+            context.session.say(f"{context.session.names.of(shape.name)} is in no group")
+        return False
+    return context.put("ungroup", lambda document: edit_layers.ungroup(document, layer.name))
+
+
+def put_into_layer(context: EditContext, names: Collection[str], layer: str | None) -> bool:
+    """Move shapes into a group, or out of every group."""
+
+    def changed(document: RotoDocument) -> RotoDocument:
+        goal = None if layer is None else edit_layers.layer_of(document, layer)
+        return edit_layers.put_into(document, names, goal)
+
+    return bool(names) and context.put("into group" if layer else "out of group", changed)
+
+
+def key_layer(context: EditContext, layer: Layer) -> bool:
+    """Key the group's transform as it stands."""
+    frames, pose = context.session.held_frames(), layer.pose_at(context.session.frame)
+    return context.put("set group key", lambda document: edit_layers.set_pose(document, layer.name, frames, pose))
+
+
+def unkey_layer(context: EditContext, layer: Layer) -> bool:
+    """Take the key of the group's transform here away."""
+    frames = context.session.held_frames()
+    return context.put("delete group key", lambda document: edit_layers.delete_poses(document, layer.name, frames))
+
+
+def preview_pose(context: EditContext, layer: Layer, pose: LayerPose) -> None:
+    """Inside a gesture: show the group with another transform here, from what it was when the gesture began."""
+    before = context.session.edits.before_gesture
+    if before.document is not None:
+        document = edit_layers.set_pose(before.document, layer.name, context.session.held_frames(), pose)
+        context.session.edits.preview(replace(before, document=document))
+
+
+def pivot_of(layer: Layer, frame: int) -> Place | None:
+    """Where the pivot of a group is seen; None as long as nobody has moved it."""
+    if not layer.poses:
+        return None
+    pose = layer.pose_at(frame)
+    return placed(_parent_matrix(layer, frame), pose.pivot_x + pose.x, pose.pivot_y + pose.y)
+
+
+def pivot_within(layer: Layer, frame: int, place: Place) -> Place:
+    """The place of the plate as a pivot of the group's transform."""
+    return placed(way_back(layer.pose_at(frame).matrix), *placed(way_back(_parent_matrix(layer, frame)), *place))
+
+
+def shifted_pose(layer: Layer, frame: int, dx: float, dy: float) -> LayerPose:
+    """The transform at a frame, moved by plate pixels."""
+    pose = layer.pose_at(frame)
+    x, y = placed(linear_part(way_back(_parent_matrix(layer, frame))), dx, dy)
+    return pose._replace(x=pose.x + x, y=pose.y + y)
+
+
+def turned_pose(layer: Layer, frame: int, pivot: Place, degrees: float = 0.0, factors: Place = (1.0, 1.0)) -> LayerPose:
+    """The transform at a frame turned and scaled along its own sides, about a place of the plate, which stays."""
+    pose = layer.pose_at(frame)
+    if not layer.poses:
+        pose = pose._replace(**dict(zip(("pivot_x", "pivot_y"), pivot_within(layer, frame, pivot))))
+    fixed = pivot_within(layer, frame, pivot)
+    x, y = (factor if abs(factor) >= LEAST_FACTOR else LEAST_FACTOR for factor in factors)
+    new = pose._replace(degrees=pose.degrees + degrees, scale_x=pose.scale_x * x, scale_y=pose.scale_y * y)
+    (x0, y0), (x1, y1) = placed(pose.matrix, *fixed), placed(new.matrix, *fixed)
+    return new._replace(x=new.x + x0 - x1, y=new.y + y0 - y1)
+
+
+def _parent_matrix(layer: Layer, frame: int) -> Matrix:
+    """What takes a group's own transform to the plate."""
+    return IDENTITY if layer.parent is None else layer.parent.matrix_at(frame)
