@@ -37,7 +37,8 @@ class ShapeTree(QTreeWidget):
         row: QTreeWidgetItem | None = self.itemAt(event.position().toPoint())
         layer: str | None = None
         while row is not None and layer is None:
-            row, layer = row.parent(), row.data(0, OWN_LAYER)
+            layer = row.data(0, OWN_LAYER)
+            row = row.parent()
         event.setDropAction(Qt.DropAction.IgnoreAction)
         event.accept()
         if names:
