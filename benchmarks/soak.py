@@ -1,11 +1,14 @@
 """Does anything grow, and does a network disk's behaviour break a run? Memory and open files over many turns.
 
-    python benchmarks/soak.py [run edits server disk] [--frames 10000] [--edits 20000] [--steps 20000] [--seed 1]
+    python benchmarks/soak.py [PART ...] [--frames 10000] [--edits 20000] [--steps 20000] [--jumps 20000] [--seed 1]
 
-run: one `run` of tiny plates. edits: a session scrubs, edits, undoes and saves a project. server: training's reader
-takes pictures from a server that stalls, breaks off and lies. disk: a run that is stopped and resumed, and a project,
-where locks are refused, times count in two seconds and renames are slow; what is written must be what a plain disk
-gets. Flat is: from the first fifth to the end no more than 8 MB and a tenth of memory, and four open files.
+run: one `run` of tiny plates. edits: a session edits, undoes and saves a project. scrub: the panel's pictures while the
+playhead jumps, through ten times what it may keep. server: training's reader takes pictures from a server that stalls,
+breaks off and lies. disk: a run that is stopped and resumed, and a project, where locks are refused, times count in two
+seconds and renames are slow; what is written must be what a plain disk gets. late: the last machine of a split run sees
+only some of the others' files, and of some only a beginning; it must say so, or write what it should have. Flat is:
+from the first fifth to the end no more than 8 MB and a tenth of memory, with processes that this one has started, and
+four open files.
 """
 
 from __future__ import annotations
@@ -14,12 +17,15 @@ import argparse
 import errno
 import fcntl
 import gc
+import hashlib
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -28,7 +34,8 @@ from typing import Any
 
 STALL_S = 0.02  # of a server that thinks; a real one's seconds, shortened so that 20,000 steps end in minutes
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support"), str(ROOT / "tests" / "pipeline"), str(ROOT / "benchmarks")]
+_FOLDERS = (".", "ui", "models", "tests/support", "tests/pipeline", "benchmarks")
+sys.path[:0] = [str(ROOT / folder) for folder in _FOLDERS]
 
 
 @dataclass(slots=True)
@@ -40,10 +47,11 @@ class Watch:
     def look(self, turn: int) -> None:
         """Take a sample."""
         gc.collect()
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        self.samples.append(
-            (turn, round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1), len(os.listdir("/proc/self/fd")))
-        )
+        pages = n_files = 0
+        for process in (os.getpid(), *_children()):
+            pages += int(Path(f"/proc/{process}/statm").read_text().split()[1])
+            n_files += len(os.listdir(f"/proc/{process}/fd"))
+        self.samples.append((turn, round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1), n_files))
 
     def told(self) -> dict[str, Any]:
         """The samples, and whether they are flat."""
@@ -56,6 +64,12 @@ class Watch:
             "open_files": [first[2], max(each[2] for each in self.samples), last[2]],
             "is_flat": last[1] <= first[1] * 1.1 + 8 and last[2] <= first[2] + 4,
         }
+
+
+def _children() -> list[int]:
+    """The processes that this one has started: the models', the decoder."""
+    tasks = Path("/proc/self/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
 
 
 def soak_run(folder: Path, n_frames: int, seed: int) -> dict[str, Any]:
@@ -118,13 +132,55 @@ def soak_edits(folder: Path, n_edits: int, seed: int) -> dict[str, Any]:
     return {**watch.told(), "is_whole": True, "file_mb": round(path.stat().st_size / 2**20, 1)}
 
 
+def soak_scrub(folder: Path, n_jumps: int, seed: int) -> dict[str, Any]:
+    """The playhead jumps over 200 frames, now and then in another look; a tenth of the pictures may be kept."""
+    from PySide6.QtGui import QGuiApplication
+
+    from rotopaint_ui.engine.frame_cache import PLATE, DisplayLook, FrameCache
+    from rotopaint_ui.host import Engine, package_folders
+
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    app, chance, watch, every = (
+        QGuiApplication.instance() or QGuiApplication([]),
+        random.Random(seed),
+        Watch(),
+        n_jumps // 20,
+    )
+    cache = FrameCache(budget_bytes=20 * 96 * 60 * 4)
+    cache.use(Engine(sys.executable, package_folders()))
+    said, opened = list[str](), list[Any]()
+    cache.failed.connect(said.append)
+    cache.opened.connect(lambda *facts: opened.append(facts))
+    cache.open(PLATE, _many_plates(folder / "plates", 200))
+    _wait(app, lambda: opened or said)
+    for turn in range(1, n_jumps + 1):
+        if chance.random() < 0.01:
+            cache.look = DisplayLook(exposure=chance.choice([-1.0, 0.0, 1.0]))
+        at = chance.randrange(1001, 1201)
+        cache.want((PLATE, frame) for frame in range(at, min(at + 3, 1201)))
+        _wait(app, lambda at=at: cache.image(PLATE, at) is not None or said)  # type: ignore[misc]
+        if turn % max(1, every) == 0:
+            watch.look(turn)
+    cache.shut_down()
+    return {**watch.told(), "said": said, "is_whole": not said}
+
+
+def _wait(app: Any, holds: Callable[[], Any]) -> None:
+    """Let Qt work until something holds; a minute without it is an end."""
+    end = time.monotonic() + 60
+    while not holds():
+        app.processEvents()
+        time.sleep(0.0005)
+        if time.monotonic() > end:
+            raise SystemExit("the decoder has not answered for a minute")
+
+
 def soak_server(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
     """Pictures by a training's own order from shards whose server is often ill, with a cache for half of them."""
     import numpy as np
 
     from rotopaint_ai.sheet import LandmarkSpec, Sheet
-    from rotopaint_ai.training.data.dataset import write_dataset, write_picture
-    from rotopaint_ai.training.data.sample_lines import Sample
+    from rotopaint_ai.training.data.dataset import Sample, write_dataset, write_picture
     from rotopaint_ai.training.data.shards.read import ShardPictures
     from rotopaint_ai.training.data.shards.store import Server
     from rotopaint_ai.training.data.shards.write import pack_dataset
@@ -215,9 +271,70 @@ def soak_disk(folder: Path, n_frames: int, seed: int) -> dict[str, Any]:
     return {"turns": n_frames, "files": len(plain), "differ": differ, "is_whole": not differ}
 
 
-def _run_and_project(folder: Path, plates: str, n_frames: int) -> dict[str, str]:
-    import hashlib
+def soak_late(folder: Path, n_tries: int, seed: int) -> dict[str, Any]:
+    """A shot is tracked and painted in two ranges; who gathers sees a random part of what is there."""
+    import puppet
 
+    from rotopaint_ai.errors import RotopaintError
+    from rotopaint_ai.frames import FrameRange
+    from rotopaint_ai.jobs import Cancel, RunJob
+    from rotopaint_ai.pipeline import split
+
+    plates, pack, there = (
+        _many_plates(folder / "plates", 12),
+        puppet.make_pack(folder / "packs" / "puppet"),
+        folder / "out",
+    )
+    words = {"plates": plates, "out": str(there), "crops": (puppet.crop_text(96, 60),), "model": str(pack)}
+    job = RunJob(**words, resume=True, threads=1)
+    split.track(job, _nobody, Cancel())
+    for frames in (FrameRange(1001, 1006), FrameRange(1007, 1012)):
+        split.paint(job, frames, _nobody, Cancel())
+    whole = there.rename(folder / "whole")
+    shutil.copytree(whole, there)
+    split.gather(job, _nobody)
+    wanted, count, chance = _prints(there), Counter[str](), random.Random(seed)
+    for _ in range(n_tries):
+        shutil.rmtree(there)
+        _copy_some(whole, there, chance)
+        try:
+            is_whole = split.gather(job, _nobody).is_whole
+        except (RotopaintError, OSError):
+            count["refused"] += 1
+            continue
+        is_right = _prints(there) == wanted
+        count["right" if is_right else "told" if not is_whole else "wrong in silence"] += 1
+    return {"turns": n_tries, **count, "is_whole": not count["wrong in silence"]}
+
+
+def _nobody(event: Any) -> None:
+    """Where there is nobody to tell."""
+
+
+def _copy_some(whole: Path, there: Path, chance: random.Random) -> None:
+    """What another machine sees of a folder so far: each file, its beginning, or nothing."""
+    share = chance.random() * 0.3
+    for path in sorted(whole.rglob("*")):
+        copy = there / path.relative_to(whole)
+        if path.is_dir():
+            copy.mkdir(parents=True, exist_ok=True)
+        elif chance.random() > share:
+            copy.write_bytes(path.read_bytes())
+        elif chance.random() < 0.5:
+            content = path.read_bytes()
+            copy.write_bytes(content[: chance.randrange(len(content) + 1)])
+
+
+_KINDS = ("clean", "matte", "shapes.roto.json", "shapes.nk")
+
+
+def _prints(out: Path) -> dict[str, str]:
+    """What a run leaves for others, by name, as hashes."""
+    files = [path for path in sorted(out.rglob("*")) if path.is_file() and path.relative_to(out).parts[0] in _KINDS]
+    return {str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def _run_and_project(folder: Path, plates: str, n_frames: int) -> dict[str, str]:
     import puppet
 
     from rotopaint_ai.errors import CancelledError
@@ -243,10 +360,7 @@ def _run_and_project(folder: Path, plates: str, n_frames: int) -> dict[str, str]
         project.append("crop", State(), State(crops={5: CropBox(1, 2, 3, 4)}))
     with closing(Project.open(folder / "shot.rotopaint")) as project:
         state = repr(project.load().state)
-    out = folder / "out"
-    kinds = ("clean", "matte", "shapes.roto.json", "shapes.nk")
-    paths = [path for path in sorted(out.rglob("*")) if path.is_file() and path.relative_to(out).parts[0] in kinds]
-    return {**{str(p.relative_to(out)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}, "project": state}
+    return {**_prints(folder / "out"), "project": state}
 
 
 def main() -> int:
@@ -255,11 +369,14 @@ def main() -> int:
     parts: dict[str, tuple[Callable[[Path, int, int], dict[str, Any]], str]] = {
         "run": (soak_run, "frames"),
         "edits": (soak_edits, "edits"),
+        "scrub": (soak_scrub, "jumps"),
         "server": (soak_server, "steps"),
         "disk": (soak_disk, "disk_frames"),
+        "late": (soak_late, "late_tries"),
     }
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(parts)}; all where none is given")
-    for name, default in (("frames", 10_000), ("edits", 20_000), ("steps", 20_000), ("disk-frames", 24), ("seed", 1)):
+    counts = {"frames": 10_000, "edits": 20_000, "jumps": 20_000, "steps": 20_000, "disk-frames": 24, "late-tries": 100}
+    for name, default in {**counts, "seed": 1}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()

@@ -23,7 +23,6 @@ Trainers write the card with `write_card`; `load_pack` refuses, in one line, a p
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import re
@@ -35,7 +34,7 @@ from typing import Any
 from rotopaint_ai.checked import check
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import user_cache, write_json
-from rotopaint_ai.inference.process import read_signature
+from rotopaint_ai.inference.process import read_signature, shipped_places
 from rotopaint_ai.inference.session import Signature, Tensor
 from rotopaint_ai.inference.signing import check_signature
 from rotopaint_ai.sheet import Sheet, load_sheet
@@ -220,14 +219,6 @@ def pack_places() -> list[Path]:
     """Where packs are looked for: `$ROTOPAINT_MODELS`, the user's cache, the shipped packs."""
     named = [Path(item) for item in os.environ.get("ROTOPAINT_MODELS", "").split(os.pathsep) if item]
     return [*named, user_cache() / "models", *shipped_places()]
-
-
-def shipped_places() -> list[Path]:
-    """The folders in which the packs of this product lie."""
-    spec = importlib.util.find_spec("rotopaint_models")
-    installed = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
-    checkout = Path(__file__).resolve().parents[2] / "models" / "rotopaint_models"
-    return [place for place in (*installed, checkout) if place.is_dir()]
 
 
 def _default_pack() -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import mmap
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,6 +25,8 @@ import pytest
 from rotopaint_ai.errors import InferenceError
 from rotopaint_ai.inference import limits, process
 from rotopaint_ai.inference.messages import Lane, Message
+from rotopaint_ai.inference.models import open_models
+from rotopaint_ai.inference.pack import find_pack, load_pack
 from rotopaint_ai.inference.process import end_process, open_model, usage
 from rotopaint_ai.inference.session import ModelSession
 
@@ -137,6 +140,15 @@ def test_the_end_of_a_process_is_said_in_words(tmp_path: Path) -> None:
     assert process.end_words(1) == "the process that ran it ended with 1"
 
 
+def test_packs_that_ship_run_here_and_any_other_beside(tmp_path: Path) -> None:
+    open_models(load_pack(), device="cpu", threads=1)
+    assert not process._started or not process._started[-1].is_ours
+    copy = shutil.copytree(find_pack(), tmp_path / "copy")
+    models = open_models(load_pack(copy), device="cpu", threads=1)
+    assert usage()["models"] == 4
+    assert models.device_note == "CPU"
+
+
 def test_a_model_that_nobody_holds_is_closed(tmp_path: Path) -> None:
     first, second = _open_loop(tmp_path), _open_loop(tmp_path)
     assert usage()["models"] == 2
@@ -172,6 +184,8 @@ def test_a_process_that_was_held_up_in_a_call_goes_on() -> None:
 import mmap, socket, sys, threading
 from rotopaint_ai.inference import limits, process
 from rotopaint_ai.inference.messages import Lane, Message
+from rotopaint_ai.inference.models import open_models
+from rotopaint_ai.inference.pack import find_pack, load_pack
 limits.LIMIT_S, limits.TICK_S = 2.0, 0.05
 ours, theirs = socket.socketpair()
 ours.settimeout(limits.TICK_S)
