@@ -24,7 +24,7 @@ from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.width import root_light
 from rotopaint_ai.shapes.manual_keys import human_keys
-from rotopaint_ai.shapes.rasterise import cut, matte
+from rotopaint_ai.shapes.rasterise import cut, matte, union
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape, feather_line, feather_rows
 
 Array = NDArray[Any]
@@ -40,6 +40,7 @@ _HOMOGRAPHY_PX = 2500.0  # regions of fewer pixels get six parameters, not eight
 _CORNERS, _CORNER_GAP_PX, _BACK_PX = 200, 4, 1.0
 _ROUNDS = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 60, 1e-5)
 _BLUR_PX = 5
+_MOST_STEP = 0.1  # of a lost region's size, from one frame to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,14 @@ class PlanarTrack:
 
     points: Mapping[int, Points]
     feathers: Mapping[int, Points]
+    doubtful: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTrack:
+    """Where a plane goes from the frame that it was tracked from, by frame, and the frames where it was lost."""
+
+    homographies: Mapping[int, Array]
     doubtful: tuple[int, ...]
 
 
@@ -98,7 +107,7 @@ def follow_plane(
     ways, look = _ways_from_keys(sorted(keys), sorted(frames)), _looks_at(plate)
     total, done, found = sum(len(way.frames) for way in ways), 0, dict[int, list[tuple[float, Points, bool]]]()
     for way in ways:
-        keyed = _keyed(shape, way.start, look(way.start), away)
+        keyed = _keyed_region((shape,), way.start, look(way.start), away)
         for frame, homography, is_sure in _walk_way(keyed, way, look):
             weight = way.weight(frame, is_sure=is_sure)
             found.setdefault(frame, []).append((weight, moved_by(keys[way.start], homography), is_sure))
@@ -113,6 +122,36 @@ def follow_plane(
         {frame: feather_rows(each[:n], each[n:]) if each[n:] else () for frame, each in both.items()},
         tuple(sorted(doubtful)),
     )
+
+
+def follow_group(
+    shapes: Sequence[RotoShape],
+    start: int,
+    frames: Sequence[int],
+    plate: Plate,
+    *,
+    away: Sequence[RotoShape] = (),
+    progress: Progress = lambda done, total: None,
+) -> GroupTrack:
+    """Follow the plane that lies under all of some shapes together, from one frame through others of a plate.
+
+    `away` as in `follow_plane`. A frame that cannot be read is doubtful, and no homography is given for it.
+    Raises: UsageError where the shapes show nothing to follow there; PlateError where `start`, or all frames that are
+    to be followed, cannot be read.
+    """
+    look = _looks_at(plate)
+    sides = tuple(f for f in sorted(frames, reverse=True) if f < start), tuple(f for f in sorted(frames) if f > start)
+    ways = [_Way(start, side, None) for side in sides if side]
+    keyed = _keyed_region(shapes, start, look(start), away)
+    found, doubtful, done = {start: np.eye(3)}, {f for way in ways for f in way.frames}, 0
+    for way in ways:
+        for frame, homography, is_sure in _walk_way(keyed, way, look):
+            found[frame] = homography
+            doubtful -= {frame} if is_sure else set()
+            progress(done := done + 1, sum(len(each.frames) for each in ways))
+    if ways and len(found) == 1:
+        look(ways[0].frames[0])  # says why it cannot be read
+    return GroupTrack(dict(sorted(found.items())), tuple(sorted(doubtful)))
 
 
 def _with_line(shape: RotoShape, frame: int) -> Points:
@@ -159,15 +198,17 @@ def _looks_at(plate: Plate) -> Look:
     return look_at_frame
 
 
-def _keyed(shape: RotoShape, frame: int, picture: Array, away: Sequence[RotoShape]) -> _Keyed:
+def _keyed_region(shapes: Sequence[RotoShape], frame: int, picture: Array, away: Sequence[RotoShape]) -> _Keyed:
+    """The region of some shapes together, without those that are `away`."""
     height, width = picture.shape
-    own = shape if shape.closed else _strip(shape, frame)
-    region = cut(matte(own, frame, width, height), [matte(each, frame, width, height) for each in away])
+    theirs = [matte(each if each.closed else _strip(each, frame), frame, width, height) for each in shapes]
+    region = cut(union(theirs), [matte(each, frame, width, height) for each in away])
     mask = (region.paste(width, height) > 0.5).astype(np.uint8) * 255
     n_pixels = int(np.count_nonzero(mask))
     if n_pixels < _LEAST_PX:
-        raise UsageError(f"{shape.name}: {n_pixels} pixels at frame {frame} show nothing to follow; draw it larger")
-    is_large = shape.closed and n_pixels >= _HOMOGRAPHY_PX
+        names = ", ".join(shape.name for shape in shapes)
+        raise UsageError(f"{names}: {n_pixels} pixels at frame {frame} show nothing to follow; draw it larger")
+    is_large = any(shape.closed for shape in shapes) and n_pixels >= _HOMOGRAPHY_PX
     return _Keyed(picture, mask, cv2.MOTION_HOMOGRAPHY if is_large else cv2.MOTION_AFFINE)
 
 
@@ -176,7 +217,10 @@ def _strip(shape: RotoShape, frame: int) -> RotoShape:
 
 
 def _walk_way(keyed: _Keyed, way: _Way, look: Look) -> Iterator[tuple[int, Array, bool]]:
-    """Homographies of a way's frames that can be read, and whether the region was found again there."""
+    """Homographies of a way's frames that can be read, and whether the region was found again there.
+
+    Where the surface is lost and what is found instead would throw the region about, it stays where it was last.
+    """
     homography, before = np.eye(3), keyed.picture
     for frame in way.frames:
         try:
@@ -185,8 +229,25 @@ def _walk_way(keyed: _Keyed, way: _Way, look: Look) -> Iterator[tuple[int, Array
             continue
         guess = _homography_step(before, now, _warped(keyed.mask, homography), keyed.motion) @ homography
         refined, likeness = _refined(keyed, now, guess)
-        homography, before = refined, now
-        yield frame, refined, likeness >= SURE
+        if likeness >= SURE or _is_likely_step(keyed.mask, homography, refined):
+            homography = refined
+        before = now
+        yield frame, homography, likeness >= SURE
+
+
+def _is_likely_step(mask: Array, before: Array, now: Array) -> bool:
+    """Whether a region's box goes no farther than a share of its own size from one frame to the next."""
+    x, y, w, h = cv2.boundingRect(mask)
+    corners = np.array([(x, y), (x + w, y), (x + w, y + h), (x, y + h)], float)
+    was, is_now = (_mapped_corners(corners, each) for each in (before, now))
+    size = float(np.linalg.norm(np.ptp(was, axis=0)))
+    off = float(np.linalg.norm(is_now - was, axis=1).max())
+    return bool(np.isfinite(off) and off <= _MOST_STEP * size)
+
+
+def _mapped_corners(corners: Array, homography: Array) -> Array:
+    rows = np.c_[corners, np.ones(len(corners))] @ homography.T
+    return np.asarray(rows[:, :2] / rows[:, 2:])
 
 
 def _warped(mask: Array, homography: Array) -> Array:

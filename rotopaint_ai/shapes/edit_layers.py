@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.shapes.layers import Layer, LayerPose, Matrix, linear_part, moved_row, product, way_back
+from rotopaint_ai.shapes.layers import IDENTITY, Layer, LayerPose, Matrix, linear_part, moved_row, product, way_back
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, Slopes
 from rotopaint_ai.shapes.straighten import moves, unlayered
 
@@ -103,10 +103,24 @@ def move_layer(document: RotoDocument, layer: Layer) -> RotoDocument:
     return replace(moved, shapes=tuple(shapes))
 
 
-def track_layer(document: RotoDocument, name: str, track: Mapping[int, Matrix]) -> RotoDocument:
-    """The document with a layer that follows a plane; keys of its shapes stay where they are."""
-    layer = layer_of(document, name)
-    return _with_layer(document, name, replace(layer, track=_in_time(track)))
+def track_layer(document: RotoDocument, name: str, start: int, track: Mapping[int, Matrix]) -> RotoDocument:
+    """The document with a layer that follows a plane from a frame on; keys of its shapes stay where they are.
+
+    A layer without keys gets one there, so that a correction elsewhere leaves that frame alone. In a layer that moves
+    the plane is taken as that layer sees it.
+    """
+    layer, frames = layer_of(document, name), sorted(track)
+    around = {f: layer.parent.matrix_at(f) if layer.parent else IDENTITY for f in frames}
+    rows = {f: product(way_back(around[f]), product(track[f], around[start])) for f in frames}
+    poses = layer.poses or {start: _resting_pose(document, name, start)}
+    return _with_layer(document, name, replace(layer, track=rows, poses=poses))
+
+
+def _resting_pose(document: RotoDocument, name: str, frame: int) -> LayerPose:
+    """A pose that moves nothing, its pivot in the middle of the shapes."""
+    points = [p for shape in members(document, name) for p in shape.at(frame)]
+    middle = (sum(p.x for p in points) / len(points), sum(p.y for p in points) / len(points)) if points else (0.0, 0.0)
+    return LayerPose(pivot_x=middle[0], pivot_y=middle[1])
 
 
 def within_layer(shape: RotoShape) -> RotoShape:

@@ -10,7 +10,7 @@ import pytest
 
 from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.plates import open_plate
-from rotopaint_ai.seams.planar import follow_plane, moved_by
+from rotopaint_ai.seams.planar import follow_group, follow_plane, moved_by
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape, feather_line, feather_rows
 
 WIDTH, HEIGHT = 320, 240
@@ -64,6 +64,40 @@ def test_a_shape_follows_its_plane_from_one_key_both_ways(plates: str, key: int)
     assert max(off(points, frame) for frame, points in found.points.items()) < 0.35
     assert found.doubtful == ()
     assert told[-1] == (len(FRAMES) - 1, len(FRAMES) - 1)
+
+
+def test_several_shapes_share_a_plane(plates: str) -> None:
+    """Two halves of the badge, neither of which is tracked alone, from a frame in the middle."""
+    left = RotoShape("left", True, keys={1006: Key(moved_by(HALVES[0], motion(1006)), "human")})
+    right = RotoShape("right", True, keys={1006: Key(moved_by(HALVES[1], motion(1006)), "human")})
+    found = follow_group([left, right], 1006, FRAMES, open_plate(plates))
+    assert sorted(found.homographies) == list(FRAMES)
+    assert found.doubtful == ()
+    assert (found.homographies[1006] == np.eye(3)).all()
+    start = moved_by(BADGE, motion(1006))
+    assert max(off(moved_by(start, h), frame) for frame, h in found.homographies.items()) < 0.35
+    with pytest.raises(UsageError, match="left: 23 pixels at frame 1006 show nothing to follow"):
+        follow_group([left], 1006, FRAMES, open_plate(plates), away=[badge(1006)])  # what sticks out
+
+
+HALVES = [
+    tuple(ControlPoint(x, y) for x, y in ((110, 80), (145, 82), (145, 148), (106, 146))),
+    tuple(ControlPoint(x, y) for x, y in ((150, 82), (190, 84), (186, 150), (150, 148))),
+]
+
+
+def test_a_lost_surface_leaves_the_shape_where_it_was_last(plates: str) -> None:
+    """From 1007 on the plate is another one altogether: nothing that is found there may throw the shape about."""
+    draw = np.random.default_rng(9)
+    for frame in range(1007, 1013):
+        other = cv2.GaussianBlur(draw.uniform(0, 255, (HEIGHT, WIDTH)).astype(np.float32), (0, 0), 1.0 + frame % 3)
+        other = cv2.normalize(other, None, 0, 255, cv2.NORM_MINMAX).astype(np.uint8)
+        cv2.imwrite(plates.replace("####", str(frame)), other)
+    found = follow_plane(badge(1001), FRAMES, open_plate(plates))
+    assert found.doubtful == tuple(range(1007, 1013))
+    for frame in range(1007, 1013):
+        away = [np.hypot(p.x - q.x, p.y - q.y) for p, q in zip(found.points[frame], found.points[1006])]
+        assert max(away) < 25  # of a badge that is 80 px wide
 
 
 def test_a_feather_line_turns_with_its_plane(plates: str) -> None:

@@ -97,6 +97,36 @@ def test_a_key_set_where_it_drifts_stays_and_leads_the_rest(qtbot: QtBot, drawn:
     assert corners(drawn, 1001)[0] == (30, 30)
 
 
+def test_a_group_follows_and_its_transform_corrects_the_drift(qtbot: QtBot, drawn: Panel) -> None:
+    """Two shapes share one track, from the frame that is shown; T, or a nudge, sets it right where it drifts."""
+    session, canvas = drawn.session, drawn.canvas
+    small = tuple(ControlPoint(x, y) for x, y in ((80.0, 40.0), (90.0, 40.0), (90.0, 50.0)))
+    assert add_drawn(canvas.context, small, closed=True, frame=1001)
+    session.select("hand_matte_1", also=("hand_matte_1", "hand_matte_2"))
+    qtbot.keyClick(canvas, K.Key_G, CTRL)
+    track(qtbot, drawn)
+    assert drawn.status.text.text() == "Track: 3 frames followed"
+    assert session.document is not None
+    for name, place in (("hand_matte_1", BOX[0]), ("hand_matte_2", small[0])):
+        shape = session.document.shape(name)
+        assert shape.frames == (1001,)
+        for k, frame in enumerate(FRAMES):
+            assert shape.at(frame)[0][:2] == pytest.approx((place.x + STEP * k, place.y), abs=0.5)
+    session.go_to(1004)
+    canvas.setFocus()
+    qtbot.keyClick(canvas, K.Key_V)
+    drifted = corners(drawn, 1004)[0]
+    for _ in range(3):
+        qtbot.keyClick(canvas, K.Key_Down, Qt.KeyboardModifier.AltModifier)
+    session.edits.end_burst()
+    assert corners(drawn, 1004)[0] == pytest.approx((drifted[0], drifted[1] + 3))
+    assert corners(drawn, 1001)[0] == (30, 30)
+    assert corners(drawn, 1002)[0][1] == pytest.approx(31, abs=0.4)  # a third of the way
+    track(qtbot, drawn)  # from 1004, where it is right now: keys and the correction stay
+    assert corners(drawn, 1001)[0] == (30, 30)
+    assert [session.edits.undo() for _ in range(3)] == ["track group", "nudge group", "track group"]
+
+
 def test_it_says_why_it_does_nothing_and_escape_stops_it(qtbot: QtBot, drawn: Panel) -> None:
     before = drawn.session.state
     qtbot.keyClick(drawn.canvas, K.Key_T, CTRL | SHIFT)

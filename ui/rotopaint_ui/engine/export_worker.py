@@ -74,6 +74,20 @@ def _follow_shapes(request: Mapping[str, Any], text: str) -> Facts:
     return {"points": points, "feathers": feathers, "doubtful": doubtful}
 
 
+def _follow_group(request: Mapping[str, Any], text: str) -> Facts:
+    from rotopaint_ai.plates import open_plate
+    from rotopaint_ai.seams.planar import follow_group
+
+    document, names = documents.loads(text), request["shapes"]
+    shapes = [shape for shape in document.shapes if shape.name in names]
+    away = [shape for shape in document.shapes if shape.subtract and shape.name not in names]
+    with open_plate(request["plate"], colourspace=request.get("colourspace")) as plate:
+        progress = partial(_print_progress, 0, 1)
+        found = follow_group(shapes, request["start"], request["frames"], plate, away=away, progress=progress)
+    track = {str(frame): homography.ravel().tolist() for frame, homography in found.homographies.items()}
+    return {"track": track, "doubtful": {"": list(found.doubtful)}}
+
+
 def _print_progress(nth: int, n_shapes: int, done: int, total: int) -> None:
     print(json.dumps({"progress": [nth * total + done, n_shapes * total]}), flush=True)
 
@@ -120,6 +134,7 @@ _ANSWERS: Mapping[str, Callable[[Mapping[str, Any], str], Facts]] = {
     "shots": _list_shots,
     "export": _export_files,
     "follow": _follow_shapes,
+    "follow group": _follow_group,
 }
 
 

@@ -1,4 +1,7 @@
-"""Track: shapes that people drew follow the surface under them from their keys, beside the screen, as one step."""
+"""Track: shapes that people drew follow the surface under them from their keys, beside the screen, as one step.
+
+A group that is selected follows as a whole: the plane under its shapes moves it, and its transform corrects that.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.shapes.edit import key_of
+from rotopaint_ai.shapes.edit_layers import track_layer
+from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.manual_keys import human_keys, with_keys
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 from rotopaint_ui.engine.export_client import ExportClient
@@ -35,6 +40,8 @@ class ShapeTracker(QObject):
         self._client = ExportClient(self)
         self._client.progressed.connect(self._tell_frames)
         self._asked: tuple[RotoShape, ...] = ()
+        self._layer: Layer | None = None  # that follows as a whole
+        self._start = 0  # the frame that it is tracked from
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
 
     @property
@@ -54,8 +61,12 @@ class ShapeTracker(QObject):
         assert document is not None
         shapes = self._chosen_drawn(document)
         away = tuple(shape for shape in document.shapes if shape.subtract and shape not in shapes)
+        layer = session.selection.layer
+        self._layer = next((each for each in document.layers if each.name == layer), None)
+        self._start = session.frame
         request = {
-            "ask": "follow",
+            "ask": "follow" if self._layer is None else "follow group",
+            "start": session.frame,
             "plate": choice.source,
             "colourspace": choice.colourspace,
             "frames": list(session.wanted_frames),
@@ -67,7 +78,8 @@ class ShapeTracker(QObject):
             self.said.emit(str(error), "trouble")
             return
         self._asked = shapes
-        self.said.emit(f"Track: following {self._names(shapes)} from their keys; Esc stops it", "plain")
+        what = f"{self._names(shapes)} from their keys" if self._layer is None else f"the plane under {layer} from here"
+        self.said.emit(f"Track: following {what}; Esc stops it", "plain")
         self.progressed.emit(0, 0, "")
 
     def stop(self) -> None:
@@ -100,6 +112,8 @@ class ShapeTracker(QObject):
             return "The run is under way: track when it has ended"
         if not shapes:
             return "Select the shapes that are to follow their surface: those that you drew"
+        if self._session.selection.layer is not None:
+            return ""
         if known := [shape for shape in shapes if shape.name in model]:
             return f"{self._names(known)}: the models make it; Spread, Refit and Teach carry your corrections over"
         if bare := [shape for shape in shapes if not human_keys(shape)]:
@@ -134,19 +148,38 @@ class ShapeTracker(QObject):
         self._end_track()
         document = session.state.document
         now = {} if document is None else {shape.name: shape for shape in document.shapes}
+        if self._layer is not None:
+            self._take_group(facts, self._layer)
+            return
         if any(shape.name not in now or human_keys(now[shape.name]) != human_keys(shape) for shape in asked):
             self.said.emit("Track once more: a key that it followed was changed meanwhile", "trouble")
             return
         assert document is not None
         keys = {name: _tracked_keys(now[name], rows, facts["feathers"][name]) for name, rows in facts["points"].items()}
         session.edits.act("track", replace(session.state, document=with_keys(document, keys)))
-        self.said.emit(self._summary(keys, facts["doubtful"]), "good")
+        self.said.emit(self._summary(len(set().union(*keys.values())), facts["doubtful"]), "good")
 
-    def _summary(self, keys: Mapping[str, Mapping[int, Key]], doubtful: Mapping[str, Sequence[int]]) -> str:
-        n_frames = len(set().union(*keys.values()))
+    def _take_group(self, facts: Mapping[str, Any], layer: Layer) -> None:
+        """The track of a group that is still as it was."""
+        document = self._session.state.document
+        if document is None or layer not in document.layers:
+            self.said.emit("Track once more: the group was changed meanwhile", "trouble")
+            return
+        track = {int(frame): tuple(row) for frame, row in facts["track"].items()}
+        try:
+            document = track_layer(document, layer.name, self._start, track)
+        except RotopaintError as error:
+            self.said.emit(f"Track: {error}", "trouble")
+            return
+        self._session.edits.act("track group", replace(self._session.state, document=document))
+        self.said.emit(self._summary(len(track) - 1, facts["doubtful"], "correct it there with T"), "good")
+
+    def _summary(
+        self, n_frames: int, doubtful: Mapping[str, Sequence[int]], cure: str = "key it there by hand, and track again"
+    ) -> str:
         unsure = sorted({frame for frames in doubtful.values() for frame in frames})
         text = f"Track: {n_frames} frames followed"
-        return f"{text}; lost at {summarise(unsure)}: key it there by hand, and track again" if unsure else text
+        return f"{text}; lost at {summarise(unsure)}: {cure}" if unsure else text
 
 
 def _tracked_keys(shape: RotoShape, rows: _Rows, feathers: _Rows) -> dict[int, Key]:

@@ -76,8 +76,8 @@ def preview_pose(context: EditContext, layer: Layer, pose: LayerPose) -> None:
 
 
 def pivot_of(layer: Layer, frame: int) -> Place | None:
-    """Where the pivot of a group is seen; None as long as nobody has moved it."""
-    if not layer.poses:
+    """Where the pivot of a group is seen; None as long as nobody has moved it, and where it goes with a track."""
+    if not layer.poses or layer.track:
         return None
     pose = layer.pose_at(frame)
     return placed(_parent_matrix(layer, frame), pose.pivot_x + pose.x, pose.pivot_y + pose.y)

@@ -94,7 +94,7 @@ class TransformTool:
         layer = self._context.layer
         if self.is_busy:
             self._session.edits.commit()
-        elif self._path and self._path.has_begun and self._pivot and layer is not None and layer.poses:
+        elif self._path and self._path.has_begun and self._pivot and layer and pivot_of(layer, self._session.frame):
             x, y = pivot_within(layer, self._session.frame, self._pivot)
             self._context.put("group pivot", lambda document: edit_layers.set_pivot(document, layer.name, x, y))
             self._pivot = None  # it goes where the group goes
