@@ -1,7 +1,8 @@
 """Every reader of other people's files fed with damaged ones: it opens them, or refuses in one line.
 
     python benchmarks/fuzz.py [READER ...] [--tries 1000] [--seed 1] [--seconds S] [--json FILE]
-    python benchmarks/fuzz.py READER --guided CORPUS [--seconds 1800]       by coverage; needs `pip install atheris`
+    python benchmarks/fuzz.py READER --guided CORPORA/READER [--seconds 1800]    by coverage; `pip install atheris`
+    python benchmarks/fuzz.py --collect CORPORA --json tests/bench/corpus.json   some of it, for every test run
 
 Each reader works in a process of its own, with 4 GB and 20 seconds of processor time for a try, so that a crash or a
 hang is a find and not the end. Finds are kept with the seed that made them; the exit code is 1 where there is any.
@@ -10,6 +11,7 @@ hang is a find and not the end. Finds are kept with the seed that made them; the
 from __future__ import annotations
 
 import argparse
+import base64
 import faulthandler
 import json
 import multiprocessing
@@ -325,6 +327,29 @@ def _count(
             (keep / f"{name.replace(' ', '_')}.{number}{path.suffix}").write_bytes(path.read_bytes())
 
 
+def _kind(path: Path) -> str:
+    return "".join(path.suffixes) if path.name.startswith("seed") else path.suffix
+
+
+def _kinds(seeds: list[Path]) -> list[str]:
+    """What a reader's files end in; the first byte of a guided try chooses among them."""
+    return sorted(set(map(_kind, seeds)))
+
+
+def collected(corpora: Path, most: int = 30, most_bytes: int = 800) -> dict[str, list[list[str]]]:
+    """Some small tries of each reader's corpus under `corpora`, as file ending and base64; for `tests/bench`."""
+    found = {}
+    for name, reader in READERS.items():
+        with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+            kinds = _kinds(reader.seeds(Path(folder)))
+        tries = {path.read_bytes() for path in (corpora / name.replace(" ", "_")).glob("*")}
+        small = sorted((data for data in tries if 1 < len(data) <= most_bytes), key=lambda data: (len(data), data))
+        chosen = small[:: max(1, -(-len(small) // most))]
+        if chosen:
+            found[name] = [[kinds[data[0] % len(kinds)], base64.b64encode(data[1:]).decode()] for data in chosen]
+    return found
+
+
 def guided(name: str, corpus: Path, seconds: float) -> None:
     """Let coverage of our own lines choose what to try next; ends by itself, or at the first find."""
     import atheris
@@ -332,10 +357,9 @@ def guided(name: str, corpus: Path, seconds: float) -> None:
     reader, folder = READERS[name], Path(tempfile.mkdtemp(prefix="fuzz-"))
     corpus.mkdir(parents=True, exist_ok=True)
     seeds = reader.seeds(folder)
-    kinds = sorted({"".join(path.suffixes) if path.name.startswith("seed") else path.suffix for path in seeds})
+    kinds = _kinds(seeds)
     for path in seeds:
-        kind = "".join(path.suffixes) if path.name.startswith("seed") else path.suffix
-        (corpus / path.name).write_bytes(bytes([kinds.index(kind)]) + path.read_bytes())
+        (corpus / path.name).write_bytes(bytes([kinds.index(_kind(path))]) + path.read_bytes())
 
     def one(data: bytes) -> None:
         path = folder / f"damaged{kinds[data[0] % len(kinds)] if data else kinds[0]}"
@@ -360,8 +384,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1800.0, help="for each reader, at most")
     parser.add_argument("--guided", type=Path, metavar="CORPUS")
+    parser.add_argument(
+        "--collect", type=Path, metavar="CORPORA", help="put some of what was found by coverage in --json"
+    )
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    if given.collect is not None:
+        given.json.write_text(json.dumps(collected(given.collect), indent=0) + "\n", encoding="utf-8")
+        return 0
     if given.guided is not None:
         guided(given.readers[0], given.guided, given.seconds)
     keep = Path(tempfile.mkdtemp(prefix="fuzz-finds-"))

@@ -294,10 +294,12 @@ def soak_late(folder: Path, n_tries: int, seed: int) -> dict[str, Any]:
     shutil.copytree(whole, there)
     split.gather(job, _nobody)
     wanted, count, chance = _prints(there), Counter[str](), random.Random(seed)
-    for _ in range(n_tries):
+    for turn in range(n_tries):
         shutil.rmtree(there)
         _copy_some(whole, there, chance)
         try:
+            if turn % 2:
+                split.paint(job, FrameRange(1007, 1012), _nobody, Cancel())
             is_whole = split.gather(job, _nobody).is_whole
         except (RotopaintError, OSError):
             count["refused"] += 1

@@ -200,8 +200,14 @@ def _keep_nothing(snapshot: Snapshot) -> None:
 
 
 def _tracked_records(out: Path, wanted: Sequence[int]) -> dict[int, FrameRecord]:
-    frames = set(wanted)
-    return {r.frame: r for r in read_journal(out / FOLDER / f"{TRACKED}.journal") if r.frame in frames}
+    path, frames = out / FOLDER / f"{TRACKED}.journal", set(wanted)
+    known = {record.frame: record for record in read_journal(path) if record.frame in frames}
+    if lacking := sorted(frames - set(known)):
+        raise UsageError(
+            f"{path}: lacks frames {summarise(lacking)}, or they are not yet to be seen from here; wait, or track the "
+            "shot again"
+        )
+    return known
 
 
 def _painted_before(path: Path, out: Path, work: Overrides) -> dict[int, FrameRecord]:
@@ -237,10 +243,15 @@ def _age(path: Path) -> tuple[int, str]:
 
 def _tracking_note(out: Path, plate: Plate, pack: Pack, job: RunJob) -> dict[str, Any]:
     """What tracking left. Raises UsageError where there is nothing, or where the job is another one now."""
+    path = out / FOLDER / NOTE
     try:
-        note: dict[str, Any] = json.loads((out / FOLDER / NOTE).read_text(encoding="utf-8"))
+        note: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{out}: {plate.name} has not been tracked yet; do that first") from None
+    except ValueError:  # a disk may show another machine's file before it is whole
+        raise UsageError(
+            f"{path}: is not whole, or not yet to be seen from here; wait, or track the shot again"
+        ) from None
     for name, value in _identity(plate, pack, job).items():
         if note.get(name) != value:
             raise UsageError(f"{out}: was tracked with another {name}; track the shot again")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import time
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +35,19 @@ def test_damaged_files_are_opened_or_refused_in_one_line(
     for number in range(tries):
         said = fuzz.outcome(reader.read, fuzz.damaged(seeds, tmp_path, number))
         assert said in ("opened", "refused"), number
+
+
+CORPUS: dict[str, list[list[str]]] = json.loads(Path(__file__).with_name("corpus.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", sorted(CORPUS))
+def test_what_was_found_by_coverage_is_opened_or_refused_in_one_line(
+    fuzz: ModuleType, tmp_path: Path, name: str
+) -> None:
+    for number, (ending, text) in enumerate(CORPUS[name]):
+        path = tmp_path / f"damaged{ending}"
+        path.write_bytes(base64.b64decode(text))
+        assert fuzz.outcome(fuzz.READERS[name].read, path) in ("opened", "refused"), number
 
 
 def test_what_the_fuzzer_looks_for_is_seen(fuzz: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

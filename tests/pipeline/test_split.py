@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -109,6 +110,22 @@ def test_frames_that_nobody_painted_are_named(puppet: ModuleType, plates: str, p
         split.gather(job, _nobody)
     with pytest.raises(UsageError, match="was tracked with another fill"):
         split.paint(replace(job, clean=False), FrameRange(1005, 1012), _nobody, Cancel())
+
+
+@pytest.mark.parametrize(("name", "text"), [("tracked.json", "is not whole"), ("tracked.journal", "lacks frames")])
+def test_what_another_machine_does_not_see_yet_is_told(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, name: str, text: str
+) -> None:
+    """A network disk may show a file late, or its beginning."""
+    job = _job(puppet, plates, pack, tmp_path)
+    split.track(job, _nobody, Cancel())
+    late = tmp_path / ".rotopaint" / name
+    whole = late.read_bytes()
+    late.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UsageError, match=rf"{re.escape(name)}: {text}.*not yet to be seen from here"):
+        split.paint(job, FrameRange(1001, 1012), _nobody, Cancel())
+    late.write_bytes(whole)
+    assert len(split.paint(job, FrameRange(1001, 1012), _nobody, Cancel()).done) == 12
 
 
 def test_a_frame_that_breaks_after_tracking_fails_alone(puppet: ModuleType, pack: Path, tmp_path: Path) -> None:
