@@ -7,7 +7,8 @@ less doubt about its place than the models have, each seam is looked for in the 
 
 A frame is changed only where the picture shows most of the seam and a second opinion bears the change out: a rigid head
 solved from the run's own curves and the corrections, which never looked at the picture (`shapes/rigid_head.py`), lies
-nearer to the new curve than the present one does. Elsewhere nothing moves, and the frames are named as doubtful.
+nearer to the new curve than the present one does, by the more, the further the pose lies from every corrected one.
+Elsewhere nothing moves, and the frames are named as doubtful.
 
 H holds, S seams, D points of a spline. Plate space, pixels.
 """
@@ -49,7 +50,10 @@ SEEN = 0.5  # share of a seam that has to be seen
 STILL_PX = 0.3  # a curve that would move by less stays
 WELL_SEEN = 0.8  # share of a seam that has to be seen before it is moved
 FOUND = 0.7  # of its distance to the rigid head: how far off a curve is likely to be that has moved
-BORNE_OUT = 0.006  # of the head's size: how much nearer the rigid head has to lie than the present curve does
+BORNE_OUT = (
+    0.12  # how much nearer the head has to lie than the present curve, for each unit of pose from a corrected one
+)
+AS_SOLVED = 0.5  # of the way that a curve moves: how far it may end from where the whole shot has it
 # Of models that learnt from a shot's corrections; on training shots of two puppets and a shot of the stage.
 TO_HEAD = 0.75  # share of the way from their curve to the rigid head's
 LEAST_BETTER = 0.003  # of the head's size: how much nearer the head of the run's curves has to lie
@@ -141,9 +145,10 @@ def teach(
     doubtful: dict[str, tuple[int, ...]] = {}
     sizes: dict[str, Mapping[int, float]] = {}
     known = [_curve_of_task(reading, task, (errors or {}).get(task.spec.name, {})) for task in tasks]
+    far_H = _pose_from_corrected(reading, tasks)
     for turn, said, on_head in zip(_solved_seams(reading, tasks), known, _on_rigid_head(reading, known)):
         name = turn.task.spec.name
-        keys[name], doubtful[name], sizes[name] = _decided(reading, turn, said.noise_px_H, on_head)
+        keys[name], doubtful[name], sizes[name] = _decided(reading, turn, said.noise_px_H, on_head, far_H)
     before = {shape.name: shape.keys for shape in predicted.shapes}
     moved = sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
     return Taught(keys, sizes, doubtful, moved)
@@ -342,18 +347,35 @@ def _on_rigid_head(reading: ShotReading, known: Sequence[KnownCurve]) -> list[Co
     return curves_on_head(reading.heads, points, error, known)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Witnesses:
+    """Where a seam of a hold lies on the rigid head, and by the shot solved as a whole; and how far its pose lies from
+    the nearest corrected one, in pixels of the face."""
+
+    on_head: Complex
+    solved: Complex
+    far_px: float
+
+    def agree(self, found: Complex, present: Complex) -> bool:
+        """Whether a curve found in the picture is so much more likely than the present one that it takes its place."""
+        is_solved = open_curve_distance(self.solved, found) < AS_SOLVED * open_curve_distance(present, found)
+        return is_solved and is_borne_out(found, present, self.on_head, BORNE_OUT * self.far_px)
+
+
 def _decided(
-    reading: ShotReading, turn: _Turn, said_px_H: Array, head_HD: Complex
+    reading: ShotReading, turn: _Turn, said_px_H: Array, head_HD: Complex, far_H: Array
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
     """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be: the geometric mean
     of what is expected of its curve and of how far that lies from the other ones."""
 
+    size_H = abs(reading.heads.factor_H)
+
     def judge(row: int, frame: int, spline: Complex) -> _Verdict:
         del frame
         seen, deviation = turn.placed[row], float(turn.solution.deviation_px_H[row])
-        found, least = _spline_points(seen.points), BORNE_OUT * float(abs(reading.heads.factor_H[row]))
-        change = open_curve_distance(spline, found)
-        if change > STILL_PX and seen.seen > WELL_SEEN and is_borne_out(found, spline, head_HD[row], least):
+        found, change = _spline_points(seen.points), open_curve_distance(spline, _spline_points(seen.points))
+        witnesses = Witnesses(head_HD[row], turn.solution.splines_HD[row], float(far_H[row]) * size_H[row])
+        if change > STILL_PX and seen.seen > WELL_SEEN and witnesses.agree(found, spline):
             apart = FOUND * open_curve_distance(found, head_HD[row])
             return found, _size_of(seen.expected_error_px, apart), False
         apart = (change + open_curve_distance(spline, head_HD[row])) / 2

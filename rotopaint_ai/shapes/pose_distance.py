@@ -8,7 +8,8 @@ from math import sqrt
 from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys
 
 TOO_FEW = 3  # landmarks that a similarity needs
-SAME_POSE = 0.02  # how far landmarks of one pose may lie apart; in a shot whose head stands still the error decides
+UNLIKE = 0.1  # how far a pose has to lie from every corrected one for its expected error to count whole
+SAME_POSE = 0.05  # by what it counts at the least: one that is clearly the largest comes first anyway
 
 
 def pose_distance(a: Sequence[Landmark | None], b: Sequence[Landmark | None]) -> float:
@@ -35,8 +36,9 @@ class PoseDistances:
         self._known: dict[tuple[int, int], float] = {}
 
     def novelty(self, frame: int, corrected: Iterable[int]) -> float:
-        """What is left of an expected error in a review's order, 0 to 1: the less, the nearer a corrected pose is."""
-        return min(1.0, SAME_POSE + min((self._between(frame, other) for other in corrected), default=1.0))
+        """By what an expected error counts in a review's order, 0 to 1: the less, the nearer a corrected pose is."""
+        nearest = min((self._between(frame, other) for other in corrected), default=UNLIKE)
+        return min(1.0, SAME_POSE + nearest / UNLIKE)
 
     def _between(self, frame: int, other: int) -> float:
         pair = frame, other

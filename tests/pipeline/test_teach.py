@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.crops import around
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.pipeline.teach import ReadHold, ShotReading, Taught, _spline_points, read_anew, teach
+from rotopaint_ai.pipeline.teach import ReadHold, ShotReading, Taught, Witnesses, _spline_points, read_anew, teach
 from rotopaint_ai.seams.placement import look
 from rotopaint_ai.shapes.bezier import as_points, sample
 from rotopaint_ai.shapes.refit import splines_of
@@ -115,6 +115,30 @@ def test_where_corrections_contradict_each_other_nothing_moves(looks: dict[int, 
     document = replace(said, shapes=(shape.with_keys({**shape.keys, **odd}),))
     taught = teach(reading, said, document)
     assert taught.n_moved == 0
+
+
+def level(height: float) -> np.ndarray[Any, Any]:
+    """A straight seam, so that distances are differences of heights."""
+    return _spline_points(
+        np.array([(0, height, 0, 0, 9, 0), (30, height, -9, 0, 9, 0), (60, height, -9, 0, 0, 0)], float)
+    )
+
+
+@pytest.mark.parametrize(
+    ("head", "solved", "far_px", "agree"),
+    [
+        (2.9, 4.0, 10.0, True),  # 4 px away from the present one; from the head 1.1 px and 0.12 for each px of pose
+        (2.9, 4.0, 24.0, True),
+        (2.9, 4.0, 24.5, False),
+        (2.9, 2.1, 10.0, True),
+        (2.9, 1.9, 10.0, False),  # the shot as a whole has it nearer to where it is
+        (1.9, 4.0, 0.0, True),
+        (-0.1, 4.0, 0.0, False),
+    ],
+)
+def test_a_seam_moves_where_both_witnesses_bear_it_out(head: float, solved: float, far_px: float, agree: bool) -> None:
+    witnesses = Witnesses(level(head), level(solved), far_px)
+    assert witnesses.agree(level(4.0), level(0.0)) == agree
 
 
 def test_a_shot_whose_every_frame_is_keyed_is_left_as_it_is(looks: dict[int, Any]) -> None:
