@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
@@ -131,21 +132,27 @@ def standing(plan: Plan, state: RunState) -> list[FrameRecord]:
     return [_record_on_disk(record, plan, there, is_changed=record.frame in changed) for record in records]
 
 
-def _files_in(out: Path, records: Iterable[FrameRecord]) -> set[str]:
-    """What lies in the folders that records name, by one look at each: a look at every file takes long on a network."""
+def _files_in(out: Path, records: Iterable[FrameRecord]) -> dict[str, int]:
+    """What lies in the folders that records name, and its size; a network disk tells both folder by folder."""
     folders = {name.rpartition("/")[0] for record in records for name in record.outputs}
-    return {f"{folder}/{name}" for folder in folders if (out / folder).is_dir() for name in os.listdir(out / folder)}
+    sizes: dict[str, int] = {}
+    for folder in folders:
+        with suppress(OSError), os.scandir(out / folder) as entries:
+            for entry in entries:
+                with suppress(OSError):  # it went while we looked
+                    sizes[f"{folder}/{entry.name}"] = entry.stat().st_size
+    return sizes
 
 
-def _record_on_disk(record: FrameRecord, plan: Plan, there: Collection[str], *, is_changed: bool) -> FrameRecord:
+def _record_on_disk(record: FrameRecord, plan: Plan, there: Mapping[str, int], *, is_changed: bool) -> FrameRecord:
     if record.status == "failed":
         return record
     if is_changed:
         name = record.source.path if record.source is not None else plan.plate.name
         text = f"frame {record.frame}: {name} changed on disk while the run was going on; --resume makes it again"
         return replace(record, status="failed", message=text)
-    if not all(name in there for name in record.outputs):
-        text = f"frame {record.frame}: files are gone from {plan.out}; --resume makes them again"
+    if any(there.get(name) != size for name, size in record.outputs.items()):
+        text = f"frame {record.frame}: files are gone from {plan.out} or not whole; --resume makes them again"
         return replace(record, status="failed", message=text)
     return record
 

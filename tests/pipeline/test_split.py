@@ -128,6 +128,22 @@ def test_what_another_machine_does_not_see_yet_is_told(
     assert len(split.paint(job, FrameRange(1001, 1012), _nobody, Cancel()).done) == 12
 
 
+def test_a_picture_of_which_only_the_beginning_is_there_is_not_done(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    job = _job(puppet, plates, pack, tmp_path)
+    split.track(job, _nobody, Cancel())
+    split.paint(job, FrameRange(1001, 1012), _nobody, Cancel())
+    late = next((tmp_path / "matte").glob("all.1004.*"))
+    whole = late.read_bytes()
+    late.write_bytes(whole[:200])
+    outcome = split.gather(job, _nobody)
+    assert list(outcome.failed) == [1004]
+    assert "not whole; --resume makes them again" in outcome.failed[1004]
+    late.write_bytes(whole)
+    assert split.gather(job, _nobody).is_whole
+
+
 def test_a_frame_that_breaks_after_tracking_fails_alone(puppet: ModuleType, pack: Path, tmp_path: Path) -> None:
     pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1005))
     job = _job(puppet, pattern, pack, tmp_path / "out")
