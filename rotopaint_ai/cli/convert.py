@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from rotopaint_ai.cli.shared import print_warnings
+from rotopaint_ai.cli.watch import choose_sink
+from rotopaint_ai.jobs import Cancel, Event, Sink
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,21 +51,42 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.scripts is not None and arguments.source is None:
             return 0
         raise UsageError("give IN and OUT; 'rotopaint convert --help' lists the formats")
-    done = convert(
-        arguments.source,
-        arguments.target,
-        width=arguments.width,
-        height=arguments.height,
-        offset=arguments.offset,
-        pixel_aspect=arguments.pixel_aspect,
-        fps=arguments.fps,
-        bands=arguments.bands,
-        node=arguments.node,
-    )
+    sink = choose_sink(events=False, cancel=Cancel())
+    try:
+        done = convert(
+            arguments.source,
+            arguments.target,
+            width=arguments.width,
+            height=arguments.height,
+            offset=arguments.offset,
+            pixel_aspect=arguments.pixel_aspect,
+            fps=arguments.fps,
+            bands=arguments.bands,
+            node=arguments.node,
+            tell=_teller(Path(arguments.target).name, sink),
+        )
+    finally:  # the bar is taken away, also where it fails
+        sink(Event("finished", {}))
     print_warnings(done.losses)
     size = f"{done.n_shapes} shapes, {done.n_keys} keys"
     print(f"{done.path}: {size}; read back, largest distance {done.max_error_px:.4f} px")
     return 0
+
+
+def _teller(name: str, sink: Sink) -> Callable[[int, int], None]:
+    """Tells the sink how many frames of a file are done, with the time to go by those."""
+    started = 0.0
+
+    def tell(done: int, total: int) -> None:
+        nonlocal started
+        if not done:
+            started = time.monotonic()
+            sink(Event("started", {"name": name, "total": total, "done": 0}))
+            return
+        left_s = (time.monotonic() - started) / done * (total - done)
+        sink(Event("progress", {"done": done, "total": total, "eta_s": round(left_s, 1)}))
+
+    return tell
 
 
 def _write_scripts(folder: Path) -> None:

@@ -13,7 +13,7 @@ import re
 import shutil
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
@@ -25,6 +25,7 @@ from rotopaint_ai import files
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import lossiness
 from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.format_spec import Tell
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.plates import exr_writer
@@ -54,6 +55,10 @@ MOST_THREADS: Final = 8  # a frame at 4K with its ranks takes some 500 MB
 
 Matte = NDArray[np.float32]
 T = TypeVar("T")
+
+
+def _tell_nobody(done: int, total: int) -> None:
+    """Where nobody watches."""
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
@@ -106,10 +111,11 @@ def pattern(path: Path) -> Path:
     return path.with_name(path.name[: -len(".exr")] + ".####.exr")
 
 
-def write(path: Path, document: RotoDocument) -> float:
+def write(path: Path, document: RotoDocument, tell: Tell = _tell_nobody) -> float:
     """Write one EXR a frame at `pattern(path)`, each read back while its mattes are at hand.
 
-    Returns the largest difference of a matte. Raises DocumentError where two names share a number.
+    `tell` hears how many frames are done. Returns the largest difference of a matte.
+    Raises DocumentError where two names share a number.
     """
     names = [shape.name for shape in document.shapes if shape.keys]
     numbers = {identity(name): name for name in names}
@@ -118,7 +124,7 @@ def write(path: Path, document: RotoDocument) -> float:
         raise DocumentError(f"shape '{lost}' and '{numbers[identity(lost)]}' have one hash; rename one of them")
     target = pattern(path)
     texts = metadata(names)
-    return max(_each_pose(document, lambda frames: _write_pose(target, document, frames, texts)), default=0.0)
+    return max(_each_pose(document, lambda frames: _write_pose(target, document, frames, texts), tell), default=0.0)
 
 
 def read_back(path: Path, document: RotoDocument) -> float:
@@ -135,11 +141,17 @@ def _file_of_frame(pattern: Path, frame: int) -> Path:
     return pattern.with_name(pattern.name.replace("####", f"{frame:04d}"))
 
 
-def _each_pose(document: RotoDocument, work: Callable[[Sequence[int]], T]) -> list[T]:
+def _each_pose(document: RotoDocument, work: Callable[[Sequence[int]], T], tell: Tell = _tell_nobody) -> list[T]:
     """What `work` gives for every run of held frames, on a thread for each core, at most MOST_THREADS."""
     with ThreadPoolExecutor(min(n_cores(), MOST_THREADS), thread_name_prefix="cryptomatte") as pool:
-        jobs = [pool.submit(work, frames) for frames in _held_runs(document)]
+        jobs = {pool.submit(work, frames): len(frames) for frames in _held_runs(document)}
+        done, total = 0, sum(jobs.values())
         try:
+            tell(0, total)
+            for job in as_completed(jobs):
+                job.result()
+                done += jobs[job]
+                tell(done, total)
             return [job.result() for job in jobs]
         except BaseException:
             pool.shutdown(cancel_futures=True)

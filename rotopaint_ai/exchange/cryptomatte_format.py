@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotopaint_ai.exchange.format_spec import FormatSpec, WrittenFile
+from rotopaint_ai.exchange.format_spec import FormatSpec, Tell, WrittenFile
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.exchange.plain_shapes import ALL
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 _LIMIT = 1e-6  # of a matte's value: the files hold 32-bit floats
 
 
-def _write_cryptomatte(path: Path, meant: RotoDocument) -> WrittenFile:
+def _write_cryptomatte(path: Path, meant: RotoDocument, tell: Tell | None = None) -> WrittenFile:
     from rotopaint_ai.exchange import cryptomatte, lossiness
 
-    proof = _proof_of_mattes(cryptomatte.write(path, meant), meant).require(path.name)
+    worst = cryptomatte.write(path, meant, tell) if tell else cryptomatte.write(path, meant)
+    proof = _proof_of_mattes(worst, meant).require(path.name)
     return WrittenFile(0.0, lossiness.texts(cryptomatte.losses_of(meant)), proof)
 
 
@@ -60,4 +61,5 @@ CRYPTOMATTE = FormatSpec(
     pattern=_cryptomatte_pattern,
     losses=_cryptomatte_losses,
     holds=ALL,
+    write_frames=_write_cryptomatte,
 )

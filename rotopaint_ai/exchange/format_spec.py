@@ -30,6 +30,8 @@ ReadStretched = Callable[[Path, int | None, int | None, float], tuple[RotoDocume
 ReadNodes = Callable[[Path, int | None, int | None, str | None, bool], tuple[RotoDocument, tuple[str, ...]]]
 Write = Callable[[Path, RotoDocument], "WrittenFile"]
 Prove = Callable[[Path, RotoDocument], "Proof"]
+Tell = Callable[[int, int], None]  # how many frames are done, and of how many
+WriteFrames = Callable[[Path, RotoDocument, Tell], "WrittenFile"]
 
 LIMIT_PX = 0.02  # goal G8
 
@@ -70,6 +72,7 @@ class FormatSpec:
     states_aspect: bool = True
     states_fps: bool = True
     pattern: Callable[[Path], Path] | None = None  # of the files that are really written, where it is one a frame
+    write_frames: WriteFrames | None = None  # as `write`, where it takes long and can tell of its frames
     counts_from_first: bool = False  # frame 0 of a file is the shot's first
     holds: frozenset[Held] = frozenset()  # of version 2: what else is given up before a document is written
     is_relative: bool = False  # numbers are shares of the plate's size

@@ -34,7 +34,7 @@ from rotopaint_ai.exchange import (
     svg,
 )
 from rotopaint_ai.exchange.features import EVERY
-from rotopaint_ai.exchange.format_spec import FormatSpec, WrittenFile, of_text
+from rotopaint_ai.exchange.format_spec import FormatSpec, Tell, WrittenFile, of_text
 from rotopaint_ai.exchange.limits import bounded_width, check_names
 from rotopaint_ai.exchange.parsing import SizeConflictError
 from rotopaint_ai.exchange.stroke_outlines import closed_strokes
@@ -351,12 +351,13 @@ def _refuse_other(what: str, is_stated: bool, found: float, asked: float, usual:
 _INSTEAD = {"JSON": "write .coco.json or .labelme.json", "Blender file": "write a .py and run it in Blender"}
 
 
-def write(path: Path | str, meant: RotoDocument) -> tuple[float, tuple[str, ...]]:
+def write(path: Path | str, meant: RotoDocument, tell: Tell | None = None) -> tuple[float, tuple[str, ...]]:
     """Write a document in any format and read it back: largest error in pixels, and what the file does not hold.
 
-    What stood at `path` is replaced when the new file has been read back, and stays where that fails.
+    What stood at `path` is replaced when the new file has been read back, and stays where that fails. `tell` hears how
+    many frames are done, of formats that take long.
     """
-    written = _write_in_place(path, meant)
+    written = _write_in_place(path, meant, tell)
     return written.error_px, written.losses
 
 
@@ -366,7 +367,7 @@ def write_with_proof(path: Path | str, meant: RotoDocument) -> tuple[Proof, tupl
     return written.proof or proof_of(path, meant).require(Path(path).name), written.losses
 
 
-def _write_in_place(path: Path | str, meant: RotoDocument) -> WrittenFile:
+def _write_in_place(path: Path | str, meant: RotoDocument, tell: Tell | None = None) -> WrittenFile:
     each = format_of(path)
     if each.write is None or not Path(path).name.lower().endswith(each.suffixes[0]):
         writes = f"write a {each.suffixes[0]}" if each.write else _INSTEAD.get(each.name, "choose another format")
@@ -376,7 +377,10 @@ def _write_in_place(path: Path | str, meant: RotoDocument) -> WrittenFile:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with TemporaryDirectory(prefix=".rotopaint-", dir=target.parent) as folder:
-            written = each.write(Path(folder) / target.name, meant)
+            beside = Path(folder) / target.name
+            written = (
+                each.write_frames(beside, meant, tell) if each.write_frames and tell else each.write(beside, meant)
+            )
             for made in sorted(Path(folder).iterdir()):
                 os.replace(made, target.parent / made.name)
     except OSError as error:
@@ -434,13 +438,14 @@ def convert(
     fps: float | None = None,
     bands: bool = False,
     node: str | None = None,
+    tell: Tell | None = None,
 ) -> Conversion:
     """Convert between shape formats, chosen by suffix; `offset` frames are added to every frame number.
 
     `width` and `height` (both or neither) are taken whatever the source states, with a line in the losses;
     `pixel_aspect` and `fps` are the plate's, for sources that state none. `node` picks one node of a script.
-    `bands` writes strokes as closed outlines of their width. Raises UsageError, DocumentError; the target is not
-    touched by a conversion that fails while reading.
+    `bands` writes strokes as closed outlines of their width; `tell` as in `write`.
+    Raises UsageError, DocumentError; the target is not touched by a conversion that fails while reading.
     """
     check_size(width, height)
     if not all(value is None or 0 < value < 1e4 for value in (pixel_aspect, fps)):
@@ -452,6 +457,6 @@ def convert(
         meant = replace(meant, metadata={})
         lost = (*lost, "--offset: what one program alone understands (layers, colours, strokes) is not kept")
     meant = closed_strokes(meant) if bands else meant
-    error, dropped = write(target, meant)
+    error, dropped = write(target, meant, tell)
     n_keys = sum(len(shape.keys) for shape in meant.shapes)
     return Conversion(written_path(target), len(meant.shapes), n_keys, error, (*lost, *dropped))

@@ -360,6 +360,15 @@ def test_held_frames_of_cryptomatte_are_checked_one_by_one(tmp_path: Path) -> No
     assert formats.proof_of(tmp_path / "m.crypto.exr", document).matte_difference == 1.0
 
 
+def test_a_long_conversion_tells_of_its_frames(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    formats.write(tmp_path / "a.roto.json", shots.shot(shots.corners(), last=1006))
+    told: list[tuple[int, int]] = []
+    formats.convert(tmp_path / "a.roto.json", tmp_path / "m.crypto.exr", tell=lambda *each: told.append(each))
+    assert told == [(done, 6) for done in range(7)]
+    assert main(["convert", str(tmp_path / "a.roto.json"), str(tmp_path / "n.crypto.exr")]) == 0
+    assert "n.crypto.exr: 6 frames\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("suffix", [".coco.json", ".labelme.json", ".py"])
 def test_brackets_in_names_stay_in_json(tmp_path: Path, suffix: str) -> None:
     names = ("a}, {b", "a], [[b")
