@@ -43,7 +43,8 @@ def score(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> float:
 class Visibility:
     """How much the seams of a frame show, and their contrast: what they are darker than beside them, along them.
 
-    score: see `score`; scores: that of each seam alone, in the order of the curves. contrast: log light, STATIONS
+    score: see `score`; scores: that of each seam alone, in the order of the curves, or by what lasts along it where that
+    is more: a rod or hair beside a seam bends the light more than the seam does, but not for half of its way. contrast: log light, STATIONS
     values for each seam, from end to end; None where a station is off the picture.
     """
 
@@ -58,7 +59,9 @@ def look(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> Visibility:
     bands = [_Band.of(tone, line, half) if len(line) >= 2 else None for line, half in curves]
     contrast = tuple(band.contrast() if band is not None else (None,) * STATIONS for band in bands)
     bending = [band.bending() if band is not None else None for band in bands]
-    return Visibility(_score(bending), tuple(_score([each]) for each in bending), contrast)
+    lasting = [band.bending(lasting=True) if band is not None else None for band in bands]
+    scores = tuple(max(_score([each]), _score([last])) for each, last in zip(bending, lasting))
+    return Visibility(_score(bending), scores, contrast)
 
 
 def strength(score: float) -> float:
@@ -120,14 +123,18 @@ class _Band:
         profile_TS, inside_TS = profiles(tone, resample(line), reach)
         return cls(profile_TS, np.asarray(inside_TS.all(0)), half, reach)
 
-    def bending(self) -> tuple[float, float, int] | None:
-        """Mean square second difference within the seam and beside it, and the number of columns on the picture."""
+    def bending(self, *, lasting: bool = False) -> tuple[float, float, int] | None:
+        """Mean square second difference within the seam and beside it, and the number of columns on the picture.
+
+        lasting: of each row the median along the seam, not the mean.
+        """
         if not self.whole_S.any():
             return None
         smooth = cv2.GaussianBlur(self.profile_TS[:, self.whole_S], (0, 0), sigmaX=_ALONG_SIGMA, sigmaY=_ACROSS_SIGMA)
         bend = (smooth[2:] - 2.0 * smooth[1:-1] + smooth[:-2]) ** 2
         within = np.abs(np.arange(1 - self.reach, self.reach)) <= self.half + 1.0
-        return float(bend[within].mean()), float(np.median(bend[~within].mean(1))), int(self.whole_S.sum())
+        rows = np.median(bend, axis=1) if lasting else bend.mean(1)
+        return float(rows[within].mean()), float(np.median(rows[~within])), int(self.whole_S.sum())
 
     def contrast(self) -> tuple[float | None, ...]:
         """Within less beside, at STATIONS even stretches along the seam."""

@@ -125,3 +125,19 @@ def test_each_seam_has_a_score_of_its_own() -> None:
     seen = visibility.look(plate, [(LINE, 5.0), (far, 5.0)])
     assert seen.scores[0] > 3.0 * seen.scores[1]
     assert min(seen.scores) < seen.score < max(seen.scores)
+
+
+def test_rods_beside_a_seam_do_not_hide_it_and_what_covers_all_of_it_does() -> None:
+    """Black rods cross the banks on both sides, over a third of the seam's way: the seam itself lies open."""
+    plate = made_up.face() * made_up.groove(LINE, depth=0.1)
+    covered = made_up.face(seed=5)
+    for x in range(60, 100):
+        for sign in (-1, 1):
+            y = int(np.interp(x, *LINE.T)) + sign * int(6 + 0.25 * (x - 60))
+            plate[y - 1 : y + 2, x] *= 0.05
+    rods = np.abs(np.mgrid[: made_up.SIZE[0], : made_up.SIZE[1]][1] % 12 - 6) < 2
+    covered[rods] *= 0.1
+    open_seam, under_rods = (visibility.look(light, CURVES) for light in (plate, covered))
+    assert visibility.strength(open_seam.score) == 0.0  # the rods bend the light more
+    assert visibility.strength(open_seam.scores[0]) == 1.0
+    assert under_rods.scores[0] < 1.5
