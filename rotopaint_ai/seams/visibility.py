@@ -43,9 +43,9 @@ def score(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> float:
 class Visibility:
     """How much the seams of a frame show, and their contrast: what they are darker than beside them, along them.
 
-    score: see `score`; scores: that of each seam alone, in the order of the curves, or by what lasts along it where that
-    is more: a rod or hair beside a seam bends the light more than the seam does, but not for half of its way. contrast: log light, STATIONS
-    values for each seam, from end to end; None where a station is off the picture.
+    score: see `score`. scores: that of each seam alone, in the order of the curves, or by what lasts along it where
+    that is more: rods and hair bend the light more than a seam between them, but not for half of its way. contrast: log
+    light, STATIONS values for each seam, from end to end; None where a station is off the picture.
     """
 
     score: float
