@@ -51,7 +51,7 @@ STILL_PX = 0.3  # a curve that would move by less stays
 WELL_SEEN = 0.8  # share of a seam that has to be seen before it is moved
 FOUND = 0.7  # of its distance to the rigid head: how far off a curve is likely to be that has moved
 BORNE_OUT = (
-    0.12  # how much nearer the head has to lie than the present curve, for each unit of pose from a corrected one
+    0.12  # for each unit of pose from a corrected one: how much nearer the head has to lie than the present curve
 )
 AS_SOLVED = 0.5  # of the way that a curve moves: how far it may end from where the whole shot has it
 # Of models that learnt from a shot's corrections; on training shots of two puppets and a shot of the stage.

@@ -54,7 +54,8 @@ WINDOW, MARGIN = 400, 80  # holds solved together, and those beside them that ha
 BIASED = 0.5  # how likely it is, before two corrections of a shape tell, that the models share a bias
 BIASED_OWN = 0.05  # share of its error that each hold then has for itself
 INDEPENDENT = 0.1  # how likely it is that errors have nothing to do with each other (`pose_kernel.PRIOR` is the rest)
-BORNE_OUT = 0.01  # of the head's size: how much nearer a rigid head has to lie to a seam than its present curve does
+BORNE_OUT = 0.003  # of the head's size: how much nearer a rigid head has to lie to a seam than its present curve does
+FARTHER = 0.2  # and at the least for each unit of pose from the nearest corrected one
 HIDDEN = 0.2  # of the head's size: how far off a landmark may be that nobody sees
 COLUMNS = 3.0  # how many independent errors the points of a shape count for
 _EXACT = 1e-4  # of the noise: what a human key may be off
@@ -268,7 +269,9 @@ def _landmark_errors(predicted: RotoDocument, frames: Sequence[int], heads: Head
 
 def _borne_out(space: FaceSpace, task: _Task, estimate: Complex, on_head: Complex) -> Complex:
     """The estimate where a person drew or the head bears it out, else what the models said."""
-    least = BORNE_OUT * abs(space.factor_F[task.rows_H])
+    look_HL = space.look_FL[task.rows_H]
+    far_H = np.sqrt((abs(look_HL[:, None] - look_HL[task.at_N]) ** 2).sum(axis=2)).min(axis=1)
+    least = np.maximum(BORNE_OUT, FARTHER * far_H) * abs(space.factor_F[task.rows_H])
     keep = np.array([is_borne_out(*each) for each in zip(estimate, task.predicted_H, on_head, least.tolist())])
     keep[task.at_N] = True
     return np.where(keep[:, None], estimate, task.predicted_H)

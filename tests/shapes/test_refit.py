@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from rotopaint_ai.shapes.facespace import FaceSpace
 from rotopaint_ai.shapes.propagation_range import propose, unlikeness
-from rotopaint_ai.shapes.refit import refit, spread
+from rotopaint_ai.shapes.refit import _borne_out, _Task, refit, spread
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
     Key,
@@ -84,6 +86,26 @@ def test_a_seam_goes_where_corrections_and_its_rigid_head_agree() -> None:
     left = [apart(key.points, f) for f, key in keys.items()]
     assert min(apart(model.shapes[0].keys[f].points, f) for f in keys) > 8.5
     assert np.mean(left) < 2.5
+
+
+def level(height: float) -> np.ndarray[Any, Any]:
+    """A straight seam's points and tangents, so that distances are differences of heights."""
+    at = np.array([0, 30, 60]) + 1j * height
+    return np.concatenate([at, at - [0, 9, 9], at + [9, 9, 0]])
+
+
+@pytest.mark.parametrize(("head_px", "moves"), [(20.0, True), (28.5, True), (29.5, False)])
+def test_a_seam_of_another_pose_than_the_corrected_one_needs_a_surer_head(head_px: float, moves: bool) -> None:
+    # 4 px from the present curve, 1.1 from the head's, and a fifth of a pose that lies half a head away
+    look = np.array([[0, 0], [0.5, 0]], complex)
+    space = FaceSpace((1, 2), np.full(2, head_px + 0j), look, np.array([1.0, 2.0]), look, look)
+    rows = np.arange(2)
+    shape = RotoShape("seam", False, "seam", {})
+    said, found, on_head = (np.array([level(height)] * 2) for height in (0.0, 4.0, 2.9))
+    task = _Task(shape, shape, [1], [1, 2], rows, rows, said, np.ones(2), {0: found[0]})
+    put = _borne_out(space, task, found, on_head)
+    assert put[0] == pytest.approx(found[0])  # a person drew it
+    assert put[1] == pytest.approx(found[1] if moves else said[1])
 
 
 def test_a_seam_that_its_head_says_nothing_of_stays_the_models_own() -> None:
