@@ -5,6 +5,8 @@ mean. There a control point is its mean place, plus the motion of the landmarks 
 found left over; the tangents are regressed in the same way. The ridge knows the error of each landmark, which it treats
 as noise on its input: a landmark that is found badly is listened to less.
 
+This is the shape model `ridge`; a recipe may name another of `SHAPE_MODELS`.
+
 Everything is linear between the two similarity steps, so all shapes of a sheet become one batched product in the graph.
 
 Letters: n samples, L landmarks of the sheet, K shapes, M landmarks of one shape, P control points of one shape.
@@ -13,7 +15,7 @@ Similarities are complex factors: z -> r (z - c) turns, scales and moves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -30,6 +32,7 @@ from rotopaint_ai.training.data.augment import move_points, move_spline
 from rotopaint_ai.training.data.dataset import Truth
 from rotopaint_ai.training.data.dataset_checks import landmark_rows
 from rotopaint_ai.training.data.memory import face_side
+from rotopaint_ai.training.registry import Registry
 
 Array64 = npt.NDArray[np.float64]
 
@@ -38,6 +41,22 @@ NEAR = 0.06  # share of a shape's size within which landmarks carry a control po
 GUARDS = (1.0, 2.0, 4.0)  # how many times the measured landmark error shapes may be guarded against
 _SPACING_PX = 3.0  # of a curve's places that are compared where a guard is chosen
 GUARD_WORTH = 0.98  # more guard has to bring the curves this much closer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapeTraining:
+    """What a shape model is made from: samples, standard deviations [L] per axis of the landmarks' errors as shares of
+    the face (longest side of its box), by how much each shape [K] takes those for larger (None: by nothing), a seed."""
+
+    sheet: Sheet
+    truth: Truth
+    noise_L: Array64
+    guards_K: Array64 | None = None
+    seed: int = 0
+
+
+BuildShapes = Callable[[ShapeTraining], nn.Module]  # to a module as `ShapeGraph` is one, which can be exported
+SHAPE_MODELS: Registry[BuildShapes] = Registry("shape model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +101,12 @@ def fit_shapes(
     return tuple(fits)
 
 
+@SHAPE_MODELS.register("ridge")
+def build_ridge(known: ShapeTraining) -> ShapeGraph:
+    """The shape model that ships."""
+    return ShapeGraph(known.sheet, fit_shapes(known.sheet, known.truth, noise_L=known.noise_L, guards_K=known.guards_K))
+
+
 def choose_guards(sheet: Sheet, truth: Truth, noise_L: Array64, found_NLC: Array64, held: Truth) -> Array64:
     """The guard [K] of each shape, out of GUARDS, with which landmarks found in held-out samples, in the frame of their
     truth, give the closest curves. Errors that come from poses never seen need more of it than noise alone would."""
@@ -89,16 +114,16 @@ def choose_guards(sheet: Sheet, truth: Truth, noise_L: Array64, found_NLC: Array
     if not sheet.shapes or not len(found_NLC):
         return best
     for guard in GUARDS:
-        model = ShapeGraph(sheet, fit_shapes(sheet, truth, noise_L=noise_L, guards_K=np.full(len(best), guard)))
+        model = build_ridge(ShapeTraining(sheet, truth, noise_L, np.full(len(best), guard)))
         with torch.no_grad():
             points = model(torch.tensor(found_NLC, dtype=torch.float32))[0].double().numpy()
-        distance = _curve_distances(sheet, points, held)
+        distance = curve_distances(sheet, points, held)
         closer = distance < least * GUARD_WORTH
         best, least = np.where(closer, guard, best), np.where(closer, distance, least)
     return best
 
 
-def _curve_distances(sheet: Sheet, points: Array64, held: Truth) -> Array64:
+def curve_distances(sheet: Sheet, points: Array64, held: Truth) -> Array64:
     """Mean distance [K] of curves [N, P, 6] from the true ones; infinite where no sample has the shape."""
     slots, means = sheet.point_rows(), []
     for shape in sheet.shapes:
@@ -257,7 +282,7 @@ class ShapeGraph(nn.Module):
         r, i = real[..., None], imag[..., None]
         offsets = torch.stack((r * x - i * y, r * y + i * x), 3) - self.mean
         flat = offsets.flatten(2).transpose(0, 1)  # [K, N, 2 L]
-        found = torch.matmul(flat, self.slope).transpose(0, 1) + self.offset  # [N, K, 6 most + 1]
+        found = self.regress(flat)
         vectors = found[..., :-1].reshape(-1, self.n_shapes, self.most * 3, 2)
         scale = (real * real + imag * imag).clamp_min(1e-12)
         vx, vy, square = vectors[..., 0], vectors[..., 1], scale[..., None]
@@ -267,6 +292,10 @@ class ShapeGraph(nn.Module):
         points = torch.cat((place, back[..., 2:]), 3).reshape(-1, self.n_shapes * self.most, 6)
         width = torch.exp(found[..., -1].clamp(-60, 20)) / torch.sqrt(scale) * self.has_width
         return points.index_select(1, self.taken), width
+
+    def regress(self, flat: Tensor) -> Tensor:
+        """Control points and width [N, K, 6 most + 1] of aligned landmarks' offsets [K, N, 2 L]."""
+        return torch.matmul(flat, self.slope).transpose(0, 1) + self.offset
 
 
 def _float(values: npt.NDArray[np.generic]) -> Tensor:

@@ -18,7 +18,6 @@ from rotopaint_ai.sheet import Sheet, dump_sheet
 from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.models.landmarks.net import CropModel
 from rotopaint_ai.training.models.pretrained import save_weights
-from rotopaint_ai.training.models.shape_fit import ShapeGraph
 from rotopaint_ai.training.trainer.onnx_export import Traces, export_checked
 from rotopaint_ai.training.trainer.quantise import write_int8
 
@@ -42,7 +41,7 @@ def write_pack(
     *,
     sheet: Sheet,
     crop_model: CropModel,
-    shape_model: ShapeGraph | None,
+    shape_model: nn.Module | None,
     places: Array,
     recipe_yaml: str,
     samples: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],

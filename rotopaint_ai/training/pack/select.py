@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 
 from rotopaint_ai.inference.pack import SEAM
 from rotopaint_ai.landmarks import metrics
@@ -31,7 +32,7 @@ from rotopaint_ai.training.models.prior.deformable import fit_head
 from rotopaint_ai.training.models.prior.face_prior import FacePrior
 from rotopaint_ai.training.models.seam import task as seam_nets
 from rotopaint_ai.training.models.seam.task import left_as_predicted, tune
-from rotopaint_ai.training.models.shape_fit import ShapeGraph, choose_guards, fit_shapes, warped
+from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, choose_guards, warped
 
 POWER_LIMITS = (0.3, 2.0)
 _FLOOR_PX = 0.02
@@ -183,12 +184,14 @@ def crop_model(net: LandmarkNet, chosen: SelectedModels, data: Dataset) -> CropM
     return CropModel(net, chosen.calibration, chosen.prior.on(head), chosen.left, chosen.mirror)
 
 
-def shape_model(config: PackConfig, chosen: SelectedModels, data: Dataset) -> ShapeGraph | None:
+def shape_model(config: PackConfig, chosen: SelectedModels, data: Dataset) -> nn.Module | None:
     """The shape model of a pack, from the samples of `data`; None for a sheet without shapes."""
     if not data.sheet.shapes:
         return None
-    fits = fit_shapes(data.sheet, _more(config, data.truth), noise_L=chosen.noise_L, guards_K=chosen.guards_K)
-    return ShapeGraph(data.sheet, fits)
+    truth = _more(config, data.truth)
+    return SHAPE_MODELS[config.shape_model](
+        ShapeTraining(data.sheet, truth, chosen.noise_L, chosen.guards_K, config.seed)
+    ).eval()
 
 
 def _more(config: PackConfig, truth: Truth) -> Truth:

@@ -22,6 +22,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json, write_text
@@ -54,7 +55,7 @@ from rotopaint_ai.training.models.pretrained import (
     find_weights,
     load_pretrained,
 )
-from rotopaint_ai.training.models.shape_fit import ShapeGraph, fit_shapes, warped
+from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, warped
 from rotopaint_ai.training.pack.export import as_crops, write_pack
 from rotopaint_ai.training.pack.lesson import DrawnShot, ShotLesson, make_lesson
 from rotopaint_ai.training.pack.prepare import landmark_weights
@@ -235,7 +236,7 @@ class Learnt:
     """Models that know a shot."""
 
     crop_model: CropModel
-    shape_model: ShapeGraph
+    shape_model: nn.Module
     steps: int
     minutes: float
 
@@ -311,11 +312,11 @@ def _calibration(
     return calibrate(held.distance.ravel(), held.log_scale.ravel())
 
 
-def _shape_model(lesson: ShotLesson, config: PackConfig) -> ShapeGraph:
+def _shape_model(lesson: ShotLesson, config: PackConfig) -> nn.Module:
     noise = np.full(len(lesson.sheet.landmarks), config.shape_noise or 0.0)
     rng = np.random.default_rng(config.seed)
     truth = warped(lesson.solved, copies=config.shape_copies, amount=config.shape_warp, rng=rng)
-    return ShapeGraph(lesson.sheet, fit_shapes(lesson.sheet, truth, noise_L=noise))
+    return SHAPE_MODELS[config.shape_model](ShapeTraining(lesson.sheet, truth, noise, seed=config.seed)).eval()
 
 
 def _keep_before(out: Path, kept: Path) -> None:

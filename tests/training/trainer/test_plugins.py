@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rotopaint_ai.errors import UsageError
@@ -20,6 +21,7 @@ import torch
 from torch import nn
 from rotopaint_ai.training.models.landmarks.losses import LOSSES
 from rotopaint_ai.training.models.landmarks.net import HEADS, LandmarkNet, LandmarkOutput
+from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS
 
 
 class Pooled(LandmarkNet):
@@ -42,10 +44,33 @@ def build(n_landmarks, config):
 @LOSSES.register("far")
 def far(said, target):
     return (said.points - target.points).abs().sum(2)
+
+
+class Still(nn.Module):
+    """The mean face, laid on the middle of the landmarks."""
+
+    def __init__(self, truth):
+        super().__init__()
+        marks, points = torch.tensor(truth.landmarks), torch.tensor(truth.points)
+        points[..., :2] -= marks.mean(1, keepdim=True)
+        self.register_buffer("points", points.mean(0))
+        self.register_buffer("wide", torch.full((truth.width.shape[1],), 2.0))
+
+    def forward(self, landmarks):
+        places = self.points[:, :2] + landmarks.mean(1, keepdim=True)
+        tangents = self.points[:, 2:].expand(len(landmarks), -1, -1)
+        return torch.cat((places, tangents), 2), landmarks[:, :1, 0] * 0 + self.wide
+
+
+@SHAPE_MODELS.register("still")
+def still(known):
+    return Still(known.truth)
 '''
 RECIPE = """
 plugins: [myhead.py]
 head: pooled
+shape_model: still
+int8: false
 losses: {far: 1.0, coarse_heat: 0, coarse_place: 0, fine_heat: 0}
 input_size: 64
 small_size: 64
@@ -72,14 +97,23 @@ NETWORKS.register("my-seams")(Network(MyConfig(), SeamTask.prepare, file="my.onn
 """
 
 
-def test_a_head_and_a_loss_of_a_studio_train_into_a_pack(faces: Path, tmp_path: Path) -> None:
+def test_a_head_a_loss_and_a_shape_model_of_a_studio_train_into_a_pack(faces: Path, tmp_path: Path) -> None:
     (tmp_path / "myhead.py").write_text(HEAD)
     (tmp_path / "mine.yaml").write_text(RECIPE)
     report = train([faces], tmp_path / "pack", recipe=tmp_path / "mine.yaml", init="none")
-    found = open_models(load_pack(report.pack), device="cpu", threads=1)
-    assert found is not None
+    models = open_models(load_pack(report.pack), device="cpu", threads=1)
     assert max(report.parity.values()) < 0.01
-    assert "head: pooled" in (tmp_path / "pack" / "recipe.yaml").read_text()
+    marks = np.random.default_rng(0).uniform(10, 50, (1, 4, 2)).astype(np.float32)
+    moved = np.concatenate([marks, marks * 2 + np.array([7, 3], np.float32)])
+    points = models.predict_shapes(moved).points_NPK
+    # a mean face that neither turns nor grows: it goes where the landmarks' middle goes
+    np.testing.assert_allclose(
+        points[1, :, :2] - points[0, :, :2], [moved[1].mean(0) - moved[0].mean(0)] * 7, atol=1e-3
+    )
+    np.testing.assert_allclose(points[1, :, 2:], points[0, :, 2:], atol=1e-4)
+    recipe = (tmp_path / "pack" / "recipe.yaml").read_text()
+    assert "head: pooled" in recipe
+    assert "shape_model: still" in recipe
 
 
 def test_a_network_of_a_studio_trains_by_the_same_door(faces: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from rotopaint_ai.training.data.augment import PARTS
 from rotopaint_ai.training.models.backbone import PyramidConfig
 from rotopaint_ai.training.models.landmarks.losses import LOSSES
 from rotopaint_ai.training.models.landmarks.net import HEADS
+from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS
 from rotopaint_ai.training.trainer import config as recipes
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
 
@@ -85,6 +86,7 @@ class PackConfig(PyramidConfig):
     prior: bool = True  # draw landmarks towards what the keyed frames say the face can do, where that helps
     seam_minutes: float = 0.0  # for tuning the seam network of the pack started from; 0 takes it as it is
     # the shape model
+    shape_model: str = "ridge"
     shape_copies: int = 2  # warped copies of each keyed frame
     shape_warp: float = 0.06
     shape_noise: float | None = None  # landmark error to guard the shapes against, share of the face; null: measured
@@ -94,6 +96,7 @@ class PackConfig(PyramidConfig):
         PyramidConfig.check(self)
         check_ranges(self, _RANGES)
         _ = HEADS[self.head], [PARTS[name] for name in self.augment], [LOSSES[name] for name in self.losses]
+        _ = SHAPE_MODELS[self.shape_model]
         check_weights(self.augment, self.losses)
         sizes = {name: getattr(self, name) for name in ("input_size", "small_size")}
         check_all((size % 32 == 0, f"{name} {size}: wanted a multiple of 32") for name, size in sizes.items())

@@ -1,0 +1,162 @@
+"""Make the pack that ships from nothing: render its data, train its networks one after another, write its card.
+
+    python scripts/shipped_pack.py OUT [--share 0.01] [--set key=value]...
+
+OUT gets data and packs on the way; OUT/puppet is the last one. The whole takes five to six hours of two cores. What is
+there already is not made again, so a run that was stopped goes on. `--share` renders and trains so much of it, `--set`
+changes the recipe of the landmark network.
+
+Seeds are fixed, and trainings take steps by one thread, not minutes: two runs on one machine give the same weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rotopaint_ai.inference.pack import CARD, DETECTOR, FILL, SEAM, load_card, write_card
+
+NAME = "puppet"
+STAGE = (sys.executable, "-m", "rotopaint_ai.stage")
+TRAIN = (sys.executable, "-m", "rotopaint_ai", "train")
+
+
+class Faces(NamedTuple):
+    """A data set: characters, seed, how much further than in a talking shot heads turn."""
+
+    characters: int
+    seed: int
+    reach: float
+
+
+class Looks(NamedTuple):
+    """Shots for the fill: characters, seed, poses and looks of each."""
+
+    characters: int
+    seed: int
+    poses: int = 2
+    looks: int = 4
+
+
+class Training(NamedTuple):
+    """A training that goes on from the one before, on so many of the data sets or on shots of its own."""
+
+    steps: int
+    data: int | Looks
+    settings: tuple[str, ...] = ()
+
+
+FACES = (
+    Faces(1000, 10000, 1.0),
+    Faces(242, 40000, 1.0),
+    Faces(450, 41000, 1.4),
+    Faces(300, 42000, 1.4),
+    Faces(366, 43000, 1.4),
+    Faces(600, 44000, 1.4),
+)
+LANDMARKS = (
+    Training(6195, 1),
+    Training(7200, 4, ("small_share=0.4", "learning_rate=0.002")),
+    Training(6197, 6, ("small_share=0.4", "learning_rate=0.002", "prior=true")),
+)
+SEAM_STEPS = 1219
+FILLS = (
+    Training(4887, Looks(44, 30000)),
+    Training(1966, Looks(26, 31000)),
+    Training(10500, Looks(40, 120000, poses=3, looks=3), ("sizes=2", "made_up=1", "batch=32", "learning_rate=0.0015")),
+)
+PLATES, PLATES_SEED, DETECTOR_STEPS = 79, 50000, 450
+
+
+class Step(NamedTuple):
+    """A command, and the file that is there once it has been done; None where the command itself sees what is."""
+
+    command: tuple[str, ...]
+    made: Path | None = None
+
+
+def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = ()) -> Iterator[Step]:
+    """What is to be done, in its order."""
+    sets = {out / "faces" / str(faces.seed): faces for faces in FACES}
+    for folder, faces in sets.items():
+        size = {"characters": _part(faces.characters, share), "seed": faces.seed, "reach": faces.reach}
+        yield Step((*STAGE, "dataset", str(folder), *_options(size)), folder / "samples.jsonl")
+    init = "none"
+    for at, training in enumerate(LANDMARKS, 1):
+        pack = out / (NAME if at == len(LANDMARKS) else f"{NAME}{at}")
+        used = list(sets)[: training.data]
+        words = {"recipe": "shipped", "init": init, "name": NAME, "licence": "Apache-2.0"}
+        yield _train(used, pack, words, training.steps, share, (*training.settings, *changes), pack / CARD)
+        init = str(pack)
+    pack = Path(init)
+    yield _train(list(sets)[:1], pack, {"recipe": "seam", "init": "none"}, SEAM_STEPS, share, (), pack / SEAM)
+    yield from _fill_steps(out, pack, share)
+    plates = out / "plates"
+    size = {"count": _part(PLATES, share), "seed": PLATES_SEED}
+    yield Step((*STAGE, "plates", str(plates), *_options(size)))
+    used, words = [plates, next(iter(sets))], {"recipe": "detector", "init": init}
+    yield _train(used, pack, words, DETECTOR_STEPS, share, (), pack / DETECTOR)
+
+
+def _fill_steps(out: Path, pack: Path, share: float) -> Iterator[Step]:
+    start: tuple[str, ...] = ()
+    for at, training in enumerate(FILLS, 1):
+        looks = training.data
+        assert isinstance(looks, Looks)
+        shots = out / "seams" / str(looks.seed)
+        size = {**looks._asdict(), "characters": _part(looks.characters, share)}
+        yield Step((*STAGE, "seams", str(shots), *_options(size)))
+        to, made = (pack, pack / FILL) if at == len(FILLS) else (out / f"fill{at}.onnx",) * 2
+        words = {"recipe": "fill", "init": "none"}
+        yield _train([shots], to, words, training.steps, share, (*training.settings, *start), made)
+        start = (f"start={to}",)
+
+
+def _train(
+    data: Iterable[Path],
+    out: Path,
+    words: dict[str, str],
+    steps: int,
+    share: float,
+    settings: Sequence[str],
+    made: Path,
+) -> Step:
+    all_settings = ("minutes=null", f"steps={_part(steps, share)}", "threads=1", *settings)
+    sets = [word for setting in all_settings for word in ("--set", setting)]
+    return Step((*TRAIN, *map(str, data), "--out", str(out), *_options({**words, "strategy": "single"}), *sets), made)
+
+
+def _part(whole: int, share: float) -> int:
+    return max(2, round(whole * share))
+
+
+def _options(values: dict[str, object] | dict[str, str]) -> list[str]:
+    return [word for name, value in values.items() for word in (f"--{name}", str(value))]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what is left to do; the exit code of the first command that fails."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    given = parser.parse_args(arguments)
+    for step in all_steps(given.out, given.share, given.set):
+        if step.made is None or not step.made.is_file():
+            print("$", shlex.join(step.command[1:]), flush=True)
+            if code := subprocess.run(step.command).returncode:
+                return code
+    pack = given.out / NAME
+    card = load_card(pack)
+    card["training"]["command"] = shlex.join(["python", "scripts/shipped_pack.py", *(arguments or sys.argv[1:])])
+    write_card(pack, {**card, "default": True})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

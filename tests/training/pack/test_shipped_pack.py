@@ -1,0 +1,102 @@
+"""The script that makes the shipped pack: its steps fit together, and a very small pack comes out of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from rotopaint_ai.cli import Parser
+from rotopaint_ai.inference.models import open_detector, open_models
+from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.training.models.landmarks.config import load_pack_config
+from rotopaint_ai.training.pack.network import find_network, task_of
+from rotopaint_ai.training.trainer.config import PACK, load_config
+from scripts import shipped_pack
+from scripts.shipped_pack import TRAIN, Looks, Step, Training, all_steps
+
+TINY = ("input_size=64", "small_size=32", "widths=[8, 8, 16, 16, 16]", "depths=[1, 1, 1, 1]", "neck=16", "fine=8")
+
+
+def _parsed(step: Step) -> object:
+    """The options of a training, which are checked as the command checks them."""
+    parser = Parser(prog="train")
+    import_module("rotopaint_ai.cli.train").add_arguments(parser)
+    return parser.parse_args(step.command[len(TRAIN) :])
+
+
+def test_every_step_begins_with_what_one_before_it_made(tmp_path: Path) -> None:
+    made: set[str] = {"none"}
+    for step in all_steps(tmp_path):
+        if step.command[: len(TRAIN)] != TRAIN:
+            made.add(step.command[4])
+            continue
+        given = vars(_parsed(step))  # type: ignore[arg-type]
+        assert set(given["datasets"]) | {given["init"]} <= made
+        starts = [setting.removeprefix("start=") for setting in given["set"] if setting.startswith("start=")]
+        assert set(starts) <= made
+        made.add(given["out"])
+    assert str(tmp_path / "puppet") in made
+
+
+def test_every_training_is_one_that_its_recipe_knows_and_counts_steps(tmp_path: Path) -> None:
+    trainings = [step for step in all_steps(tmp_path, 0.01) if step.command[: len(TRAIN)] == TRAIN]
+    tasks = []
+    for given in (vars(_parsed(step)) for step in trainings):  # type: ignore[arg-type]
+        tasks.append(task := task_of(given["recipe"]))
+        network = None if task == PACK else find_network(task).config
+        config = (
+            load_pack_config(given["recipe"], given["set"])
+            if network is None
+            else load_config(network, given["recipe"], given["set"])
+        )
+        assert (config.minutes, config.threads) == (None, 1)
+        assert config.steps in (62, 72, 12, 49, 20, 105, 4)  # a hundredth of what stands in the tables
+    assert tasks == ["pack"] * 3 + ["seam"] + ["fill"] * 3 + ["detector"]
+
+
+def test_a_step_that_fails_ends_it_and_what_is_there_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = tmp_path / "count"
+    again = (
+        f"import pathlib; p = pathlib.Path({str(count)!r}); p.write_text(p.read_text() + 'x' if p.exists() else 'x')"
+    )
+    there = tmp_path / "there"
+    there.touch()
+    steps = [
+        Step((sys.executable, "-c", "raise SystemExit(9)"), there),
+        Step((sys.executable, "-c", again)),
+        Step((sys.executable, "-c", "raise SystemExit(7)"), tmp_path / "missing"),
+    ]
+    monkeypatch.setattr(shipped_pack, "all_steps", lambda *given: iter(steps))
+    assert shipped_pack.main([str(tmp_path)]) == 7
+    assert count.read_text() == "x"
+
+
+def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut: dict[str, tuple[object, ...]] = {
+        "FACES": shipped_pack.FACES[:1],
+        "LANDMARKS": (Training(2000, 1, ("prior=true",)),),
+        "FILLS": (Training(2000, Looks(1, 30000, poses=1, looks=1)),),
+    }
+    for name, table in cut.items():
+        monkeypatch.setattr(shipped_pack, name, table)
+    words = [str(tmp_path), "--share", "0.001", *(word for setting in TINY for word in ("--set", setting))]
+    assert shipped_pack.main(words) == 0
+    pack = load_pack(tmp_path / "puppet")
+    assert (pack.name, pack.card["default"], pack.card["licence"]) == ("puppet", True, "Apache-2.0")
+    assert pack.card["training"]["command"].startswith("python scripts/shipped_pack.py ")
+    assert {"seam", "fill"} <= set(pack.card["training"])
+    models = open_models(pack, device="cpu", threads=1)
+    assert models.find_seams is not None
+    assert models.fill is not None
+    assert open_detector(pack) is not None
+    card = (tmp_path / "puppet" / "card.json").read_text(encoding="utf-8")
+    assert shipped_pack.main(words) == 0  # nothing is left to do
+    assert json.loads(card) == json.loads((tmp_path / "puppet" / "card.json").read_text(encoding="utf-8"))
