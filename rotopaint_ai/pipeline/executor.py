@@ -83,6 +83,29 @@ class Snapshot:
     settled: tuple[tuple[int, Known], ...] = ()
 
 
+class Replay:
+    """A tracker that knows already what will be settled of each frame."""
+
+    def __init__(self, known: Callable[[int], Known]) -> None:
+        self._known = known
+
+    def push(self, frame: Frame, ms: Times) -> SettledFrames:
+        """The frame with what tracking said of it."""
+        return ((frame.number, self._known(frame.number)),)
+
+    def skip(self, frame: int) -> SettledFrames:
+        """A frame that cannot be read any more."""
+        return ()
+
+    @property
+    def reach(self) -> None:
+        """A frame is finished at once."""
+
+    def flush(self) -> SettledFrames:
+        """Nothing is left."""
+        return ()
+
+
 @dataclass(slots=True)
 class Executor:
     """The stages of a run. `read` and `finish` are called from several threads, the others from the calling one.
@@ -201,6 +224,10 @@ class Executor:
         return Snapshot(
             n_pushed, tracker, tuple(self._waiting), tuple((number, known) for number, known, _ in self._finishing)
         )
+
+
+def keep_nothing(snapshot: Snapshot) -> None:
+    """The `keep` of a line that has no memory between frames."""
 
 
 class KeptByFrame(Generic[Value]):

@@ -67,7 +67,8 @@ class FrameRecord:
     it (`seams/visibility.py`) before and, where it was painted, after. `is_pictured` says whether the report may want
     pictures of it.
     `work` tells what of people's work went into the frame; `predicted` and `predicted_landmarks` are what the models
-    found where a person's shapes and landmarks stand.
+    found where a person's shapes and landmarks stand; `alone` what was found in the frame alone of shapes whose ends
+    its shot has moved (`shot_ends.py`).
     """
 
     frame: int
@@ -92,6 +93,7 @@ class FrameRecord:
     work: str = ""
     predicted: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
     predicted_landmarks: Sequence[PointRow | None] | None = None
+    alone: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
     ms: Mapping[str, float] = field(default_factory=dict)
 
     def worst_shape(self, seams: Container[str]) -> tuple[str, float] | None:
@@ -124,7 +126,7 @@ class FrameRecord:
 
     def light(self) -> FrameRecord:
         """The record without the points, for a memory that does not grow with the shot."""
-        return replace(self, landmarks=None, shapes={}, predicted={}, predicted_landmarks=None)
+        return replace(self, landmarks=None, shapes={}, predicted={}, predicted_landmarks=None, alone={})
 
     def outputs_stand(self, folder: Path, *, untouched: bool = False) -> bool:
         """Whether every file that the frame wrote is still there with its size; `untouched`: and nobody has written it

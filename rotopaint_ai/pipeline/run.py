@@ -26,6 +26,7 @@ from rotopaint_ai.pipeline.plan import Plan, make_plan, warn_of_sequence
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, changed_plates
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, open_state
 from rotopaint_ai.pipeline.save_to_project import compare_plate, opened, save_results
+from rotopaint_ai.pipeline.shot_ends import carry_ends
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate
@@ -71,7 +72,10 @@ def _run_plan(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel:
     try:
         n_shapes = len(plan.pack.sheet.shape_names)
         exports_s = expected_s(plan.job.exports, len(plan.frames), n_shapes, plan.threads)
-        walk(plan, state, OverridingProcessor(processor, plan.work), sink, cancel, after_s=exports_s)
+        painter = OverridingProcessor(processor, plan.work)
+        walk(plan, state, painter, sink, cancel, after_s=exports_s)
+        for record in carry_ends(plan, state, painter, sink, cancel):
+            sink(frame_event(record))
     except CancelledError:
         sink(Event("cancelled", {"done": len(state.finished), "total": len(plan.frames)}))
         raise

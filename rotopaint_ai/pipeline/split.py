@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores
 from rotopaint_ai.locks import locked
-from rotopaint_ai.pipeline.executor import Eta, Executor, SettledFrames, Snapshot, Times
+from rotopaint_ai.pipeline.executor import Eta, Executor, Replay, Snapshot, Times, keep_nothing
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
 from rotopaint_ai.pipeline.out_folder import FOLDER, claimed
 from rotopaint_ai.pipeline.overrides import Overrides, OverridingProcessor, inputs_for
@@ -33,6 +33,7 @@ from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, tracked
 from rotopaint_ai.pipeline.record_store import CHUNKS, TRACKED, FrameRecord, Journal, RunState, open_state, read_journal
 from rotopaint_ai.pipeline.run import forget_changed, frame_event, started, walk
 from rotopaint_ai.pipeline.save_to_project import opened, save_results
+from rotopaint_ai.pipeline.shot_ends import carry_ends
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.plates.plate_window import Area
 
@@ -65,29 +66,6 @@ class TrackingProcessor:
         return self.inner.fail(frame, message)
 
 
-class Replay:
-    """A tracker that knows already what will be settled of each frame."""
-
-    def __init__(self, records: Mapping[int, FrameRecord]) -> None:
-        self._records = records
-
-    def push(self, frame: Frame, ms: Times) -> SettledFrames:
-        """The frame with what tracking said of it."""
-        return ((frame.number, Settled.of(self._records[frame.number])),)
-
-    def skip(self, frame: int) -> SettledFrames:
-        """A frame that cannot be read any more."""
-        return ()
-
-    @property
-    def reach(self) -> None:
-        """A frame is finished at once."""
-
-    def flush(self) -> SettledFrames:
-        """Nothing is left."""
-        return ()
-
-
 def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
     """Follow the face through the whole shot; returns the frames that could not be read.
 
@@ -104,6 +82,8 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
             if plan.note is not None:
                 sink(plan.note)
             walk(plan, state, TrackingProcessor(processor), sink, cancel)
+            for record in carry_ends(plan, state, TrackingProcessor(processor), sink, cancel):
+                sink(frame_event(record))
             note = {
                 "began": began,
                 "crops": list(plan.crops.words()),
@@ -181,10 +161,10 @@ def _paint_range(
         rest = [frame for frame in wanted if frame not in finished]
         threads = job.threads or n_cores()
         executor = Executor(
-            processor.read, processor.finish, processor.fail, finished.__contains__, _keep_nothing, threads
+            processor.read, processor.finish, processor.fail, finished.__contains__, keep_nothing, threads
         )
         eta = Eta(total=len(wanted), done=len(finished))
-        for record in executor.run(rest, Snapshot(0, Replay(known)), cancel):
+        for record in executor.run(rest, Snapshot(0, Replay(lambda frame: Settled.of(known[frame]))), cancel):
             journal.append(record)
             finished[record.frame] = record.light()
             sink(frame_event(record))
@@ -193,10 +173,6 @@ def _paint_range(
         journal.close()
     failed = {frame: record.message or "" for frame, record in finished.items() if record.status == "failed"}
     return Painted(tuple(sorted(set(finished) - set(failed))), failed)
-
-
-def _keep_nothing(snapshot: Snapshot) -> None:
-    """Painting has no memory between frames."""
 
 
 def _tracked_records(out: Path, wanted: Sequence[int]) -> dict[int, FrameRecord]:

@@ -123,7 +123,7 @@ class FaceTracker:
             lost=None,
             hold=hold,
             landmarks=_rows_with_errors(landmarks),
-            shapes={name: _rounded_rows(shapes.points_PK[rows]) for name, rows in self._sheet.point_rows().items()},
+            shapes={name: rounded_rows(shapes.points_PK[rows]) for name, rows in self._sheet.point_rows().items()},
             widths=_by_shape_name(self._sheet, covering_widths(shapes)),
             errors=errors,
             hidden=tuple(name for name, seen in zip(self._sheet.shape_names, shapes.is_visible_S) if not seen),
@@ -148,10 +148,10 @@ def _by_shape_name(sheet: Sheet, values_S: Array) -> dict[str, float]:
 
 def _rows_with_errors(landmarks: FrameLandmarks) -> list[list[float] | None]:
     values = np.column_stack([landmarks.points_LC, landmarks.expected_error_px_L])
-    return [row if seen else None for row, seen in zip(_rounded_rows(values), landmarks.is_visible_L)]
+    return [row if seen else None for row, seen in zip(rounded_rows(values), landmarks.is_visible_L)]
 
 
-def _rounded_rows(values: Array) -> list[list[float]]:
+def rounded_rows(values: Array) -> list[list[float]]:
     return [[round(number, DIGITS) for number in row] for row in values.astype(np.float64).tolist()]
 
 
@@ -192,7 +192,7 @@ class SeamPlacer:
             or not self._placeable_seams()
         ):
             return
-        rows, columns = _crop_window(found.crop, pixels.shape, origin)
+        rows, columns = crop_window(found.crop, pixels.shape, origin)
         if rows.stop - rows.start < 8 or columns.stop - columns.start < 8:
             return
         corner = origin[0] + columns.start, origin[1] + rows.start
@@ -264,7 +264,7 @@ def _unmoved(seam: Seam) -> Placed:
     return Placed(seam.points, 0.0, 0.0, seam.expected_error_px)
 
 
-def _crop_window(crop: Crop, shape: tuple[int, ...], origin: tuple[int, int]) -> tuple[slice, slice]:
+def crop_window(crop: Crop, shape: tuple[int, ...], origin: tuple[int, int]) -> tuple[slice, slice]:
     """Rows and columns of the data window that hold a crop."""
     spans = []
     for middle, start, size in ((crop.y, origin[1], shape[0]), (crop.x, origin[0], shape[1])):

@@ -144,7 +144,7 @@ def _again(
     if not rows:
         return found
     step = face_px / ACROSS
-    for row, logits in zip(rows, _read([item for item in ribbons if item is not None], seen, step, evidence)):
+    for row, logits in zip(rows, read_strips([item for item in ribbons if item is not None], seen, step, evidence)):
         places, error = ribbons[row], before[row].expected_error_px
         path = smooth_path(logits, error / step, BEYOND // 2)
         if places is None or path.seen < LEAST_SEEN:
@@ -153,7 +153,7 @@ def _again(
         spread = 1.25 * error / (2 * face_px / ALONG)
         first, last = (slide(hidden, BEYOND // 2, spread) for hidden in (path.hidden[::-1], path.hidden))
         ends = -first * per_pair, last * per_pair
-        moved = _moved(before[row].points, places, path.moves * step, ends)
+        moved = respaced(before[row].points, places, path.moves * step, ends)
         blind = seams[row].expected_error_px
         doubt = path.seen * (path.doubt * step + STILL * blind) + (1 - path.seen) * UNSEEN * blind
         moved_px = float(np.linalg.norm(moved[:, :2] - seams[row].points[:, :2], axis=1).mean())
@@ -218,7 +218,7 @@ def strips(
     return np.concatenate(parts)[None], rows
 
 
-def _read(ribbons: Sequence[CurvePlaces], seen: SeamLook, step: float, evidence: Evidence) -> list[Array]:
+def read_strips(ribbons: Sequence[CurvePlaces], seen: SeamLook, step: float, evidence: Evidence) -> list[Array]:
     """The network's logits (S, D + 1) of each seam."""
     corner = np.array([seen.crop.x - seen.crop.side / 2, seen.crop.y - seen.crop.side / 2])
     row, pairs = strips(ribbons, seen.picture, PICTURE_PX / seen.crop.side, corner, step)
@@ -265,7 +265,7 @@ def _fine(points: Array, seen: SeamLook, width_px: float, reach: float) -> tuple
     weight = np.clip(strength - 1.0, 0.02, 4.0)
     sigma = max(2.0, 0.5 * width_px / step)
     moves = _smooth_along(_parabola_top(evidence, path, offsets, step) * weight, sigma) / _smooth_along(weight, sigma)
-    return _moved(points, places, moves), share, float(np.abs(moves).mean())
+    return respaced(points, places, moves), share, float(np.abs(moves).mean())
 
 
 def _plate_along(seen: SeamLook, places: CurvePlaces, offsets: Array) -> Array:
@@ -334,7 +334,7 @@ def _smooth_along(values: Array, sigma: float) -> Array:
     return cast(Array, cv2.GaussianBlur(row, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)[0])
 
 
-def _moved(points: Array, places: CurvePlaces, moves: Array, ends: tuple[float, float] = (0.0, 0.0)) -> Array:
+def respaced(points: Array, places: CurvePlaces, moves: Array, ends: tuple[float, float] = (0.0, 0.0)) -> Array:
     """The spline with its places (all, or the pairs of them) moved along their normals.
 
     `ends`: by how many segments the first and last point slide along the curve; those between follow less and less.

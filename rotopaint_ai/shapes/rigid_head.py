@@ -44,6 +44,11 @@ HAND_ALONG_PX = 4.0  # and its points along it, where one is as good as another
 HAND_END_PX = 0.5  # and its ends
 LEAST_PX = 0.5  # and what the models say
 TOGETHER = 2.0  # times as far off as expected a run's curves are taken to be: most of a shot's lean one way
+# Of single points, chosen on shots of the stage on which nothing was trained.
+FOUND_TWICE = 0.06  # of the head's size: points that hold by hold are found so near each other say the same
+DEEP_POINTS = 0.1  # weight of the ball beside what a hold says
+_AGREED = 12  # rounds in which its holds agree on a point
+_STARTS = 24  # holds whose word for a point is tried as the shot's
 _PER_SEGMENT = 8
 _PLACE = np.array([1, 1j])
 
@@ -79,6 +84,34 @@ def curves_on_head(
     return [cameras.see(curve) for curve in curves]
 
 
+def points_on_head(
+    heads: HeadPoses, points_HL: Complex, error_px_HL: Array, said_HK: Complex, said_px_HK: Array
+) -> Complex:
+    """Where K points of the head lie in each hold (H, K), which each hold has said for itself, `said_px_HK` off.
+
+    Most holds may be wrong, each in its own way: a point is where the surest of them agree. `points_HL` are landmarks.
+    """
+    error = np.maximum(error_px_HL, LEAST_PX)
+    cameras, marks = _first_cameras(heads, points_HL)
+    for _ in range(ALONE):
+        cameras = cameras.moved(_by_landmarks(cameras, marks, points_HL, error))
+        marks = _fitted_marks(cameras, marks, points_HL, error)
+    holds = np.unique(np.linspace(0, len(said_HK) - 1, _STARTS).astype(int))
+    starts = cameras.on_ball(said_HK)[holds]
+    said, noise = np.tile(said_HK, len(holds)), np.maximum(np.tile(said_px_HK, len(holds)), LEAST_PX)
+    found = starts.reshape(-1, 3)
+    for _ in range(_AGREED):
+        found = _fitted_marks(cameras, found, said, noise * np.sqrt(1 + _apart(cameras, found, said)), DEEP_POINTS)
+    price = (np.log1p(_apart(cameras, found, said)) / noise**2).sum(axis=0).reshape(len(holds), -1)
+    best = found.reshape(starts.shape)[price.argmin(axis=0), np.arange(said_HK.shape[1])]
+    return cameras.see(best)
+
+
+def _apart(cameras: _Cameras, points: Array, said: Complex) -> Array:
+    """Squares of how far what is said of points lies off them, in what counts as the same."""
+    return np.asarray((abs(said - cameras.see(points)) / (FOUND_TWICE * cameras.size[:, None])) ** 2)
+
+
 def is_borne_out(new: Complex, present: Complex, on_head: Complex, least_px: float) -> bool:
     """Whether the head's curve lies nearer to a new curve than the present one does, by so much at the least."""
     return open_curve_distance(new, present) > open_curve_distance(new, on_head) + least_px
@@ -102,6 +135,11 @@ class _Cameras:
         y = points @ self.turn.transpose(0, 2, 1)
         flat = self.size[:, None, None] * y[..., :2] / (1 - PERSPECTIVE * y[..., 2:])
         return np.asarray((self.shift[:, None] + flat) @ _PLACE)
+
+    def on_ball(self, at_HK: Complex) -> Array:
+        """The points in space (H, K, 3) that each hold sees at `at_HK`, were the head a ball."""
+        flat = (at_HK - (self.shift @ _PLACE)[:, None]) / self.size[:, None]
+        return np.stack([flat.real, flat.imag, _ball_depth(flat)], axis=-1) @ self.turn
 
     def projection_slopes(self, points: Array) -> tuple[Array, Array]:
         """How points on the plate move with the cameras (H, M, 2, 6) and with the points in space (H, M, 2, 3)."""
@@ -186,16 +224,18 @@ def _by_landmarks(cameras: _Cameras, marks: Array, points_HL: Complex, error_px_
     return whole, pull + np.einsum("hm,hmi->hi", weight * off.imag, by_camera[..., 1, :])
 
 
-def _fitted_marks(cameras: _Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> Array:
-    """Landmarks in space, near the ball."""
+def _fitted_marks(
+    cameras: _Cameras, marks: Array, points_HL: Complex, error_px_HL: Array, deep: float = DEEP_MARKS
+) -> Array:
+    """Landmarks in space, near the ball by the weight `deep`."""
     n = len(points_HL)
     _, by_place = cameras.projection_slopes(marks)
     off, weight = points_HL - cameras.see(marks), 1 / error_px_HL**2
-    whole = np.diag([1e-3, 1e-3, DEEP_MARKS]) * n
+    whole = np.diag([1e-3, 1e-3, deep]) * n
     whole = whole + np.einsum("hmci,hm,hmcj->mij", by_place, weight, by_place, optimize=True)
     right = np.einsum("hm,hmi->mi", weight * off.real, by_place[..., 0, :])
     right = right + np.einsum("hm,hmi->mi", weight * off.imag, by_place[..., 1, :])
-    right[:, 2] += DEEP_MARKS * n * (_ball_depth(marks[:, :2] @ _PLACE) - marks[:, 2])
+    right[:, 2] += deep * n * (_ball_depth(marks[:, :2] @ _PLACE) - marks[:, 2])
     return np.asarray(marks + np.linalg.solve(whole, right[..., None])[..., 0])
 
 

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rotopaint_ai.shapes.rigid_head import PERSPECTIVE, KnownCurve, _Cameras, curves_on_head, is_borne_out
+from rotopaint_ai.shapes.rigid_head import (
+    PERSPECTIVE,
+    KnownCurve,
+    _Cameras,
+    curves_on_head,
+    is_borne_out,
+    points_on_head,
+)
 from rotopaint_ai.shapes.samples import open_curve_distance
 from rotopaint_ai.shapes.shot_solver import head_poses
 
@@ -75,3 +82,21 @@ def test_slopes_are_those_of_small_steps(head: tuple[_Cameras, Array, Array]) ->
     there = (_Cameras(cameras.size, spun, cameras.shift).see(curve) - cameras.see(curve)) / 1e-6
     assert there == pytest.approx(by_camera[..., 0, 2] + 1j * by_camera[..., 1, 2], abs=1e-3)
     assert PERSPECTIVE > 0
+
+
+def test_points_are_where_the_surest_holds_agree(head: tuple[_Cameras, Array, Array]) -> None:
+    """Five holds of twelve lie along one way, more and more, as a landmark does that the pose pulls off its place."""
+    cameras, marks, curve = head
+    draw = np.random.default_rng(4)
+    points, true = cameras.see(marks), cameras.see(curve[[0, 2]])
+    points = points + draw.normal(0, 0.5, (*points.shape, 2)) @ (1, 1j)
+    said = true + draw.normal(0, 1.0, (*true.shape, 2)) @ (1, 1j)
+    said[:5, 1] += np.linspace(20, 12, 5) * 1j
+    noise = np.full(said.shape, 3.0)
+    noise[:5, 1] = 6.0
+    heads = head_poses(points, np.arange(N_HOLDS, dtype=float))
+    found = points_on_head(heads, points, np.full(points.shape, 0.5), said, noise)
+    assert abs(said - true)[:5, 1].min() > 10
+    assert abs(found - true).max() < 4
+    alone = points_on_head(heads, points, np.full(points.shape, 0.5), said[:, :1], noise[:, :1])
+    np.testing.assert_allclose(found[:, :1], alone, atol=1e-9)

@@ -1,0 +1,260 @@
+"""A seam's ends by the whole shot: where a frame alone found them early or late, they come from the frames that agree.
+
+A printed seam is as long in one frame as in any other, and its ends are points of one rigid head. Once every frame has
+gone through, each end is solved from all holds of a stretch of the shot, each weighed by how sure the landmark model is
+of it there, people's own keys more than most. A hold whose end lies far off is looked at again: the end moves along the
+crease where the plate does not speak against it, and its frames are finished anew. Where it does, the frame keeps its
+end and is called as doubtful as that is far off. What people keyed never moves.
+
+H holds, L landmarks, K ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.crops import around
+from rotopaint_ai.errors import PlateError
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.jobs import Cancel, Sink, notice
+from rotopaint_ai.pipeline.executor import Executor, Replay, Snapshot, Times, keep_nothing
+from rotopaint_ai.pipeline.plan import Plan
+from rotopaint_ai.pipeline.process_frame import Settled
+from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, RunState
+from rotopaint_ai.pipeline.track import DIGITS, STILL, LazyRgb, crop_window, rounded_rows
+from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.plates.plate import Frame
+from rotopaint_ai.plates.plate_window import Area
+from rotopaint_ai.seams.ends import with_ends
+from rotopaint_ai.seams.placement import Placed, Seam, look
+from rotopaint_ai.shapes.bezier import evaluate, segments
+from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, aligned
+from rotopaint_ai.shapes.rigid_head import points_on_head
+from rotopaint_ai.shapes.shot_solver import head_poses
+from rotopaint_ai.sheet import ShapeSpec, Sheet
+
+Array = npt.NDArray[Any]
+
+STRETCH = 160  # holds solved together: no shot takes more memory than that
+FEWEST = 4  # holds that can outvote one
+AWAY = 0.08  # of the head's size: how far off the shot's an end lies that is looked at; chosen on shots of the stage
+UNKNOWN = 0.5  # of the head's size: how far off an end is taken to be where its landmark is hidden
+BY_HAND_PX = 3.0  # and a person's: one key may have left an end where the run had put it, two have not
+OF_CURVE = 0.15  # of how far an end is off: how far off, in the mean, its curve is
+
+
+class Finisher(Protocol):
+    """What finishes frames: see `run.Processor`."""
+
+    def read(self, frame: int, near: Area | None = None) -> Frame:
+        """The frame from disk. Raises PlateError."""
+
+    def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+        """What becomes of a settled frame."""
+
+    def fail(self, frame: int, message: str) -> FrameRecord:
+        """The record of a frame that could not be read."""
+
+
+Out = tuple[float, float]  # by how many pixels the first and the last end of a seam ought to lie further out
+
+
+class _Ends(NamedTuple):
+    """Of an exposure as found alone, and people's keys: landmarks off the seams (L,), their expected errors, the ends
+    of all seams (K,), ways outwards there of length 1, how far off each may be; NaN where nothing is known."""
+
+    frame: int
+    points_L: Complex
+    error_px_L: Array
+    ends_K: Complex
+    ways_K: Complex
+    noise_px_K: Array
+
+
+def carry_ends(plan: Plan, state: RunState, finisher: Finisher, sink: Sink, cancel: Cancel) -> Iterator[FrameRecord]:
+    """Move ends that lie far from where their shot has them, in finished frames; the records of those finished anew.
+
+    Raises: CancelledError; OSError where the disk refuses.
+    """
+    specs = _seams_to_carry(plan)
+    if not specs or plan.models.find_seams is None:
+        return
+    holds = [_ends_of(record, plan, specs) for record in state.records() if record.hold is None and record.shapes]
+    holds = [hold for hold in holds if np.isfinite(hold.points_L).sum() >= TOO_FEW]
+    wanted: dict[int, dict[str, Out]] = {}
+    for stretch in _stretches(sorted(holds, key=lambda each: each.frame)):
+        wanted |= _far_off(stretch, specs)
+    changes = dict(_changed_frames(plan, state, specs, wanted, cancel))
+    if not changes:
+        return
+    line = Executor(finisher.read, finisher.finish, finisher.fail, lambda frame: False, keep_nothing, plan.threads)
+    found = dict(changes)
+    for record in line.run(sorted(found), Snapshot(0, Replay(lambda frame: found[frame].settled)), cancel):
+        new = replace(record, alone=found[record.frame].alone)
+        state.add(new)
+        yield new
+    names = sorted({name for each in found.values() for name in each.alone})
+    if names:
+        where = summarise([frame for frame, each in found.items() if each.alone])
+        sink(notice(f"{', '.join(names)}: ends as the other frames have them at {where}", is_warning=False))
+
+
+def _seams_to_carry(plan: Plan) -> list[ShapeSpec]:
+    """Open seams whose ends are landmarks, but those that the pack leaves as predicted."""
+    still = frozenset(plan.pack.card.get(STILL, ()))
+    open_seams = (spec for spec in plan.pack.sheet.shapes if spec.role == "seam" and not spec.closed)
+    return [spec for spec in open_seams if spec.name not in still and {0, spec.n_points - 1} <= set(spec.on_landmarks)]
+
+
+# --- what each hold says ----------------------------------------------------------------------------------------------
+
+
+def _as_found(record: FrameRecord) -> Settled:
+    """What tracking said of a frame, before people's work and the rest of the shot."""
+    settled = Settled.of(record)
+    marks = record.predicted_landmarks or settled.landmarks
+    return replace(settled, shapes={**settled.shapes, **record.predicted, **record.alone}, landmarks=marks)
+
+
+def _ends_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Ends:
+    sheet, settled = plan.pack.sheet, plan.work.respected(record.frame, _as_found(record), plan.pack.sheet)
+    rows = np.array([(np.nan,) * 3 if row is None else row for row in settled.landmarks], np.float64)
+    off_seams = [name not in _names_on(specs) for name in sheet.landmark_names]
+    ends, ways, noise = [], [], []
+    for spec in specs:
+        points = np.array(settled.shapes[spec.name], np.float64)
+        errors = rows[[sheet.landmark_row(spec.on_landmarks[k]) for k in (0, spec.n_points - 1)], 2]
+        is_by_hand = settled.errors.get(spec.name) == 0.0
+        ends += [complex(*points[k, :2]) for k in (0, -1)]
+        ways += _ways_out(points)
+        noise += [BY_HAND_PX if is_by_hand else np.nan if spec.name in settled.hidden else error for error in errors]
+    at = rows[off_seams, 0] + 1j * rows[off_seams, 1]
+    return _Ends(record.frame, at, rows[off_seams, 2], np.array(ends), np.array(ways), np.array(noise))
+
+
+def _names_on(specs: Iterable[ShapeSpec]) -> set[str]:
+    return {name for spec in specs for name in spec.on_landmarks.values()}
+
+
+def _ways_out(points: Array) -> list[complex]:
+    """Directions of length 1 in which a spline would go on past its first and its last point."""
+    inner = evaluate(segments(points, False), np.array([0.2, 0.8]))
+    ways = [complex(*(points[0, :2] - inner[0, 0])), complex(*(points[-1, :2] - inner[-1, 1]))]
+    return [way / max(abs(way), 1e-9) for way in ways]
+
+
+# --- the shot ---------------------------------------------------------------------------------------------------------
+
+
+def _stretches(holds: Sequence[_Ends]) -> Iterator[Sequence[_Ends]]:
+    """The shot's holds in parts of about equal length that are long enough to tell."""
+    n = -(-len(holds) // STRETCH)
+    for part in np.array_split(np.arange(len(holds)), max(n, 1)):
+        if len(part) >= FEWEST:
+            yield [holds[k] for k in part.tolist()]
+
+
+def _far_off(holds: Sequence[_Ends], specs: Sequence[ShapeSpec]) -> dict[int, dict[str, Out]]:
+    """By first frame of a hold and seam how its ends ought to move, where one lies far from the shot's."""
+    points = np.array([each.points_L for each in holds])
+    _, _, whole = aligned(points)
+    error = np.array([each.error_px_L for each in holds])
+    error = np.where(np.isfinite(error), error, 2 * np.nanmax(error))
+    heads = head_poses(whole, np.array([each.frame for each in holds], np.float64))
+    size = abs(heads.factor_H)[:, None]
+    ends, ways, noise = (np.array([each[k] for each in holds]) for k in (3, 4, 5))
+    on_head = points_on_head(heads, whole, error, ends, np.where(np.isfinite(noise), noise, UNKNOWN * size))
+    out = ((on_head - ends) * ways.conj()).real
+    out = np.where((abs(out) > AWAY * size) & np.isfinite(noise) & (noise > 0) & (noise != BY_HAND_PX), out, 0.0)
+    return {
+        each.frame: {
+            spec.name: (float(row[2 * k]), float(row[2 * k + 1]))
+            for k, spec in enumerate(specs)
+            if row[2 * k : 2 * k + 2].any()
+        }
+        for each, row in zip(holds, out)
+        if row.any()
+    }
+
+
+# --- frames -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What is to be settled of a frame, and the shapes as they had been found there alone."""
+
+    settled: Settled
+    alone: Mapping[str, Sequence[PointRow]]
+
+
+def _changed_frames(
+    plan: Plan, state: RunState, specs: Sequence[ShapeSpec], wanted: Mapping[int, Mapping[str, Out]], cancel: Cancel
+) -> Iterator[tuple[int, _Change]]:
+    """Frames that have to be finished anew; of those that only become doubtful the record is renewed at once."""
+    seen_anew: dict[int, dict[str, Placed]] = {}
+    for record in state.records():
+        first = record.frame if record.hold is None else record.hold
+        if not record.shapes or not (record.alone or first in wanted):
+            continue
+        cancel.check()
+        found, outs = _as_found(record), wanted.get(first, {})
+        if first not in seen_anew:
+            seen_anew[first] = _seen_anew(plan, found, first, outs)
+        own = plan.work.splines.get(record.frame, {})
+        new = {name: each for name, each in seen_anew[first].items() if name not in own}
+        change = _with_placed(found, [spec for spec in specs if spec.name in new], new, plan.pack.sheet)
+        now = {**record.shapes, **record.predicted}
+        if any(change.settled.shapes[spec.name] != now[spec.name] for spec in specs):
+            yield record.frame, change
+        else:
+            doubt = {name: max(map(abs, out)) * OF_CURVE for name, out in outs.items() if name not in {*new, *own}}
+            _renew_errors(state, record, doubt)
+
+
+def _renew_errors(state: RunState, record: FrameRecord, doubt: Mapping[str, float]) -> None:
+    errors = {name: max(px, round(doubt.get(name, 0.0), DIGITS)) for name, px in record.errors.items()}
+    if errors != record.errors:
+        state.add(replace(record, errors=errors))
+
+
+def _seen_anew(plan: Plan, found: Settled, frame: int, outs: Mapping[str, Out]) -> dict[str, Placed]:
+    """Seams of a frame with their ends moved, where the plate does not speak against it."""
+    if not outs or plan.models.find_seams is None:
+        return {}
+    try:
+        read = plan.plate.read(frame, keep_native=False)
+    except PlateError:  # it went through before, and is told of where frames are finished
+        return {}
+    pixels = LazyRgb(read)
+    rows, columns = crop_window(found.crop, pixels.shape, read.origin)
+    corner = read.origin[0] + columns.start, read.origin[1] + rows.start
+    seen = look(pixels[rows, columns], *corner, found.crop, to_display)
+    marks = np.array([row[:2] for row in found.landmarks if row is not None], np.float64)
+    face_px = around(marks, margin=1.0).side
+    placed = {}
+    for name, out in outs.items():
+        seam = Seam(np.array(found.shapes[name], np.float64), found.widths.get(name, 0.0), found.errors[name])
+        placed[name] = with_ends(seam, out, seen, face_px, plan.models.find_seams)
+    return {name: each for name, each in placed.items() if each is not None}
+
+
+def _with_placed(found: Settled, specs: Sequence[ShapeSpec], placed: Mapping[str, Placed], sheet: Sheet) -> _Change:
+    """A frame with some seams placed anew, and the landmarks that sit on them moved along."""
+    shapes, errors, marks = dict(found.shapes), dict(found.errors), list(found.landmarks)
+    for spec in specs:
+        new = placed[spec.name]
+        shapes[spec.name] = rounded_rows(new.points)
+        errors[spec.name] = max(errors[spec.name], round(new.expected_error_px, DIGITS))
+        for point, name in spec.on_landmarks.items():
+            k = sheet.landmark_row(name)
+            if (row := marks[k]) is not None:
+                moved = new.points[point, :2] - np.array(found.shapes[spec.name][point][:2])
+                marks[k] = [round(row[0] + float(moved[0]), DIGITS), round(row[1] + float(moved[1]), DIGITS), row[2]]
+    alone = {spec.name: found.shapes[spec.name] for spec in specs}
+    return _Change(replace(found, shapes=shapes, errors=errors, landmarks=marks), alone)

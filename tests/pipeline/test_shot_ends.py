@@ -1,0 +1,108 @@
+"""The ends of the sample shot's seams, on every frame, by the truth that ships with it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
+from rotopaint_ai.exchange import document
+from rotopaint_ai.jobs import Cancel, Event, RunJob
+from rotopaint_ai.pipeline import shot_ends, split
+from rotopaint_ai.pipeline.record_store import TRACKED, FrameRecord, read_journal
+from rotopaint_ai.pipeline.run import run
+from rotopaint_ai.project import Project, State
+from rotopaint_ai.shapes.bezier import as_array, curve_distance
+from rotopaint_ai.shapes.roto import Key, RotoDocument
+
+SEAMS = ("seam_bridge", "seam_left", "seam_right")
+FRAMES = range(1001, 1025)
+LOWER_PX, UPPER_PX, CURVE_PX = 15.0, 21.0, 4.0  # by the shot: 12, 19 and 3.3; each frame alone: 47, 19 and 7.4
+
+
+def job(out: Path) -> RunJob:
+    sample = find_sample()
+    return RunJob(
+        plates=str(sample), out=str(out), crops=read_crops(sample / CROP_FILE), clean=False, threads=2, resume=True
+    )
+
+
+def end_distances(shot: RotoDocument, truth: RotoDocument, name: str) -> np.ndarray:
+    """Distance of the first and the last point to the true ones (F, 2)."""
+    ends = [[as_array(each.shape(name).at(f))[[0, -1], :2] for f in FRAMES] for each in (shot, truth)]
+    return np.linalg.norm(np.subtract(*ends), axis=2)
+
+
+@pytest.fixture(scope="module")
+def truth() -> RotoDocument:
+    return document.read(find_sample() / "truth.roto.json")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("whole")
+    run(job(out), lambda event: None, Cancel())
+    return out
+
+
+def test_every_end_of_every_frame_lies_near_the_true_one(whole: Path, truth: RotoDocument) -> None:
+    shot = document.read(whole / "shapes.roto.json")
+    for name in SEAMS:
+        first, last = end_distances(shot, truth, name).max(axis=0)
+        assert first < UPPER_PX
+        assert last < LOWER_PX
+        for frame in FRAMES:
+            mine, true = (as_array(each.shape(name).at(frame)) for each in (shot, truth))
+            assert curve_distance(mine, true, False)[0] < CURVE_PX
+
+
+def test_a_run_in_tasks_and_a_resumed_one_have_the_same_ends(whole: Path, tmp_path: Path) -> None:
+    split.track(job(tmp_path), lambda event: None, Cancel())
+    by_run = {r.frame: r for r in read_journal(whole / ".rotopaint" / "frames.journal")}
+    tracked = {r.frame: r for r in read_journal(tmp_path / ".rotopaint" / f"{TRACKED}.journal")}
+    assert any(record.alone for record in by_run.values())
+    for frame, record in by_run.items():
+        assert (record.shapes, record.alone, record.landmarks, record.errors) == (
+            tracked[frame].shapes,
+            tracked[frame].alone,
+            tracked[frame].landmarks,
+            tracked[frame].errors,
+        )
+    before = (whole / "shapes.roto.json").read_bytes()
+    told = list[Event]()
+    run(job(whole), told.append, Cancel())
+    assert (whole / "shapes.roto.json").read_bytes() == before
+    assert not [event for event in told if event.kind == "frame"]
+
+
+def test_what_people_keyed_never_moves(whole: Path, truth: RotoDocument, tmp_path: Path) -> None:
+    """A person keyed one frame and left the end as it was: there it stays, and the others are put right."""
+    found = document.read(whole / "shapes.roto.json")
+    alone = {r.frame: r for r in read_journal(whole / ".rotopaint" / "frames.journal")}[1001].alone["seam_right"]
+    wrong = Key(tuple(type(found.shape("seam_right").at(1001)[0])(*row) for row in alone), "human")
+    keyed = replace(found.shape("seam_right"), keys={**found.shape("seam_right").keys, 1001: wrong})
+    edited = replace(found, shapes=tuple(keyed if each.name == keyed.name else each for each in found.shapes))
+    path = tmp_path / "shot.rotopaint"
+    with closing(Project.create(path)) as project:
+        project.append("edit", State(), State(document=edited, predicted=found))
+    told = list[Event]()
+    run(replace(job(tmp_path / "out"), project=str(path)), told.append, Cancel())
+    frames = [event.facts["frame"] for event in told if event.kind == "frame"]
+    assert {frames.count(frame) for frame in (1001, 1005, 1024)} == {1, 2}
+    assert frames.count(1005) == 2
+    with closing(Project.open(path, write=False)) as project:
+        after = project.load().state.document
+    assert after is not None
+    assert after.shape("seam_right").keys[1001] == wrong
+    assert end_distances(after, truth, "seam_right")[2:, 1].max() < LOWER_PX
+
+
+def test_a_short_shot_is_left_as_its_frames_have_it(tmp_path: Path) -> None:
+    run(replace(job(tmp_path), frames="1001-1006"), lambda event: None, Cancel())
+    records = list[FrameRecord](read_journal(tmp_path / ".rotopaint" / "frames.journal"))
+    assert len({r.hold or r.frame for r in records}) < shot_ends.FEWEST
+    assert not any(record.alone for record in records)
