@@ -77,6 +77,8 @@ class _ModelProcess:
 
     def call(self, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> Message:
         """The other side's answer. Raises _EndedError, and whatever it answers is wrong."""
+        if self._owner != os.getpid():  # two who talk through one lane would hear each other's answers
+            raise _EndedError("it was opened by the process that this one was forked from; open it again here")
         lane = self._free.get()
         try:
             found = self._exchange(lane, Message({**facts, "drop": self._dropped()}, arrays))

@@ -178,6 +178,33 @@ print(process._started[-1]._process.pid, flush=True)
         time.sleep(0.02)  # ends, or pytest's own limit ends it
 
 
+def test_who_is_forked_opens_models_of_its_own(tmp_path: Path) -> None:
+    path = _endless(tmp_path / "loop.onnx")
+    program = f"""
+import numpy as np, os
+from pathlib import Path
+from rotopaint_ai.errors import InferenceError
+from rotopaint_ai.inference import process
+ends = {{"x": np.full((1, 1), -1, np.float32)}}
+model = process.open_model(Path({str(path)!r}), device="cpu", threads=1, example=ends)
+forked = os.fork()
+if not forked:
+    try:
+        model.run(("y",), ends)
+    except InferenceError as error:
+        print(error, flush=True)
+    again = process.open_model(Path({str(path)!r}), device="cpu", threads=1, example=ends)
+    print(again.run(("y",), ends)[0].item(), flush=True)
+    os._exit(0)
+os.waitpid(forked, 0)
+print(model.run(("y",), ends)[0].item())
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True)
+    first, *numbers = done.stdout.splitlines()
+    assert "was opened by the process that this one was forked from; open it again here" in first
+    assert numbers == ["-1.0", "-1.0"]
+
+
 def test_a_process_that_was_held_up_in_a_call_goes_on() -> None:
     """Ctrl-Z and fg, or a farm that lets another job go before: the call has not taken that time."""
     program = """
