@@ -161,8 +161,10 @@ class FrameCache(QObject):
     def image(self, plate: str, frame: int) -> QImage | None:
         """The newest picture of a frame, perhaps still in an earlier look; None when there is none yet."""
         shown = self._replaced.get((plate, frame))
-        if shown is not None:
-            return shown
+        return self.own_image(plate, frame) if shown is None else shown
+
+    def own_image(self, plate: str, frame: int) -> QImage | None:
+        """The newest picture of a frame's file, whatever is shown in its place."""
         found = self._images.get((plate, frame))
         if found is not None:
             self._images.move_to_end((plate, frame))

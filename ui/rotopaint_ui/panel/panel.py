@@ -176,7 +176,8 @@ class Panel(QWidget):
 
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
         """What is shown while a key is held ends with it."""
-        keys = {each[0].key() for each in self.commands["before"].shortcuts() if each.count()}  # type: ignore[index]
+        held = [*self.commands["before"].shortcuts(), *self.commands["last_version"].shortcuts()]
+        keys = {each[0].key() for each in held if each.count()}  # type: ignore[index]
         if not event.isAutoRepeat() and event.key() in keys:
             self._view.let_go_of_before()
         super().keyReleaseEvent(event)

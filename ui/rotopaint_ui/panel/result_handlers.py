@@ -62,6 +62,7 @@ class ResultHandlers(QObject):
     def show_results(self, results: Results, is_run: bool) -> None:
         """Results are in the session; `is_run`: of a run that has just ended."""
         services, widgets, session = self._services, self._widgets, self._services.session
+        session.keep_version()
         if not is_run:
             services.opening.keep(results)
             self._memory.restore()
@@ -79,6 +80,7 @@ class ResultHandlers(QObject):
     def end_job(self, kind: str, is_whole: bool) -> None:
         """A run or a clean has ended."""
         self._updates.show_running()
+        self._services.session.keep_version()
         self._widgets.status.hide_progress()
         self._services.clean_plate.open()
         self._updates.refresh()

@@ -300,6 +300,11 @@ class ShotCommands:
         self._services.live.load_pack(self._widgets.top.chosen_pack)
         self._services.live.propose_crop(frame, take)
 
+    def save(self) -> None:
+        """Write the shapes now; later changes are compared with them."""
+        self._services.autosave.save()
+        self._services.session.keep_version()
+
     def clear_touchup(self) -> None:
         """Take the strokes off this frame and its hold."""
         session = self._services.session

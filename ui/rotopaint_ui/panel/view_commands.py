@@ -14,6 +14,7 @@ from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.services.review_loop import Visits
 from rotopaint_ui.session.edit_stack import LET_GO
 from rotopaint_ui.session.shot import range_text
+from rotopaint_ui.viewer.pictures import GAIN
 
 
 class ViewCommands:
@@ -59,8 +60,7 @@ class ViewCommands:
         canvas.show_wipe(actions["wipe"].isChecked())
         canvas.shows_clean = actions["flip"].isChecked()
         if not canvas.shows_clean:
-            canvas.has_difference = False
-            actions["difference"].setChecked(False)
+            self._end_difference()
         self._services.clean_plate.open()
         self._updates.refresh()
 
@@ -68,8 +68,7 @@ class ViewCommands:
         """Wipe, or no more. Where the difference is shown the wipe is in its place, between what was shown before."""
         actions, canvas = self._widgets.actions, self._widgets.canvas
         if actions["wipe"].isChecked() and canvas.has_difference:
-            canvas.has_difference = False
-            actions["difference"].setChecked(False)
+            self._end_difference()
             actions["flip"].setChecked(self._shown_before["flip"])
         self.show_clean()
 
@@ -77,6 +76,8 @@ class ViewCommands:
         """Show what the clean plate changes, or go back to what was shown."""
         actions, canvas = self._widgets.actions, self._widgets.canvas
         canvas.has_difference = actions["difference"].isChecked()
+        if not canvas.has_difference:
+            self._end_difference()
         shown = {name: actions[name].isChecked() for name in ("flip", "wipe")}
         if canvas.has_difference:
             self._shown_before = shown
@@ -84,6 +85,30 @@ class ViewCommands:
         for name, is_on in wanted.items():
             if shown[name] != is_on:
                 actions[name].trigger()
+        canvas.update()
+
+    def _end_difference(self) -> None:
+        canvas = self._widgets.canvas
+        canvas.has_difference = canvas.against_last = False
+        for name in ("difference", "difference_last"):
+            self._widgets.actions[name].setChecked(False)
+
+    def show_difference_to_last(self) -> None:
+        """Show how the preview differs from the clean plate that was rendered last, or go back to what was shown."""
+        actions, canvas, services = self._widgets.actions, self._widgets.canvas, self._services
+        on, frame = actions["difference_last"].isChecked(), services.session.frame
+        if on and not services.session.painting.painted:
+            self._say("No clean plate was rendered yet: there is nothing to compare with")
+            actions["difference_last"].setChecked(False)
+            return
+        if on and not services.previewer.is_on:
+            actions["preview_seam"].trigger()
+        if on != canvas.has_difference:
+            actions["difference"].trigger()
+        canvas.against_last = on
+        actions["difference_last"].setChecked(on)
+        if on:
+            self._say(f"What was changed at {frame} since it was rendered, {GAIN} times")
         canvas.update()
 
     def show_channel(self, name: str) -> None:
@@ -130,10 +155,22 @@ class ViewCommands:
         self._widgets.canvas.before = before if action.isChecked() else None
         self._widgets.canvas.update()
 
+    def show_last_version(self) -> None:
+        """Show shapes and clean plate as they were at the last save or run, or those of now."""
+        action, canvas = self._widgets.actions["last_version"], self._widgets.canvas
+        version = self._services.session.version
+        if action.isChecked() and version is None:
+            self._say("Nothing to compare with: the shot was neither saved nor run")
+        action.setChecked(action.isChecked() and version is not None)
+        canvas.shows_last = action.isChecked()
+        canvas.before = version if action.isChecked() else None
+        canvas.update()
+
     def let_go_of_before(self) -> None:
-        """The key that shows the shapes before is let go."""
-        if self._widgets.actions["before"].isChecked():
-            self._widgets.actions["before"].trigger()
+        """The key that shows what was before is let go."""
+        for name in ("before", "last_version"):
+            if self._widgets.actions[name].isChecked():
+                self._widgets.actions[name].trigger()
 
     # --- time
 

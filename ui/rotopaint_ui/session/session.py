@@ -73,6 +73,7 @@ class ShotSession:
         self.view_note: Mapping[str, Any] = {}  # how the project that was opened last was looked at
         self.looked_at: Callable[[], Mapping[str, Any]] = dict  # how the shot is looked at now: JSON values
         self.brush = Brush()
+        self.version: RotoDocument | None = None  # the shapes at the last save or run, or when the shot was opened
         self.xsheet: Exposures = {}  # which printed piece each frame wears
         self.colours: Mapping[str, str] = {}  # of shapes in the viewer, where people have given one: #rrggbb
         self.project = ProjectFile(self.say)
@@ -436,6 +437,10 @@ class ShotSession:
         if self.shapes_file.is_saved and not self.project.is_read_only:
             (results.out / HAND_NAME).unlink(missing_ok=True)
         self.notify()
+
+    def keep_version(self) -> None:
+        """What is there now is what later changes are compared with."""
+        self.version = self.state.document
 
     def take_expected(self, errors: Mapping[str, Mapping[int, float]]) -> None:
         """Other expected errors of what the models are about to say; undo brings these back with what they said."""

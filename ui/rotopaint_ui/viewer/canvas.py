@@ -59,6 +59,8 @@ class Canvas(QWidget):
         self.wipe: Wipe | None = None
         self.shows_clean = False
         self.has_difference = False
+        self.against_last = False  # the difference is to the clean plate that was rendered last, not to the plate
+        self.shows_last = False  # that clean plate in place of a preview
         self.before: RotoDocument | None = None  # shown in place of the shapes of now, to compare
         self._session, self._frames = session, frame_cache
         self._tools: dict[str, Tool] = {name: make(self.context) for name, make in TOOLS.items()}
@@ -293,6 +295,8 @@ class Canvas(QWidget):
             self.shows_clean,
             self._tool,
             self.has_difference,
+            self.against_last,
+            self.shows_last,
             self.before,
         )
 

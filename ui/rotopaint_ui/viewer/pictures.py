@@ -44,20 +44,31 @@ class Pictures(QObject):
         frame = self._session.frame
         plate = self._frames.image(PLATE, frame)
         clean = self._frames.image(CLEAN, frame) if shows_clean or has_wipe else None
-        keys = tuple(0 if image is None else image.cacheKey() for image in (plate, clean))
-        return keys[0], keys[1], self.version, self._frames.broken.get((PLATE, frame))
+        last = self._last_clean if clean is not None else None
+        keys = tuple(0 if image is None else image.cacheKey() for image in (plate, clean, last))
+        return keys[0], hash(keys[1:]), self.version, self._frames.broken.get((PLATE, frame))
 
     def paint(
-        self, painter: QPainter, area: QRectF, *, wipe: Wipe | None, shows_clean: bool, has_difference: bool = False
+        self,
+        painter: QPainter,
+        area: QRectF,
+        *,
+        wipe: Wipe | None,
+        shows_clean: bool,
+        has_difference: bool = False,
+        against_last: bool = False,
+        shows_last: bool = False,
     ) -> None:
         """Plate, clean plate, or both with a wipe between them, which comes first; a frame around the plate.
 
-        `has_difference`: in place of the clean plate what it changes, see `difference_of`.
+        `has_difference`: in place of the clean plate what it changes, see `difference_of`; `against_last`: of the clean
+        plate that was rendered last. `shows_last`: that one in place of a preview.
         """
         frame = self._session.frame
-        plate, clean = self._frames.image(PLATE, frame), self._frames.image(CLEAN, frame)
-        if shows_clean and wipe is None and clean is not None and has_difference and plate is not None:
-            self._paint_image(painter, self._difference(plate, clean), area)
+        plate, clean, last = self._frames.image(PLATE, frame), self._frames.image(CLEAN, frame), self._last_clean
+        clean, base = last if shows_last else clean, last if against_last else plate
+        if shows_clean and wipe is None and clean is not None and has_difference and base is not None:
+            self._paint_image(painter, self._difference(base, clean), area)
         elif shows_clean and wipe is None and clean is not None:
             self._paint_image(painter, clean, area)
         elif plate is None:
@@ -73,6 +84,10 @@ class Pictures(QObject):
             self._paint_image(painter, clean, area)
             painter.restore()
         _paint_frame(painter, area)
+
+    @property
+    def _last_clean(self) -> QImage | None:
+        return self._frames.own_image(CLEAN, self._session.frame)
 
     def _paint_image(self, painter: QPainter, image: QImage, area: QRectF) -> None:
         ratio = painter.device().devicePixelRatioF()

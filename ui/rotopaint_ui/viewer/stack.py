@@ -48,6 +48,8 @@ class ViewSettings:
     shows_clean: bool
     tool: str
     has_difference: bool = False  # what the clean plate changes, in its place
+    against_last: bool = False  # and not against the plate, but against the clean plate that was rendered last
+    shows_last: bool = False  # that one, and no preview
     before: RotoDocument | None = None  # in place of the shapes of now
 
 
@@ -131,10 +133,13 @@ class Stack:
             corner = scene.area.intersected(QRectF(0, 0, *scene.shown.size)).topLeft()
             name = self._clean_name()
             is_apart = scene.shown.has_difference and self._frames.image(CLEAN, self._session.frame) is not None
-            paint_label(painter, corner + QPointF(10, 10), f"{name} - plate, x{GAIN}" if is_apart else name)
+            base = "last render" if scene.shown.against_last else "plate"
+            name = "last render" if scene.shown.shows_last else f"{name} - {base}, x{GAIN}" if is_apart else name
+            paint_label(painter, corner + QPointF(10, 10), name)
         if scene.shown.before is not None:
             corner = scene.area.intersected(QRectF(0, 0, *scene.shown.size)).topLeft()
-            paint_label(painter, corner + QPointF(10, 34), "before")
+            what = "last save or run" if scene.shown.shows_last else "before"
+            paint_label(painter, corner + QPointF(10, 34), what)
         if scene.loupe is not None:
             image = self._frames.image(PLATE, self._session.frame)
             look = self._frames.look_of(PLATE, self._session.frame)
@@ -202,6 +207,8 @@ class Stack:
             wipe=shown.wipe,
             shows_clean=shown.shows_clean,
             has_difference=shown.has_difference,
+            against_last=shown.against_last,
+            shows_last=shown.shows_last,
         )
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_still(painter, scene)
