@@ -235,6 +235,32 @@ class Tour:
         self.wait("the refit", lambda: self.session.edits.last_step == "refit shot" or "already fits" in self.said)
         self.keep("08_refit")
 
+    def group(self) -> None:
+        """Both eyes as a group, turned at this frame; then everything as it was."""
+        panel, before = self.panel, self.session.state
+        tabs, tree = panel.inspector.tabBar(), panel.inspector.shapes.tree
+        self.click(tabs, tabs.tabRect(0).center())
+        for name in ("eye_left", "eye_right"):
+            row = tree.visualItemRect(panel.inspector.shapes.row_of(name))
+            self.hand("keydown", "ctrl")
+            self.click(tree.viewport(), QPointF(row.left() + 40, row.center().y()))
+            self.hand("keyup", "ctrl")
+        self.press("ctrl+g")
+        assert self.session.selection.layer == "group_1", self.said
+        self.press("f")
+        self.press("t")
+        document, frame = self.session.document, self.session.frame
+        assert document is not None
+        right = max((p for name in self.session.selection.shapes for p in document.shape(name).at(frame)))
+        start = self.place(right.x, right.y) + QPointF(26, 0)
+        self.drag(panel.canvas, start, start + QPointF(-6, 45))
+        assert self.session.edits.last_step == "rotate group", self.said
+        self.keep("06_group")
+        for _ in range(2):
+            self.press("ctrl+z")
+        assert self.session.state == before
+        self.press("v")
+
     @property
     def said(self) -> str:
         """The status line."""
@@ -364,6 +390,7 @@ def main() -> int:
             tour.look,
             tour.correct,
             tour.judge,
+            tour.group,
             tour.paint,
             tour.export,
             tour.others,
