@@ -251,7 +251,7 @@ class Tour:
         self.press("t")
         document, frame = self.session.document, self.session.frame
         assert document is not None
-        right = max((p for name in self.session.selection.shapes for p in document.shape(name).at(frame)))
+        right = max(p for name in self.session.selection.shapes for p in document.shape(name).at(frame))
         start = self.place(right.x, right.y) + QPointF(26, 0)
         self.drag(panel.canvas, start, start + QPointF(-6, 45))
         assert self.session.edits.last_step == "rotate group", self.said
