@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import rotopaint_ai
+from module_file import module_at
 from rotopaint_ai import api
 from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ai.errors import DocumentError, UsageError
@@ -102,3 +103,35 @@ def test_the_notebook_goes_from_a_show_to_a_traced_shot(show: Path) -> None:
             exec(compile("".join(cell["source"]), str(NOTEBOOK), "exec"), state)
     assert (show / "traced.png").stat().st_size > 10_000
     assert (show / "traced" / "report" / "index.html").is_file()
+
+
+def test_the_notebook_shows_what_its_cells_gave() -> None:
+    """`scripts/notebook.py` writes the outputs; a cell that defines, or only renders, has none."""
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    shown = [each for cell in cells for each in cell["outputs"]]
+    texts = "".join("".join(each.get("text", each.get("data", {}).get("text/plain", ""))) for each in shown)
+    assert "val" in texts  # samples by split
+    assert "(was " in texts  # the gate
+    assert any("image/jpeg" in each.get("data", {}) for each in shown)
+    assert "/tmp" not in texts
+
+
+def test_the_notebooks_script_keeps_text_values_and_the_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = module_at(PAGE.parents[1] / "scripts" / "notebook.py")
+    grey = "numpy.full((90, 320, 3), 128, numpy.uint8)"
+    picture = f"import cv2, numpy, pathlib\nprint('seen')\ncv2.imwrite('traced.png', {grey})"
+    cells = [
+        {"cell_type": "markdown", "source": ["# A"]},
+        {"cell_type": "code", "metadata": {}, "source": ["x = 20\n", "x + 3"], "outputs": []},
+        {"cell_type": "code", "metadata": {"tags": ["picture"]}, "source": [picture], "outputs": []},
+        {"cell_type": "code", "metadata": {}, "source": ["str(pathlib.Path.cwd() / 'a')"], "outputs": []},
+    ]
+    made = script.renewed_notebook({"cells": cells}, tmp_path)["cells"]
+    assert made[0] == cells[0]
+    assert made[1]["outputs"][0]["data"] == {"text/plain": ["23"]}
+    assert made[2]["outputs"][0]["text"] == ["seen\n"]
+    assert made[2]["outputs"][1]["data"]["image/jpeg"].startswith("/9j/")
+    assert made[3]["outputs"][0]["data"] == {"text/plain": ["'a'"]}

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plates", metavar="PLATES", help="plates to measure with; the sample shot at 1920 x 1080")
     parser.add_argument("--crop", action="append", metavar="X,Y,W,H", help="box around the face in those plates")
     parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
-    parser.add_argument("--frames", metavar="A-B", help="these frames only")
+    parser.add_argument("--frames", metavar="A-B,C", help="these frames only")
     parser.add_argument("--export", default="", metavar="NAME,...", help="write these formats as well, as run does")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds to take the median of (3)")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 (every core) unless given")

@@ -1,0 +1,90 @@
+"""Run the notebook of the site in an empty folder, and keep what its cells give.
+
+python scripts/notebook.py [FOLDER]     # FOLDER: where to work; shots that stand there already are not rendered again
+
+Writes the outputs into `docs/show_to_pack.ipynb`: printed text, the value of a cell's last line, and the picture. Takes
+some minutes: it renders three shots and trains for five.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import io
+import json
+import os
+import sys
+import tempfile
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import cv2
+
+NOTEBOOK = Path(__file__).resolve().parents[1] / "docs" / "show_to_pack.ipynb"
+PICTURE_PX = 1280
+
+Json = dict[str, Any]
+
+
+def renewed_notebook(notebook: Json, folder: Path) -> Json:
+    """The notebook with the outputs of its cells, run one after the other in a folder."""
+    os.chdir(folder)
+    state: dict[str, Any] = {}
+    cells = []
+    for count, cell in enumerate(notebook["cells"]):
+        if cell["cell_type"] == "code":
+            outputs = [_without_folder(each, folder) for each in cell_outputs(cell, state, count)]
+            cell = {**cell, "execution_count": None, "outputs": outputs}
+        cells.append(cell)
+    return {**notebook, "cells": cells}
+
+
+def cell_outputs(cell: Json, state: dict[str, Any], count: int) -> list[Json]:
+    """What a cell prints, the value of its last line, and the picture that it says it makes."""
+    tree = ast.parse("".join(cell["source"]))
+    last = ast.Expression(tree.body.pop().value) if isinstance(tree.body[-1], ast.Expr) else None
+    name, printed = f"cell {count}", io.StringIO()
+    with redirect_stdout(printed):
+        exec(compile(tree, name, "exec"), state)
+        value = eval(compile(last, name, "eval"), state) if last is not None else None
+    found = []
+    if printed.getvalue():
+        found.append({"name": "stdout", "output_type": "stream", "text": printed.getvalue().splitlines(keepends=True)})
+    if "picture" in cell["metadata"].get("tags", ()):
+        found.append(_data({"image/jpeg": _picture(Path("traced.png"))}))
+    elif value is not None:
+        found.append(_data({"text/plain": [repr(value)]}))
+    return found
+
+
+def _data(data: Json) -> Json:
+    return {"data": data, "metadata": {}, "output_type": "display_data"}
+
+
+def _picture(path: Path) -> str:
+    """A picture as text, small enough for a page."""
+    pixels = cv2.imread(str(path))
+    assert pixels is not None
+    size = (PICTURE_PX, round(pixels.shape[0] * PICTURE_PX / pixels.shape[1]))
+    small = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+    return base64.b64encode(cv2.imencode(".jpg", small)[1].tobytes()).decode()
+
+
+def _without_folder(output: Json, folder: Path) -> Json:
+    """The same without the name of the folder that the notebook was run in."""
+    found: Json = json.loads(json.dumps(output).replace(f"{folder}/", "").replace(str(folder), "."))
+    return found
+
+
+def main(words: list[str]) -> None:
+    """Renew the notebook's outputs."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(words[0] if words else scratch).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        made = renewed_notebook(json.loads(NOTEBOOK.read_text(encoding="utf-8")), folder)
+        NOTEBOOK.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
