@@ -2,9 +2,10 @@
 
     python benchmarks/crashes_app.py [--kills 50] [--seed 1] [--json FILE]
 
-The real window, offscreen, on a small plate: points, tangents, crop boxes, seam widths, clone strokes and landmarks are
-dragged, points and landmarks nudged, frames marked, shapes renamed, all by Qt's own mouse and key events, some of it
-undone and done again. The window says on a pipe what each act has led to. The same script, not killed, says what it
+The real window, offscreen, on a small plate: points, tangents, crop boxes, seam widths, strokes, groups and landmarks
+are dragged, points and landmarks nudged, frames marked, shapes renamed, all by Qt's own mouse and key events, some of
+it undone and done again.
+The window says on a pipe what each act has led to. The same script, not killed, says what it
 ought to have led to. After a kill the project is opened again: it must hold the state after the last act that was said,
 or after the one under way, and undo must go back through the same states to the first. Landmarks are answered by a
 stand-in for the live engine. What is kept of a run is told by `benchmarks/crashes.py`.
@@ -43,7 +44,20 @@ FRAMES, SIZE = range(1001, 1009), (320, 240)
 N_ACTS = 90
 LEFT, NO = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
-KINDS = ("point", "landmark", "nudge", "nudge landmark", "crop", "width", "clone", "mark", "rename", "undo", "redo")
+KINDS = (
+    "point",
+    "landmark",
+    "nudge",
+    "nudge landmark",
+    "crop",
+    "width",
+    "clone",
+    "group",
+    "mark",
+    "rename",
+    "undo",
+    "redo",
+)
 PATIENCE_S = 120.0
 
 
@@ -183,6 +197,13 @@ def act(hands: Hands, draw: random.Random) -> str:
         hands.panel.canvas.tool = "clone"
         QTest.mouseClick(hands.panel.canvas, LEFT, CTRL, hands.panel.canvas.view.to_screen(60, 200).toPoint())
         hands.drag((p.x, p.y), way)
+    elif kind == "group" and document.layers:
+        session.select_layer(document.layers[0].name)
+        hands.panel.take_tool("transform")
+        hands.drag((p.x, p.y), way)
+    elif kind == "group":
+        session.select("seam")
+        hands.key(Qt.Key.Key_G, CTRL)
     elif kind == "mark":
         hands.key(draw.choice((Qt.Key.Key_Y, Qt.Key.Key_X)))
     elif kind == "rename":

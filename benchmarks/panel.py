@@ -44,6 +44,7 @@ from PySide6.QtWidgets import (
 
 import rotopaint_models
 from rotopaint_ai.project.state import Spread, State
+from rotopaint_ai.shapes.layers import Layer, LayerPose
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
 from rotopaint_ui.engine.frame_cache import PLATE
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
@@ -121,8 +122,13 @@ def line(x: float, y: float, length: float, n: int = 8) -> Points:
 
 
 def make_document(n_frames: int) -> RotoDocument:
-    """Four seams and sixteen closed shapes, keyed at every frame, and landmarks all over them."""
+    """Four seams and sixteen closed shapes, keyed at every frame, and landmarks all over them.
+
+    The last four have a key every second, in a group that turns.
+    """
     frames = range(FIRST, FIRST + n_frames)
+    turned = {frames[0]: LayerPose(pivot_x=950, pivot_y=860), frames[-1]: LayerPose(0, 0, 20, 1, 1, 950, 860)}
+    layer, in_group = Layer("group", turned), N_SHAPES - 4
 
     def points(index: int, frame: int) -> Points:
         sway = 20 * math.sin(frame / 15)
@@ -140,9 +146,10 @@ def make_document(n_frames: int) -> RotoDocument:
             f"seam {i}" if i < 4 else f"part {i}",
             i >= 4,
             "seam" if i < 4 else "matte",
-            {frame: Key(points(i, frame)) for frame in frames},
+            {frame: Key(points(i, frame)) for frame in (frames if i < in_group else frames[::24])},
             width_px=6.0 if i < 4 else None,
             feather_px=2.0,
+            layer=layer if i >= in_group else None,
         )
         for i in range(N_SHAPES)
     )
