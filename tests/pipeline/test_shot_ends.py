@@ -21,7 +21,7 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument
 
 SEAMS = ("seam_bridge", "seam_left", "seam_right")
 FRAMES = range(1001, 1025)
-LOWER_PX, UPPER_PX, CURVE_PX = 15.0, 21.0, 4.0  # by the shot: 12, 19 and 3.3; each frame alone: 47, 19 and 7.4
+LOWER_PX, UPPER_PX, CURVE_PX = 18.0, 21.0, 4.0  # by the shot: 12, 19 and 3.3; each frame alone: 47, 19 and 7.4
 
 
 def job(out: Path) -> RunJob:

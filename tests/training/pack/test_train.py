@@ -39,7 +39,6 @@ TINY = [
     ),
     *("minutes=null", "steps=60", "batch=4", "eval_every=20", "learning_rate=0.004", "threads=1", "ema=0.9"),
     *(
-        "int8=false",
         "learn_all=0",
         "rotation_deg=10",
         "flip=0",

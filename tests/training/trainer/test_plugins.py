@@ -70,7 +70,6 @@ RECIPE = """
 plugins: [myhead.py]
 head: pooled
 shape_model: still
-int8: false
 losses: {far: 1.0, coarse_heat: 0, coarse_place: 0, fine_heat: 0}
 input_size: 64
 small_size: 64

@@ -82,7 +82,7 @@ class PackConfig(PyramidConfig):
     pose: float = 0.0  # share of the samples that are shown from another side, by the character's own relief ...
     pose_yaw_deg: float = 12.0  # ... turned by angles with these deviations
     pose_pitch_deg: float = 7.0
-    int8: bool = True  # add the landmark model in integers for processors, where they cost at most 2 % of accuracy
+    int8: bool = False  # add the landmark model in integers for processors, where they cost at most 2 % of accuracy
     prior: bool = True  # draw landmarks towards what the keyed frames say the face can do, where that helps
     seam_minutes: float = 0.0  # for tuning the seam network of the pack started from; 0 takes it as it is
     # the shape model
