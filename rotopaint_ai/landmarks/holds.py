@@ -142,9 +142,8 @@ def _grey_window(rgb: npt.NDArray[np.float32], origin: tuple[int, int], window: 
         return np.zeros((0, 0), np.float32)
     region = np.asarray(rgb[y0:y1, x0:x1], dtype=np.float32)
     grey = cv2.cvtColor(region, cv2.COLOR_RGB2GRAY)
-    if window.step > 1:
-        size = ((x1 - x0) // window.step, (y1 - y0) // window.step)
-        grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
+    size = (x1 - x0) // window.step, (y1 - y0) // window.step
+    grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
     grey = np.nan_to_num(grey, nan=0.0, posinf=4.0, neginf=0.0)
     return np.asarray(np.sqrt(np.clip(grey, 0.0, 4.0) + _TOE) * 255, dtype=np.float32)
 

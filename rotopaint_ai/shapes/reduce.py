@@ -7,7 +7,7 @@ moves between them is approximated by straight moves whose keys are fitted, not 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -20,7 +20,6 @@ from rotopaint_ai.shapes.edit_layers import seen_through, within_layer
 from rotopaint_ai.shapes.knots import Stretch
 from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument, RotoShape, Source
 
-KEPT: tuple[Source, ...] = ("human",)
 _PER_SEGMENT = 6  # samples a cubic while searching; the deviation of linear moves is smooth along it
 _LONGEST = 240  # rows of a stretch that is worked on at once
 
@@ -45,26 +44,23 @@ class _Kept:
     holds: bool
 
 
-def reduce_document(
-    document: RotoDocument, tolerance_px: float = 0.5, *, keep: Collection[Source] = KEPT
-) -> RotoDocument:
+def reduce_document(document: RotoDocument, tolerance_px: float) -> RotoDocument:
     """Every shape of a document with fewer keys; see `reduce_keys`."""
-    shapes = tuple(reduce_keys(shape, tolerance_px, keep=keep) for shape in document.shapes)
-    return replace(document, shapes=shapes)
+    return replace(document, shapes=tuple(reduce_keys(shape, tolerance_px) for shape in document.shapes))
 
 
-def reduce_keys(shape: RotoShape, tolerance_px: float = 0.5, *, keep: Collection[Source] = KEPT) -> RotoShape:
+def reduce_keys(shape: RotoShape, tolerance_px: float) -> RotoShape:
     """The shape with as few keys as keep its curve within `tolerance_px` of where it was, at every frame.
 
-    Keys whose source is in `keep` stay as they are. Held runs stay held: no point moves inside one. The other keys may
+    Keys that a person has set stay as they are. Held runs stay held: no point moves inside one. The other keys may
     lie between the poses that were there, within the tolerance. Deviation is taken between points of equal parameter,
     which bounds the distance of the curves.
     """
     if len(shape.keys) < 2 or tolerance_px <= 0:
         return shape
     if shape.layer is not None:
-        return seen_through(reduce_keys(within_layer(shape), tolerance_px, keep=keep), shape.layer)
-    motion = _motion_of(shape, keep)
+        return seen_through(reduce_keys(within_layer(shape), tolerance_px), shape.layer)
+    motion = _motion_of(shape)
     aim = tolerance_px
     while True:
         reduced = _reduce_shape(shape, motion, aim)
@@ -94,14 +90,14 @@ def _reduce_shape(shape: RotoShape, motion: _Motion, tolerance_px: float) -> Rot
     return shape.with_keys(keys)
 
 
-def _motion_of(shape: RotoShape, keep: Collection[Source]) -> _Motion:
+def _motion_of(shape: RotoShape) -> _Motion:
     first, last = shape.frames[0], shape.frames[-1]
     frames = np.arange(first, last + 1)
     rows = samples.rows(shape, frames)
     tied = np.concatenate(([False], (rows[1:] == rows[:-1]).all(axis=1)))
     fixed = np.zeros(len(frames), dtype=bool)
     for frame, key in shape.keys.items():
-        fixed[frame - first] = key.source in keep
+        fixed[frame - first] = key.source == "human"
     return _Motion(frames, rows, samples.samples(rows, shape.closed, _PER_SEGMENT), tied, fixed)
 
 

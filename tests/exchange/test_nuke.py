@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke, nuke_curves, nuke_reader, nuke_script, nuke_text
-from rotopaint_ai.exchange.nuke_tree import CurveKey, NukeCurve
+from rotopaint_ai.exchange.nuke_tree import CurveKey, NukeCurve, plain
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, Points, RotoDocument, RotoShape
 
 from . import nuke_oracle as oracle
@@ -308,6 +308,14 @@ def test_handle_weights_bend_time() -> None:
     assert curve.at(5) == pytest.approx(0.5, abs=1e-4)  # time stands still there
     # time: 3 v^2 u (1) + 3 v u^2 (0) + u^3 = 0.488 at u = 0.2; value: 3 v u^2 + u^3 = 0.104
     assert curve.at(3.92) == pytest.approx(0.104, abs=1e-9)
+    # weights of 2 and 1 over 8 frames, at u = 1/2: time (3 * 2/3 + 3 * 2/3 + 1) / 8 = 5/8, value (3 * 16/3 + 4 * 8) / 8
+    uneven = NukeCurve(keys=(CurveKey(1, 0, 0, 1, 1, 2, False), CurveKey(9, 8, 0, 1, 0, 1, False)))
+    assert uneven.at(6) == pytest.approx(6.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("name", "shown"), [('"My Head"', "My Head"), ('"', '"'), (r"a\{b", "a{b"), ("Nose", "Nose")])
+def test_names_are_shown_without_what_protects_them(name: str, shown: str) -> None:
+    assert plain(name) == shown
 
 
 def test_bspline_becomes_the_same_curve() -> None:

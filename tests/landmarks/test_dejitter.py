@@ -57,6 +57,13 @@ def test_a_long_hold_comes_out_in_time_and_stays_one() -> None:
     assert all((item.points_LC == given[0].points_LC).all() for item in given)
 
 
+@pytest.mark.parametrize("window", [0, 1, 2])
+def test_a_frame_comes_out_as_soon_as_its_neighbours_are_closed(window: int) -> None:
+    dejitter = Dejitter(window=window)
+    given = [[item.frame for item in dejitter.push(frame(1001 + index, face()))] for index in range(window + 4)]
+    assert given == [[]] * (window + 1) + [[1001], [1002], [1003]]
+
+
 def test_memory_stays_flat() -> None:
     dejitter = Dejitter()
     for index in range(300):

@@ -9,7 +9,16 @@ import pytest
 
 from rotopaint_ai.crops import CROP_MARGIN, Box, Crop, CropKeys
 from rotopaint_ai.errors import CropError
-from rotopaint_ai.landmarks.detect import Follower, LostLimits, instability, moved_crops, propose, read
+from rotopaint_ai.landmarks.detect import (
+    Follower,
+    LostLimits,
+    _crop_grid,
+    _crops_around,
+    instability,
+    moved_crops,
+    propose,
+    read,
+)
 
 from .dots import FACE, HEIGHT, SIZE, WIDTH, Picture, detect, plate
 
@@ -37,6 +46,21 @@ def test_the_crop_follows_a_moving_growing_face() -> None:
         np.testing.assert_allclose(found.points_LC, FACE * scale + (x, 100), atol=0.3)
         assert found.lost is None
         assert found.held_from == 1001 + step
+
+
+def test_a_face_that_walks_is_read_once_a_frame_and_one_that_leaps_again() -> None:
+    """Crops are 58.5 px: 4 px are 7 % of one, and 6 px are 10 %, beyond the 8 % that a crop may be behind."""
+    follow, n_read = follower(60, 90), [0]
+
+    def counted(crops: Picture) -> tuple[Picture, Picture, Picture]:
+        n_read[0] += 1
+        return detect(crops)
+
+    follow.step(1001, plate(60, 90))
+    follow.detect = counted
+    for frame, at, n in ((1002, (64, 90), 1), (1003, (64, 94), 2), (1004, (70, 94), 4), (1005, (70, 88), 6)):
+        follow.step(frame, plate(*at))
+        assert n_read[0] == n
 
 
 def test_origin_of_an_overscan_plate_is_respected() -> None:
@@ -137,6 +161,22 @@ def test_a_face_is_proposed_anywhere_on_the_plate() -> None:
             np.zeros((HEIGHT, WIDTH, 3), np.float32), (0, 0),
             width=WIDTH, height=HEIGHT, detect=detect, size_px=SIZE, display=lambda rgb: rgb,
         )  # fmt: skip
+
+
+def test_a_face_is_looked_for_from_edge_to_edge() -> None:
+    """By hand: sides of 180, 110 and 66 px about half a side apart are 3 x 1, 6 x 3 and 11 x 5 crops."""
+    crops = _crop_grid(400, 200)
+    for side, n in ((180, 3), (110, 18), (66, 55)):
+        found = [crop for crop in crops if crop.side == pytest.approx(side)]
+        assert len(found) == n
+        assert (min(c.x for c in found), max(c.x for c in found)) == pytest.approx((side / 2, 400 - side / 2))
+        assert min(c.y for c in found) == pytest.approx(side / 2)
+        assert n == 3 or max(c.y for c in found) == pytest.approx(200 - side / 2)
+
+
+def test_a_lost_face_is_looked_for_half_a_side_off_every_way() -> None:
+    places = {(crop.x, crop.y) for crop in _crops_around(Crop(100, 50, 80))}
+    assert places == {(x, y) for x in (60, 100, 140) for y in (10, 50, 90)}
 
 
 def blind(crops: Picture) -> tuple[Picture, Picture, Picture]:

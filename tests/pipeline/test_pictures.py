@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rotopaint_ai.pipeline.pictures import N_WORST, choose_worst
+from rotopaint_ai.pipeline.pictures import N_LOST, N_WORST, Gallery, choose_worst
 from rotopaint_ai.pipeline.record_store import FrameRecord
 
 SEAMS = frozenset({"seam_left", "seam_right"})
@@ -30,6 +30,13 @@ def test_of_the_worst_those_come_first_whose_seams_are_still_seen() -> None:
 def test_a_frame_that_has_no_picture_is_not_brought_back_by_what_is_seen() -> None:
     many = [_record(frame, 5.0, 0, 1.0) for frame in range(1, N_WORST + 1)]
     assert 99 not in choose_worst([*many, _record(99, 4.0, 0, 50.0)], SEAMS)
+
+
+def test_the_first_lost_faces_are_drawn_and_no_more_of_them() -> None:
+    gallery = Gallery(range(1, 1001))
+    lost = [frame for frame in range(1, 1001) if frame not in gallery.spread][: N_LOST + 3]
+    assert [gallery.wants(frame, None, is_repeat=False) for frame in lost] == [True] * N_LOST + [False] * 3
+    assert gallery.wants(next(iter(gallery.spread)), None, is_repeat=False)
 
 
 def test_lost_faces_come_first_and_repeats_of_an_exposure_not_at_all() -> None:

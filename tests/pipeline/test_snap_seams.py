@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rotopaint_ai.crops import Crop
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.pipeline.executor import Snapshot, load_snapshot, save_snapshot
-from rotopaint_ai.pipeline.track import SeamPlacer
+from rotopaint_ai.pipeline.track import _MARGIN_PX, SeamPlacer, crop_window
 from rotopaint_ai.shapes.predict import FrameShapes
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 
@@ -55,6 +55,19 @@ def shapes(frame: int, visible: bool = True) -> FrameShapes:
 
 def placer() -> SeamPlacer:
     return SeamPlacer(SHEET, None, display)
+
+
+def test_the_window_of_a_crop_lies_within_the_data_window() -> None:
+    """By hand: a crop of 41 px with its margin, on the plate, over its first and its last pixel, and beside it."""
+    m = _MARGIN_PX
+    for at, origin, wanted in (
+        (Crop(100, 90, 41), (0, 0), (slice(69 - m, 111 + m), slice(79 - m, 121 + m))),
+        (Crop(100, 90, 41), (-8, 5), (slice(64 - m, 106 + m), slice(87 - m, 129 + m))),
+        (Crop(0, 0, 41), (0, 0), (slice(0, 21 + m), slice(0, 21 + m))),
+        (Crop(300, 200, 41), (0, 0), (slice(179 - m, 200), slice(279 - m, 300))),
+        (Crop(-900, 900, 41), (0, 0), (slice(200, 200), slice(0, 0))),
+    ):
+        assert crop_window(at, (200, 300, 3), origin) == wanted
 
 
 def test_seam_and_its_landmarks_move_onto_the_crease_and_nothing_else_does() -> None:

@@ -210,6 +210,17 @@ def test_a_header_that_asks_for_too_much_memory(tmp_path: Path) -> None:
         open_plate(tmp_path / "q.exr")
 
 
+@pytest.mark.parametrize(("kind", "size"), [(b"box2i", 8), (b"box2f", 16)])
+def test_a_window_of_another_type_or_size_is_damage(tmp_path: Path, kind: bytes, size: int) -> None:
+    whole = save(tmp_path / "p.exr", picture(16, 16).astype(np.float16)).read_bytes()
+    window = b"dataWindow\0box2i\0" + struct.pack("<i", 16)
+    at = whole.index(window) + len(window)
+    other = b"dataWindow\0" + kind + b"\0" + struct.pack("<i", size) + whole[at : at + size]
+    (tmp_path / "q.exr").write_bytes(whole[: at - len(window)] + other + whole[at + 16 :])
+    with pytest.raises(DamagedFrameError, match=r"q\.exr: 'dataWindow' in its header is malformed"):
+        open_plate(tmp_path / "q.exr")
+
+
 def test_a_plate_that_was_rendered_again_meanwhile(tmp_path: Path) -> None:
     path = save(tmp_path / "p.exr", picture(16, 16).astype(np.float16))
     frame = _frame(path)

@@ -83,6 +83,20 @@ def test_a_ten_bit_word_by_hand(tmp_path: Path) -> None:
     assert frame.rgb[0, 0, :2] == pytest.approx([0.0, 1.0], abs=1e-6)
 
 
+@pytest.mark.parametrize(("packing", "shift"), [(5, 2), (6, 0)])
+def test_a_cineon_word_by_hand(tmp_path: Path, packing: int, shift: int) -> None:
+    """Red, green and blue of 10 bits in a word of 32, with two bits left over at its right (5) or its left (6)."""
+    head = bytearray(1024)
+    struct.pack_into(">II", head, 0, 0x802A5FD7, 1024)
+    struct.pack_into(">BB", head, 192, 0, 3)  # orientation, channels
+    struct.pack_into(">BBII", head, 198, 10, 0, 2, 1)  # bits, width, height
+    struct.pack_into(">BB", head, 680, 0, packing)
+    words = struct.pack(">2I", *((red << 20 | 685 << 10 | 1023) << shift for red in (95, 0)))
+    (tmp_path / "p.0001.cin").write_bytes(bytes(head) + words)
+    with open_plate(tmp_path / "p.0001.cin") as plate:
+        assert plate.read(1).codes.tolist() == [[[95, 685, 1023], [0, 685, 1023]]]
+
+
 _SPACES = [(1, "Cineon"), (2, "linear"), (3, "Cineon"), (6, "Rec.709"), (0, "Cineon")]
 
 

@@ -43,7 +43,10 @@ def test_padding_keeps_two_sequences_apart(tmp_path: Path) -> None:
     _touch(tmp_path, "p.001.png", "p.002.png", "p.1.png", "p.1000.png")
     assert find(tmp_path / "p.%03d.png").frames == (1, 2, 1000)
     assert find(tmp_path / "p.002.png").frames == (1, 2, 1000)
+    assert find(tmp_path / "p.###.png").frames == find(tmp_path / "p.@@@.png").frames == (1, 2, 1000)
     assert find(tmp_path / "p.%d.png").frames == (1, 1000)
+    _touch(tmp_path, "p.05.png")
+    assert find(tmp_path / "p.##.png").frames == (5, 1000)
 
 
 def test_negative_frames(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.seams import bank_fill, cleanplate, relight, telea
-from rotopaint_ai.seams.ribbon import RUN_OUT, SPARE, build_ribbon
+from rotopaint_ai.seams.ribbon import RUN_OUT, SPARE, across, build_ribbon
 
 from . import made_up
 
@@ -88,6 +88,19 @@ def test_an_empty_matte_and_a_matte_without_curves() -> None:
     assert np.array_equal(cleanplate.fill(plate, np.zeros_like(MATTE), [(LINE, 5.0)]), plate)
     out = cleanplate.fill(plate, MATTE, [])
     assert made_up.rms(out, clean, MATTE) < 0.35 * made_up.rms(plate, clean, MATTE)
+
+
+@pytest.mark.parametrize("is_upright", [False, True])
+def test_normals_stand_on_the_right_of_a_curves_way(is_upright: bool) -> None:
+    """A straight line, to the right or down the picture; a pixel's place in a map is its middle less a half."""
+    way = np.arange(30.0, dtype=np.float32)
+    there = np.full(30, 10.0, np.float32)
+    offsets = np.array([-2.0, 0.0, 3.0], np.float32)
+    x, y = across(np.stack([there, way] if is_upright else [way, there], 1), offsets)
+    along, aside = (y, x) if is_upright else (x, y)
+    np.testing.assert_allclose(along, np.tile(way - 0.5, (3, 1)), atol=1e-5)
+    side = -1 if is_upright else 1  # right of the way down is towards smaller x, right of the way right is down
+    np.testing.assert_allclose(aside, np.tile(9.5 + side * offsets[:, None], (1, 30)), atol=1e-5)
 
 
 def test_curves_that_cross_leave_the_picture_or_are_tiny() -> None:

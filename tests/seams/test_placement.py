@@ -20,6 +20,7 @@ from rotopaint_ai.seams.placement import (
     Placed,
     Seam,
     SeamLook,
+    _parabola_top,
     look,
     place,
     places_along,
@@ -80,6 +81,14 @@ def nothing(rows: Array) -> Array:
     logits = np.zeros((1, rows.shape[1] // 2, N_OFFSETS + 1), np.float32)
     logits[..., -1] = 9.0
     return logits
+
+
+def test_the_top_between_offsets_is_that_of_the_parabola() -> None:
+    """Parabolas with tops at 0.3 and -0.45 of a step from the middle of five; at the rim the offset itself."""
+    offsets = np.array([-4.0, -2.0, 0.0, 2.0, 4.0])
+    rows = -((np.arange(5) - 2 - np.array([[0.3], [-0.45], [2.2]])) ** 2)
+    found = _parabola_top(rows, np.array([2, 2, 4]), offsets, 2.0)
+    assert found == pytest.approx([0.6, -0.9, 4.0])
 
 
 @pytest.mark.parametrize("dy", [-2.0, 0.0, 1.5])

@@ -34,6 +34,15 @@ def test_a_parabola_needs_as_many_keys_as_theory_says(a: float) -> None:
     assert found.worst <= tolerance
 
 
+@pytest.mark.parametrize("guess", [1, 2, 5, 40])
+@pytest.mark.parametrize("n", range(1, 12))
+def test_a_run_reaches_to_the_corner_whatever_is_guessed(n: int, guess: int) -> None:
+    """A straight move of n frames, then another 40 times as fast: a line follows the first and not a frame more."""
+    x = np.concatenate([np.arange(n + 1.0), n + 40 * np.arange(1, 9.0)])
+    samples = np.stack((x, np.zeros_like(x)), axis=1)
+    assert knots._longest_reach(samples, 0.5, guess) == n
+
+
 def test_pinned_ends_keep_their_values() -> None:
     x = 40 * np.sin(np.arange(60) / 9)
     stretch = track(x, pins=(True, True))

@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.shapes.facespace import FaceSpace
 from rotopaint_ai.shapes.propagation_range import propose, unlikeness
-from rotopaint_ai.shapes.refit import _borne_out, _Task, refit, spread
+from rotopaint_ai.shapes.refit import _borne_out, _Task, moved_keys, refit, splines_of, spread
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
     Key,
@@ -211,6 +211,16 @@ def test_what_nothing_moves_stays_the_models_own_key() -> None:
     assert all(key is model.shapes[0].keys[f] for f, key in new.items())
     quiet = refit(model, keyed(model, 1010), {"seam": dict.fromkeys(FRAMES, 0.001)})["seam"]
     assert max(apart(key.points, f) for f, key in quiet.items()) < 0.02
+
+
+def test_moved_keys_go_on_as_the_keys_in_their_place_did() -> None:
+    """The shape's own way to the next key first, then the model's; straight where neither has a key."""
+    row = (ControlPoint(0, 0), ControlPoint(40, 0))
+    model = RotoShape("s", False, "seam", {1: Key(row, interpolation="ease"), 5: Key(row, interpolation="ease")})
+    own = RotoShape("s", False, "seam", {1: Key(row, interpolation="hold"), 9: Key(row)})
+    found = moved_keys(model, own, [1, 5, 7], splines_of(model, [1, 5, 7]) + 3)
+    assert [(frame, key.interpolation) for frame, key in found.items()] == [(1, "hold"), (5, "ease"), (7, "linear")]
+    assert {key.points for key in found.values()} == {(ControlPoint(3, 0), ControlPoint(43, 0))}
 
 
 def test_a_blink_stays_a_blink() -> None:

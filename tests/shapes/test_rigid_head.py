@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.shapes.rigid_head import (
+    BALL,
     PERSPECTIVE,
     KnownCurve,
     _Cameras,
@@ -82,6 +83,13 @@ def test_slopes_are_those_of_small_steps(head: tuple[_Cameras, Array, Array]) ->
     there = (_Cameras(cameras.size, spun, cameras.shift).see(curve) - cameras.see(curve)) / 1e-6
     assert there == pytest.approx(by_camera[..., 0, 2] + 1j * by_camera[..., 1, 2], abs=1e-3)
     assert PERSPECTIVE > 0
+
+
+def test_points_on_the_ball_lie_on_it() -> None:
+    """The face's middle is its foremost point; 0.6 of the radius aside it is 0.2 of the radius deep (3, 4, 5)."""
+    camera = _Cameras(np.ones(1), np.eye(3)[None], np.zeros((1, 2)))
+    found = camera.on_ball(np.array([[0, 0.6 * BALL, 0.6j * BALL]]))[0]
+    assert found == pytest.approx(BALL * np.array([[0, 0, 0], [0.6, 0, -0.2], [0, 0.6, -0.2]]))
 
 
 def test_points_are_where_the_surest_holds_agree(head: tuple[_Cameras, Array, Array]) -> None:
