@@ -27,7 +27,8 @@ def linear_keys(shape: RotoShape) -> dict[int, Points]:
 def eased_frames(shape: RotoShape) -> set[float]:
     """Places between eased keys, three to a segment: cubics that agree there and at the keys are the same.
 
-    In a layer all whole frames between its keys, as far as a frame beyond them.
+    Keys a frame apart have none between: the reader of Nuke takes such a step as straight, as in scripts with a key at
+    every frame. In a layer all whole frames between its keys, as far as a frame beyond them.
     """
     chain = () if shape.layer is None else shape.layer.chain
     layered = [frame for layer in chain for rows in (layer.poses, layer.track) for frame in rows]
@@ -35,7 +36,7 @@ def eased_frames(shape: RotoShape) -> set[float]:
     return {*map(float, between)} | {
         frame + (after - frame) * share
         for frame, after in pairwise(shape.frames)
-        if shape.keys[frame].interpolation in ("ease", "smooth")
+        if after > frame + 1 and shape.keys[frame].interpolation in ("ease", "smooth")
         for share in (0.25, 0.5, 0.75)
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, overload
@@ -37,10 +37,10 @@ from rotopaint_ai.exchange.nuke_tree import (
     as_float32,
 )
 from rotopaint_ai.shapes.edit_layers import within_layer
-from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape
 
 NodeKind = Literal["Roto", "RotoPaint"]
+Path = tuple[str, ...]  # of an element: the layers that it stands in, and its name
 
 EndSlopes = tuple[Sequence[float], Sequence[float]] | None  # of a segment's numbers, leaving it and arriving
 
@@ -74,7 +74,7 @@ def build_layers(document: RotoDocument, *, layer: str | None = None) -> NodeTre
     Raises DocumentError on shapes without keys' points or with numbers that a 32-bit float cannot hold.
     """
     check_frames(document, "shapes")
-    placed = _layer_paths(document, layer)
+    placed = _shape_paths(document, layer)
     elements = [
         (placed[shape.name], shape_element(within_layer(shape), document, placed[shape.name][-1]))
         for shape in hold_outs_first(document).shapes
@@ -103,34 +103,67 @@ def hold_outs_first(document: RotoDocument) -> RotoDocument:
 
 def nuke_names(document: RotoDocument, *, layer: str | None = None) -> dict[str, str]:
     """How each shape is called in a node: layers and name, joined by `/`."""
-    return {name: "/".join(path) for name, path in _layer_paths(document, layer).items()}
+    return {name: "/".join(path) for name, path in _shape_paths(document, layer).items()}
 
 
-def _layer_paths(document: RotoDocument, layer: str | None) -> dict[str, tuple[str, ...]]:
-    placed: dict[str, tuple[str, ...]] = {}
-    taken: dict[tuple[str, ...], int] = {}
+def _shape_paths(document: RotoDocument, around: str | None) -> dict[str, Path]:
+    """Where each shape stands in a node: its layers and its name."""
+    above, head = _layer_paths(document), _head(around)
+    moving = _moving(document, above)
+    placed: dict[str, Path] = {}
+    taken: dict[Path, int] = {}
     for shape in document.shapes:
-        path = tuple(nuke_name(part) for part in shape.name.split("/") if part.strip()) or ("Bezier",)
-        above = _layer_path(shape.layer)
-        path = path if path[: len(above)] == above and len(path) > len(above) else (*above, *path)
-        placed[shape.name] = _free_path(((nuke_name(layer), *path) if layer else path), taken)
+        own = above[shape.layer.name] if shape.layer is not None else ()
+        path = _under(own, shape.name, "Bezier")
+        path = (*_apart(path[:-1], len(own), moving), path[-1])
+        placed[shape.name] = _free_path((*head, *path), taken)
     return placed
 
 
-def _layer_path(layer: Layer | None) -> tuple[str, ...]:
-    """The layers of Nuke that one of ours becomes, outermost first; a track stands in a layer of its own."""
-    if layer is None:
-        return ()
-    above = _layer_path(layer.parent)
-    path = tuple(nuke_name(part) for part in layer.name.split("/") if part.strip()) or ("Layer",)
-    path = path if path[: len(above)] == above and len(path) > len(above) else (*above, *path)
-    return (*path, TRACK) if layer.track else path
-
-
-def _transforms(document: RotoDocument, around: str | None) -> dict[tuple[str, ...], NukeTransform]:
-    found: dict[tuple[str, ...], NukeTransform] = {}
+def _layer_paths(document: RotoDocument) -> dict[str, Path]:
+    """The layers of Nuke that each of ours becomes, outermost first; a track stands in a layer of its own."""
+    found: dict[str, Path] = {}
     for layer in document.layers:
-        path = (*((nuke_name(around),) if around else ()), *_layer_path(layer))
+        own = found[layer.parent.name] if layer.parent is not None else ()
+        path = _apart(_under(own, layer.name, "Layer"), len(own), _moving(document, found))
+        if any(each[: len(path)] == path for each in found.values()):  # a folder that others stand in
+            path = (*path[:-1], f"{path[-1]}_layer")
+        found[layer.name] = (*path, TRACK) if layer.track else path
+    return found
+
+
+def _moving(document: RotoDocument, paths: Mapping[str, Path]) -> set[Path]:
+    """The layers of Nuke that move what is in them."""
+    tracks = {paths[layer.name][:-1] for layer in document.layers if layer.track and layer.name in paths}
+    return {*paths.values(), *tracks}
+
+
+def _head(around: str | None) -> Path:
+    return (nuke_name(around),) if around else ()
+
+
+def _under(own: Path, name: str, usual: str) -> Path:
+    """The path of what is called `name` and stands in the layer `own`."""
+    path = tuple(nuke_name(part) for part in name.split("/") if part.strip()) or (usual,)
+    return path if path[: len(own)] == own and len(path) > len(own) else (*own, *path)
+
+
+def _apart(path: Path, n_own: int, moving: Collection[Path]) -> Path:
+    """The path, its parts behind the first `n_own` numbered where they would stand in another layer that moves."""
+    for n in range(n_own + 1, len(path) + 1):
+        free, count = path[:n], 1
+        while free in moving:
+            count += 1
+            free = (*path[: n - 1], f"{path[n - 1]}_{count}")
+        path = (*free, *path[n:])
+    return path
+
+
+def _transforms(document: RotoDocument, around: str | None) -> dict[Path, NukeTransform]:
+    found: dict[Path, NukeTransform] = {}
+    paths = _layer_paths(document)
+    for layer in document.layers:
+        path = (*_head(around), *paths[layer.name])
         if layer.track:
             found[path] = nuke_transform_of(layer, document.height, of_track=True)
             path = path[:-1]
@@ -149,9 +182,9 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
         found.append(f"shape '{name}': stands above one that holds out, which Nuke takes away only from those below it")
     for shape in document.shapes:
         if "/".join(placed[shape.name])[-len(shape.name) :] != shape.name:
-            found.append(
-                f"shape '{shape.name}' is called '{'/'.join(placed[shape.name])}': no blanks or signs in names"
-            )
+            fits = all(nuke_name(part) == part for part in shape.name.split("/"))
+            why = "a layer that moves has that name" if fits else "no blanks or signs in names"
+            found.append(f"shape '{shape.name}' is called '{'/'.join(placed[shape.name])}': {why}")
         if tuple(shape.taper) != (0.0, 0.0):
             found.append(f"shape '{shape.name}': taper is not written, the stroke keeps its width to the ends")
         if shape.has_widths:
@@ -167,7 +200,7 @@ def nuke_name(text: str) -> str:
     return kept or "Bezier"
 
 
-def _free_path(path: tuple[str, ...], taken: dict[tuple[str, ...], int]) -> tuple[str, ...]:
+def _free_path(path: Path, taken: dict[Path, int]) -> Path:
     """The path, its last part numbered where another element has it already; `taken` counts each path's uses."""
     free = path
     while free in taken:
@@ -179,8 +212,8 @@ def _free_path(path: tuple[str, ...], taken: dict[tuple[str, ...], int]) -> tupl
 
 def _nest(
     elements: Iterable[tuple[Sequence[str], NukeShape]],
-    transforms: Mapping[tuple[str, ...], NukeTransform],
-    above: tuple[str, ...] = (),
+    transforms: Mapping[Path, NukeTransform],
+    above: Path = (),
 ) -> tuple[NukeLayer | NukeShape, ...]:
     """Elements and their paths as layers with their transforms, each layer where its first element stands."""
     layers: dict[str, list[tuple[Sequence[str], NukeShape]]] = {}

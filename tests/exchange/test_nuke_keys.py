@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from rotopaint_ai.exchange import formats
 from rotopaint_ai.exchange.nuke_keys import _span_motion
 from rotopaint_ai.exchange.nuke_tree import CurveKey, NukeCurve
+from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, RotoDocument, RotoShape
 
 CUBIC = (CurveKey(5, 0.0, right_slope=2.0, step=False), CurveKey(9, 4.0, left_slope=0.0, step=False))
 CHORD = (CurveKey(5, 0.0, right_slope=1.0, step=False), CurveKey(9, 4.0, left_slope=1.0, step=False))
@@ -31,3 +35,17 @@ HEAVY = (CUBIC[0]._replace(right_weight=2.0), CUBIC[1])
 )
 def test_a_span_steps_changes_and_strays(keys: tuple[CurveKey, ...], verdict: tuple[bool, bool, float] | None) -> None:
     assert _span_motion(NukeCurve(keys=keys), 5, 9) == (verdict if verdict is None else pytest.approx(verdict))
+
+
+@pytest.mark.parametrize("kind", ["ease", "smooth"])
+def test_eased_keys_a_frame_apart_are_written(tmp_path: Path, kind: Interpolation) -> None:
+    """Such a step is read as straight, which is the same at every whole frame."""
+    places = {1001: 0.0, 1002: 8.0, 1010: 0.0}
+    keys = {
+        frame: Key((ControlPoint(20 + x, 8), ControlPoint(28 + x, 8)), "human", kind) for frame, x in places.items()
+    }
+    meant = RotoDocument(64, 48, 1001, 1010, shapes=(RotoShape("line", False, "matte", keys),))
+    formats.write(tmp_path / "line.nk", meant)
+    found = formats.read(tmp_path / "line.nk")[0].shapes[0]
+    for frame in range(1001, 1011):
+        assert [p.x for p in found.at(frame)] == pytest.approx([p.x for p in meant.shapes[0].at(frame)], abs=1e-4)

@@ -180,6 +180,24 @@ def test_nuke_has_the_layers_and_gives_them_back(has_track: bool) -> None:
     assert set(shape.layer.track) == (set(track) if has_track else set())
 
 
+def test_layers_of_nuke_hold_only_their_own_shapes(tmp_path: Path) -> None:
+    """Names that Nuke cannot tell apart, a name that stays behind in a layer that was left, a name inside another's."""
+    turned = Layer("head", TURN)
+    badge, line = shot().shapes
+    cases = {
+        "signs": (replace(badge, layer=Layer("g 1", TURN)), replace(line, layer=Layer("g_1"))),
+        "taken out": (replace(badge, name="head/a"), replace(line, name="head/b", layer=turned)),
+        "inside": (replace(badge, layer=Layer("head/eyes", {1001: LayerPose(x=9)})), replace(line, layer=turned)),
+    }
+    for name, shapes in cases.items():
+        meant = replace(shot(), shapes=shapes)
+        formats.write(tmp_path / f"{name}.nk", meant)
+        found, _ = formats.read(tmp_path / f"{name}.nk")
+        assert nuke.difference(meant, found, nuke.names(meant)) < 0.02
+    _, lost = formats.write(tmp_path / "out.nk", replace(shot(), shapes=cases["taken out"]))
+    assert "shape 'head/a' is called 'head_2/a': a layer that moves has that name" in lost
+
+
 @pytest.mark.parametrize("suffix", [".ssf", ".setting", ".jsx", ".svg", ".lottie.json"])
 def test_other_formats_get_linear_keys_and_it_is_said_once(tmp_path: Path, suffix: str) -> None:
     meant = shot(layer=Layer("a", TURN))
