@@ -7,6 +7,7 @@ the one it was held against; 5 the disk refused; 130 stopped by the user. 1 is a
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from typing import NoReturn, Protocol
 from rotopaint_ai import __version__
 from rotopaint_ai.errors import CancelledError, DiskError, RotopaintError
 
+_SIGNED = re.compile(r"-\d")
 OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, WORSE, DISK_REFUSED, STOPPED = 0, 1, 2, 3, 4, 5, 130
 
 COMMANDS = {
@@ -95,7 +97,18 @@ def _dispatch(words: list[str]) -> int:
     command: CommandModule = import_module(f"rotopaint_ai.cli.{name}")  # type: ignore[assignment]
     parser = Parser(prog=f"rotopaint {name}", description=COMMANDS[name].capitalize() + ".", allow_abbrev=False)
     command.add_arguments(parser)
-    return command.execute(parser.parse_args(words[1:]))
+    return command.execute(parser.parse_args(_with_signed_values(words[1:])))
+
+
+def _with_signed_values(words: Sequence[str]) -> list[str]:
+    """The words with values such as `-10,20,30,40` and `-5--1` joined to their option, as they look like options."""
+    joined: list[str] = []
+    for word in words:
+        if joined and _SIGNED.match(word) and re.fullmatch(r"--[\w-]+", joined[-1]):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _top_level(words: list[str]) -> int:

@@ -93,12 +93,20 @@ def run_command(job: RunJob) -> str:
         ("--device", job.device if job.device != "auto" else None),
         ("--threads", str(job.threads) if job.threads else None),
         ("--colourspace", job.colourspace),
-        ("--reduce-keys", f"{job.key_tolerance_px:g}" if job.key_tolerance_px else None),
+        ("--reduce-keys", f"{job.key_tolerance_px:.12g}" if job.key_tolerance_px else None),
+        ("--project", job.project),
     ):
         words += [option, value] if value is not None else []
-    words += [] if job.clean else ["--no-clean"]
-    words += ["--patch"] if job.patch else []
-    words += ["--force"] if job.force else []
+    for option, is_given in (
+        ("--no-clean", not job.clean),
+        ("--patch", job.patch),
+        ("--force", job.force),
+        ("--leave-project", job.leave_project),
+        ("--teach", job.teach),
+        ("--resume", job.resume),
+        ("--overwrite", job.overwrite),
+    ):
+        words += [option] if is_given else []
     return shlex.join(words)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +19,8 @@ from rotopaint_ai import cli
 from rotopaint_ai.cli import main
 from rotopaint_ai.errors import DeviceError, InferenceError
 from rotopaint_ai.exchange import formats
+from rotopaint_ai.jobs import RunJob
+from rotopaint_ai.pipeline import manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("numpy", "torch", "onnxruntime", "PySide6", "cv2", "OpenImageIO", "PyOpenColorIO", "av", "rich", "yaml")
@@ -80,6 +84,33 @@ def test_wrong_use_is_one_line_and_code_2(
     assert main(arguments) == 2
     assert text in _one_line(capsys)
     assert list(tmp_path.iterdir()) == []
+
+
+JOB = RunJob("a plate.####.exr", "out", ("10,20,30,40",), resume=True)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        RunJob("p", "o", ("auto",)),
+        replace(JOB, crops=("-10,-20,30,40", "1005:-10,20,30,40"), frames="-5--1,3", threads=3, device="cpu"),
+        replace(JOB, model="a pack", exports=("nuke", "svg"), method="telea", colourspace="sRGB", key_tolerance_px=0.25),
+        replace(JOB, clean=False, patch=True, force=True, overwrite=True, resume=False),
+        replace(JOB, crops=(), project="shot.rotopaint", teach=True),
+        replace(JOB, project="shot.rotopaint", leave_project=True),
+    ],
+)
+def test_the_command_that_a_run_notes_is_the_same_job(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a page shows is typed again: a box that hangs over the plate's left edge and frames below 0 as well."""
+    seen = list[RunJob]()
+
+    def take(job: RunJob, *, events: bool) -> int:
+        seen.append(job)
+        return 0
+
+    monkeypatch.setattr("rotopaint_ai.cli.run.do", take)
+    assert main(shlex.split(manifest.run_command(job))[1:]) == 0
+    assert seen == [job]
 
 
 def test_the_panel_is_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
