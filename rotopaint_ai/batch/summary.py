@@ -128,7 +128,8 @@ def _finished_summary(name: str, out: Path, seconds: float) -> ShotSummary:
     except ValueError:
         return ShotSummary(name, "failed", message=f"{path}: is damaged; delete it, and the shot is gathered again")
     frames, errors = content["frames"], content["errors"]["by_frame"]
-    worst = sorted(((int(f), max(row)) for f, row in errors.items() if row), key=lambda item: -item[1])[:N_WORST]
+    known = {int(f): [error for error in row if error is not None] for f, row in errors.items()}
+    worst = sorted(((f, max(row)) for f, row in known.items() if row), key=lambda item: -item[1])[:N_WORST]
     seams = [pair for pair in content["seam"]["by_frame"].values() if None not in pair]
     pictures = [picture["face"] for picture in content["pictures"]]
     whole = not frames["failed"] and not frames["missing"] and not frames["lost"]
@@ -140,7 +141,7 @@ def _finished_summary(name: str, out: Path, seconds: float) -> ShotSummary:
         lost=summarise(frames["lost"]) if frames["lost"] else "",
         missing=summarise(frames["missing"]) if frames["missing"] else "",
         worst=tuple(worst),
-        median_error_px=round(median(max(row) for row in errors.values() if row), 2) if worst else None,
+        median_error_px=round(median(max(row) for row in known.values() if row), 2) if worst else None,
         seam=(round(mean(a for a, _ in seams), 2), round(mean(b for _, b in seams), 2)) if seams else None,
         seconds=round(seconds, 1),
         report=f"{name}/report/index.html",

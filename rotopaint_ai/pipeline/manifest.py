@@ -163,7 +163,7 @@ def _frame_content(plan: Plan, records: Sequence[FrameRecord]) -> dict[str, Any]
 
 def _error_content(plan: Plan, found: Iterable[FrameRecord]) -> dict[str, Any]:
     names = list(plan.pack.sheet.shape_names)
-    return {"shapes": names, "by_frame": {str(r.frame): [r.errors[name] for name in names] for r in found}}
+    return {"shapes": names, "by_frame": {str(r.frame): [r.errors.get(name) for name in names] for r in found}}
 
 
 def _timing(plan: Plan, records: Sequence[FrameRecord], *, wall_s: float, n_new: int) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class Finisher(Protocol):
         """The record of a frame that could not be read."""
 
 
+Shapes = Mapping[str, Sequence[PointRow]]
 Out = tuple[float, float]  # by how many pixels the first and the last end of a seam ought to lie further out
 
 
@@ -84,7 +85,7 @@ def carry_ends(plan: Plan, state: RunState, finisher: Finisher, sink: Sink, canc
     specs = _seams_to_carry(plan)
     if not specs or plan.models.find_seams is None:
         return
-    holds = [_ends_of(record, plan, specs) for record in state.records() if record.hold is None and record.shapes]
+    holds = [_ends_of(record, plan, specs) for record in state.records() if record.hold is None and record.landmarks]
     holds = [hold for hold in holds if np.isfinite(hold.points_L).sum() >= TOO_FEW]
     wanted: dict[int, dict[str, Out]] = {}
     for stretch in _stretches(sorted(holds, key=lambda each: each.frame)):
@@ -114,15 +115,32 @@ def _seams_to_carry(plan: Plan) -> list[ShapeSpec]:
 # --- what each hold says ----------------------------------------------------------------------------------------------
 
 
-def _as_found(record: FrameRecord) -> Settled:
+def _as_found(record: FrameRecord, sheet: Sheet) -> Settled:
     """What tracking said of a frame, before people's work and the rest of the shot."""
-    settled = Settled.of(record)
+    settled, now = Settled.of(record), {**record.shapes, **record.predicted}
     marks = record.predicted_landmarks or settled.landmarks
-    return replace(settled, shapes={**settled.shapes, **record.predicted, **record.alone}, landmarks=marks)
+    moved = [spec for spec in sheet.shapes if spec.name in record.alone]
+    back = _marks_along(marks, moved, now, record.alone, sheet)
+    return replace(settled, shapes={**now, **record.alone}, landmarks=back)
+
+
+def _marks_along(
+    marks: Sequence[PointRow | None], specs: Iterable[ShapeSpec], before: Shapes, after: Shapes, sheet: Sheet
+) -> list[PointRow | None]:
+    """Landmarks, those that sit on some shapes moved as the shapes' points have."""
+    rows = list(marks)
+    for spec in specs:
+        for point, name in spec.on_landmarks.items():
+            k = sheet.landmark_row(name)
+            if (row := rows[k]) is not None:
+                to, of = after[spec.name][point], before[spec.name][point]
+                rows[k] = [*(round(row[axis] + to[axis] - of[axis], DIGITS) for axis in (0, 1)), row[2]]
+    return rows
 
 
 def _ends_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Ends:
-    sheet, settled = plan.pack.sheet, plan.work.respected(record.frame, _as_found(record), plan.pack.sheet)
+    sheet = plan.pack.sheet
+    settled = plan.work.respected(record.frame, _as_found(record, sheet), sheet)
     rows = np.array([(np.nan,) * 3 if row is None else row for row in settled.landmarks], np.float64)
     off_seams = [name not in _names_on(specs) for name in sheet.landmark_names]
     ends, ways, noise = [], [], []
@@ -190,7 +208,7 @@ class _Change:
     """What is to be settled of a frame, and the shapes as they had been found there alone."""
 
     settled: Settled
-    alone: Mapping[str, Sequence[PointRow]]
+    alone: Shapes
 
 
 def _changed_frames(
@@ -200,10 +218,10 @@ def _changed_frames(
     seen_anew: dict[int, dict[str, Placed]] = {}
     for record in state.records():
         first = record.frame if record.hold is None else record.hold
-        if not record.shapes or not (record.alone or first in wanted):
+        if not record.landmarks or not (record.alone or first in wanted):
             continue
         cancel.check()
-        found, outs = _as_found(record), wanted.get(first, {})
+        found, outs = _as_found(record, plan.pack.sheet), wanted.get(first, {})
         if first not in seen_anew:
             seen_anew[first] = _seen_anew(plan, found, first, outs)
         own = plan.work.splines.get(record.frame, {})
@@ -246,15 +264,11 @@ def _seen_anew(plan: Plan, found: Settled, frame: int, outs: Mapping[str, Out]) 
 
 def _with_placed(found: Settled, specs: Sequence[ShapeSpec], placed: Mapping[str, Placed], sheet: Sheet) -> _Change:
     """A frame with some seams placed anew, and the landmarks that sit on them moved along."""
-    shapes, errors, marks = dict(found.shapes), dict(found.errors), list(found.landmarks)
+    shapes, errors = dict(found.shapes), dict(found.errors)
     for spec in specs:
         new = placed[spec.name]
         shapes[spec.name] = rounded_rows(new.points)
         errors[spec.name] = max(errors[spec.name], round(new.expected_error_px, DIGITS))
-        for point, name in spec.on_landmarks.items():
-            k = sheet.landmark_row(name)
-            if (row := marks[k]) is not None:
-                moved = new.points[point, :2] - np.array(found.shapes[spec.name][point][:2])
-                marks[k] = [round(row[0] + float(moved[0]), DIGITS), round(row[1] + float(moved[1]), DIGITS), row[2]]
+    marks = _marks_along(found.landmarks, specs, found.shapes, shapes, sheet)
     alone = {spec.name: found.shapes[spec.name] for spec in specs}
     return _Change(replace(found, shapes=shapes, errors=errors, landmarks=marks), alone)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from rotopaint_ai.locks import locked
 from rotopaint_ai.pipeline.executor import Eta, Executor, Replay, Snapshot, Times, keep_nothing
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
 from rotopaint_ai.pipeline.out_folder import FOLDER, claimed
-from rotopaint_ai.pipeline.overrides import Overrides, OverridingProcessor, inputs_for
+from rotopaint_ai.pipeline.overrides import OverridingProcessor, inputs_for
 from rotopaint_ai.pipeline.paint_job import Painted
 from rotopaint_ai.pipeline.plan import make_plan
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, tracked
@@ -151,7 +151,7 @@ def _paint_range(
     inner = replace(inner, paints=work.paints, strokes=work.strokes)
     processor = OverridingProcessor(inner, work)
     known = _tracked_records(out, wanted)
-    finished = _painted_before(path, out, work)
+    finished = _painted_before(path, out, processor, known)
     journal = Journal(path)
     try:
         for frame in wanted:
@@ -186,14 +186,28 @@ def _tracked_records(out: Path, wanted: Sequence[int]) -> dict[int, FrameRecord]
     return known
 
 
-def _painted_before(path: Path, out: Path, work: Overrides) -> dict[int, FrameRecord]:
-    """Frames of an earlier attempt that need no painting: written with what people had done, and still there."""
-    last = {record.frame: record for record in read_journal(path)}
+def _painted_before(
+    path: Path, out: Path, processor: OverridingProcessor, known: Mapping[int, FrameRecord]
+) -> dict[int, FrameRecord]:
+    """Frames of an earlier attempt that need no painting: written as they are tracked now and with what people had
+    done, and still there."""
+    last = {record.frame: record for record in read_journal(path) if record.frame in known}
     return {
         frame: record.light()
         for frame, record in last.items()
-        if record.status != "failed" and record.work == work.digest(frame) and record.outputs_stand(out)
+        if record.status != "failed"
+        and record.work == processor.work.digest(frame)
+        and _is_painted_as_tracked(record, known[frame], processor)
+        and record.outputs_stand(out)
     }
+
+
+def _is_painted_as_tracked(painted: FrameRecord, now: FrameRecord, processor: OverridingProcessor) -> bool:
+    """Whether a frame was painted by what tracking says of it now: a shot's keys may have moved its ends since."""
+    if now.crop is None:
+        return False
+    own = processor.work.respected(now.frame, Settled.of(now), processor.inner.sheet)
+    return (painted.shapes, painted.errors, painted.landmarks or ()) == (own.shapes, own.errors, own.landmarks)
 
 
 def _collect_ranges(state: RunState, frames: Sequence[int]) -> None:

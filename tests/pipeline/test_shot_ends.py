@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,12 +18,14 @@ from rotopaint_ai.jobs import Cancel, Event, RunJob
 from rotopaint_ai.pipeline import shot_ends, split
 from rotopaint_ai.pipeline.record_store import TRACKED, FrameRecord, read_journal
 from rotopaint_ai.pipeline.run import run
-from rotopaint_ai.project import Project, State
+from rotopaint_ai.plates import open_plate
+from rotopaint_ai.project import Project, State, run_record
 from rotopaint_ai.shapes.bezier import as_array, curve_distance
-from rotopaint_ai.shapes.roto import Key, RotoDocument
+from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 
 SEAMS = ("seam_bridge", "seam_left", "seam_right")
 FRAMES = range(1001, 1025)
+_PLATES = tuple(f"plate.{frame}.exr" for frame in range(1001, 1005))
 LOWER_PX, UPPER_PX, CURVE_PX = 18.0, 21.0, 4.0  # by the shot: 12, 19 and 3.3; each frame alone: 47, 19 and 7.4
 
 
@@ -99,6 +104,56 @@ def test_what_people_keyed_never_moves(whole: Path, truth: RotoDocument, tmp_pat
     assert after is not None
     assert after.shape("seam_right").keys[1001] == wrong
     assert end_distances(after, truth, "seam_right")[2:, 1].max() < LOWER_PX
+
+
+def test_keys_that_come_later_leave_landmarks_where_a_new_run_has_them(whole: Path, tmp_path: Path) -> None:
+    """What the first run moved is moved from where it was found, not from where it went."""
+    found = document.read(whole / "shapes.roto.json")
+    moved = [
+        replace(shape, keys={**shape.keys, **{f: _shifted_key(shape, f) for f in (1003, 1009, 1015, 1021)}})
+        if shape.name in SEAMS
+        else shape
+        for shape in found.shapes
+    ]
+    path, out = tmp_path / "shot.rotopaint", tmp_path / "out"
+    with closing(Project.create(path)) as project:
+        project.append("edit", State(), State(document=replace(found, shapes=tuple(moved)), predicted=found))
+    shutil.copytree(whole, out)
+    for folder in (out, tmp_path / "new"):
+        run(replace(job(folder), project=str(path), leave_project=True), lambda event: None, Cancel())
+    resumed, new = (
+        {r.frame: r for r in read_journal(folder / ".rotopaint" / "frames.journal")}
+        for folder in (out, tmp_path / "new")
+    )
+    assert [resumed[f].landmarks for f in FRAMES] == [new[f].landmarks for f in FRAMES]
+    assert [resumed[f].shapes for f in FRAMES] == [new[f].shapes for f in FRAMES]
+
+
+def _shifted_key(shape: RotoShape, frame: int) -> Key:
+    return Key(tuple(point._replace(x=point.x + 6, y=point.y - 4) for point in shape.at(frame)), "human")
+
+
+def test_a_seam_drawn_where_the_face_is_lost_stands_alone_there(
+    whole: Path, puppet: ModuleType, tmp_path: Path
+) -> None:
+    found, sample = document.read(whole / "shapes.roto.json"), find_sample()
+    seam = found.shape(SEAMS[0])
+    drawn = replace(seam, keys={**seam.keys, 1005: _shifted_key(seam, 1005)})
+    edited = replace(found, shapes=tuple(drawn if each is seam else each for each in found.shapes))
+    with closing(Project.create(tmp_path / "shot.rotopaint")) as project:
+        project.append("edit", State(), State(document=edited, predicted=found))
+    plates = shutil.copytree(sample, tmp_path / "plates", ignore=lambda _, names: set(names) - set(_PLATES))
+    height, width = open_plate(plates).read(1001).codes.shape[:2]
+    puppet.write_exr(plates / "plate.1005.exr", np.random.default_rng(0).uniform(0, 0.4, (height, width, 3)))
+    out = tmp_path / "out"
+    run(replace(job(out), plates=str(plates), project=str(tmp_path / "shot.rotopaint")), lambda event: None, Cancel())
+    record = {r.frame: r for r in read_journal(out / ".rotopaint" / "frames.journal")}[1005]
+    assert (record.status, list(record.shapes), record.landmarks) == ("done", [SEAMS[0]], [])
+    content = json.loads((out / "run.json").read_text())["errors"]
+    row = dict(zip(content["shapes"], content["by_frame"]["1005"]))
+    assert row.pop(SEAMS[0]) == 0.0
+    assert set(row.values()) == {None}
+    assert run_record.read(out / "run.json").errors[1005] == {SEAMS[0]: 0.0}
 
 
 def test_a_short_shot_is_left_as_its_frames_have_it(tmp_path: Path) -> None:

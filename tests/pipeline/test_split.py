@@ -16,6 +16,7 @@ from rotopaint_ai.frames import FrameRange
 from rotopaint_ai.jobs import Cancel, Event, RunJob
 from rotopaint_ai.pipeline import split
 from rotopaint_ai.pipeline.overrides import inputs_for
+from rotopaint_ai.pipeline.record_store import Journal, read_journal
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.project import Project, State
@@ -182,6 +183,25 @@ def test_tasks_respect_what_people_did_and_fill_the_project(
     tops = [_top(tmp_path / "out", frame) - min(p.y for p in seam.at(frame)) for frame in (1003, 1005)]
     assert tops[0] - tops[1] == pytest.approx(9, abs=2)  # the matte is where the hand put the seam
     assert inputs_for(job).work.fingerprint() != ""  # what makes a batch do the shot again
+
+
+def test_frames_that_were_tracked_otherwise_since_are_painted_anew(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    """A person's key in one frame may move the ends of a seam in others."""
+    job = _job(puppet, plates, pack, tmp_path, frames="1001-1003")
+    split.track(job, _nobody, Cancel())
+    split.paint(job, FrameRange(1001, 1003), _nobody, Cancel())
+    path = tmp_path / ".rotopaint/tracked.journal"
+    before = next(record for record in read_journal(path) if record.frame == 1002)
+    lower = [[row[0], row[1] + 9, *row[2:]] for row in before.shapes["seam_middle"]]
+    journal = Journal(path)
+    journal.append(replace(before, shapes={**before.shapes, "seam_middle": lower}))
+    journal.close()
+    told = list[Event]()
+    split.paint(job, FrameRange(1001, 1003), told.append, Cancel())
+    assert [event.facts["frame"] for event in told if event.kind == "frame"] == [1002]
+    assert _top(tmp_path, 1002) - _top(tmp_path, 1001) == 9
 
 
 def test_paint_from_before_an_edit_is_not_noted_as_fitting(
