@@ -209,9 +209,8 @@ class Project:
             at = self._position()
             self._db.execute("DELETE FROM step WHERE number > ?", (at,))
             made = datetime.now(UTC).isoformat(timespec="seconds")
-            number = int(
-                self._db.execute("INSERT INTO step VALUES (?, ?, ?)", (at + 1, label, made)).lastrowid or at + 1
-            )
+            number = at + 1
+            self._db.execute("INSERT INTO step VALUES (?, ?, ?)", (number, label, made))
             self._put_values(changes(before, after), step=number)
             self._db.execute("DELETE FROM step WHERE number <= ?", (number - MOST_STEPS,))
             self._set_note("position", number)

@@ -251,7 +251,7 @@ def _add_grain(light: Array, own: Array, found: Array, hole: Bools, lent: Bools,
     beside = cv2.dilate(hole.astype(np.uint8), np.ones((2 * _BAND + 1,) * 2, np.uint8)).astype(bool) & ~hole
     if not len(rows) or not beside.any():
         return
-    keep = min(1.0, _rough(found, lent) / max(_rough(own, beside), 1e-6))
+    keep = _rough(found, lent) / max(_rough(own, beside), 1e-6)
     places = _places_beside(hole, rows, columns)
     paint = np.ascontiguousarray(found[rows, columns].T)
     grain.add(light, hole, paint, *places, np.full(len(rows), keep, np.float32), floor)

@@ -180,6 +180,23 @@ def test_a_feather_line_becomes_feather_points_at_the_vertices() -> None:
         assert found_rows == [pytest.approx(row, abs=1e-6) for row in rows]
 
 
+def test_feather_points_stand_outside_the_masks_own_feather() -> None:
+    """A mask feather of 8 px is 4 px outside; points of 3, 6, 9 and 0 px at the vertices add to that."""
+    square = [[20, 20], [60, 20], [60, 60], [20, 60]]
+    key = [
+        1001,
+        "linear",
+        [[*at, 0, 0, 0, 0] for at in square],
+        True,
+        4,
+        [[i, 0, r] for i, r in enumerate((3, 6, 9, 0))],
+    ]
+    shape = aftereffects.loads(dump(feather=[8, 8], keys=[key])).document.shapes[0]
+    away = [tuple(row[:2]) for row in shape.feather_at(1001)]
+    assert away == [pytest.approx(at, abs=1e-6) for at in ((-7, -7), (10, -10), (13, 13), (-4, 4))]
+    assert shape.feather_px == 0
+
+
 def test_feather_points_between_vertices_are_told() -> None:
     rows = [[0, 0.5, 6.0]]
     found = aftereffects.loads(dump(keys=[[1001, "linear", [[1.0] * 6] * 3, True, 1, rows]]))

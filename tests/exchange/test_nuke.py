@@ -470,6 +470,7 @@ def test_a_bspline_of_one_point_is_that_point_and_of_two_a_line() -> None:
     [
         ("{{1 10 -} {6 10 -}}", (1, 6), ["linear", "linear"]),  # keys that never move
         ("{{1 10} {6 30}}", (1, 6), ["hold", "hold"]),  # steps
+        ("{{1 10} {2 30} {6 10}}", (1, 2, 6), ["hold", "hold", "hold"]),  # also from a frame to the next
         ("{{1 10} {6 10}}", (1, 6), ["hold", "hold"]),  # steps from a value to the same
         ("{{3 10}}", (3,), ["linear"]),  # one key
     ],

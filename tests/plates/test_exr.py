@@ -210,6 +210,15 @@ def test_a_header_that_asks_for_too_much_memory(tmp_path: Path) -> None:
         open_plate(tmp_path / "q.exr")
 
 
+def test_a_long_name_in_a_cut_off_header_is_told_in_short(tmp_path: Path) -> None:
+    head = struct.pack("<Ii", 20000630, 2 | 0x400) + b"renderer_attribute_with_a_long_name\0string\0"
+    (tmp_path / "p.exr").write_bytes(head + struct.pack("<i", 9) + b"cut")
+    with pytest.raises(
+        DamagedFrameError, match=r"value of attribute 'renderer_attribute_with_\.\.\.'\); it is damaged"
+    ):
+        open_plate(tmp_path / "p.exr")
+
+
 @pytest.mark.parametrize(("kind", "size"), [(b"box2i", 8), (b"box2f", 16)])
 def test_a_window_of_another_type_or_size_is_damage(tmp_path: Path, kind: bytes, size: int) -> None:
     whole = save(tmp_path / "p.exr", picture(16, 16).astype(np.float16)).read_bytes()

@@ -10,7 +10,19 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.report import pictures, tables
-from rotopaint_ai.report.curves import Chart, Curve, draw, nice_ceiling, script_safe
+from rotopaint_ai.report.curves import (
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Chart,
+    Curve,
+    draw,
+    nice_ceiling,
+    script_safe,
+    x_of,
+    y_of,
+)
 from rotopaint_ai.report.page import render_report, write_report
 from rotopaint_ai.report.pictures import spline_path
 
@@ -116,6 +128,17 @@ def test_curves_break_where_frames_are_missing() -> None:
     d = re.search(r'data-curve="a" stroke="#fff" d="([^"]*)"', text)
     assert d is not None
     assert d[1].count("M") == 2
+
+
+@pytest.mark.parametrize(
+    ("frames", "at"), [((1001, 1011), 1001), ((1001, 1011), 1006), ((1001, 1011), 1011), ((7,), 7)]
+)
+def test_frames_and_values_stand_where_the_axes_say(frames: tuple[int, ...], at: int) -> None:
+    """From the left edge to the right, from the bottom (0) to the top; a single frame stands in the middle."""
+    chart = Chart("error", "px", frames, [Curve("a", "#fff", [4.0] * len(frames))])
+    share = (at - frames[0]) / 10 if len(frames) > 1 else 0.5
+    assert x_of(chart, at) == pytest.approx((1 - share) * LEFT + share * (WIDTH - RIGHT))
+    assert [y_of(chart, value) for value in (0, 1, 4)] == pytest.approx([270, 270 - (270 - TOP) / 4, TOP])
 
 
 def test_values_stand_in_the_page_as_json_that_cannot_close_its_script() -> None:

@@ -52,6 +52,12 @@ def test_a_parent_moves_its_children_and_a_track_comes_before_the_pose() -> None
     assert back == pytest.approx((1, 0, 0, 0, 1, 0, 0, 0, 1))
 
 
+def test_the_way_back_of_a_map_with_perspective_is_its_way_back() -> None:
+    m = (2.0, 1.0, 3.0, 0.5, 3.0, -1.0, 0.1, 0.2, 2.0)
+    np.testing.assert_allclose(way_back(m), np.linalg.inv(np.reshape(m, (3, 3))).ravel(), rtol=1e-12)
+    assert placed(way_back(m), *placed(m, 5, 7)) == pytest.approx((5, 7))
+
+
 def test_a_shape_with_one_key_goes_with_its_layer_feather_and_handles_too() -> None:
     shape = shot(layer=Layer("a", TURN)).shape("badge")
     turned = shape.at(1011)

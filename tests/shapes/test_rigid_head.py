@@ -12,6 +12,7 @@ from rotopaint_ai.shapes.rigid_head import (
     PERSPECTIVE,
     KnownCurve,
     _Cameras,
+    _fitted_marks,
     curves_on_head,
     is_borne_out,
     points_on_head,
@@ -90,6 +91,13 @@ def test_points_on_the_ball_lie_on_it() -> None:
     camera = _Cameras(np.ones(1), np.eye(3)[None], np.zeros((1, 2)))
     found = camera.on_ball(np.array([[0, 0.6 * BALL, 0.6j * BALL]]))[0]
     assert found == pytest.approx(BALL * np.array([[0, 0, 0], [0.6, 0, -0.2], [0, 0.6, -0.2]]))
+
+
+def test_what_holds_say_of_a_landmark_counts_by_the_squares_of_their_errors() -> None:
+    """Two holds of one pose, 0 px said with an error of 1 and 3 px with one of 2: (0 * 1 + 3 / 4) / (1 + 1 / 4) px."""
+    cameras = _Cameras(np.full(2, 100.0), np.tile(np.eye(3), (2, 1, 1)), np.zeros((2, 2)))
+    found = _fitted_marks(cameras, np.zeros((1, 3)), np.array([[0.0], [3.0 + 3.0j]]), np.array([[1.0], [2.0]]))
+    assert 100 * found[0] == pytest.approx([0.6, 0.6, 0], abs=1e-4)
 
 
 def test_points_are_where_the_surest_holds_agree(head: tuple[_Cameras, Array, Array]) -> None:
