@@ -165,7 +165,14 @@ else:
         memory, nothing = [make_room() for _ in ends], subprocess.DEVNULL
         handles = [end.fileno() for end in ends]
         words = _words([f"{channel}:{room}" for channel, room in zip(handles, memory)])
-        process = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, pass_fds=[*handles, *memory])
+        process = subprocess.Popen(
+            words,
+            stdin=nothing,
+            stdout=nothing,
+            stderr=nothing,
+            pass_fds=[*handles, *memory],
+            process_group=0,  # Ctrl-C is for whoever started this
+        )
         rooms = [mmap.mmap(room, ROOM_BYTES) for room in memory]
         for room in memory:
             os.close(room)

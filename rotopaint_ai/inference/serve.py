@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import mmap
 import os
-import signal
 import socket
 import sys
 import threading
@@ -78,7 +77,6 @@ def _serve(lane: Lane, models: _Models) -> None:
 
 def main(handles: Sequence[str]) -> None:
     """Serve the lanes of those handles; does not return."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
     _bound_memory()
     models, lanes = _Models(), [_lane(handle) for handle in handles]
     for lane in lanes[1:]:

@@ -178,6 +178,11 @@ print(process._started[-1]._process.pid, flush=True)
         time.sleep(0.02)  # ends, or pytest's own limit ends it
 
 
+def test_ctrl_c_is_for_the_program_that_asked_even_while_models_open(tmp_path: Path) -> None:
+    _open_loop(tmp_path)
+    assert os.getpgid(process._started[-1]._process.pid) != os.getpgid(0)
+
+
 def test_who_is_forked_opens_models_of_its_own(tmp_path: Path) -> None:
     path = _endless(tmp_path / "loop.onnx")
     program = f"""
