@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from rotopaint_ai.errors import RotopaintError
 
@@ -41,7 +41,7 @@ def check(content: object, kind: type[T], *, error: type[RotopaintError], others
     try:
         value = msgspec.convert(content, kind)
     except msgspec.ValidationError as wrong:
-        raise error(_sentence(str(wrong), content).strip()) from wrong
+        raise error(_sentence(str(wrong), content, kind).strip()) from wrong
     for sentence in _refusals(content, value, "", others):
         raise error(sentence.strip())
     return value
@@ -57,7 +57,7 @@ def check_format(content: object, name: str, version: int, *, error: type[Rotopa
     return {field: value for field, value in content.items() if field not in ("format", "version")}
 
 
-def _sentence(message: str, content: object) -> str:
+def _sentence(message: str, content: object, kind: type) -> str:
     """What `msgspec` says of a content, in the house's form."""
     text, _, place = message.partition(" - at ")
     where, got = _walk_path(place, content)
@@ -70,7 +70,19 @@ def _sentence(message: str, content: object) -> str:
         near = get_close_matches(missing[1], [str(name) for name in got], 1) if isinstance(got, Mapping) else []
         hint = f"is '{near[0]}' meant for it?" if near else "wanted this field"
         return f"{where}: {missing[1]} is missing; {hint}".removeprefix(": ")
+    if text.startswith("Invalid enum value") and (choices := _choices_at(place, kind)):
+        return f"{where} is {_short_of(got)}; wanted one of {', '.join(map(str, choices))}"
     return f"{where} is {_short_of(got)}; {text[:1].lower()}{text[1:]}"
+
+
+def _choices_at(place: str, kind: Any) -> tuple[object, ...]:
+    """What may stand at a path, where that is one of some words."""
+    for step in _STEP.finditer(place):
+        if step[1] is None:
+            kind = (*get_args(kind), None)[0]
+        else:
+            kind = get_type_hints(kind).get(step[1]) if is_dataclass(kind) else None
+    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 def _walk_path(place: str, content: object) -> tuple[str, object]:

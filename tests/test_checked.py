@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pytest
 
@@ -16,6 +17,7 @@ class Leaf:
     size: float = 1.0
     count: int = 0
     ends: tuple[float, float] = (0.0, 0.0)
+    side: Literal["left", "right"] = "left"
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ def test_a_right_content_becomes_the_dataclass() -> None:
         ({"leaves": [{"name": "a", "size": float("nan")}]}, "leaves 'a': size is nan; wanted a finite number"),
         ({"leaves": [{"name": "a", "count": True}]}, "leaves 'a': count is True; wanted a whole number"),
         ({"leaves": [{"name": "a", "ends": [1]}]}, "leaves 'a': ends is a list of 1; wanted a list of 2"),
+        ({"leaves": [{"name": "a", "side": "up"}]}, "leaves 'a': side is 'up'; wanted one of left, right"),
         ({"leaves": [{"name": "a", "hue": 1}]}, "leaves 'a' has an unknown field 'hue'; wanted only count, ends,"),
         ({"leaves": [{"name": "a", "sise": 1}]}, "leaves 'a' has an unknown field 'sise'; did you mean 'size'?"),
         ({"leaves": [{"nam": "a"}]}, "leaves 1: name is missing; is 'nam' meant for it?"),
