@@ -7,8 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QAbstractButton, QApplication, QDoubleSpinBox, QLineEdit, QWidget
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QDoubleSpinBox,
+    QLineEdit,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.batch.batch_window import BatchWindow
@@ -296,3 +303,27 @@ def test_a_click_on_a_tab_leaves_the_frame_keys_to_the_viewer(qtbot: QtBot, pane
     assert widget is not None
     qtbot.keyClick(widget, K.Key_Right)
     assert panel.session.frame == 1002
+
+
+def test_the_wheel_changes_no_field_that_it_passes(qtbot: QtBot, shot: Panel) -> None:
+    """A field without the focus hands it on, to what scrolls."""
+    tab = shot.inspector.seam
+    shot.inspector.setCurrentWidget(tab)
+    shot.session.select("seam")
+    size = tab.brush.size.value()
+    for field in (tab.brush.paints, tab.brush.size, tab.width_px):
+        assert field.isEnabled()
+        assert not turn_wheel(field)
+    assert (tab.brush.paints.currentText(), tab.brush.size.value(), tab.width_px.value()) == ("Clone", size, 4.0)
+    tab.brush.size.setFocus()
+    assert turn_wheel(tab.brush.size)
+    assert tab.brush.size.value() == size - 1
+
+
+def turn_wheel(widget: QWidget) -> bool:
+    """One notch towards the person; whether the widget takes it."""
+    place, down, none = QPointF(5, 5), QPoint(0, -120), Qt.KeyboardModifier.NoModifier
+    where, phase = widget.mapToGlobal(place), Qt.ScrollPhase.NoScrollPhase
+    event = QWheelEvent(place, where, QPoint(), down, Qt.MouseButton.NoButton, none, phase, False)
+    QApplication.sendEvent(widget, event)
+    return event.isAccepted()

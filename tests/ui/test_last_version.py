@@ -68,3 +68,9 @@ def test_shift_u_holds_the_shapes_of_the_last_save(qtbot: QtBot, shot: Panel) ->
     assert shot.canvas.before is None
     qtbot.keyClick(shot.canvas, K.Key_S, CTRL)
     assert session.version is session.document
+
+
+def test_a_key_that_is_held_down_is_one_press(shot: Panel) -> None:
+    """Else what is shown while it is held comes and goes as the keyboard repeats it."""
+    assert not any(shot.commands[name].autoRepeat() for name in ("before", "last_version", "play"))
+    assert shot.commands["next"].autoRepeat()

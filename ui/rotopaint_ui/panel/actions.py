@@ -43,6 +43,6 @@ def _action(parent: QWidget, command: Command) -> QAction:
     made.setObjectName(command.name)
     made.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
     made.setCheckable(command.checkable)
-    made.setAutoRepeat(command.name != "before")  # held, it is one press
+    made.setAutoRepeat(not command.checkable)  # held, it is one press
     parent.addAction(made)
     return made

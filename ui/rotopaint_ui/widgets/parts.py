@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPaintEvent, QPalette, QPixmap
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
+    QComboBox,
     QDoubleSpinBox,
     QFormLayout,
     QFrame,
@@ -90,7 +91,7 @@ def heading(text: str) -> QLabel:
 
 
 def scrolling(hint: QWidget, fields: QLayout) -> QScrollArea:
-    """Fields under a hint, in an area that scrolls up and down."""
+    """Fields under a hint, in an area that scrolls up and down, with the mouse over a field as well."""
     inside = QWidget()
     column = QVBoxLayout(inside)
     column.setContentsMargins(12, 12, 12, 12)
@@ -102,7 +103,21 @@ def scrolling(hint: QWidget, fields: QLayout) -> QScrollArea:
     area.setWidgetResizable(True)
     area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    wheel = _Wheel(area)
+    for field in (*inside.findChildren(QAbstractSpinBox), *inside.findChildren(QComboBox)):
+        field.installEventFilter(wheel)
     return area
+
+
+class _Wheel(QObject):
+    """Leaves the wheel to what scrolls, so that no value changes on the way past a field that has not the focus."""
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Hand the wheel on."""
+        is_passing = event.type() == QEvent.Type.Wheel and isinstance(watched, QWidget) and not watched.hasFocus()
+        if is_passing:
+            event.ignore()
+        return is_passing
 
 
 def told(label: QLabel, most_px: int) -> QScrollArea:
