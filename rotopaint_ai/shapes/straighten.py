@@ -31,7 +31,7 @@ def unlayered(shape: RotoShape, first: int, last: int, *, is_whole: bool = False
     ends = [(first, shape.frames[0]), *own, (shape.frames[-1], last)]
     spans = [(begin, end) for begin, end in ends if begin < end]
     frames = {frame for begin, end in spans for frame in (begin, *_needed(shape, begin, end), end)}
-    frames = {*range(min(first, *frames), max(last, *frames) + 1)} if is_whole else frames
+    frames = {*range(min(first, *shape.frames), max(last, *shape.frames) + 1)} if is_whole else frames
     keys = {frame: _key_at(shape, frame) for frame in sorted(frames.union(shape.frames))}
     return replace(shape, keys=keys, layer=None)
 

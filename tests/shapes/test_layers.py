@@ -144,6 +144,14 @@ def test_ungrouped_shapes_stay_where_they_are_seen() -> None:
     assert [layer.name for layer in edit_layers.rename_layer(nested, "a", "outer").layers] == ["outer", "inner"]
 
 
+def test_in_a_shot_of_one_frame_a_shape_goes_from_one_layer_that_moves_to_another() -> None:
+    one = replace(shot(layer=Layer("a", TURN), keys={1001: Key(SQUARE, "human")}), first_frame=1001, last_frame=1001)
+    other = Layer("b", {1001: LayerPose(x=5), 1011: LayerPose(x=9)})
+    moved = edit_layers.put_into(one, ["badge"], other).shape("badge")
+    assert moved.layer == other
+    assert where(moved.at(1001)) == where(one.shape("badge").at(1001))
+
+
 def test_layers_come_back_from_document_project_and_other_frames() -> None:
     track = {1001: (1.0, 0, 0, 0, 1, 0, 0, 0, 1), 1011: (1.0, 0.01, 3, 0, 1, 0, 1e-5, 0, 1)}
     layer = Layer("in", {1001: LayerPose(x=1)}, track, Layer("out", TURN))
