@@ -33,6 +33,7 @@ ROWS = 32  # rows that it is shown at least, as in training
 BESIDE = 5  # rows on either side of the matte that it is shown at least
 _LIMIT = 3.0
 _AWAY = 8  # rows from the curve that count as 1
+TRACE = 0.05  # of the plate, at most, is a trace of the seam: it shows as a hairline on smooth skin
 _ALL = slice(None)
 
 
@@ -96,9 +97,15 @@ def mend(relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools, floo
 
 
 def mixed(answer: Array, relit_TSC: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:
-    """Base and keep (T, S, 4) from answers (7, N), the tables' base and keep and the two fills (C, N) in `own_TS`."""
+    """Base and keep (T, S, 4) from answers (7, N), the tables' base and keep and the two fills (C, N) in `own_TS`.
+
+    A trace of the plate goes to the joined face, the less of it, the larger the plate's share.
+    """
     shares = np.exp(np.clip(answer[:4] - answer[:4].max(0), -30.0, 0.0))
     shares /= shares.sum(0)
+    traces = np.minimum(shares[1], TRACE * (1.0 - shares[1]))
+    shares[1] -= traces
+    shares[2] += traces
     out: Array = np.array(relit_TSC, np.float32)
     at = np.flatnonzero(own_TS)
     table = cv2.transpose(out.reshape(-1, 4).take(at, axis=0))

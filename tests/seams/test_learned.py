@@ -46,6 +46,17 @@ def test_a_model_that_keeps_the_plate_keeps_it() -> None:
     assert np.allclose(out, plate, rtol=2e-3)
 
 
+@pytest.mark.parametrize(("share", "kept"), [(0.04, 0.0), (0.5, 0.475), (0.96, 0.958)])
+def test_a_trace_of_the_plate_goes_to_the_face(share: float, kept: float) -> None:
+    """A twentieth of what is not the plate's is taken off its share: 0.5 - 0.05 * 0.5, 0.96 - 0.05 * 0.04."""
+    own_TS = np.ones((1, 1), bool)
+    answer = np.full((learned.N_ANSWERS, 1), 0.0, np.float32)
+    answer[:4, 0] = -30.0, np.log(share), np.log(1 - share), -30.0
+    relit, face, banks = np.zeros((1, 1, 4), np.float32), np.full((3, 1), 2.0, np.float32), np.zeros((3, 1), np.float32)
+    mixed = learned.mixed(answer, relit, face, banks, own_TS)[0, 0]
+    assert mixed == pytest.approx([2.0 * (1 - kept)] * 3 + [kept], abs=1e-6)
+
+
 def test_a_model_that_keeps_the_tables_paint_is_two_bank_on_values_below_0_and_above_1_too() -> None:
     plate, _ = seamed()
     plate = plate * np.float32(20.0)

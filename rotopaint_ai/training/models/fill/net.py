@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from rotopaint_ai.seams.learned import N_ANSWERS, N_CHANNELS
+from rotopaint_ai.seams.learned import N_ANSWERS, N_CHANNELS, TRACE
 
 WIDTHS = (16, 32, 56)
 _AS_IS = 3.0  # logit of the tables' share before training
@@ -62,6 +62,8 @@ def _block(n_in: int, n_out: int, *, stride: int = 1, dilation: int = 1) -> nn.S
 
 def mixed(answer: Tensor, light: Tensor) -> Tensor:
     """Corrected log light [N, T, S, 3] from an answer and its sources [N, 4, T, S, 3], as `seams.learned` does."""
-    shares = torch.softmax(answer[..., :4].float(), -1).movedim(-1, 1)
+    tables, plate, face, banks = torch.softmax(answer[..., :4].float(), -1).unbind(-1)
+    traces = torch.minimum(plate, TRACE * (1.0 - plate))
+    shares = torch.stack((tables, plate - traces, face + traces, banks), 1)
     filled: Tensor = (shares[..., None] * light).sum(1) + answer[..., 4:].float()
     return filled
