@@ -112,15 +112,16 @@ def track_layer(document: RotoDocument, name: str, start: int, track: Mapping[in
     layer, frames = layer_of(document, name), sorted(track)
     around = {f: layer.parent.matrix_at(f) if layer.parent else IDENTITY for f in frames}
     rows = {f: product(way_back(around[f]), product(track[f], around[start])) for f in frames}
-    poses = layer.poses or {start: _resting_pose(document, name, start)}
+    x, y = middle_of(document, name, start)
+    poses = layer.poses or {start: LayerPose(pivot_x=x, pivot_y=y)}
     return _with_layer(document, name, replace(layer, track=rows, poses=poses))
 
 
-def _resting_pose(document: RotoDocument, name: str, frame: int) -> LayerPose:
-    """A pose that moves nothing, its pivot in the middle of the shapes."""
+def middle_of(document: RotoDocument, name: str, frame: int) -> tuple[float, float]:
+    """The middle of what a layer moves, where its transform turns and scales as long as nobody has said where."""
     points = [p for shape in members(document, name) for p in shape.at(frame)]
-    middle = (sum(p.x for p in points) / len(points), sum(p.y for p in points) / len(points)) if points else (0.0, 0.0)
-    return LayerPose(pivot_x=middle[0], pivot_y=middle[1])
+    n = max(len(points), 1)
+    return sum(p.x for p in points) / n, sum(p.y for p in points) / n
 
 
 def within_layer(shape: RotoShape) -> RotoShape:

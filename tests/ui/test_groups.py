@@ -98,6 +98,20 @@ def test_a_scaled_group_keeps_its_pivot(qtbot: QtBot, canvas: Canvas, grouped: S
     assert xy(session, "eye", 1005) == Near([(16, 5), (32, 5), (24, 17)])
 
 
+@pytest.mark.parametrize("way", ["drag", "nudge", "key"])
+def test_the_first_key_of_a_group_has_its_pivot_within(
+    qtbot: QtBot, canvas: Canvas, grouped: ShotSession, way: str
+) -> None:
+    """Its box reaches from (20, 8) to (28, 14), its points are (24, 10) in the mean; the plate's corner is far away."""
+    canvas.tool = "transform"
+    if way == "drag":
+        drag(qtbot, canvas, (22, 9), (27, 9))
+    else:
+        assert canvas.edit("nudge_right" if way == "nudge" else "set_key")
+    found = pose(grouped, 1001)
+    assert (found.pivot_x, found.pivot_y) == pytest.approx((24, 11) if way == "drag" else (24, 10), abs=1e-6)
+
+
 @pytest.fixture
 def tab(qtbot: QtBot, session: ShotSession) -> ShapesTab:
     tab = ShapesTab(session)

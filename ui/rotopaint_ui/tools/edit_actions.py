@@ -53,7 +53,8 @@ def nudge_points(context: EditContext, dx: float, dy: float) -> bool:
         before = context.session.edits.before_gesture.document
         assert before is not None
         still = edit_layers.layer_of(before, layer.name)
-        layers.preview_pose(context, still, layers.shifted_pose(still, frame, x, y))
+        pivot = edit_layers.middle_of(before, layer.name, frame)
+        layers.preview_pose(context, still, layers.shifted_pose(still, frame, pivot, x, y))
         return True
     x, y = context.nudge("nudge", dx, dy, (context.session.frame, tuple(chosen.items()), context.reach))
     context.preview_shapes({name: partial(transform, affine=moved(x, y), indices=own) for name, own in chosen.items()})

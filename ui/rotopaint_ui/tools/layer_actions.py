@@ -57,8 +57,13 @@ def put_into_layer(context: EditContext, names: Collection[str], layer: str | No
 
 def key_layer(context: EditContext, layer: Layer) -> bool:
     """Key the group's transform as it stands."""
-    frames, pose = context.session.held_frames(), layer.pose_at(context.session.frame)
-    return context.put("set group key", lambda document: edit_layers.set_pose(document, layer.name, frames, pose))
+    frames, frame = context.session.held_frames(), context.session.frame
+
+    def keyed(document: RotoDocument) -> RotoDocument:
+        pose = _pose_about(layer, frame, edit_layers.middle_of(document, layer.name, frame))
+        return edit_layers.set_pose(document, layer.name, frames, pose)
+
+    return context.put("set group key", keyed)
 
 
 def unkey_layer(context: EditContext, layer: Layer) -> bool:
@@ -88,23 +93,29 @@ def pivot_within(layer: Layer, frame: int, place: Place) -> Place:
     return placed(way_back(layer.pose_at(frame).matrix), *placed(way_back(_parent_matrix(layer, frame)), *place))
 
 
-def shifted_pose(layer: Layer, frame: int, dx: float, dy: float) -> LayerPose:
-    """The transform at a frame, moved by plate pixels."""
-    pose = layer.pose_at(frame)
+def shifted_pose(layer: Layer, frame: int, pivot: Place, dx: float, dy: float) -> LayerPose:
+    """The transform at a frame, moved by plate pixels; `pivot` is where its first key has the pivot, before it moves."""
+    pose = _pose_about(layer, frame, pivot)
     x, y = placed(linear_part(way_back(_parent_matrix(layer, frame))), dx, dy)
     return pose._replace(x=pose.x + x, y=pose.y + y)
 
 
 def turned_pose(layer: Layer, frame: int, pivot: Place, degrees: float = 0.0, factors: Place = (1.0, 1.0)) -> LayerPose:
     """The transform at a frame turned and scaled along its own sides, about a place of the plate, which stays."""
-    pose = layer.pose_at(frame)
-    if not layer.poses:
-        pose = pose._replace(**dict(zip(("pivot_x", "pivot_y"), pivot_within(layer, frame, pivot))))
+    pose = _pose_about(layer, frame, pivot)
     fixed = pivot_within(layer, frame, pivot)
     x, y = (factor if abs(factor) >= LEAST_FACTOR else LEAST_FACTOR for factor in factors)
     new = pose._replace(degrees=pose.degrees + degrees, scale_x=pose.scale_x * x, scale_y=pose.scale_y * y)
     (x0, y0), (x1, y1) = placed(pose.matrix, *fixed), placed(new.matrix, *fixed)
     return new._replace(x=new.x + x0 - x1, y=new.y + y0 - y1)
+
+
+def _pose_about(layer: Layer, frame: int, pivot: Place) -> LayerPose:
+    """The transform at a frame; one without keys has its pivot at a place of the plate."""
+    if layer.poses:
+        return layer.pose_at(frame)
+    x, y = pivot_within(layer, frame, pivot)
+    return LayerPose(pivot_x=x, pivot_y=y)
 
 
 def _parent_matrix(layer: Layer, frame: int) -> Matrix:

@@ -184,7 +184,7 @@ class TransformTool:
         """The transform that a group gets."""
         frame = self._session.frame
         if hold.part == "move":
-            return shifted_pose(layer, frame, *path.offset)
+            return shifted_pose(layer, frame, self._fixed, *path.offset)
         if hold.part == "rotate":
             return turned_pose(layer, frame, self._fixed, degrees=self._degrees(path))
         return turned_pose(layer, frame, self._fixed, factors=self._factors(hold, path))

@@ -105,6 +105,7 @@ def scrolling(hint: QWidget, fields: QLayout) -> QScrollArea:
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     wheel = _Wheel(area)
     for field in (*inside.findChildren(QAbstractSpinBox), *inside.findChildren(QComboBox)):
+        field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # not by the wheel
         field.installEventFilter(wheel)
     return area
 
