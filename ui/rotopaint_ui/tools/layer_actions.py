@@ -94,7 +94,7 @@ def pivot_within(layer: Layer, frame: int, place: Place) -> Place:
 
 
 def shifted_pose(layer: Layer, frame: int, pivot: Place, dx: float, dy: float) -> LayerPose:
-    """The transform at a frame, moved by plate pixels; `pivot` is where its first key has the pivot, before it moves."""
+    """The transform at a frame, moved by plate pixels; its first key has the pivot there, and moves it along."""
     pose = _pose_about(layer, frame, pivot)
     x, y = placed(linear_part(way_back(_parent_matrix(layer, frame))), dx, dy)
     return pose._replace(x=pose.x + x, y=pose.y + y)
