@@ -139,6 +139,15 @@ def test_an_edited_shape_stands_within_its_layer(tmp_path: Path) -> None:
         assert kept in text
 
 
+def test_a_feather_that_an_artist_switched_off_stays_so_where_its_shape_is_edited(tmp_path: Path) -> None:
+    off = "fo 0 fx x40800000 fy x40800000}"
+    meant = read(SCRIPT.replace("osw x41200000}", f"osw x41200000 {off}"))
+    mouth = meant.shape("My Head/mouth")
+    assert mouth.feather_px == 0
+    text, _, _ = written(tmp_path, replace(meant, shapes=(meant.shapes[0], moved(mouth, 7.0))))
+    assert text.count(off) == 1
+
+
 def test_shapes_are_added_renamed_hidden_ordered_and_taken_away(tmp_path: Path) -> None:
     meant = read()
     eye, mouth = meant.shapes

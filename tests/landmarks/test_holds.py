@@ -164,3 +164,17 @@ def test_a_difference_made_of_slopes_tells_its_shift() -> None:
     _, shift, _ = _shifts(0.3 * dx - 0.4 * dy + np.float32(0.2), dx, dy, 8)
     assert shift.shape == (3, 3)
     np.testing.assert_allclose(shift, 0.5, rtol=0.001)
+
+
+def test_single_blocks_are_judged_by_their_f_values() -> None:
+    """Of a plane through 64 pixels: what two slopes explain, over what is left by 61 degrees of freedom."""
+    dx, dy, difference = np.random.default_rng(7).normal(0, 5, (3, 96, 96)).astype(np.float32)
+    difference = difference + dx
+    found = []
+    for y, x in np.ndindex(12, 12):
+        block = np.s_[8 * y : 8 * y + 8, 8 * x : 8 * x + 8]
+        d = difference[block].ravel().astype(np.float64)
+        slopes = np.stack([dx[block].ravel(), dy[block].ravel(), np.ones(64)], axis=1)
+        left = float(np.linalg.lstsq(slopes, d, rcond=None)[1][0])
+        found.append((((d - d.mean()) ** 2).sum() - left) / 2 / (left / 61))
+    assert _shifts(difference, dx, dy, 8)[2] == pytest.approx(np.median(found), rel=0.01)

@@ -78,6 +78,8 @@ def test_outputs_are_those_of_the_contract(whole: Path) -> None:
             assert (whole / f"{name}.{frame}.exr").is_file()
     for name in ("shapes.roto.json", "shapes.nk", "report/index.html", "run.json"):
         assert (whole / name).is_file()
+    plate = json.loads((whole / "run.json").read_text())["plate"]
+    assert [plate[name] for name in ("first_frame", "last_frame", "width", "height")] == [1001, 1012, 192, 120]
 
 
 def test_landmarks_and_shapes_are_where_the_puppet_is(puppet: ModuleType, whole: Path) -> None:
