@@ -64,6 +64,8 @@ def test_other_programs_paths_are_read(tmp_path: Path) -> None:
     assert shape.closed
     assert [(p.x, p.y) for p in shape.at(1)] == [(10, 10), (20, 10), (20, 20), (30, 20), (40, 20), (42, 22), (37, 17)]
     assert shape.at(1)[2].out_dx == pytest.approx(5 * 2 / 3)
+    into = [(p.in_dx, p.in_dy) for p in shape.at(1)[3:5]]
+    assert into == [pytest.approx((-5 * 2 / 3, 5 * 2 / 3)), pytest.approx((-5 * 2 / 3, -5 * 2 / 3))]
     assert shape.at(1)[3].out_dy == pytest.approx(-5 * 2 / 3)  # t mirrors the control point (25, 25) to (35, 15)
 
 

@@ -12,6 +12,7 @@ from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.landmarks.faces import (
     MARGIN,
     FaceFound,
+    _overlap,
     apart,
     faces_of,
     find_faces,
@@ -95,6 +96,13 @@ def test_upright_plates_are_fitted_too() -> None:
 
 def _face(x: float, side: float, score: float = 0.9) -> FaceFound:
     return FaceFound((x, 0, x + side, side), score, np.ones((4, 4)), np.zeros((5, 2)))
+
+
+def test_overlap_is_the_share_of_the_smaller_box() -> None:
+    """10 x 4 and 12 x 2 px with 2 x 2 px in common: 4 of 24."""
+    wide, flat = (0.0, 0.0, 10.0, 4.0), (8.0, 1.0, 20.0, 3.0)
+    assert _overlap(wide, flat) == _overlap(flat, wide) == pytest.approx(4 / 24)
+    assert _overlap(wide, (11.0, 0.0, 12.0, 4.0)) == 0
 
 
 def test_a_box_in_a_surer_one_is_the_same_face() -> None:

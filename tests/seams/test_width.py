@@ -43,6 +43,14 @@ def test_the_sides_change_places_where_the_curve_runs_the_other_way() -> None:
     assert there.usual[0] == pytest.approx(back.usual[1][::-1], abs=0.3)
 
 
+def test_a_table_is_three_layers_of_which_two_are_cut_off_at_nought() -> None:
+    """(a, b) -> max(a, 0), max(b, 0) -> max(a - b, 0), max(b - 1, 0) -> both doubled, from 0 to REACH."""
+    weights = np.eye(2), np.array([[1.0, 0], [-1, 1]]), 2 * np.eye(2)
+    table = width.WidthTable(weights, (np.zeros(2), np.array([0.0, -1]), np.zeros(2)))
+    answers = table(np.array([[-1.0, 1.25], [0.75, 0.5], [9e9, 9e9 - 0.25], [-2, -2]]))
+    assert answers.tolist() == [[0, 0.5], [0.5, 0], [0.5, width.REACH], [0, 0]]
+
+
 def test_places_off_the_picture_say_nothing() -> None:
     found = width.measured(width.root_light(plate(1.2)), LINE + (70.0, 0.0), FACE_PX)
     assert found is not None

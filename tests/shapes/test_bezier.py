@@ -129,6 +129,15 @@ def test_distance_is_symmetric_and_sees_what_one_direction_misses() -> None:
     assert mean == pytest.approx((0 + 20 * 21 / 2 / 31) / 2, abs=0.05)  # of 31 samples 20 lie 1..20 px away
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_samples_of_each_segment_stand_in_a_row(closed: bool) -> None:
+    """Handles at thirds: even steps of t are even steps along a straight line, and of an open one the end is there."""
+    ends = np.array([[3.0 * k, 1.0, -1, 0, 1, 0] for k in range(4)])
+    line = bezier.sample(ends, closed, per_segment=3)
+    np.testing.assert_allclose(line[:10], [(x, 1) for x in range(10)], atol=1e-12)
+    assert len(line) == (12 if closed else 10)
+
+
 def test_spacing_gives_even_steps_and_both_ends() -> None:
     line = bezier.sample(circle(0, 0, 30, 8)[:5], False, spacing=2.0)
     steps = np.hypot(*np.diff(line, axis=0).T)

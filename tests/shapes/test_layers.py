@@ -179,7 +179,9 @@ def test_fewer_keys_are_found_within_the_layer() -> None:
 @pytest.mark.parametrize("has_track", [False, True])
 def test_nuke_has_the_layers_and_gives_them_back(has_track: bool) -> None:
     """Its own layers with transforms: keys, not a key at every frame; nested ones too."""
-    track = {f: (1.0, 0.002 * k, 3.0 * k, 0.0, 1.0, k, 1e-5 * k, 0.0, 1.0) for k, f in enumerate(range(1001, 1012))}
+    track = {
+        f: (1.0, 0.002 * k, 3.0 * k, 0.0, 1.0, k, 1e-5 * k, -2e-5 * k, 1.0) for k, f in enumerate(range(1001, 1012))
+    }
     layer = Layer("head/eyes", TURN, track if has_track else {}, Layer("head", {1001: LayerPose(degrees=5, x=3)}))
     meant = shot(layer=layer)
     found = nuke_reader.read_text(nuke.dumps(meant)).document
