@@ -414,6 +414,9 @@ def test_a_corners_feather_is_as_wide_along_both_sides() -> None:
         assert [(round(p.x, 6), round(p.y, 6)) for p in outer] == places
         assert feather_edges.widths(points, [(p.x, p.y) for p in outer]) == pytest.approx([10.0] * 4)
     circle = labelme._circle((0, 0), (50, 0))
+    cut_off = 50 * (1 - 0.5523)  # a square of side 100 whose corners are cut off between the ends of handles
+    areas = [feather_edges.signed_area(ring) for ring in (circle, feather_edges.reversed_points(circle, True))]
+    assert areas == pytest.approx([100**2 - 2 * cut_off**2, 2 * cut_off**2 - 100**2], rel=1e-4)
     assert [math.hypot(p.x, p.y) for p in feather_edges.edge(circle, 10.0)] == pytest.approx([60.0] * 4)
     assert math.hypot(*feather_edges.edge(circle, 10.0)[0][4:]) == pytest.approx(60 * 0.5523, rel=1e-3)
 

@@ -139,6 +139,13 @@ def test_an_edited_shape_stands_within_its_layer(tmp_path: Path) -> None:
         assert kept in text
 
 
+def test_a_transform_that_ends_early_is_usual_beyond() -> None:
+    """Pivot and x alone, 10 px to the right: not turned, not scaled."""
+    whole = "{t x42c80000 x42480000 0 x41200000 0 0 0 0 x41f00000 x40000000 1}"
+    mouth = read(SCRIPT.replace(whole, "{t x42c80000 x42480000 0 x41200000}")).shape("My Head/mouth")
+    assert [point[:2] for point in mouth.at(1001)] == [(20, 200), (60, 200), (30, 170)]
+
+
 def test_a_feather_that_an_artist_switched_off_stays_so_where_its_shape_is_edited(tmp_path: Path) -> None:
     off = "fo 0 fx x40800000 fy x40800000}"
     meant = read(SCRIPT.replace("osw x41200000}", f"osw x41200000 {off}"))

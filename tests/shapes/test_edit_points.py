@@ -135,5 +135,6 @@ def test_transforms_turn_about_their_pivot_and_take_tangents_along() -> None:
 def test_rotation_on_an_anamorphic_plate_is_round_to_the_eye() -> None:
     x, y = edit_transform.rotated(90, (0, 0), pixel_aspect=2.0)(1, 0)
     assert (x, y) == pytest.approx((0, 2))  # one pixel to the right is two screen units long
+    assert edit_transform.rotated(90, (0, 0), pixel_aspect=2.0)(0, 4) == pytest.approx((-2, 0))
     full = edit_transform.rotated(360, (4, 9), pixel_aspect=1.7)
     assert full(1, 2) == pytest.approx((1, 2))

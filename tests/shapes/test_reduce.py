@@ -48,7 +48,7 @@ def test_a_straight_move_needs_two_keys() -> None:
     keys = {f: Key(ring(100 + 3 * f, 50 - f, 20, 6)) for f in range(10, 40)}
     reduced = reduce.reduce_keys(RotoShape("a", True, "matte", keys), 0.1)
     assert reduced.frames == (10, 39)
-    assert reduced.keys[10] == keys[10]
+    assert (reduced.keys[10], reduced.keys[39]) == (keys[10], keys[39])
 
 
 def test_smooth_motion_keeps_its_tolerance_with_a_fifth_of_the_keys() -> None:
