@@ -285,6 +285,8 @@ def _failure_of(frame: int, future: Future[Mapping[str, float] | None]) -> str |
         future.result()
     except RotopaintError as error:
         return str(error) if str(frame) in str(error) else f"frame {frame}: {error}"
+    except FileNotFoundError as error:
+        return f"frame {frame}: {error.filename}: its folder was removed while it was written; start again"
     except (OSError, MemoryError):
         raise
     except Exception as error:  # a defect of ours in one frame is no reason to lose the others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -170,6 +171,24 @@ def test_frames_whose_files_are_gone_are_not_done(tmp_path: Path, folder: str) -
     assert 1 in painted.failed
     assert "files are gone" in painted.failed[1]
     assert not set(painted.done) & set(painted.failed)
+
+
+def test_a_folder_that_is_removed_under_a_frame_costs_that_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.replace
+
+    def removed(source: Path, target: Path) -> None:
+        if target.name == "all.0002.exr":
+            shutil.rmtree(target.parent)
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", removed)
+    painted = paint_mattes(
+        SHAPES, tmp_path / "out", name="s", frames=None, threads=1, sink=lambda _: None, cancel=Cancel()
+    )
+    assert "its folder was removed while it was written" in painted.failed[2]
+    assert 1 in painted.failed  # its files went with the folder
 
 
 def test_clean_waits_for_nobody_and_joins_nobody(tmp_path: Path) -> None:
