@@ -98,6 +98,19 @@ def test_a_scaled_group_keeps_its_pivot(qtbot: QtBot, canvas: Canvas, grouped: S
     assert xy(session, "eye", 1005) == Near([(16, 5), (32, 5), (24, 17)])
 
 
+def test_a_group_that_is_scaled_to_nothing_again_and_again_keeps_a_size(
+    qtbot: QtBot, canvas: Canvas, grouped: ShotSession
+) -> None:
+    """Each drag takes the corner of the box, 12 pixels of the screen outside, to its middle (24, 11)."""
+    canvas.tool = "transform"
+    for _ in range(3):
+        x, y = (max(each) for each in zip(*xy(grouped, "eye", 1001)))
+        drag(qtbot, canvas, canvas.view.to_plate(canvas.view.to_screen(x, y) + QPointF(12, 12)), (24, 11))
+        assert grouped.edits.last_step == "scale group"
+    assert (pose(grouped, 1001).scale_x, pose(grouped, 1001).scale_y) == (0.001, 0.001)
+    assert [grouped.edits.undo() for _ in range(3)] == ["scale group", "scale group", "group"]  # the third did nothing
+
+
 @pytest.mark.parametrize("way", ["drag", "nudge", "key"])
 def test_the_first_key_of_a_group_has_its_pivot_within(
     qtbot: QtBot, canvas: Canvas, grouped: ShotSession, way: str

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import replace
 
 from rotopaint_ai.shapes import edit_layers
-from rotopaint_ai.shapes.layers import IDENTITY, Layer, LayerPose, Matrix, linear_part, placed, way_back
+from rotopaint_ai.shapes.layers import IDENTITY, LEAST_SCALE, Layer, LayerPose, Matrix, linear_part, placed, way_back
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.tools.edit_context import EditContext
 
@@ -105,7 +106,10 @@ def turned_pose(layer: Layer, frame: int, pivot: Place, degrees: float = 0.0, fa
     pose = _pose_about(layer, frame, pivot)
     fixed = pivot_within(layer, frame, pivot)
     x, y = (factor if abs(factor) >= LEAST_FACTOR else LEAST_FACTOR for factor in factors)
-    new = pose._replace(degrees=pose.degrees + degrees, scale_x=pose.scale_x * x, scale_y=pose.scale_y * y)
+    scale_x, scale_y = (
+        math.copysign(max(abs(scale), LEAST_SCALE), scale) for scale in (pose.scale_x * x, pose.scale_y * y)
+    )
+    new = pose._replace(degrees=pose.degrees + degrees, scale_x=scale_x, scale_y=scale_y)
     (x0, y0), (x1, y1) = placed(pose.matrix, *fixed), placed(new.matrix, *fixed)
     return new._replace(x=new.x + x0 - x1, y=new.y + y0 - y1)
 
