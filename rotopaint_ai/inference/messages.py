@@ -63,14 +63,23 @@ class Lane:
         (length,) = _LENGTH.unpack(self._read(memoryview(bytearray(_LENGTH.size))))
         if length > _MOST_FACTS:
             raise ValueError(f"a message of {length} bytes")
-        facts, shapes, is_here = json.loads(bytes(self._read(memoryview(bytearray(length)))))
+        head = bytes(self._read(memoryview(bytearray(length))))
+        try:
+            facts, shapes, is_here = json.loads(head)
+            arrays = self._laid_out(shapes, is_here)
+        except (ArithmeticError, TypeError) as error:
+            raise ValueError(f"a message of another form ({error})") from error
+        for array in () if is_here else arrays.values():
+            self._read(_bytes_of(array))
+        return Message(facts, arrays)
+
+    def _laid_out(self, shapes: Any, is_here: bool) -> dict[str, Array]:
+        """Arrays in the memory of the lane, or room for what comes through the socket."""
         arrays, at = {}, 0
         for name, shape in shapes:
             arrays[name] = self._seen(shape, at) if is_here else _empty(shape)
             at += arrays[name].nbytes
-        for array in () if is_here else arrays.values():
-            self._read(_bytes_of(array))
-        return Message(facts, arrays)
+        return arrays
 
     def close(self) -> None:
         """Let go of the socket; the memory goes with the last array that lies in it."""

@@ -271,6 +271,16 @@ def test_arrays_arrive_as_they_were_sent(n_bytes: int) -> None:
         lane.close()
 
 
+@pytest.mark.parametrize("text", ["7", '[{}, [["y", 3]], false]', '[{}, [["y", [1000000000000000000000]]], true]'])
+def test_what_is_no_message_is_called_nonsense(text: str) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.sendall(len(text).to_bytes(8, "little") + text.encode())
+    with pytest.raises(ValueError, match="a message of another form"):
+        Lane(ours, mmap.mmap(-1, 16), lambda: None).receive()
+    for end in (ours, theirs):
+        end.close()
+
+
 def test_a_fault_on_the_other_side_asks_for_no_memory() -> None:
     ours, theirs = socket.socketpair()
     for message in (b"\xff" * 8, (24).to_bytes(8, "little") + b'[{},[["y",[99999,99999]]'):
