@@ -173,6 +173,17 @@ def test_a_show_in_one_process(show: Path, capsys: pytest.CaptureFixture[str]) -
     assert "gone" in capsys.readouterr().err
 
 
+def test_a_frame_with_one_shape_drawn_by_hand_counts_by_that_shape(show: Path) -> None:
+    """`run.json` has null for shapes that are not known in a frame without a face."""
+    main(["batch", str(show)])
+    record = show.parent / "renders/a/run.json"
+    content = json.loads(record.read_text())
+    content["errors"]["by_frame"] = {"1001": [None, 2.5], "1002": [0.5, 1.5], "1003": []}
+    record.write_text(json.dumps(content))
+    first, *_ = summarise_show(read_show(show), plan_show(read_show(show)))
+    assert (first.worst, first.median_error_px) == (((1001, 2.5), (1002, 1.5)), 2.0)
+
+
 def test_a_killed_show_goes_on_where_it_was(show: Path) -> None:
     at = "event.kind == 'frame' and event.facts.get('task', '').startswith('a/paint')"
     words = told_command.command(["batch", str(show), "--events"], at=at, deed=told_command.DIE)
