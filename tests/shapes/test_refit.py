@@ -270,6 +270,15 @@ def test_a_spread_fades_out_towards_its_ends_and_leaves_the_rest() -> None:
     assert still_wrong[-1] > 0.8 * apart(model.shapes[0].keys[1031].points, 1031)
 
 
+def test_a_spread_leaves_what_already_lies_as_its_key_does() -> None:
+    """A shift that is one in the face, whose size on the plate grows with the head, spreads onto itself."""
+    model, shape = shot(), shot(wrong=5 + 2j).shapes[0]
+    edited = shape.with_keys({**shape.keys, 1021: replace(shape.keys[1021], source="human")})
+    new = spread(model, replace(model, shapes=(edited,)), 1021, 1011, 1031)["seam"]
+    for frame, key in new.items():
+        np.testing.assert_allclose(key.points, shape.keys[frame].points, rtol=0, atol=0.1)  # the smile counts as size
+
+
 def test_a_dragged_landmarks_frame_counts_as_corrected() -> None:
     model = shot(wrong=4)
     document = keyed(model, 1011)
