@@ -12,7 +12,10 @@ from typing import Any
 
 from rotopaint_ai.errors import UsageError
 
-_FORMER = ("learned", "temporal")  # names that shows still hold: the first is what auto is, the second won nowhere
+_FORMER = (
+    "learned",
+    "temporal",
+)  # that commands and shows still name: the first is what auto is, the second won nowhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,14 @@ def names() -> tuple[str, ...]:
     return tuple(fill.name for fill in FILLS)
 
 
+def current(name: str) -> str:
+    """A fill's name as it is now: that of one that is no longer there is the default's, any other stays."""
+    return DEFAULT if name in _FORMER else name
+
+
 def named(name: str) -> Fill:
-    """A fill by its name; one that is no longer there is the default. Raises UsageError in one line."""
+    """A fill by its name, of now or before. Raises UsageError in one line."""
     for fill in FILLS:
-        if fill.name == name or (name in _FORMER and fill.name == DEFAULT):
+        if fill.name == current(name):
             return fill
     raise UsageError(f"clean plate method '{name}': not available; choose one of {', '.join(names())}")

@@ -113,9 +113,12 @@ class RunJob:
         check_threads(self.threads)
         if not 0 <= self.key_tolerance_px < float("inf"):
             raise UsageError(f"--reduce-keys {self.key_tolerance_px}: wanted 0 or more pixels of curve deviation")
-        for name, choices in (("method", fills.names()), ("device", get_args(Device))):
-            if getattr(self, name) not in choices:
-                raise UsageError(f"--{name} {getattr(self, name)}: wanted one of {', '.join(choices)}")
+        for name, given, choices in (
+            ("method", fills.current(self.method), fills.names()),
+            ("device", self.device, get_args(Device)),
+        ):
+            if given not in choices:
+                raise UsageError(f"--{name} {given}: wanted one of {', '.join(choices)}")
         if self.frames is not None:
             parse_frames(self.frames)
         if self.teach and (self.project is None or self.leave_project):

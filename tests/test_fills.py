@@ -8,6 +8,7 @@ import pytest
 
 from rotopaint_ai import fills
 from rotopaint_ai.cli import clean, run
+from rotopaint_ai.jobs import RunJob
 
 
 def choices(module: object) -> list[str]:
@@ -25,5 +26,11 @@ def test_every_row_names_a_function_that_is_there(fill: fills.Fill) -> None:
     assert callable(fill.load())
 
 
-def test_shows_that_name_a_fill_of_before_are_painted_by_the_default() -> None:
-    assert fills.named("temporal") == fills.named("learned") == fills.FILLS[0]
+@pytest.mark.parametrize("name", ["temporal", "learned"])
+def test_what_names_a_fill_of_before_is_painted_by_the_default(name: str) -> None:
+    assert fills.named(name) == fills.FILLS[0]
+    for command, words in ((run, ["p.####.exr", "--out", "o"]), (clean, ["p.####.exr", "s.nk", "--out", "o"])):
+        parser = argparse.ArgumentParser()
+        command.add_arguments(parser)
+        assert parser.parse_args([*words, "--method", name]).method == fills.DEFAULT
+    assert RunJob("p", "o", ("auto",), method=name).method == name

@@ -46,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="shapes.roto.json, or another shape format; --mattes and --project can do without",
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="clean plates are written to DIR/clean")
-    parser.add_argument("--method", choices=fills.names(), default=fills.DEFAULT, help="how seams are painted away")
+    parser.add_argument(
+        "--method", type=fills.current, choices=fills.names(), default=fills.DEFAULT, help="how seams are painted away"
+    )
     parser.add_argument("--model", metavar="PACK", help="model pack whose learned fill is used; the shipped one")
     parser.add_argument(
         "--mattes", metavar="PATTERN", help="somebody else's mattes, of the plate's size, instead of the shapes' own"

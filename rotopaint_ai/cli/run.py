@@ -59,7 +59,9 @@ def add_line_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT,...",
         help="exchange files beside shapes.roto.json: " + ", ".join(_written_formats()),
     )
-    parser.add_argument("--method", choices=fills.names(), default=fills.DEFAULT, help="how seams are painted away")
+    parser.add_argument(
+        "--method", type=fills.current, choices=fills.names(), default=fills.DEFAULT, help="how seams are painted away"
+    )
     parser.add_argument("--device", choices=get_args(Device), default="auto", help="where the models run")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 (every core) unless given")
     parser.add_argument(

@@ -63,7 +63,7 @@ def read_settings(path: Path, every: Paint) -> Paints:
 
 def _paint_of(name: str, content: object, every: Paint) -> Paint:
     row = check({name: content}, dict[str, PaintRow], error=UsageError)[name]
-    if row.method is not None and row.method not in fills.names():
+    if row.method is not None and fills.current(row.method) not in fills.names():
         raise UsageError(f"{name}: method is {row.method!r}; wanted one of {', '.join(fills.names())}")
     given = {part: value for part, value in asdict(row).items() if value is not None}
     for part, value in given.items():
