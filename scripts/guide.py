@@ -232,7 +232,9 @@ class Tour:
         self.press("x")
         assert self.session.state.marks[self.session.frame] == "needs work"
         self.click(self.panel.review_bar.buttons["refit"])
-        self.wait("the refit", lambda: self.session.edits.last_step == "refit shot" or "already fits" in self.said)
+        self.wait(
+            "the refit", lambda: self.session.edits.last_step == "refit shot" or "already fits" in self.message_sent
+        )
         self.keep("08_refit")
 
     def group(self) -> None:
@@ -246,7 +248,7 @@ class Tour:
             self.click(tree.viewport(), QPointF(row.left() + 40, row.center().y()))
             self.hand("keyup", "ctrl")
         self.press("ctrl+g")
-        assert self.session.selection.layer == "group_1", self.said
+        assert self.session.selection.layer == "group_1", self.message_sent
         self.press("f")
         self.press("t")
         document, frame = self.session.document, self.session.frame
@@ -254,7 +256,7 @@ class Tour:
         right = max(p for name in self.session.selection.shapes for p in document.shape(name).at(frame))
         start = self.place(right.x, right.y) + QPointF(26, 0)
         self.drag(panel.canvas, start, start + QPointF(-6, 45))
-        assert self.session.edits.last_step == "rotate group", self.said
+        assert self.session.edits.last_step == "rotate group", self.message_sent
         self.keep("06_group")
         for _ in range(2):
             self.press("ctrl+z")

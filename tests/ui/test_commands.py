@@ -85,9 +85,9 @@ def test_the_window_shows_every_setting_and_changes_are_in_force_at_once(
     assert kept.read_preferences(own_preferences)[0].shortcuts == {"accept": ("Ctrl+J",)}
     editor.box.setKeySequence(QKeySequence("N"))
     editor.add_keys()
-    assert "neither works" in editor.told.text()
+    assert "neither works" in editor.clashes.text()
     editor.reset_keys()
     assert panel.preferences.shortcuts == {}
-    assert editor.told.text() == "No keys clash"
+    assert editor.clashes.text() == "No keys clash"
     panel.set_preferences(replace(panel.preferences, preset=Preset.SILHOUETTE))
     assert [key.toString() for key in panel.commands["next"].shortcuts()] == ["X", "Right"]

@@ -101,7 +101,7 @@ def exports(qtbot: QtBot, session: ShotSession) -> Iterator[ExportRunner]:
 def mattes_exported(qtbot: QtBot, exports: ExportRunner, jobs: ShotJobs) -> tuple[list[tuple[str, str]], bool]:
     """What was said by the exports, and whether they ended well."""
     said: list[tuple[str, str]] = []
-    exports.said.connect(lambda text, kind: said.append((text, kind)))
+    exports.message_sent.connect(lambda text, kind: said.append((text, kind)))
     exports.mattes_wanted.connect(lambda document, folder: jobs.draw_mattes(document, folder, Preferences()))
     jobs.drew.connect(exports.take_mattes)
     with qtbot.waitSignal(exports.ended, timeout=120_000) as ended:
@@ -167,7 +167,7 @@ def test_an_export_goes_where_it_was_sent_whatever_is_typed_or_opened_meanwhile(
 
 def test_a_folder_that_is_none_is_refused_before_anything_is_written(exports: ExportRunner, tmp_path: Path) -> None:
     said: list[str] = []
-    exports.said.connect(lambda text, kind: said.append(text))
+    exports.message_sent.connect(lambda text, kind: said.append(text))
     (tmp_path / "a file").touch()
     for given in ("  ", str(tmp_path / "a file")):
         exports._tab.folder.setText(given)

@@ -169,7 +169,7 @@ def test_shapes_are_dragged_into_a_group_and_out_of_it(
 
 def test_a_badly_named_group_keeps_its_name(qtbot: QtBot, canvas: Canvas, session: ShotSession, tab: ShapesTab) -> None:
     said: list[str] = []
-    session.said.append(said.append)
+    session.message_sent.append(said.append)
     session.select("eye")
     canvas.edit("group")
     tab.tree.layer_row("group_1").setText(NAME, " ")
@@ -180,7 +180,7 @@ def test_a_badly_named_group_keeps_its_name(qtbot: QtBot, canvas: Canvas, sessio
 def test_keys_group_and_ungroup(qtbot: QtBot, shot: Panel) -> None:
     session = shot.session
     said: list[str] = []
-    session.said.append(said.append)
+    session.message_sent.append(said.append)
     session.select(None)
     qtbot.keyClick(shot.canvas, Qt.Key.Key_G, CTRL)
     assert said[-1].startswith("Select a shape first")

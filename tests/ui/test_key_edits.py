@@ -90,7 +90,7 @@ def test_landmarks_are_nudged_and_their_shapes_follow_in_one_step(canvas: Canvas
 
 def test_the_crop_box_is_nudged_and_taken_away_by_key(canvas: Canvas, session: ShotSession) -> None:
     said: list[str] = []
-    session.said.append(said.append)
+    session.message_sent.append(said.append)
     canvas.tool = "crop"
     assert not canvas.edit("nudge_left")
     assert "Shift+C finds the face" in said[-1]
@@ -215,7 +215,7 @@ def test_keys_hold_go_on_come_and_go(canvas: Canvas, session: ShotSession) -> No
 
 def test_the_last_key_of_a_shape_stays(canvas: Canvas, session: ShotSession) -> None:
     said: list[str] = []
-    session.said.append(said.append)
+    session.message_sent.append(said.append)
     one = RotoShape("brow", False, "matte", {1001: Key((ControlPoint(1, 1), ControlPoint(5, 1)))})
     assert session.document is not None
     session.edits.act("test", replace(session.state, document=replace(session.document, shapes=(one,))))

@@ -64,7 +64,7 @@ def session_of(document: RotoDocument, client: LiveClient) -> ShotSession:
     session.frame = 1001
     session.edits.act("run", State(document=document, predicted=document))
     session.corrections.live = client
-    client.said.connect(session.say)
+    client.message_sent.connect(session.say)
     return session
 
 
@@ -210,7 +210,7 @@ for line in sys.stdin:
 def ask_drag(client: LiveClient, shot: RotoDocument) -> tuple[ShotSession, list[str]]:
     session = session_of(shot, client)
     said: list[str] = []
-    session.said.append(said.append)
+    session.message_sent.append(said.append)
     client.lost.connect(said.append)
     mark = shot.landmarks.keys[1001][0]
     assert mark is not None

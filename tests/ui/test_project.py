@@ -88,7 +88,7 @@ def test_a_session_that_was_killed_is_recovered_with_its_undo(kept: ShotSession,
         lock.release()
     said: list[str] = []
     again = ShotSession()
-    again.said.append(said.append)
+    again.message_sent.append(said.append)
     again.open_project(path)
     assert said == ["Recovered: the last session ended without closing; 1 step can be undone"]
     assert x(again) == 14.0
@@ -278,7 +278,7 @@ def test_a_moved_plate_is_known_again_and_another_one_refused(
 
 def test_a_disk_that_refuses_costs_no_work(kept: ShotSession, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    kept.said.append(said.append)
+    kept.message_sent.append(said.append)
 
     def refuse(*arguments: object) -> int:
         raise ProjectError("shot.rotopaint: the disk is full; free some space")

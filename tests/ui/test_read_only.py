@@ -64,7 +64,7 @@ def test_run_and_make_are_refused(reader: ShotSession, out: Path) -> None:
         raise AssertionError("the engine was asked for")
 
     jobs = ShotJobs(reader, engine, owner)
-    jobs.said.connect(lambda text, kind: said.append(text))
+    jobs.message_sent.connect(lambda text, kind: said.append(text))
     jobs.run(PlateChoice("plate.####.png"), None, Preferences())
     jobs.make_clean(PlateChoice("plate.####.png"), None, Preferences(), patch=False)
     assert said == [reader.project.refusal] * 2
@@ -120,7 +120,7 @@ def test_exports_go_anywhere_but_into_the_owners_folder(
     qtbot.addWidget(tab)
     tab.refresh()
     exports, said, asked = ExportRunner(reader, FakeHost(), tab, tab), list[str](), list[object]()
-    exports.said.connect(lambda text, kind: said.append(text))
+    exports.message_sent.connect(lambda text, kind: said.append(text))
     monkeypatch.setattr(exports._writer, "ask", lambda *words: asked.append(words))
     exports.export()
     assert (said, asked) == ([reader.project.refusal], [])

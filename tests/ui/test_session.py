@@ -144,7 +144,7 @@ def test_save_writes_once_and_marks_human_keys(session: ShotSession, out: Path) 
 
 def test_what_another_program_wrote_meanwhile_is_kept(session: ShotSession, out: Path) -> None:
     said: list[str] = []
-    session.said.append(said.append)
+    session.message_sent.append(said.append)
     drag(session, 4.0)
     session.shapes_file.save()
     assert not list(out.glob("shapes.other*"))

@@ -69,7 +69,7 @@ def test_nothing_is_changed_in_a_project_that_is_read_only(
     qtbot: QtBot, canvas: Canvas, session: ShotSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    session.said.append(said.append)
+    session.message_sent.append(said.append)
     monkeypatch.setattr(ProjectFile, "is_read_only", property(lambda self: True))
     monkeypatch.setattr(ProjectFile, "lock_owner", property(lambda self: "mia on ws7"))
     before = session.state
@@ -355,7 +355,7 @@ def test_feather_by_key(canvas: Canvas, session: ShotSession) -> None:
 
 def test_the_clone_brush_copies_from_where_ctrl_was_clicked(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     said: list[str] = []
-    session.said.append(said.append)
+    session.message_sent.append(said.append)
     session.run = replace(session.run, held=((1001, 1002),))
     canvas.tool = "clone"
     drag(qtbot, canvas, (20, 20), (30, 20))
@@ -381,7 +381,7 @@ def test_the_clone_brush_copies_from_where_ctrl_was_clicked(qtbot: QtBot, canvas
 def test_the_clone_brush_copies_from_another_frame(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     """Ctrl+click on 1001, drag on 1003; Ctrl+Shift+click copies the same place, to other frames than its own."""
     said: list[str] = []
-    session.said.append(said.append)
+    session.message_sent.append(said.append)
     session.run = replace(session.run, held=((1001, 1002),))
     canvas.tool = "clone"
     qtbot.mouseClick(canvas, LEFT, CTRL, spot(canvas, (20, 35)))

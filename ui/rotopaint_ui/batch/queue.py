@@ -153,8 +153,12 @@ class Queue:
     def summary(self) -> str:
         """One line on the whole queue."""
         counts = {status: sum(shot.status is status for shot in self.shots) for status in Status}
-        told = [f"{count} {status.value}" for status, count in counts.items() if count]
-        return f"{len(self.shots)} shots: {', '.join(told)}" if told else "No shots yet: drop plates here, or add them"
+        counted = [f"{count} {status.value}" for status, count in counts.items() if count]
+        return (
+            f"{len(self.shots)} shots: {', '.join(counted)}"
+            if counted
+            else "No shots yet: drop plates here, or add them"
+        )
 
 
 FORMAT = "rotopaint-queue"

@@ -146,8 +146,8 @@ class EngineProcess(QObject):
 
     def _read_complaint(self) -> None:
         if self._process is not None:
-            said = self._process.readAllStandardError().data()
-            self._complaint = (self._complaint + bytes(said))[-COMPLAINT_BYTES:]
+            text = self._process.readAllStandardError().data()
+            self._complaint = (self._complaint + bytes(text))[-COMPLAINT_BYTES:]
 
     def _note_end(self, code: int, status: QProcess.ExitStatus) -> None:
         self._read_output()

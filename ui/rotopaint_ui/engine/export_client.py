@@ -80,8 +80,8 @@ class ExportClient(QObject):
             self._facts.update(facts)
 
     def _take_end(self, code: int, has_crashed: bool) -> None:
-        said = self._process.last_complaint or "the engine ended without an answer; ask again"
-        self._answer(self._facts or {"error": said})
+        complaint = self._process.last_complaint or "the engine ended without an answer; ask again"
+        self._answer(self._facts or {"error": complaint})
 
     def _answer(self, facts: Mapping[str, Any]) -> None:
         question, self._question = self._question, None

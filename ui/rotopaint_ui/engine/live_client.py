@@ -88,7 +88,7 @@ class LiveClient(QObject):
 
     ready = Signal(str)  # the pack that answers
     lost = Signal(str)  # one line: what happened to the engine
-    said = Signal(str)  # one line: why a question has no answer
+    message_sent = Signal(str)  # one line: why a question has no answer
     progressed = Signal(int, int)  # how far a long answer is: done, total
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -216,7 +216,7 @@ class LiveClient(QObject):
         try:
             path = self._state_on_disk(state)
         except (RotopaintError, OSError) as error:
-            self.said.emit(str(error))
+            self.message_sent.emit(str(error))
             take(None)
             return
 
@@ -277,7 +277,7 @@ class LiveClient(QObject):
             self._give_up(str(answer["error"]))
             return
         if "error" in answer:
-            self.said.emit(str(answer["error"]))
+            self.message_sent.emit(str(answer["error"]))
             self._give_answer(question, None)
         else:
             self._give_answer(question, answer)
@@ -287,7 +287,7 @@ class LiveClient(QObject):
         try:
             question.take(answer)
         except OSError as error:  # its block went with the engine
-            self.said.emit(f"The live engine's answer was lost ({error}); try again")
+            self.message_sent.emit(f"The live engine's answer was lost ({error}); try again")
             question.take(None)
 
     def _start_again(self) -> None:
@@ -302,7 +302,9 @@ class LiveClient(QObject):
         self.lost.emit("The live engine stopped and was started again; nothing is lost")
         if question is not None and question.facts["ask"] not in self._waiting:
             if question.is_again:
-                self.said.emit(f"The live engine cannot answer this ({question.facts['ask']}); nothing was changed")
+                self.message_sent.emit(
+                    f"The live engine cannot answer this ({question.facts['ask']}); nothing was changed"
+                )
                 self._give_answer(question, None)
             else:
                 self._waiting[question.facts["ask"]] = replace(question, is_again=True)

@@ -74,7 +74,7 @@ class RunWorker(QObject):
             return "The engine crashed; the frames it finished are kept, Run goes on from there"
         if code == 0:
             return "Done"
-        said = self.process.last_complaint or self._last_error
+        complaint = self.process.last_complaint or self._last_error
         if code == _EXIT_FRAMES_FAILED:
-            return f"Done, but some frames failed: {self._last_error or said}"
-        return said or f"The engine ended with code {code}"
+            return f"Done, but some frames failed: {self._last_error or complaint}"
+        return complaint or f"The engine ended with code {code}"

@@ -22,7 +22,7 @@ from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.project.corrections import corrected_frames
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.widgets.parts import footer, heading, note_label, number_box, scrolling, told
+from rotopaint_ui.widgets.parts import footer, heading, note_label, number_box, scrolled_label, scrolling
 
 REST_MS = 500  # of stillness before keys are counted again
 DEFAULT_TOLERANCE_PX = 0.5
@@ -99,11 +99,11 @@ class ExportTab(QWidget):
         self.export.setEnabled(False)
         self.result.setText("Writing, and reading back")
 
-    def show_result(self, facts: Mapping[str, Any], told: str = "") -> None:
+    def show_result(self, facts: Mapping[str, Any], host_line: str = "") -> None:
         """What was written, and what the self-check says."""
         self.export.setEnabled(True)
         lines = [str(facts["error"])] if "error" in facts else [file_text(each) for each in facts.get("files", ())]
-        self.result.setText("\n\n".join(line for line in (told, *lines) if line))
+        self.result.setText("\n\n".join(line for line in (host_line, *lines) if line))
 
     def _show_count(self) -> None:
         document = self._session.state.document
@@ -182,7 +182,7 @@ class ExportTab(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(scrolling(self.empty, choices), 1)
-        column.addWidget(footer(self.count, self.export, told(self.result, RESULT_PX)))
+        column.addWidget(footer(self.count, self.export, scrolled_label(self.result, RESULT_PX)))
 
 
 def training_text(session: ShotSession) -> str:

@@ -183,8 +183,8 @@ class FrameTab(QWidget):
     def _listed_landmarks(self, document: RotoDocument) -> list[tuple[str, float | None, str]]:
         frame, marks = self._session.frame, document.landmarks
         hand = marks.hand.get(frame, frozenset())
-        said = self._session.state.predicted
-        predicted = {} if said is None else dict(zip(said.landmarks.names, said.landmarks.keys.get(frame, ())))
+        model = self._session.state.predicted
+        predicted = {} if model is None else dict(zip(model.landmarks.names, model.landmarks.keys.get(frame, ())))
         rows: list[tuple[str, float | None, str]] = []
         for name, landmark in zip(marks.names, marks.keys.get(frame, ())):
             if landmark is None:

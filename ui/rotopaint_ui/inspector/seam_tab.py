@@ -57,8 +57,8 @@ class VisibilityMeter(QWidget):
     def show_values(self, before: float | None, after: float | None) -> None:
         """Show these; None where nothing is known."""
         self.before, self.after = before, after
-        told = [f"{name} {value:.2f}" for name, value in (("plate", before), ("clean", after)) if value is not None]
-        self.setAccessibleDescription(", ".join(told) or "not measured yet")
+        measured = [f"{name} {value:.2f}" for name, value in (("plate", before), ("clean", after)) if value is not None]
+        self.setAccessibleDescription(", ".join(measured) or "not measured yet")
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -20,7 +20,7 @@ def connect_widgets(
     """What people do in the widgets."""
     session, inspector = services.session, widgets.inspector
     session.listeners.append(updates.refresh)
-    session.said.append(widgets.status.say)
+    session.message_sent.append(widgets.status.say)
     session.edits.made.append(lambda label: widgets.status.say(label.capitalize()))
     widgets.top.open.clicked.connect(shot.open_chosen)
     widgets.top.run.clicked.connect(lambda checked: shot.run())
@@ -59,9 +59,14 @@ def connect_services(
     opening.opened.connect(results.show_plate)
     opening.waits.connect(updates.show_waiting)
     opening.put_back.connect(updates.want_pictures)
-    for lines in (jobs.said, exports.said, services.importer.said, opening.said):
+    for lines in (jobs.message_sent, exports.message_sent, services.importer.message_sent, opening.message_sent):
         lines.connect(say)
-    for troubles in (services.live.said, services.live.lost, services.autosave.failed, services.preferences.failed):
+    for troubles in (
+        services.live.message_sent,
+        services.live.lost,
+        services.autosave.failed,
+        services.preferences.failed,
+    ):
         troubles.connect(lambda text: say(text, "trouble"))
     jobs.progressed.connect(widgets.status.show_progress)
     jobs.device.connect(widgets.top.show_device)
@@ -73,13 +78,13 @@ def connect_services(
     exports.mattes_wanted.connect(lambda document, out: jobs.draw_mattes(document, out, services.preferences.value))
     widgets.top.pack_chosen.connect(results.load_pack)
     teacher = services.teacher
-    teacher.said.connect(say)
+    teacher.message_sent.connect(say)
     teacher.progressed.connect(widgets.status.show_progress)
     teacher.taught.connect(services.review.show_moved)
     teacher.ended.connect(widgets.status.hide_progress)
     teacher.wants_look.connect(updates.refresh)
     tracker = services.tracker
-    tracker.said.connect(say)
+    tracker.message_sent.connect(say)
     tracker.progressed.connect(widgets.status.show_progress)
     tracker.ended.connect(widgets.status.hide_progress)
     opening.opened.connect(lambda plate: teacher.forget())

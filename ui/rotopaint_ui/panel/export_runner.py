@@ -22,7 +22,7 @@ from rotopaint_ui.session.session import ShotSession
 class ExportRunner(QObject):
     """Works beside the screen; `said` gives a line and its kind for the status."""
 
-    said = Signal(str, str)
+    message_sent = Signal(str, str)
     mattes_wanted = Signal(object, object)  # the document to be drawn, the folder; `take_mattes` takes the answer
     ended = Signal(bool)
 
@@ -44,22 +44,22 @@ class ExportRunner(QObject):
         """Write what the tab says."""
         document, out = self._session.document, self._session.out
         if document is None or out is None:
-            self.said.emit("Nothing to export yet: press Run first", "trouble")
+            self.message_sent.emit("Nothing to export yet: press Run first", "trouble")
             return
         if self._session.runs.is_live or self.is_running:
-            self.said.emit("Not now: wait for what is under way, or stop it with Esc", "trouble")
+            self.message_sent.emit("Not now: wait for what is under way, or stop it with Esc", "trouble")
             return
         tab = self._tab
         if not (tab.targets or tab.wants_host or tab.mattes.isChecked()):
-            self.said.emit("Nothing is chosen: tick where the shapes should go in the Export tab", "trouble")
+            self.message_sent.emit("Nothing is chosen: tick where the shapes should go in the Export tab", "trouble")
             return
         why = self._refusal(out) if self._writes_files else None
         if why is not None:
-            self.said.emit(why, "trouble")
+            self.message_sent.emit(why, "trouble")
             return
         self._folder, self._shapes = Path(tab.folder.text().strip()), self._session.shapes_file.path or out
         tab.show_running()
-        self.said.emit("Exporting", "plain")
+        self.message_sent.emit("Exporting", "plain")
         reduced = Path(tempfile.mkdtemp(prefix="rotopaint-")) / "reduced.roto.json"
         request = {
             "ask": "export",
@@ -90,13 +90,13 @@ class ExportRunner(QObject):
         """The mattes that were wanted are drawn, or why they are not: the export has ended."""
         if self._open is None:
             return
-        (facts, told), self._open = self._open, None
+        (facts, host_line), self._open = self._open, None
         where = self._folder / "matte"
         if is_drawn:
-            self._tell_result(facts, told, f"Mattes in {where}")
+            self._tell_result(facts, host_line, f"Mattes in {where}")
         else:
             row = {"path": str(where), "error": f"Mattes: {text}"}
-            self._tell_result({**facts, "files": [*facts.get("files", ()), row]}, told)
+            self._tell_result({**facts, "files": [*facts.get("files", ()), row]}, host_line)
 
     def shut_down(self) -> None:
         """Leave no process behind."""
@@ -122,32 +122,32 @@ class ExportRunner(QObject):
 
     def _give_to_host(self, facts: Mapping[str, Any], reduced: Path) -> None:
         """Files are written: now the host, which only this thread may talk to."""
-        told, document = "", None
+        host_line, document = "", None
         try:
             if "error" not in facts and (self._tab.wants_host or self._tab.mattes.isChecked()):
                 document = documents.read(reduced)
-                told = self._hand_over(document) if self._tab.wants_host else ""
+                host_line = self._hand_over(document) if self._tab.wants_host else ""
         except (RotopaintError, OSError) as error:
             facts = {**facts, "error": str(error)}
         finally:
             reduced.unlink(missing_ok=True)
             reduced.parent.rmdir()
         if document is None or "error" in facts or not self._tab.mattes.isChecked():
-            self._tell_result(facts, told)
+            self._tell_result(facts, host_line)
             return
-        self._open = facts, told
+        self._open = facts, host_line
         self.mattes_wanted.emit(document, self._folder)
 
-    def _tell_result(self, facts: Mapping[str, Any], told: str, mattes: str = "") -> None:
+    def _tell_result(self, facts: Mapping[str, Any], host_line: str, mattes: str = "") -> None:
         """Everything is written: say so, or say the first trouble."""
         rows = facts.get("files", ())
         failed = [row["error"] for row in rows if "error" in row]
         trouble = facts.get("error") or (failed[0] if failed else None)
-        self._tab.show_result(facts, "\n".join(part for part in (told, mattes) if part))
+        self._tab.show_result(facts, "\n".join(part for part in (host_line, mattes) if part))
         wrote = f"Wrote {len(rows)} file{'' if len(rows) == 1 else 's'}" if rows else ""
-        count = count_text(facts) if "before" in facts and not told else ""
-        good = "; ".join(part for part in (told, wrote, mattes, count) if part)
-        self.said.emit(str(trouble) if trouble else good, "trouble" if trouble else "good")
+        count = count_text(facts) if "before" in facts and not host_line else ""
+        good = "; ".join(part for part in (host_line, wrote, mattes, count) if part)
+        self.message_sent.emit(str(trouble) if trouble else good, "trouble" if trouble else "good")
         self.ended.emit(trouble is None)
 
     def _hand_over(self, document: RotoDocument) -> str:

@@ -17,14 +17,14 @@ from rotopaint_ui.session.session import ShotSession
 class Importer(QObject):
     """Reads shapes beside the screen and adds them to the shot, in one step that can be undone."""
 
-    said = Signal(str, str)
+    message_sent = Signal(str, str)
 
     def __init__(self, session: ShotSession, parent: QObject) -> None:
         super().__init__(parent)
         self._session = session
         self._reading = BackgroundTask(self)
         self._reading.done.connect(self._take_shapes)
-        self._reading.failed.connect(lambda text: self.said.emit(text, "trouble"))
+        self._reading.failed.connect(lambda text: self.message_sent.emit(text, "trouble"))
 
     def takes(self, path: str) -> bool:
         """Whether a path is a file of shapes."""
@@ -38,9 +38,9 @@ class Importer(QObject):
         plate = self._session.plate
         if plate is None or self._session.runs.is_live:
             why = "open their plate first" if plate is None else "wait for the run, or stop it with Esc"
-            self.said.emit(f"{Path(path).name}: shapes cannot be taken in now; {why}", "trouble")
+            self.message_sent.emit(f"{Path(path).name}: shapes cannot be taken in now; {why}", "trouble")
             return
-        self.said.emit(f"Reading {path}", "plain")
+        self.message_sent.emit(f"Reading {path}", "plain")
         size = (plate.width, plate.height)
 
         def work() -> object:
@@ -58,13 +58,13 @@ class Importer(QObject):
         state, plate, name = self._session.state, self._session.plate, Path(path).name
         if plate is None or (document.width, document.height) != (plate.width, plate.height):
             size = f"{document.width} x {document.height}"
-            self.said.emit(f"{name}: drawn for {size}; open the plate of that size first", "trouble")
+            self.message_sent.emit(f"{name}: drawn for {size}; open the plate of that size first", "trouble")
             return
         own = state.document or replace(document, shapes=())
         added = with_shapes(own, document.shapes)
         self._session.edits.act("import shapes", replace(state, document=added))
         lost = f"; lost: {'; '.join(losses)}" if losses else ""
-        self.said.emit(f"{len(document.shapes)} shapes from {name}{lost}", "good")
+        self.message_sent.emit(f"{len(document.shapes)} shapes from {name}{lost}", "good")
 
 
 def with_shapes(document: RotoDocument, shapes: tuple[RotoShape, ...]) -> RotoDocument:

@@ -190,12 +190,12 @@ class Learner(QObject):
 
     def _end_step(self, code: int, has_crashed: bool) -> None:
         assert self._lesson is not None
-        name, said, is_last = (
+        name, complaint, is_last = (
             self._steps[self._at].name,
             self._process.last_complaint,
             self._steps[self._at + 1 :] == [],
         )
-        outcome = self._lesson.outcome(code, said) if is_last else None
+        outcome = self._lesson.outcome(code, complaint) if is_last else None
         if self._is_stopped:
             self._end_all(False, "Stopped: no pack was made")
         elif outcome is not None:
@@ -203,7 +203,7 @@ class Learner(QObject):
         elif self._at == 0 and code in _ABSENT:
             self._end_all(False, MISSING)
         elif has_crashed or is_last or code not in (_OK, _FRAMES_FAILED):
-            self._end_all(False, f"{name} failed: {said or f'it ended with code {code}'}")
+            self._end_all(False, f"{name} failed: {complaint or f'it ended with code {code}'}")
         else:
             self._at += 1
             self._begin_step()

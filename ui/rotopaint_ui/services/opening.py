@@ -25,14 +25,14 @@ BEAT_MS = 20_000
 class Opening(QObject):
     """`opened` when a plate is in the session, `put_back` when its pictures are there again after another was refused.
 
-    `said` gives a line and its kind; `waits` says that a project is open without its plate. `choice` is the plate that
-    is in the session, as somebody asked for it.
+    `message_sent` gives a line and its kind; `waits` that a project is open without its plate. `choice` is the plate
+    that is in the session, as somebody asked for it.
     """
 
     opened = Signal(object)
     put_back = Signal()
     waits = Signal(str)  # a project is open, its plate is not: the project's name
-    said = Signal(str, str)
+    message_sent = Signal(str, str)
 
     def __init__(
         self, session: ShotSession, frame_cache: FrameCache, engine: Callable[[], Engine], parent: QObject
@@ -64,11 +64,11 @@ class Opening(QObject):
         try:
             self._frames.use(self._engine())
         except RotopaintError as error:
-            self.said.emit(str(error), "trouble")
+            self.message_sent.emit(str(error), "trouble")
             return
         self._asked, self._out, self._crop, self._is_relinking = choice, out, crop, False
         self._is_own = is_own
-        self.said.emit(f"Opening {choice.source}", "plain")
+        self.message_sent.emit(f"Opening {choice.source}", "plain")
         self._frames.open(PLATE, choice.source, choice.colourspace)
 
     def open_project(self, path: Path) -> None:
@@ -76,13 +76,13 @@ class Opening(QObject):
         try:
             place = self._session.open_project(path)
         except RotopaintError as error:
-            self.said.emit(str(error), "trouble")
+            self.message_sent.emit(str(error), "trouble")
             return
         self.choice = None  # that of the shot before
         self.waits.emit(path.stem)
         self._beat.start()
         if place.source is None:
-            self.said.emit(f"{path.name}: its plate was never noted; File, Relink the plate", "trouble")
+            self.message_sent.emit(f"{path.name}: its plate was never noted; File, Relink the plate", "trouble")
             return
         self._ask_to_open(PlateChoice(place.source, colourspace=place.colourspace), place.out, None, is_own=True)
 
@@ -90,7 +90,7 @@ class Opening(QObject):
         """The plate of the open project lies somewhere else now."""
         session = self._session
         if session.project.path is None:
-            self.said.emit("No project is open: open the plate itself", "trouble")
+            self.message_sent.emit("No project is open: open the plate itself", "trouble")
         elif session.project.awaits_plate:
             self._ask_to_open(PlateChoice(source), self._session.out, None, is_own=True)
         else:
@@ -101,7 +101,7 @@ class Opening(QObject):
     def read_as(self, colourspace: str | None) -> None:
         """The plate of the open project holds these colours; None leaves it to the file."""
         if self.choice is None or self._session.project.path is None:
-            self.said.emit("Open a plate first", "trouble")
+            self.message_sent.emit("Open a plate first", "trouble")
             return
         self._ask_to_open(replace(self.choice, colourspace=colourspace), self._out, None, is_own=True)
         self._is_relinking = True
@@ -117,7 +117,7 @@ class Opening(QObject):
             try:
                 session.start_project(None, results)
             except (RotopaintError, OSError) as error:
-                self.said.emit(f"Not kept in a project: {error}", "trouble")
+                self.message_sent.emit(f"Not kept in a project: {error}", "trouble")
         self._beat.start()
         plate = session.plate
         if plate is not None and session.project.path is not None and not session.project.is_read_only:
@@ -154,7 +154,7 @@ class Opening(QObject):
                 self._leave_waiting(plate)
                 self._session.open(plate, self._out)
         except RotopaintError as error:
-            self.said.emit(self.explain(str(error)), "trouble")
+            self.message_sent.emit(self.explain(str(error)), "trouble")
             self._put_back()
             return
         is_read_anew = self._is_relinking and self.choice is not None and choice.source == self.choice.source
@@ -162,14 +162,14 @@ class Opening(QObject):
         self.opened.emit(plate)
         if is_read_anew:
             name = choice.colourspace or "its file says"
-            self.said.emit(f"The plate is read as {name} from now on; Run takes it so, too", "plain")
+            self.message_sent.emit(f"The plate is read as {name} from now on; Run takes it so, too", "plain")
 
     def _leave_waiting(self, plate: PlateFacts) -> None:
         """A plate was asked for that the waiting project does not know: the project is closed, the plate a new shot."""
         session, path = self._session, self._session.project.path
         if session.project.awaits_plate and not self._is_own and path is not None and not session.project.knows(plate):
             session.close()
-            self.said.emit(f"{path.name} was closed: {plate.name} is not its plate", "plain")
+            self.message_sent.emit(f"{path.name} was closed: {plate.name} is not its plate", "plain")
 
     def _put_back(self) -> None:
         """The refused plate's pictures are in the frame_cache: those of the plate that is in the session come back."""

@@ -46,7 +46,7 @@ _BEGINS = {
 class ShotJobs(QObject):
     """`said` gives a line and its kind; `progressed` done, total and a note; `ended` the job and if it is whole."""
 
-    said = Signal(str, str)
+    message_sent = Signal(str, str)
     progressed = Signal(int, int, str)
     started = Signal(str)
     ended = Signal(str, bool)
@@ -72,7 +72,7 @@ class ShotJobs(QObject):
         self.worker.happened.connect(self._take_run_event)
         self.worker.finished.connect(self._end_job)
         self._reading.done.connect(self._take_results)
-        self._reading.failed.connect(lambda text: self.said.emit(text, "trouble"))
+        self._reading.failed.connect(lambda text: self.message_sent.emit(text, "trouble"))
 
     @property
     def is_running(self) -> bool:
@@ -88,7 +88,7 @@ class ShotJobs(QObject):
         """Ask the job to stop after the frames that are being written."""
         if self.is_running:
             self.worker.cancel()
-            self.said.emit("Stopping after the frames that are being written", "plain")
+            self.message_sent.emit("Stopping after the frames that are being written", "plain")
 
     def run(
         self,
@@ -108,7 +108,7 @@ class ShotJobs(QObject):
             words = run_command(self._session, choice, pack, preferences, frames)
             words += ["--force"] if force else []
         except (RotopaintError, OSError) as error:
-            self.said.emit(str(error), "trouble")
+            self.message_sent.emit(str(error), "trouble")
             return
         self._known = self._session.runs.record
         if self._start_job(RUN, words):
@@ -133,12 +133,14 @@ class ShotJobs(QObject):
         stale = [frame for frame in all_stale if ignores_range or frame in wanted]
         if not stale:
             left = f"; {len(all_stale)} outside In and Out do not" if all_stale else ""
-            self.said.emit(f"Every frame {'between In and Out ' if left else ''}fits the shapes already{left}", "plain")
+            self.message_sent.emit(
+                f"Every frame {'between In and Out ' if left else ''}fits the shapes already{left}", "plain"
+            )
             return
         try:
             words = clean_command(self._session, choice, pack, preferences, stale, patch=patch)
         except (RotopaintError, OSError) as error:
-            self.said.emit(str(error), "trouble")
+            self.message_sent.emit(str(error), "trouble")
             return
         if self._start_job(CLEAN, words):
             self._session.painting.begin(stale, self._session.state)
@@ -197,7 +199,7 @@ class ShotJobs(QObject):
             return True
         why = self._session.project.refusal
         if why is not None:
-            self.said.emit(why, "trouble")
+            self.message_sent.emit(why, "trouble")
         return why is not None
 
     def _start_job(self, kind: str, words: Sequence[str]) -> bool:
@@ -211,7 +213,7 @@ class ShotJobs(QObject):
             return False
         self._session.flush()
         self._kind, self._came, self._n_painted = kind, [], 0
-        self.said.emit(_BEGINS[kind], "plain")
+        self.message_sent.emit(_BEGINS[kind], "plain")
         self.progressed.emit(0, 0, "")
         self.worker.start(engine, words)
         self.started.emit(kind)
@@ -219,7 +221,7 @@ class ShotJobs(QObject):
 
     def _refuse_job(self, why: str) -> str:
         self._why = why
-        self.said.emit(why, "trouble")
+        self.message_sent.emit(why, "trouble")
         return why
 
     # --- events
@@ -238,14 +240,14 @@ class ShotJobs(QObject):
         elif event == "progress" and "done" in facts:
             self.progressed.emit(int(facts["done"]), int(facts["total"]), _run_note(facts))
         elif event == "note":
-            self.said.emit(str(facts.get("message", event)), "plain")
+            self.message_sent.emit(str(facts.get("message", event)), "plain")
         elif event in ("warning", "error"):
-            self.said.emit(str(facts.get("message", event)), "trouble")
+            self.message_sent.emit(str(facts.get("message", event)), "trouble")
 
     def _tell_start(self, facts: Mapping[str, Any]) -> None:
         if self._kind == RUN:
             self.device.emit(str(facts.get("device", "")))
-            self.said.emit(f"{facts.get('total', '?')} frames with {facts.get('pack', 'the pack')}", "plain")
+            self.message_sent.emit(f"{facts.get('total', '?')} frames with {facts.get('pack', 'the pack')}", "plain")
 
     def _take_frame(self, frame: int) -> None:
         if self._kind == CLEAN:
@@ -274,7 +276,7 @@ class ShotJobs(QObject):
         if kind == RIG and text == "Done" and out is not None:
             text = f"Without the rig: {out / RIG_FOLDER / CLEAN_NAME}"
         self._forget_handed()
-        self.said.emit(text, "good" if is_done else "trouble")
+        self.message_sent.emit(text, "good" if is_done else "trouble")
         if kind == MATTES:
             self.drew.emit(is_done and text == "Done", text)
         self.ended.emit(kind, is_done)
@@ -306,9 +308,9 @@ class ShotJobs(QObject):
         else:
             session.take_results(results)
         if results.trouble is not None:
-            self.said.emit(results.trouble, "trouble")
+            self.message_sent.emit(results.trouble, "trouble")
         elif outcome:
-            self.said.emit(
+            self.message_sent.emit(
                 self._run_summary() if outcome == "Done" else outcome, "good" if outcome == "Done" else "trouble"
             )
         self.read.emit(results, bool(outcome))

@@ -39,7 +39,7 @@ REST_MS = 150  # between looks whether the hand has let go
 class Teacher(QObject):
     """`said` gives a line and its kind, `progressed` done, total and a note, `taught` the shapes before and after."""
 
-    said = Signal(str, str)
+    message_sent = Signal(str, str)
     progressed = Signal(int, int, str)
     taught = Signal(object, object)
     ended = Signal()
@@ -49,7 +49,7 @@ class Teacher(QObject):
         super().__init__(parent)
         self.live = LiveClient(self)
         self.live.project_path = lambda: session.project.path
-        self.live.said.connect(self._tell_trouble)
+        self.live.message_sent.connect(self._tell_trouble)
         self.live.lost.connect(self._tell_trouble)
         self.live.progressed.connect(self._tell_progress)
         self._session, self._engine = session, engine
@@ -85,7 +85,7 @@ class Teacher(QObject):
         try:
             self._prepare(choice, self._pack_of_shot() or pack)
         except RotopaintError as error:
-            self.said.emit(str(error), "trouble")
+            self.message_sent.emit(str(error), "trouble")
             return
         self._begin(TEACH)
         self.live.teach(self._session.state, self._take)
@@ -99,10 +99,10 @@ class Teacher(QObject):
                 self._session.start_project()
             path, engine = self._session.project.path, self._engine()
         except RotopaintError as error:
-            self.said.emit(str(error), "trouble")
+            self.message_sent.emit(str(error), "trouble")
             return
         if path is None:
-            self.said.emit("Learn shot: save the project first (Ctrl+S)", "trouble")
+            self.message_sent.emit("Learn shot: save the project first (Ctrl+S)", "trouble")
             return
         self._lesson = choice, path.with_name(f"{path.stem}_pack")
         self._begin(LEARN)
@@ -143,7 +143,7 @@ class Teacher(QObject):
         assert session.state.predicted is not None
         if self._told != (session.state.predicted, name):
             self._told = session.state.predicted, name
-            self.said.emit(text, "plain")
+            self.message_sent.emit(text, "plain")
         return text
 
     def offers_learning(self) -> bool:
@@ -168,9 +168,9 @@ class Teacher(QObject):
         """Whether the shot can be taught now; says why not."""
         session = self._session
         if self.is_running:
-            self.said.emit(f"{self._what} is under way already; Esc stops it", "plain")
+            self.message_sent.emit(f"{self._what} is under way already; Esc stops it", "plain")
         elif session.state.document is None or not session.review.corrected_frames():
-            self.said.emit("Nothing to learn from yet: correct a few frames first", "plain")
+            self.message_sent.emit("Nothing to learn from yet: correct a few frames first", "plain")
         else:
             return not (session.project.refuses() or session.edits.is_gesture_open())
         return False
@@ -181,7 +181,7 @@ class Teacher(QObject):
         self._has_said_why = False
         self._what, self._asked = what, session.state
         self._used |= dict.fromkeys((TEACH, what), frozenset(session.review.corrected_frames()))
-        self.said.emit(f"{what}: {_BEGINS[what]}; Esc stops it", "plain")
+        self.message_sent.emit(f"{what}: {_BEGINS[what]}; Esc stops it", "plain")
         self.progressed.emit(0, 0, "")
 
     def _pack_of_shot(self) -> str | None:
@@ -209,7 +209,7 @@ class Teacher(QObject):
         if not is_made:
             self._used = {}
             self._end()
-            self.said.emit(f"Learn shot: {text}", "trouble")
+            self.message_sent.emit(f"Learn shot: {text}", "trouble")
             return
         if session.state.predicted is asked.predicted:  # with what was corrected meanwhile
             session.flush()
@@ -221,7 +221,7 @@ class Teacher(QObject):
     def _say_stopped(self) -> None:
         self._used = {}
         self._end()
-        self.said.emit(f"{self._what}: stopped, nothing was changed", "plain")
+        self.message_sent.emit(f"{self._what}: stopped, nothing was changed", "plain")
 
     def _tell_progress(self, done: int, total: int) -> None:
         if self.is_running:
@@ -229,7 +229,7 @@ class Teacher(QObject):
 
     def _tell_trouble(self, text: str) -> None:
         self._has_said_why = True
-        self.said.emit(text, "trouble")
+        self.message_sent.emit(text, "trouble")
 
     def _keep_own_marks(self) -> None:
         """A mark that was taken back, or made another one, is a person's from then on."""
@@ -247,7 +247,7 @@ class Teacher(QObject):
         if taught is None:
             self._end()
             if not self._has_said_why:
-                self.said.emit(f"{self._what}: no answer, nothing was changed", "trouble")
+                self.message_sent.emit(f"{self._what}: no answer, nothing was changed", "trouble")
             return
         self._came = taught
         self._put_in()
@@ -263,10 +263,10 @@ class Teacher(QObject):
         before = session.state
         self._end()
         if before.document is None or asked.document is None or before.predicted is not asked.predicted:
-            self.said.emit(f"The shot was run again meanwhile; {self._what} once more", "trouble")
+            self.message_sent.emit(f"The shot was run again meanwhile; {self._what} once more", "trouble")
             return
         if not keeps_corrections(asked.document, before.document):
-            self.said.emit(
+            self.message_sent.emit(
                 f"{self._what} once more: a correction that it learned from was changed meanwhile", "trouble"
             )
             return
@@ -288,7 +288,7 @@ class Teacher(QObject):
         moved = keys_moved_between(before.document, document)
         self.taught.emit(before.document, document)
         session.notify()
-        self.said.emit(f"{self._what}: {summary_of(moved, session, len(doubtful))}", "good")
+        self.message_sent.emit(f"{self._what}: {summary_of(moved, session, len(doubtful))}", "good")
 
 
 def shape_kinds(document: RotoDocument) -> set[tuple[str, int, bool]]:

@@ -30,7 +30,7 @@ REST_MS = 150  # between looks whether the hand has let go
 class ShapeTracker(QObject):
     """`said` gives a line and its kind, `progressed` done, total and a note. Keys that people made never move."""
 
-    said = Signal(str, str)
+    message_sent = Signal(str, str)
     progressed = Signal(int, int, str)
     ended = Signal()
 
@@ -53,7 +53,7 @@ class ShapeTracker(QObject):
         """Begin with the selected shapes, over the frames between In and Out; says why where nothing can be done."""
         session, trouble = self._session, self._why_not_tracked()
         if trouble:
-            self.said.emit(trouble, "plain")
+            self.message_sent.emit(trouble, "plain")
             return
         if session.project.refuses() or session.edits.is_gesture_open():
             return
@@ -75,18 +75,18 @@ class ShapeTracker(QObject):
         try:
             self._client.ask(self._engine(), request, self._take_points, replace(document, shapes=(*shapes, *away)))
         except RotopaintError as error:
-            self.said.emit(str(error), "trouble")
+            self.message_sent.emit(str(error), "trouble")
             return
         self._asked = shapes
         what = f"{self._names(shapes)} from their keys" if self._layer is None else f"the plane under {layer} from here"
-        self.said.emit(f"Track: following {what}; Esc stops it", "plain")
+        self.message_sent.emit(f"Track: following {what}; Esc stops it", "plain")
         self.progressed.emit(0, 0, "")
 
     def stop(self) -> None:
         """Leave it; nothing has changed."""
         if self.is_running:
             self._end_track()
-            self.said.emit("Track: stopped, nothing was changed", "plain")
+            self.message_sent.emit("Track: stopped, nothing was changed", "plain")
 
     def forget(self) -> None:
         """Another shot is open."""
@@ -140,7 +140,7 @@ class ShapeTracker(QObject):
             return
         if "error" in facts:
             self._end_track()
-            self.said.emit(f"Track: {facts['error']}", "trouble")
+            self.message_sent.emit(f"Track: {facts['error']}", "trouble")
             return
         if session.edits.has_gesture or session.runs.is_live:
             self._rest.singleShot(REST_MS, self, partial(self._take_points, facts))
@@ -152,27 +152,27 @@ class ShapeTracker(QObject):
             self._take_group(facts, self._layer)
             return
         if any(shape.name not in now or human_keys(now[shape.name]) != human_keys(shape) for shape in asked):
-            self.said.emit("Track once more: a key that it followed was changed meanwhile", "trouble")
+            self.message_sent.emit("Track once more: a key that it followed was changed meanwhile", "trouble")
             return
         assert document is not None
         keys = {name: _tracked_keys(now[name], rows, facts["feathers"][name]) for name, rows in facts["points"].items()}
         session.edits.act("track", replace(session.state, document=with_keys(document, keys)))
-        self.said.emit(self._summary(len(set().union(*keys.values())), facts["doubtful"]), "good")
+        self.message_sent.emit(self._summary(len(set().union(*keys.values())), facts["doubtful"]), "good")
 
     def _take_group(self, facts: Mapping[str, Any], layer: Layer) -> None:
         """The track of a group that is still as it was."""
         document = self._session.state.document
         if document is None or layer not in document.layers:
-            self.said.emit("Track once more: the group was changed meanwhile", "trouble")
+            self.message_sent.emit("Track once more: the group was changed meanwhile", "trouble")
             return
         track = {int(frame): tuple(row) for frame, row in facts["track"].items()}
         try:
             document = track_layer(document, layer.name, self._start, track)
         except RotopaintError as error:
-            self.said.emit(f"Track: {error}", "trouble")
+            self.message_sent.emit(f"Track: {error}", "trouble")
             return
         self._session.edits.act("track group", replace(self._session.state, document=document))
-        self.said.emit(self._summary(len(track) - 1, facts["doubtful"], "correct it there with T"), "good")
+        self.message_sent.emit(self._summary(len(track) - 1, facts["doubtful"], "correct it there with T"), "good")
 
     def _summary(
         self, n_frames: int, doubtful: Mapping[str, Sequence[int]], cure: str = "key it there by hand, and track again"

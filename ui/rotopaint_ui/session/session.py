@@ -61,7 +61,7 @@ class ShotSession:
 
     def __init__(self) -> None:
         self.listeners: list[Callable[[], None]] = []
-        self.said: list[Callable[[str], None]] = []
+        self.message_sent: list[Callable[[str], None]] = []
         self.leaving: list[Callable[[], None]] = []
         self.plate: PlateFacts | None = None
         self.frame = 0
@@ -137,7 +137,7 @@ class ShotSession:
 
     def say(self, text: str) -> None:
         """Tell the artist something in one line."""
-        for listener in self.said:
+        for listener in self.message_sent:
             listener(text)
 
     def notify(self) -> None:
@@ -218,9 +218,9 @@ class ShotSession:
 
         Errors count by how unlike the pose is to those that were corrected.
         """
-        frames, said = self.plate.frames if self.plate is not None else (), self.state.predicted or self.document
-        if said is not None and said.landmarks is not self._poses.landmarks:
-            self._poses = PoseDistances(said.landmarks)
+        frames, posed = self.plate.frames if self.plate is not None else (), self.state.predicted or self.document
+        if posed is not None and posed.landmarks is not self._poses.landmarks:
+            self._poses = PoseDistances(posed.landmarks)
         corrected = {self.run.hold_of(frame)[0] for frame in self.review.corrected_frames()}
         return self.run.worst(
             frames,

@@ -57,8 +57,8 @@ class ShortcutsEditor(QWidget):
             font.setBold(name in preferences.shortcuts)
             row.setFont(1, font)
         n = len(clashes)
-        told = "No keys clash" if not n else f"{n} key{'s' if n > 1 else ''} mean more than one command: neither works"
-        self.told.setText(told)
+        text = "No keys clash" if not n else f"{n} key{'s' if n > 1 else ''} mean more than one command: neither works"
+        self.clashes.setText(text)
         self._show_keys()
 
     @property
@@ -111,7 +111,7 @@ class ShortcutsEditor(QWidget):
         self.box.setAccessibleName("New keys")
         self.set, self.add, self.reset = (QPushButton(text) for text in ("Set", "Add", "Preset's"))
         self.all = QPushButton("All as in the preset")
-        self.told = note_label()
+        self.clashes = note_label()
         self.tree.currentItemChanged.connect(lambda now, before: self._show_keys())
         self.filter.textChanged.connect(self._filter)
         self.preset.activated.connect(lambda index: self._use(Preset(self.preset.currentText())))
@@ -132,7 +132,7 @@ class ShortcutsEditor(QWidget):
         column = QVBoxLayout(self)
         column.addLayout(top)
         column.addWidget(self.tree, 1)
-        column.addWidget(self.told)
+        column.addWidget(self.clashes)
         column.addLayout(bottom)
 
     def _fill_commands(self) -> None:

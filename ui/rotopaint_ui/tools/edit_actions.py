@@ -306,11 +306,11 @@ EDIT_ACTIONS: Mapping[str, EditAction] = {
 
 
 def carry_out(context: EditContext, name: str) -> bool:
-    """Carry out an edit of the table; where nothing is done, it is said why."""
-    said: list[str] = []
-    context.session.said.append(said.append)
+    """Carry out an edit of the table; where nothing is done, it is messages why."""
+    messages: list[str] = []
+    context.session.message_sent.append(messages.append)
     done = EDIT_ACTIONS[name](context)
-    context.session.said.remove(said.append)
-    if not done and not said:
+    context.session.message_sent.remove(messages.append)
+    if not done and not messages:
         context.session.say(context.why_not)
     return done

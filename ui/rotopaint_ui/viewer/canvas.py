@@ -77,7 +77,7 @@ class Canvas(QWidget):
         self._late.timeout.connect(self._paint_damage)
         self._stack = Stack(session, frame_cache, Pictures(session, frame_cache, self.update, self))
         self._readout = Readout(session, frame_cache, self)
-        self._readout.told.connect(self.readout_changed)
+        self._readout.text_changed.connect(self.readout_changed)
         self._waiting = Waiting(self, session)
         self._waiting.wanted.connect(self.relink_wanted)
         self.setMouseTracking(True)

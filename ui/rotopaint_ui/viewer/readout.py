@@ -16,7 +16,7 @@ _HOVER_PX = 10.0
 class Readout(QObject):
     """Says where the mouse is and asks the frame_cache for the plate's values there."""
 
-    told = Signal(str)
+    text_changed = Signal(str)
 
     def __init__(self, session: ShotSession, frame_cache: FrameCache, parent: QObject) -> None:
         super().__init__(parent)
@@ -33,7 +33,7 @@ class Readout(QObject):
         plate, self.frame = self._session.plate, self._session.frame
         if place is None:
             if had is not None:
-                self.told.emit("")
+                self.text_changed.emit("")
             return
         x, y = place
         if plate is not None and 0 <= x < plate.width and 0 <= y < plate.height and self.frame in plate.frames:
@@ -48,7 +48,9 @@ class Readout(QObject):
     def _tell_values(self, x: float, y: float) -> None:
         found, frame = self._values, self._session.frame
         is_here = found is not None and found[:3] == (frame, int(x), int(y))
-        self.told.emit(readout_words(frame, x, y, self._zoom, found[3] if is_here and found is not None else None))
+        self.text_changed.emit(
+            readout_words(frame, x, y, self._zoom, found[3] if is_here and found is not None else None)
+        )
 
 
 def readout_words(frame: int, x: float, y: float, zoom: float, values: Sequence[float] | None) -> str:

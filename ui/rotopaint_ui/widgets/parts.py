@@ -121,7 +121,7 @@ class _Wheel(QObject):
         return is_passing
 
 
-def told(label: QLabel, most_px: int) -> QScrollArea:
+def scrolled_label(label: QLabel, most_px: int) -> QScrollArea:
     """A text of any length in no more than some height; it scrolls beyond that."""
     area = _Told(label, most_px)
     area.setWidget(label)
