@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -70,7 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rig", action="store_true", help="under the mattes, or closed shapes, is a rig: fill them whole, of any size"
     )
-    parser.add_argument("--only", metavar="NAME,...", help="with --rig: of the shapes, these alone are the rig's")
+    parser.add_argument(
+        "--only", metavar="NAME,...", help='with --rig: these shapes alone are the rig\'s; "arm, left" is one in quotes'
+    )
     parser.add_argument(
         "--clean-plate", metavar="PLATES", help="with --rig: what hides behind it, one picture or frame by frame"
     )
@@ -154,7 +157,8 @@ def _rig(arguments: argparse.Namespace, plate: Plate) -> Rig | None:
         return None
     from rotopaint_ai.pipeline.rig_painter import Rig
 
-    names = frozenset(name.strip() for name in (arguments.only or "").split(",") if name.strip())
+    rows = csv.reader([arguments.only or ""], skipinitialspace=True)
+    names = frozenset(name.strip() for row in rows for name in row if name.strip())
     return Rig.open(plate, names, arguments.clean_plate)
 
 

@@ -11,9 +11,9 @@ from rotopaint_ui.engine.frame_cache import CLEAN
 from rotopaint_ui.panel.panel import Panel
 
 from .conftest import grabbed
-from .mouse import CTRL, SHIFT
+from .mouse import CTRL, NONE, SHIFT
 
-K = Qt.Key
+K, KeyboardModifier = Qt.Key, Qt.KeyboardModifier
 
 
 def middle(panel: Panel) -> list[int]:
@@ -36,6 +36,7 @@ def test_shift_d_shows_what_changed_since_the_last_render(
     own = shot.frame_cache.own_image
     monkeypatch.setattr(shot.frame_cache, "own_image", lambda name, frame: last if name == CLEAN else own(name, frame))
     monkeypatch.setattr(shot.previewer, "refresh", lambda: None)  # the engine has no say here
+    qtbot.keyClick(shot.canvas, K.Key_P, SHIFT)
     qtbot.keyClick(shot.canvas, K.Key_D, SHIFT)
     assert shot.previewer.is_on
     shot.frame_cache.replace_picture(CLEAN, (1001, now))
@@ -52,6 +53,23 @@ def test_shift_d_shows_what_changed_since_the_last_render(
     assert middle(shot) == [40, 50, 60]
     qtbot.keyRelease(shot.canvas, K.Key_U)
     assert middle(shot) == [45, 50, 60]
+
+
+@pytest.mark.parametrize("off", [(K.Key_D, SHIFT), (K.Key_D, NONE), (K.Key_QuoteLeft, NONE), (K.Key_P, SHIFT)])
+@pytest.mark.parametrize("shows_clean", [False, True])
+def test_the_preview_goes_with_the_difference_that_brought_it(
+    qtbot: QtBot, shot: Panel, monkeypatch: pytest.MonkeyPatch, off: tuple[K, KeyboardModifier], shows_clean: bool
+) -> None:
+    monkeypatch.setattr(shot.previewer, "refresh", lambda: None)
+    shot.session.painting.note([1001], shot.session.state)
+    if shows_clean:
+        qtbot.keyClick(shot.canvas, K.Key_QuoteLeft)
+    qtbot.keyClick(shot.canvas, K.Key_D, SHIFT)
+    assert shot.previewer.is_on
+    qtbot.keyClick(shot.canvas, *off)
+    assert (shot.previewer.is_on, shot.canvas.has_difference, shot.canvas.against_last) == (False, False, False)
+    assert not any(shot.commands[name].isChecked() for name in ("preview_seam", "difference", "difference_last"))
+    assert shot.canvas.shows_clean == (shows_clean and off[0] == K.Key_D)
 
 
 def test_shift_u_holds_the_shapes_of_the_last_save(qtbot: QtBot, shot: Panel) -> None:

@@ -55,9 +55,12 @@ def shot(qtbot: QtBot, panel: Panel, tmp_path: Path, background: np.ndarray) -> 
 def test_the_arm_is_gone_and_what_it_hid_is_there(
     qtbot: QtBot, shot: Panel, tmp_path: Path, background: np.ndarray
 ) -> None:
-    assert shot.session.document is not None
-    name = shot.session.document.shapes[0].name
-    shot.session.select(name)
+    session = shot.session
+    assert session.document is not None
+    (arm,) = session.document.shapes
+    named = replace(arm, name='the "arm", left')  # as a command line might take apart
+    session.edits.act("rename", replace(session.state, document=replace(session.document, shapes=(named,))))
+    session.select(named.name)
     with qtbot.waitSignal(shot._services.jobs.ended, timeout=120_000) as ended:
         shot.commands["take_off_rig"].trigger()
     assert ended.args == [RIG, True]

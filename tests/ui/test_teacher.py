@@ -388,6 +388,25 @@ def test_the_shot_is_taught_by_its_own_pack_after_it_was_learnt(qtbot: QtBot, sh
 
 
 @pytest.mark.usefixtures("training")
+def test_the_pack_of_a_shot_is_known_when_its_project_is_opened_again(
+    qtbot: QtBot, shot: Panel, engine: Path, facts: PlateFacts
+) -> None:
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL | ALT)
+    qtbot.waitUntil(lambda: shot.session.edits.last_step == "learn shot", timeout=60_000)
+    project = shot.session.project.path
+    assert project is not None
+    shot._services.teacher.forget()
+    shot.session.close()
+    shot.session.open_project(project)
+    shot.session.open(facts)
+    shot._services.teacher._shot = None  # as in another process
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: not learns(shot), timeout=60_000)
+    packs = [ask.get("model") for ask in asks_of(engine) if ask["ask"] == "pack"]
+    assert packs == [str(project.with_name(f"{project.stem}_pack"))] * 2
+
+
+@pytest.mark.usefixtures("training")
 def test_learning_is_stopped_or_refused_and_nothing_has_changed(qtbot: QtBot, shot: Panel, engine: Path) -> None:
     before = shot.session.state
     (engine / "wait").touch()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -135,7 +137,9 @@ def rig_command(
     assert session.plate is not None
     assert session.out is not None
     words = ["clean", session.plate.source, str(shapes), "--out", str(session.out / RIG_FOLDER), "--events"]
-    words += ["--rig", "--only", ",".join(names), "--overwrite"]
+    row = io.StringIO()
+    csv.writer(row, lineterminator="").writerow(names)  # a name may hold a comma
+    words += ["--rig", "--only", row.getvalue(), "--overwrite"]
     wanted = frames_argument(choice, frames)
     words += ["--frames", wanted] if wanted is not None else []
     return words + _plate_words(choice, preferences)

@@ -24,6 +24,7 @@ class ViewCommands:
         self._services, self._widgets, self._updates = services, widgets, updates
         self._say = widgets.status.say
         self._shown_before: dict[str, bool] = {}  # wipe and flip before the difference
+        self._lent_preview = False  # the preview is there for the difference to the last render alone
         self._was_alone = False  # the viewer, before it filled the screen
 
     # --- the viewer
@@ -92,6 +93,10 @@ class ViewCommands:
         canvas.has_difference = canvas.against_last = False
         for name in ("difference", "difference_last"):
             self._widgets.actions[name].setChecked(False)
+        preview, is_lent = self._widgets.actions["preview_seam"], self._lent_preview
+        self._lent_preview = False
+        if is_lent and preview.isChecked():
+            preview.trigger()
 
     def show_difference_to_last(self) -> None:
         """Show how the preview differs from the clean plate that was rendered last, or go back to what was shown."""
@@ -101,11 +106,14 @@ class ViewCommands:
             self._say("No clean plate was rendered yet: there is nothing to compare with")
             actions["difference_last"].setChecked(False)
             return
-        if on and not services.previewer.is_on:
+        shown = {name: actions[name].isChecked() for name in ("flip", "wipe")}
+        lends = on and not services.previewer.is_on
+        if lends:
             actions["preview_seam"].trigger()
         if on != canvas.has_difference:
             actions["difference"].trigger()
-        canvas.against_last = on
+            self._shown_before = shown if on else self._shown_before
+        self._lent_preview, canvas.against_last = self._lent_preview or lends, on
         actions["difference_last"].setChecked(on)
         if on:
             self._say(f"What was changed at {frame} since it was rendered, {GAIN} times")

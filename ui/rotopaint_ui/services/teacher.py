@@ -60,7 +60,6 @@ class Teacher(QObject):
         self._training = TrainingProbe(self)
         self._training.answered.connect(self.wants_look)
         self._what = TEACH  # is being done
-        self._learnt: tuple[RotoDocument, str] | None = None  # what a pack of this shot's says, and its folder
         self._lesson: tuple[PlateChoice, Path] | None = None  # the plate that is learned from, and the new pack
         self._asked: State | None = None
         self._came: TaughtKeys | None = None
@@ -104,7 +103,7 @@ class Teacher(QObject):
         if path is None:
             self.message_sent.emit("Learn shot: save the project first (Ctrl+S)", "trouble")
             return
-        self._lesson = choice, path.with_name(f"{path.stem}_pack")
+        self._lesson = choice, _pack_beside(path)
         self._begin(LEARN)
         self.learner.start(engine, LessonOfShot(path, self._lesson[1], pack or "default"))
 
@@ -120,7 +119,7 @@ class Teacher(QObject):
         """Another shot is open."""
         self.learner.shut_down()
         self.stop()
-        self._told = self._found = self._learnt = None
+        self._told = self._found = None
         self._used, self._marked = {}, frozenset()
 
     def shut_down(self) -> None:
@@ -186,8 +185,11 @@ class Teacher(QObject):
 
     def _pack_of_shot(self) -> str | None:
         """The pack that has said what the models say of this shot now, where it was learnt from the shot."""
-        known = self._learnt
-        return known[1] if known is not None and known[0] == self._session.state.predicted else None
+        project, predicted = self._session.project, self._session.state.predicted
+        if project.path is None or predicted is None or not project.is_learnt(predicted):
+            return None
+        folder = _pack_beside(project.path)
+        return str(folder) if folder.is_dir() else None
 
     def _prepare(self, choice: PlateChoice, pack: str | None) -> None:
         """Tell the engine which plate and pack; what it has read before is kept where they are the same."""
@@ -279,7 +281,8 @@ class Teacher(QObject):
         after = replace(before, document=document, marks=dict(sorted(marks.items())))
         if self._what == LEARN and self._lesson is not None and before.predicted is not None:
             predicted = with_keys(before.predicted, keys)
-            self._learnt, after = (predicted, str(self._lesson[1])), replace(after, predicted=predicted)
+            after = replace(after, predicted=predicted)
+            session.project.keep_learnt(predicted)
             session.take_expected(taught.errors)
         else:
             session.runs.take_taught(before.document, keys, taught.errors)
@@ -289,6 +292,11 @@ class Teacher(QObject):
         self.taught.emit(before.document, document)
         session.notify()
         self.message_sent.emit(f"{self._what}: {summary_of(moved, session, len(doubtful))}", "good")
+
+
+def _pack_beside(project: Path) -> Path:
+    """Where the pack that is learnt from a project's shot lies."""
+    return project.with_name(f"{project.stem}_pack")
 
 
 def shape_kinds(document: RotoDocument) -> set[tuple[str, int, bool]]:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.errors import PlateError, ProjectError
+from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.project import SUFFIX, Project, State, files, run_record
 from rotopaint_ai.project.run_record import RunRecord
+from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.history import Step
 from rotopaint_ui.session.project_store import ProjectStore
 from rotopaint_ui.session.shot import PlateFacts, frame_paths
@@ -200,6 +202,16 @@ class ProjectFile:
         """Keep the fingerprints of the frames whose clean plates are on disk."""
         self._write_note(lambda project: project.set_note("painted", {str(f): each for f, each in painted.items()}))
 
+    def keep_learnt(self, predicted: RotoDocument) -> None:
+        """Note what the pack that was learnt from the shot says of it, which stands for the models from then on."""
+        digest = _document_digest(predicted)
+        self._write_note(lambda project: project.set_note("learnt", digest))
+
+    def is_learnt(self, predicted: RotoDocument) -> bool:
+        """Whether what the models say of the shot was said by the pack that was learnt from it."""
+        known = None if self._store is None else self._idle().note("learnt")
+        return known is not None and known == _document_digest(predicted)
+
     def keep_view(self, view: Mapping[str, Any]) -> None:
         """Keep how the shot is looked at: JSON values. Nothing is written while that stays the same."""
         if view and view != self._view and not self._awaits_plate:
@@ -256,6 +268,10 @@ def _check_plate(plate: PlateFacts, known: Mapping[str, Any], project: Project) 
 def look_at_witnesses(plate: PlateFacts) -> dict[int, files.Facts]:
     """How a few of the plate's files look; reads them whole, so call it off the screen's thread."""
     return files.look(frame_paths(plate, files.witnesses(plate.frames)))
+
+
+def _document_digest(document: RotoDocument) -> str:
+    return hashlib.sha1(documents.dumps(document).encode(), usedforsecurity=False).hexdigest()
 
 
 def _shapes_digest(path: Path) -> str | None:
