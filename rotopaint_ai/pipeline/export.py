@@ -69,7 +69,7 @@ def try_export(format: FormatSpec, document: RotoDocument, out: Path) -> Exporte
 
 def _export_document(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:
     path = out / f"shapes{format.suffixes[0]}"
-    is_plain = "nuke" not in document.metadata
+    is_plain = "nuke" not in document.metadata and not document.layers  # the shapes of a layer stand together
     if is_plain and ".nk" in format.suffixes and all(_PLAIN.fullmatch(shape.name) for shape in document.shapes):
         shown, lost = write_nuke_in_parts(path, document)
     else:

@@ -2,7 +2,7 @@
 
 Human keys and splines that followed a landmark placed by hand stand as they are, in shapes, mattes and clean plates;
 widths, profiles, feathers, tapers and paint set by hand stand for every frame; so do hold-outs, and shapes that people
-drew. A run never moves any of them.
+drew. A run never moves any of them. Groups that people moved place what the models say in them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.merge_run import with_profile
 from rotopaint_ai.project.state import Mark
 from rotopaint_ai.seams.strokes import Strokes
+from rotopaint_ai.shapes.edit_layers import key_under, ways_between
+from rotopaint_ai.shapes.group_moves import moved_groups, placed_in_groups
+from rotopaint_ai.shapes.layers import Layer, Matrix
 from rotopaint_ai.shapes.manual_keys import corrected_frames, human_keys, with_feather_of, with_human_keys
-from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Rows = Sequence[PointRow]
@@ -38,7 +41,7 @@ Rows = Sequence[PointRow]
 class Overrides:
     """What stands: splines by frame and shape, landmarks by frame and name, settings by seam, clone strokes by
     frame, names given to shapes, the shapes that people drew themselves, names of those that hold out, those with
-    a feather line, and the whole document that they are from."""
+    a feather line, the groups that have moved by the names of shapes in them, and the whole document they are from."""
 
     splines: Mapping[int, Mapping[str, Rows]] = field(default_factory=dict)
     landmarks: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
@@ -49,6 +52,7 @@ class Overrides:
     own: tuple[RotoShape, ...] = ()
     away: frozenset[str] = frozenset()
     soft: Mapping[str, RotoShape] = field(default_factory=dict)
+    groups: Mapping[str, Layer] = field(default_factory=dict)
 
     @property
     def paints(self) -> dict[str, Paint]:
@@ -63,19 +67,21 @@ class Overrides:
         """What of this decides a frame's files; empty where nothing does."""
         widths = {name: [asdict(each)] for name, each in sorted(self.seams.items())}
         strokes = [asdict(stroke) for stroke in self.strokes.get(frame, ())]
-        content = [self.splines.get(frame, {}), self.landmarks.get(frame, {}), widths, strokes]
+        content: list[Any] = [self.splines.get(frame, {}), self.landmarks.get(frame, {}), widths, strokes]
         drawn: list[Any] = [matte_facts(each, frame) for each in self.own if each.is_visible(frame)]
         drawn += [(name, each.feather_at(frame)) for name, each in self.soft.items()]
         content += [drawn, sorted(self.away)] if drawn or self.away else []
+        content += [(name, way) for name in sorted(self.groups) if (way := self._way(name, frame)) is not None]
         return hashlib.sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest() if any(content) else ""
 
     def fingerprint(self) -> str:
         """Changes with everything that people have done; empty where they have done nothing."""
         strokes = {frame: [asdict(stroke) for stroke in row] for frame, row in sorted(self.strokes.items())}
         seams = {name: asdict(each) for name, each in sorted(self.seams.items())}
-        content = [self.splines, self.landmarks, seams, strokes]
+        content: list[Any] = [self.splines, self.landmarks, seams, strokes]
         drawn = [asdict(each) for each in {**{each.name: each for each in self.own}, **self.soft}.values()]
         content += [drawn, sorted(self.away)] if drawn or self.away else []
+        content += [(name, asdict(layer)) for name, layer in sorted(self.groups.items())]
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16] if any(content) else ""
 
@@ -103,8 +109,20 @@ class Overrides:
 
     def drawn(self, shapes: list[RotoShape], sheet: Sheet) -> list[RotoShape]:
         """A frame's shapes of the sheet as people want them drawn, profiles and hold-outs with them; then their own."""
-        made = [replace(self._softened(each), subtract=each.name in self.away) for each in shapes]
+        made = [replace(self._softened(self._placed(each)), subtract=each.name in self.away) for each in shapes]
         return [*made, *(each for each in self.own if each.name not in sheet.shape_names)]
+
+    def _placed(self, shape: RotoShape) -> RotoShape:
+        """A frame's shape where the group that people put it into takes it; what they drew there is there already."""
+        keys = {f: self._placed_key(shape.name, f, key) for f, key in shape.keys.items()}
+        return shape.with_keys(keys) if shape.name in self.groups else shape
+
+    def _placed_key(self, name: str, frame: int, key: Key) -> Key:
+        way = None if name in self.splines.get(frame, {}) else self._way(name, frame)
+        return key if way is None else key_under(way, key)
+
+    def _way(self, name: str, frame: int) -> Matrix | None:
+        return ways_between(None, self.groups.get(name), [frame]).get(frame)
 
     def _softened(self, shape: RotoShape) -> RotoShape:
         """A shape with the profile, or the feather line, that people gave it."""
@@ -117,7 +135,11 @@ class Overrides:
         """A run's document in which a person's keys and landmarks are called what they are."""
         if self.document is None:
             return document
-        kept = with_human_keys(document, self.document)
+        by_hand: dict[str, set[int]] = {}
+        for frame, row in self.splines.items():
+            for name in row:
+                by_hand.setdefault(name, set()).add(frame)
+        kept = with_human_keys(placed_in_groups(document, self.document, by_hand), self.document)
         return replace(kept, shapes=tuple(self._softened(shape) for shape in kept.shapes))
 
     def _landmarks_by_hand(self, frame: int, settled: Settled, sheet: Sheet) -> Sequence[PointRow | None]:
@@ -157,7 +179,8 @@ def overrides_of(state: State) -> Overrides:
     own = tuple(shape for shape in shapes if human_keys(shape) and shape.name not in model)
     away = frozenset(shape.name for shape in shapes if shape.subtract)
     soft = {shape.name: shape for shape in shapes if shape.has_feather_line}
-    return Overrides(splines, landmarks, state.seams, document, state.strokes, state.names, own, away, soft)
+    moved = {} if document is None else {name: layer for name, layer in moved_groups(document).items() if name in model}
+    return Overrides(splines, landmarks, state.seams, document, state.strokes, state.names, own, away, soft, moved)
 
 
 @dataclass(frozen=True, slots=True)

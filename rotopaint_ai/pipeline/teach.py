@@ -30,6 +30,7 @@ from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.facespace import Complex, face_space
+from rotopaint_ai.shapes.group_moves import keys_placed_in_groups, taken_below_groups
 from rotopaint_ai.shapes.refit import Errors, Keys, corrected_shapes, moved_keys, refit, splines_of
 from rotopaint_ai.shapes.rigid_head import KnownCurve, curves_on_head, is_borne_out
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
@@ -138,6 +139,7 @@ def teach(
 
     `predicted` is what the last run's models said. Raises: UsageError where nobody has corrected anything.
     """
+    groups, predicted, document = document, *_below(predicted, document)
     keys = dict(refit(predicted, document, errors))
     if not keys:
         raise UsageError("no shape has a human key where the face was found; correct one such frame first")
@@ -151,7 +153,7 @@ def teach(
         keys[name], doubtful[name], sizes[name] = _decided(reading, turn, said.noise_px_H, on_head, far_H)
     before = {shape.name: shape.keys for shape in predicted.shapes}
     moved = sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
-    return Taught(keys, sizes, doubtful, moved)
+    return Taught(keys_placed_in_groups(keys, groups), sizes, doubtful, moved)
 
 
 def read_anew(
@@ -163,6 +165,7 @@ def read_anew(
     that they and the corrections give together. A frame is changed where the head of the run's own curves bears that
     out, and where somebody has corrected a pose that is not far from its own: models know little of others.
     """
+    groups, predicted, document = document, *_below(predicted, document)
     tasks = _tasks(reading, predicted, document)
     noted = errors or {}
     run = _on_rigid_head(reading, [_curve_of_task(reading, task, noted.get(task.spec.name, {})) for task in tasks])
@@ -182,7 +185,12 @@ def read_anew(
         )
     before = {shape.name: shape.keys for shape in predicted.shapes}
     moved = sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
-    return Taught(keys, sizes, doubtful, moved)
+    return Taught(keys_placed_in_groups(keys, groups), sizes, doubtful, moved)
+
+
+def _below(predicted: RotoDocument, document: RotoDocument) -> tuple[RotoDocument, RotoDocument]:
+    """What the models said and what stands there as the pictures show it, groups that people have moved left out."""
+    return taken_below_groups(predicted, document), taken_below_groups(document, document)
 
 
 def _placed_as_read(reading: ShotReading, row: int, tasks: Sequence[_Task]) -> list[Placed]:

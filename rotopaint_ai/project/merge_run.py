@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from rotopaint_ai.project.state import Profile, SeamSettings, State
+from rotopaint_ai.shapes.group_moves import placed_in_groups
 from rotopaint_ai.shapes.manual_keys import corrected_in, model_keys, with_human_keys
 from rotopaint_ai.shapes.merge import merge
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoDocument, RotoShape, StrokeWidth
@@ -20,12 +21,15 @@ Frames = Collection[int] | None  # those that a run was asked for; None: all
 
 
 def merge_run(before: State, found: RotoDocument, asked: Frames, *, predicted: RotoDocument | None = None) -> State:
-    """The state after a run: its shapes, with the human keys and seam settings of the state before put back.
+    """The state after a run: its shapes, with the human keys, groups and seam settings of the state before put back.
 
     `predicted` is what the models said, where the caller knows it; else it is read off `found`. Widths and softness of
     the whole shot stay where the run was asked for some frames only.
     """
+    by_hand = {} if before.document is None else corrected_in(before.predicted, before.document)
+    found = placed_in_groups(found, before.document, by_hand)
     said = _without_followers(model_keys(found), before) if predicted is None else predicted
+    said = placed_in_groups(said, before.document)
     new = _among(before.document, found, asked)
     if before.document is not None:
         new = with_human_keys(new, before.document)

@@ -1,7 +1,8 @@
 """Edits of layers: shapes grouped, groups moved with keys, and shapes taken out of a group where they are seen.
 
-Standard library only. An edit of a layer's transform takes the keys of its shapes along; keys of a model that go along
-become a person's. Raises DocumentError for a layer that is not there.
+Standard library only. An edit of a layer's transform takes the keys of its shapes along, and says nothing of who made
+them; `group_moves` does the same to what models say. Where a shape comes into a layer that has moved, or leaves it, it
+stays where it is seen, and keys of a model become a person's. Raises DocumentError for a layer that is not there.
 """
 
 from __future__ import annotations
@@ -12,12 +13,21 @@ from itertools import pairwise
 from typing import TypeVar
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.shapes.layers import IDENTITY, Layer, LayerPose, Matrix, linear_part, moved_row, product, way_back
+from rotopaint_ai.shapes.layers import (
+    IDENTITY,
+    Layer,
+    LayerPose,
+    Matrix,
+    leaves_alone,
+    linear_part,
+    moved_row,
+    product,
+    way_back,
+)
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, Slopes
 from rotopaint_ai.shapes.straighten import moves, unlayered
 
 Row = TypeVar("Row")
-_STILL = 1e-9  # of a matrix's numbers: less moves nothing
 
 
 def layer_of(document: RotoDocument, name: str) -> Layer:
@@ -149,7 +159,9 @@ def _in_time(rows: Mapping[int, Row]) -> dict[int, Row]:
 
 
 def _taken_out(shape: RotoShape, to: Layer | None, document: RotoDocument) -> RotoShape:
-    """The shape with the keys that it needs to go its way in another layer, or in none."""
+    """The shape with the keys that it needs to go its way in another layer, or in none, where it is seen."""
+    theirs = {f for f in ways_between(shape.layer, to, shape.frames) if shape.keys[f].source == "model"}
+    shape = shape.with_keys({f: replace(k, source="human") if f in theirs else k for f, k in shape.keys.items()})
     stays = () if to is None else to.chain
     left = [each for each in (shape.layer.chain if shape.layer else ()) if each not in stays]
     if not any(moves(replace(each, parent=None)) for each in left):
@@ -180,24 +192,25 @@ def _with_layer(document: RotoDocument, name: str, layer: Layer) -> RotoDocument
     )
 
 
+def ways_between(old: Layer | None, new: Layer | None, frames: Iterable[int]) -> dict[int, Matrix]:
+    """Where the poses of a shape's layers take it now from where they had it, at those frames at which they move it."""
+    if old is new:
+        return {}
+    found = {f: product(_placement(new, f), way_back(_placement(old, f))) for f in frames}
+    return {frame: way for frame, way in found.items() if not leaves_alone(way)}
+
+
+def _placement(layer: Layer | None, frame: int) -> Matrix:
+    return IDENTITY if layer is None else layer.placement_at(frame)
+
+
 def _carried(shape: RotoShape, old: Layer | None) -> RotoShape:
     """A shape's keys where its layer takes them now, from where the old one had them."""
-    assert shape.layer is not None
-    assert old is not None
-    ways = {f: product(shape.layer.matrix_at(f), way_back(old.matrix_at(f))) for f in shape.frames}
-    ways = {f: way for f, way in ways.items() if not _leaves_alone(way)}
-    carried = _respaced(shape, ways, shape.layer)
-    theirs = {f for f in ways if shape.keys[f].source == "model"}
-    return carried.with_keys({f: replace(k, source="human") if f in theirs else k for f, k in carried.keys.items()})
-
-
-def _leaves_alone(m: Matrix) -> bool:
-    size = m[8] or 1.0
-    return all(abs(value / size - (i % 4 == 0)) < _STILL for i, value in enumerate(m))
+    return _respaced(shape, ways_between(old, shape.layer, shape.frames), shape.layer)
 
 
 def _respaced(shape: RotoShape, ways: Mapping[int, Matrix], layer: Layer | None) -> RotoShape:
-    keys = {frame: _key_under(ways[frame], key) if frame in ways else key for frame, key in shape.keys.items()}
+    keys = {frame: key_under(ways[frame], key) if frame in ways else key for frame, key in shape.keys.items()}
     frames = shape.frames
     after = dict(pairwise(frames))
     for frame, key in keys.items():
@@ -206,7 +219,8 @@ def _respaced(shape: RotoShape, ways: Mapping[int, Matrix], layer: Layer | None)
     return replace(shape, keys=keys, layer=layer)
 
 
-def _key_under(m: Matrix, key: Key) -> Key:
+def key_under(m: Matrix, key: Key) -> Key:
+    """A key moved by a map, its feather with it."""
     points = tuple(ControlPoint(*moved_row(m, p)) for p in key.points)
     feather = tuple(ControlPoint(*moved_row(m, f, (p.x, p.y))) for f, p in zip(key.feather, key.points))
     return replace(key, points=points, feather=feather)

@@ -19,6 +19,7 @@ from rotopaint_ai.shapes import between
 Matrix = tuple[float, ...]  # 3 x 3, row by row, of plate space
 IDENTITY: Matrix = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 LEAST_SCALE = 0.001
+_STILL = 1e-9  # of a matrix's numbers: less moves nothing
 Row = tuple[float, ...]
 
 
@@ -81,6 +82,16 @@ class Layer:
             own = product(own, row)
         return own if self.parent is None else product(self.parent.matrix_at(frame), own)
 
+    def placement_at(self, frame: float) -> Matrix:
+        """What the poses of the layer and of its parents do at a frame to what lies below them; tracks do nothing."""
+        whole = self.matrix_at(frame)
+        if not any(each.track for each in self.chain):
+            return whole
+        return product(whole, way_back(self._without_poses().matrix_at(frame)))
+
+    def _without_poses(self) -> Layer:
+        return Layer(self.name, track=self.track, parent=self.parent and self.parent._without_poses())
+
     @property
     def chain(self) -> tuple[Layer, ...]:
         """The layer and its parents, outermost first."""
@@ -140,6 +151,12 @@ def moved_row(m: Matrix, row: Row, at: tuple[float, float] | None = None) -> Row
     ox, oy = placed(m, x + out_dx, y + out_dy)
     ax, ay = (0.0, 0.0) if at is None else placed(m, *at)
     return px - ax, py - ay, ix - px, iy - py, ox - px, oy - py
+
+
+def leaves_alone(m: Matrix) -> bool:
+    """Whether a map moves nothing."""
+    size = m[8] or 1.0
+    return all(abs(value / size - (i % 4 == 0)) < _STILL for i, value in enumerate(m))
 
 
 def linear_part(m: Matrix) -> Matrix:

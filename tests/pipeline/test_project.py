@@ -23,6 +23,8 @@ from rotopaint_ai.plates.colour import DISPLAY, to_display
 from rotopaint_ai.project import CropBox, Project, SeamSettings, State, codecs, corrections, run_record
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.seams.strokes import Stroke, to_json
+from rotopaint_ai.shapes import edit_layers, group_moves
+from rotopaint_ai.shapes.layers import LayerPose
 from rotopaint_ai.shapes.rasterise import mattes_of
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
@@ -109,6 +111,33 @@ def test_human_keys_and_settings_stand_in_every_result(
     assert tops[0] - tops[1] == pytest.approx(still[0] - still[1], abs=2)  # the matte is where the hand put the seam
     clean, plate = open_plate(tmp_path / "out" / "clean"), open_plate(plates)
     assert (clean.read(1003).rgb == plate.read(1003).rgb).all()  # strength 0: no paint shows
+
+
+def test_a_group_places_what_a_run_finds_and_teaches_nothing(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    """The seam is in a group that stands 20 px lower from the first frame on; one frame is drawn by hand, there."""
+    state = run_project.load().state
+    assert state.document is not None
+    group = edit_layers.group(state.document, ["seam_middle"], "g")
+    lower = edit_layers.set_pose(group, "g", [1001], LayerPose(y=20))
+    drawn = replace(state, document=moved(lower, 1004), predicted=group_moves.along(state.predicted, group, lower))
+    run_project.append("group", state, drawn)
+    run_project.close()
+    assert main(words(plates, pack, tmp_path, "--resume", "--export", "nuke")) == 0
+    after = Project.open(tmp_path / "shot.rotopaint", write=False).load().state
+    written = documents.read(tmp_path / "out" / "shapes.roto.json")
+    for document in (after.document, after.predicted, written):
+        assert document is not None
+        seam, was = document.shape("seam_middle"), state.document.shape("seam_middle")
+        hand = MOVE * (document is not after.predicted)
+        offsets = {f: round(seam.at(f)[1].y - was.at(f)[1].y, 6) for f in was.frames}
+        assert offsets == {f: 20.0 + hand * (f == 1004) for f in was.frames}
+        assert [f for f, key in seam.keys.items() if key.source == "human"] == ([1004] if hand else [])
+    matte = coverage(tmp_path / "out" / "matte", "seam_middle", written)
+    drawn_here = mattes_of(written.shapes, 1003, written.width, written.height)["seam_middle"]
+    rows = [(each.sum(axis=1) @ np.arange(written.height)) / each.sum() for each in (matte, drawn_here.paste(192, 120))]
+    assert rows[0] == pytest.approx(rows[1], abs=0.05)  # the frame's own width beside that of the shot
 
 
 def test_hold_outs_drawn_seams_and_profiles_are_in_a_runs_own_files(

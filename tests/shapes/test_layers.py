@@ -13,7 +13,7 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats, nuke, nuke_reader
 from rotopaint_ai.project import State, codecs
-from rotopaint_ai.shapes import edit, edit_layers, manual_keys, reduce, samples
+from rotopaint_ai.shapes import edit, edit_layers, group_moves, manual_keys, reduce, samples
 from rotopaint_ai.shapes.layers import Layer, LayerPose, placed, product, way_back
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, feather_line
 from rotopaint_ai.shapes.straighten import unlayered
@@ -104,16 +104,53 @@ def test_grouping_moves_nothing_and_poses_take_keys_along() -> None:
         edit_layers.set_pose(document, "group_1", [1001], LayerPose(scale_x=0))
 
 
-def test_a_models_keys_that_go_along_become_a_persons() -> None:
-    document = shot(keys={1001: Key(SQUARE), 1011: Key(SQUARE)})
-    document = edit_layers.group(document, ["badge"], "g")
-    document = edit_layers.set_pose(document, "g", [1001], LayerPose())
-    assert [key.source for key in document.shape("badge").keys.values()] == ["model", "model"]
-    document = edit_layers.set_pose(document, "g", [1011], LayerPose(x=3))
-    assert [key.source for key in document.shape("badge").keys.values()] == ["model", "human"]
-    again = manual_keys.with_human_keys(shot(keys={1001: Key(SQUARE), 1011: Key(SQUARE)}), document)
-    assert again.shape("badge").layer == document.shape("badge").layer
-    assert where(again.shape("badge").at(1011))[0] == (63, 40)
+def test_a_models_keys_that_go_along_stay_the_models() -> None:
+    """What models say goes along to the last bit, however often the group is moved; a person's key is a person's."""
+    keys = {1001: Key(SQUARE), 1006: Key(SQUARE, "human"), 1011: Key(SQUARE)}
+    start, said = shot(keys=keys), shot(keys={frame: Key(SQUARE) for frame in keys})
+    document, predicted = edit_layers.group(start, ["badge"], "g"), said
+    for pose in (LayerPose(x=3), LayerPose(3, -7, 33, 1.3, 0.7, 70, 50)):
+        moved = edit_layers.set_pose(document, "g", [1011], pose)
+        along = group_moves.along(predicted, document, moved)
+        assert along is not None
+        document, predicted = moved, along
+    badge, models = document.shape("badge"), predicted.shape("badge")
+    assert [key.source for key in badge.keys.values()] == ["model", "human", "model"]
+    assert [badge.keys[frame] for frame in (1001, 1011)] == [models.keys[frame] for frame in (1001, 1011)]
+    assert models.at(1006) == badge.at(1006)
+    x, y = placed(document.layers[0].matrix_at(1011), 60, 40)
+    assert badge.at(1011)[0][:2] == pytest.approx((x, y))
+    assert predicted.shape("line") is said.shape("line")
+    anew = group_moves.placed_in_groups(said, document, {"badge": {1006}})
+    assert [where(anew.shape("badge").at(f)) for f in (1001, 1011)] == [where(badge.at(f)) for f in (1001, 1011)]
+    assert anew.shape("badge").keys[1006] == said.shape("badge").keys[1006]
+    below = group_moves.taken_below_groups(document, document)
+    assert [where(below.shape("badge").at(f)) for f in keys] == [where(SQUARE)] * 3
+    put_back = manual_keys.with_human_keys(anew, document)
+    assert group_moves.placed_in_groups(put_back, document) is put_back  # it is in its group: placed already
+    assert put_back.shape("badge").layer == badge.layer
+
+
+def test_a_track_places_nothing() -> None:
+    """It says how shapes go on between keys; a pose above it moves them."""
+    track = {1001: (1.0, 0, 0, 0, 1, 0, 0, 0, 1), 1011: (2.0, 0, 9, 0, 2, 0, 0, 0, 1)}
+    layer = Layer("a", {1001: LayerPose(y=7)}, track, Layer("b", {1001: LayerPose(scale_x=2)}))
+    assert placed(layer.placement_at(1011), 3, 4) == pytest.approx((6, 11))
+    assert placed(Layer("a", track=track).placement_at(1011), 3, 4) == pytest.approx((3, 4))
+
+
+@pytest.mark.parametrize("way", ["ungroup", "put_into"])
+def test_a_models_shape_that_leaves_a_moved_group_stays_and_is_a_persons(way: str) -> None:
+    said = shot(keys={1001: Key(SQUARE), 1011: Key(SQUARE)})
+    document = edit_layers.group(said, ["badge"], "g")
+    moved = edit_layers.set_pose(document, "g", [1001, 1011], LayerPose(x=3))
+    predicted = group_moves.along(said, document, moved)
+    free = edit_layers.ungroup(moved, "g") if way == "ungroup" else edit_layers.put_into(moved, ["badge"], None)
+    assert {key.source for key in free.shape("badge").keys.values()} == {"human"}
+    assert where(free.shape("badge").at(1011))[0] == (63, 40)
+    below = group_moves.along(predicted, moved, free)
+    assert below is not None
+    assert where(below.shape("badge").at(1011))[0] == (60, 40)  # what the models said
 
 
 def test_another_pivot_moves_nothing_at_the_keys() -> None:

@@ -12,10 +12,12 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ai.shapes.layers import LayerPose
 from rotopaint_ui.inspector.shapes_tab import LOCK, NAME, ShapesTab
 from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.repeats import repeated_correction
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.timeline.dope_sheet import DopeSheet
 from rotopaint_ui.viewer.canvas import Canvas
 
+from .conftest import make_document
 from .mouse import CTRL, LEFT, NONE, SHIFT, Near, drag, spot
 
 
@@ -59,6 +61,24 @@ def test_a_group_is_moved_from_key_to_key_and_its_shapes_go_along(
     assert steps == ["delete group key", "move group", "move group", "group"]
     assert session.document is not None
     assert session.document.layers == ()
+
+
+def test_a_group_that_is_moved_teaches_nothing(qtbot: QtBot, canvas: Canvas, grouped: ShotSession) -> None:
+    """Its shapes are the models' still: no frame is keyed or corrected by it, and what the models say goes along."""
+    canvas.tool = "transform"
+    drag(qtbot, canvas, (22, 9), (27, 11))
+    assert canvas.edit("nudge_right")
+    grouped.edits.end_burst()
+    state = grouped.state
+    assert state.document is not None
+    assert state.predicted is not None
+    assert {key.source for key in state.document.shape("eye").keys.values()} == {"model"}
+    assert state.predicted.shape("eye").keys == state.document.shape("eye").keys
+    assert grouped.review.corrected_frames() == frozenset()
+    assert repeated_correction(state.predicted, state.document, grouped.hold_frames) is None
+    assert DopeSheet(grouped).rows[0].sources == {1001: "human"}  # the key of the group itself is a person's
+    assert [grouped.edits.undo() for _ in range(2)] == ["nudge group", "move group"]
+    assert grouped.state.predicted == make_document()
 
 
 def test_a_group_turns_and_scales_about_its_pivot_and_is_nudged(

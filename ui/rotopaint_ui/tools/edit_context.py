@@ -9,6 +9,7 @@ from typing import Literal
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.shapes import edit_frames
 from rotopaint_ai.shapes.edit_frames import Carry, Change
+from rotopaint_ai.shapes.group_moves import along
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 from rotopaint_ui.session.corrections import LandmarkRow
@@ -164,7 +165,9 @@ class EditContext:
         except RotopaintError as error:
             self.session.say(str(error))
             return False
-        self.session.edits.act(label, with_fitting_profiles(replace(self.session.state, document=new)))
+        predicted = along(self.session.state.predicted, document, new)
+        state = replace(self.session.state, document=new, predicted=predicted)
+        self.session.edits.act(label, with_fitting_profiles(state))
         return True
 
     def nudge(self, label: str, dx: float, dy: float, what: object) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from rotopaint_ai.shapes import edit_layers
+from rotopaint_ai.shapes.group_moves import along
 from rotopaint_ai.shapes.layers import IDENTITY, LEAST_SCALE, Layer, LayerPose, Matrix, linear_part, placed, way_back
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.tools.edit_context import EditContext
@@ -78,7 +79,8 @@ def preview_pose(context: EditContext, layer: Layer, pose: LayerPose) -> None:
     before = context.session.edits.before_gesture
     if before.document is not None:
         document = edit_layers.set_pose(before.document, layer.name, context.session.held_frames(), pose)
-        context.session.edits.preview(replace(before, document=document))
+        predicted = along(before.predicted, before.document, document)
+        context.session.edits.preview(replace(before, document=document, predicted=predicted))
 
 
 def pivot_of(layer: Layer, frame: int) -> Place | None:

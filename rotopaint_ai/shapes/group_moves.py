@@ -1,0 +1,88 @@
+"""What models say of shapes that people have put into groups: placed where the groups' poses take it, and back.
+
+Standard library only. A group lies over what models say: a document and the models' own one of a project both stand
+where the poses of its layers take them. What models say anew comes from below, and has to be placed. Tracks place
+nothing: they say how shapes go on between keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from rotopaint_ai.shapes.edit_layers import key_under, ways_between
+from rotopaint_ai.shapes.layers import Layer
+from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
+
+Keys = Mapping[int, Key]
+
+
+def placed_in_groups(
+    document: RotoDocument, groups: RotoDocument | None, kept: Mapping[str, Collection[int]] | None = None
+) -> RotoDocument:
+    """What models say, as the groups of another document place it; keys of the frames `kept` by shape stay.
+
+    Shapes that are in a layer have been placed before, and stay.
+    """
+    layers, kept = moved_groups(groups), kept or {}
+    layers = {each.name: layers[each.name] for each in document.shapes if each.layer is None and each.name in layers}
+    return _with_keys_of(
+        document, {n: _respaced(s.keys, None, layers[n], kept.get(n, ())) for n, s in _in(document, layers)}
+    )
+
+
+def taken_below_groups(document: RotoDocument, groups: RotoDocument | None) -> RotoDocument:
+    """A document as it would stand if no group of the other one had moved."""
+    layers = moved_groups(groups)
+    return _with_keys_of(document, {name: _respaced(s.keys, layers[name], None) for name, s in _in(document, layers)})
+
+
+def keys_placed_in_groups(keys: Mapping[str, Keys], groups: RotoDocument | None) -> dict[str, Keys]:
+    """Keys by shape, as models say them, where the groups of a document place them."""
+    layers = moved_groups(groups)
+    return {name: _respaced(row, None, layers[name]) if name in layers else row for name, row in keys.items()}
+
+
+def along(predicted: RotoDocument | None, before: RotoDocument, after: RotoDocument) -> RotoDocument | None:
+    """What models say, moved as the groups were between two documents. Keys that were those of the first document go
+    where these went, to the last bit."""
+    old, new = ({shape.name: shape for shape in each.shapes} for each in (before, after))
+    if predicted is None:
+        return None
+    moved = {
+        shape.name: _gone_along(shape, old[shape.name], new[shape.name])
+        for shape in predicted.shapes
+        if shape.name in old and shape.name in new and old[shape.name].layer != new[shape.name].layer
+    }
+    return _with_keys_of(predicted, moved)
+
+
+def _gone_along(said: RotoShape, old: RotoShape, new: RotoShape) -> Keys:
+    keys = _respaced(said.keys, old.layer, new.layer)
+    for frame, key in said.keys.items():
+        was, now = old.keys.get(frame), new.keys.get(frame)
+        if was is not None and now is not None and was.points == key.points != now.points:
+            keys[frame] = replace(key, points=now.points, feather=keys[frame].feather)
+    return keys
+
+
+def _respaced(keys: Keys, old: Layer | None, new: Layer | None, kept: Collection[int] = ()) -> dict[int, Key]:
+    ways = ways_between(old, new, keys)
+    return {f: key_under(ways[f], key) if f in ways and f not in kept else key for f, key in keys.items()}
+
+
+def moved_groups(groups: RotoDocument | None) -> dict[str, Layer]:
+    """The layers with poses of a document's shapes, by the name of the shape."""
+    shapes = () if groups is None else groups.shapes
+    return {s.name: s.layer for s in shapes if s.layer is not None and any(each.poses for each in s.layer.chain)}
+
+
+def _in(document: RotoDocument, layers: Mapping[str, Layer]) -> list[tuple[str, RotoShape]]:
+    return [(shape.name, shape) for shape in document.shapes if shape.name in layers]
+
+
+def _with_keys_of(document: RotoDocument, keys: Mapping[str, Keys]) -> RotoDocument:
+    """The document with other keys of these shapes; the very same where there are none."""
+    if not keys:
+        return document
+    return replace(document, shapes=tuple(s.with_keys(keys[s.name]) if s.name in keys else s for s in document.shapes))
