@@ -93,6 +93,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.plates import open_plate
 
     with open_plate(arguments.plates, colourspace=arguments.colourspace) as plate, _project(arguments) as project:
+        if arguments.frames is None and plate.named is not None:
+            arguments.frames = str(plate.named)
         painted = _paint_plate(arguments, plate, project)
     if not arguments.events:
         print(f"clean plates of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'clean'}")

@@ -16,7 +16,6 @@ from rotopaint_ai.pipeline.executor import Eta
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, claimed, frames_without_files
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paints
 from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter
-from rotopaint_ai.pipeline.plan import warn_of_sequence
 from rotopaint_ai.pipeline.render_frame import (
     PATCH_FOLDER,
     Format,
@@ -115,8 +114,6 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
     """
     _check_size(plate, job)
     whole, chosen, absent = _chosen_frames(plate, job)
-    if (note := warn_of_sequence(plate, job.frames)) is not None:
-        sink(warning(note))
     if job.document is not None:
         _warn_of_held(chosen, job.document, sink)
     painter = Painter.of(

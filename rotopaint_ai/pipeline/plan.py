@@ -159,23 +159,16 @@ def instability_limit(card: Mapping[str, Any]) -> float:
 def choose_frames(plate: Plate, text: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Frames of a plate to work on, and those of the wanted range that are not on disk.
 
-    Raises: UsageError where the range and the plate do not meet.
+    One file of a sequence is one image where no range is given. Raises: UsageError where the range and the plate do
+    not meet.
     """
     if text is None:
-        return plate.frames, plate.missing
+        return ((plate.named,), ()) if plate.named is not None else (plate.frames, plate.missing)
     wanted = set(parse_frames(text))
     frames = tuple(frame for frame in plate.frames if frame in wanted)
     if not frames:
         raise UsageError(f"--frames {text}: {plate.name} has frames {summarise(plate.frames)}; choose among those")
     return frames, tuple(sorted(wanted - set(frames)))
-
-
-def warn_of_sequence(plate: Plate, text: str | None) -> str | None:
-    """What to say where one file of a sequence was given and all of it is meant; None where `--frames` was given."""
-    if plate.named is None or text is not None:
-        return None
-    name = plate.path_of(plate.named).name
-    return f"{name}: is one of {len(plate.frames)} frames, and all are taken; --frames {plate.named} takes it alone"
 
 
 def _check_crops(keys: CropKeys, plate: Plate) -> None:

@@ -22,7 +22,7 @@ from rotopaint_ai.pipeline.finalise import Outcome, finalise
 from rotopaint_ai.pipeline.out_folder import claimed
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.pictures import Gallery
-from rotopaint_ai.pipeline.plan import Plan, make_plan, warn_of_sequence
+from rotopaint_ai.pipeline.plan import Plan, make_plan
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, changed_plates
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, open_state
 from rotopaint_ai.pipeline.save_to_project import compare_plate, opened, save_results
@@ -64,8 +64,6 @@ def _run_plan(plan: Plan, state: RunState, note: str | None, sink: Sink, cancel:
     sink(started(plan, n_done=len(state.finished)))
     if plan.note is not None:
         sink(plan.note)
-    if (line := warn_of_sequence(plan.plate, plan.job.frames)) is not None:
-        sink(warning(line))
     if plan.missing:
         sink(warning(f"{plan.plate.name}: not on disk: frames {summarise(plan.missing)}; render or copy them"))
     n_before = len(state.finished)

@@ -186,8 +186,8 @@ class Plate:
 
     @property
     def named(self) -> int | None:
-        """The frame that was pointed at, where one file of a sequence was; None where the sequence was."""
-        return self._listing.named if len(self._listing.paths) > 1 else None
+        """The frame that was pointed at, where one image was; None where a sequence or a movie was."""
+        return self._listing.named
 
     def path_of(self, frame: int) -> Path:
         """The file that holds `frame`. Raises MissingFrameError."""

@@ -25,7 +25,7 @@ class Listing:
 
     `prefix` is the file name before the frame number. `paths` maps frame numbers to files; a still without a number
     in its name is frame 1. `padding` is the number of digits that a frame number is filled up to, 0 where there is
-    none. `named`: the frame that was pointed at, where one of a sequence was.
+    none. `named`: the frame that was pointed at, where one image was.
     """
 
     folder: Path
@@ -99,8 +99,10 @@ def find(source: str | Path) -> Listing:
 
 def _of_file(path: Path) -> Listing:
     split = _split_name(path.name)
-    if path.suffix.lower() in MOVIE_SUFFIXES or split is None:
+    if path.suffix.lower() in MOVIE_SUFFIXES:
         return _still_listing(path)
+    if split is None:
+        return replace(_still_listing(path), named=1)
     prefix, number, suffix = split
     digits = number.lstrip("-")
     padding = len(digits) if digits.startswith("0") else 0

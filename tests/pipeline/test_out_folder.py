@@ -253,13 +253,32 @@ def test_a_shorter_run_says_what_it_leaves_beside_it(
     assert len(list((tmp_path / "clean").iterdir())) == 6
 
 
-def test_one_file_of_a_sequence_says_that_all_are_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("siblings", [True, False])
+def test_one_image_is_one_image(tmp_path: Path, capsys: pytest.CaptureFixture[str], siblings: bool) -> None:
+    make_plate(tmp_path / "plates")
+    if not siblings:
+        (tmp_path / "plates/plate.0001.png").unlink()
+    one, shapes = str(tmp_path / "plates/plate.0002.png"), tmp_path / "shapes.roto.json"
+    roto_json.write(shapes, SHAPES)
+    assert main(["clean", one, str(shapes), "--method", "two-bank", "--out", str(tmp_path / "one")]) == 0
+    assert "clean plates of 1 frame " in capsys.readouterr().out
+    assert [path.name for path in (tmp_path / "one/clean").iterdir()] == ["plate.0002.png"]
+
+
+def test_a_range_takes_other_frames_of_the_sequence_of_one_image(tmp_path: Path) -> None:
     make_plate(tmp_path / "plates")
     one, shapes = str(tmp_path / "plates/plate.0002.png"), tmp_path / "shapes.roto.json"
     roto_json.write(shapes, SHAPES)
-    words = ["clean", one, str(shapes), "--method", "two-bank", "--out"]
-    assert main([*words, str(tmp_path / "all")]) == 0
-    assert "plate.0002.png: is one of 2 frames, and all are taken; --frames 2 takes it alone" in capsys.readouterr().err
-    assert main([*words, str(tmp_path / "one"), "--frames", "2"]) == 0
-    assert "is one of" not in capsys.readouterr().err
-    assert [path.name for path in (tmp_path / "one/clean").iterdir()] == ["plate.0002.png"]
+    assert main(["clean", one, str(shapes), "--frames", "1-2", "--out", str(tmp_path / "all")]) == 0
+    assert sorted(path.name for path in (tmp_path / "all/clean").iterdir()) == ["plate.0001.png", "plate.0002.png"]
+
+
+def test_a_run_of_one_image_is_one_frame(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = next(path for path in sorted(Path(plates).parent.iterdir()) if "1003" in path.name)
+    words = ["run", str(one), "--crop", puppet.crop_text(), "--out", str(tmp_path / "out"), "--model", str(pack)]
+    assert main([*words, "--export", ""]) == 0
+    assert [path.name for path in (tmp_path / "out/clean").iterdir()] == [one.name]
+    assert roto_json.read(tmp_path / "out/shapes.roto.json").first_frame == 1003
+    assert "warning" not in capsys.readouterr().err

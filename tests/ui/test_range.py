@@ -178,3 +178,11 @@ def test_a_shot_goes_into_the_batch_from_in_to_out(qtbot: QtBot, facts: PlateFac
     window.add_to_batch()
     assert [shot.frames for shot in window.batch.queue.shots] == ["1002-1003"]
     window.close()
+
+
+def test_a_run_from_one_file_of_a_sequence_is_for_all_of_it(session: ShotSession) -> None:
+    assert session.plate is not None
+    assert "--frames" not in run_command(session, CHOICE, None, Preferences())
+    session.plate = replace(session.plate, is_named_by_frame=True)
+    words = run_command(session, CHOICE, None, Preferences())
+    assert words[words.index("--frames") + 1] == f"{session.plate.first}-{session.plate.last}"

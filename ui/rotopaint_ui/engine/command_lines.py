@@ -16,6 +16,7 @@ from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.seams import strokes
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.session.session import ShotSession
+from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.settings.preferences import Preferences
 
 SETTINGS_NAME = "seams.json"
@@ -38,9 +39,15 @@ def run_frames(session: ShotSession, choice: PlateChoice, *, ignores_range: bool
     return None if frames == session.plate.frames else frames
 
 
-def frames_argument(choice: PlateChoice, frames: Collection[int] | None) -> str | None:
-    """Frames of a run as `--frames` takes them: those of `run_frames`, else what the host points at; None: all."""
-    return choice.frames if frames is None else str(FrameRange(min(frames), max(frames)))
+def frames_argument(plate: PlateFacts, choice: PlateChoice, frames: Collection[int] | None) -> str | None:
+    """Frames of a run as `--frames` takes them: those of `run_frames`, else what the host points at; None: all.
+
+    The panel opens the sequence of a file that was dropped on it; on a command line that file is one image.
+    """
+    if frames is None and (choice.frames is not None or not plate.is_named_by_frame):
+        return choice.frames
+    wanted = plate.frames if frames is None else frames
+    return str(FrameRange(min(wanted), max(wanted)))
 
 
 def run_command(
@@ -64,7 +71,7 @@ def run_command(
         words.append("--overwrite")
     if pack is not None:
         words += ["--model", pack]
-    wanted = frames_argument(choice, frames)
+    wanted = frames_argument(session.plate, choice, frames)
     if wanted is not None:
         words += ["--frames", wanted]
     if preferences.device != "auto":
@@ -140,7 +147,7 @@ def rig_command(
     row = io.StringIO()
     csv.writer(row, lineterminator="").writerow(names)  # a name may hold a comma
     words += ["--rig", "--only", row.getvalue(), "--overwrite"]
-    wanted = frames_argument(choice, frames)
+    wanted = frames_argument(session.plate, choice, frames)
     words += ["--frames", wanted] if wanted is not None else []
     return words + _plate_words(choice, preferences)
 

@@ -39,6 +39,7 @@ class PlateFacts:
     missing: tuple[int, ...]
     colourspace: str
     bit_depth: str
+    is_named_by_frame: bool = False  # `source` is one file of the sequence
 
     @classmethod
     def from_json(cls, source: str, facts: Mapping[str, Any]) -> PlateFacts:
@@ -55,6 +56,7 @@ class PlateFacts:
             missing=tuple(facts["missing"]),
             colourspace=facts["colourspace"],
             bit_depth=facts["bit_depth"],
+            is_named_by_frame=facts["is_named_by_frame"],
         )
 
     @property

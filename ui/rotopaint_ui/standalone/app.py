@@ -104,7 +104,7 @@ class MainWindow(QMainWindow):
         crops = tuple(box.word(frame) for frame, box in sorted(session.state.crops.items())) or ("auto",)
         choice = panel.choice
         try:
-            frames = frames_argument(choice, run_frames(session, choice))
+            frames = frames_argument(session.plate, choice, run_frames(session, choice))
         except RotopaintError as error:
             panel.status.say(str(error), "trouble")
             return
