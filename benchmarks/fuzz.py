@@ -369,7 +369,7 @@ def guided(name: str, corpus: Path, seconds: float) -> None:
             raise RuntimeError(said)
 
     atheris.Setup(
-        [sys.argv[0], str(corpus), f"-max_total_time={seconds:.0f}", "-timeout=60", "-rss_limit_mb=4000"], one
+        [sys.argv[0], str(corpus), f"-max_total_time={seconds:.0f}", "-timeout=600", "-rss_limit_mb=4000"], one
     )
     atheris.Fuzz()
 
