@@ -1,22 +1,37 @@
-"""Keys of several shapes as things in time: moved, spread, copied, taken away, and how they go on.
+"""Keys of several shapes and groups as things in time: moved, spread, copied, taken away, and how they go on.
 
-Standard library only. A key's place is the name of its shape and its frame. Keys that are moved or pasted are a
-person's: no run takes them back. Raises DocumentError as `edit` does.
+Standard library only. A key's place is the name of its shape and its frame, or `group_place` of a group and the frame.
+Keys that are moved or pasted are a person's: no run takes them back. Where keys of a group's transform move, keys of
+its shapes go along on their frames. Raises DocumentError as `edit` does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.shapes import edit_frames
+from rotopaint_ai.shapes import edit_frames, edit_layers
 from rotopaint_ai.shapes.edit import keyed, put, shape_of, without_stale_slopes
+from rotopaint_ai.shapes.layers import LayerPose
 from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument
 
 KeyPlace = tuple[str, int]
 Ways = Mapping[KeyPlace, int]  # the frame that each key goes to
-CopiedKeys = Mapping[str, Mapping[int, Key]]  # by shape and frames after the first one
+CopiedKeys = Mapping[str, Mapping[int, Key | LayerPose]]  # by shape or group and frames after the first one
+T = TypeVar("T")
+_GROUP = "\0"  # no name of a shape has one
+
+
+def group_place(name: str) -> str:
+    """What stands for a group in places of keys."""
+    return _GROUP + name
+
+
+def group_of(place: str) -> str | None:
+    """The group that a place's name stands for; None where it is a shape's."""
+    return place[len(_GROUP) :] if place.startswith(_GROUP) else None
 
 
 def shifted(places: Collection[KeyPlace], by: int, *, first: int, last: int) -> Ways:
@@ -34,38 +49,67 @@ def stretched(places: Collection[KeyPlace], held: int, grip: int, to: int) -> Wa
 
 def retime(document: RotoDocument, ways: Ways) -> RotoDocument:
     """The document with keys at other frames; those that stood there give way. Raises where two would meet."""
-    for name in {name for name, _ in ways}:
-        shape = shape_of(document, name)
-        way = {frame: to for (each, frame), to in ways.items() if each == name}
-        if len(set(way.values())) < len(way):
-            raise DocumentError(f"shape '{name}': two keys would come to lie on one frame; leave more room")
-        left = {frame: key for frame, key in shape.keys.items() if frame not in way}
-        left |= {to: _made_by_hand(shape.keys[frame], is_moved=to != frame) for frame, to in way.items()}
-        document = put(document, name, shape.with_keys(without_stale_slopes(shape, dict(sorted(left.items())))))
+    moved = _frames_to(ways)
+    groups = {name: way for place, way in moved.items() if (name := group_of(place)) is not None}
+    layers = [edit_layers.layer_of(document, name) for name in groups]
+    for layer in layers:  # shapes as the groups see them, and then again as they are seen
+        document = edit_layers.move_layer(document, replace(layer, poses={}))
+    for name, way in moved.items():
+        if group_of(name) is None:
+            shape = shape_of(document, name)
+            own = {frame: _made_by_hand(shape.keys[frame], is_moved=to != frame) for frame, to in way.items()}
+            left = _retimed(f"shape '{name}'", {**shape.keys, **own}, way)
+            document = put(document, name, shape.with_keys(without_stale_slopes(shape, left)))
+    for layer in layers:
+        poses = _retimed(f"group '{layer.name}'", layer.poses, groups[layer.name])
+        document = edit_layers.move_layer(document, replace(edit_layers.layer_of(document, layer.name), poses=poses))
     return document
+
+
+def _frames_to(ways: Ways) -> dict[str, dict[int, int]]:
+    """By shape or group: the frame that each of its keys goes to."""
+    found: dict[str, dict[int, int]] = {}
+    for (name, frame), to in ways.items():
+        found.setdefault(name, {})[frame] = to
+    return found
+
+
+def _retimed(what: str, keys: Mapping[int, T], way: Mapping[int, int]) -> dict[int, T]:
+    if len(set(way.values())) < len(way):
+        raise DocumentError(f"{what}: two keys would come to lie on one frame; leave more room")
+    left = {frame: key for frame, key in keys.items() if frame not in way}
+    left |= {to: keys[frame] for frame, to in way.items()}
+    return {frame: left[frame] for frame in sorted(left)}
 
 
 def remove_keys(document: RotoDocument, places: Iterable[KeyPlace]) -> RotoDocument:
     """The document without these keys; the last key of a shape stays, as `edit_frames.delete_keys` says."""
     for name, frames in frames_by_shape(places).items():
-        document = edit_frames.delete_keys(document, (name,), frames)
+        group = group_of(name)
+        if group is None:
+            document = edit_frames.delete_keys(document, (name,), frames)
+        else:
+            document = edit_layers.delete_poses(document, group, frames)
     return document
 
 
 def set_ways_on(document: RotoDocument, places: Iterable[KeyPlace], kind: Interpolation) -> RotoDocument:
-    """The document with keys that hold, ease, run smoothly or go on in a straight line."""
+    """The document with keys that hold, ease, run smoothly or go on in a straight line; groups always do that."""
     for name, frames in frames_by_shape(places).items():
-        document = edit_frames.set_interpolation(document, name, frames, kind)
+        if group_of(name) is None:
+            document = edit_frames.set_interpolation(document, name, frames, kind)
     return document
 
 
 def copy_keys(document: RotoDocument, places: Collection[KeyPlace]) -> CopiedKeys:
-    """Keys to be pasted, by shape and how many frames they stand after the first of them."""
+    """Keys to be pasted, by shape or group and how many frames they stand after the first of them."""
     first = min((frame for _, frame in places), default=0)
-    return {
-        name: {frame - first: shape_of(document, name).keys[frame] for frame in frames}
-        for name, frames in frames_by_shape(places).items()
-    }
+    found: dict[str, dict[int, Key | LayerPose]] = {}
+    for name, frames in frames_by_shape(places).items():
+        group = group_of(name)
+        keys = shape_of(document, name).keys if group is None else edit_layers.layer_of(document, group).poses
+        found[name] = {frame - first: keys[frame] for frame in frames}
+    return found
 
 
 def paste_keys(document: RotoDocument, copied: CopiedKeys, frame: int, *, last: int) -> RotoDocument:
@@ -74,12 +118,21 @@ def paste_keys(document: RotoDocument, copied: CopiedKeys, frame: int, *, last: 
     Raises where a shape's number of control points is another one.
     """
     for name, keys in copied.items():
-        shape = shape_of(document, name)
-        if any(len(key.points) != shape.n_points for key in keys.values()):
-            raise DocumentError(f"shape '{name}': has {shape.n_points} points, the copied keys have another number")
-        new = {frame + at: _made_by_hand(key, is_moved=True) for at, key in keys.items() if frame + at <= last}
-        document = put(document, name, keyed(shape, new))
+        there = {frame + at: key for at, key in keys.items() if frame + at <= last}
+        group = group_of(name)
+        for to, pose in there.items() if group is not None else ():
+            assert isinstance(pose, LayerPose)
+            document = edit_layers.set_pose(document, group or "", [to], pose)
+        if group is None:
+            document = _with_pasted(document, name, {f: key for f, key in there.items() if isinstance(key, Key)})
     return document
+
+
+def _with_pasted(document: RotoDocument, name: str, keys: Mapping[int, Key]) -> RotoDocument:
+    shape = shape_of(document, name)
+    if any(len(key.points) != shape.n_points for key in keys.values()):
+        raise DocumentError(f"shape '{name}': has {shape.n_points} points, the copied keys have another number")
+    return put(document, name, keyed(shape, {f: _made_by_hand(key, is_moved=True) for f, key in keys.items()}))
 
 
 def frames_by_shape(places: Iterable[KeyPlace]) -> dict[str, list[int]]:

@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.shapes import edit_keys
+from rotopaint_ai.shapes import edit_keys, edit_layers
+from rotopaint_ai.shapes.layers import LayerPose
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.panel.panel import Panel
@@ -164,6 +165,74 @@ def test_escape_takes_a_drag_back(qtbot: QtBot, timeline: Timeline, session: Sho
     qtbot.mouseRelease(timeline, LEFT, NONE, at(timeline, 1005))
     assert frames(session, "a") == (1001, 1003, 1006)
     assert session.edits.labels == ()
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grouped(timeline: Timeline, session: ShotSession) -> ShotSession:
+    """`a` in a group that is 0, 6 and 6 px to the right at 1001, 1003 and 1005; its keys stand at 10, 26 and 36."""
+    document = session.state.document
+    assert document is not None
+    poses = {1001: LayerPose(), 1003: LayerPose(x=6), 1005: LayerPose(x=6)}
+    document = edit_layers.group(document, ["a"], "g")
+    document = edit_layers.move_layer(document, replace(document.layers[0], poses=poses))
+    session.edits.show(replace(session.state, document=document))
+    session.select_layer("g")
+    return session
+
+
+def poses_of(session: ShotSession) -> dict[int, float]:
+    assert session.document is not None
+    return {frame: pose.x for frame, pose in session.document.layers[0].poses.items()}
+
+
+def lefts(session: ShotSession) -> dict[int, float]:
+    assert session.document is not None
+    return {frame: key.points[0].x for frame, key in session.document.shape("a").keys.items()}
+
+
+def test_keys_of_a_group_are_dragged_and_its_shapes_go_along(
+    qtbot: QtBot, timeline: Timeline, grouped: ShotSession
+) -> None:
+    """At 1003 the group is then half-way, 3 px to the right."""
+    drag_keys(qtbot, timeline, at(timeline, 1003), at(timeline, 1004), at(timeline, 1005))
+    assert grouped.edits.labels == ("move keys",)
+    assert poses_of(grouped) == {1001: 0.0, 1005: 6.0}
+    assert lefts(grouped) == pytest.approx({1001: 10.0, 1003: 23.0, 1006: 36.0})
+    assert timeline.sheet.chosen == {(edit_keys.group_place("g"), 1005)}
+    grouped.edits.undo()
+    assert lefts(grouped) == {1001: 10.0, 1003: 26.0, 1006: 36.0}
+
+
+def test_keys_of_a_group_and_of_its_shapes_move_together(
+    qtbot: QtBot, timeline: Timeline, grouped: ShotSession
+) -> None:
+    """What stood at 1003 stands at 1002, where it was seen; the last key of each stays."""
+    qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1003))
+    qtbot.mouseClick(timeline, LEFT, SHIFT, at(timeline, 1003, row=1))
+    drag_keys(qtbot, timeline, at(timeline, 1003), at(timeline, 1002))
+    assert poses_of(grouped) == {1001: 0.0, 1002: 6.0, 1005: 6.0}
+    assert lefts(grouped) == pytest.approx({1001: 10.0, 1002: 26.0, 1006: 36.0})
+
+
+def test_keys_of_a_group_are_copied_and_deleted(qtbot: QtBot, timeline: Timeline, grouped: ShotSession) -> None:
+    qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1001))
+    assert timeline.axis is not None
+    area = timeline._sheet_area(timeline.axis)
+    menu = timeline.sheet.make_key_menu(timeline, area, QPointF(at(timeline, 1001)))
+    assert not next(row for row in menu.actions() if row.text() == "Hold").isEnabled()  # it goes in straight lines
+    timeline.sheet.copy_chosen()
+    grouped.go_to(1005)
+    timeline.sheet.paste_copied()
+    assert poses_of(grouped) == {1001: 0.0, 1003: 6.0, 1005: 0.0}
+    assert lefts(grouped) == pytest.approx({1001: 10.0, 1003: 26.0, 1006: 30.0})
+    qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1003))
+    timeline.sheet.delete_chosen_keys()
+    assert poses_of(grouped) == {1001: 0.0, 1005: 0.0}
+    assert lefts(grouped) == pytest.approx({1001: 10.0, 1003: 20.0, 1006: 30.0})
+    assert grouped.edits.labels == ("paste keys", "delete key")
 
 
 # --- keys of the keyboard, in the whole panel -------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The dope sheet: keys of the selected shapes, a row each, or of all in one row; chosen, moved, stretched and copied.
 
-Each gesture is one undo step. Keys that are moved or pasted become a person's.
+A selected group has a row for its transform. Each gesture is one undo step. Keys that are moved or pasted become a
+person's.
 """
 
 from __future__ import annotations
@@ -87,14 +88,14 @@ class DopeSheet:
             chosen = tuple(shape for shape in shapes if shape.name in names)
             self._known = document, names, key_rows(chosen or shapes, is_apart=bool(chosen))
         layer = self._context.layer
-        own = () if layer is None else (KeyRow((), dict.fromkeys(layer.poses, "human")),)
+        own = () if layer is None else (KeyRow((), dict.fromkeys(layer.poses, "human"), layer.name),)
         return (*own, *self._known[2])
 
     @property
     def chosen(self) -> Places:
         """The keys that are selected and still there."""
         if self._chosen:
-            there = {shape.name: shape.keys for row in self.rows for shape in row.shapes}
+            there = {name: frames for row in self.rows for name, frames in row.frames_of.items()}
             self._chosen = frozenset(place for place in self._chosen if place[1] in there.get(place[0], ()))
         return self._chosen
 
@@ -184,14 +185,11 @@ class DopeSheet:
         return edit_keys.stretched(drag.chosen, held, drag.frame, to)
 
     def _show_retimed(self, ways: Ways) -> None:
-        before = self._session.edits.before_gesture
-        assert before.document is not None
+        shown, self._chosen = self._chosen, frozenset((name, to) for (name, _), to in ways.items())
         try:
-            document = edit_keys.retime(before.document, ways)
+            self._context.preview_document(partial(edit_keys.retime, ways=ways))
         except DocumentError:
-            return  # no room there: what was shown last stays
-        self._chosen = frozenset((name, to) for (name, _), to in ways.items())
-        self._session.edits.preview(replace(before, document=document))
+            self._chosen = shown  # no room there: what was shown last stays
 
     def _keys_in_band(self, area: SheetArea, start: QPointF, end: QPointF) -> Places:
         rows = sorted((area.row_at(start.y()), area.row_at(end.y())))
@@ -203,8 +201,8 @@ class DopeSheet:
 
     def _changeable(self, places: Places) -> Places:
         """Those of shapes that may be changed."""
-        names = {shape.name for row in self.rows for shape in row.shapes if self._context.can_grab(shape)}
-        return frozenset(place for place in places if place[0] in names)
+        held = {shape.name for row in self.rows for shape in row.shapes if not self._context.can_grab(shape)}
+        return frozenset(place for place in places if place[0] not in held)
 
     # --- edits
 
@@ -216,8 +214,8 @@ class DopeSheet:
     def choose_later(self) -> None:
         """The chosen keys and all later ones of their shapes: to make room, or to close a gap."""
         firsts = {name: frames[0] for name, frames in edit_keys.frames_by_shape(self.chosen).items()}
-        shapes = (shape for row in self.rows for shape in row.shapes if shape.name in firsts)
-        self._chosen = frozenset((each.name, f) for each in shapes for f in each.keys if f >= firsts[each.name])
+        rows = [(name, frames) for row in self.rows for name, frames in row.frames_of.items() if name in firsts]
+        self._chosen = frozenset((name, f) for name, frames in rows for f in frames if f >= firsts[name])
 
     def delete_chosen_keys(self) -> None:
         """Take the chosen keys away."""
@@ -241,9 +239,10 @@ class DopeSheet:
         """Put copied keys on the frame that is shown and after it: on their shapes, or one's on the selected shape."""
         session, frame, plate = self._session, self._session.frame, self._session.plate
         copied = self._copied
-        own = session.selection.shape
+        layer, own = self._context.layer, session.selection.shape
         if len(copied) == 1 and own is not None:
-            copied = {own: next(iter(copied.values()))}
+            (name, keys), group = next(iter(copied.items())), layer and edit_keys.group_place(layer.name)
+            copied = {(own if edit_keys.group_of(name) is None else group or name): keys}
         if plate is None or not copied:
             session.say("No key was copied yet: choose some in the strip of keys, then Ctrl+C")
             return
@@ -295,14 +294,13 @@ class DopeSheet:
             self._chosen = under
         menu, has_keys, frame = QMenu(parent), bool(self.chosen), self._session.frame
         document = self._session.document
-        kinds = (
-            {document.shape(name).keys[f].interpolation for name, f in self.chosen} if document is not None else set()
-        )
+        shapes = {place for place in self.chosen if edit_keys.group_of(place[0]) is None}
+        kinds = {document.shape(name).keys[f].interpolation for name, f in shapes} if document is not None else set()
         for kind, text in _WAYS_ON.items():
             row = menu.addAction(text, partial(self.set_way_on, kind))
             row.setCheckable(True)
             row.setChecked(kinds == {kind})
-            row.setEnabled(has_keys)
+            row.setEnabled(bool(shapes))
         menu.addSeparator()
         for text, do, is_on in (
             ("Copy", self.copy_chosen, has_keys),
@@ -327,8 +325,7 @@ class DopeSheet:
             if len(row.shapes) == 1:
                 paint_hidden(painter, area.axis, y, KEYS, row.shapes[0])
                 paint_ways_on(painter, area.axis, y, KEYS, row.shapes[0])
-            names = {shape.name for shape in row.shapes}
-            frames = {frame for name, frame in chosen if name in names}
+            frames = {frame for name, frame in chosen if name in row.frames_of}
             if frames:
                 paint_chosen(painter, area.axis, y, KEYS, frames)
             is_first = number == area.first_row

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen, QPolygonF
 
-from rotopaint_ai.shapes.edit_keys import KeyPlace
+from rotopaint_ai.shapes.edit_keys import KeyPlace, group_place
 from rotopaint_ai.shapes.roto import Interpolation, RotoShape
 from rotopaint_ui.timeline.axis import Axis
 from rotopaint_ui.timeline.key_strip import key_sources
@@ -23,18 +23,29 @@ _HIDDEN = QColor("#5b626e")
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """Keys of one shape, or of several together: where any of them has one. `sources`: who made it, by frame."""
+    """Keys of one shape, or of several together: where any of them has one. `sources`: who made it, by frame.
+
+    `group`: the row has the keys of that group's transform.
+    """
 
     shapes: tuple[RotoShape, ...]
     sources: Mapping[int, str]
+    group: str | None = None
+
+    @property
+    def frames_of(self) -> Mapping[str, Collection[int]]:
+        """The keyed frames by what stands for their shape, or for the group, in places."""
+        if self.group is not None:
+            return {group_place(self.group): self.sources}
+        return {shape.name: shape.keys for shape in self.shapes}
 
     def places_at(self, frame: int) -> frozenset[KeyPlace]:
         """The keys at a frame."""
-        return frozenset((shape.name, frame) for shape in self.shapes if frame in shape.keys)
+        return frozenset((name, frame) for name, frames in self.frames_of.items() if frame in frames)
 
     def places_in(self, first: int, last: int) -> frozenset[KeyPlace]:
         """The keys from first to last, both included."""
-        return frozenset((shape.name, f) for shape in self.shapes for f in shape.keys if first <= f <= last)
+        return frozenset((name, f) for name, frames in self.frames_of.items() for f in frames if first <= f <= last)
 
 
 def key_rows(shapes: Sequence[RotoShape], *, is_apart: bool) -> tuple[KeyRow, ...]:

@@ -189,3 +189,11 @@ class EditContext:
         for name, change in changes.items():
             document = self.edited(document, name, change)
         self.session.edits.preview(replace(before, document=document))
+
+    def preview_document(self, make: Callable[[RotoDocument], RotoDocument]) -> None:
+        """Inside a gesture: show what becomes of the document of its beginning; what models say goes with groups."""
+        before = self.session.edits.before_gesture
+        if before.document is not None:
+            document = make(before.document)
+            predicted = along(before.predicted, before.document, document)
+            self.session.edits.preview(replace(before, document=document, predicted=predicted))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import replace
 
 from rotopaint_ai.shapes import edit_layers
-from rotopaint_ai.shapes.group_moves import along
 from rotopaint_ai.shapes.layers import IDENTITY, LEAST_SCALE, Layer, LayerPose, Matrix, linear_part, placed, way_back
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.tools.edit_context import EditContext
@@ -76,11 +74,8 @@ def unkey_layer(context: EditContext, layer: Layer) -> bool:
 
 def preview_pose(context: EditContext, layer: Layer, pose: LayerPose) -> None:
     """Inside a gesture: show the group with another transform here, from what it was when the gesture began."""
-    before = context.session.edits.before_gesture
-    if before.document is not None:
-        document = edit_layers.set_pose(before.document, layer.name, context.session.held_frames(), pose)
-        predicted = along(before.predicted, before.document, document)
-        context.session.edits.preview(replace(before, document=document, predicted=predicted))
+    frames = context.session.held_frames()
+    context.preview_document(lambda document: edit_layers.set_pose(document, layer.name, frames, pose))
 
 
 def pivot_of(layer: Layer, frame: int) -> Place | None:
