@@ -55,6 +55,11 @@ class Overrides:
     groups: Mapping[str, Layer] = field(default_factory=dict)
 
     @property
+    def own_names(self) -> frozenset[str]:
+        """Names of the shapes that no model of the run makes."""
+        return frozenset(shape.name for shape in self.own)
+
+    @property
     def paints(self) -> dict[str, Paint]:
         """How each seam that somebody has set is to be painted."""
         return {name: Paint(each.method, each.grain, each.strength) for name, each in self.seams.items()}
@@ -139,7 +144,7 @@ class Overrides:
         for frame, row in self.splines.items():
             for name in row:
                 by_hand.setdefault(name, set()).add(frame)
-        kept = with_human_keys(placed_in_groups(document, self.document, by_hand), self.document)
+        kept = with_human_keys(placed_in_groups(document, self.document, by_hand), self.document, self.own_names)
         return replace(kept, shapes=tuple(self._softened(shape) for shape in kept.shapes))
 
     def _landmarks_by_hand(self, frame: int, settled: Settled, sheet: Sheet) -> Sequence[PointRow | None]:
@@ -176,7 +181,7 @@ def overrides_of(state: State) -> Overrides:
         row = dict(zip(document.landmarks.names, document.landmarks.keys.get(frame, ())))
         landmarks[frame] = {name: (mark.x, mark.y) for name in names if (mark := row.get(name)) is not None}
     shapes = document.shapes if document is not None else ()
-    own = tuple(shape for shape in shapes if human_keys(shape) and shape.name not in model)
+    own = tuple(s for s in shapes if s.name in state.aside or (human_keys(s) and s.name not in model))
     away = frozenset(shape.name for shape in shapes if shape.subtract)
     soft = {shape.name: shape for shape in shapes if shape.has_feather_line}
     moved = {} if document is None else {name: layer for name, layer in moved_groups(document).items() if name in model}

@@ -2,7 +2,8 @@
 
 A state is a set of tracks, each a mapping of frames to frozen values: `("key", "nose_seam")` holds the keys of a shape,
 `("crop", "")` the boxes. Tracks of things that have no frame use frame 0. Two states differ in a few values, found by
-identity first, so that a gesture writes only what it changed. Tracks of the models' own document begin with `model.`.
+identity first, so that a gesture writes only what it changed. Tracks of the models' own document begin with `model.`,
+those of a face that is put aside with `NAME/`.
 
 Numbers are little-endian doubles, so that what comes back is what went in, bit for bit.
 """
@@ -18,7 +19,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, get_args
 
 from rotopaint_ai import spreads
-from rotopaint_ai.project.state import CropBox, SeamSettings, Spread, State
+from rotopaint_ai.project.state import CropBox, Face, SeamSettings, Spread, State
 from rotopaint_ai.seams import strokes
 from rotopaint_ai.shapes.layers import Layer, LayerPose
 from rotopaint_ai.shapes.roto import (
@@ -100,6 +101,10 @@ def tracks_of(state: State) -> dict[Track, Mapping[int, Any]]:
         Track("spread"): dict(enumerate(state.spreads)),
         Track("stroke"): state.strokes,
     }
+    if state.face:
+        tracks[Track("face")] = {0: state.face}
+    for name, face in state.faces.items():
+        tracks |= _tracks_of_face(face, name)
     tracks |= {Track("seam", name): {0: settings} for name, settings in state.seams.items()}
     tracks |= {Track("name", shape): {0: given} for shape, given in state.names.items()}
     for prefix, document in (("", state.document), (MODEL, state.predicted)):
@@ -121,6 +126,10 @@ def state_of(tracks: Tracks) -> State:
         spreads=tuple(carried[index] for index in sorted(carried)),
         strokes=dict(tracks.get(Track("stroke"), {})),
         names={track.name: values[0] for track, values in sorted(tracks.items()) if track.kind == "name" and values},
+        face=tracks.get(Track("face"), {}).get(0, ""),
+        faces={
+            track.name: _face_of(tracks, track.name) for track, rows in tracks.items() if track.kind == "aside" and rows
+        },
     )
 
 
@@ -158,6 +167,30 @@ def applied(state: State, new: Mapping[Place, Any]) -> State:
     made = state_of(tracks)
     said_anew = any(track.kind.startswith(MODEL) for track in own)
     return made if said_anew else replace(made, predicted=state.predicted)
+
+
+def _tracks_of_face(face: Face, name: str) -> dict[Track, Mapping[int, Any]]:
+    tracks: dict[Track, Mapping[int, Any]] = {
+        Track("aside", name): {0: [face.pack, dict(face.aside)]},
+        Track(f"{name}/crop"): face.crops,
+        Track(f"{name}/spread"): dict(enumerate(face.spreads)),
+    }
+    for prefix, document in ((f"{name}/", face.document), (f"{name}/{MODEL}", face.predicted)):
+        if document is not None:
+            tracks |= _tracks_of_document(document, prefix)
+    return tracks
+
+
+def _face_of(tracks: Tracks, name: str) -> Face:
+    (pack, aside), carried = tracks[Track("aside", name)][0], tracks.get(Track(f"{name}/spread"), {})
+    return Face(
+        pack,
+        aside,
+        dict(tracks.get(Track(f"{name}/crop"), {})),
+        _document_of(tracks, f"{name}/"),
+        _document_of(tracks, f"{name}/{MODEL}"),
+        tuple(carried[index] for index in sorted(carried)),
+    )
 
 
 def _tracks_of_document(document: RotoDocument, prefix: str) -> dict[Track, Mapping[int, Any]]:
@@ -252,12 +285,16 @@ def _shape_of(tracks: Tracks, prefix: str, name: str, layers: Mapping[str, Layer
 
 def pack(kind: str, value: Any) -> bytes:
     """A value of a track of this kind as bytes."""
-    return _CODES[kind.removeprefix(MODEL)].pack(value)
+    return _code_of(kind).pack(value)
 
 
 def unpack(kind: str, data: bytes) -> Any:
     """The value that `pack` made. Raises ValueError, KeyError or struct.error on anything else."""
-    return _CODES[kind.removeprefix(MODEL)].unpack(data)
+    return _code_of(kind).unpack(data)
+
+
+def _code_of(kind: str) -> _Code:
+    return _CODES[kind.rpartition("/")[2].removeprefix(MODEL)]
 
 
 def _pack_key(key: Key) -> bytes:
@@ -382,6 +419,8 @@ _CODES: Final[Mapping[str, _Code]] = {
     "plane": _Code(lambda row: _PLANE.pack(*row), _PLANE.unpack),
     "metadata": _Code(_pack_json, json.loads),
     "name": _Code(_pack_json, json.loads),
+    "face": _Code(_pack_json, json.loads),
+    "aside": _Code(_pack_json, json.loads),
     "seam": _Code(_pack_settings, _unpack_settings),
     "spread": _Code(lambda s: _pack_json({**asdict(s), "shapes": sorted(s.shapes)}), _unpack_spread),
     "stroke": _Code(lambda row: _pack_json([strokes.to_json(stroke) for stroke in row]), _unpack_strokes),

@@ -8,7 +8,7 @@ Standard library only. Reads beside whoever works on the project.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rotopaint_ai.errors import DocumentError
@@ -62,7 +62,7 @@ def corrections(path: Path) -> Corrections:
     """
     project = Project.open(path, write=False)
     try:
-        state, plate, files = project.load().state, project.note("plate") or {}, project.files()
+        state, plate, files = _of_face_in_hand(project.load().state), project.note("plate") or {}, project.files()
     finally:
         project.close()
     if state.document is None:
@@ -72,6 +72,14 @@ def corrections(path: Path) -> Corrections:
     return Corrections(
         path, plate.get("source"), plate.get("colourspace"), state.document, frames, state.predicted, widths, files
     )
+
+
+def _of_face_in_hand(state: State) -> State:
+    """The state without the shapes of other faces, which another pack learns."""
+    if state.document is None or not state.aside:
+        return state
+    shapes = tuple(shape for shape in state.document.shapes if shape.name not in state.aside)
+    return replace(state, document=replace(state.document, shapes=shapes))
 
 
 def corrected_frames(state: State) -> list[int]:

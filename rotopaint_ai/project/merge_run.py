@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from rotopaint_ai.project.faces import with_face_grouped
 from rotopaint_ai.project.state import Profile, SeamSettings, State
 from rotopaint_ai.shapes.group_moves import placed_in_groups
 from rotopaint_ai.shapes.manual_keys import corrected_in, model_keys, with_human_keys
@@ -32,10 +33,9 @@ def merge_run(before: State, found: RotoDocument, asked: Frames, *, predicted: R
     said = placed_in_groups(said, before.document)
     new = _among(before.document, found, asked)
     if before.document is not None:
-        new = with_human_keys(new, before.document)
-    return replace(
-        before, document=with_seam_settings(new, before.seams), predicted=_among(before.predicted, said, asked)
-    )
+        new = with_human_keys(new, before.document, before.aside)
+    document, predicted = with_seam_settings(new, before.seams), _among(before.predicted, said, asked)
+    return with_face_grouped(replace(before, document=document, predicted=predicted))
 
 
 def asked_frames(frames: Collection[int], own: RotoDocument | None) -> Frames:

@@ -29,11 +29,17 @@ def with_name(names: Mapping[str, str], document: RotoDocument, shape: str, give
         raise UsageError(f"{shape}: another shape is called {wanted}; choose a name that none has")
     if given in ("", shape):
         return left
+    return dict(sorted({**left, shape: checked_name(shape, given)}.items()))
+
+
+def checked_name(what: str, given: str) -> str:
+    """A name without blanks around it. Raises: UsageError for one that files and other programs cannot hold."""
+    given = given.strip()
     bad = sorted({letter for letter in given if letter in _BAD or not letter.isprintable()})
-    if bad or len(given) > LONGEST or given.startswith("."):
+    if bad or not 0 < len(given) <= LONGEST or given.startswith("."):
         why = f"holds {bad[0]!r}" if bad else "begins with a dot" if given.startswith(".") else f"is {len(given)} long"
-        raise UsageError(f"{shape}: the name {why}; take letters, digits, spaces, _ or -, at most {LONGEST}")
-    return dict(sorted({**left, shape: given}.items()))
+        raise UsageError(f"{what}: the name {why}; take letters, digits, spaces, _ or -, at most {LONGEST}")
+    return given
 
 
 def _folded(name: str) -> str:

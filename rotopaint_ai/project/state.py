@@ -82,13 +82,30 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
+class Face:
+    """A face of the shot that is put aside, see `faces`: the pack it was run with, and what the models know it by.
+
+    `aside`: the names of its shapes by those that the models give them. `document` has its landmarks and no shape;
+    `predicted` is what the models said, groups that people have moved left out.
+    """
+
+    pack: str | None = None
+    aside: Mapping[str, str] = field(default_factory=dict)
+    crops: Mapping[int, CropBox] = field(default_factory=dict)
+    document: RotoDocument | None = None
+    predicted: RotoDocument | None = None
+    spreads: tuple[Spread, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """All that undo brings back.
 
     `document` is what is shown and exported. `predicted` is what the models said of the same frames: corrections are
     measured against it. `marks` are a person's judgement of frames, `seams` settings by the name of the shape,
     `strokes` the touch-up of the clean plate by frame, `names` what shapes are called on screens and in exchange files
-    where that is not their own name, `notes` what people wrote to frames.
+    where that is not their own name, `notes` what people wrote to frames. `face` is the name of the face that all this
+    is about, empty where there is but one; `faces` are the others, see `faces.choose_face`.
     """
 
     document: RotoDocument | None = None
@@ -100,6 +117,13 @@ class State:
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[int, str] = field(default_factory=dict)
+    face: str = ""
+    faces: Mapping[str, Face] = field(default_factory=dict)
+
+    @property
+    def aside(self) -> frozenset[str]:
+        """Names of the shapes of faces that are put aside."""
+        return frozenset(name for face in self.faces.values() for name in face.aside.values())
 
     def seam(self, shape: str) -> SeamSettings:
         """The settings of a seam; those of the model where nobody has set any."""

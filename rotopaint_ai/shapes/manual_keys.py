@@ -32,15 +32,15 @@ def model_keys(document: RotoDocument) -> RotoDocument:
     return replace(document, shapes=shapes, landmarks=marks)
 
 
-def with_human_keys(document: RotoDocument, earlier: RotoDocument) -> RotoDocument:
+def with_human_keys(document: RotoDocument, earlier: RotoDocument, aside: Collection[str] = ()) -> RotoDocument:
     """A new result of the model with every human key and hand landmark of an earlier document put back.
 
-    A shape that the model no longer makes stays as it was. One whose number of control points has changed cannot take
-    the keys: it, too, stays as it was, rather than lose a person's work. Shapes that hold out go on doing so, those
-    with a feather line keep it, and those in a layer stay in it.
+    A shape that the model no longer makes stays as it was, and so do those `aside`, whoever made their keys. One whose
+    number of control points has changed cannot take the keys: it, too, stays as it was, rather than lose a person's
+    work. Shapes that hold out go on doing so, those with a feather line keep it, and those in a layer stay in it.
     """
     layers = {shape.name: shape.layer for shape in earlier.shapes}
-    kept = {shape.name: shape for shape in earlier.shapes if human_keys(shape)}
+    kept = {shape.name: shape for shape in earlier.shapes if human_keys(shape) or shape.name in aside}
     new = tuple(_guarded(shape, kept.pop(shape.name, None)) for shape in document.shapes)
     landmarks = _with_hand(document.landmarks, earlier.landmarks)
     away = {shape.name for shape in earlier.shapes if shape.subtract}

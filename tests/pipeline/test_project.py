@@ -20,11 +20,11 @@ from rotopaint_ai.exchange import formats
 from rotopaint_ai.live.engine import LiveEngine
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import DISPLAY, to_display
-from rotopaint_ai.project import CropBox, Project, SeamSettings, State, codecs, corrections, run_record
+from rotopaint_ai.project import CropBox, Project, SeamSettings, State, codecs, corrections, faces, run_record
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.seams.strokes import Stroke, to_json
 from rotopaint_ai.shapes import edit_layers, group_moves
-from rotopaint_ai.shapes.layers import LayerPose
+from rotopaint_ai.shapes.layers import Layer, LayerPose
 from rotopaint_ai.shapes.rasterise import mattes_of
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
@@ -138,6 +138,44 @@ def test_a_group_places_what_a_run_finds_and_teaches_nothing(
     drawn_here = mattes_of(written.shapes, 1003, written.width, written.height)["seam_middle"]
     rows = [(each.sum(axis=1) @ np.arange(written.height)) / each.sum() for each in (matte, drawn_here.paste(192, 120))]
     assert rows[0] == pytest.approx(rows[1], abs=0.05)  # the frame's own width beside that of the shot
+
+
+def test_a_run_of_another_face_leaves_the_first_one_as_it_is(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path, box: CropBox
+) -> None:
+    """Both are the same face here: the plates show no other."""
+    named = faces.choose_face(corrected(run_project), "Anna", None)
+    run_project.append("name face", run_project.load().state, named)
+    other = replace(faces.choose_face(named, "Bo", "puppet"), crops={1001: box})
+    run_project.append("choose face", named, other)
+    run_project.close()
+    assert main(words(plates, pack, tmp_path, "--resume", "--export", "nuke")) == 0
+    state = Project.open(tmp_path / "shot.rotopaint", write=False).load().state
+    assert named.document is not None
+    assert state.document is not None
+    assert state.predicted is not None
+    assert {shape.name for shape in state.predicted.shapes} == {shape.name for shape in named.document.shapes}
+    for shape in named.document.shapes:
+        aside, own = state.document.shape(f"Anna_{shape.name}"), state.document.shape(shape.name)
+        assert (aside.layer, own.layer) == (Layer("Anna"), Layer("Bo"))
+        assert aside.keys == shape.keys
+        assert {key.source for key in own.keys.values()} == {"model"}
+    nuke, _ = formats.read(tmp_path / "out" / "shapes.nk", width=192, height=120)
+    assert sorted(shape.name for shape in nuke.shapes)[0].startswith("Anna/")
+    assert coverage(tmp_path / "out" / "matte", "Anna_seam_middle", state.document).max() > 0.5
+    found = corrections(tmp_path / "shot.rotopaint")
+    assert (found.frames, {shape.name for shape in found.document.shapes}) == ((), state_names(state.predicted))
+    again = faces.choose_face(state, "Anna", None)
+    assert again.document is not None
+    assert again.predicted == named.predicted
+    assert again.document.landmarks == named.document.landmarks
+    assert again.document.shape("seam_middle").keys == named.document.shape("seam_middle").keys
+    assert again.seams == named.seams
+    assert again.crops == named.crops
+
+
+def state_names(document: RotoDocument) -> set[str]:
+    return {shape.name for shape in document.shapes}
 
 
 def test_hold_outs_drawn_seams_and_profiles_are_in_a_runs_own_files(

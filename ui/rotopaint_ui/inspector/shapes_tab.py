@@ -17,6 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.project.faces import face_names, rename_face
 from rotopaint_ai.shapes.edit_layers import members, rename_layer
 from rotopaint_ai.shapes.manual_keys import human_keys
 from rotopaint_ai.shapes.roto import RotoShape
@@ -224,11 +226,26 @@ class ShapesTab(QWidget):
             self.tree.blockSignals(False)
 
     def _rename_layer(self, layer: str, given: str) -> None:
-        if self._context.put("rename group", lambda document: rename_layer(document, layer, given.strip())):
+        if self._renamed_face(layer, given) or self._context.put(
+            "rename group", lambda document: rename_layer(document, layer, given.strip())
+        ):
             self._session.select_layer(given.strip())
         else:
             self._shown = None
             self.refresh()
+
+    def _renamed_face(self, layer: str, given: str) -> bool:
+        """A group that is a face's has the face's name."""
+        session = self._session
+        if layer not in face_names(session.state) or not self._context.is_open:
+            return False
+        try:
+            session.edits.act("rename face", rename_face(session.state, layer, given))
+        except RotopaintError as error:
+            session.say(str(error))
+            self._shown = None
+            self.refresh()
+        return True
 
     def _do_each(self, names: Iterable[str], do: object, on: bool) -> None:
         assert callable(do)

@@ -27,6 +27,7 @@ def connect_widgets(
     widgets.top.run_all.clicked.connect(shot.run_all)
     widgets.top.export.clicked.connect(shot.export)
     widgets.status.diagnostics_wanted.connect(shot.copy_diagnostics)
+    widgets.top.face_chosen.connect(shot.choose_face)
     widgets.view_bar.look_changed.connect(updates.change_look)
     widgets.canvas.readout_changed.connect(widgets.view_bar.show_readout)
     widgets.canvas.relink_wanted.connect(shot.relink)

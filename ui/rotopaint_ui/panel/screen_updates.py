@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer
 
+from rotopaint_ai.project.faces import face_names
 from rotopaint_ai.spreads import SPREADS
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, DisplayLook
@@ -137,6 +138,8 @@ class ScreenUpdates(QObject):
         widgets.review_bar.show_offer("learn_shot", services.teacher.offers_learning())
         widgets.review_bar.summary.setText(services.review.summary())
         widgets.top.export.setEnabled(has_document)
+        widgets.top.show_faces(face_names(session.state), session.state.face)
+        widgets.top.face.setEnabled(has_plate and not session.runs.is_live)
         widgets.top.run.setEnabled(has_plate)
 
     # --- the bracket

@@ -267,6 +267,23 @@ class ShotCommands:
 
     # --- the shot's parts
 
+    def choose_face(self, name: str) -> None:
+        """Take another face of the shot in hand, or name the one that is there."""
+        session, top, is_first = self._services.session, self._widgets.top, not self._services.session.state.face
+        known = session.state.faces.get(name)
+        if self._services.jobs.is_running:
+            self._say("A job is under way; Esc stops it", "trouble")
+        elif session.choose_face(name, top.chosen_pack):
+            if known is not None:
+                top.show_pack(known.pack)
+            if is_first:
+                text = f"This face is {name}, its shapes a group of that name. Another name there takes another face"
+            elif known is not None:
+                text = f"{name} is in hand; the other faces' shapes stay as they are"
+            else:
+                text = f"{name}: choose its pack, draw a box around it (C), then Run; the other faces stay as they are"
+            self._say(text, "good")
+
     def rename(self) -> None:
         """Type another name for the selected shape."""
         shapes = self._widgets.inspector.shapes

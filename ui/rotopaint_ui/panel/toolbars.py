@@ -40,6 +40,7 @@ class TopBar(QFrame):
     """The shot, the model pack, the device that ran, Run and Export."""
 
     pack_chosen = Signal()  # another one, once its name is typed to the end
+    face_chosen = Signal(str)  # another name than that of the face in hand, typed or taken from the list
 
     def __init__(self, open_label: str, export_label: str, history: Sequence[QAction]) -> None:
         super().__init__()
@@ -57,6 +58,14 @@ class TopBar(QFrame):
         popup = None if completer is None else completer.popup()
         if popup is not None:
             popup.setStyleSheet(dialogs.style())  # a window of its own, which the panel's does not reach
+        self.face = QComboBox()
+        self.face.setEditable(True)
+        self.face.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.face.setMinimumWidth(96)
+        self.face.setAccessibleName("Face")
+        self.face.setToolTip(
+            "The face in hand. Type its character's name and Return; another name then takes another face of the shot"
+        )
         self.device = _with_name(Elided(""), "device_line")
         self.run = _with_name(QPushButton("Run"), "run")
         self.run_all = QPushButton("Run all")
@@ -72,8 +81,14 @@ class TopBar(QFrame):
             row.addWidget(button_of(action, 18))
         row.addWidget(self.name)
         row.addWidget(self.facts, 1)
-        for widget in (self.device, self.pack, self.run, self.run_all, self.export):
+        for widget in (self.device, self.face, self.pack, self.run, self.run_all, self.export):
             row.addWidget(widget)
+        self._face = ""
+        named = self.face.lineEdit()
+        assert named is not None
+        named.setPlaceholderText("Face")
+        named.editingFinished.connect(self._tell_face)
+        self.face.textActivated.connect(lambda text: self._tell_face())
         self.pack.textActivated.connect(lambda text: self._tell_pack())
         typed = self.pack.lineEdit()
         assert typed is not None
@@ -84,6 +99,25 @@ class TopBar(QFrame):
         if self.chosen_pack != self._told_pack:
             self._told_pack = self.chosen_pack
             self.pack_chosen.emit()
+
+    def _tell_face(self) -> None:
+        text = self.face.currentText().strip()
+        if text and text != self._face:
+            self.face_chosen.emit(text)
+        self.face.setCurrentText(self._face)  # as it is called, where it was taken
+
+    def show_faces(self, names: Sequence[str], face: str) -> None:
+        """The faces of the shot, and the one in hand."""
+        if (list(names), face) != ([self.face.itemText(row) for row in range(self.face.count())], self._face):
+            self._face = face
+            self.face.clear()
+            self.face.addItems(list(names))
+            self.face.setCurrentText(face)
+
+    def show_pack(self, name: str | None) -> None:
+        """Choose a pack; None: the default one."""
+        self.pack.setCurrentText(name or DEFAULT_PACK)
+        self._tell_pack()
 
     def show_plate(self, plate: PlateFacts) -> None:
         """Name and facts of the open plate."""

@@ -1,4 +1,4 @@
-"""How a shot is looked at, as its project keeps it: frame, zoom, tab, hidden and locked shapes, colours, window."""
+"""How a shot is looked at, as the project has it: frame, zoom, tab, pack, hidden and locked shapes, colours, window."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class ViewMemory:
             "span": list(session.span) if session.span is not None else None,
             "view": None if canvas.is_fitted else [canvas.view.zoom, x, y],
             "tab": self._widgets.inspector.currentIndex(),
+            "pack": self._widgets.top.chosen_pack,
             "hidden": sorted(session.hidden),
             "locked": sorted(session.locked),
             "colours": dict(session.colours),
@@ -58,6 +59,8 @@ class ViewMemory:
         session.colours = {str(name): str(each) for name, each in note["colours"].items() if name in names}
         sheet = note.get("xsheet", {})  # of a newer version than the first
         session.xsheet = {str(part): {int(f): str(e) for f, e in row.items()} for part, row in sheet.items()}
+        if note.get("pack") is not None:
+            widgets.top.show_pack(str(note["pack"]))
         span = note["span"]
         widgets.canvas.set_span(None if span is None else (int(span[0]), int(span[1])))
         widgets.inspector.setCurrentIndex(int(note["tab"]))

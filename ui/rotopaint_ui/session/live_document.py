@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes.group_moves import placed_in_groups
 from rotopaint_ai.shapes.manual_keys import corrected_in, with_human_keys
 from rotopaint_ai.shapes.merge import merge
@@ -46,17 +47,14 @@ class LiveDocument:
             shapes=tuple(self._empty_shape(spec) for spec in self._specs),
         )
 
-    def among(self, own: RotoDocument | None, predicted: RotoDocument | None = None) -> RotoDocument:
-        """What has come so far, and at the other frames what was there, with the artist's own keys and groups.
-
-        `predicted`: what the models had said of what was there.
-        """
-        live = self.document()
+    def among(self, state: State) -> RotoDocument:
+        """What has come so far, and at the other frames what was there, with the artist's own keys and groups."""
+        live, own = self.document(), state.document
         if own is None:
             return live
         came = frozenset(live.landmarks.keys).union(*(shape.keys for shape in live.shapes))
-        live = placed_in_groups(live, own, corrected_in(predicted, own))
-        return with_human_keys(merge(own, live, came), own)
+        live = placed_in_groups(live, own, corrected_in(state.predicted, own))
+        return with_human_keys(merge(own, live, came), own, state.aside)
 
     def _empty_shape(self, spec: Mapping[str, Any]) -> RotoShape:
         name = spec["name"]

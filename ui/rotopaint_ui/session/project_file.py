@@ -193,6 +193,15 @@ class ProjectFile:
         """Note what is known of the shot's frames."""
         self._write_note(lambda project: project.set_note("run", run_record.to_json(run)))
 
+    def keep_face_run(self, face: str, run: RunRecord) -> None:
+        """Note what is known of the frames of a face that is put aside."""
+        self._write_note(lambda project: project.set_note(f"run {face}", run_record.to_json(run)))
+
+    def face_run(self, face: str) -> RunRecord:
+        """What was known of the frames of a face when it was put aside."""
+        known = None if self._store is None else self._idle().note(f"run {face}")
+        return RunRecord() if known is None else run_record.from_json(known)
+
     def keep_shapes(self, path: Path | None) -> None:
         """Note which shapes file on disk is ours, to tell one that somebody else's run has written since."""
         if path is not None:

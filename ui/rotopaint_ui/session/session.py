@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.files import write_text
-from rotopaint_ai.project import merge_run
+from rotopaint_ai.project import faces, merge_run
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import manual_keys
@@ -186,6 +187,36 @@ class ShotSession:
     def error_scale(self) -> ErrorScale:
         """How expected errors of this shot become colours."""
         return self.review.error_scale(0.0 if self.plate is None else BAD_SHARE * self.plate.width)
+
+    def choose_face(self, name: str, pack: str | None) -> bool:
+        """Take another face of the shot in hand, or name the one that is there; one step. False where that cannot be.
+
+        `pack`: that of the face in hand, which is kept with it.
+        """
+        before = self.state
+        if self.runs.is_live or self.project.refuses() or self.edits.is_gesture_open():
+            return False
+        try:
+            after = faces.choose_face(before, name, pack)
+        except RotopaintError as error:
+            self.say(str(error))
+            return False
+        if after == before:
+            return False
+        fresh = set(self.painting.painted) - set(self.stale_frames())
+        called = faces.names_between(before, after)
+        self.hidden = frozenset(called.get(each, each) for each in self.hidden)
+        self.locked = frozenset(called.get(each, each) for each in self.locked)
+        self.colours = {called.get(each, each): colour for each, colour in self.colours.items()}
+        self.selection = Selection()
+        if before.face:
+            self.runs.remember(before)
+            self.project.keep_face_run(before.face, self.runs.record)
+            self.run = self.project.face_run(after.face)
+        self.edits.act("choose face" if before.face else "name face", after)
+        self.painting.note(sorted(fresh), after)  # the same paint under other names
+        self.keep_run()
+        return True
 
     # --- frames
 

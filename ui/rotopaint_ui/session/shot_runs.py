@@ -101,7 +101,7 @@ class ShotRuns:
     def show_live(self) -> None:
         """Show the shapes that have come so far, the artist's own keys among them."""
         if self._coming is not None:
-            self._shown = self._coming.among(self._edits.state.document, self._edits.state.predicted)
+            self._shown = self._coming.among(self._edits.state)
             self._changed()
 
     def end_live(self) -> None:

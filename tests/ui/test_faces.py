@@ -1,0 +1,90 @@
+"""Several faces of a shot in the panel, by real keys: named, chosen, and brought back with what was known of them."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.shot import PlateFacts
+
+from .mouse import CTRL, LEFT
+
+K = Qt.Key
+
+
+def type_face(qtbot: QtBot, panel: Panel, name: str) -> None:
+    field = panel.top.face.lineEdit()
+    assert field is not None
+    qtbot.mouseDClick(field, LEFT)
+    field.selectAll()
+    qtbot.keyClicks(field, name)
+    qtbot.keyClick(field, K.Key_Return)
+
+
+@pytest.fixture
+def two(qtbot: QtBot, shot: Panel) -> Panel:
+    """The run's face is Anna, and Bo is in hand."""
+    shot.session.start_project()
+    type_face(qtbot, shot, "Anna")
+    type_face(qtbot, shot, "Bo")
+    return shot
+
+
+def test_the_first_name_groups_the_models_shapes(qtbot: QtBot, shot: Panel) -> None:
+    type_face(qtbot, shot, "Anna")
+    assert (shot.session.state.face, shot.session.edits.last_step) == ("Anna", "name face")
+    assert shot.session.document is not None
+    assert {layer.name for layer in shot.session.document.layers} == {"Anna"}
+    assert "its shapes a group of that name" in shot.status.text.text()
+    type_face(qtbot, shot, "An/na")
+    assert (shot.session.state.face, shot.top.face.currentText()) == ("Anna", "Anna")
+    assert "holds '/'" in shot.status.text.text()
+
+
+def test_another_name_takes_another_face_and_the_first_one_stays(qtbot: QtBot, two: Panel) -> None:
+    session = two.session
+    assert session.document is not None
+    assert [shape.name for shape in session.document.shapes] == ["Anna_seam", "Anna_eye"]
+    assert session.run.errors == {}  # nothing is known of Bo's frames
+    assert [two.top.face.itemText(row) for row in range(two.top.face.count())] == ["Anna", "Bo"]
+    two.top.show_pack("kubo")
+    type_face(qtbot, two, "Anna")
+    assert [shape.name for shape in session.document.shapes] == ["seam", "eye"]
+    assert session.run.errors[1003]["seam"] == 2.0
+    assert two.top.chosen_pack is None  # with which Anna was run
+    type_face(qtbot, two, "Bo")
+    assert two.top.chosen_pack == "kubo"
+    for _ in range(2):
+        qtbot.keyClick(two.canvas, K.Key_Z, CTRL)
+    assert (session.state.face, session.edits.last_step) == ("Bo", "choose face")
+
+
+def test_hidden_and_painted_stay_so_under_the_other_names(qtbot: QtBot, two: Panel) -> None:
+    session = two.session
+    type_face(qtbot, two, "Anna")
+    session.show("eye", False)
+    session.painting.note([1001, 1002], session.state)
+    stale = session.stale_frames()
+    type_face(qtbot, two, "Bo")
+    assert session.hidden == {"Anna_eye"}
+    assert session.stale_frames() == stale
+
+
+def test_faces_are_there_when_the_project_is_opened_again(qtbot: QtBot, two: Panel, facts: PlateFacts) -> None:
+    project = two.session.project.path
+    assert project is not None
+    two.session.close()
+    two.session.open_project(project)
+    two.session.open(facts)
+    assert (two.session.state.face, sorted(two.session.state.faces)) == ("Bo", ["Anna"])
+    type_face(qtbot, two, "Anna")
+    assert two.session.run.errors[1003]["seam"] == 2.0
+
+
+def test_a_group_of_a_face_is_renamed_with_it(qtbot: QtBot, two: Panel) -> None:
+    two.inspector.shapes._rename_layer("Anna", "Lena")
+    assert sorted(two.session.state.faces) == ["Lena"]
+    assert [two.top.face.itemText(row) for row in range(two.top.face.count())] == ["Bo", "Lena"]
+    assert two.session.edits.last_step == "rename face"
