@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, get_args
 
 from rotopaint_ai import spreads
-from rotopaint_ai.project.state import CropBox, Face, SeamSettings, Spread, State
+from rotopaint_ai.project.state import CropBox, OtherFace, SeamSettings, Spread, State
 from rotopaint_ai.seams import strokes
 from rotopaint_ai.shapes.layers import Layer, LayerPose
 from rotopaint_ai.shapes.roto import (
@@ -169,7 +169,7 @@ def applied(state: State, new: Mapping[Place, Any]) -> State:
     return made if said_anew else replace(made, predicted=state.predicted)
 
 
-def _tracks_of_face(face: Face, name: str) -> dict[Track, Mapping[int, Any]]:
+def _tracks_of_face(face: OtherFace, name: str) -> dict[Track, Mapping[int, Any]]:
     tracks: dict[Track, Mapping[int, Any]] = {
         Track("aside", name): {0: [face.pack, dict(face.aside)]},
         Track(f"{name}/crop"): face.crops,
@@ -181,9 +181,9 @@ def _tracks_of_face(face: Face, name: str) -> dict[Track, Mapping[int, Any]]:
     return tracks
 
 
-def _face_of(tracks: Tracks, name: str) -> Face:
+def _face_of(tracks: Tracks, name: str) -> OtherFace:
     (pack, aside), carried = tracks[Track("aside", name)][0], tracks.get(Track(f"{name}/spread"), {})
-    return Face(
+    return OtherFace(
         pack,
         aside,
         dict(tracks.get(Track(f"{name}/crop"), {})),

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.project.names import checked_name
-from rotopaint_ai.project.state import Face, State
+from rotopaint_ai.project.state import OtherFace, State
 from rotopaint_ai.shapes.edit_layers import rename_layer
 from rotopaint_ai.shapes.group_moves import placed_in_groups, taken_below_groups
 from rotopaint_ai.shapes.layers import Layer
@@ -69,7 +69,7 @@ def with_face_grouped(state: State) -> State:
 
 def names_between(before: State, after: State) -> dict[str, str]:
     """What shapes are called after another face was taken in hand, by their names before."""
-    gone, come = after.faces.get(before.face, Face()), before.faces.get(after.face, Face())
+    gone, come = after.faces.get(before.face, OtherFace()), before.faces.get(after.face, OtherFace())
     return {**gone.aside, **{aside: own for own, aside in come.aside.items()}}
 
 
@@ -81,7 +81,7 @@ def _put_aside(state: State, pack: str | None) -> State:
     taken = {shape.name for shape in document.shapes} if document is not None else set()
     aside = {name: _free(f"{state.face}_{name}", taken) for name in own if name in taken}
     bare = None if document is None else replace(document, shapes=(), metadata={})
-    face = Face(pack, aside, state.crops, bare, _below_groups(models, document), state.spreads)
+    face = OtherFace(pack, aside, state.crops, bare, _below_groups(models, document), state.spreads)
     document = None if document is None else replace(_renamed(document, aside), landmarks=LandmarkKeys())
     said = None if document is None else replace(document, shapes=(), landmarks=LandmarkKeys(), metadata={})
     left = replace(state, document=document, predicted=said, crops={}, spreads=())

@@ -82,7 +82,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class OtherFace:
     """A face of the shot that is put aside, see `faces`: the pack it was run with, and what the models know it by.
 
     `aside`: the names of its shapes by those that the models give them. `document` has its landmarks and no shape;
@@ -118,7 +118,7 @@ class State:
     names: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[int, str] = field(default_factory=dict)
     face: str = ""
-    faces: Mapping[str, Face] = field(default_factory=dict)
+    faces: Mapping[str, OtherFace] = field(default_factory=dict)
 
     @property
     def aside(self) -> frozenset[str]:
