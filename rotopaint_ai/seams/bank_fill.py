@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.seams import grain as grains
-from rotopaint_ai.seams import harmonic_fill, learned, relight
+from rotopaint_ai.seams import harmonic_fill, junctions, learned, relight
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.relight_table import TABLE
 from rotopaint_ai.seams.relight_table_narrow import TABLE as NARROW
@@ -90,7 +90,8 @@ def relit(scene: Straightened, model: FillModel | None) -> Array:
     light_TSC, hole_TS, own_TS = scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS
     known = relight.sources(light_TSC, hole_TS)
     by_tables = relight.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
-    return by_tables if model is None else learned.mend(by_tables, known, hole_TS, own_TS, scene.floor, model)
+    painted = by_tables if model is None else learned.mend(by_tables, known, hole_TS, own_TS, scene.floor, model)
+    return junctions.joined(painted, light_TSC, scene.ribbon)
 
 
 def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:

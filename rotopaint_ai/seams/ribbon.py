@@ -35,12 +35,28 @@ _CHUNK = 8192  # cv2.remap refuses rows longer than 32767
 
 
 @dataclass(frozen=True, slots=True)
+class CentreLine:
+    """The curves' columns in a row, in shrunk pixels: points and unit tangents (S, 2), and (S,) each of what follows.
+
+    reach: how far a column's pixels lie at most; half: half the seam's width, 0 where a run goes on beyond its curve;
+    run: the number of the run that a column belongs to.
+    """
+
+    points_S: Array
+    tangents_S: Array
+    reach_S: Array
+    half_S: Array
+    run_S: Index
+
+
+@dataclass(frozen=True, slots=True)
 class Ribbon:
     """Where the ribbon's samples lie in the shrunk crop, and where its matte pixels lie in the ribbon."""
 
     step: float
     size: tuple[int, int]  # height and width of the shrunk crop
     cover: Array  # how much of each of its pixels is matte, 0 to 255 (uint8)
+    line: CentreLine
     map_x_TS: Array
     map_y_TS: Array
     at_P: Index  # the shrunk crop's matte pixels that belong to a curve, counted row by row
@@ -136,14 +152,15 @@ def build_ribbon(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
         return None
     step = shrinkage(cv2.countNonZero(hole.view(np.uint8)) / sum(len(run) for run, _ in runs))
     size = max(1, round(hole.shape[0] / step)), max(1, round(hole.shape[1] / step))
-    centres_S, tangents_S, reach_S = _centre_line(runs, hole, step)
+    line = _centre_line(runs, hole, step)
+    centres_S, tangents_S = line.points_S, line.tangents_S
     cover = _cover(hole, size, step)
     at_P = np.flatnonzero(hole if size == hole.shape else cv2.dilate(cover, np.ones((3, 3), np.uint8)) > 0)
     y, x = np.divmod(at_P.astype(np.int32), np.int32(size[1]))
     nearest = _nearest_column(centres_S, x, y)
     along, across, gap = _ribbon_place(x + np.float32(0.5), y + np.float32(0.5), nearest, centres_S, tangents_S)
     column = np.rint(along).astype(np.intp)
-    owned = (gap < _BEYOND) & (np.abs(across) < np.take(reach_S, column))
+    owned = (gap < _BEYOND) & (np.abs(across) < np.take(line.reach_S, column))
     if not owned.any():
         return None
     left = at_P[~owned]
@@ -158,7 +175,7 @@ def build_ribbon(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     own: Bools = np.zeros(map_x.shape, np.uint8)
     own[across.astype(np.intp), along.astype(np.intp)] = 1
     own = cv2.dilate(own, np.ones((2, 2), np.uint8), anchor=(1, 1))
-    return Ribbon(step, size, cover, map_x, map_y, at_P, left, along, across, inside, own > 0)
+    return Ribbon(step, size, cover, line, map_x, map_y, at_P, left, along, across, inside, own > 0)
 
 
 def _cover(hole: Bools, size: tuple[int, int], step: float) -> Array:
@@ -223,14 +240,14 @@ def _seams_among(runs: Sequence[_Run], hole: Bools) -> Sequence[_Run]:
     return [run for run in runs if run.length >= min(_SHORTEST, longest[int(pieces[run.pixel])])]
 
 
-def _centre_line(runs: Sequence[Curve], hole: Bools, step: float) -> tuple[Array, Array, Array]:
-    """Points and unit tangents (S, 2) of all runs in a row, and how far each reaches across, in shrunk pixels."""
+def _centre_line(runs: Sequence[Curve], hole: Bools, step: float) -> CentreLine:
     lines = [_thinned(run, step) for run, _ in runs]
     reach = [min(4, len(line) - 1) for line in lines]
     ends = np.concatenate([line[[0, -1]] for line in lines])
     out = _unit_vectors(np.concatenate([[line[0] - line[k], line[-1] - line[-1 - k]] for line, k in zip(lines, reach)]))
     steps = np.arange(1, RUN_OUT[1] + 1, dtype=np.float32)[:, None] * np.float32(step)
-    beyond = [end + steps[:n] * way for end, way, n in zip(ends, out, _run_out(ends, out, hole, steps))]
+    more = _run_out(ends, out, hole, steps)
+    beyond = [end + steps[:n] * way for end, way, n in zip(ends, out, more)]
     whole = [np.concatenate([beyond[2 * k][::-1], line, beyond[2 * k + 1]]) for k, line in enumerate(lines)]
     centres: Array = np.concatenate(whole) / np.float32(step)
     smooth = [cv2.GaussianBlur(line, (1, 13), _TANGENT_SIGMA, borderType=cv2.BORDER_REPLICATE) for line in whole]
@@ -240,8 +257,11 @@ def _centre_line(runs: Sequence[Curve], hole: Bools, step: float) -> tuple[Array
     last = np.cumsum([len(line) for line in whole]) - 1
     first = np.r_[0, last[:-1] + 1]
     tangents[first], tangents[last] = tangents[first + 1], tangents[last - 1]
-    wide = [max(_WIDER * half / step, ROWS_WIDE) for _, half in runs]
-    return centres, _unit_vectors(tangents), np.repeat(np.array(wide, np.float32), [len(line) for line in whole])
+    lengths, halves = [len(line) for line in whole], np.array([half / step for _, half in runs], np.float32)
+    reach = np.repeat(np.maximum(_WIDER * halves, np.float32(ROWS_WIDE)), lengths)
+    parts = np.stack([more[::2], [len(line) for line in lines], more[1::2]], 1).reshape(-1)
+    half_S = np.repeat(np.stack([0 * halves, halves, 0 * halves], 1).reshape(-1), parts)
+    return CentreLine(centres, _unit_vectors(tangents), reach, half_S, np.repeat(np.arange(len(runs)), lengths))
 
 
 def _run_out(ends: Array, ways: Array, hole: Bools, steps: Array) -> Index:

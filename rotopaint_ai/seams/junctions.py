@@ -1,0 +1,121 @@
+"""Where seams meet: another seam's groove that runs into a seam's ribbon is no texture of the face.
+
+Seen from one seam, the groove of another that crosses it looks like a dark stroke on the face, which goes on across the
+seam and is kept: a dot at every junction. The curves say where it is, and what paint takes off beside them how wide it
+is. Such samples are joined from their own ribbon's paint on both sides of the other groove. A curve that turns back on
+itself behind a head crosses itself so.
+
+T rows across, S columns along, K pairs of columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.seams.ribbon import CentreLine, Ribbon
+
+Array = NDArray[Any]  # float32
+Index = NDArray[Any]  # intp
+Bools = NDArray[Any]  # bool
+
+_PARALLEL = 0.7  # cosine from which two pieces of curve run beside each other and do not cross
+_APART = 12, 4  # columns, or half widths if they are more: pieces of one run nearer than this are the same piece
+_AROUND = 1.0  # px beyond the reach of the other groove
+_SHOWS = 0.05  # log light: what is taken off a groove at least, on average
+_EVERY, _OTHERS = 8, 2  # columns from one that is asked for crossings to the next, and of those that may cross it
+
+
+def grooves(taken_TS: Array, ribbon: Ribbon) -> Array:
+    """How much paint takes off the seam's runs at each row's distance from their curves, on average: (runs, rows).
+
+    taken_TS: log light that paint adds to each sample. Texture cancels out, and so does what stands in one place only.
+    """
+    n_rows = ribbon.centre + 1
+    n_runs = int(ribbon.line.run_S[-1]) + 1
+    row, column = np.nonzero(ribbon.own_TS & (ribbon.line.half_S > 0))
+    place = ribbon.line.run_S[column] * n_rows + np.abs(row - ribbon.centre)
+    total = np.bincount(place, taken_TS[row, column], n_runs * n_rows)
+    return (total / np.maximum(np.bincount(place, minlength=len(total)), 1)).reshape(n_runs, n_rows)
+
+
+def crossed(ribbon: Ribbon, reach_S: Array) -> Bools:
+    """Samples (T, S) in the groove of another piece of curve than their own; reach_S (S,): how far grooves reach."""
+    out: Bools = np.zeros(ribbon.map_x_TS.shape, bool)
+    column_K, other_K = _crossings(ribbon.line, reach_S, ribbon.centre)
+    if not len(column_K):
+        return out
+    x, y = ribbon.line.points_S[other_K].T
+    wide = reach_S[other_K]
+    dx, dy = ribbon.map_x_TS[:, column_K] + np.float32(0.5) - x, ribbon.map_y_TS[:, column_K] + np.float32(0.5) - y
+    columns, starts = np.unique(column_K, return_index=True)
+    out[:, columns] = np.logical_or.reduceat(dx * dx + dy * dy < wide * wide, starts, axis=1)
+    return out
+
+
+def _crossings(line: CentreLine, reach_S: Array, rows: int) -> tuple[Index, Index]:
+    """Columns, rising, and columns of another piece of curve that come within so many rows of them: (K,) each."""
+    some = np.arange(0, len(line.run_S), _EVERY)
+    others = np.flatnonzero(reach_S > 0)[::_OTHERS]
+    dx, dy = (line.points_S[some, None, axis] - line.points_S[others, axis] for axis in (0, 1))
+    near = np.hypot(dx, dy) < rows + reach_S[others]
+    near &= np.abs(line.tangents_S[some] @ line.tangents_S[others].T) < _PARALLEL
+    apart = np.maximum(_APART[0], _APART[1] * line.half_S[others])
+    near &= (line.run_S[some, None] != line.run_S[others]) | (np.abs(some[:, None] - others) > apart)
+    at, of = np.nonzero(near)
+    column = (some[at, None] + np.arange(_EVERY)).reshape(-1)
+    other = np.repeat(others[of], _EVERY)
+    inside = column < len(line.run_S)
+    order = np.argsort(column[inside], kind="stable")
+    return column[inside][order], other[inside][order]
+
+
+def joined(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
+    """What to make of every sample, as `relight.relight` gives it, where another groove crosses joined along the seam.
+
+    From the nearest samples of the same row and run on both sides; where there is one side only, from that. Only where
+    it brings light, as paint on the whole does, or takes some where that does.
+    """
+    light: Array = relit_TSC[..., :3] + relit_TSC[..., 3:] * light_TSC
+    taken = grooves((light - light_TSC).mean(2), ribbon)
+    crossed_TS = crossed(ribbon, _reach(taken, ribbon.line))
+    if not crossed_TS.any():
+        return relit_TSC
+    row, column = np.nonzero(crossed_TS & ribbon.own_TS)
+    made, able = between(light, ribbon.own_TS & ~crossed_TS, ribbon.line.run_S, row, column)
+    able &= (made - light[row, column]).mean(1) * np.sign(taken.sum()) > 0
+    out: Array = relit_TSC.copy()
+    out[row[able], column[able], :3] = made[able]
+    out[row[able], column[able], 3] = 0.0
+    return out
+
+
+def _reach(taken: Array, line: CentreLine) -> Array:
+    """How far the groove of each column reaches (S,): as far as paint takes something off its run; 0 in run-outs."""
+    rows = np.arange(taken.shape[1], dtype=np.float32) + np.float32(_AROUND)
+    of_run = np.max((np.abs(taken) > _SHOWS) * rows, axis=1)
+    return np.asarray(np.minimum(of_run[line.run_S], line.half_S + np.float32(_AROUND)) * (line.half_S > 0))
+
+
+def between(light: Array, good_TS: Bools, run_S: Index, row: Index, column: Index) -> tuple[Array, Bools]:
+    """Light (K, 3) of some samples between the nearest good ones of their row, and whether their run has any."""
+    before, after = _beside(good_TS, row, column)
+    has_before, has_after = before >= 0, after < len(run_S)
+    before, after = np.maximum(before, 0), np.minimum(after, len(run_S) - 1)
+    has_before &= run_S[before] == run_S[column]
+    has_after &= run_S[after] == run_S[column]
+    before, after = np.where(has_before, before, after), np.where(has_after, after, before)
+    share = ((column - before) / np.maximum(after - before, 1)).astype(np.float32)[:, None]
+    made = light[row, before] + share * (light[row, after] - light[row, before])
+    return made, has_before | has_after
+
+
+def _beside(good_TS: Bools, row: Index, column: Index) -> tuple[Index, Index]:
+    """For some samples the nearest good column before, -1 without any, and behind, S without any."""
+    n_columns = good_TS.shape[1]
+    columns = np.arange(n_columns)
+    before = np.maximum.accumulate(np.where(good_TS, columns, -1), axis=1)
+    after = np.minimum.accumulate(np.where(good_TS, columns, n_columns)[:, ::-1], axis=1)[:, ::-1]
+    return before[row, column], after[row, column]
