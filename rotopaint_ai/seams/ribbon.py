@@ -258,10 +258,10 @@ def _centre_line(runs: Sequence[Curve], hole: Bools, step: float) -> CentreLine:
     first = np.r_[0, last[:-1] + 1]
     tangents[first], tangents[last] = tangents[first + 1], tangents[last - 1]
     lengths, halves = [len(line) for line in whole], np.array([half / step for _, half in runs], np.float32)
-    reach = np.repeat(np.maximum(_WIDER * halves, np.float32(ROWS_WIDE)), lengths)
+    reach_S = np.repeat(np.maximum(_WIDER * halves, np.float32(ROWS_WIDE)), lengths)
     parts = np.stack([more[::2], [len(line) for line in lines], more[1::2]], 1).reshape(-1)
     half_S = np.repeat(np.stack([0 * halves, halves, 0 * halves], 1).reshape(-1), parts)
-    return CentreLine(centres, _unit_vectors(tangents), reach, half_S, np.repeat(np.arange(len(runs)), lengths))
+    return CentreLine(centres, _unit_vectors(tangents), reach_S, half_S, np.repeat(np.arange(len(runs)), lengths))
 
 
 def _run_out(ends: Array, ways: Array, hole: Bools, steps: Array) -> Index:
