@@ -130,11 +130,11 @@ def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict
     course: list[float] = []
     gestures, looks, tool_s, harm = 0, 0, 0.0, 0.0
     measured: dict[tuple[str, int, Points], float] = {}
-    as_run = _worst(shot, shot.message_sent, measured)
-    document, errors = shot.message_sent, shot.errors
+    as_run = _worst(shot, shot.said, measured)
+    document, errors = shot.said, shot.errors
     if method in (linear, flow):  # these know nothing of models: the first key is in the middle of the shot
         keyed.append(shot.holds[shot.frames[len(shot.frames) // 2]][0])
-        gestures += sum(shape.n_points for shape in shot.message_sent.shapes)
+        gestures += sum(shape.n_points for shape in shot.said.shapes)
         document, errors = method(shot, _keyed(shot, keyed))
     while True:
         found = _worst(shot, document, measured)
@@ -174,9 +174,7 @@ def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict
 def _offered(shot: Shot, errors: Errors, keyed: Sequence[int], looked: AbstractSet[int]) -> list[int]:
     """Where the panel's N goes, in its order: holds that nobody has keyed, or looked at since the last key."""
     held = tuple(sorted({(frames[0], frames[-1]) for frames in shot.holds.values()}))
-    record = RunRecord(held=held).with_errors(
-        {shape.name: errors.get(shape.name, {}) for shape in shot.message_sent.shapes}
-    )
+    record = RunRecord(held=held).with_errors({shape.name: errors.get(shape.name, {}) for shape in shot.said.shapes})
     poses = shot.poses
     return record.worst(
         shot.frames, settled=frozenset(looked | set(keyed)), novelty=lambda frame: poses.novelty(frame, keyed)
@@ -215,7 +213,7 @@ def _distances(
 
 def taught(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """The panel's Teach."""
-    found = teach(_reading(shot), shot.message_sent, keyed, shot.errors)
+    found = teach(_reading(shot), shot.said, keyed, shot.errors)
     return with_keys(keyed, found.keys), {**shot.errors, **found.errors}
 
 
@@ -251,7 +249,7 @@ def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, 
         )
     reading = read_shot(whole, corrected.plate, learnt.models(_models()))
     found = read_anew(reading, corrected.predicted, corrected.document, corrected.errors)
-    said = with_keys(shot.message_sent, found.keys)
+    said = with_keys(shot.said, found.keys)
     return reading, said, {**shot.errors, **found.errors}
 
 
@@ -263,7 +261,7 @@ def _keys_of(predicted: RotoDocument, keyed: RotoDocument) -> Mapping[str, Mappi
 
 def refitted(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """The panel's Refit shot."""
-    return with_keys(keyed, refit(shot.message_sent, keyed, shot.errors)), shot.errors
+    return with_keys(keyed, refit(shot.said, keyed, shot.errors)), shot.errors
 
 
 def as_run(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
@@ -301,7 +299,7 @@ def spreads(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     hand = {f for shape in keyed.shapes for f in human_keys(shape)}
     document = keyed
     for frame in sorted(hand):
-        keys = spread(shot.message_sent, document, frame, *propose(document, frame, corrected=hand))
+        keys = spread(shot.said, document, frame, *propose(document, frame, corrected=hand))
         document = with_keys(document, keys)
     return document, shot.errors
 
@@ -324,7 +322,7 @@ def _plates(folder: Path) -> Plate:
 
 def _reading(shot: Shot) -> ShotReading:
     if shot.name not in _READINGS:
-        _READINGS[shot.name] = read_shot(shot.message_sent, _plates(shot.folder), _models())
+        _READINGS[shot.name] = read_shot(shot.said, _plates(shot.folder), _models())
     return _READINGS[shot.name]
 
 
@@ -346,7 +344,7 @@ def _keyed(shot: Shot, keyed: list[int]) -> RotoDocument:
         human = {frame: Key(shot.hand[shape.name][frame], "human") for frame in frames}
         return shape.with_keys(dict(sorted({**shape.keys, **human}.items())))
 
-    return replace(shot.message_sent, shapes=tuple(with_hand(shape) for shape in shot.message_sent.shapes))
+    return replace(shot.said, shapes=tuple(with_hand(shape) for shape in shot.said.shapes))
 
 
 def _dense(points: Points) -> Array:
@@ -400,6 +398,20 @@ def _errors(run: Path) -> dict[str, dict[int, float]]:
     return table
 
 
+COLUMNS = ("keys", "keys_per_100_frames", "harm", "gestures", "seconds", "tool_seconds")
+
+
+def _table(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A row of figures for each way of one shot."""
+    rows = [["", *(name.replace("_", " ") for name in COLUMNS)]]
+    rows += [[name, *(f"{each[column]:g}" for column in COLUMNS)] for name, each in found.items()]
+    wide = [max(map(len, column)) for column in zip(*rows)]
+    return [
+        "  ".join(text.ljust(n) if k == 0 else text.rjust(n) for k, (text, n) in enumerate(zip(row, wide)))
+        for row in rows
+    ]
+
+
 def main() -> int:
     """Simulate, print, and write where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -422,9 +434,7 @@ def main() -> int:
         run, _, truth = each.partition("=")
         shot = load(Path(run), Path(truth), options.hand)
         content[shot.name] = {name: simulate(shot, METHODS[name], options.threshold, options.oracle) for name in ways}
-        for name, found in content[shot.name].items():
-            facts = {key: value for key, value in found.items() if key not in ("keyed", "worst_px")}
-            print(shot.name, name, json.dumps(facts), flush=True)
+        print(shot.name, *_table(content[shot.name]), sep="\n", flush=True)
     for name in ways:
         keys = [found[name]["keys_per_100_frames"] for found in content.values()]
         print(f"{name}: {np.mean(keys):.1f} keys per 100 frames in the mean, {max(keys):.1f} on the worst shot")
