@@ -20,7 +20,7 @@ from rotopaint_ai.frames import parse_frames
 EVENTS_VERSION = 1
 
 Device = Literal["auto", "cpu", "cuda", "tensorrt", "directml", "coreml", "openvino", "migraphx"]
-EventKind = Literal["started", "frame", "progress", "note", "warning", "error", "finished", "cancelled"]
+EventKind = Literal["started", "tracked", "frame", "progress", "note", "warning", "error", "finished", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,29 +83,6 @@ class Snapshot:
     settled: tuple[tuple[int, Known], ...] = ()
 
 
-class Replay:
-    """A tracker that knows already what will be settled of each frame."""
-
-    def __init__(self, known: Callable[[int], Known]) -> None:
-        self._known = known
-
-    def push(self, frame: Frame, ms: Times) -> SettledFrames:
-        """The frame with what tracking said of it."""
-        return ((frame.number, self._known(frame.number)),)
-
-    def skip(self, frame: int) -> SettledFrames:
-        """A frame that cannot be read any more."""
-        return ()
-
-    @property
-    def reach(self) -> None:
-        """A frame is finished at once."""
-
-    def flush(self) -> SettledFrames:
-        """Nothing is left."""
-        return ()
-
-
 @dataclass(slots=True)
 class Executor:
     """The stages of a run. `read` and `finish` are called from several threads, the others from the calling one.
@@ -369,11 +346,12 @@ def timed(times: Times, stage: str) -> Iterator[None]:
 class Eta:
     """Rate and time to go, from the frames finished since the start of this process.
 
-    `after_s`: how long what follows the last frame is expected to take.
+    `after_s`: how long what follows the last frame is expected to take; `n_later`: frames that are taken up again
+    then, each for about as long.
     """
 
-    def __init__(self, *, total: int, done: int, after_s: float = 0.0) -> None:
-        self._after_s = after_s
+    def __init__(self, *, total: int, done: int, after_s: float = 0.0, n_later: int = 0) -> None:
+        self._after_s, self._n_later = after_s, n_later
         self._start = time.monotonic()
         self._total = total
         self._first = done
@@ -387,6 +365,6 @@ class Eta:
         return {
             "done": self._done,
             "total": self._total,
-            "eta_s": round(per_frame * (self._total - self._done) + self._after_s, 1),
+            "eta_s": round(per_frame * (self._total - self._done + self._n_later) + self._after_s, 1),
             "ms_per_frame": round(per_frame * 1000.0, 2),
         }

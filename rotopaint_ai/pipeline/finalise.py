@@ -11,7 +11,6 @@ from math import isnan, nan
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from rotopaint_ai.errors import DiskError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Event, Sink, warning
@@ -20,10 +19,10 @@ from rotopaint_ai.pipeline.export import Exported
 from rotopaint_ai.pipeline.export_workers import write_exports
 from rotopaint_ai.pipeline.manifest import run_manifest
 from rotopaint_ai.pipeline.out_folder import other_frames
-from rotopaint_ai.pipeline.pictures import Gallery, choose_worst, remove_others
+from rotopaint_ai.pipeline.pictures import choose_worst, ordinary_frames, remove_others
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import changed_plates
-from rotopaint_ai.pipeline.record_store import FrameRecord, RunState
+from rotopaint_ai.pipeline.record_store import Counted, FrameRecord, RunState
 from rotopaint_ai.report.page import write_report
 from rotopaint_ai.shapes.reduce import reduce_document
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
@@ -51,9 +50,9 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
     """Write what needs the whole shot: shapes, exchange files, pictures, run.json, report."""
     plan.models.close()
     give_back()  # the document needs its own now
-    counted = Counted(state.records())
+    counted = Counted(state)
     document = plan.work.put_back(build_document(counted, plan))
-    counted.check(state, plan.out)
+    counted.check(plan.out)
     keys = {"before": n_keys(document)}
     if plan.job.key_tolerance_px:
         document = reduce_document(document, plan.job.key_tolerance_px)
@@ -62,7 +61,7 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
     del document
     records = standing(plan, state)
     worst = choose_worst(records, plan.pack.sheet.seam_names)
-    remove_others(plan.out, [*worst, *Gallery(plan.frames).spread])
+    remove_others(plan.out, [*worst, *ordinary_frames(plan.frames)])
     content = run_manifest(plan, state, records, exports, worst, keys, wall_s=wall_s, n_new=n_new)
     write_json(plan.out / "run.json", content)
     report = write_report(plan.out, content)
@@ -101,28 +100,6 @@ def _no_face_reason(records: Sequence[FrameRecord]) -> str:
     """Why most frames without a face have none."""
     reasons = [record.message or "" for record in records if record.status == "lost"]
     return max(sorted(set(reasons)), key=reasons.count)
-
-
-class Counted:
-    """Records as they go by, counted: what a journal no longer holds is not done."""
-
-    def __init__(self, records: Iterable[FrameRecord]) -> None:
-        self._records = records
-        self._seen: set[int] = set()
-
-    def __iter__(self) -> Iterator[FrameRecord]:
-        for record in self._records:
-            self._seen.add(record.frame)
-            yield record
-
-    def check(self, state: RunState, out: Path) -> None:
-        """Raises DiskError where frames were finished and their records are gone from the disk."""
-        gone = sorted(set(state.finished) - self._seen)
-        if gone:
-            raise DiskError(
-                f"{state.journal_path}: lacks frames {summarise(gone)}, which were finished: somebody removed it while "
-                f"the run was going on; run again, nothing in {out} was called done"
-            )
 
 
 def standing(plan: Plan, state: RunState) -> list[FrameRecord]:

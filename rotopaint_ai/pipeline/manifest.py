@@ -19,7 +19,7 @@ from rotopaint_ai.inference.process import usage
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import STAGES
 from rotopaint_ai.pipeline.export import Exported
-from rotopaint_ai.pipeline.pictures import Gallery, Names
+from rotopaint_ai.pipeline.pictures import Names, ordinary_frames
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
 from rotopaint_ai.seams.visibility import STATIONS, flicker
@@ -46,7 +46,7 @@ def run_manifest(
 ) -> dict[str, Any]:
     """The content of `run.json` as JSON values; `records` are light and in the order of their frames."""
     found = [record for record in records if record.status == "done"]
-    pictured = [*worst, *sorted(Gallery(plan.frames).spread - set(worst))]
+    pictured = [*worst, *sorted(ordinary_frames(plan.frames) - set(worst))]
     pictures = _picture_entries(plan, state, pictured, worst)
     return {
         "format": FORMAT,

@@ -1,14 +1,12 @@
 """Pictures for the report: which frames get one, and how they are cut.
 
-The worst frames are known only at the end, when their pixels are long gone. So a frame's pictures are written when it
-is among the worst of all frames before it (every frame that is among the worst of the whole shot was), and those that
-did not stay among the worst are removed at the end.
+Once the shot is settled its worst frames are known, and a few ordinary ones are shown beside them. Pictures of other
+frames, which an earlier run has left, are removed at the end.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import insort
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,29 +35,6 @@ COMPARE_PX = 1400
 JPEG_QUALITY = 92
 
 
-class Gallery:
-    """Decides, frame by frame in order, whether a frame gets pictures."""
-
-    def __init__(self, frames: Sequence[int]) -> None:
-        self.spread = ordinary_frames(frames)
-        self._errors: list[float] = []
-        self._n_lost = 0
-
-    def wants(self, frame: int, error_px: float | None, *, is_repeat: bool) -> bool:
-        """Whether to draw a frame whose worst expected error is that (None: the face was lost).
-
-        A repeat of an exposure looks like its first frame and is drawn only among the ordinary ones.
-        """
-        if is_repeat:
-            return frame in self.spread
-        if error_px is None:
-            self._n_lost += 1
-            return self._n_lost <= N_LOST or frame in self.spread
-        insort(self._errors, -error_px)
-        del self._errors[N_WORST:]
-        return -error_px <= self._errors[-1] or frame in self.spread
-
-
 def ordinary_frames(frames: Sequence[int]) -> frozenset[int]:
     """A few frames at even distances, so that the report also shows ordinary ones."""
     chosen = evenly_spread(frames, N_SPREAD + 2)
@@ -80,6 +55,11 @@ def choose_worst(records: Iterable[FrameRecord], seams: Container[str]) -> list[
         (-px * max(1.0, record.seam_after or 1.0), record.frame) for px, record in found[: N_WORST - len(lost)]
     )
     return [*lost, *(frame for _, frame in seen)]
+
+
+def choose_pictured(records: Iterable[FrameRecord], frames: Sequence[int], seams: Container[str]) -> frozenset[int]:
+    """Frames that get pictures: the worst of settled records, and a few ordinary ones of all frames."""
+    return ordinary_frames(frames) | frozenset(choose_worst(records, seams))
 
 
 def _error_px(record: FrameRecord, seams: Container[str]) -> float:

@@ -59,7 +59,6 @@ class Settled:
     widths: Mapping[str, float]
     errors: Mapping[str, float]
     hidden: Sequence[str]
-    is_pictured: bool
 
     @classmethod
     def of(cls, record: FrameRecord) -> Settled:
@@ -74,10 +73,12 @@ class Settled:
             widths=record.widths,
             errors=record.errors,
             hidden=record.hidden,
-            is_pictured=record.is_pictured,
         )
 
 
+REACH = 1.15  # times the crop's side: pictures of the report show half as much again as the seams are high ...
+BROAD = 4 / 3  # ... and are at least as much broader
+AIR_PX = 16
 READS = 3  # of a frame whose file is just being written
 NOT_FINITE = "what it shows cannot be measured (NaN or infinite pixels); render it again"
 KEPT_EXPOSURES = 4  # exposures in memory; more than are ever in work at once would be waste
@@ -139,6 +140,7 @@ class FrameProcessor:
     model: FillModel | None = None
     paints: Mapping[str, Paint] = field(default_factory=dict)
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
+    pictured: frozenset[int] = frozenset()  # frames of which the report wants pictures
     holds: HoldCache = field(default_factory=HoldCache)
     sources: dict[int, SourceFile] = field(default_factory=dict)  # of frames in work
     by_hand: Callable[[list[RotoShape]], list[RotoShape]] = list  # shapes as people want them drawn
@@ -224,7 +226,7 @@ class FrameProcessor:
         with timed(ms, "measure"):
             before = seams.seen if seams is not None else None
             after = filled.seams.look(filled.after) if filled is not None else None
-        if settled.is_pictured:
+        if number in self.pictured:
             with timed(ms, "pictures"):
                 draw_pictures(self.out, frame, settled.crop, filled)
         facts = {name: (self.out / name).stat() for name in written}
@@ -275,6 +277,13 @@ class FrameProcessor:
         return self.by_hand(shapes)
 
 
+def face_area(crop: Crop) -> Area:
+    """What a frame's mattes, fills, measures and pictures may look at: the crop, and air around seams in it."""
+    high = crop.side * REACH / 2 + AIR_PX
+    broad = BROAD * high
+    return Area(crop.x - broad, crop.y - high, crop.x + broad, crop.y + high)
+
+
 def matte_facts(shape: RotoShape, frame: int) -> tuple[Any, ...]:
     """All of a shape that decides its matte at a frame, whatever the frame is."""
     rows = shape.at(frame), shape.feather_at(frame), shape.widths_at(frame)
@@ -323,7 +332,6 @@ def tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:
         widths=settled.widths,
         errors=settled.errors,
         hidden=settled.hidden,
-        is_pictured=settled.is_pictured,
     )
 
 

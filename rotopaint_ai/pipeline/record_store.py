@@ -1,9 +1,9 @@
 """Records of frames: what is known of each when the run has finished with it, in memory and on disk.
 
 `DIR/.rotopaint/job.json` holds everything that decides a result (plate, crop, pack, settings). A difference in it makes
-the rest worthless, and a warning says so. `frames.journal` holds a record of every finished frame, `frames.snapshot`
-the tracker's memory between two frames. A run that is split over processes keeps `tracked.journal` and
-`tracked.snapshot` for its tracking and `chunks/` for what was painted.
+the rest worthless, and a warning says so. `tracked.journal` holds what was found in every frame alone,
+`tracked.snapshot` the tracker's memory between two frames, `settled.journal` what the whole shot makes of it, and
+`frames.journal` a record of every painted frame. Tasks that paint a part of a shot keep theirs in `chunks/`.
 
 A journal is a text file of one JSON object per line, each with the checksum of its own text. A process killed at any
 moment leaves at most one torn line at the end, which is dropped when the journal is opened again. All that a run
@@ -21,13 +21,15 @@ import pickle
 import re
 import shutil
 import zlib
-from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
-from rotopaint_ai.errors import UsageError
+from rotopaint_ai.errors import DiskError, UsageError
 from rotopaint_ai.files import write_json
+from rotopaint_ai.frames import summarise
 from rotopaint_ai.pipeline.out_folder import FOLDER
 
 SAME_TIME_NS = 2_000_000_000  # some disks keep times of files to two seconds
@@ -64,11 +66,9 @@ class FrameRecord:
     `status` lost means that no face was found: mattes are empty and the clean plate is the plate. `landmarks` rows are
     `[x, y, expected_error_px]` or None where occluded, in the order of the sheet. `outputs` maps paths relative to the
     run's folder to sizes in bytes, `written_ns` to the times of the files. `seam_contrast`: by seam, its contrast along
-    it (`seams/visibility.py`) before and, where it was painted, after. `is_pictured` says whether the report may want
-    pictures of it.
+    it (`seams/visibility.py`) before and, where it was painted, after.
     `work` tells what of people's work went into the frame; `predicted` and `predicted_landmarks` are what the models
-    found where a person's shapes and landmarks stand; `alone` what was found in the frame alone of shapes whose ends
-    its shot has moved (`shot_ends.py`).
+    found where a person's shapes and landmarks stand.
     """
 
     frame: int
@@ -89,11 +89,9 @@ class FrameRecord:
     matte_px: float = 0.0
     outputs: Mapping[str, int] = field(default_factory=dict)
     written_ns: Mapping[str, int] = field(default_factory=dict)
-    is_pictured: bool = False
     work: str = ""
     predicted: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
     predicted_landmarks: Sequence[PointRow | None] | None = None
-    alone: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
     ms: Mapping[str, float] = field(default_factory=dict)
 
     def worst_shape(self, seams: Container[str]) -> tuple[str, float] | None:
@@ -126,7 +124,7 @@ class FrameRecord:
 
     def light(self) -> FrameRecord:
         """The record without the points, for a memory that does not grow with the shot."""
-        return replace(self, landmarks=None, shapes={}, predicted={}, predicted_landmarks=None, alone={})
+        return replace(self, landmarks=None, shapes={}, predicted={}, predicted_landmarks=None)
 
     def outputs_stand(self, folder: Path, *, untouched: bool = False) -> bool:
         """Whether every file that the frame wrote is still there with its size; `untouched`: and nobody has written it
@@ -210,6 +208,39 @@ def read_journal(path: Path) -> Iterator[FrameRecord]:
                 yield FrameRecord.from_json(value)
 
 
+class JournalIndex:
+    """Records of a journal by frame, the last of each; they stay on disk and are read when they are asked for. One
+    that is not there has none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._starts: dict[int, int] = {}
+        start = 0
+        with path.open("rb") if path.exists() else BytesIO() as stream:
+            for line, value in _whole_lines(stream):
+                self._starts[value["frame"]] = start
+                start += len(line)
+
+    @property
+    def frames(self) -> Collection[int]:
+        """Frames that have a record."""
+        return self._starts.keys()
+
+    def at(self, frame: int) -> FrameRecord:
+        """A frame's record with its points. Raises KeyError; DiskError where the file is no longer what it was."""
+        start = self._starts[frame]
+        try:
+            with self._path.open("rb") as stream:
+                stream.seek(start)
+                for _, value in _whole_lines(stream):
+                    if value["frame"] == frame:
+                        return FrameRecord.from_json(value)
+                    break
+        except FileNotFoundError:
+            pass
+        raise DiskError(f"{self._path}: was removed or written anew while it was in use; run again")
+
+
 def _whole_lines(stream: Any) -> Iterator[tuple[bytes, dict[str, Any]]]:
     for line in stream:
         checksum, _, body = line.partition(b" ")
@@ -265,7 +296,7 @@ WRITTEN_FOLDERS = (".", FOLDER, "matte", "clean", "report", "report/img")
 _TORN = re.compile(r"^\..*\.[0-9a-f]{8}\.part(\.[^.]*)?$")
 FORMAT = "rotopaint-run-state"
 VERSION = 1
-FRAMES, TRACKED = "frames", "tracked"
+FRAMES, TRACKED, SETTLED = "frames", "tracked", "settled"
 CHUNKS = "chunks"
 
 _WORDS = {
@@ -338,6 +369,13 @@ def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = 
     return RunState(folder, journal, stage, finished), note
 
 
+def open_part(out: Path, name: str) -> RunState:
+    """The state of a task that paints a part of a tracked shot; its records go to `name`.journal."""
+    path = out / FOLDER / f"{name}.journal"
+    journal = Journal(path)
+    return RunState(out / FOLDER, journal, name, RecordStore(read_journal(path)))
+
+
 def crops_before(out: Path, plate: Sequence[Any], asked: Sequence[str]) -> tuple[str, ...] | None:
     """The crops of the run that a folder holds the state of, as the command line takes them; None where none can be
     read, or that run was asked for others or for another plate."""
@@ -353,7 +391,7 @@ def crops_before(out: Path, plate: Sequence[Any], asked: Sequence[str]) -> tuple
 
 
 def _remove_state(folder: Path) -> None:
-    for stage in (FRAMES, TRACKED):
+    for stage in (FRAMES, TRACKED, SETTLED):
         for path in (folder / f"{stage}.journal", folder / f"{stage}.snapshot"):
             path.unlink(missing_ok=True)
     shutil.rmtree(folder / CHUNKS, ignore_errors=True)
@@ -390,3 +428,27 @@ def _change_detail(name: str, before: Mapping[str, Any], now: Mapping[str, Any])
 
 def _shown_setting(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+class Counted:
+    """A state's records, from disk each time they are asked for, and counted: what a journal no longer holds is not
+    done."""
+
+    def __init__(self, state: RunState) -> None:
+        self._state = state
+        self._seen: set[int] = set()
+
+    def __iter__(self) -> Iterator[FrameRecord]:
+        self._seen.clear()
+        for record in self._state.records():
+            self._seen.add(record.frame)
+            yield record
+
+    def check(self, out: Path) -> None:
+        """Raises DiskError where frames were finished and their records are gone from the disk."""
+        gone = sorted(set(self._state.finished) - self._seen)
+        if gone:
+            raise DiskError(
+                f"{self._state.journal_path}: lacks frames {summarise(gone)}, which were finished: somebody removed it "
+                f"while the run was going on; run again, nothing in {out} was called done"
+            )

@@ -3,8 +3,8 @@
 A printed seam is as long in one frame as in any other, and its ends are points of one rigid head. Once every frame has
 gone through, each end is solved from all holds of a stretch of the shot, each weighed by how sure the landmark model is
 of it there, people's own keys more than most. A hold whose end lies far off is looked at again: the end moves along the
-crease where the plate does not speak against it, and its frames are finished anew. Where it does, the frame keeps its
-end and is called as doubtful as that is far off. What people keyed never moves.
+crease where the plate does not speak against it. Where it does, the frame keeps its end and is called as doubtful as
+that is far off. What people keyed never moves.
 
 H holds, L landmarks, K ends.
 """
@@ -12,8 +12,8 @@ H holds, L landmarks, K ends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +22,11 @@ from rotopaint_ai.crops import around
 from rotopaint_ai.errors import PlateError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Sink, notice
-from rotopaint_ai.pipeline.executor import Executor, Replay, Snapshot, Times, keep_nothing
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.process_frame import Settled
-from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, RunState
+from rotopaint_ai.pipeline.process_frame import Settled, face_area
+from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
 from rotopaint_ai.pipeline.track import DIGITS, STILL, LazyRgb, crop_window, rounded_rows
 from rotopaint_ai.plates.colour import to_display
-from rotopaint_ai.plates.plate import Frame
-from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.seams.ends import with_ends
 from rotopaint_ai.seams.placement import Placed, Seam, look
 from rotopaint_ai.shapes.bezier import evaluate, segments
@@ -47,20 +44,6 @@ UNKNOWN = 0.5  # of the head's size: how far off an end is taken to be where its
 BY_HAND_PX = 3.0  # and a person's: one key may have left an end where the run had put it, two have not
 OF_CURVE = 0.15  # of how far an end is off: how far off, in the mean, its curve is
 
-
-class Finisher(Protocol):
-    """What finishes frames: see `run.Processor`."""
-
-    def read(self, frame: int, near: Area | None = None) -> Frame:
-        """The frame from disk. Raises PlateError."""
-
-    def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
-        """What becomes of a settled frame."""
-
-    def fail(self, frame: int, message: str) -> FrameRecord:
-        """The record of a frame that could not be read."""
-
-
 Shapes = Mapping[str, Sequence[PointRow]]
 Out = tuple[float, float]  # by how many pixels the first and the last end of a seam ought to lie further out
 
@@ -77,32 +60,32 @@ class _Ends(NamedTuple):
     noise_px_K: Array
 
 
-def carry_ends(plan: Plan, state: RunState, finisher: Finisher, sink: Sink, cancel: Cancel) -> Iterator[FrameRecord]:
-    """Move ends that lie far from where their shot has them, in finished frames; the records of those finished anew.
+def with_shot_ends(plan: Plan, records: Iterable[FrameRecord], sink: Sink, cancel: Cancel) -> Iterator[FrameRecord]:
+    """Tracked frames, ends of seams that lie far from where their shot has them moved there.
 
-    Raises: CancelledError; OSError where the disk refuses.
+    `records` are gone through twice. Raises CancelledError.
     """
-    specs = _seams_to_carry(plan)
-    if not specs or plan.models.find_seams is None:
-        return
-    holds = [_ends_of(record, plan, specs) for record in state.records() if record.hold is None and record.landmarks]
-    holds = [hold for hold in holds if np.isfinite(hold.points_L).sum() >= TOO_FEW]
-    wanted: dict[int, dict[str, Out]] = {}
-    for stretch in _stretches(sorted(holds, key=lambda each: each.frame)):
-        wanted |= _far_off(stretch, specs)
-    changes = dict(_changed_frames(plan, state, specs, wanted, cancel))
-    if not changes:
-        return
-    line = Executor(finisher.read, finisher.finish, finisher.fail, lambda frame: False, keep_nothing, plan.threads)
-    found = dict(changes)
-    for record in line.run(sorted(found), Snapshot(0, Replay(lambda frame: found[frame].settled)), cancel):
-        new = replace(record, alone=found[record.frame].alone)
-        state.add(new)
-        yield new
-    names = sorted({name for each in found.values() for name in each.alone})
-    if names:
-        where = summarise([frame for frame, each in found.items() if each.alone])
-        sink(notice(f"{', '.join(names)}: ends as the other frames have them at {where}", is_warning=False))
+    specs = _seams_to_carry(plan) if plan.models.find_seams is not None else []
+    wanted = _wanted_ends(plan, records, specs)
+    placed: dict[int, dict[str, Placed]] = {}
+    moved: dict[str, list[int]] = {}
+    for record in records:
+        first = record.frame if record.hold is None else record.hold
+        if not record.landmarks or first not in wanted:
+            yield record
+            continue
+        cancel.check()
+        if first not in placed:
+            placed[first] = _placed_anew(plan, Settled.of(record), first, wanted[first])
+        own = plan.work.splines.get(record.frame, {})
+        new = {name: each for name, each in placed[first].items() if name not in own}
+        for name in new:
+            moved.setdefault(name, []).append(record.frame)
+        doubt = {name: max(map(abs, out)) * OF_CURVE for name, out in wanted[first].items() if name not in {*new, *own}}
+        yield _with_placed(record, new, doubt, plan.pack.sheet)
+    if moved:
+        where = summarise(sorted({frame for frames in moved.values() for frame in frames}))
+        sink(notice(f"{', '.join(sorted(moved))}: ends as the other frames have them at {where}", is_warning=False))
 
 
 def _seams_to_carry(plan: Plan) -> list[ShapeSpec]:
@@ -115,13 +98,14 @@ def _seams_to_carry(plan: Plan) -> list[ShapeSpec]:
 # --- what each hold says ----------------------------------------------------------------------------------------------
 
 
-def _as_found(record: FrameRecord, sheet: Sheet) -> Settled:
-    """What tracking said of a frame, before people's work and the rest of the shot."""
-    settled, now = Settled.of(record), {**record.shapes, **record.predicted}
-    marks = record.predicted_landmarks or settled.landmarks
-    moved = [spec for spec in sheet.shapes if spec.name in record.alone]
-    back = _marks_along(marks, moved, now, record.alone, sheet)
-    return replace(settled, shapes={**now, **record.alone}, landmarks=back)
+def _wanted_ends(plan: Plan, records: Iterable[FrameRecord], specs: Sequence[ShapeSpec]) -> dict[int, dict[str, Out]]:
+    """By first frame of a hold and seam how its ends ought to move."""
+    holds = [_ends_of(record, plan, specs) for record in records if specs and record.hold is None and record.landmarks]
+    holds = [hold for hold in holds if np.isfinite(hold.points_L).sum() >= TOO_FEW]
+    wanted: dict[int, dict[str, Out]] = {}
+    for stretch in _stretches(sorted(holds, key=lambda each: each.frame)):
+        wanted |= _far_off(stretch, specs)
+    return wanted
 
 
 def _marks_along(
@@ -140,7 +124,7 @@ def _marks_along(
 
 def _ends_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Ends:
     sheet = plan.pack.sheet
-    settled = plan.work.respected(record.frame, _as_found(record, sheet), sheet)
+    settled = plan.work.respected(record.frame, Settled.of(record), sheet)
     rows = np.array([(np.nan,) * 3 if row is None else row for row in settled.landmarks], np.float64)
     off_seams = [name not in _names_on(specs) for name in sheet.landmark_names]
     ends, ways, noise = [], [], []
@@ -203,51 +187,12 @@ def _far_off(holds: Sequence[_Ends], specs: Sequence[ShapeSpec]) -> dict[int, di
 # --- frames -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """What is to be settled of a frame, and the shapes as they had been found there alone."""
-
-    settled: Settled
-    alone: Shapes
-
-
-def _changed_frames(
-    plan: Plan, state: RunState, specs: Sequence[ShapeSpec], wanted: Mapping[int, Mapping[str, Out]], cancel: Cancel
-) -> Iterator[tuple[int, _Change]]:
-    """Frames that have to be finished anew; of those that only become doubtful the record is renewed at once."""
-    seen_anew: dict[int, dict[str, Placed]] = {}
-    for record in state.records():
-        first = record.frame if record.hold is None else record.hold
-        if not record.landmarks or not (record.alone or first in wanted):
-            continue
-        cancel.check()
-        found, outs = _as_found(record, plan.pack.sheet), wanted.get(first, {})
-        if first not in seen_anew:
-            seen_anew[first] = _seen_anew(plan, found, first, outs)
-        own = plan.work.splines.get(record.frame, {})
-        new = {name: each for name, each in seen_anew[first].items() if name not in own}
-        change = _with_placed(found, [spec for spec in specs if spec.name in new], new, plan.pack.sheet)
-        now = {**record.shapes, **record.predicted}
-        if any(change.settled.shapes[spec.name] != now[spec.name] for spec in specs):
-            yield record.frame, change
-        else:
-            doubt = {name: max(map(abs, out)) * OF_CURVE for name, out in outs.items() if name not in {*new, *own}}
-            _renew_errors(state, record, doubt)
-
-
-def _renew_errors(state: RunState, record: FrameRecord, doubt: Mapping[str, float]) -> None:
-    errors = {name: max(px, round(doubt.get(name, 0.0), DIGITS)) for name, px in record.errors.items()}
-    if errors != record.errors:
-        state.add(replace(record, errors=errors))
-
-
-def _seen_anew(plan: Plan, found: Settled, frame: int, outs: Mapping[str, Out]) -> dict[str, Placed]:
+def _placed_anew(plan: Plan, found: Settled, frame: int, outs: Mapping[str, Out]) -> dict[str, Placed]:
     """Seams of a frame with their ends moved, where the plate does not speak against it."""
-    if not outs or plan.models.find_seams is None:
-        return {}
+    assert plan.models.find_seams is not None
     try:
-        read = plan.plate.read(frame, keep_native=False)
-    except PlateError:  # it went through before, and is told of where frames are finished
+        read = plan.plate.read(frame, keep_native=False, near=face_area(found.crop))
+    except PlateError:  # it went through before, and is told of where frames are painted
         return {}
     pixels = LazyRgb(read)
     rows, columns = crop_window(found.crop, pixels.shape, read.origin)
@@ -262,13 +207,13 @@ def _seen_anew(plan: Plan, found: Settled, frame: int, outs: Mapping[str, Out]) 
     return {name: each for name, each in placed.items() if each is not None}
 
 
-def _with_placed(found: Settled, specs: Sequence[ShapeSpec], placed: Mapping[str, Placed], sheet: Sheet) -> _Change:
-    """A frame with some seams placed anew, and the landmarks that sit on them moved along."""
-    shapes, errors = dict(found.shapes), dict(found.errors)
-    for spec in specs:
-        new = placed[spec.name]
-        shapes[spec.name] = rounded_rows(new.points)
-        errors[spec.name] = max(errors[spec.name], round(new.expected_error_px, DIGITS))
-    marks = _marks_along(found.landmarks, specs, found.shapes, shapes, sheet)
-    alone = {spec.name: found.shapes[spec.name] for spec in specs}
-    return _Change(replace(found, shapes=shapes, errors=errors, landmarks=marks), alone)
+def _with_placed(
+    record: FrameRecord, placed: Mapping[str, Placed], doubt: Mapping[str, float], sheet: Sheet
+) -> FrameRecord:
+    """A frame with some seams placed anew, the landmarks that sit on them moved along, and others more doubtful."""
+    new = {name: rounded_rows(each.points) for name, each in placed.items()}
+    doubt = {**doubt, **{name: each.expected_error_px for name, each in placed.items()}}
+    errors = {name: max(px, round(doubt.get(name, 0.0), DIGITS)) for name, px in record.errors.items()}
+    specs = [spec for spec in sheet.shapes if spec.name in new]
+    marks = _marks_along(record.landmarks or (), specs, record.shapes, new, sheet)
+    return replace(record, shapes={**record.shapes, **new}, errors=errors, landmarks=marks)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,49 +22,30 @@ from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import Pack, load_pack
-from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores
+from rotopaint_ai.jobs import Cancel, RunJob, Sink, n_cores
 from rotopaint_ai.locks import locked
-from rotopaint_ai.pipeline.executor import Eta, Executor, Replay, Snapshot, Times, keep_nothing
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
 from rotopaint_ai.pipeline.out_folder import FOLDER, claimed
 from rotopaint_ai.pipeline.overrides import OverridingProcessor, inputs_for
 from rotopaint_ai.pipeline.paint_job import Painted
+from rotopaint_ai.pipeline.painting_pass import paint_frames
 from rotopaint_ai.pipeline.plan import make_plan
-from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, tracked
-from rotopaint_ai.pipeline.record_store import CHUNKS, TRACKED, FrameRecord, Journal, RunState, open_state, read_journal
-from rotopaint_ai.pipeline.run import forget_changed, frame_event, started, walk
+from rotopaint_ai.pipeline.process_frame import FrameProcessor
+from rotopaint_ai.pipeline.record_store import (
+    CHUNKS,
+    SETTLED,
+    JournalIndex,
+    RunState,
+    open_part,
+    open_state,
+    read_journal,
+)
+from rotopaint_ai.pipeline.run_events import started
 from rotopaint_ai.pipeline.save_to_project import opened, save_results
-from rotopaint_ai.pipeline.shot_ends import carry_ends
-from rotopaint_ai.plates.plate import Frame, Plate, open_plate
-from rotopaint_ai.plates.plate_window import Area
+from rotopaint_ai.pipeline.tracking_pass import TrackedShot, open_tracking, track_shot
+from rotopaint_ai.plates.plate import Plate, open_plate
 
 NOTE = "tracked.json"
-
-
-@dataclass(frozen=True, slots=True)
-class TrackingProcessor:
-    """Keeps what was settled of a frame; nothing is painted."""
-
-    inner: FrameProcessor
-
-    @property
-    def plate(self) -> Plate:
-        """The plate."""
-        return self.inner.plate
-
-    def read(self, frame: int, near: Area | None = None) -> Frame:
-        """A frame whose file will not be written again."""
-        return self.inner.read(frame, near, keep_native=False)
-
-    def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
-        """The record of a tracked frame."""
-        record = tracked(frame.number, "done" if settled.lost is None else "lost", settled)
-        source = self.inner.source(frame.number)
-        return replace(record, source=source, message=settled.lost, ms=dict(ms))
-
-    def fail(self, frame: int, message: str) -> FrameRecord:
-        """The record of a frame that could not be read."""
-        return self.inner.fail(frame, message)
 
 
 def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
@@ -73,27 +55,20 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
     """
     began = time.time()
     plan = make_plan(job)
-    with plan.plate, claimed(plan.claim()):
-        state, _ = open_state(plan.out, plan.fingerprint(), resume=job.resume, stage=TRACKED)
-        try:
-            processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
-            forget_changed(state, plan.plate, sink)
-            sink(started(plan, n_done=len(state.finished)))
-            if plan.note is not None:
-                sink(plan.note)
-            walk(plan, state, TrackingProcessor(processor), sink, cancel)
-            for record in carry_ends(plan, state, TrackingProcessor(processor), sink, cancel):
-                sink(frame_event(record))
-            note = {
-                "began": began,
-                "crops": list(plan.crops.words()),
-                "frames": list(plan.frames),
-                **_identity(plan.plate, plan.pack, job),
-            }
-            write_json(state.folder / NOTE, note)
-            return tuple(frame for frame, record in state.finished.items() if record.status == "failed")
-        finally:
-            state.close()
+    with plan.plate, claimed(plan.claim()), closing(open_tracking(plan, sink)) as state:
+        sink(started(plan, n_done=len(state.finished)))
+        if plan.note is not None:
+            sink(plan.note)
+        shot = track_shot(plan, state, sink, cancel)
+        note = {
+            "began": began,
+            "crops": list(plan.crops.words()),
+            "frames": list(plan.frames),
+            "pictured": sorted(shot.pictured),
+            **_identity(plan.plate, plan.pack, job),
+        }
+        write_json(state.folder / NOTE, note)
+        return tuple(frame for frame, record in state.finished.items() if record.status == "failed")
 
 
 def paint(job: RunJob, frames: FrameRange, sink: Sink, cancel: Cancel) -> Painted:
@@ -114,7 +89,9 @@ def paint(job: RunJob, frames: FrameRange, sink: Sink, cancel: Cancel) -> Painte
         name = f"{CHUNKS}/{frames.first}-{frames.last}"
         busy = f"{out}: another process paints these frames; wait for it"
         with locked(out / FOLDER / f"{name}.lock", refusal=busy):
-            return _paint_range(job, plate, pack, wanted, out / FOLDER / f"{name}.journal", sink, cancel)
+            shot, state = _tracked_shot(out, wanted, note["pictured"]), open_part(out, name)
+            with closing(state):
+                return _paint_range(job, plate, pack, wanted, shot, state, sink, cancel)
 
 
 def gather(job: RunJob, sink: Sink) -> Outcome:
@@ -143,71 +120,33 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
 
 
 def _paint_range(
-    job: RunJob, plate: Plate, pack: Pack, wanted: Sequence[int], path: Path, sink: Sink, cancel: Cancel
+    job: RunJob,
+    plate: Plate,
+    pack: Pack,
+    wanted: Sequence[int],
+    shot: TrackedShot,
+    state: RunState,
+    sink: Sink,
+    cancel: Cancel,
 ) -> Painted:
-    out = Path(job.out)
     work = inputs_for(job).work
     inner = FrameProcessor.of(job, plate, work.sheet(pack.sheet), open_fill(pack) if job.clean else None)
     inner = replace(inner, paints=work.paints, strokes=work.strokes)
-    processor = OverridingProcessor(inner, work)
-    known = _tracked_records(out, wanted)
-    finished = _painted_before(path, out, processor, known)
-    journal = Journal(path)
-    try:
-        for frame in wanted:
-            if known[frame].crop is None and frame not in finished:
-                finished[frame] = known[frame]
-                journal.append(known[frame])
-        rest = [frame for frame in wanted if frame not in finished]
-        threads = job.threads or n_cores()
-        executor = Executor(
-            processor.read, processor.finish, processor.fail, finished.__contains__, keep_nothing, threads
-        )
-        eta = Eta(total=len(wanted), done=len(finished))
-        for record in executor.run(rest, Snapshot(0, Replay(lambda frame: Settled.of(known[frame]))), cancel):
-            journal.append(record)
-            finished[record.frame] = record.light()
-            sink(frame_event(record))
-            sink(Event("progress", eta.step()))
-    finally:
-        journal.close()
-    failed = {frame: record.message or "" for frame, record in finished.items() if record.status == "failed"}
-    return Painted(tuple(sorted(set(finished) - set(failed))), failed)
+    paint_frames(shot, OverridingProcessor(inner, work), state, wanted, job.threads or n_cores(), sink, cancel)
+    failed = {frame: record.message or "" for frame, record in state.finished.items() if record.status == "failed"}
+    return Painted(tuple(sorted(set(state.finished) - set(failed))), failed)
 
 
-def _tracked_records(out: Path, wanted: Sequence[int]) -> dict[int, FrameRecord]:
-    path, frames = out / FOLDER / f"{TRACKED}.journal", set(wanted)
-    known = {record.frame: record for record in read_journal(path) if record.frame in frames}
-    if lacking := sorted(frames - set(known)):
+def _tracked_shot(out: Path, wanted: Sequence[int], pictured: Sequence[int]) -> TrackedShot:
+    """What tracking left of some frames. Raises UsageError where it is not all to be seen."""
+    path = out / FOLDER / f"{SETTLED}.journal"
+    records = JournalIndex(path)
+    if lacking := sorted(set(wanted) - set(records.frames)):
         raise UsageError(
             f"{path}: lacks frames {summarise(lacking)}, or they are not yet to be seen from here; wait, or track the "
             "shot again"
         )
-    return known
-
-
-def _painted_before(
-    path: Path, out: Path, processor: OverridingProcessor, known: Mapping[int, FrameRecord]
-) -> dict[int, FrameRecord]:
-    """Frames of an earlier attempt that need no painting: written as they are tracked now and with what people had
-    done, and still there."""
-    last = {record.frame: record for record in read_journal(path) if record.frame in known}
-    return {
-        frame: record.light()
-        for frame, record in last.items()
-        if record.status != "failed"
-        and record.work == processor.work.digest(frame)
-        and _is_painted_as_tracked(record, known[frame], processor)
-        and record.outputs_stand(out)
-    }
-
-
-def _is_painted_as_tracked(painted: FrameRecord, now: FrameRecord, processor: OverridingProcessor) -> bool:
-    """Whether a frame was painted by what tracking says of it now: a shot's keys may have moved its ends since."""
-    if now.crop is None:
-        return False
-    own = processor.work.respected(now.frame, Settled.of(now), processor.inner.sheet)
-    return (painted.shapes, painted.errors, painted.landmarks or ()) == (own.shapes, own.errors, own.landmarks)
+    return TrackedShot(records, frozenset(pictured))
 
 
 def _collect_ranges(state: RunState, frames: Sequence[int]) -> None:

@@ -18,9 +18,7 @@ from rotopaint_ai.landmarks.dejitter import Dejitter
 from rotopaint_ai.landmarks.detect import Display, Follower, LostLimits
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.pipeline.executor import SettledFrames, Times, timed
-from rotopaint_ai.pipeline.pictures import Gallery
-from rotopaint_ai.pipeline.process_frame import Settled
-from rotopaint_ai.pipeline.record_store import worst_error
+from rotopaint_ai.pipeline.process_frame import Settled, face_area
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
@@ -30,9 +28,6 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = npt.NDArray[Any]
 
-REACH = 1.15  # times the crop's side: pictures of the report show half as much again as the seams are high ...
-BROAD = 4 / 3  # ... and are at least as much broader
-AIR_PX = 16
 DIGITS = 4  # coordinates are rounded to 1/10,000 px once, here, so that files, mattes and a resumed run agree exactly
 _MARGIN_PX = 2
 IN_SIGHT = 0.8  # probability from which on a landmark is surely seen
@@ -60,11 +55,10 @@ class LazyRgb:
 class FaceTracker:
     """Frames in order go in, settled frames come out. Holds plain values and arrays and the pack's models only."""
 
-    def __init__(self, models: Models, crops: CropKeys, gallery: Gallery, *, instability: float = inf) -> None:
+    def __init__(self, models: Models, crops: CropKeys, *, instability: float = inf) -> None:
         """`instability`: above which a shot shows no face."""
         self._sheet = models.pack.sheet
         self._predict = ShapePredictor(models.pack.sheet, models.predict_shapes)
-        self._gallery = gallery
         self._follower = Follower(
             models.detect,
             models.pack.input_size,
@@ -85,7 +79,7 @@ class FaceTracker:
             found = self._follower.step(frame.number, cast(Array, pixels), frame.origin)
         with timed(ms, "shapes"):
             self._placer.see(found, pixels, frame.origin)
-        self.reach = _reach(found)
+        self.reach = None if found.crop is None else face_area(found.crop)
         with timed(ms, "de-jitter"):
             ready = self._dejitter.push(found)
         with timed(ms, "shapes"):
@@ -114,10 +108,7 @@ class FaceTracker:
         hold = landmarks.held_from if landmarks.held_from != landmarks.frame else None
         crop = Crop(*(round(float(v), DIGITS) for v in (landmarks.crop.x, landmarks.crop.y, landmarks.crop.side)))
         if shapes is None:
-            is_pictured = self._gallery.wants(landmarks.frame, None, is_repeat=hold is not None)
-            return Settled(crop, landmarks.lost or "no shapes", hold, (), {}, {}, {}, (), is_pictured)
-        errors = _by_shape_name(self._sheet, shapes.expected_error_px_S)
-        _, worst = worst_error(errors, self._sheet.seam_names) or ("", 0.0)
+            return Settled(crop, landmarks.lost or "no shapes", hold, (), {}, {}, {}, ())
         return Settled(
             crop=crop,
             lost=None,
@@ -125,20 +116,9 @@ class FaceTracker:
             landmarks=_rows_with_errors(landmarks),
             shapes={name: rounded_rows(shapes.points_PK[rows]) for name, rows in self._sheet.point_rows().items()},
             widths=_by_shape_name(self._sheet, covering_widths(shapes)),
-            errors=errors,
+            errors=_by_shape_name(self._sheet, shapes.expected_error_px_S),
             hidden=tuple(name for name, seen in zip(self._sheet.shape_names, shapes.is_visible_S) if not seen),
-            is_pictured=self._gallery.wants(landmarks.frame, worst, is_repeat=hold is not None),
         )
-
-
-def _reach(found: FrameLandmarks) -> Area | None:
-    """What a frame's mattes, fills, measures and pictures may look at: the crop, and air around seams in it."""
-    crop = found.crop
-    if crop is None:
-        return None
-    high = crop.side * REACH / 2 + AIR_PX
-    broad = BROAD * high
-    return Area(crop.x - broad, crop.y - high, crop.x + broad, crop.y + high)
 
 
 def _by_shape_name(sheet: Sheet, values_S: Array) -> dict[str, float]:

@@ -114,7 +114,19 @@ def test_a_frame_that_changes_while_it_is_read_is_read_again(
 
     monkeypatch.setattr(Plate, "read", slow)
     assert run(job, lambda _: None, Cancel()).is_whole
-    assert len(n_reads) == 2
+    assert len(n_reads) == 3  # twice to follow the face, once to paint
+
+
+def test_a_plate_that_changes_between_following_and_painting_fails_alone(job: RunJob, puppet: ModuleType) -> None:
+    def change(event: Event) -> None:
+        if event.kind == "tracked" and event.facts["frame"] == 1004:
+            puppet.write_exr(Path(job.plates.replace("####", "1002")), puppet.draw(1009))
+
+    outcome = run(job, change, Cancel())
+    assert list(outcome.failed) == [1002]
+    assert "changed on disk since its face was followed" in outcome.failed[1002]
+    resumed = RunJob.from_json({**job.to_json(), "resume": True})
+    assert run(resumed, lambda _: None, Cancel()).is_whole
 
 
 def test_an_output_that_somebody_wrote_anew_in_the_same_size_is_made_again(job: RunJob) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rotopaint_ai.pipeline.pictures import N_LOST, N_WORST, Gallery, choose_worst
+from rotopaint_ai.pipeline.pictures import N_LOST, N_WORST, choose_pictured, choose_worst, ordinary_frames
 from rotopaint_ai.pipeline.record_store import FrameRecord
 
 SEAMS = frozenset({"seam_left", "seam_right"})
@@ -33,10 +33,12 @@ def test_a_frame_that_has_no_picture_is_not_brought_back_by_what_is_seen() -> No
 
 
 def test_the_first_lost_faces_are_drawn_and_no_more_of_them() -> None:
-    gallery = Gallery(range(1, 1001))
-    lost = [frame for frame in range(1, 1001) if frame not in gallery.spread][: N_LOST + 3]
-    assert [gallery.wants(frame, None, is_repeat=False) for frame in lost] == [True] * N_LOST + [False] * 3
-    assert gallery.wants(next(iter(gallery.spread)), None, is_repeat=False)
+    frames = range(1, 1001)
+    spread = ordinary_frames(frames)
+    lost = [FrameRecord(frame, "lost") for frame in frames if frame not in spread][: N_LOST + 3]
+    chosen = choose_pictured(lost, frames, SEAMS)
+    assert chosen - spread == {record.frame for record in lost[:N_LOST]}
+    assert spread < chosen
 
 
 def test_lost_faces_come_first_and_repeats_of_an_exposure_not_at_all() -> None:

@@ -119,9 +119,10 @@ def test_clean_plate_changes_the_matte_only_and_hides_the_seam(plates: str, whol
 
 def test_events_tell_the_whole_story(puppet: ModuleType, plates: str, pack: Path, tmp_path: Path) -> None:
     _, events = _run(_job(puppet, plates, pack, tmp_path / "out", frames="1003-1006"))
-    assert [event.kind for event in events] == ["started", *["frame", "progress"] * 4, "finished"]
-    frames = [event.facts["frame"] for event in events if event.kind == "frame"]
-    assert frames == [1003, 1004, 1005, 1006]
+    passes = [*["tracked", "progress"] * 4, *["frame", "progress"] * 4]
+    assert [event.kind for event in events] == ["started", *passes, "finished"]
+    for kind in ("tracked", "frame"):
+        assert [event.facts["frame"] for event in events if event.kind == kind] == [1003, 1004, 1005, 1006]
     for event in events:
         assert json.loads(event.line())["event"] == event.kind
     assert events[-2].facts["done"] == events[-2].facts["total"] == 4

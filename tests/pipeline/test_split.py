@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -46,8 +47,8 @@ def test_the_time_to_go_counts_exports_where_they_follow(
     for act, after_s in ((split.track, 0.0), (run, 50.0)):
         left = list[float]()
 
-        def note(event: Event, left: list[float] = left) -> None:
-            if event.kind == "progress" and "task" not in event.facts:
+        def note(event: Event, left: list[float] = left, act: Any = act) -> None:
+            if event.kind == "progress" and event.facts["task"] == ("track" if act is split.track else "paint"):
                 left.append(event.facts["eta_s"])
 
         act(_job(puppet, plates, pack, tmp_path / act.__name__, frames="1001-1002"), note, Cancel())
@@ -85,7 +86,7 @@ def test_a_task_that_was_stopped_goes_on(
     cancel = Cancel()
 
     def stop_at_third(event: Event) -> None:
-        if event.kind == "frame" and event.facts["frame"] == 1003:
+        if event.kind in ("tracked", "frame") and event.facts["frame"] == 1003:
             cancel.request()
 
     with pytest.raises(CancelledError):
@@ -113,7 +114,7 @@ def test_frames_that_nobody_painted_are_named(puppet: ModuleType, plates: str, p
         split.paint(replace(job, clean=False), FrameRange(1005, 1012), _nobody, Cancel())
 
 
-@pytest.mark.parametrize(("name", "text"), [("tracked.json", "is not whole"), ("tracked.journal", "lacks frames")])
+@pytest.mark.parametrize(("name", "text"), [("tracked.json", "is not whole"), ("settled.journal", "lacks frames")])
 def test_what_another_machine_does_not_see_yet_is_told(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, name: str, text: str
 ) -> None:
@@ -192,7 +193,7 @@ def test_frames_that_were_tracked_otherwise_since_are_painted_anew(
     job = _job(puppet, plates, pack, tmp_path, frames="1001-1003")
     split.track(job, _nobody, Cancel())
     split.paint(job, FrameRange(1001, 1003), _nobody, Cancel())
-    path = tmp_path / ".rotopaint/tracked.journal"
+    path = tmp_path / ".rotopaint/settled.journal"
     before = next(record for record in read_journal(path) if record.frame == 1002)
     lower = [[row[0], row[1] + 9, *row[2:]] for row in before.shapes["seam_middle"]]
     journal = Journal(path)

@@ -70,7 +70,7 @@ class QueuedShot:
         event = facts["event"]
         if event == "started":
             return replace(self, total=int(facts.get("total", 0)), done=int(facts.get("done", 0)))
-        if event == "progress" and facts.get("task") == "exports":  # its numbers count files, not frames
+        if event == "progress" and facts.get("task", "paint") != "paint":  # its numbers do not count painted frames
             return replace(self, eta_s=facts.get("eta_s"))
         if event == "progress" and "done" in facts:
             return replace(self, done=int(facts["done"]), total=int(facts["total"]), eta_s=facts.get("eta_s"))

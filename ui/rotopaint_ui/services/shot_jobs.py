@@ -63,7 +63,7 @@ class ShotJobs(QObject):
         self._outcome = ""
         self._why = ""  # the last job was not begun
         self._n_painted = 0
-        self._came: list[int] = []  # frames of the run under way
+        self._came: list[int] = []  # frames that the run under way has painted
         self._known = session.runs.record  # what was known of the frames before it
         self._handed: tempfile.TemporaryDirectory[str] | None = None  # where the document lies that mattes are drawn of
         self._reading = BackgroundTask(self)
@@ -233,6 +233,8 @@ class ShotJobs(QObject):
             self._session.runs.take_event(facts)
         if event == "started":
             self._tell_start(facts)
+        elif event == "tracked" and "frame" in facts:
+            self._show_soon()
         elif event == "frame" and "frame" in facts:
             if self._kind == CLEAN:
                 self._session.runs.take_visibility(facts)
@@ -255,10 +257,14 @@ class ShotJobs(QObject):
             self._session.painting.take_frame(frame)
         elif self._kind == RUN:
             self._came.append(frame)
-            if not self._live.isActive():
-                self._live.start()
+            self._show_soon()
         if self._kind in (RUN, CLEAN):
             self.painted.emit(frame)
+
+    def _show_soon(self) -> None:
+        """The run has more shapes to show."""
+        if not self._live.isActive():
+            self._live.start()
 
     def _end_job(self, is_done: bool, text: str) -> None:
         kind, out = self._kind, self._session.out

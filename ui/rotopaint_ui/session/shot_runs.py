@@ -87,7 +87,7 @@ class ShotRuns:
         """Take an event of a run that is under way; `show_live` puts what came on the screen."""
         if facts["event"] == "started":
             self._coming = LiveDocument(facts)
-        elif facts["event"] == "frame" and self._coming is not None:
+        elif facts["event"] in ("tracked", "frame") and self._coming is not None:
             self._coming.add(facts)
             self.record = self.record.with_frame(facts)
         elif facts["event"] == "error" and "frame" in facts:

@@ -1,0 +1,152 @@
+"""The first pass of a run: the face followed through the whole shot, in order, and what the whole shot makes of it.
+
+    open_tracking   the journal of an earlier run, where it is still good
+    track_shot      every frame through the tracker, into `tracked.journal`; then ends of seams by the whole shot, into
+                    `settled.journal`, from which any process may paint
+
+Nothing is painted here. So a frame is painted once, when all that decides it is known.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from rotopaint_ai.files import replacing
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.jobs import Cancel, Event, Sink, warning
+from rotopaint_ai.pipeline.executor import Eta, Executor, Snapshot, Times, load_snapshot, save_snapshot
+from rotopaint_ai.pipeline.pictures import choose_pictured
+from rotopaint_ai.pipeline.plan import Plan
+from rotopaint_ai.pipeline.process_frame import NOT_FINITE, FrameProcessor, Settled, changed_plates, tracked
+from rotopaint_ai.pipeline.record_store import (
+    SETTLED,
+    TRACKED,
+    Counted,
+    FrameRecord,
+    Journal,
+    JournalIndex,
+    RunState,
+    open_state,
+)
+from rotopaint_ai.pipeline.run_events import tracked_event
+from rotopaint_ai.pipeline.shot_ends import with_shot_ends
+from rotopaint_ai.pipeline.track import FaceTracker
+from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.plates.plate import Frame
+from rotopaint_ai.plates.plate_window import Area
+
+SNAPSHOT_INTERVAL_S = 2.0
+PROGRESS_INTERVAL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedShot:
+    """What a shot is painted from: settled records by frame, and the frames that get pictures."""
+
+    records: JournalIndex
+    pictured: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _TrackingProcessor:
+    """Keeps what was settled of a frame."""
+
+    inner: FrameProcessor
+
+    def read(self, frame: int, near: Area | None = None) -> Frame:
+        """A frame whose file will not be written again."""
+        return self.inner.read(frame, near, keep_native=False)
+
+    def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+        """The record of a tracked frame."""
+        record = tracked(frame.number, "done" if settled.lost is None else "lost", settled)
+        if not record.is_finite:
+            return self.inner.fail(frame.number, NOT_FINITE)
+        source = self.inner.source(frame.number)
+        times = {stage: round(time, 2) for stage, time in ms.items()}
+        return replace(record, source=source, message=settled.lost, ms=times)
+
+
+def open_tracking(plan: Plan, sink: Sink) -> RunState:
+    """What an earlier run has tracked, where the job goes on from there; else nothing.
+
+    Raises OSError where the disk refuses.
+    """
+    state, note = open_state(plan.out, plan.fingerprint(), resume=plan.job.resume, stage=TRACKED)
+    if note is not None:
+        sink(warning(f"--resume: {note}; starting from the first frame"))
+    if changed := changed_plates(plan.plate, state.finished.values()):
+        where = f"{plan.plate.name} changed on disk at {summarise(changed)}"
+        sink(warning(f"--resume: {where}; starting from the first frame"))
+        state.clear()
+    return state
+
+
+def track_shot(
+    plan: Plan, state: RunState, sink: Sink, cancel: Cancel, *, after_s: float = 0.0, n_later: int = 0
+) -> TrackedShot:
+    """Follow the face through the whole shot, going on where `state` ended, and settle it.
+
+    `after_s` and `n_later`: see `Eta`. Raises CancelledError; DiskError where the journal is gone meanwhile.
+    """
+    models: dict[str, object] = {
+        "detect": plan.models.detect,
+        "predict_shapes": plan.models.predict_shapes,
+        "display": to_display,
+    }
+    if plan.models.find_seams is not None:
+        models["find_seams"] = plan.models.find_seams
+    start = load_snapshot(state.snapshot_path, models)
+    start = start or Snapshot(0, FaceTracker(plan.models, plan.crops, instability=plan.instability))
+    last_kept = time.monotonic()
+
+    def keep(snapshot: Snapshot) -> None:
+        nonlocal last_kept
+        if time.monotonic() - last_kept >= SNAPSHOT_INTERVAL_S:
+            save_snapshot(state.snapshot_path, snapshot, models)
+            last_kept = time.monotonic()
+
+    line = _TrackingProcessor(FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, None))
+    executor = Executor(line.read, line.finish, line.inner.fail, state.finished.__contains__, keep, plan.threads)
+    eta = Eta(total=len(plan.frames), done=len(state.finished), after_s=after_s, n_later=n_later)
+    for record in executor.run(plan.frames, start, cancel):
+        if record.frame not in state.finished:
+            state.add(record)
+            sink(tracked_event(record))
+            sink(Event("progress", {"task": "track", **eta.step()}))
+    return _settled_shot(plan, state, sink, cancel)
+
+
+def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> TrackedShot:
+    """Write the settled journal anew: what people have keyed since may move ends in every frame."""
+    path, counted = state.folder / f"{SETTLED}.journal", Counted(state)
+    settled = with_shot_ends(plan, counted, sink, cancel)
+    light = list[FrameRecord]()
+    with replacing(path) as beside, closing(Journal(beside)) as journal:
+        for record in _with_progress(settled, len(state.finished), sink):
+            journal.append(record)
+            light.append(_respected(record, plan).light())
+        counted.check(plan.out)
+    return TrackedShot(JournalIndex(path), choose_pictured(light, plan.frames, plan.pack.sheet.seam_names))
+
+
+def _with_progress(records: Iterable[FrameRecord], total: int, sink: Sink) -> Iterator[FrameRecord]:
+    """Records as they go by, told where they take long."""
+    eta, last = Eta(total=total, done=0), time.monotonic()
+    for record in records:
+        facts = eta.step()
+        if time.monotonic() - last >= PROGRESS_INTERVAL_S:
+            sink(Event("progress", {"task": "seam ends", **facts}))
+            last = time.monotonic()
+        yield record
+
+
+def _respected(record: FrameRecord, plan: Plan) -> FrameRecord:
+    """A record as it will be once what people have done is laid over it."""
+    if record.crop is None:
+        return record
+    own = plan.work.respected(record.frame, Settled.of(record), plan.pack.sheet)
+    return replace(record, status="done" if own.lost is None else "lost", errors=own.errors)
