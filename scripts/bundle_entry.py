@@ -2,8 +2,7 @@
 
 rotopaint [PLATES]        the panel
 rotopaint run ...         a command
-rotopaint -m MODULE ...   as Python itself would start it: the panel starts its engine so
-rotopaint -P -c CODE ...  the same: models of packs that do not ship run in a process that is started so
+rotopaint -m MODULE ...   as Python itself would start it: the engine's processes are started so
 """
 
 from __future__ import annotations
@@ -20,10 +19,6 @@ def start(words: list[str]) -> int:
     if words[:1] == ["-m"] and len(words) > 1:
         sys.argv = words[1:]
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-        return 0
-    if words[:2] == ["-P", "-c"] and len(words) > 2:
-        sys.argv = ["-c", *words[3:]]
-        exec(words[2], {"__name__": "__main__"})
         return 0
     is_command = bool(words) and (words[0] in COMMANDS or words[0].startswith("-"))
     return main(words if is_command else ["panel", *words])

@@ -36,7 +36,7 @@ from rotopaint_ai.inference import limits, session
 from rotopaint_ai.inference.messages import ROOM_BYTES, Array, Lane, Message, make_room
 from rotopaint_ai.inference.session import ModelSession, Signature, signature_from
 
-_CODE = "import sys; sys.path.insert(0, sys.argv[1]); from rotopaint_ai.inference.serve import main; main(sys.argv[2:])"
+_HOME = Path(rotopaint_ai.__file__).parents[1]  # -m imports from where it starts
 
 
 class _EndedError(Exception):
@@ -142,7 +142,7 @@ def _start(n_lanes: int) -> tuple[subprocess.Popen[bytes], list[Lane]]:
 
 
 def _words(handles: Sequence[str]) -> list[str]:
-    return [sys.executable, "-P", "-c", _CODE, str(Path(rotopaint_ai.__file__).parents[1]), *handles]
+    return [sys.executable, "-m", "rotopaint_ai.inference.serve", *handles]
 
 
 _Started = tuple[subprocess.Popen[bytes], list[mmap.mmap]]
@@ -153,7 +153,9 @@ if sys.platform == "win32":  # where only names and copies made for the other pr
         names, nothing = [f"rotopaint-{uuid.uuid4().hex}" for _ in ends], subprocess.DEVNULL
         rooms = [mmap.mmap(-1, ROOM_BYTES, name) for name in names]
         flags, pipe = subprocess.CREATE_NO_WINDOW, subprocess.PIPE
-        process = subprocess.Popen(_words(names), stdin=pipe, stdout=nothing, stderr=nothing, creationflags=flags)
+        process = subprocess.Popen(
+            _words(names), stdin=pipe, stdout=nothing, stderr=nothing, cwd=_HOME, creationflags=flags
+        )
         assert process.stdin is not None
         with process.stdin as handed:
             handed.writelines(base64.b64encode(end.share(process.pid)) + b"\n" for end in ends)
@@ -170,6 +172,7 @@ else:
             stdin=nothing,
             stdout=nothing,
             stderr=nothing,
+            cwd=_HOME,
             pass_fds=[*handles, *memory],
             process_group=0,  # Ctrl-C is for whoever started this
         )

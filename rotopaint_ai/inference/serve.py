@@ -102,3 +102,7 @@ def _bound_memory() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if not session.installed(session.AUTO_ORDER):  # a GPU's driver maps more than it uses
             resource.setrlimit(resource.RLIMIT_DATA, (limits.MOST_BYTES, limits.MOST_BYTES))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

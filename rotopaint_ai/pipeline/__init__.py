@@ -1,15 +1,17 @@
-"""The whole line of `rotopaint run`, frame by frame, in threads with bounded queues.
+"""The whole line of `rotopaint run`, in two passes over the plate, in threads with bounded queues.
 
 The way of a run, in the order in which it is read:
 
     plan            a job checked at the door: plate, pack, frames, crops
-    run             the main job: `run(job, sink, cancel) -> Outcome`, and the events that it sends
+    run             the main job: `run(job, sink, cancel) -> Outcome`; its events are made in `run_events`
     split           the same in tasks for several processes: track, paint, gather
     executor        frames read ahead, tracked in order, finished side by side; snapshots; the time of each stage
-    track           landmarks cleaned over time, shapes drawn, seams moved onto their creases
+    tracking_pass   the first pass: the face followed through the shot (`track`), then its seams' ends by the whole
+                    shot (`shot_ends`)
+    painting_pass   the second pass: each settled frame painted once, with what people have done on the shot
+                    (`overrides`)
     process_frame   one settled frame to files and a record; a hold copies its mattes
     render_frame    shapes to mattes, fills, clean plate and patch, with clone strokes over them
-    overrides       what people have done on the shot, laid over what tracking found
     finalise        after the last frame: document, exports (`export`), `run.json` (`manifest`), report
 
 What a run keeps: `out_folder` (whose the folder is, and its lock), `record_store` (records, journal and what

@@ -184,7 +184,12 @@ def test_events_are_json_lines_and_nothing_else(puppet: ModuleType, plates: str,
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert all(event["version"] == 1 for event in events)
-    assert [event["event"] for event in events] == ["started", *["frame", "progress"] * 4, "finished"]
+    assert [event["event"] for event in events] == [
+        "started",
+        *["tracked", "progress"] * 4,
+        *["frame", "progress"] * 4,
+        "finished",
+    ]
     assert done.stderr == ""
 
 

@@ -289,13 +289,3 @@ def test_a_fault_on_the_other_side_asks_for_no_memory() -> None:
             Lane(ours, mmap.mmap(-1, 16), lambda: None).receive()
     for end in (ours, theirs):
         end.close()
-
-
-def test_the_program_of_the_bundle_starts_such_a_process() -> None:
-    """It is `sys.executable` there: what it is given here has to run as Python itself would run it."""
-    entry = Path(__file__).resolve().parents[2] / "scripts/bundle_entry.py"
-    _, *words = process._words(["a", "b"])
-    assert words[:2] == ["-P", "-c"]
-    words[2] = "import sys; print(__name__, sys.argv[2:])"
-    ended = subprocess.run([sys.executable, str(entry), *words], capture_output=True, text=True, timeout=100)
-    assert (ended.returncode, ended.stdout) == (0, "__main__ ['a', 'b']\n"), ended.stderr

@@ -237,11 +237,11 @@ def test_defect_in_one_frame_fails_that_frame_only_and_keeps_its_roto(
 class StopAfter:
     """Asks to stop after some frames."""
 
-    def __init__(self, n_frames: int, cancel: Cancel) -> None:
-        self.left, self.cancel = n_frames, cancel
+    def __init__(self, n_frames: int, cancel: Cancel, kind: str = "frame") -> None:
+        self.left, self.cancel, self.kind = n_frames, cancel, kind
 
     def __call__(self, event: Event) -> None:
-        self.left -= event.kind == "frame"
+        self.left -= event.kind == self.kind
         if self.left <= 0:
             self.cancel.request()
 
@@ -259,6 +259,19 @@ def test_stopped_run_goes_on_to_the_same_result(
     assert not (tmp_path / "run.json").exists()
     _, events = _run(_job(puppet, plates, pack, tmp_path, resume=True))
     assert 3 <= events[0].facts["done"] < 12
+    assert comparable(tmp_path) == comparable(whole)
+    assert facts(tmp_path) == facts(whole)
+
+
+def test_a_run_that_was_stopped_while_it_followed_the_face_goes_on_to_the_same_result(
+    puppet: ModuleType, plates: str, pack: Path, whole: Path, tmp_path: Path
+) -> None:
+    cancel = Cancel()
+    with pytest.raises(CancelledError, match="--resume"):
+        run(_job(puppet, plates, pack, tmp_path), StopAfter(4, cancel, "tracked"), cancel)
+    assert not list((tmp_path / "clean").glob("*"))
+    _, events = _run(_job(puppet, plates, pack, tmp_path, resume=True))
+    assert 0 < sum(event.kind == "tracked" for event in events) < 10
     assert comparable(tmp_path) == comparable(whole)
     assert facts(tmp_path) == facts(whole)
 
