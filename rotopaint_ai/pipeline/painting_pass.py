@@ -15,8 +15,9 @@ from rotopaint_ai.jobs import Cancel, Event, Sink
 from rotopaint_ai.pipeline.executor import Eta, Executor, KeptByFrame, SettledFrames, Snapshot, Times, keep_nothing
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.pictures import Names
-from rotopaint_ai.pipeline.process_frame import Settled, face_area
+from rotopaint_ai.pipeline.process_frame import AIR_PX, Settled, face_area
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState
+from rotopaint_ai.pipeline.render_frame import SURROUND_PX
 from rotopaint_ai.pipeline.run_events import frame_event
 from rotopaint_ai.pipeline.tracking_pass import TrackedShot
 from rotopaint_ai.plates.plate import Frame
@@ -75,7 +76,8 @@ def paint_frames(
     def read(frame: int, near: Area | None) -> Frame:
         record = known.at(frame)
         assert record.crop is not None
-        got = processor.read(frame, face_area(Crop(*record.crop)))
+        is_pictured = frame in shot.pictured
+        got = processor.read(frame, face_area(Crop(*record.crop)) if is_pictured else _seam_area(record, processor))
         if record.source is not None and got.fingerprint != record.source.fingerprint:
             raise PlateError(f"{record.source.path}: changed on disk since its face was followed; --resume starts anew")
         return got
@@ -87,6 +89,19 @@ def paint_frames(
         state.add(record)
         sink(frame_event(record))
         sink(Event("progress", {"task": "paint", **eta.step()}))
+
+
+def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | None:
+    """Where a fill will look at a frame: its seams, with air around them; None where it shows none."""
+    sheet = processor.inner.sheet
+    settled = processor.work.respected(record.frame, Settled.of(record), sheet)
+    specs = [spec for spec in sheet.shapes if spec.role == "seam" and spec.name in settled.shapes]
+    if not specs:
+        return None
+    points = [(row[0], row[1]) for spec in specs for row in settled.shapes[spec.name]]
+    x, y = zip(*points)
+    air = max(settled.widths.get(spec.name, 0.0) / 2 + spec.feather_px for spec in specs) + SURROUND_PX + AIR_PX
+    return Area(min(x), min(y), max(x), max(y)).grown(air)
 
 
 def _forget_others(shot: TrackedShot, processor: OverridingProcessor, state: RunState) -> None:
