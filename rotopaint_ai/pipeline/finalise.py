@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
@@ -18,7 +16,7 @@ from rotopaint_ai.pipeline.executor import give_back
 from rotopaint_ai.pipeline.export import Exported
 from rotopaint_ai.pipeline.export_workers import write_exports
 from rotopaint_ai.pipeline.manifest import run_manifest
-from rotopaint_ai.pipeline.out_folder import other_frames
+from rotopaint_ai.pipeline.out_folder import other_frames, stamps_in
 from rotopaint_ai.pipeline.pictures import choose_worst, ordinary_frames, remove_others
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import changed_plates
@@ -105,30 +103,21 @@ def _no_face_reason(records: Sequence[FrameRecord]) -> str:
 def standing(plan: Plan, state: RunState) -> list[FrameRecord]:
     """Light records in the order of frames; failed where what was written is gone, or where the plate has changed."""
     records = [state.finished[frame] for frame in sorted(state.finished)]
-    changed, there = set(changed_plates(plan.plate, records)), _files_in(plan.out, records)
+    changed = set(changed_plates(plan.plate, records))
+    there = stamps_in(plan.out, {name.rpartition("/")[0] for record in records for name in record.outputs})
     return [_record_on_disk(record, plan, there, is_changed=record.frame in changed) for record in records]
 
 
-def _files_in(out: Path, records: Iterable[FrameRecord]) -> dict[str, int]:
-    """What lies in the folders that records name, and its size; a network disk tells both folder by folder."""
-    folders = {name.rpartition("/")[0] for record in records for name in record.outputs}
-    sizes: dict[str, int] = {}
-    for folder in folders:
-        with suppress(OSError), os.scandir(out / folder) as entries:
-            for entry in entries:
-                with suppress(OSError):  # it went while we looked
-                    sizes[f"{folder}/{entry.name}"] = entry.stat().st_size
-    return sizes
-
-
-def _record_on_disk(record: FrameRecord, plan: Plan, there: Mapping[str, int], *, is_changed: bool) -> FrameRecord:
+def _record_on_disk(
+    record: FrameRecord, plan: Plan, there: Mapping[str, tuple[int, int]], *, is_changed: bool
+) -> FrameRecord:
     if record.status == "failed":
         return record
     if is_changed:
         name = record.source.path if record.source is not None else plan.plate.name
         text = f"frame {record.frame}: {name} changed on disk while the run was going on; --resume makes it again"
         return replace(record, status="failed", message=text)
-    if any(there.get(name) != size for name, size in record.outputs.items()):
+    if any(there.get(name, (-1, 0))[0] != size for name, size in record.outputs.items()):
         text = f"frame {record.frame}: files are gone from {plan.out} or not whole; --resume makes them again"
         return replace(record, status="failed", message=text)
     return record

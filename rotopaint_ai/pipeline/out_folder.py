@@ -12,8 +12,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ NAME = "folder.json"
 FORMAT = "rotopaint-folder"
 VERSION = 1
 _NUMBERED = re.compile(r"^(?P<stem>.*)\.(?P<number>-?\d+)(?P<suffix>\.[^.]+)$", re.DOTALL)
+SAME_TIME_NS = 2_000_000_000  # some disks keep times of files to two seconds
+Stamps = Mapping[str, tuple[int, int] | None]  # size and time in nanoseconds, by name
 _SAMPLE_BYTES = 1 << 20  # of a source's beginning and end, to know it again under another path
 
 
@@ -146,11 +148,47 @@ def _refuse_others(claim: FolderClaim, known: Mapping[str, Any] | None) -> None:
         raise UsageError(f"{claim.out / foreign[0]}{more}: not written by RotoPaint, and would be replaced; {advice}")
 
 
-def frames_without_files(out: Path, files: Iterable[Files], frames: Collection[int]) -> list[int]:
-    """Those of some frames that lack a file of theirs on disk, by one look at each folder."""
-    wanted = [each for each in files if each.frames is not None]
-    there = {each.folder: _names_in(out / each.folder) for each in wanted}
-    return sorted({frame for each in wanted for frame in frames if each.name_of(frame) not in there[each.folder]})
+def stamps_of(out: Path, files: Iterable[Files], frame: int) -> Stamps:
+    """Sizes and times of what was just written for a frame, by name below `out`; None where it is gone already."""
+    names = [f"{each.folder}/{each.name_of(frame)}" for each in files if each.frames is not None]
+    return {name: stamp_at(out / name) for name in names}
+
+
+def stamps_in(out: Path, folders: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Sizes and times of all files in some folders below `out`; a network disk tells them folder by folder."""
+    stamps: dict[str, tuple[int, int]] = {}
+    for folder in folders:
+        with suppress(OSError), os.scandir(out / folder) as entries:
+            for entry in entries:
+                with suppress(OSError):  # it went while we looked
+                    stamps[f"{folder}/{entry.name}"] = (entry.stat().st_size, entry.stat().st_mtime_ns)
+    return stamps
+
+
+def frames_not_as_written(out: Path, written: Mapping[int, Stamps]) -> list[int]:
+    """Those of some frames of which a file is gone, or is another one than was written, as size and time tell."""
+    folders = {name.rpartition("/")[0] for stamps in written.values() for name in stamps}
+    there = stamps_in(out, sorted(folders))
+    return sorted(
+        frame
+        for frame, stamps in written.items()
+        if any(not _is_same(before, there.get(name)) for name, before in stamps.items())
+    )
+
+
+def _is_same(before: tuple[int, int] | None, now: tuple[int, int] | None) -> bool:
+    if before is None or now is None:
+        return False
+    return before[0] == now[0] and abs(before[1] - now[1]) <= SAME_TIME_NS
+
+
+def stamp_at(path: Path) -> tuple[int, int] | None:
+    """Size in bytes and time in nanoseconds of a file; None where there is none."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_size, facts.st_mtime_ns
 
 
 def other_frames(out: Path, files: Iterable[Files]) -> list[int]:

@@ -13,7 +13,7 @@ from rotopaint_ai.errors import DocumentError, RotopaintError, UsageError
 from rotopaint_ai.frames import FrameRange, parse_frames, summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.executor import Eta
-from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, claimed, frames_without_files
+from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, Stamps, claimed, frames_not_as_written, stamps_of
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paints
 from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter
 from rotopaint_ai.pipeline.render_frame import (
@@ -222,8 +222,8 @@ def _for_each_frame(
 ) -> Painted:
     """Do something for every frame on several threads; a frame that refuses is told and the others go on.
 
-    `files`: what each frame writes; a frame whose files are gone at the end has failed. `absent`: frames that cannot be
-    done, with the reason; they are told first, and count as failed.
+    `files`: what each frame writes; a frame whose files are gone or others at the end has failed. `absent`: frames that
+    cannot be done, with the reason; they are told first, and count as failed.
     """
     missing = sorted(absent)
     started = {"name": name, "out": str(out), "total": len(frames), "done": 0, "missing": missing}
@@ -232,8 +232,14 @@ def _for_each_frame(
         sink(warning(line))
     done: list[int] = []
     failed: dict[int, str] = {}
-    eta = Eta(total=len(frames), done=0)
-    for frame, message, facts in _paint_frames(frames, work, threads, cancel):
+    eta, written = Eta(total=len(frames), done=0), dict[int, Stamps]()
+
+    def write(frame: int) -> Mapping[str, float] | None:
+        facts = work(frame)
+        written[frame] = stamps_of(out, files, frame)
+        return facts
+
+    for frame, message, facts in _paint_frames(frames, write, threads, cancel):
         if message is None:
             done.append(frame)
             sink(Event("frame", {"frame": frame, "status": "done", **facts}))
@@ -244,8 +250,8 @@ def _for_each_frame(
     if cancel.requested:
         sink(Event("cancelled", {"done": len(done), "total": len(frames)}))
         cancel.check()
-    for frame in frames_without_files(out, files, done):
-        failed[frame] = f"frame {frame}: files are gone from {out}; run again"
+    for frame in frames_not_as_written(out, written):
+        failed[frame] = f"frame {frame}: files are gone from {out} or not those that were written; run again"
         sink(Event("error", {"frame": frame, "message": failed[frame]}))
     done = [frame for frame in done if frame not in failed]
     sink(Event("finished", {"done": len(done), "failed": list(failed), "missing": missing, "out": str(out)}))

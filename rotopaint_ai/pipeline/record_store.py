@@ -30,9 +30,8 @@ from typing import Any, Literal
 from rotopaint_ai.errors import DiskError, UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import summarise
-from rotopaint_ai.pipeline.out_folder import FOLDER
+from rotopaint_ai.pipeline.out_folder import FOLDER, SAME_TIME_NS, stamp_at
 
-SAME_TIME_NS = 2_000_000_000  # some disks keep times of files to two seconds
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 Status = Literal["done", "lost", "failed"]
 PointRow = Sequence[float]
@@ -130,7 +129,7 @@ class FrameRecord:
         """Whether every file that the frame wrote is still there with its size; `untouched`: and nobody has written it
         since, as far as its time tells."""
         return all(
-            (now := stamp(folder / name)) is not None
+            (now := stamp_at(folder / name)) is not None
             and now[0] == size
             and (not untouched or abs(now[1] - self.written_ns.get(name, now[1])) <= SAME_TIME_NS)
             for name, size in self.outputs.items()
@@ -144,15 +143,6 @@ def hold_spans(records: Iterable[FrameRecord]) -> tuple[tuple[int, int], ...]:
         if record.hold is not None:
             last[record.hold] = max(record.frame, last.get(record.hold, record.frame))
     return tuple(sorted(last.items()))
-
-
-def stamp(path: Path) -> tuple[int, int] | None:
-    """Size in bytes and time in nanoseconds of a file; None where there is none."""
-    try:
-        facts = path.stat()
-    except OSError:
-        return None
-    return facts.st_size, facts.st_mtime_ns
 
 
 class Journal:
