@@ -47,6 +47,9 @@ class LostLimits:
     instability: float = inf  # median of the first exposures of a shot, above which it shows no face at all
 
 
+FARTHEST = 10  # sides of the crop: a point that a model puts farther from its centre is no place
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FaceReading:
     """One answer of the model, in plate space."""
@@ -176,7 +179,7 @@ class Follower:
         limits, share = self.limits, reading.error_share
         usual = median(self._usual) if self._usual else 0.0
         if not reading.is_finite:
-            return "the model gave no finite landmarks"
+            return "the model gave no finite landmarks near the crop"
         if share > limits.error_share or (usual and share > max(limits.error_ratio * usual, limits.error_floor)):
             return f"expected error is {share:.0%} of the crop (usual here: {usual:.1%})"
         if float(reading.visible_L.mean()) < limits.visible:
@@ -233,8 +236,10 @@ def read_pictures(
 
 
 def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, size_px: int) -> FaceReading:
-    """A model's numbers in plate space; numbers that are none become the crop's centre, unseen, as wrong as can be."""
-    is_finite = bool(np.isfinite(points).all() and np.isfinite(errors).all() and np.isfinite(visible).all())
+    """A model's numbers in plate space; numbers that are none, and places far from the crop, become the crop's centre,
+    unseen, as wrong as can be."""
+    is_near = lie_near(crop.to_plate(points, size_px), crop)
+    is_finite = bool(is_near and np.isfinite(errors).all() and np.isfinite(visible).all())
     if not is_finite:
         points, errors, visible = np.full_like(points, size_px / 2), np.full_like(errors, size_px), visible * 0
     return FaceReading(
@@ -243,6 +248,13 @@ def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, siz
         np.asarray(errors, dtype=np.float64) * (crop.side / size_px),
         np.nan_to_num(np.asarray(visible, dtype=np.float64)),
         is_finite,
+    )
+
+
+def lie_near(points_PC: Array, crop: Crop) -> bool:
+    """Whether points (P, 2) are numbers, and lie within `FARTHEST` sides of a crop's centre."""
+    return bool(
+        np.isfinite(points_PC).all() and np.abs(points_PC - (crop.x, crop.y)).max(initial=0) <= FARTHEST * crop.side
     )
 
 

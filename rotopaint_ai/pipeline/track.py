@@ -15,7 +15,7 @@ import numpy.typing as npt
 from rotopaint_ai.crops import Crop, CropKeys, around
 from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.dejitter import Dejitter
-from rotopaint_ai.landmarks.detect import Display, Follower, LostLimits
+from rotopaint_ai.landmarks.detect import Display, Follower, LostLimits, lie_near
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.pipeline.executor import SettledFrames, Times, timed
 from rotopaint_ai.pipeline.process_frame import Settled, face_area
@@ -99,8 +99,8 @@ class FaceTracker:
         return [(landmarks.frame, self._place_shapes(landmarks, shapes.get(landmarks.frame))) for landmarks in frames]
 
     def _place_shapes(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
-        if shapes is not None and not np.isfinite(shapes.points_PK).all():
-            return self._settled_frame(replace(landmarks, lost="the model gave no finite shapes"), None)
+        if shapes is not None and landmarks.crop is not None and not _stand_near(shapes, landmarks.crop):
+            return self._settled_frame(replace(landmarks, lost="the model gave no finite shapes near the crop"), None)
         return self._settled_frame(*((landmarks, None) if shapes is None else self._placer.place(landmarks, shapes)))
 
     def _settled_frame(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
@@ -119,6 +119,10 @@ class FaceTracker:
             errors=_by_shape_name(self._sheet, shapes.expected_error_px_S),
             hidden=tuple(name for name, seen in zip(self._sheet.shape_names, shapes.is_visible_S) if not seen),
         )
+
+
+def _stand_near(shapes: FrameShapes, crop: Crop) -> bool:
+    return bool(np.isfinite(shapes.points_PK).all()) and lie_near(shapes.points_PK[:, :2], crop)
 
 
 def _by_shape_name(sheet: Sheet, values_S: Array) -> dict[str, float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -172,11 +173,32 @@ def _scan(path: Path) -> tuple[list[int], int, int]:
         if not streams:
             raise UnsupportedPlateError(f"{path.name}: no picture in this movie; wanted a video stream")
         stream = next((s for s in streams if s.disposition & av.stream.Disposition.default), streams[0])
-        packets = [(packet.pts, packet.is_discard) for packet in _packets(container, stream)]
-        times = {time for time, is_hidden in packets if time is not None and not is_hidden}
+        packets = [(packet.pts, packet.duration or 0, packet.is_discard) for packet in _packets(container, stream)]
+        times = {time for time, _, is_hidden in packets if time is not None and not is_hidden}
         if not times:
             raise DamagedFrameError(f"{path.name}: no frame in this movie can be read; export it again")
-        return sorted(times), int(stream.index), max(int(stream.frames) - len(packets), 0)
+        n_lost = int(stream.frames) - len(packets)
+        if not stream.frames:
+            end = max(time + length for time, length, _ in packets if time is not None)
+            n_lost = _frames_after(container, stream, end * stream.time_base)
+        return sorted(times), int(stream.index), max(n_lost, 0)
+
+
+def _frames_after(container: Any, stream: Any, end_s: Fraction) -> int:
+    """How many frames lie between the last one's end and the end that the header promises, where it counts none."""
+    promised_s = _seconds(stream.metadata.get("DURATION", ""))
+    if promised_s is None and container.duration is not None and len(container.streams) == 1:  # else maybe the sound's
+        promised_s = container.duration / av.time_base
+    return 0 if promised_s is None else int((promised_s - end_s) * (stream.average_rate or 0) + 0.25)
+
+
+def _seconds(text: str) -> float | None:
+    """Seconds of `00:00:02.500000000`, as Matroska's tags give them."""
+    try:
+        hours, minutes, seconds = text.split(":")
+        return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
+    except ValueError:
+        return None
 
 
 def _packets(container: Any, stream: Any) -> Iterator[Any]:

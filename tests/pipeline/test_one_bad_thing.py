@@ -28,12 +28,13 @@ def outcome_of(job: RunJob) -> tuple[set[int], set[int]]:
     return set(outcome.done), {*outcome.failed, *outcome.lost}
 
 
-def test_shapes_that_are_no_numbers_cost_their_frames(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("factor", [np.nan, 1e4, -1e30], ids=["no numbers", "far away", "huge"])
+def test_shapes_that_are_nowhere_cost_their_frames(job: RunJob, monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     predict = ShapePredictor.__call__
 
     def broken(self: ShapePredictor, *rest: object) -> list[FrameShapes]:
         found = predict(self, *rest)  # type: ignore[arg-type]
-        return [replace(each, points_PK=each.points_PK * np.nan) if each.frame == 1003 else each for each in found]
+        return [replace(each, points_PK=each.points_PK * factor) if each.frame == 1003 else each for each in found]
 
     monkeypatch.setattr(track.ShapePredictor, "__call__", broken)
     assert outcome_of(job) == ({1001, 1002, 1004, 1005, 1006}, {1003})

@@ -106,8 +106,12 @@ def test_cut_off_movies(tmp_path: Path) -> None:
         open_plate(tmp_path / "n.mp4")
     data = _movie(tmp_path / "m.mkv").read_bytes()
     (tmp_path / "n.mkv").write_bytes(data[: len(data) // 2])
+    with open_plate(tmp_path / "m.mkv") as plate:
+        assert plate.missing == ()
     with open_plate(tmp_path / "n.mkv") as plate:
         assert 5 < len(plate.frames) < _FRAMES
+        assert plate.missing[0] == len(plate.frames) + 1
+        assert _FRAMES - 3 <= plate.missing[-1] <= _FRAMES  # its header tells a duration; 3 may be out of order
         number = plate.frames[-2]
         assert round(_level(plate, number) / 5) == number
 
