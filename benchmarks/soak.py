@@ -1,14 +1,14 @@
 """Does anything grow, and does a network disk's behaviour break a run? Memory and open files over many turns.
 
-    python benchmarks/soak.py [PART ...] [--frames 10000] [--edits 20000] [--steps 20000] [--jumps 20000] [--seed 1]
+    python benchmarks/soak.py [PART ...] [--frames 10000] [--edits 20000] [--steps 20000] [--gestures 20000] [--seed 1]
 
-run: one `run` of tiny plates. edits: a session edits, undoes and saves a project. scrub: the panel's pictures while the
-playhead jumps, through ten times what it may keep. server: training's reader takes pictures from a server that stalls,
-breaks off and lies. disk: a run that is stopped and resumed, and a project, where locks are refused, times count in two
-seconds and renames are slow; what is written must be what a plain disk gets. late: the last machine of a split run sees
-only some of the others' files, and of some only a beginning; it must say so, or write what it should have. Flat is:
-from the first fifth to the end no more than 8 MB and a tenth of memory, with processes that this one has started, and
-four open files.
+run: one `run` of tiny plates. edits: a session edits, undoes and saves a project. panel: the real panel is scrubbed
+through ten times the pictures it may keep, edited by the mouse, undone. server: training's reader takes pictures from a
+server that stalls, breaks off and lies. disk: a run that is stopped and resumed, and a project, where locks are
+refused, times count in two seconds and renames are slow; what is written must be what a plain disk gets. late: the last
+machine of a split run sees only some of the others' files, and of some only a beginning; it must say so, or write what
+it should have. Flat is: from the first fifth to the end no more than 8 MB and a tenth of memory, with processes that
+this one has started, and four open files.
 """
 
 from __future__ import annotations
@@ -132,47 +132,114 @@ def soak_edits(folder: Path, n_edits: int, seed: int) -> dict[str, Any]:
     return {**watch.told(), "is_whole": True, "file_mb": round(path.stat().st_size / 2**20, 1)}
 
 
-def soak_scrub(folder: Path, n_jumps: int, seed: int) -> dict[str, Any]:
-    """The playhead jumps over 200 frames, now and then in another look; a tenth of the pictures may be kept."""
-    from PySide6.QtGui import QGuiApplication
+def soak_panel(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
+    """The real panel with its decoder and project, offscreen, under the hands of `_Artist`.
 
-    from rotopaint_ui.engine.frame_cache import PLATE, DisplayLook, FrameCache
-    from rotopaint_ui.host import Engine, package_folders
+    A tenth of the pictures may be kept. In the end the project must give back what the panel shows.
+    """
+    os.environ |= {"QT_QPA_PLATFORM": "offscreen", "XDG_CONFIG_HOME": str(folder)}
+    import panel as desk
 
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    app, chance, watch, every = (
-        QGuiApplication.instance() or QGuiApplication([]),
-        random.Random(seed),
-        Watch(),
-        n_jumps // 20,
-    )
-    cache = FrameCache(budget_bytes=20 * 96 * 60 * 4)
-    cache.use(Engine(sys.executable, package_folders()))
-    said, opened = list[str](), list[Any]()
-    cache.failed.connect(said.append)
-    cache.opened.connect(lambda *facts: opened.append(facts))
-    cache.open(PLATE, _many_plates(folder / "plates", 200))
-    _wait(app, lambda: opened or said)
-    for turn in range(1, n_jumps + 1):
-        if chance.random() < 0.01:
-            cache.look = DisplayLook(exposure=chance.choice([-1.0, 0.0, 1.0]))
-        at = chance.randrange(1001, 1201)
-        cache.want((PLATE, frame) for frame in range(at, min(at + 3, 1201)))
-        _wait(app, lambda at=at: cache.image(PLATE, at) is not None or said)  # type: ignore[misc]
-        if turn % max(1, every) == 0:
-            watch.look(turn)
-    cache.shut_down()
-    return {**watch.told(), "said": said, "is_whole": not said}
+    app, watch, every = desk.QApplication.instance() or desk.QApplication([]), Watch(), max(1, n_steps // 20)
+    panel = desk.Panel(desk.Desk())
+    panel.resize(900, 600)
+    panel.show()
+    panel.frame_cache.set_budget(20 * 96 * 60 * 4)
+    desk.open_shot(panel, _many_plates(folder / "plates", 200), folder)
+    artist = _Artist(desk, panel, random.Random(seed))
+    for step in range(1, n_steps + 1):
+        artist.do_something()
+        if step % every == 0:
+            watch.look(step)
+    session, shown = panel.session, panel.session.state
+    path = session.project.path
+    panel.shut_down()
+    with closing(_open_project(path)) as project:
+        is_whole = project.load().state == shown
+    del app
+    return {**watch.told(), "done": dict(artist.count), "is_whole": is_whole}
 
 
-def _wait(app: Any, holds: Callable[[], Any]) -> None:
-    """Let Qt work until something holds; a minute without it is an end."""
-    end = time.monotonic() + 60
-    while not holds():
-        app.processEvents()
-        time.sleep(0.0005)
-        if time.monotonic() > end:
-            raise SystemExit("the decoder has not answered for a minute")
+def _open_project(path: Path) -> Any:
+    from rotopaint_ai.project import Project
+
+    return Project.open(path, write=False)
+
+
+class _Artist:
+    """Somebody who does one thing after the other at a panel."""
+
+    def __init__(self, desk: Any, panel: Any, chance: random.Random) -> None:
+        self.desk, self.panel, self.chance, self.count = desk, panel, chance, Counter[str]()
+        session = panel.session
+        session.edits.act("shapes", desk.replace(session.state, document=_small_document(desk)))
+        session.corrections.live = desk.StandIn()
+        self.paints = desk.Paints(panel.canvas)
+
+    def do_something(self) -> None:
+        """One gesture, and what it makes the panel do."""
+        acts = {self.jump: 8, self.drag_point: 3, self.drag_landmark: 2, self.nudge: 2, self.go_back: 4, self.look: 1}
+        act = self.chance.choices(list(acts), list(acts.values()))[0]
+        act()
+        self.count[act.__name__] += 1
+        for _ in range(3):
+            self.desk.QApplication.processEvents()
+
+    def jump(self) -> None:
+        panel, frame = self.panel, self.chance.randrange(1001, 1201)
+        panel.session.go_to(frame)
+        self.desk.until(lambda: panel.frame_cache.image(self.desk.PLATE, frame) is not None)
+
+    def drag_point(self) -> None:
+        session = self.panel.session
+        shape = self.chance.choice(session.state.document.shapes)
+        self.panel.take_tool("select")
+        session.select(shape.name)
+        self._drag(self.chance.choice(shape.at(session.frame)))
+
+    def drag_landmark(self) -> None:
+        session = self.panel.session
+        marks = session.state.document.landmarks.keys.get(session.frame)
+        self.panel.take_tool("landmark")
+        self._drag(self.chance.choice(marks))
+
+    def _drag(self, place: Any) -> None:
+        self.desk.drag(self.panel.canvas, self.paints, self.panel.canvas.view.to_screen(place.x, place.y), 3)
+
+    def nudge(self) -> None:
+        self.panel.take_tool("select")
+        self.panel.session.select(self.chance.choice(self.panel.session.state.document.shapes).name)
+        self.panel.canvas.edit(self.chance.choice(["nudge_right", "nudge_left"]))
+        self.panel.session.edits.end_burst()
+
+    def go_back(self) -> None:
+        self.panel.commands[self.chance.choice(["undo", "undo", "redo"])].trigger()
+
+    def look(self) -> None:
+        from rotopaint_ui.engine.frame_cache import DisplayLook
+
+        self.panel.frame_cache.look = DisplayLook(exposure=self.chance.choice([-1.0, 0.0, 1.0]))
+
+
+def _small_document(desk: Any) -> Any:
+    """Six shapes and eight landmarks with a key at every frame of a plate of 96 x 60."""
+    frames = range(1001, 1201)
+    shapes = [
+        desk.RotoShape(
+            f"part {n}",
+            n > 1,
+            "seam" if n < 2 else "matte",
+            {
+                f: desk.Key(desk.ring(16 + 12 * n, 30, 6, 9) if n > 1 else desk.line(20, 15 + 20 * n, 50))
+                for f in frames
+            },
+            width_px=3.0 if n < 2 else None,
+        )
+        for n in range(6)
+    ]
+    marks = tuple(desk.Landmark(10.0 + 10 * n, 40.0, 1.0) for n in range(8))
+    landmarks = desk.LandmarkKeys(tuple(f"mark {n}" for n in range(8)), dict.fromkeys(frames, marks))
+    return desk.RotoDocument(96, 60, 1001, 1200, landmarks=landmarks, shapes=tuple(shapes))
 
 
 def soak_server(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
@@ -371,13 +438,20 @@ def main() -> int:
     parts: dict[str, tuple[Callable[[Path, int, int], dict[str, Any]], str]] = {
         "run": (soak_run, "frames"),
         "edits": (soak_edits, "edits"),
-        "scrub": (soak_scrub, "jumps"),
+        "panel": (soak_panel, "gestures"),
         "server": (soak_server, "steps"),
         "disk": (soak_disk, "disk_frames"),
         "late": (soak_late, "late_tries"),
     }
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(parts)}; all where none is given")
-    counts = {"frames": 10_000, "edits": 20_000, "jumps": 20_000, "steps": 20_000, "disk-frames": 24, "late-tries": 100}
+    counts = {
+        "frames": 10_000,
+        "edits": 20_000,
+        "gestures": 20_000,
+        "steps": 20_000,
+        "disk-frames": 24,
+        "late-tries": 100,
+    }
     for name, default in {**counts, "seed": 1}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--json", type=Path)
