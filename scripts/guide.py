@@ -166,6 +166,17 @@ class Tour:
         self.keep("03_running")
         self.wait("the run", lambda: not self.panel.jobs.is_running and self.session.edits.last_step == "run")
 
+    def face(self) -> None:
+        """The face is named, and its shapes are a group; then everything as it was."""
+        before, field = self.session.state, self.panel.top.face
+        self.click(field)
+        self.hand("type", "Anna")
+        self.press("Return")
+        self.wait("the face", lambda: self.session.state.face == "Anna")
+        self.keep("03_face")
+        self.press("ctrl+z")
+        assert self.session.state == before
+
     def look(self) -> None:
         """N goes to the worst frame."""
         self.click(self.panel.canvas, self.place(100, 100))
@@ -232,9 +243,7 @@ class Tour:
         self.press("x")
         assert self.session.state.marks[self.session.frame] == "needs work"
         self.click(self.panel.review_bar.buttons["refit"])
-        self.wait(
-            "the refit", lambda: self.session.edits.last_step == "refit shot" or "already fits" in self.message_sent
-        )
+        self.wait("the refit", lambda: self.session.edits.last_step == "refit shot" or "already fits" in self.said)
         self.keep("08_refit")
 
     def group(self) -> None:
@@ -248,7 +257,7 @@ class Tour:
             self.click(tree.viewport(), QPointF(row.left() + 40, row.center().y()))
             self.hand("keyup", "ctrl")
         self.press("ctrl+g")
-        assert self.session.selection.layer == "group_1", self.message_sent
+        assert self.session.selection.layer == "group_1", self.said
         self.press("f")
         self.press("t")
         document, frame = self.session.document, self.session.frame
@@ -256,7 +265,7 @@ class Tour:
         right = max(p for name in self.session.selection.shapes for p in document.shape(name).at(frame))
         start = self.place(right.x, right.y) + QPointF(26, 0)
         self.drag(panel.canvas, start, start + QPointF(-6, 45))
-        assert self.session.edits.last_step == "rotate group", self.message_sent
+        assert self.session.edits.last_step == "rotate group", self.said
         self.keep("06_group")
         for _ in range(2):
             self.press("ctrl+z")
@@ -340,7 +349,25 @@ class Tour:
         self.hand("keydown", "ctrl", "click", 1, "keyup", "ctrl")
         self.drag(canvas, self.place(point.x - 8, point.y), self.place(point.x + 8, point.y), "10_touch_up")
         assert self.session.edits.last_step == "clone stroke"
+        self.reveal(self.place(point.x + 4, point.y - 30), self.place(point.x + 4, point.y + 30))
         self.press("v")
+
+    def reveal(self, start: QPointF, end: QPointF) -> None:
+        """Bring the plate back across the seam; then take that back."""
+        paints, before = self.panel.inspector.seam.brush.paints, self.session.state
+        self.click(paints)
+        self.press("Down")
+        self.press("Return")
+        assert self.session.brush.paints == "plate", self.said
+        self.press("k")
+        self.drag(self.panel.canvas, start, end, "10_reveal")
+        assert self.session.edits.last_step == "reveal stroke", self.session.edits.last_step
+        self.press("ctrl+z")
+        assert self.session.state == before
+        self.click(paints)
+        self.press("Up")
+        self.press("Return")
+        assert self.session.brush.paints == "clone"
 
     def export(self) -> None:
         """Fewer keys, files for others, each read back."""
@@ -389,6 +416,7 @@ def main() -> int:
         for step in (
             tour.open,
             tour.run,
+            tour.face,
             tour.look,
             tour.correct,
             tour.judge,

@@ -1,17 +1,19 @@
 """A document written back into the nodes that it came from: all that was not edited stays as the script had it.
 
-Standard library only. A shape that was edited gets its new curves within its layers, whose transforms are taken off
-them; its attributes stay but for those that a document holds. A new shape stands at the root of a node.
+Standard library only. A layer takes over how its group moves now. A shape that was edited gets its new curves within
+its layers, whose transforms are taken off them; its attributes stay but for those that a document holds. A new shape
+stands at the root of a node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rotopaint_ai.exchange import nuke_metadata, nuke_reader, nuke_text, nuke_writer
 from rotopaint_ai.exchange.nuke_attributes import MINUS, attribute
 from rotopaint_ai.exchange.nuke_curves import is_nuke6
+from rotopaint_ai.exchange.nuke_layers import nuke_transform_of
 from rotopaint_ai.exchange.nuke_metadata import ElementPlace, KeptNode
 from rotopaint_ai.exchange.nuke_motion import Motion, apply_motion
 from rotopaint_ai.exchange.nuke_script import nodes, with_knob
@@ -24,13 +26,15 @@ from rotopaint_ai.exchange.nuke_tree import (
     NukeLayer,
     NukeShape,
     NukeStroke,
+    NukeTransform,
 )
 from rotopaint_ai.shapes.edit_layers import within_layer
-from rotopaint_ai.shapes.layers import Matrix, way_back
+from rotopaint_ai.shapes.layers import Layer, Matrix, way_back
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, Slopes
 from rotopaint_ai.shapes.straighten import unlayered
 
 Element = NukeLayer | NukeShape | NukeStroke
+_ALIKE_PX = 1e-4  # what single numbers of a script may be off by
 HEAD = "set cut_paste_input [stack 0]\nversion 13.2 v8\n"
 
 
@@ -45,13 +49,18 @@ class RebuiltScript:
 
 @dataclass(frozen=True, slots=True)
 class _Original:
-    """The script as it was, read once more, and which shapes of the document still stand in it."""
+    """The script as it was, read once more, and which shapes of the document still stand in it.
+
+    `moved`: its trees whose layers move as the document's groups do. `groups`: those groups, by the name of the layer.
+    """
 
     document: RotoDocument
     trees: Mapping[str, CurvesTree]
     lifts: Mapping[str, int]  # how much higher the document's plate is than the node's
     shapes: Mapping[ElementPlace, RotoShape]
     placed: Mapping[str, ElementPlace]  # by the name of the document's shape
+    moved: Mapping[str, CurvesTree] = field(default_factory=dict)
+    groups: Mapping[str, Layer] = field(default_factory=dict)
 
 
 def rebuilt(document: RotoDocument) -> RebuiltScript | None:
@@ -63,7 +72,7 @@ def rebuilt(document: RotoDocument) -> RebuiltScript | None:
     if not kept:
         return None
     document = nuke_writer.hold_outs_first(document)
-    original = _original(kept, document)
+    original = _with_moved_groups(_original(kept, document), document)
     losses: list[str] = []
     trees = _edited_trees(original, document, losses)
     text = "".join(_texts(kept, trees, original))
@@ -87,6 +96,58 @@ def _original(kept: Sequence[KeptNode], document: RotoDocument) -> _Original:
     return _Original(reading.document, dict(reading.trees), dict(reading.lifts), shapes, placed)
 
 
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+def _with_moved_groups(original: _Original, document: RotoDocument) -> _Original:
+    """The script with layers that move as the groups of the document do, where a layer of Nuke holds that."""
+    trees, groups = dict(original.trees), dict[str, Layer]()
+    now = {layer.name: layer for layer in document.layers}
+    for was, places in _layers_with_places(original):
+        new = now.get(was.name)
+        if new is None or len(places) > 1 or not _is_held(was, new, groups):
+            continue
+        groups[was.name] = new
+        if new != was:
+            ((node, at),) = places
+            transform = nuke_transform_of(new, document.height - original.lifts[node], of_track=bool(new.track))
+            trees[node] = replace(trees[node], root=_retransformed(trees[node].root, at, transform))
+    return replace(original, moved=trees, groups=groups)
+
+
+def _layers_with_places(original: _Original) -> list[tuple[Layer, set[tuple[str, tuple[int, ...]]]]]:
+    """Every layer of the script, outer ones first, and where layers of its name stand in the nodes.
+
+    Left out are those that several layers of Nuke make, as a layer with a track and keys.
+    """
+    found: dict[str, tuple[Layer, set[tuple[str, tuple[int, ...]]]]] = {}
+    for place, shape in original.shapes.items():
+        above = list(_layers_of(original.trees[place.node], place.at))[1:-1]
+        layers = [(depth, each) for depth, each in enumerate(above, 1) if isinstance(each, NukeLayer)]
+        depths = [depth for depth, each in layers if not Motion([each.transform]).is_identity]
+        chain = () if shape.layer is None else shape.layer.chain
+        for depth, layer in zip(depths, chain) if len(depths) == len(chain) else ():
+            found.setdefault(layer.name, (layer, set()))[1].add((place.node, place.at[:depth]))
+    return sorted(found.values(), key=lambda row: len(row[0].chain))
+
+
+def _is_held(was: Layer, new: Layer, groups: Mapping[str, Layer]) -> bool:
+    """Whether a layer of Nuke in the place of `was` holds how a group moves: in the same groups, by keys or a track."""
+    if bool(new.poses) == bool(new.track) or bool(was.track) != bool(new.track):
+        return new == was
+    return new.parent == (None if was.parent is None else groups.get(was.parent.name))
+
+
+def _retransformed(layer: NukeLayer, at: Sequence[int], transform: NukeTransform) -> NukeLayer:
+    if not at:
+        return replace(layer, transform=transform)
+    children = list(layer.children)
+    child = children[at[0]]
+    assert isinstance(child, NukeLayer)
+    children[at[0]] = _retransformed(child, at[1:], transform)
+    return replace(layer, children=tuple(children))
+
+
 # --- trees ------------------------------------------------------------------------------------------------------------
 
 
@@ -104,7 +165,7 @@ def _edited_trees(original: _Original, document: RotoDocument, losses: list[str]
             edits[slot] = _element(shape, place, original, document, losses)
     new = _new_elements(original, document)
     trees = {}
-    for name, tree in original.trees.items():
+    for name, tree in original.moved.items():
         own = {place.at: element for place, element in edits.items() if place.node == name}
         root = _edited_layer(tree.root, (), own, {at: rows for (node, at), rows in new.items() if node == name})
         trees[name] = tree if root is tree.root else replace(tree, root=root)
@@ -175,8 +236,10 @@ def _element(
 ) -> NukeShape:
     """The shape's element: as it was, under another name, or with other curves and attributes."""
     before = original.shapes[place]
-    *above, old = _layers_of(original.trees[place.node], place.at)
+    *above, old = _layers_of(original.moved[place.node], place.at)
     assert isinstance(old, NukeShape)
+    group = None if before.layer is None else original.groups.get(before.layer.name)
+    shape = _as_scripted(shape, before) if shape.layer == group != before.layer else shape
     if shape.subtract != before.subtract:
         rest = _without(old.attributes, ("bm",))
         old = replace(old, attributes=(("bm", NukeCurve(MINUS)), *rest) if shape.subtract else rest)
@@ -185,7 +248,7 @@ def _element(
     if not _is_as_before(shape, before):
         motion = Motion([old.transform, *(layer.transform for layer in reversed(above))])
         height = document.height - original.lifts[place.node]
-        stays = shape.layer is not None and shape.layer == before.layer
+        stays = shape.layer is not None and shape.layer == group
         within = within_layer(shape) if stays else _within(shape, motion, height, document)
         if not stays and len(within.keys) != len(shape.keys):
             losses.append(f"{shape.name}: was edited in a layer that moves and has a key at every frame there")
@@ -197,6 +260,21 @@ def _element(
         rest = _without(old.attributes, ("vis", "ltt"))
         old = replace(old, attributes=rest if visible is None else (("vis", visible), *rest))
     return old
+
+
+def _as_scripted(shape: RotoShape, before: RotoShape) -> RotoShape:
+    """A shape that has only gone along with its group, where the script has it."""
+    a, b = within_layer(shape), within_layer(before)
+    facts = [(each.closed, each.width_px, each.feather_px, each.frames) for each in (a, b)]
+    if facts[0] != facts[1] or not all(_are_alike(a.keys[frame], b.keys[frame]) for frame in a.frames):
+        return shape
+    return replace(shape, keys=before.keys, layer=before.layer)
+
+
+def _are_alike(a: Key, b: Key) -> bool:
+    kinds = [(key.interpolation, len(key.points), len(key.feather), key.slopes is None) for key in (a, b)]
+    rows = zip((*a.points, *a.feather), (*b.points, *b.feather))
+    return kinds[0] == kinds[1] and all(abs(x - y) < _ALIKE_PX for p, q in rows for x, y in zip(p, q))
 
 
 def _seen(a: RotoDocument, b: RotoDocument) -> range:

@@ -10,6 +10,7 @@ import pytest
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document, formats, limits, nuke, nuke_metadata, nuke_reader, nuke_script
+from rotopaint_ai.shapes import edit_layers
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 REAL = Path(__file__).resolve().parents[3] / "shared/formats/nuke"
@@ -179,6 +180,35 @@ def test_an_edit_under_a_moving_layer_keeps_its_place(tmp_path: Path) -> None:
     assert not any("a key at every frame" in line for line in losses)
     assert found.shape("My Head/eye").frames == (1001, 1009)
     assert nuke.difference(replace(meant, shapes=(edited, meant.shapes[1])), found) <= 0.02
+
+
+def test_a_group_that_is_moved_moves_its_layer_and_its_shapes_stay_word_for_word(tmp_path: Path) -> None:
+    """One more key of the layer: the curves of its shapes are those of the script."""
+    turning = (
+        "{t x42c80000 x42480000 0 0 0 0 0 0 {{x447a4000 0 0 1 x41700000 1} {x447c4000 x41f00000 x41700000 1 0 1}}}"
+    )
+    script = SCRIPT.replace("{t x42c80000 x42480000 0 x41200000 0 0 0 0 x41f00000 x40000000 1}", turning)
+    meant = read(script)
+    group = meant.shape("My Head/eye").layer
+    assert group is not None
+    there = edit_layers.set_pose(meant, group.name, [1005], group.pose_at(1005)._replace(x=12.0))
+    text, found, losses = written(tmp_path, there)
+    assert not any("a key at every frame" in line for line in losses)
+    assert nuke.difference(there, found) <= 0.02
+    assert found.shape("My Head/eye").frames == meant.shape("My Head/eye").frames
+    moved_layer = found.shape("My Head/eye").layer
+    assert moved_layer is not None
+    assert moved_layer.pose_at(1005).x == pytest.approx(12.0)
+    eye = script[script.index("{curvegroup eye") : script.index("{curvegroup mouth")]
+    assert "".join(eye.split()) in "".join(text.split())
+    edited = replace(there, shapes=tuple(moved(s, 3.0) if s.name == "My Head/eye" else s for s in there.shapes))
+    _, found, losses = written(tmp_path, edited)  # a curve within the group as well
+    assert not any("a key at every frame" in line for line in losses)
+    assert found.shape("My Head/eye").frames == meant.shape("My Head/eye").frames
+    assert nuke.difference(edited, found) <= 0.02
+    out = edit_layers.put_into(there, ["My Head/eye"], None)
+    _, found, _ = written(tmp_path, out)  # and one that leaves it stays where it is seen
+    assert nuke.difference(out, found) <= 0.02
 
 
 @pytest.mark.parametrize(
