@@ -349,12 +349,19 @@ class Tour:
         self.hand("keydown", "ctrl", "click", 1, "keyup", "ctrl")
         self.drag(canvas, self.place(point.x - 8, point.y), self.place(point.x + 8, point.y), "10_touch_up")
         assert self.session.edits.last_step == "clone stroke"
-        self.reveal(self.place(point.x + 4, point.y - 30), self.place(point.x + 4, point.y + 30))
+        ends = [document.shape("seam_bridge").at(frame)[k] for k in (1, 3)]
+        self.reveal(*(self.place(end.x, end.y) for end in ends))
         self.press("v")
 
     def reveal(self, start: QPointF, end: QPointF) -> None:
         """Bring the plate back across the seam; then take that back."""
-        paints, before = self.panel.inspector.seam.brush.paints, self.session.state
+        seam, before = self.panel.inspector.seam, self.session.state
+        paints = seam.brush.paints
+        self.point(seam)
+        for _ in range(40):
+            if paints.visibleRegion().boundingRect().height() == paints.height():
+                break
+            self.hand("click", 5)
         self.click(paints)
         self.press("Down")
         self.press("Return")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes import edit_transform
@@ -21,9 +22,10 @@ from rotopaint_ai.shapes.roto import (
     Points,
     RotoDocument,
     RotoShape,
-    Slopes,
     Source,
 )
+
+_SLOPES = attrgetter("slopes")
 
 # --- the list of shapes -----------------------------------------------------------------------------------------------
 
@@ -235,18 +237,19 @@ def keyed(shape: RotoShape, keys: Mapping[int, Key]) -> RotoShape:
 
 
 def key_of(shape: RotoShape, frame: int, points: Points, source: Source, kind: Interpolation) -> Key:
-    """A key of these points at a frame; its feather line and widths are those that the shape has there."""
-    return Key(points, source, kind, shape.feather_at(frame), shape.widths_at(frame), _slopes_of(shape, frame, points))
+    """A key of these points at a frame; its feather line and widths are those that the shape has there.
 
-
-def _slopes_of(shape: RotoShape, frame: int, points: Points) -> Slopes | None:
+    Those of a key that is there stay: a drag asks for this at every move of the mouse, and other keys have no say.
+    """
     old = shape.keys.get(frame)
-    return old.slopes if old is not None and old.points == points else None
+    if old is not None:
+        return Key(points, source, kind, old.feather, old.widths, old.slopes if old.points == points else None)
+    return Key(points, source, kind, shape.feather_at(frame), shape.widths_at(frame))
 
 
 def without_stale_slopes(before: RotoShape, keys: Mapping[int, Key]) -> dict[int, Key]:
     """The keys without slopes that lead to another pose, or to another frame, than they were made for."""
-    if not any(key.slopes for key in keys.values()):
+    if not any(map(_SLOPES, keys.values())):
         return dict(keys)
     frames, old = sorted(keys), before.frames
     then = dict(pairwise(old))

@@ -136,7 +136,9 @@ def middle_of(document: RotoDocument, name: str, frame: int) -> tuple[float, flo
 
 def within_layer(shape: RotoShape) -> RotoShape:
     """The shape as its layer sees it, with keys of their own space and no layer."""
-    return _respaced(shape, {f: way_back(shape.layer.matrix_at(f)) for f in shape.frames} if shape.layer else {}, None)
+    ways = {f: shape.layer.matrix_at(f) for f in shape.frames} if shape.layer else {}
+    slopes = {frame: way_back(linear_part(way)) for frame, way in ways.items()}  # as `RotoShape` takes them
+    return _respaced(shape, {frame: way_back(way) for frame, way in ways.items()}, None, slopes)
 
 
 def seen_through(shape: RotoShape, layer: Layer) -> RotoShape:
@@ -209,13 +211,18 @@ def _carried(shape: RotoShape, old: Layer | None) -> RotoShape:
     return _respaced(shape, ways_between(old, shape.layer, shape.frames), shape.layer)
 
 
-def _respaced(shape: RotoShape, ways: Mapping[int, Matrix], layer: Layer | None) -> RotoShape:
+def _respaced(
+    shape: RotoShape, ways: Mapping[int, Matrix], layer: Layer | None, slopes: Mapping[int, Matrix] | None = None
+) -> RotoShape:
+    """A shape whose keys have gone their ways; `slopes` are those of their speeds, the ways' own where not given."""
+    turned = {frame: linear_part(way) for frame, way in ways.items()} if slopes is None else slopes
     keys = {frame: key_under(ways[frame], key) if frame in ways else key for frame, key in shape.keys.items()}
     frames = shape.frames
     after = dict(pairwise(frames))
     for frame, key in keys.items():
         if key.slopes is not None and frame in after:
-            keys[frame] = replace(key, slopes=_slopes_under(ways.get(frame), ways.get(after[frame]), key.slopes))
+            new = _slopes_under(turned.get(frame), turned.get(after[frame]), key.slopes)
+            keys[frame] = replace(key, slopes=new)
     return replace(shape, keys=keys, layer=layer)
 
 
@@ -228,7 +235,7 @@ def key_under(m: Matrix, key: Key) -> Key:
 
 def _slopes_under(leaving: Matrix | None, arriving: Matrix | None, slopes: Slopes) -> Slopes:
     def turned(m: Matrix | None, rows: Points) -> Points:
-        return rows if m is None else tuple(ControlPoint(*moved_row(linear_part(m), row)) for row in rows)
+        return rows if m is None else tuple(ControlPoint(*moved_row(m, row)) for row in rows)
 
     return Slopes(
         turned(leaving, slopes.leaving),

@@ -222,7 +222,7 @@ class RotoShape:
         """Slopes of a key as the layer sees them."""
         if self.layer is None:
             return slopes
-        matrix = linear_part(way_back(self.layer.matrix_at(frame)))
+        matrix = way_back(linear_part(self.layer.matrix_at(frame)))
         return [moved_row(matrix, tuple(row)) for row in slopes]
 
     def _feather(self, frame: int) -> Points:

@@ -139,6 +139,28 @@ def test_a_track_places_nothing() -> None:
     assert placed(Layer("a", track=track).placement_at(1011), 3, 4) == pytest.approx((3, 4))
 
 
+def test_smooth_keys_under_a_plane_in_perspective_come_back_from_nuke(tmp_path: Path) -> None:
+    """They were up to 0.2 px off, and refused: their slopes came back by another map than they went by."""
+    tilted = {
+        f: (1.0, 0.0, f - 1001.0, 0.0, 1.0, 0.0, 2e-5 * (f - 1001), 1e-5 * (f - 1001), 1.0) for f in range(1001, 1012)
+    }
+    poses = (
+        SQUARE,
+        tuple(p._replace(x=p.x + 40, out_dx=9.0) for p in SQUARE),
+        tuple(p._replace(y=p.y - 30) for p in SQUARE),
+    )
+    keys = {frame: Key(points, "human", "smooth") for frame, points in zip((1001, 1005, 1011), poses)}
+    document = shot(layer=Layer("a", track=tilted), keys=keys)
+    proof = nuke.write_report(tmp_path / "a.nk", document)
+    assert proof.max_error_px < 1e-3
+    back, _ = nuke_reader.read_text((tmp_path / "a.nk").read_text()).document.shapes
+    assert back.keys[1001].slopes is not None
+    assert back.layer is not None
+    again = edit_layers.seen_through(edit_layers.within_layer(back), back.layer)
+    for frame in (1003, 1004.5, 1008):
+        assert where(again.at(frame)) == where(back.at(frame))
+
+
 @pytest.mark.parametrize("way", ["ungroup", "put_into"])
 def test_a_models_shape_that_leaves_a_moved_group_stays_and_is_a_persons(way: str) -> None:
     said = shot(keys={1001: Key(SQUARE), 1011: Key(SQUARE)})

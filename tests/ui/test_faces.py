@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
@@ -26,6 +28,7 @@ def type_face(qtbot: QtBot, panel: Panel, name: str) -> None:
 @pytest.fixture
 def two(qtbot: QtBot, shot: Panel) -> Panel:
     """The run's face is Anna, and Bo is in hand."""
+    shot.session.run = replace(shot.session.run, held=((1002, 1003),))
     shot.session.start_project()
     type_face(qtbot, shot, "Anna")
     type_face(qtbot, shot, "Bo")
@@ -47,7 +50,8 @@ def test_another_name_takes_another_face_and_the_first_one_stays(qtbot: QtBot, t
     session = two.session
     assert session.document is not None
     assert [shape.name for shape in session.document.shapes] == ["Anna_seam", "Anna_eye"]
-    assert session.run.errors == {}  # nothing is known of Bo's frames
+    assert session.run.errors == {}  # nothing is known of Bo's frames but that some are held, which the plate says
+    assert session.hold_frames(1003) == range(1002, 1004)
     assert [two.top.face.itemText(row) for row in range(two.top.face.count())] == ["Anna", "Bo"]
     two.top.show_pack("kubo")
     type_face(qtbot, two, "Anna")

@@ -25,6 +25,7 @@ class ShapeTree(QTreeWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        self.setTextElideMode(Qt.TextElideMode.ElideLeft)  # shapes of other faces begin with the face's name
         self.setDragEnabled(True)
         self.setAcceptDrops(True)
         self.setDropIndicatorShown(True)

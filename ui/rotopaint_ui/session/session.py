@@ -212,7 +212,8 @@ class ShotSession:
         if before.face:
             self.runs.remember(before)
             self.project.keep_face_run(before.face, self.runs.record)
-            self.run = self.project.face_run(after.face)
+            known = self.project.face_run(after.face)
+            self.run = known if known != RunRecord() else RunRecord(held=self.runs.record.held)  # holds are the plate's
         self.edits.act("choose face" if before.face else "name face", after)
         self.painting.note(sorted(fresh), after)  # the same paint under other names
         self.keep_run()
