@@ -19,7 +19,7 @@ from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import Times
 from rotopaint_ai.pipeline.paint_settings import Paint
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, matte_facts
-from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
+from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
@@ -224,9 +224,9 @@ class OverridingProcessor:
     inner: FrameProcessor
     work: Overrides
 
-    def read(self, frame: int, near: Area | None = None) -> Frame:
-        """The frame from disk."""
-        return self.inner.read(frame, near)
+    def read(self, frame: int, near: Area | None = None, known: SourceFile | None = None) -> Frame:
+        """The frame from disk, see `FrameProcessor.read`."""
+        return self.inner.read(frame, near, known=known)
 
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """Write a frame's files; what the models said where people were is kept in the record."""

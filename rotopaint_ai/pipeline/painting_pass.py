@@ -76,8 +76,8 @@ def paint_frames(
     def read(frame: int, near: Area | None) -> Frame:
         record = known.at(frame)
         assert record.crop is not None
-        is_pictured = frame in shot.pictured
-        got = processor.read(frame, face_area(Crop(*record.crop)) if is_pictured else _seam_area(record, processor))
+        area = face_area(Crop(*record.crop)) if frame in shot.pictured else _seam_area(record, processor)
+        got = processor.read(frame, area, record.source)
         if record.source is not None and got.fingerprint != record.source.fingerprint:
             raise PlateError(f"{record.source.path}: changed on disk since its face was followed; --resume starts anew")
         return got

@@ -155,12 +155,17 @@ class FrameProcessor:
         """What decides the names of files."""
         return Format.of(self.plate)
 
-    def read(self, frame: int, near: Area | None = None, *, keep_native: bool = True) -> Frame:
+    def read(
+        self, frame: int, near: Area | None = None, *, keep_native: bool = True, known: SourceFile | None = None
+    ) -> Frame:
         """A frame of the plate, ready to be written again where its `keep_native`. How its file looked before and after
-        is noted: content and stamp belong together. Raises PlateError."""
+        is noted: content and stamp belong together. `known`: how it looked when it was read before. Raises PlateError.
+        """
         for _ in range(READS):
             before = source_of(self.plate, frame)
-            read = self.plate.read(frame, near=near, keep_native=keep_native)
+            is_same = known is not None and before == replace(known, fingerprint="")
+            same = known.fingerprint if known is not None and is_same else None
+            read = self.plate.read(frame, near=near, keep_native=keep_native, fingerprint=same)
             if before is not None and before == source_of(self.plate, frame):
                 self.sources[frame] = replace(before, fingerprint=read.fingerprint)
                 return read

@@ -23,9 +23,9 @@ from rotopaint_ai.errors import PlateError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Sink, notice
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.process_frame import Settled, face_area
+from rotopaint_ai.pipeline.process_frame import Settled
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
-from rotopaint_ai.pipeline.track import DIGITS, STILL, LazyRgb, crop_window, rounded_rows
+from rotopaint_ai.pipeline.track import DIGITS, STILL, LazyRgb, crop_area, crop_window, rounded_rows
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.seams.ends import with_ends
 from rotopaint_ai.seams.placement import Placed, Seam, look
@@ -191,7 +191,7 @@ def _placed_anew(plan: Plan, found: Settled, frame: int, outs: Mapping[str, Out]
     """Seams of a frame with their ends moved, where the plate does not speak against it."""
     assert plan.models.find_seams is not None
     try:
-        read = plan.plate.read(frame, keep_native=False, near=face_area(found.crop))
+        read = plan.plate.read(frame, keep_native=False, near=crop_area(found.crop))
     except PlateError:  # it went through before, and is told of where frames are painted
         return {}
     pixels = LazyRgb(read)

@@ -18,7 +18,7 @@ from rotopaint_ai.landmarks.dejitter import Dejitter
 from rotopaint_ai.landmarks.detect import Display, Follower, LostLimits, lie_near
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.pipeline.executor import SettledFrames, Times, timed
-from rotopaint_ai.pipeline.process_frame import Settled, face_area
+from rotopaint_ai.pipeline.process_frame import Settled
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
@@ -79,7 +79,7 @@ class FaceTracker:
             found = self._follower.step(frame.number, cast(Array, pixels), frame.origin)
         with timed(ms, "shapes"):
             self._placer.see(found, pixels, frame.origin)
-        self.reach = None if found.crop is None else face_area(found.crop)
+        self.reach = None if found.crop is None else crop_area(found.crop)
         with timed(ms, "de-jitter"):
             ready = self._dejitter.push(found)
         with timed(ms, "shapes"):
@@ -246,6 +246,12 @@ class SeamPlacer:
 
 def _unmoved(seam: Seam) -> Placed:
     return Placed(seam.points, 0.0, 0.0, seam.expected_error_px)
+
+
+def crop_area(crop: Crop) -> Area:
+    """What is looked at of a frame to follow its face and to place its seams."""
+    half = crop.side / 2 + _MARGIN_PX + 1
+    return Area(crop.x - half, crop.y - half, crop.x + half, crop.y + half)
 
 
 def crop_window(crop: Crop, shape: tuple[int, ...], origin: tuple[int, int]) -> tuple[slice, slice]:

@@ -193,24 +193,30 @@ class Plate:
         """The file that holds `frame`. Raises MissingFrameError."""
         return self._listing.path_of(1 if self._movie is not None else frame)
 
-    def read(self, frame: int, *, keep_native: bool = True, near: Area | None = None) -> Frame:
+    def read(
+        self, frame: int, *, keep_native: bool = True, near: Area | None = None, fingerprint: str | None = None
+    ) -> Frame:
         """Read one frame; a movie is fastest in order.
 
         `keep_native=False` gives up `write_clean` and keeps only the pixels. `near`: where somebody will look; other
-        pixels may then be read again when wanted, see `Frame.narrowed`. Raises: MissingFrameError,
-        DamagedFrameError, UnsupportedPlateError, each naming the file; PlateError for a frame of another size.
+        pixels may then be read again when wanted, see `Frame.narrowed`. `fingerprint`: the file's, where somebody knows
+        that it is the same as before; else it is made. Raises: MissingFrameError, DamagedFrameError,
+        UnsupportedPlateError, each naming the file; PlateError for a frame of another size.
         """
         if self._movie is not None:
-            return self._frame_of_picture(frame, self._movie.read(frame), self._movie.path, self._stamp, keep_native)
+            picture = self._movie.read(frame)
+            made = fingerprint or _sha1(picture.codes.data.cast("B")).hexdigest()
+            return self._frame_of_picture(frame, picture, self._movie.path, self._stamp, keep_native, made)
         path = self._listing.path_of(frame)
         kind = kind_of(path)
         if kind is not self._plate_kind:
             raise PlateError(f"{path.name}: is {kind} where the plate is {self._plate_kind}; render it like the others")
         before, reader = stamp(path), READERS[kind]
         if near is None or reader.within is None:
-            return self._frame_of_picture(frame, reader.read(path), path, before, keep_native)
-        picture = reader.within(path, near, partial(_read_again, path, kind, before))
-        return self._frame_of_picture(frame, picture, path, before, keep_native)
+            picture = reader.read(path)
+        else:
+            picture = reader.within(path, near, partial(_read_again, path, kind, before))
+        return self._frame_of_picture(frame, picture, path, before, keep_native, fingerprint or plate_fingerprint(path))
 
     def close(self) -> None:
         """Give files back; reading afterwards opens them again."""
@@ -226,7 +232,7 @@ class Plate:
         self.close()
 
     def _frame_of_picture(
-        self, number: int, picture: Picture, path: Path, before: tuple[int, int], keep_native: bool
+        self, number: int, picture: Picture, path: Path, before: tuple[int, int], keep_native: bool, fingerprint: str
     ) -> Frame:
         header = picture.header
         if (header.width, header.height) != (self.width, self.height):
@@ -246,9 +252,7 @@ class Plate:
             maximum=header.maximum,
             native=Native(self._plate_kind, picture, self.colourspace, before) if keep_native else None,
             path=None if self.is_movie else path,
-            fingerprint=plate_fingerprint(path)
-            if not self.is_movie
-            else _sha1(picture.codes.data.cast("B")).hexdigest(),
+            fingerprint=fingerprint,
         )
 
     def _first_header(self) -> Header:
