@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import random
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,17 @@ from .work import calls
 pytestmark = pytest.mark.shared
 
 
+Readings = Mapping[Path, nuke_reader.NukeReading]
+
+
 @pytest.fixture(scope="module")
-def scripts(shared: Path) -> list[Path]:
+def readings(shared: Path) -> Readings:
+    """Each script as it is read, once for all tests."""
     real = [path for path in sorted((shared / "formats/nuke").iterdir()) if path.suffix in (".nk", ".gizmo")]
     ours = sorted((shared / "data/puppets").glob("*/t*1/roto.nk"))
     assert real
     assert ours
-    return real + ours
+    return {path: nuke.read_report(path) for path in real + ours}
 
 
 def elements(layer: NukeLayer) -> Counter[str]:
@@ -36,34 +41,30 @@ def elements(layer: NukeLayer) -> Counter[str]:
     return count
 
 
-def test_every_tree_is_read_whole_and_comes_back_equal(scripts: list[Path]) -> None:
-    assert len(scripts) > 20
-    for path in scripts:
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
-        for node in nuke_script.nodes(text, where=path.name):
-            if node.kind in nuke_reader.NODE_KINDS and node.text("curves"):
-                tree = nuke_curves.parse_curves(node.text("curves"), where=path.name)
-                assert nuke_curves.parse_curves(nuke_text.serialise(tree)) == tree
+def test_every_tree_comes_back_equal(readings: Readings) -> None:
+    assert len(readings) > 20
+    for tree in (tree for reading in readings.values() for _, tree in reading.trees):
+        assert nuke_curves.parse_curves(nuke_text.serialise(tree)) == tree
 
 
-def test_shapes_and_strokes_are_as_many_as_the_list_says(shared: Path) -> None:
+def test_shapes_and_strokes_are_as_many_as_the_list_says(shared: Path, readings: Readings) -> None:
     with (shared / "formats/nuke/SOURCES.tsv").open() as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
     checked = 0
     for row in rows:
         path = shared / "formats/nuke" / row["file"]
-        if not path.is_file():
+        if path not in readings:
             continue
-        trees = nuke.read_report(path).trees
+        trees = readings[path].trees
         count = sum((elements(tree.root) for _, tree in trees), Counter[str]())
         assert (count["NukeShape"], count["NukeStroke"]) == (int(row["#shapes"]), int(row["#strokes"])), path.name
         checked += 1
     assert checked > 15
 
 
-def test_read_write_read_changes_nothing(scripts: list[Path], tmp_path: Path) -> None:
-    for path in scripts:
-        first = nuke.read(path)
+def test_read_write_read_changes_nothing(readings: Readings, tmp_path: Path) -> None:
+    for path, reading in readings.items():
+        first = reading.document
         assert nuke.write_verified(tmp_path / "again.nk", first) == 0.0
         second = nuke.read(tmp_path / "again.nk")
         assert nuke.difference(first, second) == 0.0
@@ -84,11 +85,10 @@ def plain_shapes(tree: CurvesTree) -> list[NukeShape]:
     ]
 
 
-def test_linear_keys_follow_the_files_own_curves(scripts: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_linear_keys_follow_the_files_own_curves(readings: Readings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames at and between keys against the tree's cubics, for shapes that nothing moves: within 0.1 px."""
     checked = 0
-    for path in scripts:
-        reading = nuke.read_report(path)
+    for path, reading in readings.items():
         shapes = {shape.name: shape for shape in reading.document.shapes}
         text = nuke.nuke_text_of(path)
         once = list(nuke_script.nodes(text, where=path.name))  # one script has 122 nodes that are asked for by name

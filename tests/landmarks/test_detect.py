@@ -10,6 +10,7 @@ import pytest
 from rotopaint_ai.crops import CROP_MARGIN, Box, Crop, CropKeys
 from rotopaint_ai.errors import CropError
 from rotopaint_ai.landmarks.detect import (
+    FaceReading,
     Follower,
     LostLimits,
     _crop_grid,
@@ -85,6 +86,30 @@ def test_a_jump_out_of_the_crop_is_searched_for() -> None:
     found = follow.step(1002, plate(140, 75))
     assert found.lost is None
     np.testing.assert_allclose(found.points_LC, FACE + (140, 75), atol=0.15)
+
+
+@pytest.mark.parametrize(
+    ("error_px", "is_lost", "wanted"), [(9.0, False, "found"), (9.0, True, "lost"), (4.0, True, "found")]
+)
+def test_what_a_search_finds_counts_where_it_is_a_face_or_less_in_doubt(
+    error_px: float, is_lost: bool, wanted: str
+) -> None:
+    crop = Box(0, 0, 90, 90).crop()
+    readings = {
+        name: FaceReading(crop, FACE + 45, np.full(3, error), np.ones(3))
+        for name, error in (("lost", 6.0), ("found", error_px))
+    }
+
+    class Scripted(Follower):
+        def _read_settled(self, *asked: object, **how: object) -> FaceReading:
+            return readings["found"]
+
+        def _lost(self, reading: FaceReading) -> str | None:
+            return "lost" if is_lost or reading is readings["lost"] else None
+
+    follow = Scripted(detect, SIZE, CropKeys({1001: crop}), display=lambda rgb: rgb)
+    best = follow._search(plate(100, 90), (0, 0), [readings["lost"]], crop)
+    assert best is readings[wanted]
 
 
 def test_a_hand_box_wins_at_its_frame() -> None:

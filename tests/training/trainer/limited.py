@@ -18,11 +18,11 @@ from rotopaint_ai.training.trainer.trainer import Trainer
 
 HEADROOM = 1350 << 20  # above what the process has before; keeping everything takes about 1,680 MB, checkpoints 1,180
 
-faces, folder, mode = sys.argv[1:]
+faces, folder = sys.argv[1:]
 torch.set_num_threads(1)
 recipe = override(
     PackConfig(),
-    ["batch=96", "input_size=256", "small_size=256", "bf16=false", "minutes=null", "steps=1", f"activations={mode}"],
+    ["batch=96", "input_size=256", "small_size=256", "bf16=false", "minutes=null", "steps=1", "activations=auto"],
 )
 memory = load_pictures(read_dataset(Path(faces)), side_px=300, margin=1.3)
 Path(folder).mkdir()

@@ -78,17 +78,12 @@ def test_other_words_are_refused() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits a process's address space as Linux does")
-def test_a_batch_that_fails_without_trains_with(faces: Path, tmp_path: Path) -> None:
+def test_a_batch_that_does_not_fit_is_kept_in_less(faces: Path, tmp_path: Path) -> None:
+    """`auto` keeps everything until memory has run out."""
     script = Path(__file__).with_name("limited.py")
     paths = os.pathsep.join(path for path in sys.path if path)
-
-    def run(mode: str) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, str(script), str(faces), str(tmp_path / mode), mode]
-        environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-        return subprocess.run(words, capture_output=True, text=True, env=environment)
-
-    failed, trained = run("keep"), run("auto")
-    assert failed.returncode != 0
-    assert "memory ran out" in failed.stderr
-    assert trained.returncode == 0, trained.stderr[-2000:]
-    assert trained.stdout.split()[-1] in ("checkpoint", "offload")
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, str(script), str(faces), str(tmp_path / "run")]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split()[-1] in ("checkpoint", "offload")

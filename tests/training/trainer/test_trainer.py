@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from rotopaint_ai.errors import CancelledError, TrainingError, UsageError
 from rotopaint_ai.training.data.holdout import data_print
+from rotopaint_ai.training.trainer.activations import Activations
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.log import Row
 from rotopaint_ai.training.trainer.parallel.group import Group
@@ -167,3 +168,18 @@ def test_data_are_told_apart_by_shape_kind_bytes_and_order() -> None:
 def test_fields_out_of_range_are_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         TrainConfig(**changes)
+
+
+@pytest.mark.parametrize(("mode", "tries"), [("keep", 1), ("auto", 3)])
+def test_memory_that_runs_out_whatever_is_kept_ends_it_in_one_line(tmp_path: Path, mode: str, tries: int) -> None:
+    run, tried = trainer(tmp_path), []
+    run.activations = Activations(mode, [*run.net.children()])
+
+    def ask(inputs: Any, moment: Moment) -> Any:
+        tried.append(run.activations.current)
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate\n9 bytes")
+
+    run.objective = ask
+    with pytest.raises(TrainingError, match=r"step 0: memory ran out \(.* allocate 9 bytes\); set a smaller batch, or"):
+        run.step(run.make_batch(0), 0.0)
+    assert tried == ["keep", "checkpoint", "offload"][:tries]

@@ -180,7 +180,7 @@ def test_a_turned_batch_is_the_same_seam_seen_another_way(laid: list[ribbons.Lai
     assert len(kinds) > 2
 
 
-def test_training_moves_the_network_and_its_file_says_the_same(laid: list[ribbons.Laid], tmp_path: Path) -> None:
+def test_training_moves_the_network_and_another_starts_from_its_file(laid: list[ribbons.Laid], tmp_path: Path) -> None:
     torch.manual_seed(0)
     cut, config = _strips(laid), task.FillConfig(minutes=None, steps=2, batch=4)
     fill = task.FillTask(config, net.FillNet(), cut, cut)
@@ -189,6 +189,12 @@ def test_training_moves_the_network_and_its_file_says_the_same(laid: list[ribbon
     assert not torch.equal(trained.net.answer.weight, before)
     assert np.isfinite(fill.metrics(trained.net)["learned"])
     assert fill.export(trained.net, tmp_path / "fill.onnx") < 1e-3
+    again, strip = net.FillNet(), torch.randn(2, 32, 48, learned.N_CHANNELS)
+    task.load_written(again, tmp_path / "fill.onnx")
+    with torch.no_grad():
+        wanted = trained.net.eval()(strip)
+        assert torch.allclose(wanted, again.eval()(strip), atol=1e-4)
+        assert torch.allclose(wanted, again.train()(strip), atol=1e-4)  # its batch norms stay as they are
 
 
 def test_shots_marked_val_are_held_out(tmp_path: Path) -> None:
@@ -212,21 +218,10 @@ def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
     )
 
 
-def test_training_starts_from_the_weights_of_a_written_network(tmp_path: Path) -> None:
-    kept, again = net.FillNet(), net.FillNet()
-    with torch.no_grad():
-        for part in kept.parameters():
-            part.add_(0.01 * torch.randn_like(part))
-    task.export(kept, tmp_path / "fill.onnx")
-    task.load_written(again, tmp_path / "fill.onnx")
-    strip = torch.randn(2, 32, 48, learned.N_CHANNELS)
-    with torch.no_grad():
-        wanted = kept.eval()(strip)
-        assert torch.allclose(wanted, again.eval()(strip), atol=1e-4)
-        assert torch.allclose(wanted, again.train()(strip), atol=1e-4)  # its batch norms stay as they are
+def test_training_starts_from_no_file_of_another_kind(tmp_path: Path) -> None:
     _write_fill(tmp_path / "other.onnx", learned.N_CHANNELS)
     with pytest.raises(TrainingError, match=r"other\.onnx.*not a fill"):
-        task.load_written(again, tmp_path / "other.onnx")
+        task.load_written(net.FillNet(), tmp_path / "other.onnx")
 
 
 def test_what_is_left_is_a_share_of_the_damage_where_it_shows() -> None:

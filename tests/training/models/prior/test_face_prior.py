@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 
-from rotopaint_ai.training.models.landmarks.coarse_to_fine import CoarseToFineNet
-from rotopaint_ai.training.models.landmarks.net import CropModel
+from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet, LandmarkOutput
 from rotopaint_ai.training.models.prior import selection
 from rotopaint_ai.training.models.prior.deformable import fit_head
 from rotopaint_ai.training.models.prior.face_prior import FacePrior, _moved_on, _spread
@@ -228,20 +229,40 @@ def test_landmarks_that_are_no_face_are_drawn_to_finite_places() -> None:
     assert np.isfinite(left).all()
 
 
-@pytest.mark.parametrize(("anisotropy", "mirror"), [(0.0, None), (1.5, [1, 0, *range(2, 30)])])
-def test_the_model_with_its_mirrored_reading_and_prior_is_exported_for_any_batch(
-    anisotropy: float, mirror: list[int] | None, tmp_path: Path
-) -> None:
+class Plain(nn.Module):
+    """Thirty landmarks by one product with a crop; networks are traced by their own tests, and take as long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_landmark = nn.Conv2d(3, 30 * 6, 16)
+
+    def forward(self, crop_NCHW: Tensor) -> LandmarkOutput:
+        """As a network gives them."""
+        said = self.of_landmark(crop_NCHW).flatten(1).unflatten(1, (30, 6))
+        return LandmarkOutput(8 + 6 * said[..., :2], said[..., 2], said[..., 3], said[..., 4:])
+
+
+def test_the_model_with_its_mirrored_reading_and_prior_is_exported_for_any_batch(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    net = CoarseToFineNet(30, widths=(8, 8, 8, 8, 8), neck=8, fine=8, window=5)
     head = fit_head(faces(12, 0), None)
     assert head is not None
     head = replace(head, motions=head.motions[:1])  # few motions make a short graph
-    prior = FacePrior(head, error_scale=0.5, noise_floor=0.003, anisotropy=anisotropy)
-    model = CropModel(net, prior=prior, mirror=mirror)
-    crops = np.random.default_rng(0).random((5, 64, 64, 3), dtype=np.float32)
+    prior = FacePrior(head, error_scale=0.5, noise_floor=0.003, anisotropy=1.5)
+    model = CropModel(cast(LandmarkNet, Plain()), prior=prior, mirror=[1, 0, *range(2, 30)])
+    crops = np.random.default_rng(0).random((5, 16, 16, 3), dtype=np.float32)
     names, limits = ("crop", ("landmarks", "expected_error")), {"landmarks": 0.01}
     assert export_checked(model, tmp_path / "landmarks.onnx", names, crops, limits=limits) < 0.01
+
+
+def test_a_prior_without_anisotropy_has_no_part_of_it() -> None:
+    """What onnxruntime makes of an anisotropy of nothing is no number, so nothing is made of it."""
+    head = fit_head(faces(12, 0), None)
+    assert head is not None
+    found = faces(3, 1)
+    error, seen = np.ones((3, 30)), np.ones((3, 30))
+    drawn, left = apply(FacePrior(head, error_scale=0.5, noise_floor=0.003), found, error, seen, found * np.nan)
+    assert np.isfinite(drawn).all()
+    assert np.isfinite(left).all()
 
 
 def test_unknown_landmarks_of_some_frames_do_no_harm() -> None:
