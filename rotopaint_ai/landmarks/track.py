@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,6 @@ from rotopaint_ai.errors import UsageError
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Picture = npt.NDArray[np.float32]
-Origin = Literal["predicted", "hand"]
 
 # A landmark model: display-referred crops (N,S,S,3) to landmarks (N,L,2), expected error (N,L), both in crop pixels,
 # and the probability of being seen (N,L).
@@ -49,11 +47,6 @@ class FrameLandmarks:
     def is_visible_L(self) -> Flags:
         """Which landmarks count as seen."""
         return np.asarray(self.visible_L >= VISIBLE)
-
-    @property
-    def origins(self) -> tuple[Origin, ...]:
-        """Who placed each landmark."""
-        return tuple("hand" if by_hand else "predicted" for by_hand in self.hand_L)
 
     def with_hand(self, points: Mapping[int, tuple[float, float]]) -> FrameLandmarks:
         """The same frame with landmarks (by row) placed by a person: seen, without error."""
@@ -87,17 +80,8 @@ class LandmarkTrack:
     @property
     def points_FLC(self) -> Array:
         """Positions of all frames."""
-        return self._stack([self.frames[frame].points_LC for frame in self.numbers], (len(self.names), 2))
-
-    @property
-    def expected_error_px_FL(self) -> Array:
-        """Expected errors of all frames."""
-        return self._stack([self.frames[frame].expected_error_px_L for frame in self.numbers], (len(self.names),))
-
-    @property
-    def visible_FL(self) -> Array:
-        """Probabilities of being seen, of all frames."""
-        return self._stack([self.frames[frame].visible_L for frame in self.numbers], (len(self.names),))
+        rows = [self.frames[frame].points_LC for frame in self.numbers]
+        return np.stack(rows) if rows else np.zeros((0, len(self.names), 2))
 
     @property
     def lost(self) -> dict[int, str]:
@@ -113,7 +97,3 @@ class LandmarkTrack:
         if frame not in self.frames:
             raise UsageError(f"frame {frame}: not in this track; run it first")
         return self.with_frame(self.frames[frame].with_hand({self.row(name): at for name, at in points.items()}))
-
-    @staticmethod
-    def _stack(rows: list[Array], shape: tuple[int, ...]) -> Array:
-        return np.stack(rows) if rows else np.zeros((0, *shape))

@@ -43,13 +43,6 @@ def remove_shape(document: RotoDocument, name: str) -> RotoDocument:
     return replace(document, shapes=tuple(each for each in document.shapes if each.name != name))
 
 
-def rename_shape(document: RotoDocument, name: str, new_name: str) -> RotoDocument:
-    """The document with a shape of another name, which must be new."""
-    if not new_name.strip() or (new_name != name and any(each.name == new_name for each in document.shapes)):
-        raise DocumentError(f"shape '{name}': cannot be called '{new_name}'; choose a name that is free")
-    return put(document, name, replace(shape_of(document, name), name=new_name))
-
-
 def set_seam(
     document: RotoDocument,
     name: str,

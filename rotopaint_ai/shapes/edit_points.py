@@ -87,11 +87,6 @@ def delete_points(document: RotoDocument, name: str, indices: Collection[int]) -
     return put(document, name, _every_key(shape, without, lambda widths: tuple(widths[index] for index in kept)))
 
 
-def delete_point(document: RotoDocument, name: str, index: int) -> RotoDocument:
-    """The document with one control point less, see `delete_points`."""
-    return delete_points(document, name, (index,))
-
-
 # --- cubics -----------------------------------------------------------------------------------------------------------
 
 

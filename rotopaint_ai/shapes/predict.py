@@ -6,15 +6,14 @@ a control point, S shapes. Plate space, pixels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.landmarks.metrics import face_size_F
-from rotopaint_ai.landmarks.track import Array, Flags, FrameLandmarks, LandmarkTrack
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
+from rotopaint_ai.landmarks.track import Array, Flags, FrameLandmarks
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Numbers = npt.NDArray[np.float32]
@@ -24,7 +23,6 @@ Numbers = npt.NDArray[np.float32]
 PredictShapes = Callable[[Numbers], tuple[Numbers, Numbers | None]]
 
 _DOUBT_SHARE = 0.2  # of a seam's width: how much doubt about its place may widen its matte on each side
-_WIDTH_QUANTILE = 0.9  # one width serves the whole shot, so it has to cover the frames where the face is large
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,11 +71,6 @@ class ShapePredictor:
         )
 
 
-def predict(track: LandmarkTrack, sheet: Sheet, model: PredictShapes) -> list[FrameShapes]:
-    """Shapes of every frame of a track in which the face was not lost, in ascending order."""
-    return ShapePredictor(sheet, model)([track.frames[frame] for frame in track.numbers if frame not in track.lost])
-
-
 def expected_errors(frame: FrameLandmarks, points_PK: Array, sheet: Sheet) -> Array:
     """Expected error (S,) of each shape's curve in pixels."""
     rows = sheet.point_rows()
@@ -116,111 +109,3 @@ def _is_visible(frame: FrameLandmarks, shape: ShapeSpec, sheet: Sheet) -> bool:
     """A shape counts as hidden when every landmark that it sits on (or else hangs on) is hidden."""
     rows = [sheet.landmark_row(name) for name in shape.on_landmarks.values()] or list(sheet.rows_of(shape))
     return bool(frame.is_visible_L[rows].any())
-
-
-def to_document(
-    track: LandmarkTrack,
-    shapes: Sequence[FrameShapes],
-    sheet: Sheet,
-    *,
-    width: int,
-    height: int,
-    first_frame: int,
-    last_frame: int,
-    pixel_aspect: float = 1.0,
-    fps: float = 24.0,
-    keep: RotoDocument | None = None,
-) -> RotoDocument:
-    """The roto document of a shot.
-
-    Every key has the source `model`. Hidden landmarks stand as None (those placed by hand never are); lost frames get
-    no keys, so that shapes go on linearly from the frames around them. What a person did in `keep` stays exactly as it
-    is: human keys, hand landmarks, widths, feathers and tapers of shapes that are there, shapes that the sheet lacks.
-    """
-    predicted = tuple(_shape_of_spec(spec, shapes, sheet) for spec in sheet.shapes)
-    document = RotoDocument(
-        width=width,
-        height=height,
-        first_frame=first_frame,
-        last_frame=last_frame,
-        pixel_aspect=pixel_aspect,
-        fps=fps,
-        landmarks=landmark_keys(track),
-        shapes=predicted,
-    )
-    return document if keep is None else _with_human_work(document, keep)
-
-
-def landmark_keys(track: LandmarkTrack) -> LandmarkKeys:
-    """A track as the document keeps it: hidden landmarks as None, lost frames left out."""
-    frames = [track.frames[number] for number in track.numbers if number not in track.lost]
-    return LandmarkKeys(
-        names=track.names,
-        keys={frame.frame: _landmark_row(frame) for frame in frames},
-        hand={
-            frame.frame: frozenset(name for name, by_hand in zip(track.names, frame.hand_L) if by_hand)
-            for frame in frames
-            if frame.hand_L.any()
-        },
-    )
-
-
-def to_points(points: Array) -> Points:
-    """Control points (n, 6) as the document keeps them."""
-    return tuple(ControlPoint(*row) for row in points.tolist())
-
-
-def _landmark_row(frame: FrameLandmarks) -> tuple[Landmark | None, ...]:
-    rows = zip(frame.points_LC.tolist(), frame.expected_error_px_L.tolist(), frame.is_visible_L | frame.hand_L)
-    return tuple(Landmark(x, y, error) if is_visible else None for (x, y), error, is_visible in rows)
-
-
-def _shape_of_spec(spec: ShapeSpec, shapes: Sequence[FrameShapes], sheet: Sheet) -> RotoShape:
-    rows, column = sheet.point_rows()[spec.name], sheet.shape_names.index(spec.name)
-    widths = np.array([frame.width_px_S[column] for frame in shapes])
-    has_width = not spec.closed and bool(np.isfinite(widths).any())
-    return RotoShape(
-        name=spec.name,
-        closed=spec.closed,
-        role=spec.role,
-        keys={frame.frame: Key(to_points(frame.points_PK[rows])) for frame in shapes},
-        width_px=float(np.nanquantile(widths, _WIDTH_QUANTILE)) if has_width else None,
-        feather_px=spec.feather_px,
-        taper=spec.taper,
-        visible={frame.frame: False for frame in shapes if not frame.is_visible_S[column]},
-    )
-
-
-def _with_human_work(document: RotoDocument, keep: RotoDocument) -> RotoDocument:
-    old = {shape.name: shape for shape in keep.shapes}
-    merged = [_with_human_keys(shape, old[shape.name]) if shape.name in old else shape for shape in document.shapes]
-    added = [shape for shape in keep.shapes if shape.name not in {item.name for item in document.shapes}]
-    landmarks = _merged_landmarks(document.landmarks, keep.landmarks)
-    return replace(document, shapes=(*merged, *added), landmarks=landmarks)
-
-
-def _with_human_keys(new: RotoShape, old: RotoShape) -> RotoShape:
-    human = {frame: key for frame, key in old.keys.items() if key.source == "human"}
-    is_other_spline = any(len(key.points) != new.n_points for key in human.values()) or new.closed != old.closed
-    if human and new.keys and is_other_spline:
-        return old  # a person rebuilt the spline: it is theirs
-    return replace(
-        new,
-        keys={**new.keys, **human},
-        width_px=old.width_px if old.width_px is not None else new.width_px,
-        feather_px=old.feather_px,
-        taper=old.taper,
-        visible={**new.visible, **{frame: old.is_visible(frame) for frame in human}},
-    )
-
-
-def _merged_landmarks(new: LandmarkKeys, old: LandmarkKeys) -> LandmarkKeys:
-    keys: dict[int, tuple[Landmark | None, ...]] = dict(new.keys)
-    hand: dict[int, frozenset[str]] = dict(new.hand)
-    for frame, names in old.hand.items():
-        placed: Mapping[str, Landmark | None] = dict(zip(old.names, old.keys.get(frame, ())))
-        known = {name for name in names if name in placed and name in new.names}
-        row = keys.get(frame, tuple(None for _ in new.names))
-        keys[frame] = tuple(placed[name] if name in known else at for name, at in zip(new.names, row))
-        hand[frame] = hand.get(frame, frozenset()) | known
-    return LandmarkKeys(new.names, keys, hand)

@@ -156,19 +156,6 @@ def _region_of(frame: tuple[int, int, int, int], covered: Array) -> Region:
     return Region(frame[0], frame[1], np.where(covered < DUST, 0.0, covered).astype(np.float32))
 
 
-def rasterise_polygon(polyline: NDArray[np.floating], width: int, height: int) -> Region:
-    """Exact-area coverage of a polygon (N, 2), its last vertex joined to its first.
-
-    Overlaps of one turning sense count once (winding number, clipped at 1). Beyond the plate nothing is kept. Pixels
-    outside may carry rounding of about 1e-12; mattes of shapes do not (DUST).
-    """
-    line = np.asarray(polyline, dtype=np.float64).reshape(-1, 2)
-    frame = _pixel_frame([line], width, height, 0.0) if len(line) > 2 else None
-    if frame is None:
-        return EMPTY
-    return Region(frame[0], frame[1], _polygon_window([line], *frame).astype(np.float32))
-
-
 def rasterise_closed(
     points: Points | NDArray[np.floating],
     width: int,

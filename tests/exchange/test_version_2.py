@@ -135,7 +135,7 @@ def test_a_point_more_and_a_point_less_take_feather_and_widths_along() -> None:
     key = more.shape("eye").keys[1]
     assert len(key.feather) == len(key.points) == 5
     assert edit_points.add_point(more, "nose_seam", 0, 0.5).shape("nose_seam").keys[1].widths[1] == (3.5, 3.5, 1.5)
-    less = edit_points.delete_point(shot(eased(), seam()), "nose_seam", 1)
+    less = edit_points.delete_points(shot(eased(), seam()), "nose_seam", (1,))
     assert less.shape("nose_seam").keys[1].widths == tuple(seam().keys[1].widths[i] for i in (0, 2, 3))
 
 

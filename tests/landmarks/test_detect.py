@@ -133,7 +133,7 @@ def test_hand_points_are_kept() -> None:
     found = follower(100, 90).step(1001, plate(100, 90), hand={2: (101.0, 117.0)})
     np.testing.assert_array_equal(found.points_LC[2], [101.0, 117.0])
     assert found.expected_error_px_L[2] == 0
-    assert found.origins == ("predicted", "predicted", "hand")
+    assert found.hand_L.tolist() == [False, False, True]
 
 
 def test_a_face_seen_where_the_plate_has_no_pixels_is_lost() -> None:

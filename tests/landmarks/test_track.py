@@ -17,14 +17,13 @@ TRACK = LandmarkTrack(("a", "b", "c"), {1003: frame(1003, FACE + 1), 1001: frame
 def test_rows_follow_frame_numbers() -> None:
     assert TRACK.numbers == (1001, 1003)
     np.testing.assert_array_equal(TRACK.points_FLC[1] - TRACK.points_FLC[0], np.ones((3, 2)))
-    assert TRACK.expected_error_px_FL.shape == TRACK.visible_FL.shape == (2, 3)
     assert LandmarkTrack(("a",)).points_FLC.shape == (0, 1, 2)
 
 
 def test_a_hand_point_replaces_one_landmark_only() -> None:
     edited = TRACK.with_hand(1003, {"b": (5.0, 6.0)})
     assert tuple(edited.frames[1003].points_LC[1]) == (5, 6)
-    assert edited.frames[1003].origins == ("predicted", "hand", "predicted")
+    assert edited.frames[1003].hand_L.tolist() == [False, True, False]
     np.testing.assert_array_equal(edited.frames[1003].points_LC[0], TRACK.frames[1003].points_LC[0])
     assert not TRACK.frames[1003].hand_L.any()
 

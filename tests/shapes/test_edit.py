@@ -72,11 +72,10 @@ def test_shifting_moves_everything_that_has_a_frame() -> None:
     assert edit.shift_frames(after, -1000) == before
 
 
-def test_seam_settings_and_names() -> None:
+def test_seam_settings_and_visibility() -> None:
     before = document(f1=Key(square(0, 0)))
     after = edit.set_seam(before, "eye", width_px=7.0, taper=(0.1, 0.2)).shape("eye")
     assert (after.width_px, after.feather_px, after.taper) == (7.0, 0.0, (0.1, 0.2))
-    assert edit.rename_shape(before, "eye", "lid").shapes[0].name == "lid"
     for bad in ({"width_px": -1.0}, {"taper": (0.0, 1.5)}):
         with pytest.raises(DocumentError, match="eye"):
             edit.set_seam(before, "eye", **bad)  # type: ignore[arg-type]

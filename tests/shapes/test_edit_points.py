@@ -51,7 +51,7 @@ def test_a_place_that_is_not_on_the_shape_is_told() -> None:
 
 def test_a_point_taken_away_again_leaves_the_curve_it_was_put_on() -> None:
     more = edit_points.add_point(document(f1=circle(10), f5=circle(20, 3, 3)), "eye", 2, 0.37)
-    less = edit_points.delete_point(more, "eye", 3).shape("eye")
+    less = edit_points.delete_points(more, "eye", (3,)).shape("eye")
     for frame, radius, x in ((1, 10, 0), (5, 20, 3)):
         there, back = bezier.as_array(circle(radius, x, x)), bezier.as_array(less.keys[frame].points)
         assert bezier.curve_distance(there, back, True, spacing=0.5)[1] < 0.02
@@ -75,17 +75,17 @@ def test_deleting_across_the_seam_of_a_closed_shape_and_several_at_once() -> Non
 
 
 def test_corners_without_tangents_stay_corners_and_the_least_is_kept() -> None:
-    three = edit_points.delete_point(document(f1=square(0, 0)), "eye", 1)
+    three = edit_points.delete_points(document(f1=square(0, 0)), "eye", (1,))
     assert three.shape("eye").keys[1].points == tuple(p for i, p in enumerate(square(0, 0)) if i != 1)
     with pytest.raises(DocumentError, match="needs 3"):
-        edit_points.delete_point(three, "eye", 0)
+        edit_points.delete_points(three, "eye", (0,))
     with pytest.raises(DocumentError, match="no control point 7"):
-        edit_points.delete_point(three, "eye", 7)
+        edit_points.delete_points(three, "eye", (7,))
 
 
 def test_an_open_end_goes_with_its_segment() -> None:
     line = (ControlPoint(0, 0), ControlPoint(10, 0, -3, 0, 3, 0), ControlPoint(20, 5))
-    shape = edit_points.delete_point(document(closed=False, f1=line), "eye", 2).shape("eye")
+    shape = edit_points.delete_points(document(closed=False, f1=line), "eye", (2,)).shape("eye")
     assert shape.keys[1].points == line[:2]
 
 

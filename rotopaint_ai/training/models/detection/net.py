@@ -10,7 +10,6 @@ x0, y0, x1, y1 in pixels of the network's picture.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -182,8 +181,3 @@ class DetectorModel(nn.Module):
         shape = boxes.shape[:2]
         masks = masks.sigmoid().view(*shape, MASK_SIDE, MASK_SIDE)
         return boxes, scores, masks, points.view(*shape, N_KEYPOINTS, 2)
-
-
-def n_weights(net: nn.Module) -> int:
-    """How many numbers a network has."""
-    return sum(math.prod(parameter.shape) for parameter in net.parameters())
