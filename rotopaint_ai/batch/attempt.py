@@ -94,14 +94,14 @@ def _refuse_other_build(task: BatchTask) -> None:
 
 def _when_free(task: BatchTask, notes: TaskNotes, do: Do, sink: Sink, cancel: Cancel) -> Mapping[str, Any] | None:
     """Do a task; where a process that was given up for lost is still at it, once that has ended. None: it is done."""
-    told = False
+    is_reported = False
     while not notes.is_done(task):
         try:
             return do(task, sink, cancel)
         except BusyError:
-            if not told:
+            if not is_reported:
                 sink(warning(f"{task.key}: another process is at it; waiting until that has ended"))
-            told = True
+            is_reported = True
             time.sleep(POLL_S)
             cancel.check()
     return None

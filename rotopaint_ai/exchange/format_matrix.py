@@ -359,11 +359,11 @@ def matrix_table(found: Mapping[str, Mapping[Row, Survival]]) -> str:
     lines = [f"| feature | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
     lines += [f"| {NOTES[f]} | {' | '.join(found[name][f].mark for name in names)} |" for f in FEATURES]
     lines += ["", "What an artist reads when it happens (only then):", ""]
-    told: dict[str, list[str]] = {}
+    reported: dict[str, list[str]] = {}
     for name in names:
         for line in dict.fromkeys(line for each in found[name].values() for line in each.words):
-            told.setdefault(line, []).append(name)
-    lines += [f"- {line} *({', '.join(formats)})*" for line, formats in told.items()]
+            reported.setdefault(line, []).append(name)
+    lines += [f"- {line} *({', '.join(formats)})*" for line, formats in reported.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -195,8 +195,8 @@ class Follower:
         self._instabilities.append(instability([reading, *moved]))
         share = median(self._instabilities)
         if share > limit:
-            said = f"landmarks follow the crop by {share:.1%} of it, a face's by less than {limit:.1%}"
-            return f"the model doubts that this is a face ({said})"
+            why = f"landmarks follow the crop by {share:.1%} of it, a face's by less than {limit:.1%}"
+            return f"the model doubts that this is a face ({why})"
         self._is_a_face = len(self._instabilities) == _EVIDENCE
         return None
 

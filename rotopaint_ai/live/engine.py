@@ -219,8 +219,8 @@ class LiveEngine:
         frame = int(request["frame"])
         crops, note = propose_crop(self._need_plate(), (frame,), self._need_models())
         box = crops.at(frame)
-        told = note.facts["message"] if note is not None else None
-        return {"crop": [box.x - box.side / 2, box.y - box.side / 2, box.side, box.side], "note": told}
+        message = note.facts["message"] if note is not None else None
+        return {"crop": [box.x - box.side / 2, box.y - box.side / 2, box.side, box.side], "note": message}
 
     # --- parts
 

@@ -128,9 +128,9 @@ class Project:
     def check(self) -> None:
         """Look the whole file over. Raises DamagedProjectError."""
         with schema.project_errors(self.path):
-            said = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if said != "ok":
-            raise DamagedProjectError(f"{self.path.name}: is damaged ({said}); {schema.way_out(self.path)}")
+            verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise DamagedProjectError(f"{self.path.name}: is damaged ({verdict}); {schema.way_out(self.path)}")
 
     def heartbeat(self) -> None:
         """Give a sign of life, every `owner.HEARTBEAT_S` seconds, and bring the log into the file, so that a copy of

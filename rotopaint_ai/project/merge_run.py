@@ -29,12 +29,12 @@ def merge_run(before: State, found: RotoDocument, asked: Frames, *, predicted: R
     """
     by_hand = {} if before.document is None else corrected_in(before.predicted, before.document)
     found = placed_in_groups(found, before.document, by_hand)
-    said = _without_followers(model_keys(found), before) if predicted is None else predicted
-    said = placed_in_groups(said, before.document)
+    from_models = _without_followers(model_keys(found), before) if predicted is None else predicted
+    from_models = placed_in_groups(from_models, before.document)
     new = _among(before.document, found, asked)
     if before.document is not None:
         new = with_human_keys(new, before.document, before.aside)
-    document, predicted = with_seam_settings(new, before.seams), _among(before.predicted, said, asked)
+    document, predicted = with_seam_settings(new, before.seams), _among(before.predicted, from_models, asked)
     return with_face_grouped(replace(before, document=document, predicted=predicted))
 
 
@@ -78,16 +78,16 @@ def with_profile(shape: RotoShape, profile: Profile) -> RotoShape:
     return shape.with_keys({frame: replace(key, widths=rows) for frame, key in shape.keys.items()})
 
 
-def _without_followers(said: RotoDocument, before: State) -> RotoDocument:
+def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument:
     """What the models said, less the keys that only repeat what had followed a person's landmark before the run."""
     if before.document is None or before.predicted is None:
-        return said
+        return from_models
     followed = corrected_in(before.predicted, before.document)
     shapes = (
         shape.with_keys({f: key for f, key in shape.keys.items() if f not in followed.get(shape.name, frozenset())})
-        for shape in said.shapes
+        for shape in from_models.shapes
     )
-    return replace(said, shapes=tuple(shapes))
+    return replace(from_models, shapes=tuple(shapes))
 
 
 def _among(before: RotoDocument | None, found: RotoDocument, asked: Frames) -> RotoDocument:

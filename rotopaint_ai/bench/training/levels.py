@@ -104,7 +104,7 @@ def images_per_s(curve: Curve) -> float | None:
     return None if last is None or last.cpu_s <= 0 else round(last.images / last.cpu_s, 2)
 
 
-def said(row: Mapping[str, Any]) -> str:
+def describe_level(row: Mapping[str, Any]) -> str:
     """A level in words."""
     if row.get("ratio") is not None:
         return f"{row['percent']:.2f} %: {row['ratio']:.1f} times as long"

@@ -53,9 +53,9 @@ def _rate(kind: str, ranks: int, settings: TrainingSettings) -> TrainRate:
     done = subprocess.run([sys.executable, "-m", *launcher, *words], env=environment, capture_output=True, text=True)
     reports = [line for line in done.stdout.splitlines() if line.startswith("images/s ")]
     if done.returncode or not reports:
-        said = " ".join(done.stderr.split())[-300:]
+        reason = " ".join(done.stderr.split())[-300:]
         raise TrainingError(
-            f"bench train: {kind} with {ranks} ranks failed ({said}); try fewer ranks or a smaller batch"
+            f"bench train: {kind} with {ranks} ranks failed ({reason}); try fewer ranks or a smaller batch"
         )
     clock, processor = map(float, reports[0].split()[1:])
     return TrainRate(clock, processor)

@@ -88,10 +88,10 @@ class Side:
         raise TrainingError(f"bench train: {self.name}: {lines[-1][-300:]}")
 
 
-Told = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-def run(course: Course, tell: Told = lambda text: None) -> dict[str, Any]:
+def run(course: Course, tell: Report = lambda text: None) -> dict[str, Any]:
     """Run all sides and return curves, levels and ratios as JSON values; after an interrupt, of what there was by then.
 
     Raises TrainingError.
@@ -125,7 +125,7 @@ def _undisturbed() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _take_turns(course: Course, sides: Sequence[Side], tell: Told) -> None:
+def _take_turns(course: Course, sides: Sequence[Side], tell: Report) -> None:
     for at in range(_TURNS + 1):  # the first turn loads and evaluates what is known before the first step
         for side in sides:
             if not side.is_over:
@@ -185,6 +185,6 @@ def against(ours: Sequence[ErrorLevel], other: Sequence[ErrorLevel], limit_s: fl
     both = [row for row in rows if row.get("ratio") is not None]
     return {
         "levels": rows,
-        "at_our_best": levels.said(rows[-1]) if rows else None,
-        "at_the_lowest_both_reached": levels.said(both[-1]) if both else None,
+        "at_our_best": levels.describe_level(rows[-1]) if rows else None,
+        "at_the_lowest_both_reached": levels.describe_level(both[-1]) if both else None,
     }

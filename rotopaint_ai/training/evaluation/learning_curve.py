@@ -173,10 +173,10 @@ def advice(points: Sequence[Point]) -> str:
     else:
         return "too few trainings to tell"
     (n_before, before), (n_last, last) = ((point.n_frames, point.errors_px[name]) for point in known[-2:])
-    said = f"from {n_before} to {n_last} frames {name} went from {before:.2f} to {last:.2f} px"
+    change = f"from {n_before} to {n_last} frames {name} went from {before:.2f} to {last:.2f} px"
     if before - last < max(_PAYS_PX, _PAYS_SHARE * before):
-        return f"{said}: more roto of this kind no longer pays; other poses and light may"
-    return f"{said}: growing by the same factor again may bring about {last * (1 - last / before):.2f} px more"
+        return f"{change}: more roto of this kind no longer pays; other poses and light may"
+    return f"{change}: growing by the same factor again may bring about {last * (1 - last / before):.2f} px more"
 
 
 def table(points: Sequence[Point]) -> str:

@@ -91,8 +91,8 @@ def train_network(task: str, options: TrainOptions) -> Mapping[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     prepared = network.prepare(config, TrainSources(options.sources, options.init, folder, cancel.check))
     taken = load_pyramid(prepared.net, options.init)
-    said = {"samples": prepared.counts[0], "held_out": prepared.counts[1], "init": taken}
-    options.sink(Event("started", {"stage": "train", **said}))
+    counts = {"samples": prepared.counts[0], "held_out": prepared.counts[1]}
+    options.sink(Event("started", {"stage": "train", **counts, "init": taken}))
     if group.is_first:
         write_text(folder / "recipe.yaml", config.to_yaml())
     note = threads.choose_threads(config, prepared).note

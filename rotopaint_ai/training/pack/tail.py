@@ -29,7 +29,7 @@ class Tail:
     """Keeps the time of the parts that are to come in a budget, and tells how much of the command is over."""
 
     def __init__(self, ready: Prepared, budget: Budget, sink: Sink, *, seams: bool) -> None:
-        self._budget, self._sink, self._told, self._doing = budget, sink, 0.0, ""
+        self._budget, self._sink, self._reported_at, self._doing = budget, sink, 0.0, ""
         self.seam_s = ready.config.seam_minutes * 60 * seams
         if budget.limit_s is not None:
             self.seam_s = min(self.seam_s, _SEAM_SHARE * budget.limit_s)
@@ -62,7 +62,7 @@ class Tail:
 
         def checked() -> None:
             check()
-            if time.monotonic() - self._told > _TELLS_EVERY_S:
+            if time.monotonic() - self._reported_at > _TELLS_EVERY_S:
                 self._tell()
 
         return checked
@@ -71,7 +71,7 @@ class Tail:
         self._budget.reserve(self.seam_s + sum(self._to_come.values()))
 
     def _tell(self) -> None:
-        self._told = time.monotonic()
+        self._reported_at = time.monotonic()
         share = round(min(1.0, self._budget.share(1.0)), 4)
         self._sink(Event("progress", {"stage": "train", "share": share, "doing": self._doing}))
 

@@ -35,8 +35,8 @@ def as_arrays(model: nn.Module) -> Callable[[Array], list[Array]]:
 
     def run(values: Array) -> list[Array]:
         with torch.no_grad():
-            said = model(torch.from_numpy(np.ascontiguousarray(values)))
-        return [part.numpy() for part in (said if isinstance(said, tuple) else (said,))]
+            output = model(torch.from_numpy(np.ascontiguousarray(values)))
+        return [part.numpy() for part in (output if isinstance(output, tuple) else (output,))]
 
     return run
 
