@@ -109,11 +109,8 @@ def seconds_of(task: BatchTask, times: Times) -> float:
 _attempts = [0]
 
 
-async def sleep_task(task: BatchTask, notes: TaskNotes, times: Times, topic: str, *needs: None) -> None:
-    """A worker's attempt: as long as recorded, then noted on the disk; what is done already is asked for again where
-    the worker that kept its empty result has died, and takes nothing."""
-    if notes.is_done(task):
-        return
+async def sleep_task(task: BatchTask, notes: TaskNotes, times: Times, topic: str) -> None:
+    """A worker's attempt: as long as recorded, then noted on the disk."""
     _attempts[0] += 1
     await asyncio.sleep(seconds_of(task, times))
     notes.finish(task, {})
@@ -158,14 +155,21 @@ async def _life(
     from distributed import Client, Scheduler, Worker
 
     from rotopaint_ai.batch.cluster import submit
+    from rotopaint_ai.batch.turns import Turn, Turns
 
     async with Scheduler(protocol="inproc://", port=0, dashboard=False) as scheduler:
         staff = [await Worker(scheduler.address, nthreads=1, memory_limit=0) for _ in range(workers)]
         async with Client(scheduler.address, asynchronous=True, set_as_default=False) as client:
             began = time.monotonic()
-            futures = submit(client, tasks, notes, times, "show", sleep_task)
+            turns = Turns(tasks, workers)
+
+            async def carry_out(turn: Turn) -> None:
+                future = submit(client, turn, notes, times, "show", sleep_task)
+                await future._state.wait()
+                await asyncio.gather(*map(carry_out, turns.after(turn.task)))
+
             killing = asyncio.create_task(_kill_some(scheduler, staff, deaths_within))
-            waiting = asyncio.gather(*(future._state.wait() for future in futures.values()))
+            waiting = asyncio.gather(*map(carry_out, turns.first()))
             with suppress(TimeoutError):
                 await asyncio.wait_for(waiting, ends_after)
             taken = time.monotonic() - began

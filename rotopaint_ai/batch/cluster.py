@@ -10,7 +10,10 @@ import asyncio
 import hashlib
 import logging
 import secrets
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError as CancelledFuture
+from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from queue import Empty, SimpleQueue
@@ -19,14 +22,16 @@ from typing import TYPE_CHECKING, Any
 from rotopaint_ai.batch.attempt import POLL_S, Do, TaskFailedError, attempt
 from rotopaint_ai.batch.notes import TaskNotes
 from rotopaint_ai.batch.tasks import BatchTask
+from rotopaint_ai.batch.turns import Turn, Turns
 from rotopaint_ai.errors import ClusterError, UsageError
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, LocalCluster
 
 CONNECT_S = 20
 MOST_LIVES = 10  # of tasks whose workers die of others; a scheduler lets a task outlive three workers
+TASKS = "rotopaint"
 _GONE = ("closed", "closing")
 
 
@@ -80,7 +85,41 @@ def _start(workers: int, stack: ExitStack) -> Client:
         dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
     )
-    return stack.enter_context(Client(stack.enter_context(local), set_as_default=False))
+    local.loop.add_callback(_replace_lost, stack.enter_context(local), workers)
+    return stack.enter_context(Client(local, set_as_default=False))
+
+
+async def _replace_lost(local: LocalCluster, n_workers: int) -> None:
+    """Have other processes for those that die before they could say that they had started: Dask gives them up."""
+    while local.status.name not in _GONE:
+        for name in [name for name, nanny in local.workers.items() if nanny.status.name in ("closed", "failed")]:
+            del local.workers[name]
+        if len(local.workers) < n_workers:
+            local.scale(n_workers)
+        await asyncio.sleep(1)
+
+
+@contextmanager
+def executor_of(address: str | None, workers: int) -> Iterator[Executor | None]:
+    """Workers for the parts of a command that may be done twice: those of the cluster at an address, else so many
+    processes of our own; None where there is to be one, this. Raises UsageError; ClusterError where they have gone.
+    """
+    if address is None and workers == 1:
+        yield None
+        return
+    from distributed import KilledWorker
+
+    with connected(address, workers) as client:
+        print(f"dashboard: {client.dashboard_link}", file=sys.stderr)
+        try:
+            yield client.get_executor(pure=False)
+        except CancelledFuture as error:
+            raise ClusterError("the cluster's scheduler has gone; start the same command again") from error
+        except KilledWorker as error:
+            n_died = error.allowed_failures + 1
+            raise ClusterError(
+                f"{n_died} workers died of one part; is there memory enough? try fewer workers"
+            ) from error
 
 
 @contextmanager
@@ -101,92 +140,72 @@ def _quiet_logs() -> Iterator[None]:
 
 def submit(
     client: Client,
-    tasks: Sequence[BatchTask],
+    turn: Turn,
     notes: TaskNotes,
     do: Any,
     topic: str,
     run: Callable[..., Any],
     life: int = 1,
-) -> dict[str, Future[None]]:
-    """Hand tasks to the scheduler, each with what it waits for; of those, what is not among them is done.
+) -> Future[None]:
+    """Hand a task that can begin to the scheduler; a worker calls `run(task, notes, do, topic)`.
 
-    A worker calls `run(task, notes, do, topic)`. `life`: how often they have been handed to it, this time with them.
+    `life`: how often it has been handed to it, this time with them.
     """
-    futures: dict[str, Future[None]] = {}
-    for task in tasks:
-        futures[task.key] = client.submit(
-            run,
-            task,
-            notes,
-            do,
-            topic,
-            *(futures[key] for key in task.needs if key in futures),
-            key=key_of(task, notes, life),
-            retries=task.shot.retries,
-            priority=task.shot.priority,
-            resources=dict(task.shot.resources) or None,
-        )
-    return futures
+    return client.submit(
+        run,
+        turn.task,
+        notes,
+        do,
+        topic,
+        key=key_of(turn.task, notes, life),
+        retries=turn.task.shot.retries,
+        priority=turn.priority,
+        resources=dict(turn.task.shot.resources) or None,
+    )
 
 
 def key_of(task: BatchTask, notes: TaskNotes, life: int = 1) -> tuple[str, str]:
-    """What a task is called on the dashboard. Whoever asks for the same on one cluster gets it done once."""
+    """What a task is called on the dashboard. Whoever asks for the same on one cluster gets it done once.
+
+    All are one group: Dask hands tasks of a group that is large for its cluster out by priority, of small ones at once.
+    """
     where = hashlib.sha256(f"{notes.folder} {task.fingerprint} {life}".encode()).hexdigest()[:12]
-    return task.kind, f"{task.key} {where}"
+    return TASKS, f"{task.key} {where}"
 
 
 def work_on(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do, sink: Sink, cancel: Cancel) -> None:
     """Have tasks done by a cluster. Raises CancelledError; ClusterError where its scheduler has gone."""
     for task in tasks:
         notes.forgive(task)
-    offers = [worker["resources"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
-    _tell_lacking(offers, tasks, sink)
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    _tell_lacking([worker["resources"] for worker in workers], tasks, sink)
     topic = f"rotopaint-{secrets.token_hex(4)}"
     client.subscribe_topic(topic, lambda said: sink(Event(said[1]["kind"], said[1]["facts"])))
-    left = list(tasks)
-    for life in range(1, MOST_LIVES + 1):
-        futures = submit(client, left, notes, do, topic, _on_worker, life)
-        left = _what_goes_on(left, _finished(client, futures, left, notes, sink, cancel, is_last=life == MOST_LIVES))
-        if not left:
-            return
+    turns = Turns(tasks, sum(worker["nthreads"] for worker in workers))
+    under_way: dict[Future[None], tuple[Turn, int]] = {}
+    ended: SimpleQueue[Future[None]] = SimpleQueue()
 
+    def hand_over(turn: Turn, life: int) -> None:
+        future = submit(client, turn, notes, do, topic, _on_worker, life)
+        under_way[future] = turn, life
+        future.add_done_callback(ended.put)
 
-def _finished(
-    client: Client,
-    futures: Mapping[str, Future[None]],
-    tasks: Sequence[BatchTask],
-    notes: TaskNotes,
-    sink: Sink,
-    cancel: Cancel,
-    *,
-    is_last: bool,
-) -> dict[str, bool]:
-    """Wait for tasks; returns those that are not done by their keys, with whether another life would help."""
-    by_key = {future.key: task for task, future in zip(tasks, futures.values())}
-    stuck: dict[str, bool] = {}
     try:
-        for future in _as_done(client, list(futures.values()), cancel):
-            if future.status == "error":
-                task = by_key[future.key]
-                stuck[task.key] = not is_last and _died_beside(task, future, notes)
-                if not stuck[task.key] and stuck.keys().isdisjoint(task.needs):  # else it has the error of that
-                    _note_loss(task, future, notes, sink)
+        for turn in turns.first():
+            hand_over(turn, 1)
+        while under_way:
+            future = _next_ended(client, ended, cancel)
+            turn, life = under_way.pop(future)
+            if future.status == "finished" or notes.is_done(turn.task):  # lost: its worker has died since
+                for following in turns.after(turn.task):
+                    hand_over(following, 1)
+            elif life < MOST_LIVES and (future.status != "error" or _died_beside(turn.task, future, notes)):
+                hand_over(turn, life + 1)
+            else:
+                _note_loss(turn.task, future, notes, sink)
     finally:
         if cancel.requested and client.status not in _GONE:
-            client.cancel(list(futures.values()), force=True)
-    return stuck
-
-
-def _what_goes_on(tasks: Sequence[BatchTask], stuck: Mapping[str, bool]) -> list[BatchTask]:
-    """Tasks that another life would help, and those that wait for nothing else."""
-    going: list[BatchTask] = []
-    helped = {key for key, helps in stuck.items() if helps}
-    for task in tasks:
-        waits_for = stuck.keys() & set(task.needs)
-        if task.key in stuck and (waits_for or task.key in helped) and waits_for <= helped:
-            helped.add(task.key)
-            going.append(task)
-    return going
+            client.cancel(list(under_way), force=True)
 
 
 def _died_beside(task: BatchTask, future: Future[None], notes: TaskNotes) -> bool:
@@ -198,21 +217,17 @@ def _died_beside(task: BatchTask, future: Future[None], notes: TaskNotes) -> boo
     return is_blamed and notes.n_lost(task) <= error.allowed_failures
 
 
-def _as_done(client: Client, futures: Sequence[Future[None]], cancel: Cancel) -> Iterator[Future[None]]:
-    done: SimpleQueue[Future[None]] = SimpleQueue()
-    for future in futures:
-        future.add_done_callback(done.put)
-    n_left = len(futures)
-    while n_left:
+def _next_ended(client: Client, ended: SimpleQueue[Future[None]], cancel: Cancel) -> Future[None]:
+    """Wait for a task. Raises CancelledError, ClusterError."""
+    while True:
         cancel.check()
         try:
-            future = done.get(timeout=POLL_S)
+            future = ended.get(timeout=POLL_S)
         except Empty:
             _refuse_lost(client.status in _GONE)
             continue
-        _refuse_lost(future.status in ("cancelled", "lost"))
-        n_left -= 1
-        yield future
+        _refuse_lost(future.status == "cancelled")
+        return future
 
 
 def _refuse_lost(is_lost: bool) -> None:
@@ -251,7 +266,7 @@ def _tell_lacking(offers: Sequence[Mapping[str, float]], tasks: Sequence[BatchTa
         sink(warning(f"no worker offers {name} yet; its tasks wait for one: dask worker ... --resources {name}=1"))
 
 
-def _on_worker(task: BatchTask, notes: TaskNotes, do: Do, topic: str, *needs: None) -> None:
+def _on_worker(task: BatchTask, notes: TaskNotes, do: Do, topic: str) -> None:
     """An attempt on a worker, which tells its events to who asked. Raises TaskFailedError."""
     from distributed import get_worker
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rotopaint_ai.cli.shared import one_thread_per_frame
+from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, one_thread_per_frame
 from rotopaint_ai.cli.watch import TerseLines, choose_sink, stopping_on_signals
 from rotopaint_ai.errors import CancelledError, ClusterError, RotopaintError, UsageError
 from rotopaint_ai.jobs import Cancel, Sink
@@ -28,8 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "done; 2 wrong use; 3 frames or shots failed; 130 stopped"
     )
     parser.add_argument("jobs", metavar="JOBS", help="YAML or JSON file of shots (docs/batch.md)")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes on this machine (1), by Dask")
-    parser.add_argument("--cluster", metavar="ADDRESS", help="workers of a Dask cluster, such as tcp://scheduler:8786")
+    add_cluster_arguments(parser)
     parser.add_argument("--shot", metavar="NAME", help="this shot only")
     parser.add_argument("--task", choices=KINDS, help="one task only: its kind, for a farm")
     parser.add_argument("--frames", metavar="A-B", help="one task only: the paint tasks that begin in a range")
@@ -76,10 +75,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
-    if not 1 <= arguments.workers <= 64:
-        raise UsageError(f"--workers {arguments.workers}: wanted 1 to 64 processes")
-    if arguments.cluster and arguments.workers > 1:
-        raise UsageError("--workers: a cluster has workers of its own; leave it out beside --cluster")
+    check_cluster_arguments(arguments)
     if arguments.task and (arguments.cluster or arguments.workers > 1):
         raise UsageError("--task: one task is done by this process; leave --cluster and --workers out")
     if arguments.task in ("track", "paint", "gather") and not arguments.shot:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments
 from rotopaint_ai.cli.watch import stopping_on_signals
 from rotopaint_ai.jobs import Cancel
 
@@ -55,22 +57,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tolerance", type=float, default=0.05, metavar="SHARE", help="by which the gate lets a distance grow; 0.05"
     )
     parser.add_argument("--eyes", metavar="A,B", help="landmarks whose distance normalises the NME")
+    add_cluster_arguments(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
+    from rotopaint_ai.batch.cluster import executor_of
     from rotopaint_ai.cli import OK, WORSE
     from rotopaint_ai.training.data.dataset import read_dataset
     from rotopaint_ai.training.evaluation import gate
     from rotopaint_ai.training.evaluation.evaluate import choose_samples, measure_pack
 
-    eyes, dataset = _eyes(arguments), read_dataset(arguments.dataset)
+    check_cluster_arguments(arguments)
+    eyes, dataset = _eyes(arguments), read_dataset(_absolute_folder(arguments.dataset))
     splits = _splits(arguments, dataset)
     chosen = choose_samples(dataset, splits)
     packs, notes = _packs(arguments, chosen)
     cancel = Cancel()
-    with stopping_on_signals(cancel):
-        found = [measure_pack(pack, dataset, splits=splits, check=cancel.check, eyes=eyes) for pack in packs]
+    with executor_of(arguments.cluster, arguments.workers) as workers, stopping_on_signals(cancel):
+        found = [
+            measure_pack(pack, dataset, splits=splits, check=cancel.check, eyes=eyes, workers=workers) for pack in packs
+        ]
     results = [each.result for each in found]
     compared = gate.compare(results[0], results[1], arguments.tolerance) if arguments.against else []
     _write_results(arguments, found[0], compared, results)
@@ -83,6 +90,11 @@ def execute(arguments: argparse.Namespace) -> int:
     if results[0]["learned_frames"]:
         print(f"gate: {results[0]['pack']} cannot pass on frames that it has learned from: {_shown_frames(results[0])}")
     return WORSE if results[0]["learned_frames"] or any(each.is_worse for each in compared) else OK
+
+
+def _absolute_folder(dataset: str) -> str:
+    """A data set's folder as workers elsewhere see it; a URL as it is."""
+    return dataset if "://" in dataset else os.path.abspath(dataset)
 
 
 def _eyes(arguments: argparse.Namespace) -> tuple[str, str] | None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments
 from rotopaint_ai.cli.watch import JsonLines, clock_text
 from rotopaint_ai.jobs import Cancel, Event
 
@@ -93,12 +94,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="SHOT, SHOT:A-B, a kind of suspicious frame (swapped, jumped, ...), 'suspicious', or @FILE with one such "
         "line each, such as mining/suspicious.txt once the lines that are all right have been struck out",
     )
+    add_cluster_arguments(parser)
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy loads: shapes are what cores share
+    from rotopaint_ai.batch.cluster import executor_of
     from rotopaint_ai.cli import FRAMES_FAILED, OK
     from rotopaint_ai.errors import UsageError
     from rotopaint_ai.training.mining.mine import mine
@@ -115,10 +118,11 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--shard-quality {quality}: wanted --shards MB as well")
     if arguments.size < 32 or arguments.tolerance <= 0:
         raise UsageError(f"--size {arguments.size} --tolerance {arguments.tolerance}: wanted 32 or more, and above 0")
+    check_cluster_arguments(arguments)
     options = MineOptions(
-        sources=tuple(Path(source) for source in arguments.sources),
-        out=Path(arguments.out),
-        plates=arguments.plates,
+        sources=tuple(Path(source).absolute() for source in arguments.sources),  # as workers elsewhere see them
+        out=Path(arguments.out).absolute(),
+        plates=_absolute_pattern(arguments.plates),
         sheet=Path(arguments.sheet) if arguments.sheet else None,
         character=arguments.character,
         name=arguments.name,
@@ -131,8 +135,8 @@ def execute(arguments: argparse.Namespace) -> int:
         renames=renames_of(arguments.rename),
         interpolated=arguments.interpolated,
     )
-    with _watch(events=arguments.events) as progress:
-        mined = mine(options, progress=progress)
+    with executor_of(arguments.cluster, arguments.workers) as workers, _watch(events=arguments.events) as progress:
+        mined = mine(options, progress=progress, workers=workers)
     if mined.table:
         print(residual_text(mined.table), end="")
     for shot, frame, issue in mined.issues[:40]:
@@ -149,6 +153,11 @@ def execute(arguments: argparse.Namespace) -> int:
         f"{mined.excluded} frames excluded; residuals and suspicious frames in {Path(arguments.out) / 'mining'}"
     )
     return FRAMES_FAILED if mined.failed else OK
+
+
+def _absolute_pattern(plates: str | None) -> str | None:
+    """Plates as workers elsewhere see them; `{dir}` is a source's own."""
+    return plates if plates is None or plates.startswith("{") else os.path.abspath(plates)
 
 
 _LOSS_DB = 36.0  # below it a grain of film and the edge of a thin seam go soft

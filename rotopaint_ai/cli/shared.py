@@ -42,6 +42,20 @@ def split_range(arguments: argparse.Namespace) -> None:
         arguments.frames = arguments.frames or match["frames"]
 
 
+def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
+    """Who does the work."""
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes on this machine (1), by Dask")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="workers of a Dask cluster, such as tcp://scheduler:8786")
+
+
+def check_cluster_arguments(arguments: argparse.Namespace) -> None:
+    """Raises UsageError."""
+    if not 1 <= arguments.workers <= 64:
+        raise UsageError(f"--workers {arguments.workers}: wanted 1 to 64 processes")
+    if arguments.cluster and arguments.workers > 1:
+        raise UsageError("--workers: a cluster has workers of its own; leave it out beside --cluster")
+
+
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
     """Whether somebody else's folder may be taken over."""
     parser.add_argument(

@@ -9,6 +9,7 @@ Letters: N samples, L landmarks, K shapes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -80,18 +81,19 @@ def measure_pack(
     check: Callable[[], None] = lambda: None,
     most_mattes: int | None = None,
     eyes: tuple[str, str] | None = None,
+    workers: Executor | None = None,
 ) -> PackEvaluation:
-    """As `evaluate`, with what the pack predicted of each sample."""
+    """As `evaluate`, with what the pack predicted of each sample. `workers`: who does it in parts."""
     loaded = load_pack(pack)
     chosen = choose_samples(dataset, splits)
-    predicted = predict_samples(open_models(loaded, device="cpu"), chosen, check=check)
+    predicted = predict_samples(open_models(loaded, device="cpu"), chosen, check=check, workers=workers)
     result = {
         "pack": loaded.name,
         "dataset": chosen.name,
         "splits": sorted({s.split for s in chosen.samples}),
         "has_learned_them": has_learned(loaded.card, chosen),
         "learned_frames": learned_frames(loaded.card, chosen),
-        **pack_metrics(chosen, predicted, eyes=eyes, most_mattes=most_mattes),
+        **pack_metrics(chosen, predicted, eyes=eyes, most_mattes=most_mattes, workers=workers),
     }
     result["doubts"] = doubts(result)
     return PackEvaluation(chosen, predicted, result)
@@ -107,7 +109,12 @@ def choose_samples(dataset: Dataset, splits: tuple[Split, ...]) -> Dataset:
 
 
 def pack_metrics(
-    dataset: Dataset, predicted: Predictions, *, eyes: tuple[str, str] | None = None, most_mattes: int | None = None
+    dataset: Dataset,
+    predicted: Predictions,
+    *,
+    eyes: tuple[str, str] | None = None,
+    most_mattes: int | None = None,
+    workers: Executor | None = None,
 ) -> dict[str, Any]:
     """The numbers of a pack on a data set.
 
@@ -120,7 +127,7 @@ def pack_metrics(
     share = distance / predicted.face_width_px[:, None] * 100
     seams = [k for k, shape in enumerate(sheet.shapes) if shape.role == "seam"]
     others = [k for k, shape in enumerate(sheet.shapes) if shape.role != "seam"]
-    mattes = measure_mattes(dataset, predicted, _spread_rows(len(dataset), most_mattes))
+    mattes = measure_mattes(dataset, predicted, _spread_rows(len(dataset), most_mattes), workers)
     known, by_shot = np.isfinite(predicted.distance_px), rows_by_shot(dataset)
     return {
         "n_samples": len(dataset),

@@ -8,6 +8,8 @@ Segmentation" (2016), section 4.1 (contour accuracy F), with fixed tolerances in
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import cv2
@@ -25,6 +27,7 @@ Matte = npt.NDArray[np.float32]
 
 TOLERANCES_PX = (1, 2, 3)
 _ROOM = 2
+_ROWS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +38,66 @@ class MatteFigures:
     boundary: Array
 
 
-def measure_mattes(dataset: Dataset, predicted: Predictions, rows: npt.NDArray[np.intp]) -> MatteFigures:
+@dataclass(frozen=True, slots=True)
+class _ShapePair:
+    """A shape of a sample as found and as it is, in plate pixels, with their widths; and the picture's size there."""
+
+    row: int
+    column: int
+    spec: ShapeSpec
+    points: tuple[Array, Array]
+    widths: tuple[float, float]
+    size: tuple[int, int]
+
+
+def measure_mattes(
+    dataset: Dataset, predicted: Predictions, rows: npt.NDArray[np.intp], workers: Executor | None = None
+) -> MatteFigures:
     """Rasterise the shapes of some samples, found and true, and compare. Open shapes need a known width."""
     shapes = dataset.sheet.shapes
     iou = np.full((len(dataset), len(shapes)), np.nan)
     boundary = np.full((len(dataset), len(shapes), len(TOLERANCES_PX)), np.nan)
-    for row in rows:
-        for column, spec in enumerate(shapes):
-            pair = _pair(dataset, predicted, int(row), column, spec)
-            if pair is not None:
-                iou[row, column] = intersection_over_union(*pair)
-                boundary[row, column] = boundary_f(*pair)
+    parts = [_pairs_of(dataset, predicted, rows[at : at + _ROWS_AT_ONCE]) for at in range(0, len(rows), _ROWS_AT_ONCE)]
+    compared = map(_compare, parts) if workers is None else workers.map(_compare, parts)
+    for part, figures in zip(parts, compared):
+        for pair, (overlap, edges) in zip(part, figures):
+            iou[pair.row, pair.column] = overlap
+            boundary[pair.row, pair.column] = edges
     return MatteFigures(iou, boundary)
 
 
-def _pair(
-    dataset: Dataset, predicted: Predictions, row: int, column: int, spec: ShapeSpec
-) -> tuple[Matte, Matte] | None:
+def _pairs_of(dataset: Dataset, predicted: Predictions, rows: Iterable[int]) -> list[_ShapePair]:
+    found = (
+        _pair(dataset, predicted, int(row), column, spec)
+        for row in rows
+        for column, spec in enumerate(dataset.sheet.shapes)
+    )
+    return [pair for pair in found if pair is not None]
+
+
+def _pair(dataset: Dataset, predicted: Predictions, row: int, column: int, spec: ShapeSpec) -> _ShapePair | None:
     true = true_curve(dataset, row, spec.name)
     if true is None or spec.name not in predicted.curves:
         return None
     sample, found = dataset.samples[row], predicted.curves[spec.name][row]
-    widths = float(dataset.truth.width[row, column]), float(predicted.widths[row, column])
+    widths = float(predicted.widths[row, column]), float(dataset.truth.width[row, column])
     if not spec.closed and not all(np.isfinite(width) and width > 0 for width in widths):
         return None
-    size = (max(8, round(sample.width / sample.pixel_scale)), max(8, round(sample.height / sample.pixel_scale)))
-    drawn = [
-        _region(points.astype(np.float64) / sample.pixel_scale, spec, width / sample.pixel_scale, size)
-        for points, width in zip((found, true), reversed(widths))
-    ]
-    return _side_by_side(drawn[0], drawn[1])
+    scale = sample.pixel_scale
+    size = (max(8, round(sample.width / scale)), max(8, round(sample.height / scale)))
+    points = found.astype(np.float64) / scale, true.astype(np.float64) / scale
+    return _ShapePair(row, column, spec, points, (widths[0] / scale, widths[1] / scale), size)
+
+
+def _compare(pairs: list[_ShapePair]) -> list[tuple[float, Array]]:
+    """IoU and boundary F [3] of each pair."""
+    drawn = (_draw(pair) for pair in pairs)
+    return [(intersection_over_union(*mattes), boundary_f(*mattes)) for mattes in drawn]
+
+
+def _draw(pair: _ShapePair) -> tuple[Matte, Matte]:
+    found, true = (_region(points, pair.spec, width, pair.size) for points, width in zip(pair.points, pair.widths))
+    return _side_by_side(found, true)
 
 
 def _region(points: Array, spec: ShapeSpec, width: float, size: tuple[int, int]) -> Region:

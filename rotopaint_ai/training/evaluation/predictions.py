@@ -8,15 +8,19 @@ Letters: N samples, L landmarks and K shapes of the data set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.crops import Crop, around, cut
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.inference.models import Models
+from rotopaint_ai.inference.models import Models, open_models
+from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.landmarks.detect import read_pictures
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.shapes.bezier import curve_distance
@@ -62,23 +66,47 @@ class _Columns:
     missing: tuple[str, ...]
 
 
-def predict_samples(models: Models, dataset: Dataset, *, check: Callable[[], None] = lambda: None) -> Predictions:
+def predict_samples(
+    models: Models, dataset: Dataset, *, check: Callable[[], None] = lambda: None, workers: Executor | None = None
+) -> Predictions:
     """Run a pack on the nominal crop of every sample, as it is once a run has settled on the face.
 
-    Raises: TrainingError when the pack and the data set share fewer than 3 landmarks and no shape.
+    `workers`: who does it in parts; they open the pack from its folder. Raises: TrainingError when the pack and the
+    data set share fewer than 3 landmarks and no shape.
     """
     columns = _match(models.pack.sheet, dataset, models.pack.name)
+    starts = range(0, len(dataset), _BATCH)
+    parts = [dataset.subset(np.arange(start, min(start + _BATCH, len(dataset)))) for start in starts]
     frames, shapes = [], []
-    predictor = ShapePredictor(models.pack.sheet, models.predict_shapes)
-    for start in range(0, len(dataset), _BATCH):
+    for some_frames, some_shapes in _answers(models, parts, workers):
         check()
-        rows = range(start, min(start + _BATCH, len(dataset)))
-        read = _read_crops(
-            models, [dataset.picture(row) for row in rows], [_true_crop(models, dataset, row) for row in rows]
-        )
-        shapes += predictor(read)
-        frames += read
+        frames += some_frames
+        shapes += some_shapes
     return _as_predictions(dataset, models.pack.sheet, columns, frames, shapes, _time(models))
+
+
+_Answer = tuple[list[FrameLandmarks], list[FrameShapes]]
+
+
+def _answers(models: Models, parts: list[Dataset], workers: Executor | None) -> Iterable[_Answer]:
+    if workers is None:
+        return map(partial(_answer, models), parts)
+    return workers.map(partial(_answer_elsewhere, models.pack.folder.absolute()), parts)
+
+
+def _answer_elsewhere(pack: Path, part: Dataset) -> _Answer:
+    return _answer(_models_of(pack), part)
+
+
+@lru_cache(maxsize=2)  # the two of a gate
+def _models_of(pack: Path) -> Models:
+    return open_models(load_pack(pack), device="cpu")
+
+
+def _answer(models: Models, part: Dataset) -> _Answer:
+    rows = range(len(part))
+    read = _read_crops(models, [part.picture(row) for row in rows], [_true_crop(models, part, row) for row in rows])
+    return read, ShapePredictor(models.pack.sheet, models.predict_shapes)(read)
 
 
 def _match(sheet: Sheet, dataset: Dataset, pack: str) -> _Columns:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -15,7 +17,7 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.plates import Plate, open_plate
 from rotopaint_ai.plates.kinds import kind_of
 from rotopaint_ai.plates.sequence import Listing
-from rotopaint_ai.training.mining.options import Progress, report_each, silent
+from rotopaint_ai.training.mining.options import Progress, silent, work_in_order
 from rotopaint_ai.training.mining.sources import NUKE_SUFFIXES, read_source
 from rotopaint_ai.training.mining.takes import (
     FrameTruth,
@@ -31,6 +33,7 @@ from rotopaint_ai.training.mining.takes import (
 )
 
 _Part = TypeVar("_Part")
+_Reading = list[Take] | DocumentError | NothingToLearn
 _NUMBERED_STEM = re.compile(r"^(.*?)[._-]?(\d+)$")
 
 
@@ -124,6 +127,7 @@ def join_sources(
     renames: Mapping[str, str] = MappingProxyType({}),
     interpolated: bool = False,
     progress: Progress = silent,
+    workers: Executor | None = None,
 ) -> JoinedTakes:
     """Read sources and lay them on their plates. Raises UsageError, DocumentError, PlateError.
 
@@ -134,7 +138,9 @@ def join_sources(
     notes: list[str] = []
     found: dict[tuple[int, int], JoinedFrame] = {}
     names: dict[str, None] = {}
-    takes = _all_takes(report_each(sources, "reading roto", progress), plates, interpolated, pictures, notes)
+    read = partial(_first_reading, plates=plates, interpolated=interpolated)
+    readings = work_in_order(read, sources, "reading roto", progress, workers)
+    takes = _all_takes(zip(sources, readings), plates, interpolated, pictures, notes)
     takes.sort(key=lambda take: take.plate is None)  # the plate of a roto names its shots
     takes = rename_takes(takes, renames)
     for take in takes:
@@ -162,14 +168,18 @@ def open_still(path: Path, frame: int) -> Plate:
 
 
 def _all_takes(
-    sources: Iterable[Path], plates: str | None, interpolated: bool, pictures: _Pictures, notes: list[str]
+    readings: Iterable[tuple[Path, _Reading]],
+    plates: str | None,
+    interpolated: bool,
+    pictures: _Pictures,
+    notes: list[str],
 ) -> list[Take]:
     """What all sources hold. Of many, such as the projects of a show, those that hold nothing yet are left out."""
     takes: list[Take] = []
     nothing: list[NothingToLearn] = []
-    for source in sources:
+    for source, reading in readings:
         try:
-            takes += _takes(source, plates, interpolated, pictures)
+            takes += _takes(source, reading, plates, interpolated, pictures)
         except NothingToLearn as error:
             nothing.append(error)
     if nothing and not takes:
@@ -178,15 +188,20 @@ def _all_takes(
     return takes
 
 
-def _takes(source: Path, plates: str | None, interpolated: bool, pictures: _Pictures) -> list[Take]:
+def _first_reading(source: Path, plates: str | None, interpolated: bool) -> _Reading:
+    """A source before its plates are looked at, or what is wrong with it."""
     try:
-        takes = read_source(source, plates, interpolated=interpolated)
-        if not _tells_other_sizes(takes, pictures):
-            return takes
-    except DocumentError:
-        if plates is None:
-            raise
-        takes = []
+        return read_source(source, plates, interpolated=interpolated)
+    except (DocumentError, NothingToLearn) as error:
+        return error
+
+
+def _takes(source: Path, reading: _Reading, plates: str | None, interpolated: bool, pictures: _Pictures) -> list[Take]:
+    if isinstance(reading, NothingToLearn) or (isinstance(reading, DocumentError) and plates is None):
+        raise reading
+    takes = [] if isinstance(reading, Exception) else reading
+    if takes and not _tells_other_sizes(takes, pictures):
+        return takes
     plate = pictures.open(plate_of(source, plates))  # of the sizes that a script tells, or does not, the plate's
     try:
         return read_source(source, plates, size=(plate.width, plate.height), interpolated=interpolated)

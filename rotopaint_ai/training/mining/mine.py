@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 from rotopaint_ai.errors import UsageError
@@ -41,8 +42,8 @@ class Mined:
     excluded: int
 
 
-def mine(options: MineOptions, *, progress: Progress = silent) -> Mined:
-    """Mine sources into the data set folder `options.out`.
+def mine(options: MineOptions, *, progress: Progress = silent, workers: Executor | None = None) -> Mined:
+    """Mine sources into the data set folder `options.out`, its parts by workers elsewhere where there are any.
 
     Besides the data set the folder gets `mining/residuals.txt` and `.json`, `mining/suspicious.json` and pictures of
     suspicious frames. Raises: UsageError, DocumentError, PlateError, PackError (the sheet), TrainingError.
@@ -55,11 +56,14 @@ def mine(options: MineOptions, *, progress: Progress = silent) -> Mined:
             renames=options.renames,
             interpolated=options.interpolated,
             progress=progress,
+            workers=workers,
         )
-        return mine_joined(joined, options, progress=progress)
+        return mine_joined(joined, options, progress=progress, workers=workers)
 
 
-def mine_joined(joined: JoinedTakes, options: MineOptions, *, progress: Progress = silent) -> Mined:
+def mine_joined(
+    joined: JoinedTakes, options: MineOptions, *, progress: Progress = silent, workers: Executor | None = None
+) -> Mined:
     """As `mine`, from frames that were read already."""
     options.exclude.check([row.shot for row in joined.rows])
     rows = tuple(row for row in joined.rows if not options.exclude.covers(row.shot, row.frame))
@@ -69,10 +73,10 @@ def mine_joined(joined: JoinedTakes, options: MineOptions, *, progress: Progress
     rows = tuple(replace(row, split="test") if row.shot in tests else row for row in rows)
     shots = _shot_contents(rows)
     val, val_notes = _val_shots(rows, shots, options)
-    truth = vectorise(replace(joined, rows=rows), options, progress=progress)
+    truth = vectorise(replace(joined, rows=rows), options, progress=progress, workers=workers)
     clear_dataset(options.out)
     pictures, thumbs, failed = cut_all(
-        truth, options.out, size=options.size, face_share=options.face_share, progress=progress
+        truth, options.out, size=options.size, face_share=options.face_share, progress=progress, workers=workers
     )
     issues = check_labels(truth, thumbs, options.tolerance_px, progress=progress)
     dropped = _excluded_rows(truth, issues, options.exclude.kinds)

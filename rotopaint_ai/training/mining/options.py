@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
@@ -33,20 +34,32 @@ def silent(stage: str, done: int, total: int) -> None:
     """Progress that nobody watches."""
 
 
-def report_each(items: Sequence[_Item], stage: str, progress: Progress) -> Iterator[_Item]:
-    """Items, each reported once it is done with."""
-    for done, item in enumerate(items):
+def work_in_order(
+    work: Callable[[_Item], _Result],
+    items: Sequence[_Item],
+    stage: str,
+    progress: Progress,
+    workers: Executor | None = None,
+) -> Iterator[_Result]:
+    """What `work` makes of each item, in their order; by those workers, without any here, one after the other."""
+    progress(stage, 0, len(items))
+    results = map(work, items) if workers is None else workers.map(work, items)
+    for done, result in enumerate(results, start=1):
         progress(stage, done, len(items))
-        yield item
-    progress(stage, len(items), len(items))
+        yield result
 
 
 def work_on_each(
-    work: Callable[[_Item], _Result], items: Sequence[_Item], stage: str, progress: Progress
+    work: Callable[[_Item], _Result],
+    items: Sequence[_Item],
+    stage: str,
+    progress: Progress,
+    workers: Executor | None = None,
 ) -> list[_Result]:
-    """What `work` makes of each item, on every core: arrays are worked on outside Python's lock."""
+    """What `work` makes of each item, by those workers; without any on every core: arrays are worked on outside
+    Python's lock."""
     progress(stage, 0, len(items))
-    with ThreadPoolExecutor(n_cores()) as pool:
+    with ThreadPoolExecutor(n_cores()) if workers is None else nullcontext(workers) as pool:
         waiting = [pool.submit(work, item) for item in items]
         for done, _ in enumerate(as_completed(waiting), start=1):
             progress(stage, done, len(items))

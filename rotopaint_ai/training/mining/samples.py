@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,12 +20,12 @@ import numpy.typing as npt
 
 from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.errors import PlateError, TrainingError
-from rotopaint_ai.plates import Frame
+from rotopaint_ai.plates import Frame, Plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.training.data.dataset import write_picture
 from rotopaint_ai.training.data.sample_lines import Sample, ShapeTruth, Split
 from rotopaint_ai.training.mining.curves import Array, Rows
-from rotopaint_ai.training.mining.options import FACE_SHARE, Progress, report_each
+from rotopaint_ai.training.mining.options import FACE_SHARE, Progress, work_in_order
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 
 _LEAST_PX = 16
@@ -32,6 +34,7 @@ Pixels = npt.NDArray[np.uint8]
 IMAGES = "images"  # the folder of pictures in a data set
 _THUMB = 48  # pixels of the side of what frames are compared by
 _JPEG_QUALITY = 96
+_PICTURES_AT_ONCE = 16
 Thumb = npt.NDArray[np.float32]
 
 
@@ -129,33 +132,66 @@ class WrittenPicture:
     where: SquareCut
 
 
+@dataclass(frozen=True, slots=True)
+class _PictureToCut:
+    """A row's frame, its square, the square of its shot that stays, and the file that its picture goes to."""
+
+    row: int
+    shot: str
+    plate: Plate
+    frame: int
+    where: SquareCut
+    still: SquareCut
+    image: str
+    cut_out: Path | None  # the file whose alpha says where the face is
+
+
 def cut_all(
-    truth: MinedTruth, out: Path, *, size: int, face_share: float, progress: Progress
+    truth: MinedTruth, out: Path, *, size: int, face_share: float, progress: Progress, workers: Executor | None = None
 ) -> tuple[dict[int, WrittenPicture], dict[int, Thumb], list[str]]:
     """Cut and write the picture of every row; also a thumbnail of a place in the plate that stays through a shot."""
-    pictures, thumbs, failed = {}, {}, []
-    still = {shot: _shot_cut(truth, np.flatnonzero(truth.shots == shot)) for shot in np.unique(truth.shots)}
-    for row, source in report_each(list(enumerate(truth.rows)), "cutting pictures", progress):
-        points = truth.extent(row)
-        if len(points) < 2:
-            continue
-        where = frame_cut(points, size=size, face_share=face_share)
-        try:
-            frame = source.plate.read(source.frame, keep_native=False)
-        except PlateError as error:
-            failed.append(f"{source.shot} {source.frame}: {error}")
-            continue
-        image = f"{IMAGES}/{safe(source.character)}_{safe(source.shot)}_{source.frame:04d}.jpg"
-        picture = cut_picture(frame, where)
-        if source.truth.is_cut_out and source.truth.picture is not None:
-            picture = over_background(picture, source.truth.picture, where, source.frame)
-        write_picture(out / image, picture, quality=_JPEG_QUALITY)
-        pictures[row] = WrittenPicture(image, where)
-        small = cut_picture(frame, still[truth.shots[row]])
-        thumbs[row] = np.asarray(small.mean(axis=2), dtype=np.float32)
-    if not pictures:
+    wanted = _pictures_to_cut(truth, size, face_share)
+    parts = [wanted[at : at + _PICTURES_AT_ONCE] for at in range(0, len(wanted), _PICTURES_AT_ONCE)]
+    cut_part = partial(_cut_some, out=out)
+    thumbs: dict[int, Thumb] = {}
+    failed: list[str] = []
+    for some_thumbs, some_failed in work_in_order(cut_part, parts, "cutting pictures", progress, workers):
+        thumbs |= some_thumbs
+        failed += some_failed
+    if not thumbs:
         raise TrainingError(f"{out}: no frame of the plates could be read ({failed[0] if failed else 'none named'})")
-    return pictures, thumbs, failed
+    return {each.row: WrittenPicture(each.image, each.where) for each in wanted if each.row in thumbs}, thumbs, failed
+
+
+def _pictures_to_cut(truth: MinedTruth, size: int, face_share: float) -> list[_PictureToCut]:
+    still = {shot: _shot_cut(truth, np.flatnonzero(truth.shots == shot)) for shot in np.unique(truth.shots)}
+    wanted = []
+    for row, source in enumerate(truth.rows):
+        points = truth.extent(row)
+        if len(points) >= 2:
+            where = frame_cut(points, size=size, face_share=face_share)
+            image = f"{IMAGES}/{safe(source.character)}_{safe(source.shot)}_{source.frame:04d}.jpg"
+            cut_out = source.truth.picture if source.truth.is_cut_out else None
+            place = still[truth.shots[row]]
+            wanted.append(_PictureToCut(row, source.shot, source.plate, source.frame, where, place, image, cut_out))
+    return wanted
+
+
+def _cut_some(wanted: Sequence[_PictureToCut], out: Path) -> tuple[dict[int, Thumb], list[str]]:
+    """Cut and write some pictures; their thumbnails by row, and what could not be read."""
+    thumbs, failed = {}, []
+    for each in wanted:
+        try:
+            frame = each.plate.read(each.frame, keep_native=False)
+        except PlateError as error:
+            failed.append(f"{each.shot} {each.frame}: {error}")
+            continue
+        picture = cut_picture(frame, each.where)
+        if each.cut_out is not None:
+            picture = over_background(picture, each.cut_out, each.where, each.frame)
+        write_picture(out / each.image, picture, quality=_JPEG_QUALITY)
+        thumbs[each.row] = np.asarray(cut_picture(frame, each.still).mean(axis=2), dtype=np.float32)
+    return thumbs, failed
 
 
 def _shot_cut(truth: MinedTruth, rows: Rows) -> SquareCut:

@@ -9,6 +9,7 @@ shifted round or run backwards are put right and reported.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
@@ -268,6 +269,7 @@ def align_shapes(
     *,
     fixed: Mapping[str, str] | None = None,
     progress: Progress = silent,
+    workers: Executor | None = None,
 ) -> tuple[SymmetricGroup, ...]:
     """Bring every shape into correspondence, pairs and self-mirrored ones together with their mirror images.
 
@@ -308,7 +310,7 @@ def align_shapes(
     def align_parts(group: tuple[list[tuple[RawShapeTrack, bool]], list[str]]) -> SymmetricGroup:
         return _align_group(*group, partner, names, places)
 
-    return tuple(work_on_each(align_parts, groups, "aligning shapes", progress))
+    return tuple(work_on_each(align_parts, groups, "aligning shapes", progress, workers))
 
 
 def _align_group(

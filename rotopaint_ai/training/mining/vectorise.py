@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.sheet import Sheet, load_sheet
+from rotopaint_ai.sheet import ShapeSpec, Sheet, load_sheet
 from rotopaint_ai.training.mining.curves import Array, Rows
 from rotopaint_ai.training.mining.faces import Faces, frontalise
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes
@@ -75,7 +76,9 @@ class MinedTruth:
         return [at for at, name in enumerate(self.names) if any(name in row.truth.landmarks for row in self.rows)]
 
 
-def vectorise(joined: JoinedTakes, options: MineOptions, *, progress: Progress = silent) -> MinedTruth:
+def vectorise(
+    joined: JoinedTakes, options: MineOptions, *, progress: Progress = silent, workers: Executor | None = None
+) -> MinedTruth:
     """Every shape on fixed control points, and the landmarks that go with them; no picture is looked at."""
     rows, names = joined.rows, list(joined.landmark_names)
     n_rows, sheet = len(rows), None if options.sheet is None else load_sheet(options.sheet)
@@ -89,10 +92,12 @@ def vectorise(joined: JoinedTakes, options: MineOptions, *, progress: Progress =
         shapes = tuple(shape for shape in shapes if shape.name in sheet.shape_names)
     fixed = {} if sheet is None else {each.name: each.mirror or each.name for each in sheet.landmarks}
     fixed = {name: partner for name, partner in fixed.items() if name in names}
-    aligned = align_shapes(shapes, names, marks, faces, fixed=fixed, progress=progress)
+    aligned = align_shapes(shapes, names, marks, faces, fixed=fixed, progress=progress, workers=workers)
     longest_first = sorted(aligned, key=lambda group: -max(member.shape.most_points for member in group.members))
-    plan_each = partial(_plan_group, sheet=sheet, tolerance_px=options.tolerance_px, rows=rows, first=n_rows)
-    planned = [plan for plans in work_on_each(plan_each, longest_first, "fitting splines", progress) for plan in plans]
+    wanted = [_Wanted(group, *_by_sheet(group, sheet, rows, n_rows)) for group in longest_first]
+    plan_each = partial(_plan_group, tolerance_px=options.tolerance_px)
+    by_group = work_on_each(plan_each, wanted, "fitting splines", progress, workers)
+    planned = [plan for plans in by_group for plan in plans]
     if sheet is not None:
         specs = {spec.name: spec for spec in sheet.shapes}
         planned = [keep_drawn(plan, specs[plan.shape.name], rows, n_rows, faces, marks) for plan in planned]
@@ -114,29 +119,44 @@ def vectorise(joined: JoinedTakes, options: MineOptions, *, progress: Progress =
         names, marks = _add_point_landmarks(names, marks, plans, rows)
         marks = _in_sheet_order(marks, names, sheet.landmark_names)
         names = list(sheet.landmark_names)
-    distances = tuple(work_on_each(_residuals, plans, "measuring residuals", progress))
+    distances = tuple(work_on_each(_residuals, plans, "measuring residuals", progress, workers))
     return MinedTruth(rows, shots, tuple(names), marks, faces, tuple(plans), distances, sheet)
 
 
-def _plan_group(
-    group: SymmetricGroup, sheet: Sheet | None, tolerance_px: float, rows: Sequence[JoinedFrame], first: int
-) -> list[ShapePlan]:
-    """Plans of a group; rows from `first` on are frames that a sheet comes from."""
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A group to plan; for each member the shape of the sheet to follow, and where its points are known to stand."""
+
+    group: SymmetricGroup
+    specs: tuple[ShapeSpec, ...] = ()
+    known: tuple[dict[int, float], ...] = ()
+
+
+def _by_sheet(
+    group: SymmetricGroup, sheet: Sheet | None, rows: Sequence[JoinedFrame], first: int
+) -> tuple[tuple[ShapeSpec, ...], tuple[dict[int, float], ...]]:
+    """What a sheet says of a group; rows from `first` on are frames that it comes from."""
     if sheet is None:
-        return plan_group(group, tolerance_px=tolerance_px)
-    specs = {spec.name: spec for spec in sheet.shapes}
-    own = [specs[member.shape.name] for member in group.members]
-    for member, spec in zip(group.members, own):
+        return (), ()
+    by_name = {spec.name: spec for spec in sheet.shapes}
+    specs = tuple(by_name[member.shape.name] for member in group.members)
+    for member, spec in zip(group.members, specs):
         if member.shape.closed != spec.closed:
             raise UsageError(
                 f"shape '{spec.name}': {'closed' if member.shape.closed else 'open'} in the roto, "
                 f"{'closed' if spec.closed else 'open'} in the sheet; rename it or mend the sheet"
             )
-    plans = []
-    for at, spec in enumerate(own[:1] if group.own_mirror else own):
-        known = sheet_places_on(group.members[at], rows, spec.n_points, first)
-        plans.append(plan_by_sheet(group, at, spec, known))
-    return plans
+    specs = specs[:1] if group.own_mirror else specs
+    known = (sheet_places_on(member, rows, spec.n_points, first) for member, spec in zip(group.members, specs))
+    return specs, tuple(known)
+
+
+def _plan_group(wanted: _Wanted, tolerance_px: float) -> list[ShapePlan]:
+    if not wanted.specs:
+        return plan_group(wanted.group, tolerance_px=tolerance_px)
+    return [
+        plan_by_sheet(wanted.group, at, spec, known) for at, (spec, known) in enumerate(zip(wanted.specs, wanted.known))
+    ]
 
 
 def _residuals(plan: ShapePlan) -> Array:

@@ -2,8 +2,9 @@
 
     rotopaint train DATASET --out PACK --recipe mine.yaml --set minutes=5 --set augment.occluders=0.2
 
-A recipe needs to hold only what differs from a config's defaults; `recipes/*.yaml` are the shipped ones. What it lists
-under `plugins` is run first, so that it can name parts that those files register.
+A recipe needs to hold only what differs from a config's defaults; `recipes/*.yaml` are the shipped ones. Installed
+packages of the entry point group `rotopaint_ai.parts` and what a recipe lists under `plugins` are run first, so that it
+can name parts that those register.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
@@ -27,6 +28,7 @@ from rotopaint_ai.training.trainer.optim import OPTIMISERS
 from rotopaint_ai.training.trainer.parallel.group import HOOKS
 
 AnyConfig = TypeVar("AnyConfig", bound=Any)
+PARTS = "rotopaint_ai.parts"  # entry points: modules of installed packages that register parts
 RENAMED: Mapping[str, str] = {  # fields of older recipes
     "log_every": "eval_every",
     "bent": "elastic",
@@ -95,16 +97,30 @@ def recipe_names() -> list[str]:
 
 
 def load_plugins(recipe: str | Path | None) -> None:
-    """Run the Python files that a recipe lists under `plugins`, each once; relative ones lie beside the recipe.
+    """Import what installed packages offer, and run the Python files that a recipe lists under `plugins`, each once.
 
-    They register parts of their own, or whole networks. Raises UsageError where one is missing or fails.
+    Files lie beside the recipe. They register parts of their own, or whole networks. Raises UsageError where one is
+    missing or fails.
     """
+    _import_installed_parts()
     content, where = read_content(recipe)
     names = content.get("plugins") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UsageError(f"{where}: plugins is {names!r}; wanted a list of Python files such as [myhead.py]")
     for name in names:
         _run_plugin((Path(str(recipe)).parent / name).resolve(), where)
+
+
+def _import_installed_parts() -> None:
+    for entry in metadata.entry_points(group=PARTS):
+        try:
+            entry.load()
+        except Exception as error:  # somebody else's code
+            package = entry.dist.name if entry.dist is not None else entry.value
+            raise UsageError(
+                f"plugin '{entry.name}' of the installed package {package}: {type(error).__name__}: {error}; mend it, "
+                f"or take it out: pip uninstall {package}"
+            ) from error
 
 
 def _run_plugin(path: Path, where: str) -> None:

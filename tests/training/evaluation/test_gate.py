@@ -6,9 +6,11 @@ import argparse
 import copy
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from rotopaint_ai.inference.pack import load_card, load_pack, write_card
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.evaluation import gate
+from rotopaint_ai.training.evaluation.evaluate import measure_pack
 from rotopaint_ai.training.mining.mine import mine
 from rotopaint_ai.training.mining.options import MineOptions
 
@@ -133,6 +136,21 @@ def test_a_planted_regression_is_blocked_without_torch(dataset: Path, tmp_path: 
     assert "data:image/jpeg;base64," in text
     assert "worse than puppet on" in text
     assert "http" not in text.replace("http-equiv", "")
+
+
+def test_figures_by_workers_elsewhere_are_this_process_s(dataset: Path) -> None:
+    class Elsewhere(Executor):
+        """What comes and goes is written and read, as between machines."""
+
+        def map(self, work: Any, *items: Any, **more: Any) -> Any:  # type: ignore[override]
+            for some in zip(*items):
+                do, words = pickle.loads(pickle.dumps((work, some)))
+                yield pickle.loads(pickle.dumps(do(*words)))
+
+    data = read_dataset(dataset)
+    here, there = (measure_pack(None, data, workers=workers).result for workers in (None, Elsewhere()))
+    assert len(data) > 3
+    assert {**here, "ms_per_frame": 0} == {**there, "ms_per_frame": 0}
 
 
 def test_the_shipped_pack_is_not_worse_than_itself(dataset: Path) -> None:

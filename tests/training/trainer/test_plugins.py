@@ -12,6 +12,8 @@ import pytest
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.training.models.landmarks.config import load_pack_config
+from rotopaint_ai.training.models.landmarks.losses import LOSSES
 from rotopaint_ai.training.pack.network import TrainOptions, task_of, train_network
 from rotopaint_ai.training.pack.train import train
 
@@ -122,6 +124,35 @@ def test_a_network_of_a_studio_trains_by_the_same_door(faces: Path, tmp_path: Pa
     assert task_of(str(recipe)) == "my-seams"
     train_network("my-seams", TrainOptions([str(faces)], tmp_path / "my.onnx", str(recipe)))
     assert json.loads((tmp_path / "my.json").read_text())["steps"] == 1
+
+
+def _install(folder: Path, module: str, text: str) -> None:
+    """An installed package of one module, as pip leaves it, with an entry point for it."""
+    about = folder / f"{module}-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[rotopaint_ai.parts]\nhouse = {module}\n")
+    (folder / f"{module}.py").write_text(text)
+
+
+def test_an_installed_package_registers_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loss = "from rotopaint_ai.training.models.landmarks.losses import LOSSES\nLOSSES.register('house')(abs)\n"
+    _install(tmp_path / "site", "studio_parts", loss)
+    (tmp_path / "mine.yaml").write_text("losses: {house: 1.0}\n")
+    with pytest.raises(UsageError, match="house"):
+        load_pack_config(tmp_path / "mine.yaml")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    for _ in range(2):  # imported once
+        assert load_pack_config(tmp_path / "mine.yaml").losses["house"] == 1.0
+    LOSSES._parts.pop("house")
+
+
+def test_an_installed_package_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(tmp_path / "site", "broken_parts", "1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    said = "plugin 'house' of the installed package broken_parts: ZeroDivisionError: division by zero; mend it, or take"
+    with pytest.raises(UsageError, match=re.escape(said)):
+        task_of("character")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""Which tasks of a show can begin, and which goes first.
+
+Shots are done one after the other, so that the first are soon ready. The last ones go stage by stage: done one after
+the other, their chains of track, paint and gather would leave most workers of a large cluster idle at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rotopaint_ai.batch.tasks import BatchTask
+
+TAIL = 3  # shots of a show's end for each worker
+_STAGES = ("track", "paint", "gather")
+_MOST_TASKS = 1e7  # of a show; its shots' priorities count for more than their order
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A task that can begin, and its priority: higher goes first."""
+
+    task: BatchTask
+    priority: float
+
+
+class Turns:
+    """Hands out each task once what it waits for is done; of that, what is not among the tasks is done."""
+
+    def __init__(self, tasks: Sequence[BatchTask], n_workers: int) -> None:
+        keys = {task.key for task in tasks}
+        self._waits = {task.key: keys.intersection(task.needs) for task in tasks}
+        self._followers: dict[str, list[BatchTask]] = {}
+        for task in tasks:
+            for key in self._waits[task.key]:
+                self._followers.setdefault(key, []).append(task)
+        self._ordered = in_order(tasks, n_workers)
+        self._places = {task.key: place for place, task in enumerate(self._ordered)}
+
+    def first(self) -> list[Turn]:
+        """The tasks that wait for nothing, the first of all in front."""
+        return [self._turn(task) for task in self._ordered if not self._waits[task.key]]
+
+    def after(self, done: BatchTask) -> list[Turn]:
+        """The tasks that waited for nothing but this one; to be called once for each task that is done."""
+        found = []
+        for task in self._followers.get(done.key, ()):
+            self._waits[task.key].discard(done.key)
+            if not self._waits[task.key]:
+                found.append(self._turn(task))
+        return found
+
+    def _turn(self, task: BatchTask) -> Turn:
+        return Turn(task, task.shot.priority - self._places[task.key] / _MOST_TASKS)
+
+
+def in_order(tasks: Sequence[BatchTask], n_workers: int) -> list[BatchTask]:
+    """Tasks in the order in which they should begin on so many workers."""
+    priorities = {task.shot.name: task.shot.priority for task in tasks}
+    shots = sorted(priorities, key=lambda name: -priorities[name])
+    places = {name: place for place, name in enumerate(shots)}
+    n_first = len(shots) - TAIL * n_workers
+
+    def rank(task: BatchTask) -> tuple[float, int, int, int]:
+        place, stage = places[task.shot.name], _STAGES.index(task.kind)
+        by_stage = (1, stage, place) if place >= n_first else (0, place, stage)
+        return -task.shot.priority, *by_stage
+
+    return sorted(tasks, key=rank)
