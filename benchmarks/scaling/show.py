@@ -110,7 +110,9 @@ _attempts = [0]
 
 
 async def sleep_task(task: BatchTask, notes: TaskNotes, times: Times, topic: str) -> None:
-    """A worker's attempt: as long as recorded, then noted on the disk."""
+    """A worker's attempt: as long as recorded, then noted on the disk; what is done already takes nothing."""
+    if notes.is_done(task):
+        return
     _attempts[0] += 1
     await asyncio.sleep(seconds_of(task, times))
     notes.finish(task, {})
@@ -166,6 +168,7 @@ async def _life(
             async def carry_out(turn: Turn) -> None:
                 future = submit(client, turn, notes, times, "show", sleep_task)
                 await future._state.wait()
+                del future  # else the scheduler keeps its result, and asks for it again where its worker dies
                 await asyncio.gather(*map(carry_out, turns.after(turn.task)))
 
             killing = asyncio.create_task(_kill_some(scheduler, staff, deaths_within))
