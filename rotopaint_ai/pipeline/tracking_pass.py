@@ -92,6 +92,14 @@ def track_shot(
 
     `after_s` and `n_later`: see `Eta`. Raises CancelledError; DiskError where the journal is gone meanwhile.
     """
+    if any(frame not in state.finished for frame in plan.frames):
+        eta = Eta(total=len(plan.frames), done=len(state.finished), after_s=after_s, n_later=n_later)
+        _follow_face(plan, state, sink, cancel, eta)
+    return _settled_shot(plan, state, sink, cancel)
+
+
+def _follow_face(plan: Plan, state: RunState, sink: Sink, cancel: Cancel, eta: Eta) -> None:
+    """Every frame through the tracker that an earlier process has not tracked."""
     models: dict[str, object] = {
         "detect": plan.models.detect,
         "predict_shapes": plan.models.predict_shapes,
@@ -111,13 +119,11 @@ def track_shot(
 
     line = _TrackingProcessor(FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, None))
     executor = Executor(line.read, line.finish, line.inner.fail, state.finished.__contains__, keep, plan.threads)
-    eta = Eta(total=len(plan.frames), done=len(state.finished), after_s=after_s, n_later=n_later)
     for record in executor.run(plan.frames, start, cancel):
         if record.frame not in state.finished:
             state.add(record)
             sink(tracked_event(record))
             sink(Event("progress", {"task": "track", **eta.step()}))
-    return _settled_shot(plan, state, sink, cancel)
 
 
 def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> TrackedShot:
