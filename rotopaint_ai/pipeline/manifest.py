@@ -208,6 +208,7 @@ def _frame_picture(out: Path, record: FrameRecord, is_worst: bool, seams: Contai
         return None
     x, y, side = record.crop
     shape, error = record.worst_shape(seams) or (None, None)
+    has_both = (out / names.before).exists() and (out / names.after).exists()
     return {
         "frame": record.frame,
         "worst": is_worst,
@@ -217,9 +218,9 @@ def _frame_picture(out: Path, record: FrameRecord, is_worst: bool, seams: Contai
         "window": [x - side / 2, y - side / 2, side, side],
         "shapes": dict(record.shapes),
         "face": _beside_report(names.face),
-        "before": _beside_report(names.before) if (out / names.before).exists() else None,
-        "after": _beside_report(names.after) if (out / names.after).exists() else None,
-        "compare_size": _jpeg_size(out / names.before) if (out / names.before).exists() else None,
+        "before": _beside_report(names.before) if has_both else None,
+        "after": _beside_report(names.after) if has_both else None,
+        "compare_size": _jpeg_size(out / names.before) if has_both else None,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -53,6 +54,20 @@ def test_a_folder_that_is_gone_ends_the_run(job: RunJob) -> None:
         run(job, at_frame(1004, lambda: shutil.rmtree(out, ignore_errors=True)), Cancel())
     assert not (out / "shapes.roto.json").exists()
     assert not (out / "run.json").exists()
+
+
+@pytest.mark.parametrize("name", ["before", "after", "face"])
+def test_pictures_of_the_report_that_are_gone_are_left_out(job: RunJob, name: str) -> None:
+    pictures = Path(job.out) / "report" / "img"
+
+    def remove() -> None:
+        for path in pictures.glob(f"{name}.*"):
+            path.unlink()
+
+    assert run(job, at_frame(1006, remove), Cancel()).is_whole
+    page = (pictures.parent / "index.html").read_text(encoding="utf-8")
+    shown = set(re.findall(r"img/\w+\.\d+\.jpg", page))
+    assert {path for path in shown if not (pictures.parent / path).exists()} == set()
 
 
 def test_the_disks_faults_have_an_exit_code_of_their_own(
