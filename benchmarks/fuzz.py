@@ -368,9 +368,14 @@ def guided(name: str, corpus: Path, seconds: float) -> None:
         if said not in ("opened", "refused"):
             raise RuntimeError(said)
 
-    atheris.Setup(
-        [sys.argv[0], str(corpus), f"-max_total_time={seconds:.0f}", "-timeout=600", "-rss_limit_mb=4000"], one
-    )
+    def change(data: bytes, most: int, seed: int) -> bytes:
+        chance = random.Random(seed)
+        if chance.random() < 0.5:
+            return bytes(atheris.Mutate(data, most))
+        return (data[:1] + mutations.mutated(data[1:], chance))[:most]  # bytes alone rarely leave JSON or YAML whole
+
+    words = [sys.argv[0], str(corpus), f"-max_total_time={seconds:.0f}", "-timeout=600", "-rss_limit_mb=4000"]
+    atheris.Setup(words, one, custom_mutator=change)
     atheris.Fuzz()
 
 
