@@ -62,9 +62,11 @@ def test_shapes_and_strokes_are_as_many_as_the_list_says(shared: Path, readings:
     assert checked > 15
 
 
-def test_read_write_read_changes_nothing(readings: Readings, tmp_path: Path) -> None:
-    for path, reading in readings.items():
-        first = reading.document
+def test_the_puppets_scripts_change_in_nothing_when_written_and_read(readings: Readings, tmp_path: Path) -> None:
+    """The others are written back into their own nodes: `test_kept_nodes`."""
+    ours = {path: reading.document for path, reading in readings.items() if path.name == "roto.nk"}
+    assert ours
+    for path, first in ours.items():
         assert nuke.write_verified(tmp_path / "again.nk", first) == 0.0
         second = nuke.read(tmp_path / "again.nk")
         assert nuke.difference(first, second) == 0.0
@@ -95,7 +97,9 @@ def test_linear_keys_follow_the_files_own_curves(readings: Readings, monkeypatch
         monkeypatch.setattr(nuke_script, "nodes", lambda *_, found=once, **__: found)
         for node, tree in reading.trees:
             plain = plain_shapes(tree)
-            height = nuke_reader.read_text(text, node=node).document.height if plain else 0
+            height = reading.document.height
+            if plain and len(reading.trees) > 1:
+                height = nuke_reader.read_text(text, node=node).document.height
             for child in plain:
                 shape = shapes[f"{node}/{child.name}" if len(reading.trees) > 1 else child.name]
                 first, last = (shape.frames[0], shape.frames[-1]) if shape.keys else (1, 0)

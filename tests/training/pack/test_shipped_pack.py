@@ -26,6 +26,8 @@ from rotopaint_ai.training.trainer.config import PACK, load_config
 from scripts import shipped_pack
 from scripts.shipped_pack import TRAIN, Looks, Step, Training, all_steps
 
+from ..conftest import copy_shipped
+
 TINY = ("input_size=64", "small_size=32", "widths=[8, 8, 16, 16, 16]", "depths=[1, 1, 1, 1]", "neck=16", "fine=8")
 
 
@@ -85,9 +87,6 @@ def test_a_step_that_fails_ends_it_and_what_is_there_is_not_made_again(
     assert count.read_text() == "x"
 
 
-SHIPPED = Path(__file__).parents[3] / "models" / "rotopaint_models" / "puppet"
-
-
 def run_here(command: Sequence[str]) -> CompletedProcess[str]:
     """A step in this process, which has loaded torch already."""
     python, _, module, *words = command
@@ -104,14 +103,10 @@ def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
     """Each step once, very small. The files of networks whose size no recipe changes are the shipped pack's: their own
     rooms' tests make such files, which takes as long as all the rest.
     """
-
-    def copy_graph(net: object, path: Path, *rest: object, **more: object) -> float:
-        return float(path.write_bytes((SHIPPED / path.name).read_bytes()) * 0)
-
     monkeypatch.setenv(DONE, "1")  # this process stays as it was born
     monkeypatch.setattr(shipped_pack.subprocess, "run", run_here)
     for module in (detection, fill, seam):
-        monkeypatch.setattr(module, "export_checked", copy_graph)
+        monkeypatch.setattr(module, "export_checked", copy_shipped)
     cut: dict[str, tuple[object, ...]] = {
         "FACES": shipped_pack.FACES[:1],
         "LANDMARKS": (Training(2000, 1, ("prior=true",)),),

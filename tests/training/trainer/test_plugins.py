@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,11 @@ from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.losses import LOSSES
+from rotopaint_ai.training.models.seam import task as seam
 from rotopaint_ai.training.pack.network import TrainOptions, task_of, train_network
 from rotopaint_ai.training.pack.train import train
+
+from ..conftest import copy_shipped
 
 HEAD = '''
 """Landmarks straight from the pooled pyramid: no heat-maps."""
@@ -117,7 +121,10 @@ def test_a_head_a_loss_and_a_shape_model_of_a_studio_train_into_a_pack(faces: Pa
     assert "shape_model: still" in recipe
 
 
-def test_a_network_of_a_studio_trains_by_the_same_door(faces: Path, tmp_path: Path) -> None:
+def test_a_network_of_a_studio_trains_by_the_same_door(
+    faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seam, "export_checked", partial(copy_shipped, name="seam.onnx"))
     (tmp_path / "mynet.py").write_text(NETWORK)
     recipe = tmp_path / "my.yaml"
     recipe.write_text("task: my-seams\nplugins: [mynet.py]\nminutes: null\nsteps: 1\nbatch: 2\n")
