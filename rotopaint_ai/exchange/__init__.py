@@ -2,7 +2,7 @@
 
 The table of formats:
 - `formats` reads, writes, converts and checks by suffix; `format_spec` is one row of its table.
-- `features` are what a format may keep; `lossiness` reports what it does not; `format_matrix` prints both.
+- `features` are what a format may keep; `lossiness` reports what it does not.
 - `round_trip` compares what was read back with what was meant; `diagnosis` names the mistake behind a difference.
 - `parsing` and `limits` are what every reader shares: text, numbers, sizes and their bounds.
 
@@ -19,5 +19,5 @@ row `cryptomatte_format`; `json_files` for `.json` of any of these.
 Geometry that formats share: `stroke_outlines` (open to closed), `feather_edges` (feather as a second curve),
 `linear_keys` (holds and visibility as keys).
 
-All but `round_trip`, `diagnosis`, `format_matrix` and `cryptomatte` are standard library only.
+All but `round_trip`, `diagnosis` and `cryptomatte` are standard library only.
 """

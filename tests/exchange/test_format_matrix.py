@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import format_matrix
+from benchmarks.format_matrix import Row
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import format_matrix
-from rotopaint_ai.exchange.format_matrix import Row
 
-RENEW = "run: python -m rotopaint_ai.exchange.format_matrix docs/exchange.md"
+RENEW = "run: python -m benchmarks.format_matrix docs/exchange.md"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exchange.md"
 
 

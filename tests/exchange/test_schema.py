@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from benchmarks import format_matrix
 from rotopaint_ai import roto
-from rotopaint_ai.exchange import document, format_matrix
+from rotopaint_ai.exchange import document
 
 from .test_document import FROM_THE_SPEC, _changed, test_what_is_wrong_is_named
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from benchmarks.format_matrix import EYE, SEAM
 from rotopaint_ai.exchange import svg
-from rotopaint_ai.exchange.format_matrix import EYE, SEAM
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from benchmarks import format_matrix
 from rotopaint_ai import roto
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import document, format_matrix, formats, nuke, nuke_reader
+from rotopaint_ai.exchange import document, formats, nuke, nuke_reader
 from rotopaint_ai.project import codecs
 from rotopaint_ai.shapes import edit, edit_points
 from rotopaint_ai.shapes.rasterise import matte

@@ -1,6 +1,6 @@
 """What survives in which format: found by writing and reading, printed as the table of `docs/exchange.md`.
 
-`python -m rotopaint_ai.exchange.format_matrix docs/exchange.md` renews the table in that file. For every feature a
+`python -m benchmarks.format_matrix docs/exchange.md` renews the table in that file. For every feature a
 small shot that uses it is written in every format, read back and compared in that feature; where the picture stays, the
 table says by how much of a matte's area it differs. A feature that is neither kept nor reported as lost is a fault of
 the product.
@@ -37,7 +37,7 @@ from rotopaint_ai.shapes.roto import (
 
 Row = Feature | Extra | Literal["metadata"]
 Cell = Literal["kept", "reported", "changed", "lost"]
-BEGIN: Final = "<!-- the table below is made by `python -m rotopaint_ai.exchange.format_matrix docs/exchange.md` -->"
+BEGIN: Final = "<!-- the table below is made by `python -m benchmarks.format_matrix docs/exchange.md` -->"
 END: Final = "<!-- end of the table -->"
 SAME: Final = 0.05  # of a matte's area
 _LIKE: Final = 0.5  # of a matte's area, for what becomes its mean or straight keys
