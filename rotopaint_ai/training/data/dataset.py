@@ -127,7 +127,7 @@ def read_dataset(source: str | Path) -> Dataset:
     Raises: TrainingError naming the file, line and field of the first thing that is wrong.
     """
     store = open_store(source)
-    head = _head(store.read("dataset.json"), f"{source}/dataset.json")
+    head = _parse_head(store.read("dataset.json"), f"{source}/dataset.json")
     try:
         sheet = parse_sheet(_text(store, "sheet.yaml", source), where=f"{source}/sheet.yaml")
     except PackError as error:
@@ -227,7 +227,7 @@ def _layout(sheet: Sheet) -> tuple[object, ...]:
     return sheet.landmark_names, tuple((shape.name, shape.n_points, shape.closed) for shape in sheet.shapes)
 
 
-def _head(data: bytes, where: str) -> Mapping[str, Any]:
+def _parse_head(data: bytes, where: str) -> Mapping[str, Any]:
     try:
         head = json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -59,7 +59,7 @@ def _gate_figures(new: Json, old: Json, tolerance: float) -> Iterator[GateFigure
             yield from _gate_distance(
                 shot,
                 f"landmarks {figure} px",
-                _value_at(new, "per_shot", shot, "landmarks_px", figure),
+                value_at(new, "per_shot", shot, "landmarks_px", figure),
                 figures["landmarks_px"][figure],
                 tolerance,
             )
@@ -67,24 +67,24 @@ def _gate_figures(new: Json, old: Json, tolerance: float) -> Iterator[GateFigure
             yield from _gate_distance(
                 f"{shot}, {shape}",
                 "curve mean px",
-                _value_at(new, "per_shot", shot, "shapes_px", shape, "mean"),
+                value_at(new, "per_shot", shot, "shapes_px", shape, "mean"),
                 spread["mean"],
                 tolerance,
             )
     for shape, figures in old["per_shape"].items():
         yield from _gate_distance(
-            shape, "curve mean px", _value_at(new, "per_shape", shape, "px", "mean"), figures["px"]["mean"], tolerance
+            shape, "curve mean px", value_at(new, "per_shape", shape, "px", "mean"), figures["px"]["mean"], tolerance
         )
         if figures["matte_iou"] is not None:
             limit = figures["matte_iou"] - max(FLOOR_IOU, tolerance * (1 - figures["matte_iou"]))
             yield GateFigure(
-                shape, "matte IoU", _value_at(new, "per_shape", shape, "matte_iou"), figures["matte_iou"], limit, True
+                shape, "matte IoU", value_at(new, "per_shape", shape, "matte_iou"), figures["matte_iou"], limit, True
             )
     yield from _gate_distance(
         "moving frames",
         "jitter px",
-        _value_at(new, "motion", "moving_px", "steadied"),
-        _value_at(old, "motion", "moving_px", "steadied"),
+        value_at(new, "motion", "moving_px", "steadied"),
+        value_at(old, "motion", "moving_px", "steadied"),
         tolerance,
     )
 
@@ -94,7 +94,8 @@ def _gate_distance(where: str, figure: str, new: Any, old: Any, tolerance: float
         yield GateFigure(where, figure, new, old, old + max(FLOOR_PX, tolerance * old))
 
 
-def _value_at(content: Any, *path: str) -> Any:
+def value_at(content: Any, *path: str) -> Any:
+    """What stands in nested tables under those names, one in the other; None where one is missing."""
     for name in path:
         content = content.get(name) if isinstance(content, Mapping) else None
     return content

@@ -24,6 +24,7 @@ from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.training.data.dataset import Dataset, join, read_dataset, write_dataset
 from rotopaint_ai.training.data.sample_lines import Sample
+from rotopaint_ai.training.evaluation.gate import value_at
 
 SHARES: Final = (0.1, 0.25, 0.5, 1.0)
 FEWEST = 4  # frames that a training needs
@@ -152,16 +153,10 @@ def _curve_point(part: Dataset, share: float, out: Path, work: Path, train: Trai
         content = json.loads(done.read_text(encoding="utf-8"))
         return Point(share, content["n_frames"], content["errors_px"])
     metrics = train(write_part(part, work / f"{name}.data"), out if share == 1 else work / name)
-    errors = {label: value for label, path in _FIGURES if (value := _value_at(metrics, path)) is not None}
+    errors = {label: float(value) for label, path in _FIGURES if (value := value_at(metrics, *path)) is not None}
     point = Point(share, len(part.rows_of("train")), errors)
     write_json(done, {"n_frames": point.n_frames, "errors_px": errors})
     return point
-
-
-def _value_at(metrics: Any, path: Sequence[str]) -> float | None:
-    for name in path:
-        metrics = metrics.get(name) if isinstance(metrics, Mapping) else None
-    return None if metrics is None else float(metrics)
 
 
 def advice(points: Sequence[Point]) -> str:

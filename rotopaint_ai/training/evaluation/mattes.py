@@ -91,11 +91,11 @@ def _pair(dataset: Dataset, predicted: Predictions, row: int, column: int, spec:
 
 def _compare(pairs: list[_ShapePair]) -> list[tuple[float, Array]]:
     """IoU and boundary F [3] of each pair."""
-    drawn = (_draw(pair) for pair in pairs)
+    drawn = (_rasterise_pair(pair) for pair in pairs)
     return [(intersection_over_union(*mattes), boundary_f(*mattes)) for mattes in drawn]
 
 
-def _draw(pair: _ShapePair) -> tuple[Matte, Matte]:
+def _rasterise_pair(pair: _ShapePair) -> tuple[Matte, Matte]:
     found, true = (_region(points, pair.spec, width, pair.size) for points, width in zip(pair.points, pair.widths))
     return _side_by_side(found, true)
 

@@ -267,12 +267,12 @@ def _agree_in_groups(found: Array, shares: Array, groups: Rows) -> Array:
         middle = _drop_out_of_order(middle, shares)
         near = np.abs(own - middle) <= _NEAR
         mixed = np.where(near, own, middle)
-        ascends = np.array([_is_same(_drop_out_of_order(row, shares), row) for row in mixed])
+        ascends = np.array([_has_same_gaps(_drop_out_of_order(row, shares), row) for row in mixed])
         out[rows] = np.where(ascends[:, None], mixed, middle)
     return out
 
 
-def _is_same(a: Array, b: Array) -> bool:
+def _has_same_gaps(a: Array, b: Array) -> bool:
     return bool(np.array_equal(np.isfinite(a), np.isfinite(b)))
 
 

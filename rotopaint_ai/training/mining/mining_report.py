@@ -77,11 +77,11 @@ def _write_list(path: Path, lines: str) -> list[str]:
     """Write the list, or where the last one is no longer as it was written, beside it."""
     edited = _is_edited(path)
     written = path.with_name(f"{path.stem}.new{path.suffix}") if edited else path
-    write_text(written, f"{_first_line(lines)}{lines}")
+    write_text(written, f"{_checksum_line(lines)}{lines}")
     return [f"{path.parent.name}/{path.name} was edited and is kept; today's list is {written.name}"] if edited else []
 
 
-def _first_line(lines: str) -> str:
+def _checksum_line(lines: str) -> str:
     return f"# {hashlib.sha256(lines.encode()).hexdigest()[:16]}: mine writes this list anew until somebody edits it\n"
 
 
@@ -90,7 +90,7 @@ def _is_edited(path: Path) -> bool:
         first, _, lines = path.read_bytes().decode("utf-8", "replace").partition("\n")
     except FileNotFoundError:
         return False
-    return f"{first}\n" != _first_line(lines)
+    return f"{first}\n" != _checksum_line(lines)
 
 
 def _harmful_rows(issues: Sequence[LabelIssue]) -> list[int]:

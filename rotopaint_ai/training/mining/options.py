@@ -89,7 +89,7 @@ class Exclusion:
         `@FILE` with one of these a line (`#` starts a comment). Raises UsageError."""
         frames: list[tuple[str, FrameRange | None]] = []
         kinds: set[str] = set()
-        for item in (part.strip() for text in texts for line in _split_texts(text) for part in line.split(",")):
+        for item in (part.strip() for text in texts for line in _argument_texts(text) for part in line.split(",")):
             if item == ALL_KINDS:
                 kinds |= set(KINDS) - set(HARMLESS)
             elif item in KINDS:
@@ -115,7 +115,7 @@ class Exclusion:
                 )
 
 
-def _split_texts(text: str) -> list[str]:
+def _argument_texts(text: str) -> list[str]:
     if not text.startswith("@"):
         return [text]
     try:

@@ -96,7 +96,7 @@ def plan_by_sheet(
         point: member.anchors[name] for point, name in spec.on_landmarks.items() if name in member.anchors
     }
     backwards = _descends(found, closed)
-    given = {_mapped_point(point, spec.n_points, closed, backwards): share for point, share in found.items()}
+    given = {_point_in_run(point, spec.n_points, closed, backwards): share for point, share in found.items()}
     if not given or (not closed and set(given) <= {0, spec.n_points - 1}):
         plan = plan_group(group, tolerance_px=TOLERANCE_PX, n_points=spec.n_points)[at]
         start, shares = find_start(group), plan.placement.shares
@@ -117,7 +117,7 @@ def _twin_name(group: SymmetricGroup, at: int) -> str | None:
     return _twin(group, [member.shape.name for member in group.members], at)
 
 
-def _mapped_point(point: int, n_points: int, closed: bool, backwards: bool) -> int:
+def _point_in_run(point: int, n_points: int, closed: bool, backwards: bool) -> int:
     if not backwards:
         return point
     return (n_points - point) % n_points if closed else n_points - 1 - point

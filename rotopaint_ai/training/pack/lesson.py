@@ -102,7 +102,7 @@ def _sample(
 ) -> _Sample:
     read_L2 = np.stack([hold.points_L.real, hold.points_L.imag], 1)
     splines = _splines(sheet, drawn, frame)
-    marks = _with_hand(sheet, drawn, frame, _on_splines(sheet, splines, drawn.corrected, read_L2))
+    marks = _with_hand_landmarks(sheet, drawn, frame, _on_splines(sheet, splines, drawn.corrected, read_L2))
     crop, size = _picture_crop(read_L2, *wanted)
     scale = size / crop.side
     points = np.full((sheet.n_points, 6), np.nan)
@@ -146,7 +146,7 @@ def _on_splines(
     return marks
 
 
-def _with_hand(
+def _with_hand_landmarks(
     sheet: Sheet, drawn: DrawnShot, frame: int, marks_L2: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
     """Landmarks with those that a person placed."""

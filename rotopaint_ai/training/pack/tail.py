@@ -34,7 +34,7 @@ class Tail:
         if budget.limit_s is not None:
             self.seam_s = min(self.seam_s, _SEAM_SHARE * budget.limit_s)
         slower = _reading_s(ready) / _READING_S
-        self._to_come = {part: slower * seconds for part, seconds in _seconds(ready, seams).items()}
+        self._to_come = {part: slower * seconds for part, seconds in _estimate_seconds(ready, seams).items()}
         self._reserve()
 
     @contextmanager
@@ -89,7 +89,7 @@ def _reading_s(ready: Prepared) -> float:
         torch.set_num_threads(threads)
 
 
-def _seconds(ready: Prepared, seams: bool) -> dict[str, float]:
+def _estimate_seconds(ready: Prepared, seams: bool) -> dict[str, float]:
     """Seconds of each part on the core that they were measured on, but for the tuning itself."""
     n_held, n_packs = len(ready.task.data.held_out), 2 if ready.config.learn_all else 1
     measured = min(60, len(ready.data.rows_of("test")) or n_held)

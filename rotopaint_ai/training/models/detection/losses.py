@@ -144,7 +144,7 @@ def propose_box(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     return (giou_loss(output.dense.boxes, wanted) * cells.is_face).sum() / cells.is_face.sum().clamp(min=1)
 
 
-def _match(output: DetectorOutput, target: DetectionTarget) -> tuple[Tensor, Tensor, Tensor]:
+def _match_regions(output: DetectorOutput, target: DetectionTarget) -> tuple[Tensor, Tensor, Tensor]:
     """Overlap of each region [N, K] with the face it overlaps most, that face's row, and whether it counts at all."""
     table = iou_table(output.regions, target.boxes)
     best = (table * target.counts[:, None]).max(2)
@@ -156,7 +156,7 @@ def _match(output: DetectorOutput, target: DetectionTarget) -> tuple[Tensor, Ten
 @LOSSES.register("judge")
 def judge(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Cross entropy of each region's holding a face."""
-    overlap, _, counts = _match(output, target)
+    overlap, _, counts = _match_regions(output, target)
     wanted = (overlap >= IS_FACE).to(output.logits.dtype)
     plain = F.binary_cross_entropy_with_logits(output.logits, wanted, reduction="none")
     return (plain * counts).sum() / counts.sum().clamp(min=1)
@@ -165,7 +165,7 @@ def judge(output: DetectorOutput, target: DetectionTarget) -> Tensor:
 @LOSSES.register("judge_box")
 def judge_box(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     """GIoU of the moved boxes of regions that hold a face."""
-    overlap, face, _ = _match(output, target)
+    overlap, face, _ = _match_regions(output, target)
     is_face = overlap >= IS_FACE
     wanted = target.boxes.gather(1, face[..., None].expand(-1, -1, 4))
     return (giou_loss(output.moved, wanted) * is_face).sum() / is_face.sum().clamp(min=1)

@@ -199,7 +199,7 @@ def share_norms(net: nn.Module) -> None:
     for module in net.modules():
         for name, child in module.named_children():
             if type(child) is nn.BatchNorm2d:
-                setattr(module, name, _shared(child))
+                setattr(module, name, _as_shared_norm(child))
 
 
 class SharedNorm(nn.BatchNorm2d):
@@ -230,7 +230,7 @@ class SharedNorm(nn.BatchNorm2d):
         self.running_var.lerp_(variance, share)
 
 
-def _shared(norm: nn.BatchNorm2d) -> SharedNorm:
+def _as_shared_norm(norm: nn.BatchNorm2d) -> SharedNorm:
     made = SharedNorm(norm.num_features, norm.eps, norm.momentum)
     made.weight, made.bias = norm.weight, norm.bias
     for name in ("running_mean", "running_var", "num_batches_tracked"):
