@@ -72,37 +72,50 @@ def _conv_block(n_in: int, n_out: int, *, size: int = 3, stride: int = 1, dilati
 def seam_net(path: Path) -> SeamNet:
     """The network that a `seam.onnx` was made from, up to its batch norms. Raises TrainingError on any other file."""
     try:
-        stored = {item.name: numpy_helper.to_array(item) for item in onnx.load(str(path)).graph.initializer}
+        graph = onnx.load(str(path)).graph
+        stored = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
     except Exception as error:  # protobuf raises many kinds
         raise TrainingError(f"{path}: cannot be read ({error}); copy the pack again") from error
     net = SeamNet()
-    state = net.state_dict()
-    for name in [name for name in state if name.endswith((".running_mean", ".running_var"))]:
-        state[name] = torch.zeros_like(state[name]) if name.endswith("mean") else torch.ones_like(state[name])
-    for name in _own_names(net):
-        wanted = _stored_name(name)
+    state, places = net.state_dict(), _places(net, graph)
+    state |= _norms_that_do_nothing(net)
+    for name, wanted in places.items():
         if wanted not in stored or stored[wanted].shape != tuple(state[name].shape):
             raise TrainingError(f"{path}: has no weights '{wanted}' to start from; train with seam_minutes=0")
         state[name] = torch.tensor(stored[wanted])
-    for module_name, module in net.named_modules():
-        if isinstance(module, nn.BatchNorm2d):
-            state[f"{module_name}.weight"] = torch.full_like(module.weight, (1 + module.eps) ** 0.5)
     net.load_state_dict(state)
     return net.eval()
 
 
-def _own_names(net: SeamNet) -> list[str]:
-    """Tensors that the file holds: weights of convolutions, their biases, and the offsets of batch norms."""
-    norms = {name for name, module in net.named_modules() if isinstance(module, nn.BatchNorm2d)}
-    own = [name for name, _ in net.named_parameters()]
-    return [name for name in own if name.rpartition(".")[0] not in norms or name.endswith(".bias")]
+_NORM = ("weight", "bias", "running_mean", "running_var")  # as an ONNX node takes them after its input
+
+
+def _places(net: SeamNet, graph: onnx.GraphProto) -> dict[str, str]:
+    """Where a file holds each tensor. Its batch norms are nodes, in their order and with equal tensors shared, or
+    folded into convolutions: then it holds their offsets alone."""
+    norms = [name for name, module in net.named_modules() if isinstance(module, nn.BatchNorm2d)]
+    nodes = [node for node in graph.node if node.op_type == "BatchNormalization"]
+    places = {name: name for name, _ in net.named_parameters() if name.rpartition(".")[0] not in norms}
+    if not nodes:
+        return places | {f"{norm}.bias": _stored_name(f"{norm}.bias") for norm in norms}
+    pairs = [(norm, node.input[1:5]) for norm, node in zip(norms, nodes)]
+    return places | {f"{norm}.{part}": name for norm, names in pairs for part, name in zip(_NORM, names)}
+
+
+def _norms_that_do_nothing(net: SeamNet) -> dict[str, Tensor]:
+    """Of all batch norms what is not their offset."""
+    found: dict[str, Tensor] = {}
+    for name, module in net.named_modules():
+        if isinstance(module, nn.BatchNorm2d):
+            found[f"{name}.weight"] = torch.full_like(module.weight, (1 + module.eps) ** 0.5)
+            found[f"{name}.running_mean"] = torch.zeros_like(module.weight)
+            found[f"{name}.running_var"] = torch.ones_like(module.weight)
+    return found
 
 
 def _stored_name(name: str) -> str:
-    """The exporter names the offset of a block's norm (`fine.1.bias`) after its convolution (`fine.0.weight_bias`)."""
-    module, _, part = name.rpartition(".")
-    block, _, index = module.rpartition(".")
-    return f"{block}.0.weight_bias" if block and index == "1" and part == "bias" else name
+    """A folded offset of a block's norm (`fine.1.bias`) is named after its convolution (`fine.0.weight_bias`)."""
+    return f"{name.removesuffix('1.bias')}0.weight_bias"
 
 
 def export(net: SeamNet, path: Path) -> float:

@@ -18,7 +18,7 @@ from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.training.data.dataset import Dataset, Truth, read_dataset
 from rotopaint_ai.training.models.pretrained import find_seam_model
 from rotopaint_ai.training.models.seam.examples import Examples
-from rotopaint_ai.training.models.seam.task import SeamNet, left_as_predicted, seam_net, tune
+from rotopaint_ai.training.models.seam.task import SeamNet, export, left_as_predicted, seam_net, tune
 
 
 def test_a_network_is_what_its_file_says() -> None:
@@ -29,6 +29,17 @@ def test_a_network_is_what_its_file_says() -> None:
     wanted = np.concatenate([session.run(("logits",), {"strip": row[None].numpy()})[0] for row in strip])
     with torch.no_grad():
         np.testing.assert_allclose(seam_net(path)(strip).numpy(), wanted, atol=1e-4)
+
+
+def test_a_network_that_was_taught_can_be_taught_on(tmp_path: Path) -> None:
+    """What a pack of one's own holds: the exporter writes its batch norms, the shipped file has them folded."""
+    torch.manual_seed(3)
+    net = SeamNet()
+    strip = torch.randn(3, 24, N_OFFSETS, 3)
+    net.train()(strip)  # norms have seen something
+    export(net, tmp_path / "seam.onnx")
+    with torch.no_grad():
+        torch.testing.assert_close(seam_net(tmp_path / "seam.onnx")(strip), net.eval()(strip))
 
 
 def test_a_file_that_is_no_seam_network_is_refused(tmp_path: Path) -> None:
