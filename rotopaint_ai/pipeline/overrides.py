@@ -23,6 +23,7 @@ from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
+from rotopaint_ai.project.faces import with_face_grouped
 from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.merge_run import with_profile
 from rotopaint_ai.project.state import Mark
@@ -41,7 +42,8 @@ Rows = Sequence[PointRow]
 class Overrides:
     """What stands: splines by frame and shape, landmarks by frame and name, settings by seam, clone strokes by
     frame, names given to shapes, the shapes that people drew themselves, names of those that hold out, those with
-    a feather line, the groups that have moved by the names of shapes in them, and the whole document they are from."""
+    a feather line, the groups that have moved by the names of shapes in them, the name of the face that the run is
+    of, and the whole document that they are from."""
 
     splines: Mapping[int, Mapping[str, Rows]] = field(default_factory=dict)
     landmarks: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
@@ -53,6 +55,7 @@ class Overrides:
     away: frozenset[str] = frozenset()
     soft: Mapping[str, RotoShape] = field(default_factory=dict)
     groups: Mapping[str, Layer] = field(default_factory=dict)
+    face: str = ""
 
     @property
     def own_names(self) -> frozenset[str]:
@@ -145,7 +148,8 @@ class Overrides:
             for name in row:
                 by_hand.setdefault(name, set()).add(frame)
         kept = with_human_keys(placed_in_groups(document, self.document, by_hand), self.document, self.own_names)
-        return replace(kept, shapes=tuple(self._softened(shape) for shape in kept.shapes))
+        kept = replace(kept, shapes=tuple(self._softened(shape) for shape in kept.shapes))
+        return with_face_grouped(State(document=kept, predicted=document, face=self.face)).document or kept
 
     def _landmarks_by_hand(self, frame: int, settled: Settled, sheet: Sheet) -> Sequence[PointRow | None]:
         own = self.landmarks.get(frame, {})
@@ -185,7 +189,9 @@ def overrides_of(state: State) -> Overrides:
     away = frozenset(shape.name for shape in shapes if shape.subtract)
     soft = {shape.name: shape for shape in shapes if shape.has_feather_line}
     moved = {} if document is None else {name: layer for name, layer in moved_groups(document).items() if name in model}
-    return Overrides(splines, landmarks, state.seams, document, state.strokes, state.names, own, away, soft, moved)
+    return Overrides(
+        splines, landmarks, state.seams, document, state.strokes, state.names, own, away, soft, moved, state.face
+    )
 
 
 @dataclass(frozen=True, slots=True)
