@@ -184,8 +184,8 @@ def _tracks_of_face(face: OtherFace, name: str) -> dict[Track, Mapping[int, Any]
 def _face_of(tracks: Tracks, name: str) -> OtherFace:
     (pack, aside), carried = tracks[Track("aside", name)][0], tracks.get(Track(f"{name}/spread"), {})
     return OtherFace(
-        pack,
-        aside,
+        None if pack is None else str(pack),
+        {str(own): str(there) for own, there in aside.items()},
         dict(tracks.get(Track(f"{name}/crop"), {})),
         _document_of(tracks, f"{name}/"),
         _document_of(tracks, f"{name}/{MODEL}"),
