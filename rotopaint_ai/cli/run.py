@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import get_args
 
 from rotopaint_ai import fills
 from rotopaint_ai.cli.shared import add_overwrite, add_plate_arguments, one_thread_per_frame, split_range
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Cancel, Device, RunJob
 
@@ -42,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--leave-project", action="store_true", help="read the project only; somebody else takes the results from DIR"
+    )
+    parser.add_argument(
+        "--face", metavar="NAME", help="with --project: the face of the shot to run; a new name is another face"
     )
     parser.add_argument(
         "--teach",
@@ -80,6 +85,7 @@ def _written_formats() -> list[str]:
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
     split_range(arguments)
+    _take_face(arguments)
     job = RunJob(
         plates=arguments.plates,
         out=arguments.out,
@@ -102,6 +108,16 @@ def execute(arguments: argparse.Namespace) -> int:
         force=arguments.force,
     )
     return do(job, events=arguments.events)
+
+
+def _take_face(arguments: argparse.Namespace) -> None:
+    if arguments.face is None:
+        return
+    if arguments.project is None or arguments.leave_project:
+        raise UsageError("--face: is taken in hand in a project; add --project FILE, without --leave-project")
+    from rotopaint_ai.pipeline.save_to_project import take_face
+
+    take_face(Path(arguments.project), arguments.face)
 
 
 def export_names(text: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
 from rotopaint_ai.pipeline.teach import Taught, read_shot, teach
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.project import Project, State, files, run_record
+from rotopaint_ai.project.faces import choose_face
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.owner import HEARTBEAT_S
@@ -88,6 +89,25 @@ class OpenProject:
             sink(event)
 
         return tell
+
+
+def take_face(path: Path, name: str) -> None:
+    """Take a face of a project's shot in hand, as a step that can be undone, with what is known of its frames.
+
+    Raises: LockedError where somebody works on the project, ProjectError, UsageError for a bad name.
+    """
+    project = OpenProject(path).project
+    try:
+        before = project.load().state
+        after = choose_face(before, name, None)
+        if after != before:
+            project.append("choose face" if before.face else "name face", before, after)
+            if before.face:
+                nothing = run_record.to_json(RunRecord())
+                project.set_note(f"run {before.face}", project.note("run") or nothing)
+                project.set_note("run", project.note(f"run {after.face}") or nothing)
+    finally:
+        project.close()
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from rotopaint_ai.errors import LockedError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.live.engine import LiveEngine
+from rotopaint_ai.pipeline import save_to_project
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import DISPLAY, to_display
 from rotopaint_ai.project import CropBox, Project, SeamSettings, State, codecs, corrections, faces, run_record
@@ -146,10 +147,10 @@ def test_a_run_of_another_face_leaves_the_first_one_as_it_is(
     """Both are the same face here: the plates show no other."""
     named = faces.choose_face(corrected(run_project), "Anna", None)
     run_project.append("name face", run_project.load().state, named)
-    other = replace(faces.choose_face(named, "Bo", "puppet"), crops={1001: box})
-    run_project.append("choose face", named, other)
+    errors = run_project.note("run")["errors"]
     run_project.close()
-    assert main(words(plates, pack, tmp_path, "--resume", "--export", "nuke")) == 0
+    crop = ("--crop", box.word(1001))
+    assert main(words(plates, pack, tmp_path, "--resume", "--export", "nuke", "--face", "Bo", *crop)) == 0
     state = Project.open(tmp_path / "shot.rotopaint", write=False).load().state
     assert named.document is not None
     assert state.document is not None
@@ -165,13 +166,23 @@ def test_a_run_of_another_face_leaves_the_first_one_as_it_is(
     assert coverage(tmp_path / "out" / "matte", "Anna_seam_middle", state.document).max() > 0.5
     found = corrections(tmp_path / "shot.rotopaint")
     assert (found.frames, {shape.name for shape in found.document.shapes}) == ((), state_names(state.predicted))
-    again = faces.choose_face(state, "Anna", None)
+    save_to_project.take_face(tmp_path / "shot.rotopaint", "Anna")
+    project = Project.open(tmp_path / "shot.rotopaint", write=False)
+    again = project.load().state
+    assert project.note("run")["errors"] == errors
+    assert [step.label for step in project.load().behind][-2:] == ["run", "choose face"]
+    project.close()
     assert again.document is not None
     assert again.predicted == named.predicted
     assert again.document.landmarks == named.document.landmarks
     assert again.document.shape("seam_middle").keys == named.document.shape("seam_middle").keys
     assert again.seams == named.seams
     assert again.crops == named.crops
+
+
+def test_a_face_is_taken_in_hand_in_a_project_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "p.####.png", "--out", str(tmp_path), "--face", "Bo"]) == 2
+    assert "--face: is taken in hand in a project; add --project FILE" in capsys.readouterr().err
 
 
 def state_names(document: RotoDocument) -> set[str]:
