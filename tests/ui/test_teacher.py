@@ -186,6 +186,21 @@ def test_results_of_another_run_are_not_mixed_in(qtbot: QtBot, shot: Panel, engi
     assert shot.session.edits.last_step == "run"
 
 
+def test_a_group_that_is_moved_meanwhile_is_told(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+    """What the models say went along: the answer is to another question."""
+    shot.session.select("eye")
+    qtbot.keyClick(shot.canvas, K.Key_G, CTRL)
+    (engine / "wait").touch()
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.keyClick(shot.canvas, K.Key_Right, ALT)
+    shot.session.edits.end_burst()
+    before = shot.session.state
+    (engine / "wait").unlink()
+    qtbot.waitUntil(lambda: not learns(shot), timeout=60_000)
+    assert shot.status.history[-1].endswith("A group was moved meanwhile; Teach shot once more")
+    assert shot.session.state is before
+
+
 def test_without_corrections_it_says_what_to_do(qtbot: QtBot, shot: Panel) -> None:
     shot.session.edits.undo()
     qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
