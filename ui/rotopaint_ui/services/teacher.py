@@ -265,9 +265,9 @@ class Teacher(QObject):
         before = session.state
         self._end()
         if before.document is None or asked.document is None or before.predicted is not asked.predicted:
-            marks = [None if each.predicted is None else each.predicted.landmarks for each in (before, asked)]
-            why = "A group was moved" if marks[0] is marks[1] else "The shot was run again"
-            self.message_sent.emit(f"{why} meanwhile; {self._what} once more", "trouble")
+            self.message_sent.emit(
+                f"The shot was run again, or a group moved, meanwhile; {self._what} once more", "trouble"
+            )
             return
         if not keeps_corrections(asked.document, before.document):
             self.message_sent.emit(
