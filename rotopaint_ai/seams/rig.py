@@ -203,7 +203,10 @@ def _tile_corners(hole: Bools) -> list[tuple[int, int]]:
 
 
 def _piece(out: Array, left: Bools, source: Bools, hole: Bools, rows: slice, columns: slice) -> None:
-    """Fill one tile of `out`, in place."""
+    """Fill one tile of `out`, in place, no brighter and no darker than anything that is known around it.
+
+    Where a piece's own edge lies beside another one the spread difference would add up to light that stands nowhere.
+    """
     height, width = left.shape
     around = _grow_span(rows, RIM_PX, height), _grow_span(columns, RIM_PX, width)
     wanted = np.zeros_like(left)
@@ -217,8 +220,10 @@ def _piece(out: Array, left: Bools, source: Bools, hole: Bools, rows: slice, col
         piece = out[y : y + wanted.shape[0], x : x + wanted.shape[1]].copy()
     else:
         piece = np.zeros_like(out[around])
-    spread = harmonic_fill.fill(_calm(out[around] - piece, known), wanted, known) if known.any() else 0.0
-    out[around] = np.where(wanted[..., None], piece + spread, out[around])
+    if known.any():
+        piece += harmonic_fill.fill(_calm(out[around] - piece, known), wanted, known)
+        piece = np.clip(piece, out[around][known].min(0), out[around][known].max(0))
+    out[around] = np.where(wanted[..., None], piece, out[around])
 
 
 def _search_reach(hole: Bools) -> int:

@@ -23,6 +23,8 @@ def _arguments() -> argparse.Namespace:
     shot.add_argument("--hold", type=int, default=2, help="frames that each pose is held")
     shot.add_argument("--face", type=float, help="pixels per head unit; a head is about two units high")
     shot.add_argument("--take", type=int, default=1, help="each has other motion of the same puppet")
+    shot.add_argument("--rig", choices=["arm", "wire", "magnet"], help="what holds the puppet, which has no seam then")
+    shot.add_argument("--pan", type=float, default=0.0, metavar="PX", help="how far the camera pans over the shot")
     shot.add_argument("--size", default="960x540", help="width x height in pixels")
     shot.add_argument("--suffix", default=".exr", choices=[".exr", ".png", ".jpg"])
     seams = verbs.add_parser("seams", help="characters with many looks of their seams, for what takes seams off")
@@ -57,7 +59,17 @@ def _make_shot(options: argparse.Namespace) -> None:
 
     width, height = (int(n) for n in options.size.split("x"))
     face = options.face or height * 0.27
-    shot = StageShot(options.seed, width, height, 1001, options.frames, options.hold, face, take=options.take)
+    shot = StageShot(
+        options.seed,
+        width,
+        height,
+        frames=options.frames,
+        hold=options.hold,
+        face_px=face,
+        take=options.take,
+        rig=options.rig,
+        pan_px=options.pan,
+    )
     write_shot(options.folder, shot, suffix=options.suffix, progress=lambda f: _print_error(f"\rframe {f}"))
 
 

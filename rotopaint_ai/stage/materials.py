@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.stage import anatomy, props
+from rotopaint_ai.stage import anatomy, props, rigs
 from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.face_paint import FacePaint, mask
 from rotopaint_ai.stage.mesh import Mesh
@@ -17,6 +17,8 @@ from rotopaint_ai.stage.shading import Surfaces
 from rotopaint_ai.stage.view import Gathered, lookup
 
 F32 = npt.NDArray[Any]  # float32
+
+_METAL = (0.35, 0.3, 0.0)  # specular, roughness, wrap
 
 
 def features_of(face: FaceSurface, width: int) -> dict[str, F32]:
@@ -98,6 +100,7 @@ def _shade_plain(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, material: 
         "cloth": b.cloth,
         "collar": tuple(np.clip(np.array(b.cloth) * rng.uniform(0.4, 2.5), 0, 0.9)),
         "prop": tuple(rng.uniform(0.02, 0.8, 3)),
+        rigs.MATERIAL: (0.22, 0.22, 0.24),
     }
     if material == "hair":
         s.albedo[sel] = g.colour[sel] * (0.6 + 0.6 * g.uv[sel, :1])
@@ -105,7 +108,7 @@ def _shade_plain(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, material: 
         s.albedo[sel] = np.array(base[material], np.float32)
     s.shadow_tint[sel] = s.albedo[sel]
     s.specular[sel], s.roughness[sel], s.wrap[sel] = (
-        (0.06, 0.45, 0.1) if material in ("hair", "hat") else (0.03, 0.6, 0.2)
+        (0.06, 0.45, 0.1) if material in ("hair", "hat") else _METAL if material == rigs.MATERIAL else (0.03, 0.6, 0.2)
     )
 
 

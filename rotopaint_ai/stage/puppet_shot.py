@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, 
 from rotopaint_ai.stage import anatomy
 from rotopaint_ai.stage.looks import draw_style
 from rotopaint_ai.stage.puppet import Build, Pose, draw_build, draw_pose
-from rotopaint_ai.stage.scene import StageFrame, render, render_looks
+from rotopaint_ai.stage.scene import StageFrame, render, render_looks, render_rigged
 from rotopaint_ai.stage.studio import Studio, draw_studio
 from rotopaint_ai.stage.view import Camera
 
@@ -28,7 +29,8 @@ F32 = npt.NDArray[Any]  # float32
 class StageShot:
     """What is filmed: a character and a studio by seed, the picture's size, the frames, and how long a pose is held.
 
-    Each `take` has other motion of the same character in the same studio.
+    Each `take` has other motion of the same character in the same studio. rig: one of `rigs.KINDS`; the puppet has no
+    seam then, so that clean frames differ by the rig alone. pan_px: how far the camera pans, frame by frame.
     """
 
     seed: int
@@ -40,6 +42,8 @@ class StageShot:
     face_px: float = 150.0  # pixels per head unit; a head is about two units high
     occluded: tuple[int, int] | None = None  # frames, both included, with something in front of the face
     take: int = 1
+    rig: str | None = None
+    pan_px: float = 0.0
 
 
 def poses(shot: StageShot) -> Iterator[tuple[int, int, Pose]]:
@@ -88,7 +92,13 @@ def film(
     studio = studio or draw_studio(shot.seed)
     camera = Camera(shot.width, shot.height, shot.face_px, (shot.width * 0.5, shot.height * 0.5), studio.distance)
     texture = int(np.clip(shot.face_px * 14, 768, 4096))
+    reach = math.ceil(abs(shot.pan_px) / 2)
     for frame, _, pose in poses(shot):
+        done = (frame - shot.first_frame) / max(shot.frames - 1, 1)
+        camera = replace(camera, pan=shot.pan_px * (done - 0.5), pan_reach=reach)
+        if shot.rig is not None:
+            yield frame, render_rigged(build, pose, studio, camera, shot.rig, grain_seed=frame, texture=texture)
+            continue
         hidden = shot.occluded is not None and shot.occluded[0] <= frame <= shot.occluded[1]
         yield frame, render(build, pose, studio, camera, grain_seed=frame, hidden=hidden, texture=texture, clean=clean)
 
@@ -136,6 +146,8 @@ def write_shot(
     progress: Callable[[int], None] = lambda frame: None,
 ) -> None:
     """Film a shot to `folder`: plate.####, clean.#### and seam.#### pictures, truth.roto.json and crop.json.
+
+    With a rig rig.#### in place of seam.####.
 
     Raises: UsageError for a suffix other than .exr, .png or .jpg.
     """
@@ -232,10 +244,11 @@ def _write_shot_files(
         write_picture(folder / f"plate.{frame:04d}{suffix}", picture.plate, compression=compression)
         if clean:
             write_picture(folder / f"clean.{frame:04d}{suffix}", picture.clean, compression=compression)
-            write_picture(folder / f"seam.{frame:04d}.png", np.repeat(picture.seam[..., None], 3, 2))
+            name, cover = ("seam", picture.seam) if picture.rig is None else ("rig", picture.rig)
+            write_picture(folder / f"{name}.{frame:04d}.png", np.repeat(cover[..., None], 3, 2))
         box = box or face_box(picture)
         empty = np.zeros((0, 0, 3), np.float32)
-        kept[frame] = replace(picture, plate=empty, clean=empty, seam=empty[..., 0])
+        kept[frame] = replace(picture, plate=empty, clean=empty, seam=empty[..., 0], rig=None)
         progress(frame)
     document.write(folder / "truth.roto.json", truth(shot, kept))
     write_json(folder / "crop.json", {"crop": box, "frame": shot.first_frame})

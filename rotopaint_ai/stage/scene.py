@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.shapes.fit import fit_segments
-from rotopaint_ai.stage import anatomy, props
+from rotopaint_ai.stage import anatomy, props, rigs
 from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.face_paint import FacePaint, folded, paint_face
 from rotopaint_ai.stage.looks import STEP_REACH, SeamStyle
@@ -45,13 +45,17 @@ class TrueShape:
 
 @dataclass(frozen=True, slots=True)
 class StageFrame:
-    """A rendered frame: linear plate and clean (H, W, 3), coverage of the seam (H, W), landmarks (L, 3)."""
+    """A rendered frame: linear plate and clean (H, W, 3), coverage of the seam (H, W), landmarks (L, 3).
+
+    rig: coverage of the rig (H, W), where there is one.
+    """
 
     plate: F32
     clean: F32
     seam: F32
     landmarks: Array
     shapes: tuple[TrueShape, ...]
+    rig: F32 | None = None
 
 
 @lru_cache(maxsize=4)
@@ -129,6 +133,25 @@ def render(
     return StageFrame(plate, true, seen.coverage(coverage), landmarks, shapes)
 
 
+def render_rigged(
+    build: Build, pose: Pose, studio: Studio, camera: Camera, kind: str, *, grain_seed: int = 0, texture: int = 1024
+) -> StageFrame:
+    """Render one frame of a puppet without a seam that a rig holds, `kind` of `rigs.KINDS`, and the same without it.
+
+    The rig throws its shadow on the puppet.
+    """
+    skin = _painted_face(build, texture)
+    free = _see(build, pose, studio, camera, hidden=False, texture=skin)
+    held = _see(build, pose, studio, camera, hidden=False, texture=skin, rig=rigs.rig_meshes(kind, build, pose))
+    of_rig = [mesh.material == rigs.MATERIAL for mesh in held.meshes]
+    coverage = held.coverage(np.array(of_rig, np.float32)[held.gathered.material])
+    landmarks, shapes = _true_shapes(
+        free.face, camera, held.view, (build.seam_gap + 2 * build.seam_bevel) * camera.scale
+    )
+    plate, clean = (seen.develop(seen.surfaces, grain_seed) for seen in (held, free))
+    return StageFrame(plate, clean, np.zeros_like(coverage), landmarks, shapes, coverage)
+
+
 @dataclass(frozen=True, slots=True)
 class CutOut:
     """A puppet before any background: premultiplied linear light (H, W, 3), coverage (H, W), landmarks, shapes."""
@@ -190,6 +213,7 @@ class _Seen:
     face: FaceSurface
     studio: Studio
     camera: Camera
+    meshes: list[Mesh]
     view: CameraView
     where: npt.NDArray[np.bool_]
     gathered: Gathered
@@ -204,7 +228,11 @@ class _Seen:
     def develop(self, surfaces: Surfaces, grain_seed: int) -> F32:
         """The picture (H, W, 3) of the surfaces."""
         camera, studio = self.camera, self.studio
-        behind = backdrop(studio, camera.height, camera.width, pixels_per_unit=camera.scale)
+        reach = camera.pan_reach
+        behind = backdrop(studio, camera.height, camera.width + 2 * reach, pixels_per_unit=camera.scale)
+        if reach:
+            shift = np.array([[1.0, 0.0, camera.pan - reach], [0.0, 1.0, 0.0]])
+            behind = cv2.warpAffine(behind, shift, (camera.width, camera.height), flags=cv2.INTER_LINEAR)
         fore, alpha = self.cut_out(surfaces)
         rng = np.random.default_rng([studio.seed, grain_seed, 9])
         return develop(fore + behind * (1 - alpha)[..., None], studio, rng, pixel_scale=max(1.0, camera.scale / 100))
@@ -226,10 +254,19 @@ class _Seen:
         return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA))
 
 
-def _see(build: Build, pose: Pose, studio: Studio, camera: Camera, *, hidden: bool, texture: FacePaint) -> _Seen:
+def _see(
+    build: Build,
+    pose: Pose,
+    studio: Studio,
+    camera: Camera,
+    *,
+    hidden: bool,
+    texture: FacePaint,
+    rig: Sequence[Mesh] = (),
+) -> _Seen:
     face = FaceSurface(build, pose)
     detail = int(np.clip(camera.scale * SUPER * 1.1, 160, 620))
-    meshes = _meshes(face, studio, detail=detail, hidden=hidden)
+    meshes = [*_meshes(face, studio, detail=detail, hidden=hidden), *rig]
     features = features_of(face, texture.relief.shape[1])
     big = (camera.height * SUPER, camera.width * SUPER)
     projected = [camera.project(m.vertices) * np.array([SUPER, SUPER, 1.0]) for m in meshes]
@@ -244,4 +281,4 @@ def _see(build: Build, pose: Pose, studio: Studio, camera: Camera, *, hidden: bo
     open_sky = contact(view.depth, where, unit_px=camera.scale * SUPER)[where]
     lit = key_light(meshes, studio, g.position + 0.01 * g.normal, size=512)
     s = surfaces_of(g, meshes, face, texture, features, open_sky, lit)
-    return _Seen(face, studio, camera, view, where, g, s, towards)
+    return _Seen(face, studio, camera, meshes, view, where, g, s, towards)

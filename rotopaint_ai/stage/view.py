@@ -19,19 +19,26 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Camera:
-    """A pinhole on the z axis: picture size, pixels per head unit, and where the head stands in the picture."""
+    """A pinhole on the z axis: picture size, pixels per head unit, and where the head stands in the picture.
+
+    pan: pixels by which everything stands further right than in the shot's middle; at most `pan_reach`.
+    """
 
     width: int
     height: int
     scale: float
     centre: tuple[float, float]
     distance: float
+    pan: float = 0.0
+    pan_reach: int = 0
 
     def project(self, points: Array) -> Array:
         """World points (…, 3) to (…, 3): picture x, y (y down, corner origin) and depth."""
         depth = self.distance - points[..., 2]
         f = self.scale * self.distance / depth
-        return np.stack([self.centre[0] + f * points[..., 0], self.centre[1] - f * points[..., 1], depth], -1)
+        return np.stack(
+            [self.centre[0] + self.pan + f * points[..., 0], self.centre[1] - f * points[..., 1], depth], -1
+        )
 
 
 @dataclass(slots=True)

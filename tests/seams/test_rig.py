@@ -78,6 +78,23 @@ def test_nothing_lent_gives_texture_and_no_grey_ball() -> None:
     assert filled.shares == {"texture": 1.0}
 
 
+@pytest.mark.parametrize("seed", [0, 18, 39])
+def test_texture_at_a_head_s_edge_is_no_brighter_than_anything_around(seed: int) -> None:
+    """A piece with the edge elsewhere made a glowing spot beside the head, up to nine times the brightest light."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:120, :200].astype(np.float32)
+    squash, radius = rng.uniform(0.2, 1.2), rng.uniform(20, 50)
+    cx, cy = rng.uniform(120, 170), rng.uniform(40, 80)
+    picture = np.full((120, 200, 3), (0.25, 0.3, 0.28), np.float32)
+    picture[np.hypot(x - cx, (y - cy) * squash) < radius] = (0.2, 0.01, 0.1)
+    picture = np.asarray(cv2.GaussianBlur(picture, (0, 0), 0.7))
+    beside = np.abs(y - 60 - 0.15 * (x - 100)) < rng.uniform(8, 14)
+    matte = (beside & (x < cx - rng.uniform(0, radius))).astype(np.float32)
+    made = rig.fill(picture, matte, ()).rgb
+    assert (made[matte > 0].max(0) <= 1.01 * picture[matte == 0].max(0)).all()
+    assert (made[matte > 0].min(0) >= 0.99 * picture[matte == 0].min(0)).all()
+
+
 @pytest.mark.parametrize("shift", [(0, 0), (7, -4)])
 def test_motion_is_that_of_the_background(shift: tuple[int, int]) -> None:
     big = wall(seed=4, size=(240, 320))
