@@ -429,10 +429,11 @@ class Counted:
         self._seen: set[int] = set()
 
     def __iter__(self) -> Iterator[FrameRecord]:
-        self._seen.clear()
+        seen = set[int]()
         for record in self._state.records():
-            self._seen.add(record.frame)
+            seen.add(record.frame)
             yield record
+        self._seen = seen
 
     def check(self, out: Path) -> None:
         """Raises DiskError where frames were finished and their records are gone from the disk."""

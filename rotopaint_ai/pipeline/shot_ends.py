@@ -11,7 +11,9 @@ H holds, L landmarks, K ends.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -67,16 +69,16 @@ def with_shot_ends(plan: Plan, records: Iterable[FrameRecord], sink: Sink, cance
     """
     specs = _seams_to_carry(plan) if plan.models.find_seams is not None else []
     wanted = _wanted_ends(plan, records, specs)
-    placed: dict[int, dict[str, Placed]] = {}
+    anew, placed = _placed_anew(plan, records, wanted), dict[int, Mapping[str, Placed]]()
     moved: dict[str, list[int]] = {}
     for record in records:
         first = record.frame if record.hold is None else record.hold
         if not record.landmarks or first not in wanted:
             yield record
             continue
-        cancel.check()
-        if first not in placed:
-            placed[first] = _placed_anew(plan, Settled.of(record), first, wanted[first])
+        while first not in placed:
+            cancel.check()
+            placed |= dict([next(anew)])
         own = plan.work.splines.get(record.frame, {})
         new = {name: each for name, each in placed[first].items() if name not in own}
         for name in new:
@@ -187,7 +189,25 @@ def _far_off(holds: Sequence[_Ends], specs: Sequence[ShapeSpec]) -> dict[int, di
 # --- frames -----------------------------------------------------------------------------------------------------------
 
 
-def _placed_anew(plan: Plan, found: Settled, frame: int, outs: Mapping[str, Out]) -> dict[str, Placed]:
+def _placed_anew(
+    plan: Plan, records: Iterable[FrameRecord], wanted: Mapping[int, Mapping[str, Out]]
+) -> Iterator[tuple[int, Mapping[str, Placed]]]:
+    """First frames of holds and their seams with ends moved; frames are looked at side by side, a few ahead."""
+    ahead: deque[tuple[int, Future[Mapping[str, Placed]]]] = deque()
+    with ThreadPoolExecutor(plan.threads) as pool:
+        for record in records:
+            if record.frame not in wanted:
+                continue
+            asked = plan, Settled.of(record), record.frame, wanted[record.frame]
+            ahead.append((record.frame, pool.submit(_with_moved_ends, *asked)))
+            if len(ahead) > plan.threads:
+                frame, found = ahead.popleft()
+                yield frame, found.result()
+        for frame, found in ahead:
+            yield frame, found.result()
+
+
+def _with_moved_ends(plan: Plan, found: Settled, frame: int, outs: Mapping[str, Out]) -> dict[str, Placed]:
     """Seams of a frame with their ends moved, where the plate does not speak against it."""
     assert plan.models.find_seams is not None
     try:
