@@ -29,6 +29,7 @@ from rotopaint_ai.pipeline.render_frame import Format, run_files
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 
+TRACKING_THREADS = 4  # of a small processor the models get all: while the face is followed, the rest has little to do
 LARGEST_CROP = 2.0  # times the plate's longer side: a face that fills the plate and more
 TRIES = 8  # frames at the start of a shot that may be broken before 'auto' gives up
 LOOKS = 8  # frames of a shot in which 'auto' looks for faces; the tracker follows in between
@@ -118,7 +119,9 @@ def make_plan(job: RunJob) -> Plan:
     if keys != AUTO:
         _check_crops(keys, plate)
     threads = job.threads or n_cores()
-    models = open_models(load_pack(job.model), device=job.device, threads=max(1, threads // 2))
+    models = open_models(
+        load_pack(job.model), device=job.device, threads=max(min(threads, TRACKING_THREADS), threads // 2)
+    )
     crops, note = _crops_to_follow(job, plate, frames, models, keys)
     models = replace(models, pack=replace(models.pack, sheet=inputs.work.sheet(models.pack.sheet)))
     return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, inputs, note)
