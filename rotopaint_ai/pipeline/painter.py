@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.errors import PlateError
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
+from rotopaint_ai.pipeline.process_frame import NOT_FINITE
 from rotopaint_ai.pipeline.render_frame import (
     SURROUND_PX,
     Filled,
@@ -40,6 +42,9 @@ from rotopaint_ai.shapes.roto import RotoShape
 
 Array = npt.NDArray[Any]
 MATTES_NAME = "mattes"
+
+
+LEAST_FINITE = 0.5  # of the pixels around seams; with fewer that are numbers there is nothing to fill from
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +89,15 @@ class Painter:
         return replace(painter, shapes=own, rigs=RigPainter(plate, frames, replace(painter, shapes=own).matte, rig))
 
     def paint(self, number: int) -> Mapping[str, float]:
-        """Write a frame's clean plate, and its patch where that is wanted; how much its seams show before and after."""
+        """Write a frame's clean plate, and its patch where that is wanted; how much its seams show before and after.
+
+        Raises: PlateError where the frame cannot be read, or the face in it has no finite pixels.
+        """
         frame, format = self.plate.read(number), Format.of(self.plate)
         filled = self.filled(frame)
         filled = touched_up(frame, filled, self.strokes.get(number, ()), self.neighbour)
+        if filled is not None and np.isfinite(filled.seams.rgb).mean() < LEAST_FINITE:
+            raise PlateError(f"frame {number}: {NOT_FINITE}")
         write_filled(self.out / format.clean_name(number), frame, filled)
         if self.patch:
             write_patch(self.out / patch_name(number, format), filled, format)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rotopaint_ai.locks import FileLock
 
-HEARTBEAT_S: Final = 20.0
+HEARTBEAT_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)

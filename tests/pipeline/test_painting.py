@@ -217,6 +217,22 @@ def test_a_seam_that_something_covers_is_left_alone(tmp_path: Path) -> None:
     assert not np.array_equal(clean[16:24], picture[16:24])
 
 
+def test_a_frame_whose_pixels_are_no_numbers_fails_alone(tmp_path: Path) -> None:
+    import OpenImageIO as oiio
+
+    for frame in FRAMES[:2]:
+        pixels = (_picture(frame) / 65535).astype(np.float32)
+        pixels[:] = np.nan if frame == FRAMES[0] else pixels
+        image = oiio.ImageBuf(oiio.ImageSpec(WIDTH, HEIGHT, 3, oiio.HALF))
+        image.set_pixels(oiio.ROI(), pixels)
+        image.write(str(tmp_path / f"plate.{frame}.exr"))
+    with open_plate(str(tmp_path / "plate.####.exr")) as plate:
+        painted, _ = _clean(plate, CleanJob(tmp_path / "out", replace(DOCUMENT, last_frame=FRAMES[1])))
+    assert painted.done == (FRAMES[1],)
+    assert "NaN or infinite pixels" in painted.failed[FRAMES[0]]
+    assert not (tmp_path / f"out/clean/plate.{FRAMES[0]}.exr").exists()
+
+
 def test_measured_widths_cover_a_seam_whose_shape_is_far_too_thin(plate: Plate, tmp_path: Path) -> None:
     thin = replace(DOCUMENT, shapes=tuple(replace(shape, width_px=1.0) for shape in DOCUMENT.shapes))
     left = []

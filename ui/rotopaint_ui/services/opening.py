@@ -19,7 +19,7 @@ from rotopaint_ui.session.project_file import look_at_witnesses
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, Results
 
-BEAT_MS = 20_000
+BEAT_MS = 5_000
 
 
 class Opening(QObject):
