@@ -10,7 +10,7 @@ Nothing is painted here. So a frame is painted once, when all that decides it is
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -107,7 +107,7 @@ def _follow_face(plan: Plan, state: RunState, sink: Sink, cancel: Cancel, eta: E
     }
     if plan.models.find_seams is not None:
         models["find_seams"] = plan.models.find_seams
-    start = load_snapshot(state.snapshot_path, models)
+    start = _snapshot_of(plan, state, models)
     start = start or Snapshot(0, FaceTracker(plan.models, plan.crops, instability=plan.instability))
     last_kept = time.monotonic()
 
@@ -124,6 +124,16 @@ def _follow_face(plan: Plan, state: RunState, sink: Sink, cancel: Cancel, eta: E
             state.add(record)
             sink(tracked_event(record))
             sink(Event("progress", {"task": "track", **eta.step()}))
+
+
+def _snapshot_of(plan: Plan, state: RunState, models: Mapping[str, object]) -> Snapshot | None:
+    """The tracker's memory; None where the journal lacks frames that have left it."""
+    snapshot = load_snapshot(state.snapshot_path, models)
+    if snapshot is None:
+        return None
+    in_line = {*snapshot.waiting, *(frame for frame, _ in snapshot.settled)}
+    left = (frame for frame in plan.frames[: snapshot.n_pushed] if frame not in in_line)
+    return snapshot if all(frame in state.finished for frame in left) else None
 
 
 def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> TrackedShot:

@@ -18,7 +18,7 @@ from rotopaint_ai.crops import Crop, CropKeys
 from rotopaint_ai.errors import CancelledError, DiskError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline import plan, process_frame
+from rotopaint_ai.pipeline import plan, process_frame, tracking_pass
 from rotopaint_ai.pipeline.record_store import crops_before
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates.plate import Plate
@@ -46,6 +46,20 @@ def test_records_that_are_gone_end_the_run_and_leave_the_shapes(job: RunJob) -> 
         run(job, at_frame(1004, lambda: shutil.rmtree(out / ".rotopaint")), Cancel())
     assert not (out / "shapes.roto.json").exists()
     assert not (out / "run.json").exists()
+
+
+def test_a_stopped_run_goes_on_where_records_are_gone_and_the_tracker_memory_is_not(
+    job: RunJob, puppet: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    puppet.make_plates(Path(job.plates).parent, range(1001, 1013))
+    monkeypatch.setattr(tracking_pass, "SNAPSHOT_INTERVAL_S", 0.0)
+    journal, cancel = Path(job.out) / ".rotopaint" / "tracked.journal", Cancel()
+    with pytest.raises(CancelledError):
+        run(job, lambda event: cancel.request() if event.kind == "tracked" else None, cancel)
+    assert journal.with_suffix(".snapshot").exists()
+    journal.unlink()
+    outcome = run(RunJob.from_json({**job.to_json(), "resume": True}), lambda _: None, Cancel())
+    assert outcome.done == tuple(range(1001, 1013))
 
 
 def test_a_folder_that_is_gone_ends_the_run(job: RunJob) -> None:
