@@ -115,8 +115,14 @@ def _take_face(arguments: argparse.Namespace) -> None:
         return
     if arguments.project is None or arguments.leave_project:
         raise UsageError("--face: is taken in hand in a project; add --project FILE, without --leave-project")
+    from rotopaint_ai.inference.pack import load_pack
+    from rotopaint_ai.pipeline.plan import choose_frames
     from rotopaint_ai.pipeline.save_to_project import take_face
+    from rotopaint_ai.plates import open_plate
 
+    load_pack(arguments.model)  # what will be refused changes no project
+    with open_plate(arguments.plates, colourspace=arguments.colourspace) as plate:
+        choose_frames(plate, arguments.frames)
     take_face(Path(arguments.project), arguments.face)
 
 

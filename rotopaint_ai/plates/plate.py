@@ -150,7 +150,8 @@ class Plate:
             from rotopaint_ai.plates.movie import Movie
 
             path = next(iter(listing.paths.values()))
-            self._movie, self._stamp = Movie(path), stamp(path)
+            self._stamp = stamp(path)
+            self._movie = Movie(path)
             header = self._movie.header
         else:
             header = self._first_header()
@@ -201,9 +202,13 @@ class Plate:
         `keep_native=False` gives up `write_clean` and keeps only the pixels. `near`: where somebody will look; other
         pixels may then be read again when wanted, see `Frame.narrowed`. `fingerprint`: the file's, where somebody knows
         that it is the same as before; else it is made. Raises: MissingFrameError, DamagedFrameError,
-        UnsupportedPlateError, each naming the file; PlateError for a frame of another size.
+        UnsupportedPlateError, each naming the file; PlateError for a frame of another size, and where another
+        movie has taken the place of this one.
         """
         if self._movie is not None:
+            if stamp(self._movie.path) != self._stamp:  # the decoder may still hold the file that was there
+                name = self._movie.path.name
+                raise PlateError(f"{name}: was written anew while it was worked on; open or run it again")
             picture = self._movie.read(frame)
             made = fingerprint or _sha1(picture.codes.data.cast("B")).hexdigest()
             return self._frame_of_picture(frame, picture, self._movie.path, self._stamp, keep_native, made)

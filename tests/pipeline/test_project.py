@@ -185,6 +185,16 @@ def test_a_face_is_taken_in_hand_in_a_project_alone(tmp_path: Path, capsys: pyte
     assert "--face: is taken in hand in a project; add --project FILE" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("more", [("--model", "nowhere"), ("--frames", "7-9"), ("gone.####.png",)])
+def test_a_run_that_is_refused_takes_no_face_in_hand(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    run_project.close()
+    place = str(tmp_path / more[0]) if len(more) == 1 else plates
+    assert main(words(place, pack, tmp_path, "--face", "Bo", *(more if len(more) > 1 else ()))) == 2
+    assert Project.open(tmp_path / "shot.rotopaint", write=False).load().state.face == ""
+
+
 def state_names(document: RotoDocument) -> set[str]:
     return {shape.name for shape in document.shapes}
 

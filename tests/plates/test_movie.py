@@ -98,6 +98,15 @@ def test_a_closed_movie_opens_again(tmp_path: Path) -> None:
     plate.close()
 
 
+def test_a_movie_that_another_took_the_place_of_is_read_no_longer(tmp_path: Path) -> None:
+    other = _movie(tmp_path / "other.mp4", size=128)
+    with open_plate(_movie(tmp_path / "m.mp4")) as plate:
+        plate.read(5)
+        other.replace(tmp_path / "m.mp4")
+        with pytest.raises(PlateError, match=r"m\.mp4: was written anew"):
+            plate.read(6)
+
+
 def test_cut_off_movies(tmp_path: Path) -> None:
     """Without its index a movie is refused; a stream that stops is read as far as it goes."""
     data = _movie(tmp_path / "m.mp4").read_bytes()
