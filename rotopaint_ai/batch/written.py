@@ -12,7 +12,7 @@ from typing import Any
 
 from rotopaint_ai.batch.tasks import BatchTask
 from rotopaint_ai.pipeline.out_folder import FOLDER
-from rotopaint_ai.pipeline.record_store import CHUNKS, read_journal
+from rotopaint_ai.pipeline.record_store import CHUNKS, SETTLED, read_journal
 from rotopaint_ai.pipeline.split import NOTE
 
 COUNTED = ("matte", "clean")
@@ -22,7 +22,7 @@ def written_by(task: BatchTask) -> dict[str, Any]:
     """What to note of a task that was just done: `wrote`, paths in the shot's folder, and how many `files` it has."""
     out = Path(task.shot.job.out)
     if task.kind == "track":
-        return {"wrote": [f"{FOLDER}/{NOTE}"]}
+        return {"wrote": [f"{FOLDER}/{NOTE}", f"{FOLDER}/{SETTLED}.journal"]}
     if task.kind == "gather":
         return {
             "wrote": ["run.json", "shapes.roto.json"],

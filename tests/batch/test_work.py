@@ -340,6 +340,10 @@ def test_what_is_deleted_is_made_again(show: Path) -> None:
     after = {path: path.stat().st_mtime_ns for path in out.rglob("*.exr")}
     frame = gone.name.split(".")[-2]
     assert {path for path in before if after[path] != before[path]} == {p for p in before if f".{frame}." in p.name}
+    (out / ".rotopaint" / "settled.journal").unlink()  # from which the next is painted
+    gone.unlink()
+    assert main(words) == 0
+    assert gone.exists()
     shutil.rmtree(out)
     assert main(words) == 0
     assert set(out.rglob("*.exr")) == set(before)
