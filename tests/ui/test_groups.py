@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QDropEvent
+from PySide6.QtGui import QDropEvent, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.layers import LayerPose
@@ -14,7 +14,8 @@ from rotopaint_ui.inspector.shapes_tab import LOCK, NAME, ShapesTab
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.repeats import repeated_correction
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.timeline.dope_sheet import DopeSheet
+from rotopaint_ui.timeline.axis import Axis
+from rotopaint_ui.timeline.dope_sheet import DopeSheet, SheetArea
 from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import make_document
@@ -31,12 +32,28 @@ def pose(session: ShotSession, frame: int) -> LayerPose:
     return session.document.layers[0].pose_at(frame)
 
 
+def painted(session: ShotSession, hand: tuple[int, ...]) -> QImage:
+    """The first row of the dope sheet, where landmarks were placed on the frames of `hand`."""
+    image = QImage(300, 40, QImage.Format.Format_RGB32)
+    image.fill(Qt.GlobalColor.black)
+    painter = QPainter(image)
+    DopeSheet(session).paint(painter, SheetArea(Axis.whole(1001, 1006, 300), 0.0, 1), hand, ())
+    painter.end()
+    return image
+
+
 @pytest.fixture
 def grouped(canvas: Canvas, session: ShotSession) -> ShotSession:
     """The eye (20, 8), (28, 8), (24, 14) in a group, selected."""
     session.select("eye")
     assert canvas.edit("group")
     return session
+
+
+def test_a_landmark_placed_by_hand_is_no_key_of_a_group(grouped: ShotSession) -> None:
+    assert painted(grouped, (1003,)) == painted(grouped, ())
+    grouped.select(None)
+    assert painted(grouped, (1003,)) != painted(grouped, ())
 
 
 def test_a_group_is_moved_from_key_to_key_and_its_shapes_go_along(

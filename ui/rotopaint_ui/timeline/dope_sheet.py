@@ -329,7 +329,8 @@ class DopeSheet:
             if frames:
                 paint_chosen(painter, area.axis, y, KEYS, frames)
             is_first = number == area.first_row
-            sources = {**row.sources, **dict.fromkeys(hand, "human")} if is_first and hand else row.sources
+            placed = hand if is_first and row.group is None else ()
+            sources = {**row.sources, **dict.fromkeys(placed, "human")} if placed else row.sources
             paint_keys(painter, area.axis, y, sources, crops if is_first else ())
         if self._drag is not None and self._drag.kind == "band" and self._drag.has_begun:
             paint_band(painter, self._drag.start, self._end)
