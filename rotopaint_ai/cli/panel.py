@@ -31,6 +31,8 @@ def execute(arguments: argparse.Namespace) -> int:
     given = arguments.plates
     if given and not set(given) & set("#%*?[") and not Path(given).exists():
         raise UsageError(f"{given}: is not there; wanted a plate's pattern, a folder, a picture, a movie or a project")
+    if arguments.out is not None and not given:
+        raise UsageError("--out: is where the results of PLATES go; name those too, or open them in the window")
     return load_window()(arguments.plates, arguments.out)
 
 

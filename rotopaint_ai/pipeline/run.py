@@ -40,7 +40,10 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
         if (other := compare_plate(plan.inputs, job.project, plan.plate)) is not None:
             sink(warning(other))
         tell = sink if project is None else project.sink(sink)
-        with closing(open_tracking(plan, tell)) as tracking:
+        tracking, note = open_tracking(plan, tell)
+        with closing(tracking):
+            if note is not None:
+                tell(warning(f"--resume: {note}; starting from the first frame"))
             state, _ = open_state(plan.out, plan.fingerprint(), resume=True)
             with closing(state):
                 n_before = len(state.finished)

@@ -55,7 +55,7 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
     """
     began = time.time()
     plan = make_plan(job)
-    with plan.plate, claimed(plan.claim()), closing(open_tracking(plan, sink)) as state:
+    with plan.plate, claimed(plan.claim()), closing(open_tracking(plan, sink)[0]) as state:
         sink(started(plan, n_done=len(state.finished)))
         if plan.note is not None:
             sink(plan.note)

@@ -70,19 +70,18 @@ class _TrackingProcessor:
         return replace(record, source=source, message=settled.lost, ms=times)
 
 
-def open_tracking(plan: Plan, sink: Sink) -> RunState:
-    """What an earlier run has tracked, where the job goes on from there; else nothing.
+def open_tracking(plan: Plan, sink: Sink) -> tuple[RunState, str | None]:
+    """What an earlier run has tracked, where the job goes on from there, and why it cannot (None: it does, or was not
+    asked to).
 
     Raises OSError where the disk refuses.
     """
     state, note = open_state(plan.out, plan.fingerprint(), resume=plan.job.resume, stage=TRACKED)
-    if note is not None:
-        sink(warning(f"--resume: {note}; starting from the first frame"))
     if changed := changed_plates(plan.plate, state.finished.values()):
         where = f"{plan.plate.name} changed on disk at {summarise(changed)}"
         sink(warning(f"--resume: {where}; starting from the first frame"))
         state.clear()
-    return state
+    return state, note
 
 
 def track_shot(
