@@ -143,8 +143,8 @@ def _tracked_shot(out: Path, wanted: Sequence[int], pictured: Sequence[int]) -> 
     records = JournalIndex(path)
     if lacking := sorted(set(wanted) - set(records.frames)):
         raise UsageError(
-            f"{path}: lacks frames {summarise(lacking)}, or they are not yet to be seen from here; wait, or track the "
-            "shot again"
+            f"{path}: lacks frames {summarise(lacking)}, or they are not yet to be seen from here; wait, or remove it "
+            "and track the shot again"
         )
     return TrackedShot(records, frozenset(pictured))
 
