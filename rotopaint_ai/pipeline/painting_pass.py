@@ -69,7 +69,7 @@ def paint_frames(
     processor = replace(processor, inner=replace(processor.inner, pictured=shot.pictured))
     _forget_others(shot, processor, state)
     for frame in frames:
-        if (record := shot.records.at(frame)).crop is None and frame not in state.finished:  # it could not be read
+        if frame not in state.finished and (record := shot.records.at(frame)).crop is None:  # it could not be read
             state.add(replace(record, work=processor.work.digest(frame)))
     known = KeptByFrame(shot.records.at, kept=4 * threads)
 
