@@ -29,6 +29,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 _READING = ("exchange.formats", "plates.plate", "project", "project.run_record", "training.data.shards.index")
@@ -45,7 +47,7 @@ def _our_lines() -> Any:
 
 
 with _our_lines():  # before anything else imports them: a module that is there already stays blind
-    from rotopaint_ai.errors import RotopaintError
+    from rotopaint_ai.errors import PackError, RotopaintError
     from tests.exchange import mutations
 
     for _name in _READING:
@@ -64,7 +66,6 @@ class Reader:
 
 def _plates(folder: Path) -> list[Path]:
     import cv2
-    import numpy as np
     import OpenImageIO as oiio
 
     picture = np.random.default_rng(1).integers(0, 255, (40, 36, 3), np.uint8)
@@ -89,22 +90,25 @@ def _read_plate(path: Path) -> None:
 
 
 def _projects(folder: Path) -> list[Path]:
-    from rotopaint_ai.project import CropBox, Project, State
+    from rotopaint_ai.project import CropBox, Project, State, run_record
 
     path = folder / "shot.rotopaint"
     state = State(document=mutations.sample(), crops={5: CropBox(1, 2, 3, 4)}, marks={5: "accepted"})
     with closing(Project.create(path, State())) as project:
         project.append("all", State(), state)
+        project.set_note("run", run_record.to_json(run_record.RunRecord({5: {"seam": 0.5}}, held=((5, 6),))))
     return [path]
 
 
 def _read_project(path: Path) -> None:
-    from rotopaint_ai.project import Project
+    from rotopaint_ai.project import Project, run_record
 
     with closing(Project.open(path, write=False)) as project:
         project.load()
-        for name in ("plate", "out", "run", "painted", "view"):
+        for name in ("plate", "out", "painted", "view"):
             project.note(name)
+        if known := project.note("run"):
+            run_record.from_json(known)
         project.files()
 
 
@@ -119,18 +123,29 @@ def _text_seed(name: str, text: str) -> Callable[[Path], list[Path]]:
 def _read_index(path: Path) -> None:
     from rotopaint_ai.training.data.shards.index import parse_index
 
-    parse_index(path.read_bytes(), path.name)
+    index = parse_index(path.read_bytes(), path.name)
+    if parse_index(index.dump(), path.name).places() != index.places():
+        raise AssertionError("an index that was read, written and read again is another")
+
+
+def _dataset_files(folder: Path) -> list[Path]:
+    """Three lines, and one with all that the others may leave out."""
+    names = ("samples.jsonl", "head.json", "sheet.yaml")
+    return [_text_seed(name, text)(folder)[0] for name, text in zip(names, (_SAMPLE * 3, _HEAD, _SHEET))]
 
 
 def _read_dataset(path: Path) -> None:
+    """A data set with one of its files damaged; no picture of it is opened."""
     from rotopaint_ai.training.data.dataset import read_dataset
 
     folder = path.parent / "set"
     folder.mkdir(exist_ok=True)
-    (folder / "dataset.json").write_text('{"format": "rotopaint-dataset", "version": 1, "name": "x", "licence": "x"}')
-    (folder / "sheet.yaml").write_text(_SHEET)
-    (folder / "samples.jsonl").write_bytes(path.read_bytes())
-    read_dataset(folder)
+    names = {".jsonl": "samples.jsonl", ".json": "dataset.json", ".yaml": "sheet.yaml"}
+    for ending, text in ((".jsonl", _SAMPLE), (".json", _HEAD), (".yaml", _SHEET)):
+        (folder / names[ending]).write_bytes(path.read_bytes() if ending == path.suffix else text.encode())
+    data = read_dataset(folder)
+    data.rows_of("train")
+    data.truth.scaled(np.ones((len(data), 2)))
 
 
 def _read_sheet(path: Path) -> None:
@@ -146,9 +161,14 @@ def _read_jobs(path: Path) -> None:
 
 
 def _read_run(path: Path) -> None:
+    """Read and asked what the panel asks: the worst frames first, beside keys of a person, and kept in a project."""
     from rotopaint_ai.project import run_record
 
-    run_record.read(path)
+    record = run_record.read(path)
+    keyed = {"seam": frozenset({1002}), "bridge": frozenset()}
+    record.worst([*record.errors, *record.lost, *record.failed], settled=frozenset({1001}), keyed=keyed)
+    record.errors_by_shape()
+    run_record.from_json(json.loads(json.dumps(run_record.to_json(record))))
 
 
 def _packs(folder: Path) -> list[Path]:
@@ -174,6 +194,72 @@ def _read_pack(path: Path) -> None:
     load_pack(folder)
 
 
+def _card_files(folder: Path) -> list[Path]:
+    """The card and the sheet of a small pack, and what the process that opens its models says of them."""
+    sides = {
+        "landmarks.onnx": (
+            {"crop": ["N", 32, 32, 3]},
+            {"landmarks": ["N", 2, 2], "expected_error": ["N", 2], "visible": ["N", 2]},
+        ),
+        "shapes.onnx": ({"landmarks": ["N", 2, 2]}, {"points": ["N", 3, 6], "width": ["N", 1]}),
+        "seam.onnx": ({"strip": ["N", "T", 40, 3]}, {"logits": ["N", "T", 41]}),
+        "fill.onnx": ({"strip": ["N", "T", "S", 12]}, {"answer": ["N", "T", "S", 7]}),
+        "detector.onnx": (
+            {"picture": ["N", 64, 64, 3]},
+            {"boxes": ["N", 9, 4], "scores": ["N", 9], "masks": ["N", 9, 8, 8], "keypoints": ["N", 9, 5, 2]},
+        ),
+        "matte.onnx": ({"crop": ["N", 32, 32, 3]}, {"seam": ["N", 32, 32], "face": ["N", 32, 32]}),
+    }
+    typed = {
+        name: {
+            side: {each: ["tensor(float)", shape] for each, shape in tensors.items()}
+            for side, tensors in zip(("inputs", "outputs"), both)
+        }
+        for name, both in sides.items()
+    }
+    files = dict.fromkeys(sides, "0" * 64) | {"sheet.yaml": "0" * 64}
+    numbers = {"format": "rotopaint-pack", "version": 1, "name": "x", "input_size": 32, "crop_margin": 1.3}
+    (folder / "card.json").write_text(json.dumps(numbers | {"files": files, "licence": "x", "training": {"seed": 1}}))
+    (folder / "answer.sign").write_text(json.dumps(typed))
+    (folder / "sheet.yaml").write_text(_SHEET)
+    return [folder / "card.json", folder / "sheet.yaml", folder / "answer.sign"]
+
+
+def _read_card(path: Path) -> None:
+    """A pack whose models are not opened: its card, sheet, names of files, and what is said of its models.
+
+    A hash of zeros in the card stands for the right one, so that tries get beyond it.
+    """
+    from unittest import mock
+
+    from rotopaint_ai.inference import pack, session
+
+    folder = path.parent / "card"
+    if not folder.is_dir():
+        folder.mkdir()
+        _card_files(folder)
+        for name in json.loads((folder / "answer.sign").read_text()):
+            (folder / name).write_bytes(b"no model")
+    names = {".json": "card.json", ".yaml": "sheet.yaml", ".sign": "answer.sign"}
+    texts = {name: (folder / name).read_bytes() for name in names.values()}
+    answer = (path if path.suffix == ".sign" else folder / "answer.sign").read_bytes()
+
+    def signature(model: Path) -> session.Signature:
+        try:
+            return session.signature_from(json.loads(answer)[model.name])
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise PackError("no answer") from error  # our own process always gives one of the right form
+
+    try:
+        (folder / names[path.suffix]).write_bytes(path.read_bytes())
+        with mock.patch.object(pack, "read_signature", signature), mock.patch.object(pack, "sha256", lambda file: "0" * 64):
+            pack.load_pack(folder)
+    finally:
+        for name, text in texts.items():
+            (folder / name).write_bytes(text)
+
+
+_HEAD = '{"format": "rotopaint-dataset", "version": 1, "name": "x", "licence": "x"}'
 _SHEET = """format: rotopaint-sheet
 version: 1
 name: two
@@ -209,8 +295,9 @@ READERS = {
     "plates": Reader(_plates, _read_plate),
     "project": Reader(_projects, _read_project),
     "pack": Reader(_packs, _read_pack),
+    "card": Reader(_card_files, _read_card),
     "shard index": Reader(_text_seed("index.json", _INDEX), _read_index),
-    "data set": Reader(_text_seed("samples.jsonl", _SAMPLE * 3), _read_dataset),
+    "data set": Reader(_dataset_files, _read_dataset),
     "sheet": Reader(_text_seed("sheet.yaml", _SHEET), _read_sheet),
     "jobs file": Reader(_text_seed("show.yaml", _JOBS), _read_jobs),
     "run.json": Reader(_text_seed("run.json", _RUN), _read_run),
@@ -370,9 +457,10 @@ def guided(name: str, corpus: Path, seconds: float) -> None:
 
     def change(data: bytes, most: int, seed: int) -> bytes:
         chance = random.Random(seed)
-        if chance.random() < 0.5:
+        how = chance.choice((None, mutations.mutated, mutations.reshaped, mutations.reshaped))
+        if how is None:
             return bytes(atheris.Mutate(data, most))
-        return (data[:1] + mutations.mutated(data[1:], chance))[:most]  # bytes alone rarely leave JSON or YAML whole
+        return (data[:1] + how(data[1:], chance))[:most]  # bytes alone rarely leave JSON or YAML whole
 
     words = [sys.argv[0], str(corpus), f"-max_total_time={seconds:.0f}", "-timeout=600", "-rss_limit_mb=4000"]
     atheris.Setup(words, one, custom_mutator=change)

@@ -42,6 +42,8 @@ def check(content: object, kind: type[T], *, error: type[RotopaintError], others
         value = msgspec.convert(content, kind)
     except msgspec.ValidationError as wrong:
         raise error(_sentence(str(wrong), content, kind).strip()) from wrong
+    except UnicodeEncodeError as wrong:  # JSON can spell half of a character out, as `\ud800`
+        raise error(f"the text {wrong.object[:40]!a} holds half a character; mend or rename it") from wrong
     for sentence in _refusals(content, value, "", others):
         raise error(sentence.strip())
     return value

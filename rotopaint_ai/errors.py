@@ -28,11 +28,20 @@ from __future__ import annotations
 MOST_LETTERS = 600  # of a message; what a file says of itself may be longer, and stands in the middle
 
 
+def in_one_line(text: str) -> str:
+    """A text of which names of files and shapes are part, with nothing that breaks its line or that a terminal obeys.
+
+    White space becomes single blanks; what cannot be printed is spelt out, such as `\\x1b`.
+    """
+    line = " ".join(text.split())
+    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
 class RotopaintError(Exception):
     """Root of the tree; its text is one line that an artist can act on."""
 
     def __str__(self) -> str:
-        line = " ".join(super().__str__().split())
+        line = in_one_line(super().__str__())
         return line if len(line) <= MOST_LETTERS else f"{line[:400]} ... {line[-150:]}"
 
 

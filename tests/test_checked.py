@@ -47,6 +47,7 @@ def test_a_right_content_becomes_the_dataclass() -> None:
         ({"leaves": [{"name": "a", "sise": 1}]}, "leaves 'a' has an unknown field 'sise'; did you mean 'size'?"),
         ({"leaves": [{"nam": "a"}]}, "leaves 1: name is missing; is 'nam' meant for it?"),
         ({"notes": {"x": "y"}}, "notes: x is 'y'"),
+        ({"leaves": [{"name": "a", "side": "\ud800"}]}, r"the text '\ud800' holds half a character; mend or rename it"),
         ({"notes": {"x": "y", "z": 1}}, "notes: one of them is"),
     ],
 )

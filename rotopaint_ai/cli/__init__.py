@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import NoReturn, Protocol
 
 from rotopaint_ai import __version__
-from rotopaint_ai.errors import CancelledError, DiskError, RotopaintError
+from rotopaint_ai.errors import CancelledError, DiskError, RotopaintError, in_one_line
 
 _SIGNED = re.compile(r"-\d")
 OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, WORSE, DISK_REFUSED, STOPPED = 0, 1, 2, 3, 4, 5, 130
@@ -134,7 +134,7 @@ def _top_level(words: list[str]) -> int:
 
 def _say_words(words: list[str], text: str, code: int) -> int:
     name = f"rotopaint {words[0]}" if words and words[0] in COMMANDS else "rotopaint"
-    _quietly(lambda: print(f"{name}: {text}", file=sys.stderr, flush=True))
+    _quietly(lambda: print(in_one_line(f"{name}: {text}"), file=sys.stderr, flush=True))
     return code
 
 

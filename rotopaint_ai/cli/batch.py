@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, one_thread_per_frame
+from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, one_thread_per_frame, say
 from rotopaint_ai.cli.watch import TerseLines, choose_sink, stopping_on_signals
 from rotopaint_ai.errors import CancelledError, ClusterError, RotopaintError, UsageError
 from rotopaint_ai.jobs import Cancel, Sink
@@ -89,14 +89,14 @@ def _write_show_template(show: Show, plan: ShowPlan, path: Path, *, chunked: boo
     from rotopaint_ai.batch.openjd import write_template
 
     n_tasks = write_template(show, plan, path, chunked=chunked)
-    print(f"{path}: {n_tasks} tasks of {len(show.names) - len(plan.refused)} shots; openjd run {path}")
+    say(f"{path}: {n_tasks} tasks of {len(show.names) - len(plan.refused)} shots; openjd run {path}")
     return _report_plan(plan)
 
 
 def _print_summary(show: Show, plan: ShowPlan) -> int:
     from rotopaint_ai.batch.summary import write_summary
 
-    print(f"open {write_summary(show, plan)}")
+    say(f"open {write_summary(show, plan)}")
     return _exit_code(show, plan)  # a farm shows why its last task failed
 
 
@@ -136,7 +136,7 @@ def _failed(what: str, reason: str, arguments: argparse.Namespace) -> int:
     """Say what failed for good; the exit code of a single task."""
     from rotopaint_ai.cli import FRAMES_FAILED, OK
 
-    print(f"rotopaint batch: {what}: {reason}", file=sys.stderr)
+    say(f"rotopaint batch: {what}: {reason}", sys.stderr)
     return OK if arguments.keep_going else FRAMES_FAILED
 
 
@@ -156,10 +156,10 @@ def _all(show: Show, plan: ShowPlan, arguments: argparse.Namespace) -> int:
     finally:
         page = write_summary(show, plan)
     if gone is not None:
-        print(f"rotopaint batch: {gone}", file=sys.stderr)
+        say(f"rotopaint batch: {gone}", sys.stderr)
         return FRAMES_FAILED
     if not arguments.events:
-        print(f"open {page}")
+        say(f"open {page}")
     return _exit_code(show, plan, arguments.shot)
 
 
@@ -174,7 +174,7 @@ def _work(plan: ShowPlan, arguments: argparse.Namespace, cancel: Cancel) -> None
     from rotopaint_ai.batch.cluster import connected, work_on
 
     with connected(arguments.cluster, arguments.workers) as client:
-        print(f"dashboard: {client.dashboard_link}", file=sys.stderr)
+        say(f"dashboard: {client.dashboard_link}", sys.stderr)
         work_on(client, tasks, plan.notes, _perform, sink, cancel)
 
 
@@ -208,7 +208,7 @@ def _report_plan(plan: ShowPlan) -> int:
     from rotopaint_ai.cli import FRAMES_FAILED, OK
 
     for name, message in plan.refused.items():
-        print(f"rotopaint batch: {name}: {message}", file=sys.stderr)
+        say(f"rotopaint batch: {name}: {message}", sys.stderr)
     return FRAMES_FAILED if plan.refused else OK
 
 
@@ -220,5 +220,5 @@ def _exit_code(show: Show, plan: ShowPlan, only: str | None = None) -> int:
     shots = [shot for shot in summarise_show(show, plan) if only in (None, shot.name)]
     for shot in shots:
         if shot.state != "done":
-            print(f"rotopaint batch: {shot.name}: {shot.trouble}", file=sys.stderr)
+            say(f"rotopaint batch: {shot.name}: {shot.trouble}", sys.stderr)
     return OK if all(shot.state == "done" for shot in shots) else FRAMES_FAILED

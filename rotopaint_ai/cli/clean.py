@@ -19,6 +19,7 @@ from rotopaint_ai.cli.shared import (
     n_threads,
     one_thread_per_frame,
     print_warnings,
+    say,
     size_given,
     split_range,
 )
@@ -97,7 +98,7 @@ def execute(arguments: argparse.Namespace) -> int:
             arguments.frames = str(plate.named)
         painted = _paint_plate(arguments, plate, project)
     if not arguments.events:
-        print(f"clean plates of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'clean'}")
+        say(f"clean plates of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'clean'}")
     return exit_code(painted.failed)
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rotopaint_ai.cli.shared import print_warnings
+from rotopaint_ai.cli.shared import print_warnings, say
 from rotopaint_ai.cli.watch import choose_sink
 from rotopaint_ai.jobs import Cancel, Event, Sink
 
@@ -69,7 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
         sink(Event("finished", {}))
     print_warnings(done.losses)
     size = f"{done.n_shapes} shapes, {done.n_keys} keys"
-    print(f"{done.path}: {size}; read back, largest distance {done.max_error_px:.4f} px")
+    say(f"{done.path}: {size}; read back, largest distance {done.max_error_px:.4f} px")
     return 0
 
 
@@ -95,4 +95,4 @@ def _write_scripts(folder: Path) -> None:
 
     for name, text in host_scripts().items():
         write_text(folder / name, text)
-        print(folder / name)
+        say(folder / name)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments
+from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say
 from rotopaint_ai.cli.watch import stopping_on_signals
 from rotopaint_ai.jobs import Cancel
 
@@ -83,7 +83,7 @@ def execute(arguments: argparse.Namespace) -> int:
     _write_results(arguments, found[0], compared, results)
     print(figures_table(results))
     for line in (*not_measured(arguments, dataset, chosen), *notes, *_learned_lines(results, packs)):
-        print(line)
+        say(line)
     if not arguments.against:
         return OK
     print(gate.text(compared, (results[0]["pack"], results[1]["pack"])))

@@ -13,6 +13,7 @@ from rotopaint_ai.cli.shared import (
     n_threads,
     one_thread_per_frame,
     print_warnings,
+    say,
     size_given,
 )
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
@@ -53,5 +54,5 @@ def execute(arguments: argparse.Namespace) -> int:
             overwrite=arguments.overwrite,
         )
     if not arguments.events:
-        print(f"mattes of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'matte'}")
+        say(f"mattes of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'matte'}")
     return exit_code(painted.failed)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments
+from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say
 from rotopaint_ai.cli.watch import JsonLines, clock_text
 from rotopaint_ai.jobs import Cancel, Event
 
@@ -140,15 +140,15 @@ def execute(arguments: argparse.Namespace) -> int:
     if mined.table:
         print(residual_text(mined.table), end="")
     for shot, frame, issue in mined.issues[:40]:
-        print(f"{shot} {frame}: {issue.kind}: {issue.about}: {issue.text}")
+        say(f"{shot} {frame}: {issue.kind}: {issue.about}: {issue.text}")
     if len(mined.issues) > 40:
         print(f"... and {len(mined.issues) - 40} more")
     for note in (*mined.notes, *mined.failed):
-        print(note, file=sys.stderr)
+        say(note, sys.stderr)
     if arguments.shards:
         _pack_pictures(Path(arguments.out), arguments.shards, quality)
     counts = ", ".join(f"{count} {split}" for split, count in mined.n_samples.items() if count)
-    print(
+    say(
         f"{arguments.out}: {counts}; {len(mined.sheet.landmarks)} landmarks, {len(mined.sheet.shapes)} shapes; "
         f"{mined.excluded} frames excluded; residuals and suspicious frames in {Path(arguments.out) / 'mining'}"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from rotopaint_ai import fills
-from rotopaint_ai.cli.shared import add_overwrite, add_plate_arguments, one_thread_per_frame, split_range
+from rotopaint_ai.cli.shared import add_overwrite, add_plate_arguments, one_thread_per_frame, say, split_range
 from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import n_frames
@@ -144,5 +144,5 @@ def do(job: RunJob, *, events: bool) -> int:
     if not events:
         without = f", {n_frames(len(outcome.lost))} without a face" if outcome.lost else ""
         first = f"; look first at {', '.join(map(str, outcome.worst[:N_NAMED]))}" if len(outcome.done) > 1 else ""
-        print(f"{n_frames(len(outcome.done))} done{without}{first}; open {outcome.report}")
+        say(f"{n_frames(len(outcome.done))} done{without}{first}; open {outcome.report}")
     return OK if outcome.is_whole else FRAMES_FAILED

@@ -7,8 +7,9 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterable
+from typing import TextIO
 
-from rotopaint_ai.errors import UsageError
+from rotopaint_ai.errors import UsageError, in_one_line
 from rotopaint_ai.jobs import check_threads, n_cores
 
 
@@ -96,7 +97,12 @@ def print_warnings(lines: Iterable[str]) -> None:
     from rotopaint_ai.exchange.lossiness import grouped
 
     for line in grouped(lines):
-        print(f"warning: {line}", file=sys.stderr)
+        say(f"warning: {line}", sys.stderr)
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Print one line, on stdout unless told otherwise; names of files and shapes in it neither break nor steer it."""
+    print(in_one_line(text), file=stream, flush=True)
 
 
 def add_size_arguments(parser: argparse.ArgumentParser) -> None:

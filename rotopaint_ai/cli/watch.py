@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TextIO
 
+from rotopaint_ai.errors import in_one_line
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Cancel, Event, Sink
 
@@ -46,7 +47,7 @@ class TerseLines:
         """Write the event when it is worth a line."""
         text = self._line_of(event)
         if text is not None:
-            print(text, file=self._stream, flush=True)
+            print(in_one_line(text), file=self._stream, flush=True)
 
     def _line_of(self, event: Event) -> str | None:
         facts = event.facts
@@ -70,7 +71,7 @@ class Bar:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         self._progress = Progress(
-            TextColumn("[bold]{task.description}"),
+            TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn("{task.fields[rate]}"),
@@ -90,7 +91,7 @@ class Bar:
                 self._task,
                 total=facts.get("total", 100),
                 completed=facts.get("done", 0),
-                description=_shot_of(facts) + str(facts.get("name", facts.get("stage"))),
+                description=in_one_line(_shot_of(facts) + str(facts.get("name", facts.get("stage")))),
             )
             self._print_line(_started_text(facts), "dim")
         elif event.kind == "note":
@@ -115,7 +116,7 @@ class Bar:
             self._close(event)
 
     def _print_line(self, text: str, style: str) -> None:
-        self._progress.console.print(text, style=style, markup=False, highlight=False)
+        self._progress.console.print(in_one_line(text), style=style, markup=False, highlight=False)
 
     def _close(self, event: Event) -> None:
         if event.kind in ("finished", "cancelled"):

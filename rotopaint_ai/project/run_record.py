@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.errors import DocumentError, ProjectError
 
 FORMAT = "rotopaint-run"
+MOST_FRAME = 1_000_000_000  # above and below 0; a timeline reckons with these as floats
+_WRONG = (ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RecursionError)  # of a file's values
 Spans = tuple[tuple[int, int], ...]
 V = TypeVar("V")
 
@@ -64,8 +68,7 @@ class RunRecord:
         if among is not None:
             keyed = {name: frames for name, frames in keyed.items() if name in among}
         first, last = self.hold_of(frame)
-        hold = range(first, last + 1)
-        by_hand = {name for name, at in keyed.items() if at and not at.isdisjoint(hold)}
+        by_hand = {name for name, at in keyed.items() if any(first <= each <= last for each in at)}
         if frame in self.lost or frame in self.failed:
             return None if by_hand and len(by_hand) == len(keyed) else float("inf")
         errors = self.errors.get(frame, {}).items()
@@ -94,10 +97,11 @@ class RunRecord:
         by what a hold's error counts, above 0: a pose like one that was corrected teaches little.
         """
         found: dict[int, float] = {}
+        accepted = sorted(settled)
         for frame in frames:
             first, last = self.hold_of(frame)
             error = self.error_left(frame, keyed, among)
-            if error is not None and not any(each in settled for each in range(first, last + 1)):
+            if error is not None and not _any_within(accepted, first, last):
                 found[first] = max(error, found.get(first, 0.0))
         weighed = {frame: error * novelty(frame) for frame, error in found.items()}
         return sorted(weighed, key=lambda frame: (-weighed[frame], frame))
@@ -134,8 +138,15 @@ class RunRecord:
 
 def _joined_spans(old: Spans, new: Spans, frames: Collection[int]) -> Spans:
     """Holds of an earlier run that none of these frames is in, and the new ones."""
-    kept = (span for span in old if not any(frame in frames for frame in range(span[0], span[1] + 1)))
+    done = sorted(frames)
+    kept = (span for span in old if not _any_within(done, *span))
     return tuple(sorted({*kept, *new}))
+
+
+def _any_within(ordered: Sequence[int], first: int, last: int) -> bool:
+    """Whether one of some rising numbers lies in a span, however long that is."""
+    at = bisect_left(ordered, first)
+    return at < len(ordered) and ordered[at] <= last
 
 
 def read(path: Path) -> RunRecord:
@@ -145,28 +156,49 @@ def read(path: Path) -> RunRecord:
         if run["format"] != FORMAT:
             raise ValueError(f"format is {run['format']!r}")
         return _record_from_json(run)
-    except (OSError, ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, *_WRONG) as error:
         raise DocumentError(f"{path.name}: is no record of a run ({error}); press Run again") from error
 
 
 def _record_from_json(run: Mapping[str, Any]) -> RunRecord:
     frames, names = run["frames"], run["errors"]["shapes"]
     errors = {
-        int(frame): {name: float(value) for name, value in zip(names, values) if value is not None}
+        _frame(frame): {str(name): _finite(value) for name, value in zip(names, values) if value is not None}
         for frame, values in run["errors"]["by_frame"].items()
         if values is not None
     }
-    seam = {int(frame): (pair[0], pair[1]) for frame, pair in (run.get("seam") or {}).get("by_frame", {}).items()}
+    seam = {
+        _frame(frame): (_known(pair[0]), _known(pair[1]))
+        for frame, pair in (run.get("seam") or {}).get("by_frame", {}).items()
+    }
     device = run["device"]
     return RunRecord(
         errors=errors,
-        lost=frozenset(int(frame) for frame in frames["lost"]),
-        failed={int(frame): str(text) for frame, text in frames["failed"].items()},
-        held=tuple((int(first), int(last)) for first, last in frames["held"]),
+        lost=frozenset(_frame(frame) for frame in frames["lost"]),
+        failed={_frame(frame): str(text) for frame, text in frames["failed"].items()},
+        held=tuple((_frame(first), _frame(last)) for first, last in frames["held"]),
         seam=seam,
         device=str(device.get("note") or device.get("used") or ""),
-        ms_per_frame=float(run["timing"]["ms_per_frame"]),
+        ms_per_frame=_finite(run["timing"]["ms_per_frame"]),
     )
+
+
+def _frame(value: Any) -> int:
+    number = int(value)
+    if abs(number) > MOST_FRAME:
+        raise ValueError(f"frame {str(number)[:20]} lies beyond {MOST_FRAME}")
+    return number
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is no number of a run")
+    return number
+
+
+def _known(value: Any) -> float | None:
+    return None if value is None else _finite(value)
 
 
 def to_json(run: RunRecord) -> dict[str, Any]:
@@ -183,13 +215,20 @@ def to_json(run: RunRecord) -> dict[str, Any]:
 
 
 def from_json(value: Mapping[str, Any]) -> RunRecord:
-    """The record that `to_json` described."""
-    return RunRecord(
-        errors={int(frame): dict(errors) for frame, errors in value["errors"].items()},
-        lost=frozenset(value["lost"]),
-        failed={int(frame): text for frame, text in value["failed"].items()},
-        held=tuple((first, last) for first, last in value["held"]),
-        seam={int(frame): (before, after) for frame, (before, after) in value["seam"].items()},
-        device=value["device"],
-        ms_per_frame=value["ms_per_frame"],
-    )
+    """The record that `to_json` described. Raises ProjectError where a project holds something else in its place."""
+    try:
+        return RunRecord(
+            errors={_frame(frame): _errors(errors) for frame, errors in value["errors"].items()},
+            lost=frozenset(_frame(frame) for frame in value["lost"]),
+            failed={_frame(frame): str(text) for frame, text in value["failed"].items()},
+            held=tuple((_frame(first), _frame(last)) for first, last in value["held"]),
+            seam={_frame(frame): (_known(before), _known(after)) for frame, (before, after) in value["seam"].items()},
+            device=str(value["device"]),
+            ms_per_frame=_known(value["ms_per_frame"]),
+        )
+    except _WRONG as error:
+        raise ProjectError(f"the project's record of its run cannot be read ({error}); restore the project") from error
+
+
+def _errors(row: Mapping[str, Any]) -> dict[str, float]:
+    return {name: _finite(error) for name, error in row.items()}

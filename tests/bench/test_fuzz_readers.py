@@ -17,6 +17,12 @@ from rotopaint_ai.project import run_record
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
+RUN = (
+    '{"format": "rotopaint-run", "frames": {"lost": [], "failed": {}, "held": %s}, "errors": {"shapes": ["seam"], '
+    '"by_frame": {"1": [%s]}}, "seam": {"by_frame": {"1": %s}}, "device": {}, "timing": {"ms_per_frame": 40}}'
+)
+
+
 @pytest.fixture(scope="module")
 def fuzz() -> ModuleType:
     return module_at(BENCHMARKS / "fuzz.py")
@@ -24,7 +30,7 @@ def fuzz() -> ModuleType:
 
 @pytest.mark.parametrize(
     ("name", "tries"),
-    [("plates", 30), ("project", 12), ("shard index", 60), ("data set", 40), ("sheet", 40), ("jobs file", 40)]
+    [("plates", 30), ("project", 12), ("shard index", 60), ("data set", 40), ("card", 60), ("sheet", 40), ("jobs file", 40)]
     + [("run.json", 60)],
 )
 def test_damaged_files_are_opened_or_refused_in_one_line(
@@ -70,7 +76,26 @@ def test_a_message_is_short_whatever_a_file_says() -> None:
     assert text.endswith("wanted rotopaint-shapes")
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": "rotopaint-run", "frames": {"lost": [1e999]}}'])
+def test_a_hold_of_a_billion_frames_is_not_walked_through(fuzz: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(fuzz._RUN.replace("[[1001, 1002]]", "[[1001, 1000000000]]"), encoding="utf-8")
+    assert fuzz.outcome(fuzz.READERS["run.json"].read, path) == "opened"
+    record = run_record.read(path)
+    assert record.worst(record.errors, settled=frozenset({999_999_999})) == []
+    assert run_record.RunRecord().joined(record, [5_000]).held == ()
+    assert run_record.RunRecord().joined(record, [1_000]).held == record.held
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"format": "rotopaint-run", "frames": {"lost": [1e999]}}',
+        RUN % ("[[1, 2e9]]", "0.5", "[16.5, 3.25]"),
+        RUN % ("[]", "NaN", "[16.5, 3.25]"),
+        RUN % ("[]", "0.5", '["a", 3.25]'),
+    ],
+)
 def test_a_record_of_a_run_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_text(text, encoding="utf-8")
     with pytest.raises(DocumentError, match="is no record of a run"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -17,9 +18,10 @@ import pytest
 import told_command
 from rotopaint_ai import cli
 from rotopaint_ai.cli import main
+from rotopaint_ai.cli.watch import Bar, TerseLines
 from rotopaint_ai.errors import DeviceError, InferenceError
 from rotopaint_ai.exchange import formats
-from rotopaint_ai.jobs import RunJob
+from rotopaint_ai.jobs import Event, RunJob, warning
 from rotopaint_ai.pipeline import manifest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -364,6 +366,43 @@ def test_convert_tells_what_was_lost(shapes: Path, tmp_path: Path, capsys: pytes
     assert "2 shapes" in said.out
     assert "landmarks" in said.err
     assert target.is_file()
+
+
+NASTY = "a\nwarning: b\x1b[31m\u202e[/bold]"
+SHOWN = "a warning: b\\x1b[31m\\u202e[/bold]"
+
+
+def test_names_neither_break_a_line_nor_steer_the_terminal(
+    shapes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.loads((shapes / "shapes.roto.json").read_text(encoding="utf-8"))
+    for shape in content["shapes"]:
+        shape["name"] = NASTY + shape["name"]
+    source = tmp_path / "named.roto.json"
+    source.write_text(json.dumps(content), encoding="utf-8")
+    assert main(["convert", str(source), str(tmp_path / "named.nk")]) == 0
+    told = "".join(capsys.readouterr())
+    assert SHOWN in told
+    assert all(line.isprintable() for line in told.splitlines())
+    assert all(line.startswith(("warning: ", str(tmp_path))) for line in told.splitlines())
+    assert main(["convert", str(tmp_path / NASTY), "x.svg"]) == 2
+    assert _one_line(capsys).isprintable()
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_plate_of_any_name_is_told_in_one_line(is_terminal: bool) -> None:
+    stream = io.StringIO()
+    sink = Bar(stream) if is_terminal else TerseLines(stream)
+    if isinstance(sink, Bar):
+        sink._progress.console._force_terminal = True
+    sink(Event("started", {"name": NASTY, "total": 3, "done": 0}))
+    sink(warning(f"{NASTY}: 3 frames"))
+    if isinstance(sink, Bar):
+        sink._progress.refresh()
+    sink(Event("finished", {}))
+    assert SHOWN in stream.getvalue()
+    assert "\nwarning: b" not in stream.getvalue()
+    assert "b\x1b[31m" not in stream.getvalue()
 
 
 def test_demo_runs_the_sample(

@@ -8,6 +8,7 @@ Every reader must give a document or refuse in one line; anything else is printe
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import re
 import resource
@@ -16,7 +17,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import formats
@@ -49,6 +54,9 @@ SIGNS = (
     b"\xc3",
     b" ",
 )
+VALUES: tuple[Any, ...] = (None, True, False, 0, -1, 1, 0.5, 2**31, -(2**63), 10**30, 1e308, -1e308, 5e-324)
+VALUES += (float("nan"), float("inf"), "", " ", "0", "1-9", "9-1", "1-999999999", "*", "auto", "#" * 300, "a/../../b")
+VALUES += ("a\nb", "a\x1b[31mb", "\x00", "\ud800", "\U0001f3ad", [], [[]], {}, {"": None}, [0] * 300, ["a"] * 3)
 SLOW_S = 10.0
 
 
@@ -80,6 +88,58 @@ def mutated(data: bytes, chance: random.Random, other: bytes = b"") -> bytes:
     for _ in range(chance.choice((1, 1, 2, 4))):
         data = chance.choice((_cut, _number, _number, _sign, _repeat, _swap, _word, _truncate))(data, chance)
     return data
+
+
+def reshaped(data: bytes, chance: random.Random) -> bytes:
+    """JSON, lines of JSON or YAML with one to three of its values, names or rows changed, still well formed.
+
+    What is none of these, or long, is changed as `mutated` does.
+    """
+    lines = data.split(b"\n")
+    row = chance.randrange(len(lines))
+    for part in (data, lines[row]):
+        tree = _tree(part)
+        if isinstance(tree, (dict, list)) and tree:
+            for _ in range(chance.choice((1, 1, 2, 3))):
+                _graft(tree, chance)
+            text = json.dumps(tree).encode()
+            return text if part is data else b"\n".join([*lines[:row], text, *lines[row + 1 :]])
+    return mutated(data, chance)
+
+
+def _tree(data: bytes) -> Any:
+    if len(data) > 8_000 or b"&" in data:  # an alias may stand for a million values
+        return None
+    try:
+        return json.loads(data) if data[:1] in (b"{", b"[") else yaml.safe_load(data)
+    except (ValueError, RecursionError, yaml.YAMLError):
+        return None
+
+
+def _graft(tree: Any, chance: random.Random) -> None:
+    """One value replaced by an odd one or by another of the tree, taken away, doubled or put under another name."""
+    holders = list(_holders(tree)) or [(tree, None)]
+    holder, key = chance.choice(holders)
+    other, other_key = chance.choice(holders)
+    if key not in (holder if isinstance(holder, dict) else range(len(holder))):
+        return
+    what = chance.randrange(5)
+    if what == 0:
+        del holder[key]
+    elif what == 1 and isinstance(holder, list):
+        holder.extend(deepcopy(holder[key]) for _ in range(chance.choice((1, 2, 50))))
+    elif what == 2 and isinstance(holder, dict):
+        holder[str(chance.choice((other_key, *VALUES)))] = holder.pop(key)
+    else:
+        holder[key] = deepcopy(chance.choice(VALUES) if what == 3 else other[other_key])
+
+
+def _holders(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place of a value in a tree: what holds it, and its key there."""
+    for key, value in list(tree.items() if isinstance(tree, dict) else enumerate(tree)):
+        yield tree, key
+        if isinstance(value, (dict, list)):
+            yield from _holders(value)
 
 
 def _span(data: bytes, chance: random.Random, most: int) -> tuple[int, int]:

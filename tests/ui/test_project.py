@@ -14,7 +14,7 @@ import pytest
 from rotopaint_ai.errors import PlateError, ProjectError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.locks import FileLock
-from rotopaint_ai.project import Project, SeamSettings, State
+from rotopaint_ai.project import Project, SeamSettings, State, run_record
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.session import history
@@ -400,3 +400,21 @@ def test_frames_edited_since_they_were_painted_are_known_to_be_stale(kept: ShotS
 def test_a_width_set_by_hand_makes_every_frame_stale_until_a_run_has_used_it(kept: ShotSession) -> None:
     kept.seams.set({"seam": SeamSettings(width_px=7.0)})
     assert kept.stale_frames() == list(FRAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("plate", [1]), ("out", 5), ("painted", {"a": "b"}), ("view", 3), ("run", {}), ("run", [])]
+    + [("run", {**run_record.to_json(RunRecord()), "errors": {"1001": {"seam": "much"}}})],
+)
+def test_a_project_with_something_else_in_place_of_its_notes_is_refused_and_let_go(
+    kept: ShotSession, name: str, value: object
+) -> None:
+    path = kept.project.path
+    kept.close()
+    assert path is not None
+    with closing(Project.open(path)) as project:
+        project.set_note(name, value)
+    with pytest.raises(ProjectError, match="restore"):
+        ShotSession().open_project(path)
+    Project.open(path).close()

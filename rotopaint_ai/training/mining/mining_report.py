@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.errors import TrainingError, in_one_line
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.training.data.dataset import write_picture
 from rotopaint_ai.training.mining.curves import Array
@@ -193,6 +193,7 @@ def tabulate_residuals(
 
 def residual_text(lines: Sequence[CurveResidual]) -> str:
     """The table for people."""
+    lines = [replace(line, shape=in_one_line(line.shape), shot=in_one_line(line.shot)) for line in lines]
     width = max([len(line.shape) for line in lines] + [5])
     shot = max([len(line.shot) for line in lines] + [4])
     head = f"{'shape':{width}}  {'shot':{shot}}  frames  points (artist)   mean px    95 %     max"

@@ -63,22 +63,10 @@ class ProjectFile:
         try:
             store = ProjectStore(project, self._say)
             state, behind, ahead = store.load()
-            plate, out, run, painted, view = (project.note(name) for name in ("plate", "out", "run", "painted", "view"))
+            return OpenedProject(store, state, behind, ahead, *_notes(project), project.left_behind is not None)
         except BaseException:
             project.close()
             raise
-        place = PlatePlace((plate or {}).get("source"), (plate or {}).get("colourspace"), Path(out) if out else None)
-        return OpenedProject(
-            store,
-            state,
-            behind,
-            ahead,
-            RunRecord() if run is None else run_record.from_json(run),
-            {int(frame): each for frame, each in (painted or {}).items()},
-            view or {},
-            place,
-            project.left_behind is not None,
-        )
 
     def create(self, path: Path, state: State) -> OpenedProject:
         """Begin a project file with a state. Raises ProjectError."""
@@ -288,3 +276,14 @@ def _shapes_digest(path: Path) -> str | None:
         return hashlib.sha1(path.read_bytes(), usedforsecurity=False).hexdigest()
     except OSError:
         return None
+
+
+def _notes(project: Project) -> tuple[RunRecord, dict[int, str], Mapping[str, Any], PlatePlace]:
+    """What a project keeps beside its state. Raises ProjectError where something else stands in its place."""
+    plate, out, run, painted, view = (project.note(name) for name in ("plate", "out", "run", "painted", "view"))
+    record = RunRecord() if run is None else run_record.from_json(run)
+    try:
+        place = PlatePlace((plate or {}).get("source"), (plate or {}).get("colourspace"), Path(out) if out else None)
+        return record, {int(frame): str(each) for frame, each in (painted or {}).items()}, dict(view or {}), place
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ProjectError(f"{project.path}: what it keeps of its plate is damaged ({error}); restore it") from error
