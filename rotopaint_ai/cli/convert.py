@@ -95,4 +95,4 @@ def _write_scripts(folder: Path) -> None:
 
     for name, text in host_scripts().items():
         write_text(folder / name, text)
-        say(folder / name)
+        say(str(folder / name))
