@@ -252,7 +252,10 @@ def _read_card(path: Path) -> None:
 
     try:
         (folder / names[path.suffix]).write_bytes(path.read_bytes())
-        with mock.patch.object(pack, "read_signature", signature), mock.patch.object(pack, "sha256", lambda file: "0" * 64):
+        with (
+            mock.patch.object(pack, "read_signature", signature),
+            mock.patch.object(pack, "sha256", return_value="0" * 64),
+        ):
             pack.load_pack(folder)
     finally:
         for name, text in texts.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.batch.tasks import BatchTask
-from rotopaint_ai.pipeline.out_folder import FOLDER
+from rotopaint_ai.pipeline.out_folder import FOLDER, stamp_at
 from rotopaint_ai.pipeline.record_store import CHUNKS, SETTLED, read_journal
 from rotopaint_ai.pipeline.split import NOTE
 
@@ -19,10 +19,13 @@ COUNTED = ("matte", "clean")
 
 
 def written_by(task: BatchTask) -> dict[str, Any]:
-    """What to note of a task that was just done: `wrote`, paths in the shot's folder, and how many `files` it has."""
+    """What to note of a task that was just done, by paths in the shot's folder.
+
+    `kept`: our own state and its bytes; `wrote`: the other files; `files`: how many a folder has.
+    """
     out = Path(task.shot.job.out)
     if task.kind == "track":
-        return {"wrote": [f"{FOLDER}/{NOTE}", f"{FOLDER}/{SETTLED}.journal"]}
+        return {"kept": _sizes(out, f"{FOLDER}/{NOTE}", f"{FOLDER}/{SETTLED}.journal")}
     if task.kind == "gather":
         return {
             "wrote": ["run.json", "shapes.roto.json"],
@@ -30,15 +33,22 @@ def written_by(task: BatchTask) -> dict[str, Any]:
         }
     assert task.frames is not None
     journal = f"{FOLDER}/{CHUNKS}/{task.frames.first}-{task.frames.last}.journal"
-    return {"wrote": [journal, *(name for record in read_journal(out / journal) for name in record.outputs)]}
+    names = [name for record in read_journal(out / journal) for name in record.outputs]
+    return {"kept": _sizes(out, journal), "wrote": names}
 
 
 def is_there(task: BatchTask, noted: Mapping[str, Any]) -> bool:
-    """Whether what was noted of a task is still on the disk. More files than there were do no harm."""
-    out = Path(task.shot.job.out)
-    return all((out / name).exists() for name in noted.get("wrote", ())) and all(
-        _count_files(out / name) >= count for name, count in noted.get("files", {}).items()
+    """Whether what was noted of a task is still on the disk, and no state was cut off. More files do no harm."""
+    out, kept = Path(task.shot.job.out), noted.get("kept", {})
+    return (
+        _sizes(out, *kept) == kept
+        and all((out / name).exists() for name in noted.get("wrote", ()))
+        and all(_count_files(out / name) >= count for name, count in noted.get("files", {}).items())
     )
+
+
+def _sizes(out: Path, *names: str) -> dict[str, int | None]:
+    return {name: None if (stamp := stamp_at(out / name)) is None else stamp[0] for name in names}
 
 
 def _count_files(folder: Path) -> int:

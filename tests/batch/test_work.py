@@ -344,6 +344,11 @@ def test_what_is_deleted_is_made_again(show: Path) -> None:
     gone.unlink()
     assert main(words) == 0
     assert gone.exists()
+    settled = out / ".rotopaint" / "settled.journal"
+    os.truncate(settled, settled.stat().st_size // 2)
+    gone.unlink()
+    assert main(words) == 0
+    assert gone.exists()
     shutil.rmtree(out)
     assert main(words) == 0
     assert set(out.rglob("*.exr")) == set(before)

@@ -30,7 +30,15 @@ def fuzz() -> ModuleType:
 
 @pytest.mark.parametrize(
     ("name", "tries"),
-    [("plates", 30), ("project", 12), ("shard index", 60), ("data set", 40), ("card", 60), ("sheet", 40), ("jobs file", 40)]
+    [
+        ("plates", 30),
+        ("project", 12),
+        ("shard index", 60),
+        ("data set", 40),
+        ("card", 60),
+        ("sheet", 40),
+        ("jobs file", 40),
+    ]
     + [("run.json", 60)],
 )
 def test_damaged_files_are_opened_or_refused_in_one_line(
