@@ -9,7 +9,7 @@ The way of a run, in the order in which it is read:
     tracking_pass   the first pass: the face followed through the shot (`track`), then its seams' ends by the whole
                     shot (`shot_ends`)
     painting_pass   the second pass: each settled frame painted once, with what people have done on the shot
-                    (`overrides`)
+                    (`overrides`), from pixels that the first has kept (`frame_store`) while there is room
     process_frame   one settled frame to files and a record; a hold copies its mattes
     render_frame    shapes to mattes, fills, clean plate and patch, with clone strokes over them
     finalise        after the last frame: document, exports (`export`), `run.json` (`manifest`), report

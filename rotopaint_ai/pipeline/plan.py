@@ -22,6 +22,7 @@ from rotopaint_ai.jobs import Event, RunJob, n_cores, notice
 from rotopaint_ai.landmarks.detect import FaceReading, instability, moved_crops, propose, read
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed
 from rotopaint_ai.pipeline.export import check_exports, export_files
+from rotopaint_ai.pipeline.frame_store import FrameStore
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
 from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, inputs_for
 from rotopaint_ai.pipeline.record_store import crops_before
@@ -56,6 +57,7 @@ class Plan:
     crops: CropKeys
     threads: int
     inputs: ProjectInputs = field(default_factory=ProjectInputs)
+    kept: FrameStore = field(default_factory=FrameStore)
     note: Event | None = None  # what a person ought to know before the work starts
 
     @property
@@ -124,7 +126,7 @@ def make_plan(job: RunJob) -> Plan:
     )
     crops, note = _crops_to_follow(job, plate, frames, models, keys)
     models = replace(models, pack=replace(models.pack, sheet=inputs.work.sheet(models.pack.sheet)))
-    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, inputs, note)
+    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, inputs, note=note)
 
 
 def _project_crops(inputs: ProjectInputs, job: RunJob) -> tuple[str, ...]:

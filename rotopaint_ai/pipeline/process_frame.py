@@ -17,6 +17,7 @@ from rotopaint_ai.errors import PlateError, RotopaintError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import Times, timed
+from rotopaint_ai.pipeline.frame_store import FrameStore
 from rotopaint_ai.pipeline.out_folder import FOLDER
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.pictures import draw_pictures
@@ -142,6 +143,7 @@ class FrameProcessor:
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     pictured: frozenset[int] = frozenset()  # frames of which the report wants pictures
     holds: HoldCache = field(default_factory=HoldCache)
+    kept: FrameStore = field(default_factory=FrameStore)
     sources: dict[int, SourceFile] = field(default_factory=dict)  # of frames in work
     by_hand: Callable[[list[RotoShape]], list[RotoShape]] = list  # shapes as people want them drawn
 
@@ -165,7 +167,8 @@ class FrameProcessor:
             before = source_of(self.plate, frame)
             is_same = known is not None and before == replace(known, fingerprint="")
             same = known.fingerprint if known is not None and is_same else None
-            read = self.plate.read(frame, near=near, keep_native=keep_native, fingerprint=same)
+            read = None if same is None else self.kept.take(frame, near)
+            read = read or self.plate.read(frame, near=near, keep_native=keep_native, fingerprint=same)
             if before is not None and before == source_of(self.plate, frame):
                 self.sources[frame] = replace(before, fingerprint=read.fingerprint)
                 return read

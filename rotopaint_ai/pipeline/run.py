@@ -60,7 +60,7 @@ def _run_passes(plan: Plan, tracking: RunState, state: RunState, sink: Sink, can
     sink(started(plan, n_done=len(state.finished)))
     _tell_beforehand(plan, sink)
     processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
-    processor = replace(processor, paints=plan.work.paints, strokes=plan.work.strokes)
+    processor = replace(processor, paints=plan.work.paints, strokes=plan.work.strokes, kept=plan.kept)
     painter = OverridingProcessor(processor, plan.work)
     exports_s = expected_s(plan.job.exports, len(plan.frames), len(plan.pack.sheet.shape_names), plan.threads)
     n_later = len(plan.frames) - len(state.finished)

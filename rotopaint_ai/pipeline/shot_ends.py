@@ -211,7 +211,8 @@ def _with_moved_ends(plan: Plan, found: Settled, frame: int, outs: Mapping[str, 
     """Seams of a frame with their ends moved, where the plate does not speak against it."""
     assert plan.models.find_seams is not None
     try:
-        read = plan.plate.read(frame, keep_native=False, near=crop_area(found.crop))
+        area = crop_area(found.crop)
+        read = plan.kept.look_up(frame, area) or plan.plate.read(frame, keep_native=False, near=area)
     except PlateError:  # it went through before, and is told of where frames are painted
         return {}
     pixels = LazyRgb(read)

@@ -52,19 +52,20 @@ class TrackedShot:
 
 @dataclass(frozen=True, slots=True)
 class _TrackingProcessor:
-    """Keeps what was settled of a frame."""
+    """Keeps what was settled of a frame, and its pixels while there is room."""
 
     inner: FrameProcessor
 
     def read(self, frame: int, near: Area | None = None) -> Frame:
-        """A frame whose file will not be written again."""
-        return self.inner.read(frame, near, keep_native=False)
+        """A frame, ready to be written again while there is room for it."""
+        return self.inner.read(frame, near, keep_native=self.inner.kept.has_room)
 
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """The record of a tracked frame."""
         record = tracked(frame.number, "done" if settled.lost is None else "lost", settled)
         if not record.is_finite:
             return self.inner.fail(frame.number, NOT_FINITE)
+        self.inner.kept.keep(frame)
         source = self.inner.source(frame.number)
         times = {stage: round(time, 2) for stage, time in ms.items()}
         return replace(record, source=source, message=settled.lost, ms=times)
@@ -116,7 +117,8 @@ def _follow_face(plan: Plan, state: RunState, sink: Sink, cancel: Cancel, eta: E
             save_snapshot(state.snapshot_path, snapshot, models)
             last_kept = time.monotonic()
 
-    line = _TrackingProcessor(FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, None))
+    processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, None)
+    line = _TrackingProcessor(replace(processor, kept=plan.kept))
     executor = Executor(line.read, line.finish, line.inner.fail, state.finished.__contains__, keep, plan.threads)
     for record in executor.run(plan.frames, start, cancel):
         if record.frame not in state.finished:

@@ -17,7 +17,7 @@ from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError
 from rotopaint_ai.plates import colour, exr, film, stills
 from rotopaint_ai.plates.kinds import PlateKind, kind_of
 from rotopaint_ai.plates.picture import Header, Picture, reading, stamp
-from rotopaint_ai.plates.plate_window import Area, WindowedCodes, own_copy
+from rotopaint_ai.plates.plate_window import Area, PixelRect, WindowedCodes, own_copy
 from rotopaint_ai.plates.sequence import Listing, find
 
 if TYPE_CHECKING:
@@ -95,6 +95,13 @@ class Frame:
         x1, y1 = max(x1, x0), max(y1, y0)
         cut = self.rgb[y0:y1, x0:x1] if "rgb" in self.__dict__ else self._linear_codes(self.codes[y0:y1, x0:x1])
         return cut, (x0 + self.origin[0], y0 + self.origin[1])
+
+    def has(self, area: Area | None) -> bool:
+        """Whether all pixels of an area (None: of the picture) are in memory."""
+        if not isinstance(self.codes, WindowedCodes):
+            return True
+        whole = PixelRect(0, self.codes.shape[0], 0, self.codes.shape[1])
+        return self.codes.holds(whole if area is None else area.cut(self.origin, self.codes.shape))
 
     def narrowed(self, area: Area) -> Frame:
         """The same frame with only some of its pixels in memory; others are read again when wanted.

@@ -88,6 +88,10 @@ class WindowedCodes:
         """Bytes that are in memory."""
         return int(self._codes.nbytes)
 
+    def holds(self, cut: PixelRect) -> bool:
+        """Whether those pixels are in memory."""
+        return self._cut.holds(cut)
+
     def __getitem__(self, key: Any) -> Array:
         asked = self._rect_of_key(key)
         if asked is None or not (asked.n_pixels == 0 or self._cut.holds(asked)):
