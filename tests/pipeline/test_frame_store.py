@@ -20,7 +20,7 @@ from rotopaint_ai.plates.plate_window import Area
 from tests.pipeline.test_run import comparable
 
 
-@pytest.fixture()
+@pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     """How often each frame of a plate has been read from disk."""
     counted, read = Counter[int](), Plate.read
@@ -63,18 +63,19 @@ def test_the_first_frames_are_kept_while_there_is_room(plates: str) -> None:
     assert [store.look_up(frame.number, None) is not None for frame in frames] == [True, True, False, False]
     assert not store.has_room
     taken = store.take(frames[0].number, None)
-    assert taken is not None and np.array_equal(taken.codes, frames[0].codes)
+    assert taken is not None
+    assert np.array_equal(taken.codes, frames[0].codes)
     assert store.take(frames[0].number, None) is None
 
 
 def test_a_frame_without_the_pixels_that_are_wanted_is_not_given(plates: str) -> None:
     with open_plate(plates) as plate:
-        frame = plate.read(plate.frames[0], near=Area(100, 100, 200, 200))
+        frame = plate.read(plate.frames[0], near=Area(40, 40, 80, 80))
         without = plate.read(plate.frames[1], keep_native=False)
     store = FrameStore()
     store.keep(frame)
     store.keep(without)
-    assert store.look_up(frame.number, Area(110, 110, 190, 190)) is not None
-    assert store.look_up(frame.number, Area(110, 110, 201, 190)) is None
+    assert store.look_up(frame.number, Area(45, 45, 75, 75)) is not None
+    assert store.look_up(frame.number, Area(45, 45, 81, 75)) is None
     assert store.look_up(frame.number, None) is None
     assert store.look_up(without.number, None) is None
