@@ -27,6 +27,11 @@ def face_names(state: State) -> tuple[str, ...]:
     return tuple(sorted({*state.faces, *([state.face] if state.face else [])}))
 
 
+def names_aside(state: State) -> frozenset[str]:
+    """The names of the shapes of faces that are put aside."""
+    return frozenset(name for face in state.faces.values() for name in face.aside.values())
+
+
 def choose_face(state: State, name: str, pack: str | None) -> State:
     """The state with another face in hand, a new one where none has that name.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtGui import QColor, QMouseEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -19,7 +19,7 @@ from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, read_run_results
-from rotopaint_ui.timeline.key_strip import KEYS
+from rotopaint_ui.timeline.key_strip import COLOURS, KEYS
 from rotopaint_ui.timeline.timeline import Timeline
 
 from .mouse import ALT, CTRL, LEFT, NONE, SHIFT
@@ -364,3 +364,19 @@ def test_copies_that_would_leave_the_shot_are_left_out() -> None:
     document = RotoDocument(64, 48, 1, 5, shapes=(RotoShape("a", True, "matte", {1: dot(1), 3: dot(3)}),))
     copied = edit_keys.copy_keys(document, [("a", 1), ("a", 3)])
     assert edit_keys.paste_keys(document, copied, 4, last=5).shape("a").frames == (1, 3, 4)
+
+
+@pytest.mark.parametrize("name", ["seam", "drawn"])
+def test_landmarks_placed_by_hand_are_keys_of_the_models_shapes_alone(
+    timeline: Timeline, session: ShotSession, name: str
+) -> None:
+    """A shape that somebody drew does not hang on landmarks."""
+    document = session.state.document
+    assert document is not None
+    shapes = (replace(document.shape("a"), name=name), document.shape("b"))
+    marks = replace(document.landmarks, hand={1002: frozenset({document.landmarks.names[0]})})
+    session.edits.show(replace(session.state, document=replace(document, shapes=shapes, landmarks=marks)))
+    session.select(name)
+    session.notify()
+    seen = timeline.grab().toImage().pixelColor(at(timeline, 1002))
+    assert (seen == QColor(COLOURS["human"])) == (name == "seam")

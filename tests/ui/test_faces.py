@@ -11,7 +11,8 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.shot import PlateFacts
 
-from .mouse import CTRL, LEFT
+from .conftest import grabbed
+from .mouse import ALT, CTRL, LEFT, SHIFT, spot
 
 K = Qt.Key
 
@@ -92,3 +93,34 @@ def test_a_group_of_a_face_is_renamed_with_it(qtbot: QtBot, two: Panel) -> None:
     assert sorted(two.session.state.faces) == ["Lena"]
     assert [two.top.face.itemText(row) for row in range(two.top.face.count())] == ["Bo", "Lena"]
     assert two.session.edits.last_step == "rename face"
+
+
+def brightest(panel: Panel, place: tuple[float, float]) -> int:
+    """The brightest green within two pixels of a place of the plate, landmarks not drawn."""
+    centre = spot(panel.canvas, place)
+    seen = grabbed(panel.canvas)
+    return int(seen[centre.y() - 2 : centre.y() + 3, centre.x() - 2 : centre.x() + 3, 1].max())
+
+
+def test_shapes_of_another_face_are_dimmed_until_they_are_selected(qtbot: QtBot, two: Panel) -> None:
+    qtbot.keyClick(two.canvas, K.Key_L, SHIFT)
+    aside = brightest(two, (22, 20))
+    type_face(qtbot, two, "Anna")
+    own = brightest(two, (22, 20))
+    assert 30 < aside < 0.75 * own
+    type_face(qtbot, two, "Bo")
+    two.session.select("Anna_eye", also=("Anna_seam",))
+    assert brightest(two, (22, 20)) > 0.9 * own
+
+
+def test_a_key_goes_from_face_to_face(qtbot: QtBot, two: Panel) -> None:
+    for name in ("Anna", "Bo", "Anna"):
+        qtbot.keyClick(two.canvas, K.Key_PageDown, ALT)
+        assert (two.session.state.face, two.top.face.currentText()) == (name, name)
+    qtbot.keyClick(two.canvas, K.Key_Z, CTRL)
+    assert two.session.state.face == "Bo"
+
+
+def test_the_key_says_why_where_there_is_one_face(qtbot: QtBot, shot: Panel) -> None:
+    qtbot.keyClick(shot.canvas, K.Key_PageDown, ALT)
+    assert shot.status.text.text() == "This shot has no other face: type a name into the box Face beside the packs"

@@ -13,9 +13,10 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ai.exchange import nuke
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.status_line import in_panel_terms
+from rotopaint_ui.services.shot_jobs import _run_note
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, plates_in, shot_name
-from rotopaint_ui.standalone.app import has_display
+from rotopaint_ui.standalone.app import MainWindow, has_display
 from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import write_plate
@@ -148,3 +149,23 @@ def test_the_other_panes_go_and_come_back(qtbot: QtBot, shot: Panel) -> None:
     assert not any(pane.isVisible() for pane in (shot.timeline, shot.inspector, shot.tools))
     qtbot.keyClick(shot.canvas, K.Key_F11)
     qtbot.waitUntil(lambda: shot.canvas.size() == before, timeout=20_000)
+
+
+def test_marks_do_not_make_the_window_wider(qtbot: QtBot, shot: Panel) -> None:
+    before = shot.minimumSizeHint().width()
+    qtbot.keyClick(shot.canvas, K.Key_X)
+    assert "need" in shot._widgets.review_bar.summary.text()
+    QApplication.processEvents()
+    assert shot.minimumSizeHint().width() == before
+
+
+def test_the_window_fills_a_screen_that_has_no_room_for_it_with_its_frame(window: MainWindow) -> None:
+    room = window.screen().availableSize()
+    is_small = room.width() < 1440 or room.height() < 930
+    assert window.isMaximized() == is_small
+    assert is_small  # the offscreen platform's screen is 800 x 800
+
+
+def test_a_run_in_the_panel_follows_the_face_and_does_not_track() -> None:
+    assert _run_note({"task": "track", "done": 3, "total": 9}) == "following the face: 3 of 9"
+    assert _run_note({"task": "seam ends", "done": 3, "total": 9}) == "seam ends: 3 of 9"

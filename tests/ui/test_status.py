@@ -117,7 +117,8 @@ def test_the_work_is_called_saved_where_it_is(panel: Panel, facts: PlateFacts, o
 def test_a_device_that_was_wanted_and_not_had_is_told_as_trouble(panel: Panel) -> None:
     line = panel.top.device
     panel.top.show_device("CPU (no CUDA provider in this onnxruntime), 8 ms/frame", "cuda")
-    assert line.text() == "cuda was asked for: CPU (no CUDA provider in this onnxruntime), 8 ms/frame"
+    assert line.text() == "cuda was asked for: CPU, 8 ms/frame"
+    assert line.toolTip().startswith("CPU (no CUDA provider in this onnxruntime), 8 ms/frame\n")
     assert line.property("kind") == "trouble"
     panel.top.show_device("CPU, 8 ms/frame", "auto")
     assert (line.text(), line.property("kind")) == ("CPU, 8 ms/frame", "plain")

@@ -87,6 +87,8 @@ def test_a_stopped_run_keeps_what_has_come_and_run_goes_on(
         jobs.worker.process.send(b"open\n")
     assert ended.args == [False]
     assert panel.status.text.text() == "Stopped; Run goes on from here"
+    assert panel.status.text.property("kind") == "plain"  # a person wanted it
+    assert panel.status.log.text() == "\u2261"  # no warning is counted
     assert {frozenset(shape.keys) for shape in document_of(window).shapes} == {frozenset(SETTLED)}
     with qtbot.waitSignal(panel.run_ended, timeout=120_000) as ended:
         started = press_run(qtbot, window, "started")

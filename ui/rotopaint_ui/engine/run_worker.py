@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from rotopaint_ui.engine.engine_process import EngineProcess
 from rotopaint_ui.host import Engine
 
+STOPPED = "Stopped"  # how the line begins that tells of a run that a person ended
 PATIENCE_MS = 8000  # between asking a run to stop and ending it
 _EXIT_FRAMES_FAILED = 3
 _EXIT_STOPPED = 130
@@ -69,7 +70,7 @@ class RunWorker(QObject):
 
     def _outcome(self, code: int, has_crashed: bool) -> str:
         if self._asked_to_stop or code == _EXIT_STOPPED:
-            return "Stopped; Run goes on from here"
+            return f"{STOPPED}; Run goes on from here"
         if has_crashed:
             return "The engine crashed; the frames it finished are kept, Run goes on from there"
         if code == 0:
@@ -78,3 +79,10 @@ class RunWorker(QObject):
         if code == _EXIT_FRAMES_FAILED:
             return f"Done, but some frames failed: {self._last_error or complaint}"
         return complaint or f"The engine ended with code {code}"
+
+
+def outcome_kind(text: str, *, is_done: bool) -> str:
+    """How the status line shows the end of a job: what a person stopped is no trouble."""
+    if text.startswith(STOPPED):
+        return "plain"
+    return "good" if is_done else "trouble"

@@ -50,6 +50,7 @@ def _shot_handlers(services: PanelServices, shot: ShotCommands) -> dict[str, Han
         "run_all": shot.run_all,
         "run_anyway": shot.run_anyway,
         "find_face": shot.find_face,
+        "next_face": shot.take_next_face,
         "clear_touchup": shot.clear_touchup,
         "make_clean": shot.make_clean,
         "make_all": shot.make_all,

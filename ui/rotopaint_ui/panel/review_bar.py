@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QSizePolicy, QSpinBox, QToolButton
+from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QSizePolicy, QSpinBox, QToolButton
 
 from rotopaint_ai.spreads import SPREADS
 from rotopaint_ui.panel.toolbars import button_of
@@ -41,7 +41,7 @@ class ReviewBar(QFrame):
         self.reason = Elided()
         self.reason.setObjectName("note")
         self.reason.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.summary = QLabel()
+        self.summary = Elided()  # it gives way: marks must not make the window wider than the screen
         self.summary.setObjectName("note")
         self.buttons: dict[str, QToolButton] = {}
         row = QHBoxLayout(self)
@@ -77,6 +77,11 @@ class ReviewBar(QFrame):
         self.reason.setText(text)
         about = "Why this frame wants to be looked at: the worst shape that nobody has keyed here"
         self.reason.setToolTip(f"{text}\n{about}" if text else about)
+
+    def show_summary(self, text: str) -> None:
+        """How much of the shot is judged."""
+        self.summary.setText(text)
+        self.summary.setToolTip(text)
 
     def show_reach(self, reach: SpreadReach | None) -> None:
         """What the ways that need a range would do."""

@@ -136,7 +136,7 @@ class ScreenUpdates(QObject):
         widgets.review_bar.show_reason(services.review.reason())
         widgets.review_bar.show_offer("teach", bool(services.teacher.offer()))
         widgets.review_bar.show_offer("learn_shot", services.teacher.offers_learning())
-        widgets.review_bar.summary.setText(services.review.summary())
+        widgets.review_bar.show_summary(services.review.summary())
         widgets.top.export.setEnabled(has_document)
         widgets.top.show_faces(face_names(session.state), session.state.face)
         widgets.top.face.setEnabled(has_plate and not session.runs.is_live)

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import nuke
+from rotopaint_ai.project.faces import face_names
 from rotopaint_ai.project.names import renamed
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.host import Host, PlateChoice
@@ -283,6 +284,15 @@ class ShotCommands:
             else:
                 text = f"{name}: choose its pack, draw a box around it (C), then Run; the other faces stay as they are"
             self._say(text, "good")
+
+    def take_next_face(self) -> None:
+        """Take the face in hand that comes after this one, in the order of the alphabet."""
+        state = self._services.session.state
+        names = face_names(state)
+        if len(names) < 2:
+            self._say("This shot has no other face: type a name into the box Face beside the packs", "trouble")
+            return
+        self.choose_face(names[(names.index(state.face) + 1) % len(names)] if state.face else names[0])
 
     def rename(self) -> None:
         """Type another name for the selected shape."""

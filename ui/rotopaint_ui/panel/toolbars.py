@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -33,6 +34,7 @@ _GROUPS_APART = "   "  # values, place, frame, magnification
 _PROXIES = (("Full", 1), ("Half", 2), ("Quarter", 4))
 _ICON_PX, _LEAST_ICON_PX, _STRIP_GAP_PX = 22, 14, 3  # of a tool, and between tools
 STRIP_PX = 42  # a tool's button with the style sheet's padding, and air
+_REASON = re.compile(r" \([^()]*\)(?=,|$)")  # why a device was taken, behind its name: the library's words
 W = TypeVar("W", bound=QWidget)
 
 
@@ -158,10 +160,11 @@ class TopBar(QFrame):
         self.run_all.setVisible(bool(self._range) and not self._is_running)
 
     def show_device(self, text: str, wanted: str = "auto") -> None:
-        """What really ran; told as trouble where another device was asked for."""
+        """What really ran; told as trouble where another device was asked for. Why it did is in the tip."""
         is_other = bool(text) and wanted not in ("auto", "cpu") and text.lower().startswith("cpu")
-        self.device.setText(f"{wanted} was asked for: {text}" if is_other else text)
-        self.device.setToolTip(f"{self.device.text()}\nThe device that the last run really used, and its speed")
+        short = _REASON.sub("", text)
+        self.device.setText(f"{wanted} was asked for: {short}" if is_other else short)
+        self.device.setToolTip(f"{text}\nThe device that the last run really used, and its speed")
         self.device.setProperty("kind", "trouble" if is_other else "plain")
         _polish(self.device)
 

@@ -27,7 +27,7 @@ from rotopaint_ui.engine.command_lines import (
     run_command,
     run_frames,
 )
-from rotopaint_ui.engine.run_worker import RunWorker
+from rotopaint_ui.engine.run_worker import RunWorker, outcome_kind
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import CLEAN_NAME, SHAPES_NAME, Results, read_run_results
@@ -35,6 +35,7 @@ from rotopaint_ui.settings.preferences import Preferences
 
 LIVE_REFRESH_MS = 200
 RUN, CLEAN, MATTES, RIG = "run", "clean", "mattes", "rig"
+_TASKS = {"track": "following the face", "paint": "painting"}  # Track is the panel's planar track
 _BEGINS = {
     RUN: "Starting the engine",
     CLEAN: "Painting the seams",
@@ -282,7 +283,7 @@ class ShotJobs(QObject):
         if kind == RIG and text == "Done" and out is not None:
             text = f"Without the rig: {out / RIG_FOLDER / CLEAN_NAME}"
         self._forget_handed()
-        self.message_sent.emit(text, "good" if is_done else "trouble")
+        self.message_sent.emit(text, outcome_kind(text, is_done=is_done))
         if kind == MATTES:
             self.drew.emit(is_done and text == "Done", text)
         self.ended.emit(kind, is_done)
@@ -316,9 +317,8 @@ class ShotJobs(QObject):
         if results.trouble is not None:
             self.message_sent.emit(results.trouble, "trouble")
         elif outcome:
-            self.message_sent.emit(
-                self._run_summary() if outcome == "Done" else outcome, "good" if outcome == "Done" else "trouble"
-            )
+            text = self._run_summary() if outcome == "Done" else outcome
+            self.message_sent.emit(text, outcome_kind(text, is_done=outcome == "Done"))
         self.read.emit(results, bool(outcome))
         if outcome:
             self.ended.emit(RUN, results.trouble is None)
@@ -334,7 +334,8 @@ class ShotJobs(QObject):
 
 
 def _run_note(facts: Mapping[str, Any]) -> str:
-    what = f"{facts['task']}: " if "task" in facts else ""
+    task = facts.get("task")
+    what = "" if task is None else f"{_TASKS.get(task, task)}: "
     note = f"{what}{facts['done']} of {facts['total']}"
     if facts.get("eta_s") is not None:
         note += f", {facts['eta_s']:.0f} s to go"

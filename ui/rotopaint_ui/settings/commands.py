@@ -176,6 +176,7 @@ COMMANDS = (
     Command("run_all", "Run all frames", "Shot", ("Ctrl+Alt+Return", "Shift+F5")),
     Command("run_anyway", "Run, and paint what the model doubts to be a face, too", "Shot"),
     Command("find_face", "Find the face: a crop box here", "Shot", ("Shift+C",)),
+    Command("next_face", "Next face of the shot", "Shot", ("Alt+PgDown",)),
     Command("preview_seam", "Preview the seam on this frame", "Shot", ("Shift+P",), "preview", True),
     Command("clear_touchup", "Take the touch-up off this frame", "Shot"),
     Command("take_off_rig", "Take the rig off: fill the selected closed shapes (between In and Out)", "Shot"),

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QSize, QTimer
+from PySide6.QtCore import QEvent, QMargins, QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QApplication, QMainWindow
 
@@ -32,6 +32,7 @@ from rotopaint_ui.standalone.welcome import Welcome
 
 QUEUE_NAME = "batch.json"
 USUAL_SIZE = QSize(1440, 900)  # of the window, where the screen has room
+FRAME = QMargins(0, 30, 0, 0)  # what a window manager puts around it, where it does not fill the screen
 
 
 class Standalone:
@@ -82,6 +83,8 @@ class MainWindow(QMainWindow):
         self.panel.plate_opened.connect(self._name_window)
         room = self.screen().availableSize()
         self.resize(USUAL_SIZE.boundedTo(room))
+        if USUAL_SIZE.grownBy(FRAME).boundedTo(room) != USUAL_SIZE.grownBy(FRAME):
+            self.setWindowState(Qt.WindowState.WindowMaximized)
 
     def show_preferences(self) -> None:
         """Show the preferences; they are in force as they are changed."""

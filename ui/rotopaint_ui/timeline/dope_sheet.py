@@ -316,10 +316,18 @@ class DopeSheet:
 
     # --- painting
 
+    def _follows_landmarks(self, row: KeyRow) -> bool:
+        """Whether a row has a shape of the models': what people draw does not hang on landmarks."""
+        models = self._session.state.predicted
+        own = frozenset() if models is None else {shape.name for shape in models.shapes}
+        return any(shape.name in own for shape in row.shapes)
+
     def paint(self, painter: QPainter, area: SheetArea, hand: Collection[int], crops: Collection[int]) -> None:
         """The rows that are seen; `hand`: frames with a landmark placed by hand, `crops`: with a crop box drawn."""
         chosen = self.chosen
         seen = self.rows[area.first_row : area.first_row + area.n_rows]
+        follows = (number for number, row in enumerate(seen, area.first_row) if self._follows_landmarks(row))
+        marked = next(follows, None)
         for number, row in enumerate(seen, area.first_row):
             y = area.top_of(number)
             if len(row.shapes) == 1:
@@ -328,10 +336,8 @@ class DopeSheet:
             frames = {frame for name, frame in chosen if name in row.frames_of}
             if frames:
                 paint_chosen(painter, area.axis, y, KEYS, frames)
-            is_first = number == area.first_row
-            placed = hand if is_first and row.group is None else ()
-            sources = {**row.sources, **dict.fromkeys(placed, "human")} if placed else row.sources
-            paint_keys(painter, area.axis, y, sources, crops if is_first else ())
+            sources = {**row.sources, **dict.fromkeys(hand, "human")} if number == marked else row.sources
+            paint_keys(painter, area.axis, y, sources, crops if number == area.first_row else ())
         if self._drag is not None and self._drag.kind == "band" and self._drag.has_begun:
             paint_band(painter, self._drag.start, self._end)
 

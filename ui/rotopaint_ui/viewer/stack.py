@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import QPointF, QRect, QRectF, QSize
 from PySide6.QtGui import QColor, QFont, QPainter, QPixmap
 
+from rotopaint_ai.project.faces import names_aside
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument, RotoShape
 from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import (
@@ -31,6 +32,7 @@ from rotopaint_ui.viewer.pictures import GAIN, Pictures
 from rotopaint_ui.viewer.wipe import Wipe, paint_wipe
 
 BACKGROUND = QColor("#101114")
+ASIDE = 0.45  # outlines of faces that are not in hand
 FADED = 0.35  # outlines that stand still while others are dragged
 _FEW = 4  # shapes that are painted in full even while they move
 _MARGIN_PX = 24.0  # around what moves: handles, landmarks, lines
@@ -223,10 +225,12 @@ class Stack:
                 paint_matte(painter, outline.shape, session.frame, view, outline.colour)
         if overlay.landmarks:
             paint_landmarks(painter, scene.still_marks, view)
-        own = session.selection.shape
+        own, full = session.selection.shape, painter.opacity()
+        aside = names_aside(session.state) - session.selection.shapes
         if overlay.splines:
             for outline in scene.still:
                 if outline.shape.name != own and not (is_painted and outline.shape.role == "seam"):
+                    painter.setOpacity(full * ASIDE if outline.shape.name in aside else full)
                     colour = QColor(SELECTED) if outline.shape.name in session.selection.others else outline.colour
                     paint_path(painter, outline.path, view, colour, style=_style(outline), width=overlay.line_px)
         painter.setOpacity(1.0)
