@@ -418,3 +418,23 @@ def test_a_project_with_something_else_in_place_of_its_notes_is_refused_and_let_
     with pytest.raises(ProjectError, match="restore"):
         ShotSession().open_project(path)
     Project.open(path).close()
+
+
+def test_shapes_that_a_panel_has_written_are_no_other_programs_when_it_opens_again(
+    facts: PlateFacts, out: Path
+) -> None:
+    """The way of `Opening`: results first, then the project beside them; once without a project, twice with one."""
+    for _ in range(3):
+        session = ShotSession()
+        session.open(facts, out)
+        results = read_run_results(out)
+        session.take_results(results)
+        session.start_project(out / "shot.rotopaint", results)
+        assert session.shapes_file.is_saved == (session.document == results.document)
+        document = session.state.document
+        assert document is not None
+        session.edits.act("rate", replace(session.state, document=replace(document, fps=document.fps + 1.0)))
+        assert session.shapes_file.save()
+        session.edits.undo()
+        session.close()
+        assert list(out.glob("shapes.other*")) == []

@@ -334,6 +334,8 @@ class ShotSession:
         if is_there and opened.run == RunRecord():  # else the project knows more than the last run
             opened = replace(opened, run=run)
         self._show_project(opened if is_there else replace(opened, run=run, painted=painted), awaits_plate=False)
+        if results is not None:
+            self.shapes_file.take(results.document)  # we have read it; what another program writes is what comes later
         if not is_there:
             self.project.keep_painted(painted)
         if self.plate is not None:
