@@ -48,14 +48,18 @@ def notice(message: str, *, is_warning: bool) -> Event:
     return warning(message) if is_warning else Event("note", {"message": message})
 
 
+RESUMES = "the same command with --resume goes on from here"
+BEGINS_ANEW = "the same command begins anew"
+
+
 class Cancel:
-    """A flag that somebody else may raise to stop work; safe to raise from a signal handler.
+    """A flag that somebody else may raise to stop work; safe to raise from a signal handler. `hint`: how to go on.
 
     A plain value: `threading.Event` waits for itself when a handler interrupts it while it is set.
     """
 
-    def __init__(self) -> None:
-        self._requested = False
+    def __init__(self, hint: str = RESUMES) -> None:
+        self._requested, self._hint = False, hint
 
     def request(self) -> None:
         """Ask the work to stop after the frames that it is just writing."""
@@ -69,7 +73,7 @@ class Cancel:
     def check(self) -> None:
         """Raises CancelledError when somebody asked."""
         if self.requested:
-            raise CancelledError("stopped because somebody asked; the same command with --resume goes on from here")
+            raise CancelledError(f"stopped because somebody asked; {self._hint}")
 
 
 MOST_THREADS = 256

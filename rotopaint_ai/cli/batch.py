@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, one_thread_per_frame, say
-from rotopaint_ai.cli.watch import TerseLines, choose_sink, stopping_on_signals
 from rotopaint_ai.errors import CancelledError, ClusterError, RotopaintError, UsageError
 from rotopaint_ai.jobs import Cancel, Sink
+from rotopaint_ai.watch import TerseLines, choose_sink, stopping_on_signals
 
 if TYPE_CHECKING:
     from rotopaint_ai.batch.jobs_file import Show

@@ -23,10 +23,10 @@ from rotopaint_ai.cli.shared import (
     size_given,
     split_range,
 )
-from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import n_frames
-from rotopaint_ai.jobs import Cancel
+from rotopaint_ai.jobs import BEGINS_ANEW
+from rotopaint_ai.watch import watched
 
 if TYPE_CHECKING:
     from rotopaint_ai.pipeline.paint_job import CleanJob, Painted
@@ -106,12 +106,11 @@ def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint |
     from rotopaint_ai.pipeline.paint_job import paint_clean
 
     job = _clean_job(arguments, plate, project)
-    threads, cancel = n_threads(arguments.threads), Cancel()
-    sink = choose_sink(events=arguments.events, cancel=cancel)
-    if project is not None:
-        sink = project.sink(sink, arguments.frames)
-    with stopping_on_signals(cancel):  # what reads the arguments' files ends at once: one may be a pipe
-        painted = paint_clean(plate, job, threads=threads, sink=sink, cancel=cancel)
+    threads = n_threads(arguments.threads)
+    # what reads the arguments' files has ended at once until now: one may be a pipe
+    with watched(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
+        tell = sink if project is None else project.sink(sink, arguments.frames)
+        painted = paint_clean(plate, job, threads=threads, sink=tell, cancel=cancel)
     if project is not None and _is_as_it_says(arguments):
         project.end(painted.done)
     return painted

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rotopaint_ai.cli.shared import print_warnings, say
-from rotopaint_ai.cli.watch import choose_sink
 from rotopaint_ai.jobs import Cancel, Event, Sink
+from rotopaint_ai.watch import telling
+
+if TYPE_CHECKING:
+    from rotopaint_ai.exchange.format_spec import FormatSpec
+    from rotopaint_ai.shapes.roto import RotoDocument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,8 +55,9 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.scripts is not None and arguments.source is None:
             return 0
         raise UsageError("give IN and OUT; 'rotopaint convert --help' lists the formats")
-    sink = choose_sink(events=False, cancel=Cancel())
-    try:
+    with telling(events=False, cancel=Cancel()) as sink:
+        progress = _Progress(Path(arguments.target).name, sink)
+        sink(Event("progress", {"task": f"reading {Path(arguments.source).name}", "eta_s": None}))
         done = convert(
             arguments.source,
             arguments.target,
@@ -63,30 +68,37 @@ def execute(arguments: argparse.Namespace) -> int:
             fps=arguments.fps,
             bands=arguments.bands,
             node=arguments.node,
-            tell=_teller(Path(arguments.target).name, sink),
+            begins=progress.begin,
+            tell=progress.step,
         )
-    finally:  # the bar is taken away, also where it fails
-        sink(Event("finished", {}))
     print_warnings(done.losses)
     size = f"{done.n_shapes} shapes, {done.n_keys} keys"
     say(f"{done.path}: {size}; read back, largest distance {done.max_error_px:.4f} px")
     return 0
 
 
-def _teller(name: str, sink: Sink) -> Callable[[int, int], None]:
-    """Tells the sink how many frames of a file are done, with the time to go by those."""
-    started = 0.0
+class _Progress:
+    """Tells the time to go: as usual for such a document, and by the frames that are done where a format says."""
 
-    def tell(done: int, total: int) -> None:
-        nonlocal started
+    def __init__(self, name: str, sink: Sink) -> None:
+        self._task, self._sink, self._started = f"writing {name}", sink, 0.0
+
+    def begin(self, format: FormatSpec, meant: RotoDocument) -> None:
+        """Tell how long writing usually takes, where that is more than a moment."""
+        from rotopaint_ai.pipeline.export_workers import expected_s
+
+        n_frames = meant.last_frame - meant.first_frame + 1
+        usual_s = expected_s([format.name], n_frames, len(meant.shapes), threads=1)
+        self._sink(Event("progress", {"task": self._task, "eta_s": round(usual_s, 1) or None}))
+
+    def step(self, done: int, total: int) -> None:
+        """Tell how many frames are done."""
         if not done:
-            started = time.monotonic()
-            sink(Event("started", {"name": name, "total": total, "done": 0}))
+            self._started = time.monotonic()
             return
-        left_s = (time.monotonic() - started) / done * (total - done)
-        sink(Event("progress", {"done": done, "total": total, "eta_s": round(left_s, 1)}))
-
-    return tell
+        left_s = (time.monotonic() - self._started) / done * (total - done)
+        facts = {"task": self._task, "done": done, "total": total, "eta_s": round(left_s, 1)}
+        self._sink(Event("progress", facts))
 
 
 def _write_scripts(folder: Path) -> None:

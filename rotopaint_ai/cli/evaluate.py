@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say
-from rotopaint_ai.cli.watch import stopping_on_signals
-from rotopaint_ai.jobs import Cancel
+from rotopaint_ai.jobs import BEGINS_ANEW
+from rotopaint_ai.watch import Progress, StagedProgress, watched
 
 EXIT_CODES = (
     "exit codes: 0 measured, and not worse than --against; 2 wrong use; 4 worse than --against (see the table), or "
@@ -66,17 +67,25 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.cli import OK, WORSE
     from rotopaint_ai.training.data.dataset import read_dataset
     from rotopaint_ai.training.evaluation import gate
-    from rotopaint_ai.training.evaluation.evaluate import choose_samples, measure_pack
+    from rotopaint_ai.training.evaluation.evaluate import STAGES, choose_samples, measure_pack
 
     check_cluster_arguments(arguments)
     eyes, dataset = _eyes(arguments), read_dataset(_absolute_folder(arguments.dataset))
     splits = _splits(arguments, dataset)
     chosen = choose_samples(dataset, splits)
     packs, notes = _packs(arguments, chosen)
-    cancel = Cancel()
-    with executor_of(arguments.cluster, arguments.workers) as workers, stopping_on_signals(cancel):
+    turns = [f"{n} of {len(packs)}, " if len(packs) > 1 else "" for n in range(1, len(packs) + 1)]
+    stages = {turn + stage: share for turn in turns for stage, share in STAGES.items()}
+    with (
+        executor_of(arguments.cluster, arguments.workers) as workers,
+        watched(events=False, hint=BEGINS_ANEW) as (sink, cancel),
+    ):
+        tell = StagedProgress(stages, sink, cancel.check)
         found = [
-            measure_pack(pack, dataset, splits=splits, check=cancel.check, eyes=eyes, workers=workers) for pack in packs
+            measure_pack(
+                pack, dataset, splits=splits, eyes=eyes, workers=workers, progress=partial(_tell_turn, tell, turn)
+            )
+            for turn, pack in zip(turns, packs)
         ]
     results = [each.result for each in found]
     compared = gate.compare(results[0], results[1], arguments.tolerance) if arguments.against else []
@@ -90,6 +99,11 @@ def execute(arguments: argparse.Namespace) -> int:
     if results[0]["learned_frames"]:
         print(f"gate: {results[0]['pack']} cannot pass on frames that it has learned from: {_shown_frames(results[0])}")
     return WORSE if results[0]["learned_frames"] or any(each.is_worse for each in compared) else OK
+
+
+def _tell_turn(tell: Progress, turn: str, stage: str, done: int, total: int) -> None:
+    """Of two packs, which one."""
+    tell(turn + stage, done, total)
 
 
 def _absolute_folder(dataset: str) -> str:

@@ -16,9 +16,9 @@ from rotopaint_ai.cli.shared import (
     say,
     size_given,
 )
-from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.frames import n_frames
-from rotopaint_ai.jobs import Cancel
+from rotopaint_ai.jobs import BEGINS_ANEW
+from rotopaint_ai.watch import watched
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,15 +41,14 @@ def execute(arguments: argparse.Namespace) -> int:
     width, height = size_given(arguments) or (None, None)
     document, lost = read(arguments.shapes, width=width, height=height, node=arguments.node, override=True)
     print_warnings(lost)
-    cancel = Cancel()
-    with stopping_on_signals(cancel):
+    with watched(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
         painted = paint_mattes(
             document,
             Path(arguments.out),
             name=Path(arguments.shapes).name.partition(".")[0],
             frames=arguments.frames,
             threads=threads,
-            sink=choose_sink(events=arguments.events, cancel=cancel),
+            sink=sink,
             cancel=cancel,
             overwrite=arguments.overwrite,
         )

@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any
 
 from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say
-from rotopaint_ai.cli.watch import JsonLines, clock_text
-from rotopaint_ai.jobs import Cancel, Event
+from rotopaint_ai.jobs import BEGINS_ANEW
+from rotopaint_ai.watch import Progress, StagedProgress, watched
 
-_TELLS_TIME: Final = 0.05  # share of the work after which the rest can be told
-_TELLS_AFTER_S: Final = 2.0
+if TYPE_CHECKING:
+    from rotopaint_ai.training.data.shards.write import Recoder
+    from rotopaint_ai.training.mining.mine import Mined
+
+PACKING = "packing pictures"
 PLANES, CUT, RAW = "planes", "cut", "raw"
 EXIT_CODES = "exit codes: 0 all done; 2 wrong use; 3 some frames could not be read (the data set holds the others)"
 
@@ -106,7 +107,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.errors import UsageError
     from rotopaint_ai.training.mining.mine import mine
     from rotopaint_ai.training.mining.mining_report import residual_text
-    from rotopaint_ai.training.mining.options import Exclusion, MineOptions
+    from rotopaint_ai.training.mining.options import STAGES, Exclusion, MineOptions
     from rotopaint_ai.training.mining.takes import renames_of
 
     if arguments.shards is not None and not 0 < arguments.shards < 1e5:
@@ -135,8 +136,14 @@ def execute(arguments: argparse.Namespace) -> int:
         renames=renames_of(arguments.rename),
         interpolated=arguments.interpolated,
     )
-    with executor_of(arguments.cluster, arguments.workers) as workers, _watch(events=arguments.events) as progress:
+    stages = {**STAGES, **({PACKING: 5} if arguments.shards else {})}
+    with (
+        executor_of(arguments.cluster, arguments.workers) as workers,
+        watched(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel),
+    ):
+        progress = StagedProgress(stages, sink, cancel.check)
         mined = mine(options, progress=progress, workers=workers)
+        packed = _pack_pictures(mined, arguments, progress) if arguments.shards else None
     if mined.table:
         print(residual_text(mined.table), end="")
     for shot, frame, issue in mined.issues[:40]:
@@ -145,8 +152,8 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"... and {len(mined.issues) - 40} more")
     for note in (*mined.notes, *mined.failed):
         say(note, sys.stderr)
-    if arguments.shards:
-        _pack_pictures(Path(arguments.out), arguments.shards, quality)
+    if packed is not None:
+        say(packed, sys.stderr)
     counts = ", ".join(f"{count} {split}" for split, count in mined.n_samples.items() if count)
     say(
         f"{arguments.out}: {counts}; {len(mined.sheet.landmarks)} landmarks, {len(mined.sheet.shapes)} shapes; "
@@ -163,78 +170,29 @@ def _absolute_pattern(plates: str | None) -> str | None:
 _LOSS_DB = 36.0  # below it a grain of film and the edge of a thin seam go soft
 
 
-def _pack_pictures(folder: Path, shard_mb: float, quality: str) -> None:
-    """Put a data set's pictures into tars, and remove the single files once the index stands."""
+def _pack_pictures(mined: Mined, arguments: argparse.Namespace, progress: Progress) -> str | None:
+    """Put a data set's pictures into tars, and remove the single files once the index stands; what that lost."""
     from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
     from rotopaint_ai.training.mining.dataset_folder import claimed_dataset
     from rotopaint_ai.training.mining.samples import remove_pictures
 
+    folder, quality, packed = Path(arguments.out), arguments.shard_quality, count(1)
     coding: Any = quality if quality in (PLANES, RAW) else None if quality == CUT else int(quality)
     recode = None if coding is None else Recoder(coding)
+    total = sum(mined.n_samples.values())
+
+    def tell() -> None:
+        progress(PACKING, min(next(packed), total), total)
+
     with claimed_dataset(folder):
-        pack_dataset(folder, folder, shard_mb=shard_mb, recode=recode)
+        pack_dataset(folder, folder, shard_mb=arguments.shards, recode=recode, check=tell)
         remove_pictures(folder)
-    if recode is not None:
-        share = recode.n_bytes / max(1, recode.n_bytes_before)
-        summary = f"shards: {share:.0%} of the bytes, {recode.psnr_db:.1f} dB from the pictures as cut"
-        if recode.psnr_db < _LOSS_DB:
-            summary += (
-                f"; warning: below {_LOSS_DB:.0f} dB fine detail is lost, mine again with a better --shard-quality"
-            )
-        print(summary, file=sys.stderr)
+    return None if recode is None else _packing_text(recode)
 
 
-class ProgressLine:
-    """One line that rewrites itself: the stage, its share of the whole, and about how long the rest takes."""
-
-    def __init__(
-        self, stream: TextIO, shares: Mapping[str, float], clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._stream, self._shares, self._clock = stream, shares, clock
-        self._start, self._width = clock(), 0
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show that `done` of `total` parts of a stage are done."""
-        share = _share_done(self._shares, stage, done, total)
-        elapsed = self._clock() - self._start
-        left = elapsed * (1 - share) / share if share >= _TELLS_TIME and elapsed >= _TELLS_AFTER_S else None
-        self._show_events(f"{stage}: {share:.0%}" + (f", about {clock_text(left)} to go" if left is not None else ""))
-
-    def close(self) -> None:
-        """Take the line away."""
-        self._show_events("")
-        self._stream.write("\r")
-        self._stream.flush()
-
-    def _show_events(self, text: str) -> None:
-        self._stream.write("\r" + text.ljust(self._width))
-        self._stream.flush()
-        self._width = len(text)
-
-
-def _share_done(shares: Mapping[str, float], stage: str, done: int, total: int) -> float:
-    """How much of the whole is over, from 0 to 1."""
-    stages = list(shares)
-    before = sum(shares[name] for name in stages[: stages.index(stage)])
-    return (before + shares[stage] * done / max(total, 1)) / sum(shares.values())
-
-
-@contextmanager
-def _watch(*, events: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Progress as events where they are asked for, on a line where a person watches, none elsewhere."""
-    from rotopaint_ai.training.mining.options import STAGES, silent
-
-    if events:
-        sink = JsonLines(sys.stdout, Cancel())
-        yield lambda stage, done, total: sink(
-            Event("progress", {"stage": stage, "share": round(_share_done(STAGES, stage, done, total), 4)})
-        )
-        return
-    if not sys.stderr.isatty():
-        yield silent
-        return
-    line = ProgressLine(sys.stderr, STAGES)
-    try:
-        yield line
-    finally:
-        line.close()
+def _packing_text(recode: Recoder) -> str:
+    share = recode.n_bytes / max(1, recode.n_bytes_before)
+    summary = f"shards: {share:.0%} of the bytes, {recode.psnr_db:.1f} dB from the pictures as cut"
+    if recode.psnr_db >= _LOSS_DB:
+        return summary
+    return f"{summary}; warning: below {_LOSS_DB:.0f} dB fine detail is lost, mine again with a better --shard-quality"

@@ -8,10 +8,10 @@ from typing import get_args
 
 from rotopaint_ai import fills
 from rotopaint_ai.cli.shared import add_overwrite, add_plate_arguments, one_thread_per_frame, say, split_range
-from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import n_frames
-from rotopaint_ai.jobs import Cancel, Device, RunJob
+from rotopaint_ai.jobs import Device, RunJob
+from rotopaint_ai.watch import watched
 
 N_NAMED = 3  # frames that the summary names
 EXIT_CODES = (
@@ -138,9 +138,8 @@ def do(job: RunJob, *, events: bool) -> int:
     one_thread_per_frame()
     from rotopaint_ai.pipeline.run import run
 
-    cancel = Cancel()
-    with stopping_on_signals(cancel):
-        outcome = run(job, choose_sink(events=events, cancel=cancel), cancel)
+    with watched(events=events) as (sink, cancel):
+        outcome = run(job, sink, cancel)
     if not events:
         without = f", {n_frames(len(outcome.lost))} without a face" if outcome.lost else ""
         first = f"; look first at {', '.join(map(str, outcome.worst[:N_NAMED]))}" if len(outcome.done) > 1 else ""

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.cli.shared import needs_training
-from rotopaint_ai.cli.watch import choose_sink, stopping_on_signals
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.jobs import Cancel, Event, Sink, warning
+from rotopaint_ai.jobs import BEGINS_ANEW, Cancel, Event, Sink, warning
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
+from rotopaint_ai.watch import watched
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -197,9 +197,8 @@ def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Names
     group = Group.join(arguments.backend)
     if group.is_first and group.ranks > 1 and folder_of() is None:
         print(f"strategy: {layout_of_torchrun(os.environ, group.device.type, bound)}", file=sys.stderr)
-    cancel = Cancel()
-    sink = choose_sink(events=arguments.events, cancel=cancel) if group.is_first else _silent
-    with stopping_on_signals(cancel):
+    with watched(events=arguments.events) as (told, cancel):
+        sink = told if group.is_first else _silent
         again = group.any_says(has_restarted())
         if again:
             sink(warning("a rank was lost; all of them go on from the last checkpoint"))
@@ -273,9 +272,7 @@ def _train_shot(arguments: argparse.Namespace, since: float) -> int:
         raise UsageError(
             f"{given}: wanted one project (*{PROJECT_SUFFIX}), which recipe '{arguments.recipe}' learns from"
         )
-    cancel = Cancel()
-    sink = choose_sink(events=arguments.events, cancel=cancel)
-    with stopping_on_signals(cancel):
+    with watched(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
         report = train_shot(
             ShotTraining(
                 Path(arguments.datasets[0]),
@@ -335,10 +332,8 @@ def _learning_curve(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.training.pack.train import train
 
     shares = learning_curve.parse_shares(arguments.shares)
-    cancel = Cancel()
-    sink = choose_sink(events=arguments.events, cancel=cancel)
 
-    def train_part(data: Path, out: Path) -> Mapping[str, Any]:
+    def train_part(sink: Sink, cancel: Cancel, data: Path, out: Path) -> Mapping[str, Any]:
         return train(
             [data],
             out,
@@ -353,11 +348,11 @@ def _learning_curve(arguments: argparse.Namespace) -> int:
             cancel=cancel,
         ).metrics
 
-    with stopping_on_signals(cancel):
+    with watched(events=arguments.events) as watching:
         points = learning_curve.measure(
             arguments.datasets,
             Path(arguments.out),
-            train=train_part,
+            train=partial(train_part, *watching),
             split=split_held_out,
             shares=shares,
             resume=arguments.resume,

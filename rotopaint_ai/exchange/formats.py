@@ -7,7 +7,7 @@ what was meant.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -438,13 +438,15 @@ def convert(
     fps: float | None = None,
     bands: bool = False,
     node: str | None = None,
+    begins: Callable[[FormatSpec, RotoDocument], None] = lambda format, meant: None,
     tell: Tell | None = None,
 ) -> Conversion:
     """Convert between shape formats, chosen by suffix; `offset` frames are added to every frame number.
 
     `width` and `height` (both or neither) are taken whatever the source states, with a line in the losses;
     `pixel_aspect` and `fps` are the plate's, for sources that state none. `node` picks one node of a script.
-    `bands` writes strokes as closed outlines of their width; `tell` as in `write`.
+    `bands` writes strokes as closed outlines of their width. `begins` hears what will be written in which
+    format, `tell` as in `write`.
     Raises UsageError, DocumentError; the target is not touched by a conversion that fails while reading.
     """
     check_size(width, height)
@@ -457,6 +459,7 @@ def convert(
         meant = replace(meant, metadata={})
         lost = (*lost, "--offset: what one program alone understands (layers, colours, strokes) is not kept")
     meant = closed_strokes(meant) if bands else meant
+    begins(format_of(target), meant)
     error, dropped = write(target, meant, tell)
     n_keys = sum(len(shape.keys) for shape in meant.shapes)
     return Conversion(written_path(target), len(meant.shapes), n_keys, error, (*lost, *dropped))

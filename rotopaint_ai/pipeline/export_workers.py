@@ -26,7 +26,8 @@ from rotopaint_ai.pipeline.export import Exported, export_names, try_export
 from rotopaint_ai.project.names import renamed
 from rotopaint_ai.shapes.roto import RotoDocument
 
-LEAST_S: Final = 3.0  # what takes less is written before other processes have started, and nobody is told
+LEAST_S: Final = 3.0  # what takes less is written before other processes have started
+TOLD_S: Final = 1.0  # a moment, of which nobody is told
 _MODULE: Final = "rotopaint_ai.pipeline.export_workers"
 _USUAL_S: Final = 0.0003  # a format's time for one shape on one frame, until something is measured
 _TIMES: Final = {  # of the others' time
@@ -64,9 +65,9 @@ def write_exports(
     names = [name for name in dict.fromkeys(name.lower() for name in job.exports) if name != "rotopaint"]
     own = Exported("RotoPaint", source.name, 0.0, "", 0.0, sum(len(shape.keys) for shape in document.shapes))
     usual_s = _n_poses(named) * _USUAL_S
-    is_long = usual_s * sum(_TIMES.get(name, 1.0) for name in names) >= LEAST_S
-    n_workers = min(threads, len(names)) if is_long else 1
-    progress = _ExportProgress(names, n_workers, usual_s, sink if is_long else _ignore)
+    whole_s = usual_s * sum(_TIMES.get(name, 1.0) for name in names)
+    n_workers = min(threads, len(names)) if whole_s >= LEAST_S else 1
+    progress = _ExportProgress(names, n_workers, usual_s, sink if whole_s >= TOLD_S else _ignore)
     if n_workers < 2:
         return [own, *(progress.step(name, try_export(export_names()[name], named, out)) for name in names)]
     found = {}
@@ -83,9 +84,10 @@ def expected_s(names: Sequence[str], n_frames: int, n_shapes: int, threads: int)
     """How long the exports of a run will take, before anything is measured; 0 where that is a moment."""
     weights = [_TIMES.get(name, 1.0) for name in {name.lower() for name in names} - {"rotopaint"}]
     usual_s = n_frames * max(1, n_shapes) * _USUAL_S
-    if usual_s * sum(weights) < LEAST_S:
+    whole_s = usual_s * sum(weights)
+    if whole_s < TOLD_S:
         return 0.0
-    return usual_s * _bound_of(weights, min(threads, len(weights)))
+    return usual_s * _bound_of(weights, min(threads, len(weights)) if whole_s >= LEAST_S else 1)
 
 
 def _bound_of(weights: Collection[float], n_workers: int) -> float:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
+
+from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.frames import n_frames
+from rotopaint_ai.jobs import Cancel, Event
+from rotopaint_ai.watch import Progress, telling
 
 
 def _arguments() -> argparse.Namespace:
@@ -43,18 +49,15 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _dataset(options: argparse.Namespace) -> None:
+def _dataset(options: argparse.Namespace, tell: Progress) -> str:
     from rotopaint_ai.stage.face_dataset import FaceDatasetOptions, make_dataset
 
-    def progress(done: int, total: int) -> None:
-        sys.stderr.write(f"\r{done}/{total} characters")
-
     order = FaceDatasetOptions(options.characters, options.seed, workers=options.workers, reach=options.reach)
-    count = make_dataset(options.folder, order, progress=progress)
-    sys.stderr.write(f"\n{count} samples in {options.folder}\n")
+    count = make_dataset(options.folder, order, progress=partial(tell, "characters"))
+    return f"{count} samples"
 
 
-def _make_shot(options: argparse.Namespace) -> None:
+def _make_shot(options: argparse.Namespace, tell: Progress) -> str:
     from rotopaint_ai.stage.puppet_shot import StageShot, write_shot
 
     width, height = (int(n) for n in options.size.split("x"))
@@ -70,57 +73,67 @@ def _make_shot(options: argparse.Namespace) -> None:
         rig=options.rig,
         pan_px=options.pan,
     )
-    write_shot(options.folder, shot, suffix=options.suffix, progress=lambda f: _print_error(f"\rframe {f}"))
+    write_shot(options.folder, shot, suffix=options.suffix, progress=partial(tell, "frames"))
+    return n_frames(options.frames)
 
 
-def _make_seams(options: argparse.Namespace) -> None:
+def _make_seams(options: argparse.Namespace, tell: Progress) -> str:
     from rotopaint_ai.stage.puppet_shot import write_looks
 
     for k in range(options.characters):
+        tell("characters", k, options.characters)
         if not (options.folder / f"{options.seed + k:06d}_{options.looks - 1}" / "truth.roto.json").exists():
             write_looks(options.folder, options.seed + k, poses=options.poses, looks=options.looks)
-        _print_error(f"\r{k + 1}/{options.characters} characters")
+    return f"{options.characters * options.looks} shots"
 
 
-def _make_plates(options: argparse.Namespace) -> None:
+def _make_plates(options: argparse.Namespace, tell: Progress) -> str:
     from rotopaint_ai.stage.crowd_plates import make_plates
 
-    def progress(done: int, total: int) -> None:
-        _print_error(f"\r{done}/{total} plates")
-
-    faces = make_plates(options.folder, options.count, seed=options.seed, workers=options.workers, progress=progress)
-    _print_error(f"\n{faces} faces in {options.folder}\n")
+    tell_plates = partial(tell, "plates")
+    faces = make_plates(options.folder, options.count, seed=options.seed, workers=options.workers, progress=tell_plates)
+    return f"{faces} faces"
 
 
-def _make_sample(options: argparse.Namespace) -> None:
+def _make_sample(options: argparse.Namespace, tell: Progress) -> str:
     from rotopaint_ai.stage.puppet_shot import write_sample
 
-    write_sample(options.folder, progress=lambda f: _print_error(f"\rframe {f}"))
-
-
-def _print_error(text: str) -> None:
-    sys.stderr.write(text)
+    write_sample(options.folder, progress=partial(tell, "frames"))
+    return "the sample shot"
 
 
 def main() -> int:
     """Do as asked; 0 when done, 2 when something is missing or wrong, 130 when stopped."""
     options = _arguments()
-    from rotopaint_ai.errors import RotopaintError
-
+    work = {
+        "dataset": _dataset,
+        "shot": _make_shot,
+        "seams": _make_seams,
+        "plates": _make_plates,
+        "sample": _make_sample,
+    }
     try:
-        {"dataset": _dataset, "shot": _make_shot, "seams": _make_seams, "plates": _make_plates, "sample": _make_sample}[
-            options.verb
-        ](options)
+        with telling(events=False, cancel=Cancel()) as sink:
+            made = work[options.verb](options, lambda what, done, total: sink(_progress(what, done, total)))
     except ImportError as error:
-        _print_error(f"the stage needs {error.name}: pip install 'rotopaint-ai[train]'\n")
+        _print_error(f"the stage needs {error.name}: pip install 'rotopaint-ai[train]'")
         return 2
     except (RotopaintError, ValueError) as error:
-        _print_error(f"{error}\n")
+        _print_error(str(error))
         return 2
     except KeyboardInterrupt:
-        _print_error("\nstopped; the same command goes on with what is missing\n")
+        _print_error("stopped; the same command makes what is missing")
         return 130
+    _print_error(f"{made} in {options.folder}")
     return 0
+
+
+def _progress(what: str, done: int, total: int) -> Event:
+    return Event("progress", {"stage": what, "share": round(done / max(1, total), 4)})
+
+
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -143,12 +143,11 @@ def write_shot(
     suffix: str = ".exr",
     compression: str = "zip",
     clean: bool = True,
-    progress: Callable[[int], None] = lambda frame: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Film a shot to `folder`: plate.####, clean.#### and seam.#### pictures, truth.roto.json and crop.json.
 
-    With a rig rig.#### in place of seam.####.
-
+    With a rig rig.#### in place of seam.####. `progress` is told how many frames are done, and how many there are.
     Raises: UsageError for a suffix other than .exr, .png or .jpg.
     """
     _write_shot_files(folder, shot, film(shot, clean=clean), suffix, compression, clean, progress)
@@ -198,9 +197,7 @@ def _hardened(build: Build, studio: Studio, rng: np.random.Generator) -> tuple[B
     return glossy, replace(studio, rim=rim)
 
 
-def write_looks(
-    folder: Path, seed: int, *, poses: int, looks: int, progress: Callable[[int], None] = lambda frame: None
-) -> None:
+def write_looks(folder: Path, seed: int, *, poses: int, looks: int) -> None:
     """Film `film_looks` to `folder`/<seed>_<look>: half EXR plate, clean; seam PNG; truth.roto.json."""
     kept: dict[int, tuple[StageShot, dict[int, StageFrame]]] = {}
     empty = np.zeros((0, 0, 3), np.float32)
@@ -212,12 +209,11 @@ def write_looks(
         write_picture(place / f"seam.{frame:04d}.png", np.repeat(picture.seam[..., None], 3, 2))
         pictures = kept.setdefault(shot.seed, (shot, {}))[1]
         pictures[frame] = replace(picture, plate=empty, clean=empty, seam=empty[..., 0])
-        progress(frame)
     for shot, pictures in kept.values():
         document.write(folder / f"{seed:06d}_{shot.seed % 1000}" / "truth.roto.json", truth(shot, pictures))
 
 
-def write_sample(folder: Path, *, progress: Callable[[int], None] = lambda frame: None) -> None:
+def write_sample(folder: Path, *, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
     """Film the sample shot that the product ships: half EXR plates, the truth, and a rough crop."""
     shot = StageShot(219, width=960, height=540, frames=24, face_px=150.0)
     build = draw_build(shot.seed)
@@ -235,7 +231,7 @@ def _write_shot_files(
     suffix: str,
     compression: str,
     clean: bool,
-    progress: Callable[[int], None],
+    progress: Callable[[int, int], None],
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     kept: dict[int, StageFrame] = {}
@@ -249,7 +245,7 @@ def _write_shot_files(
         box = box or face_box(picture)
         empty = np.zeros((0, 0, 3), np.float32)
         kept[frame] = replace(picture, plate=empty, clean=empty, seam=empty[..., 0], rig=None)
-        progress(frame)
+        progress(len(kept), shot.frames)
     document.write(folder / "truth.roto.json", truth(shot, kept))
     write_json(folder / "crop.json", {"crop": box, "frame": shot.first_frame})
 

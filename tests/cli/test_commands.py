@@ -18,11 +18,11 @@ import pytest
 import told_command
 from rotopaint_ai import cli
 from rotopaint_ai.cli import main
-from rotopaint_ai.cli.watch import Bar, TerseLines
 from rotopaint_ai.errors import DeviceError, InferenceError
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.jobs import Event, RunJob, warning
 from rotopaint_ai.pipeline import manifest
+from rotopaint_ai.watch import Bar, TerseLines
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("numpy", "torch", "onnxruntime", "PySide6", "cv2", "OpenImageIO", "PyOpenColorIO", "av", "rich", "yaml")

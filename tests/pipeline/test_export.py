@@ -62,7 +62,8 @@ def test_the_countdown_of_frames_ends_at_the_time_of_the_exports() -> None:
     names = ("Nuke", "svg", "ssf", "cryptomatte", "rotopaint", "nuke")
     assert export_workers.expected_s(names, 100, 10, 2) == pytest.approx(2.4)
     assert export_workers.expected_s(names, 100, 10, 1) == pytest.approx(0.3 * (3.5 + 1 + 1 + 8))
-    assert export_workers.expected_s(names, 60, 10, 2) == 0.0  # a moment, of which nobody is told
+    assert export_workers.expected_s(names, 60, 10, 2) == pytest.approx(0.18 * 13.5)  # too short for more processes
+    assert export_workers.expected_s(names, 20, 10, 2) == 0.0  # a moment, of which nobody is told
     eta = Eta(total=2, done=0, after_s=2.4)
     assert eta.step()["eta_s"] >= 2.4
     assert eta.step()["eta_s"] == 2.4
@@ -70,6 +71,7 @@ def test_the_countdown_of_frames_ends_at_the_time_of_the_exports() -> None:
 
 def test_exports_side_by_side_are_those_of_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export_workers, "LEAST_S", 0.0)
+    monkeypatch.setattr(export_workers, "TOLD_S", 0.0)
     names = ("nuke", "svg", "ssf", "labelme", "coco")
     found = {}
     for folder, threads in (("one", 1), ("two", 2)):

@@ -12,7 +12,8 @@ DIE = "os.kill(os.getpid(), signal.SIGKILL)"
 
 _MAIN = """
 import os, signal, sys
-from rotopaint_ai.cli import main, watch
+from rotopaint_ai import watch
+from rotopaint_ai.cli import main
 
 tell, n = watch.JsonLines.__call__, 0
 

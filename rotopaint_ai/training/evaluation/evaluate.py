@@ -8,11 +8,12 @@ Letters: N samples, L landmarks, K shapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +39,12 @@ from rotopaint_ai.training.evaluation.error_statistics import (
 from rotopaint_ai.training.evaluation.learned import has_learned, learned_frames
 from rotopaint_ai.training.evaluation.mattes import TOLERANCES_PX, MatteFigures, measure_mattes
 from rotopaint_ai.training.evaluation.predictions import Predictions, predict_samples
+from rotopaint_ai.watch import Progress, silent
 
 Array = npt.NDArray[np.float64]
 FACE_WIDTH = "width of the box round all known landmarks"
+READING, COMPARING = "reading pictures", "comparing mattes"
+STAGES: Final[Mapping[str, float]] = {READING: 55, COMPARING: 45}  # each one's share of the time, in percent
 OUTER_EYE_CORNERS = ("eye_right_outer", "eye_left_outer")
 
 
@@ -59,7 +63,7 @@ def evaluate(
     *,
     splits: tuple[Split, ...] = ("test",),
     contact: Path | None = None,
-    check: Callable[[], None] = lambda: None,
+    progress: Progress = silent,
     most_mattes: int | None = 60,
 ) -> dict[str, Any]:
     """Metrics of a pack on some splits of a data set (`test`; `val`, else all, where there is no such sample).
@@ -67,7 +71,7 @@ def evaluate(
     `contact`: where to write a contact sheet of the worst cases. Raises: PackError; TrainingError when the pack and the
     data set share neither landmarks nor shapes.
     """
-    found = measure_pack(pack, dataset, splits=splits, check=check, most_mattes=most_mattes)
+    found = measure_pack(pack, dataset, splits=splits, progress=progress, most_mattes=most_mattes)
     if contact is not None:
         write_picture(contact, worst_cases(found.dataset, found.predicted))
     return found.result
@@ -78,22 +82,23 @@ def measure_pack(
     dataset: Dataset,
     *,
     splits: tuple[Split, ...] = ("test",),
-    check: Callable[[], None] = lambda: None,
+    progress: Progress = silent,
     most_mattes: int | None = None,
     eyes: tuple[str, str] | None = None,
     workers: Executor | None = None,
 ) -> PackEvaluation:
-    """As `evaluate`, with what the pack predicted of each sample. `workers`: who does it in parts."""
+    """As `evaluate`, with what the pack predicted of each sample. `workers`: who does it in parts; `progress` is told
+    of each, by the names of STAGES, and may raise to stop."""
     loaded = load_pack(pack)
     chosen = choose_samples(dataset, splits)
-    predicted = predict_samples(open_models(loaded, device="cpu"), chosen, check=check, workers=workers)
+    predicted = predict_samples(open_models(loaded, device="cpu"), chosen, partial(progress, READING), workers)
     result = {
         "pack": loaded.name,
         "dataset": chosen.name,
         "splits": sorted({s.split for s in chosen.samples}),
         "has_learned_them": has_learned(loaded.card, chosen),
         "learned_frames": learned_frames(loaded.card, chosen),
-        **pack_metrics(chosen, predicted, eyes=eyes, most_mattes=most_mattes, workers=workers),
+        **pack_metrics(chosen, predicted, eyes=eyes, most_mattes=most_mattes, workers=workers, progress=progress),
     }
     result["doubts"] = doubts(result)
     return PackEvaluation(chosen, predicted, result)
@@ -115,6 +120,7 @@ def pack_metrics(
     eyes: tuple[str, str] | None = None,
     most_mattes: int | None = None,
     workers: Executor | None = None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """The numbers of a pack on a data set.
 
@@ -127,7 +133,8 @@ def pack_metrics(
     share = distance / predicted.face_width_px[:, None] * 100
     seams = [k for k, shape in enumerate(sheet.shapes) if shape.role == "seam"]
     others = [k for k, shape in enumerate(sheet.shapes) if shape.role != "seam"]
-    mattes = measure_mattes(dataset, predicted, _spread_rows(len(dataset), most_mattes), workers)
+    rows = _spread_rows(len(dataset), most_mattes)
+    mattes = measure_mattes(dataset, predicted, rows, partial(progress, COMPARING), workers)
     known, by_shot = np.isfinite(predicted.distance_px), rows_by_shot(dataset)
     return {
         "n_samples": len(dataset),
@@ -153,7 +160,7 @@ def pack_metrics(
         "per_shape": {
             shape.name: _shape_figures(sheet, predicted, mattes, [k]) for k, shape in enumerate(sheet.shapes)
         },
-        "per_shot": {shot: _shot_figures(sheet, predicted, distance, mattes, rows) for shot, rows in by_shot.items()},
+        "per_shot": {shot: _shot_figures(sheet, predicted, distance, mattes, own) for shot, own in by_shot.items()},
     }
 
 

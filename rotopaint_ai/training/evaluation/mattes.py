@@ -8,7 +8,7 @@ Segmentation" (2016), section 4.1 (contour accuracy F), with fixed tolerances in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -51,15 +51,23 @@ class _ShapePair:
 
 
 def measure_mattes(
-    dataset: Dataset, predicted: Predictions, rows: npt.NDArray[np.intp], workers: Executor | None = None
+    dataset: Dataset,
+    predicted: Predictions,
+    rows: npt.NDArray[np.intp],
+    tell: Callable[[int, int], None],
+    workers: Executor | None = None,
 ) -> MatteFigures:
-    """Rasterise the shapes of some samples, found and true, and compare. Open shapes need a known width."""
+    """Rasterise the shapes of some samples, found and true, and compare. Open shapes need a known width.
+
+    `tell` hears how many parts are done, and of how many."""
     shapes = dataset.sheet.shapes
     iou = np.full((len(dataset), len(shapes)), np.nan)
     boundary = np.full((len(dataset), len(shapes), len(TOLERANCES_PX)), np.nan)
     parts = [_pairs_of(dataset, predicted, rows[at : at + _ROWS_AT_ONCE]) for at in range(0, len(rows), _ROWS_AT_ONCE)]
     compared = map(_compare, parts) if workers is None else workers.map(_compare, parts)
-    for part, figures in zip(parts, compared):
+    tell(0, len(parts))
+    for done, (part, figures) in enumerate(zip(parts, compared), start=1):
+        tell(done, len(parts))
         for pair, (overlap, edges) in zip(part, figures):
             iou[pair.row, pair.column] = overlap
             boundary[pair.row, pair.column] = edges

@@ -67,20 +67,22 @@ class _Columns:
 
 
 def predict_samples(
-    models: Models, dataset: Dataset, *, check: Callable[[], None] = lambda: None, workers: Executor | None = None
+    models: Models, dataset: Dataset, tell: Callable[[int, int], None], workers: Executor | None = None
 ) -> Predictions:
     """Run a pack on the nominal crop of every sample, as it is once a run has settled on the face.
 
-    `workers`: who does it in parts; they open the pack from its folder. Raises: TrainingError when the pack and the
+    `tell` hears how many samples are done, and of how many. `workers`: who does it in parts; they open the pack from
+    its folder. Raises: TrainingError when the pack and the
     data set share fewer than 3 landmarks and no shape.
     """
     columns = _match(models.pack.sheet, dataset, models.pack.name)
     starts = range(0, len(dataset), _BATCH)
     parts = [dataset.subset(np.arange(start, min(start + _BATCH, len(dataset)))) for start in starts]
     frames, shapes = [], []
+    tell(0, len(dataset))
     for some_frames, some_shapes in _answers(models, parts, workers):
-        check()
         frames += some_frames
+        tell(len(frames), len(dataset))
         shapes += some_shapes
     return _as_predictions(dataset, models.pack.sheet, columns, frames, shapes, _time(models))
 

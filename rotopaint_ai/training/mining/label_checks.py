@@ -16,7 +16,7 @@ import numpy as np
 
 from rotopaint_ai.training.mining.curves import Array, Rows
 from rotopaint_ai.training.mining.faces import Faces, mirrored_misfit, name_pairs
-from rotopaint_ai.training.mining.options import KINDS, LabelIssue, Progress, silent
+from rotopaint_ai.training.mining.options import KINDS, LabelIssue
 from rotopaint_ai.training.mining.outliers import (
     ROTO,
     find_late_shapes,
@@ -28,6 +28,7 @@ from rotopaint_ai.training.mining.plans import ShapePlan
 from rotopaint_ai.training.mining.samples import Thumb
 from rotopaint_ai.training.mining.symmetric_groups import Twist
 from rotopaint_ai.training.mining.vectorise import MinedTruth
+from rotopaint_ai.watch import Progress, silent
 
 _STAGE = "checking labels"
 _LEAP = 0.025  # face units: a smaller leap is motion

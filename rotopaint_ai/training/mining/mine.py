@@ -16,17 +16,16 @@ from rotopaint_ai.training.mining.mining_report import CurveResidual, alias_note
 from rotopaint_ai.training.mining.options import (
     LabelIssue,
     MineOptions,
-    Progress,
     Shot,
     ShotContent,
     choose_tests,
     choose_val,
-    silent,
 )
 from rotopaint_ai.training.mining.samples import clear_dataset, cut_all, make_sample, remove_unused
 from rotopaint_ai.training.mining.sheet_proposal import val_shots_of_sheet
 from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
 from rotopaint_ai.training.mining.vectorise import MinedTruth, vectorise
+from rotopaint_ai.watch import Progress, silent
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from typing import Final, TypeVar
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import FrameRange
 from rotopaint_ai.jobs import n_cores
+from rotopaint_ai.watch import Progress
 
 TOLERANCE_PX = 0.25
 ALL_KINDS = "suspicious"
 ALL = "all"  # shots
 HARMLESS = ("twisted", "held", "outside")  # put right, or true all the same
-Progress = Callable[[str, int, int], None]  # stage, parts of it that are done, and all of them
 # What is done in turn, with its share of the time in percent (120 frames of 10 shapes, two cores where they are used).
 STAGES: Final[Mapping[str, float]] = {
     "reading roto": 21,
@@ -28,10 +28,6 @@ STAGES: Final[Mapping[str, float]] = {
     "cutting pictures": 4,
     "checking labels": 13,
 }
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
 
 
 def work_in_order(
@@ -61,9 +57,13 @@ def work_on_each(
     progress(stage, 0, len(items))
     with ThreadPoolExecutor(n_cores()) if workers is None else nullcontext(workers) as pool:
         waiting = [pool.submit(work, item) for item in items]
-        for done, _ in enumerate(as_completed(waiting), start=1):
-            progress(stage, done, len(items))
-        return [each.result() for each in waiting]
+        try:
+            for done, _ in enumerate(as_completed(waiting), start=1):
+                progress(stage, done, len(items))
+            return [each.result() for each in waiting]
+        finally:  # whoever is stopped waits for no more than what is under way
+            for each in waiting:
+                each.cancel()
 
 
 Shot = tuple[str, str]  # character and name

@@ -25,8 +25,9 @@ from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.training.data.dataset import write_picture
 from rotopaint_ai.training.data.sample_lines import Sample, ShapeTruth, Split
 from rotopaint_ai.training.mining.curves import Array, Rows
-from rotopaint_ai.training.mining.options import FACE_SHARE, Progress, work_in_order
+from rotopaint_ai.training.mining.options import FACE_SHARE, work_in_order
 from rotopaint_ai.training.mining.vectorise import MinedTruth
+from rotopaint_ai.watch import Progress
 
 _LEAST_PX = 16
 _PIXEL_FOR_PIXEL = 1.12

@@ -6,8 +6,9 @@ this machine is than that one; each part that is over tells it anew for those to
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -22,6 +23,7 @@ _READING_S = 0.045  # of that core: one crop of 256 px by the usual network, exa
 _READ = 8  # samples
 _SEAM_SHARE = 0.2  # of a command's time, at most
 _TELLS_EVERY_S = 2.0
+_NEARLY = 0.95
 _RESCALED = 0.5, 2.0  # by what a part may change the estimates of others
 
 
@@ -29,27 +31,33 @@ class Tail:
     """Keeps the time of the parts that are to come in a budget, and tells how much of the command is over."""
 
     def __init__(self, ready: Prepared, budget: Budget, sink: Sink, *, seams: bool) -> None:
-        self._budget, self._sink, self._reported_at, self._doing = budget, sink, 0.0, ""
+        self._budget, self._sink = budget, sink
         self.seam_s = ready.config.seam_minutes * 60 * seams
         if budget.limit_s is not None:
             self.seam_s = min(self.seam_s, _SEAM_SHARE * budget.limit_s)
         slower = _reading_s(ready) / _READING_S
         self._to_come = {part: slower * seconds for part, seconds in _estimate_seconds(ready, seams).items()}
-        self._reserve()
+        budget.reserve(self._left_s())
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Stands round a part."""
-        start, self._doing, expected = time.perf_counter(), name, self._to_come[name]
-        self._tell()
-        yield
+        """Stands round a part, and tells now and then how far it has got."""
+        start, expected = self._budget.spent_s(), self._to_come[name]
+        over = threading.Event()
+        teller = threading.Thread(target=self._keep_telling, args=(name, start, over), daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            over.set()
+            teller.join()
         del self._to_come[name]
         if name != "seams":  # their length is chosen
-            slower = float(np.clip((time.perf_counter() - start) / expected, *_RESCALED))
+            slower = float(np.clip((self._budget.spent_s() - start) / expected, *_RESCALED))
             self._to_come = {part: slower * seconds for part, seconds in self._to_come.items()}
         else:
             self.seam_s = 0.0
-        self._reserve()
+        self._budget.reserve(self._left_s())
 
     def time_for_seams(self) -> float:
         """Seconds for tuning the seam network: all that other parts leave over, or what the recipe says."""
@@ -57,23 +65,19 @@ class Tail:
             self.seam_s = max(1.0, self._budget.left_s() - sum(self._to_come.values()))
         return self.seam_s
 
-    def watch(self, check: Callable[[], None]) -> Callable[[], None]:
-        """`check`, which also tells now and then how far the command has got."""
+    def _left_s(self) -> float:
+        return self.seam_s + sum(self._to_come.values())
 
-        def checked() -> None:
-            check()
-            if time.monotonic() - self._reported_at > _TELLS_EVERY_S:
-                self._tell()
-
-        return checked
-
-    def _reserve(self) -> None:
-        self._budget.reserve(self.seam_s + sum(self._to_come.values()))
-
-    def _tell(self) -> None:
-        self._reported_at = time.monotonic()
-        share = round(min(1.0, self._budget.share(1.0)), 4)
-        self._sink(Event("progress", {"stage": "train", "share": share, "doing": self._doing}))
+    def _keep_telling(self, name: str, start: float, over: threading.Event) -> None:
+        """Tell how far the command has got until a part is over; one that takes longer than expected is nearly done."""
+        while True:
+            expected = self._to_come[name] + (self.seam_s if name == "seams" else 0.0)
+            passed = min(self._budget.spent_s() - start, _NEARLY * expected)
+            self._budget.reserve(self._left_s() - passed)
+            share = round(min(1.0, self._budget.share(1.0)), 4)
+            self._sink(Event("progress", {"stage": "train", "share": share, "doing": name}))
+            if over.wait(_TELLS_EVERY_S):
+                return
 
 
 def _reading_s(ready: Prepared) -> float:

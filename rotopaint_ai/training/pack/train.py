@@ -118,7 +118,7 @@ def train(
     group.leave()
     if not group.is_first:
         return TrainReport(folder, {}, {}, watch.seconds, trained.steps, 0.0)
-    making = _Making(ready, trained, run_folder, init, tail, watch, tail.watch(stop.check))
+    making = _Making(ready, trained, run_folder, init, tail, watch, stop.check)
     chosen, seams = making.choose()
     card = _card(ready, trained, name or folder.name, licence, command, chosen, seams, init)
     parity, metrics = making.write(folder, chosen, seams, card)
@@ -219,7 +219,7 @@ class _Making:
         splits = cast(Any, ("test",) if len(data.rows_of("test")) else ("val",))
         with self.part("evaluation"):
             contact = self.run_folder / "worst.jpg"
-            metrics = evaluate(pack, data, splits=splits, contact=contact, check=self.check)
+            metrics = evaluate(pack, data, splits=splits, contact=contact, progress=lambda *_: self.check())
         write_card(pack, {**card, "metrics": metrics})
         return metrics
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 from collections import defaultdict
 from pathlib import Path
@@ -404,30 +403,3 @@ def test_the_command_mines_as_the_function_does() -> None:
     command.add_arguments(parser)
     told, usual = parser.parse_args(["roto.nk", "--out", "made"]), MineOptions((), Path("made"))
     assert (told.size, told.tolerance, told.licence) == (usual.size, usual.tolerance_px, usual.licence)
-
-
-def test_progress_is_one_line_with_the_time_to_go() -> None:
-    stream, now = io.StringIO(), [100.0]
-    line = command.ProgressLine(stream, {"reading roto": 10, "fitting splines": 90}, clock=lambda: now[0])
-    line("reading roto", 1, 2)
-    now[0] = 110.0
-    line("reading roto", 2, 2)
-    now[0] = 150.0
-    line("fitting splines", 1, 2)  # 55 % in 50 seconds
-    line.close()
-    shown = [text.rstrip() for text in stream.getvalue().split("\r") if text.strip()]
-    assert shown == [
-        "reading roto: 5%",
-        "reading roto: 10%, about 1:30 to go",
-        "fitting splines: 55%, about 0:41 to go",
-    ]
-    assert "\n" not in stream.getvalue()
-
-
-def test_events_tell_the_share_of_the_whole_that_is_over(capsys: pytest.CaptureFixture[str]) -> None:
-    with command._watch(events=True) as progress:
-        progress(next(iter(STAGES)), 1, 2)
-        progress(list(STAGES)[-1], 4, 4)
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    first = next(iter(STAGES.values())) / 2 / sum(STAGES.values())
-    assert [(each["event"], each["share"]) for each in told] == [("progress", round(first, 4)), ("progress", 1.0)]

@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import CancelledError, UsageError
+from rotopaint_ai.jobs import RESUMES
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.parallel.launch import is_rank
 
@@ -103,7 +104,7 @@ class Group:
         except CancelledError:
             raised = True
         if self.any_says(raised):
-            raise CancelledError("stopped because somebody asked; the same command with --resume goes on from here")
+            raise CancelledError(f"stopped because somebody asked; {RESUMES}")
 
     def talking_s(self, wrapped: nn.Module) -> float:
         """Seconds of a step in which gradients were on their way, by PyTorch's own record."""

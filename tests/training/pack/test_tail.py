@@ -1,0 +1,52 @@
+"""What a training tells after its last step."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, cast
+
+import pytest
+
+from rotopaint_ai.jobs import Event
+from rotopaint_ai.training.pack import tail
+from rotopaint_ai.training.trainer.budget import Budget
+
+_PATIENCE_S = 60.0
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_long_part_tells_how_far_it_has_got(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hand: after 100 s 40 are to come, and a twentieth of the export's 60, which takes longer than expected."""
+    monkeypatch.setattr(tail, "_reading_s", lambda ready: tail._READING_S)
+    monkeypatch.setattr(tail, "_estimate_seconds", lambda ready, seams: {"export": 60.0, "evaluation": 40.0})
+    monkeypatch.setattr(tail, "_TELLS_EVERY_S", 0.0)
+    clock, shares, has_told = _Clock(), list[float](), threading.Event()
+
+    def sink(event: Event) -> None:
+        shares.append(event.facts["share"])
+        has_told.set()
+
+    ready = cast(Any, type("Ready", (), {"config": type("Config", (), {"seam_minutes": 0.0})}))
+    telling = tail.Tail(ready, Budget(None, began=0.0, now=clock), sink, seams=False)
+
+    def share_at(seconds: float) -> float:
+        clock.now = seconds
+        for _ in range(2):  # the first may have been under way
+            has_told.clear()
+            assert has_told.wait(_PATIENCE_S)
+        return shares[-1]
+
+    with telling.part("export"):
+        assert share_at(100.0) == pytest.approx(100 / (100 + 40 + 60 * 0.05), abs=1e-4)
+    with telling.part("evaluation"):
+        began = share_at(101.0)
+        assert share_at(130.0) > began
+    assert shares == sorted(shares)
+    assert len(set(shares)) >= 3
