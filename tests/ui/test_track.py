@@ -71,6 +71,25 @@ def test_a_drawn_shape_follows_the_plate_in_one_step(qtbot: QtBot, drawn: Panel)
     assert session.document.shape("hand_matte_1").frames == (1001,)
 
 
+def test_frames_without_the_surface_are_not_called_followed(qtbot: QtBot, drawn: Panel, tmp_path: Path) -> None:
+    for frame in FRAMES[2:]:
+        cv2.imwrite(str(tmp_path / "p" / f"p.{frame}.png"), np.full((96, 160), 128, np.uint8))
+    track(qtbot, drawn)
+    said = drawn.status.text
+    assert said.text() == (
+        "Track: 1 frames followed; the surface was not found on 1003-1004: key it there, track again"
+    )
+    assert said.property("kind") == "good"
+
+
+def test_a_surface_that_is_found_nowhere_is_trouble(qtbot: QtBot, drawn: Panel, tmp_path: Path) -> None:
+    for frame in FRAMES[1:]:
+        cv2.imwrite(str(tmp_path / "p" / f"p.{frame}.png"), np.full((96, 160), 128, np.uint8))
+    track(qtbot, drawn)
+    assert drawn.status.text.text().startswith("Track: 0 frames followed; the surface was not found on 1002-1004")
+    assert drawn.status.text.property("kind") == "trouble"
+
+
 def test_its_feather_line_comes_along(qtbot: QtBot, drawn: Panel) -> None:
     canvas, session = drawn.canvas, drawn.session
     canvas.fit()

@@ -5,7 +5,7 @@ A group that is selected follows as a whole: the plane under its shapes moves it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -157,7 +157,7 @@ class ShapeTracker(QObject):
         assert document is not None
         keys = {name: _tracked_keys(now[name], rows, facts["feathers"][name]) for name, rows in facts["points"].items()}
         session.edits.act("track", replace(session.state, document=with_keys(document, keys)))
-        self.message_sent.emit(self._summary(len(set().union(*keys.values())), facts["doubtful"]), "good")
+        self._tell_end(set().union(*keys.values()), facts["doubtful"])
 
     def _take_group(self, facts: Mapping[str, Any], layer: Layer) -> None:
         """The track of a group that is still as it was."""
@@ -172,14 +172,18 @@ class ShapeTracker(QObject):
             self.message_sent.emit(f"Track: {error}", "trouble")
             return
         self._session.edits.act("track group", replace(self._session.state, document=document))
-        self.message_sent.emit(self._summary(len(track) - 1, facts["doubtful"], "correct it there with T"), "good")
+        self._tell_end(track.keys() - {self._start}, facts["doubtful"], "correct it there with T")
 
-    def _summary(
-        self, n_frames: int, doubtful: Mapping[str, Sequence[int]], cure: str = "key it there by hand, and track again"
-    ) -> str:
-        unsure = sorted({frame for frames in doubtful.values() for frame in frames})
-        text = f"Track: {n_frames} frames followed"
-        return f"{text}; lost at {summarise(unsure)}: {cure}" if unsure else text
+    def _tell_end(
+        self, frames: Collection[int], doubtful: Mapping[str, Sequence[int]], cure: str = "key it there, track again"
+    ) -> None:
+        """Say how many frames were followed; trouble where the surface was found on none."""
+        unsure = {frame for rows in doubtful.values() for frame in rows} & set(frames)
+        n_found = len(set(frames) - unsure)
+        text = f"Track: {n_found} frames followed"
+        if unsure:
+            text += f"; the surface was not found on {summarise(sorted(unsure))}: {cure}"
+        self.message_sent.emit(text, "good" if n_found else "trouble")
 
 
 def _tracked_keys(shape: RotoShape, rows: _Rows, feathers: _Rows) -> dict[int, Key]:
