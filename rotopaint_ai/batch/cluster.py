@@ -180,7 +180,7 @@ def work_on(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     _tell_lacking([worker["resources"] for worker in workers], tasks, sink)
     topic = f"rotopaint-{secrets.token_hex(4)}"
-    client.subscribe_topic(topic, lambda said: sink(Event(said[1]["kind"], said[1]["facts"])))
+    client.subscribe_topic(topic, lambda message: sink(Event(message[1]["kind"], message[1]["facts"])))
     turns = Turns(tasks, sum(worker["nthreads"] for worker in workers))
     under_way: dict[Future[None], tuple[Turn, int]] = {}
     ended: SimpleQueue[Future[None]] = SimpleQueue()

@@ -165,8 +165,8 @@ def applied(state: State, new: Mapping[Place, Any]) -> State:
     for track in own:
         tracks[track] = dict(sorted(tracks[track].items()))
     made = state_of(tracks)
-    said_anew = any(track.kind.startswith(MODEL) for track in own)
-    return made if said_anew else replace(made, predicted=state.predicted)
+    has_predictions = any(track.kind.startswith(MODEL) for track in own)
+    return made if has_predictions else replace(made, predicted=state.predicted)
 
 
 def _tracks_of_face(face: OtherFace, name: str) -> dict[Track, Mapping[int, Any]]:

@@ -57,9 +57,9 @@ def along(predicted: RotoDocument | None, before: RotoDocument, after: RotoDocum
     return _with_keys_of(predicted, moved)
 
 
-def _gone_along(said: RotoShape, old: RotoShape, new: RotoShape) -> Keys:
-    keys = _respaced(said.keys, old.layer, new.layer)
-    for frame, key in said.keys.items():
+def _gone_along(predicted: RotoShape, old: RotoShape, new: RotoShape) -> Keys:
+    keys = _respaced(predicted.keys, old.layer, new.layer)
+    for frame, key in predicted.keys.items():
         was, now = old.keys.get(frame), new.keys.get(frame)
         if was is not None and now is not None and was.points == key.points != now.points:
             keys[frame] = replace(key, points=now.points, feather=keys[frame].feather)

@@ -83,22 +83,22 @@ def _guarded(shape: RotoShape, earlier: RotoShape | None) -> RotoShape:
 def corrected_frames(predicted: RotoShape, shape: RotoShape, document: RotoDocument) -> list[int]:
     """Frames where a person's hand is in a shape: human keys, and keys that followed a landmark placed by hand.
 
-    `predicted` is the shape as the models said it.
+    `predicted` is the shape as the models gave it.
     """
     found = [frame for frame, key in shape.keys.items() if key.source == "human"]
     for frame in document.landmarks.hand:
         key = shape.keys.get(frame)
-        said = predicted.keys.get(frame)
-        if key is not None and key.source == "model" and (said is None or key.points != said.points):
+        before = predicted.keys.get(frame)
+        if key is not None and key.source == "model" and (before is None or key.points != before.points):
             found.append(frame)
     return sorted(found)
 
 
 def corrected_in(predicted: RotoDocument | None, document: RotoDocument) -> dict[str, frozenset[int]]:
     """For every shape the `corrected_frames`; where nothing is known of the models, the frames of its human keys."""
-    said = {} if predicted is None else {shape.name: shape for shape in predicted.shapes}
+    before = {} if predicted is None else {shape.name: shape for shape in predicted.shapes}
     return {
-        each.name: frozenset(corrected_frames(said.get(each.name, each), each, document)) for each in document.shapes
+        each.name: frozenset(corrected_frames(before.get(each.name, each), each, document)) for each in document.shapes
     }
 
 

@@ -153,8 +153,8 @@ class Server:
                 if error.errno in (28, 122):  # no space, quota: asking again helps nothing
                     raise TrainingError(f"{self.cache}: {error.strerror}; make room, or set ROTOPAINT_CACHE") from error
                 reason = error
-        said = " ".join(str(reason).split())
-        raise TrainingError(f"{url}: {said} ({TRIES} tries); check the server and start again, what came is kept")
+        text = " ".join(str(reason).split())
+        raise TrainingError(f"{url}: {text} ({TRIES} tries); check the server and start again, what came is kept")
 
     def _make_room(self, n_bytes: int) -> None:
         """Remove the shards that were used longest ago."""

@@ -158,11 +158,11 @@ def _shots_in(folder: Path) -> list[Path]:
 
 def _kept(path: Path, shots: Sequence[Path], seed: int, *, sizes: int, made_up: int) -> Strips:
     """Strips of some shots, cut anew where the file beside them says that it holds others."""
-    said = path.with_suffix(".json")
+    made_from = path.with_suffix(".json")
     wanted = json.dumps({"shots": [str(shot) for shot in shots], "seed": seed, "sizes": sizes, "made_up": made_up})
-    if not path.exists() or not said.exists() or said.read_text(encoding="utf-8") != wanted:
+    if not path.exists() or not made_from.exists() or made_from.read_text(encoding="utf-8") != wanted:
         cut(shots, seed, sizes=sizes, made_up=made_up).save(path)
-        write_text(said, wanted)
+        write_text(made_from, wanted)
     return Strips.load(path)
 
 

@@ -216,7 +216,7 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
         joined = [np.concatenate(parts) if parts else np.zeros(0) for parts in (right, blind)]
         return {
             name: round(float(values.mean()), 4)
-            for name, values in zip(("within_2_steps", "hidden_told"), joined)
+            for name, values in zip(("within_2_steps", "hidden_recall"), joined)
             if len(values)
         }
 
