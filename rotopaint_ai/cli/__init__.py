@@ -20,6 +20,7 @@ from rotopaint_ai.errors import CancelledError, DiskError, RotopaintError, in_on
 _SIGNED = re.compile(r"-\d")
 OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, WORSE, DISK_REFUSED, STOPPED = 0, 1, 2, 3, 4, 5, 130
 
+PLATE_FIRST = ("run", "clean", "panel")  # commands of one plate, which a shell may have made into its files
 COMMANDS = {
     "demo": "the main job on a sample shot that ships with the package",
     "run": "landmarks, shapes, mattes, clean plate and exchange files of one plate",
@@ -97,7 +98,12 @@ def _dispatch(words: list[str]) -> int:
     command: CommandModule = import_module(f"rotopaint_ai.cli.{name}")  # type: ignore[assignment]
     parser = Parser(prog=f"rotopaint {name}", description=COMMANDS[name].capitalize() + ".", allow_abbrev=False)
     command.add_arguments(parser)
-    return command.execute(parser.parse_args(_with_signed_values(words[1:])))
+    given = _with_signed_values(words[1:])
+    if name in PLATE_FIRST and len(given) > 1:
+        from rotopaint_ai.cli.shared import join_files
+
+        given = join_files(given, has_frames=name != "panel")
+    return command.execute(parser.parse_args(given))
 
 
 def _with_signed_values(words: Sequence[str]) -> list[str]:

@@ -87,7 +87,7 @@ def with_shot_ends(plan: Plan, records: Iterable[FrameRecord], sink: Sink, cance
         yield _with_placed(record, new, doubt, plan.pack.sheet)
     if moved:
         where = summarise(sorted({frame for frames in moved.values() for frame in frames}))
-        sink(notice(f"{', '.join(sorted(moved))}: ends as the other frames have them at {where}", is_warning=False))
+        sink(notice(f"{', '.join(sorted(moved))}: ends set by the other frames at {where}", is_warning=False))
 
 
 def _seams_to_carry(plan: Plan) -> list[ShapeSpec]:

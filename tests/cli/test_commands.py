@@ -18,6 +18,7 @@ import pytest
 import told_command
 from rotopaint_ai import cli
 from rotopaint_ai.cli import main
+from rotopaint_ai.cli.shared import join_files
 from rotopaint_ai.errors import DeviceError, InferenceError
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.jobs import Event, RunJob, warning
@@ -493,6 +494,22 @@ def test_plates_and_frames_are_named_as_artists_name_them(
     wanted = parse_frames(frames)
     assert [int(each.name.split(".")[1]) for each in sorted((tmp_path / "clean").iterdir())] == list(wanted)
     assert f"clean plates of {n_frames(len(wanted))} written" in capsys.readouterr().out
+
+
+def test_a_pattern_that_the_shell_has_made_into_files_is_the_plate_again(tmp_path: Path) -> None:
+    """Unquoted, `plate.*.exr` reaches the program as names of files."""
+    for frame in (*range(1001, 1005), 1010):
+        (tmp_path / f"plate.{frame}.exr").touch()
+    shapes = tmp_path / "shapes.roto.json"
+    shapes.touch()
+    files = sorted(str(each) for each in tmp_path.glob("plate.*"))
+    pattern = str(tmp_path / "plate.####.exr")
+    assert join_files([*files, "--out", "a"], has_frames=True) == [pattern, "--out", "a"]
+    some = ["--out", "a", *files[1:], str(shapes)]
+    assert join_files(some, has_frames=True) == ["--out", "a", pattern, str(shapes), "--frames", "1002-1004,1010"]
+    assert join_files([*files[:2], "--frames", "1001"], has_frames=True) == [pattern, "--frames", "1001"]
+    assert join_files(files[:2], has_frames=False) == [pattern]
+    assert join_files([files[0], str(shapes)], has_frames=True) == [files[0], str(shapes)]
 
 
 def test_run_takes_several_ranges(puppet: ModuleType, plates: str, pack: Path, tmp_path: Path) -> None:

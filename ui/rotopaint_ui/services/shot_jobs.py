@@ -330,7 +330,7 @@ class ShotJobs(QObject):
             text += f", {run.ms_per_frame:.0f} ms each"
         if run.lost:
             text += f", the face was not found in {len(run.lost)}"
-        return text + ". N jumps to the worst frame"
+        return text + ". N jumps to the worst frame, L drags landmarks"
 
 
 def _run_note(facts: Mapping[str, Any]) -> str:
