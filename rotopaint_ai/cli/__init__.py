@@ -100,7 +100,7 @@ def _dispatch(words: list[str]) -> int:
     command.add_arguments(parser)
     given = _with_signed_values(words[1:])
     if name in PLATE_FIRST and len(given) > 1:
-        from rotopaint_ai.cli.shared import join_files
+        from rotopaint_ai.cli.shell_words import join_files
 
         given = join_files(given, has_frames=name != "panel")
     return command.execute(parser.parse_args(given))

@@ -18,7 +18,7 @@ import pytest
 import told_command
 from rotopaint_ai import cli
 from rotopaint_ai.cli import main
-from rotopaint_ai.cli.shared import join_files
+from rotopaint_ai.cli.shell_words import join_files
 from rotopaint_ai.errors import DeviceError, InferenceError
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.jobs import Event, RunJob, warning
