@@ -28,7 +28,7 @@ def perform_task(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, An
     failed: Mapping[int, str] = {}
     n_done = 0
     if task.kind == "track":
-        split.track(task.shot.job, sink, cancel)
+        failed = dict.fromkeys(split.track(task.shot.job, sink, cancel), "could not be read; check the plate")
     elif task.kind == "paint":
         assert task.frames is not None
         painted = split.paint(task.shot.job, task.frames, sink, cancel)
@@ -60,7 +60,7 @@ def attempt(task: BatchTask, notes: TaskNotes, do: Do, sink: Sink, cancel: Cance
         raise _noted_failure(task, notes, _one_line_of(error), sink) from error
     if facts is None:
         return
-    if facts["failed"] and task.kind == "paint" and len(notes.failures(task)) < task.shot.retries:
+    if facts["failed"] and task.kind != "gather" and len(notes.failures(task)) < task.shot.retries:
         raise _noted_failure(task, notes, next(iter(facts["failed"].values())), sink)
     notes.finish(task, facts)
 

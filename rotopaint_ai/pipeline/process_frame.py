@@ -310,22 +310,33 @@ def source_of(plate: Plate, frame: int) -> SourceFile | None:
 
 
 def changed_plates(plate: Plate, records: Iterable[FrameRecord]) -> list[int]:
-    """Frames whose file is no longer the one that was worked on: another time or size, and other content."""
+    """Frames whose file is no longer the one that was worked on: another time or size, and other content.
+
+    So are frames that could not be read then and can be now.
+    """
     changed = []
     for record in records:
         before, now = record.source, source_of(plate, record.frame)
         if before is None or now is None:
             changed += [record.frame] if before is not now else []
-        elif before != replace(now, fingerprint=before.fingerprint) and not _has_content(plate, record):
-            changed.append(record.frame)
+        elif not before.fingerprint:  # it was never read whole
+            changed += [record.frame] if _content_of(plate, record.frame) else []
+        elif before != replace(now, fingerprint=before.fingerprint):
+            changed += [record.frame] if _fingerprint_of(plate, record.frame) != before.fingerprint else []
     return changed
 
 
-def _has_content(plate: Plate, record: FrameRecord) -> bool:
-    assert record.source is not None
-    if plate.is_movie or not record.source.fingerprint:
-        return False
-    return plate_fingerprint(plate.path_of(record.frame)) == record.source.fingerprint
+def _content_of(plate: Plate, frame: int) -> str | None:
+    """The fingerprint of a frame as it is on disk; None where it cannot be read."""
+    try:
+        return plate.read(frame, keep_native=False).fingerprint
+    except PlateError:
+        return None
+
+
+def _fingerprint_of(plate: Plate, frame: int) -> str | None:
+    """As `_content_of`, for a frame that could be read once: a file of its own need not be decoded."""
+    return _content_of(plate, frame) if plate.is_movie else plate_fingerprint(plate.path_of(frame))
 
 
 def tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:

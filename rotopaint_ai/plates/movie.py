@@ -6,6 +6,7 @@ playing there. Colours: BT.709 for 720 lines and more, BT.601 below, where the s
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ import numpy as np
 from av.video.reformatter import Colorspace, Interpolation
 from numpy.typing import NDArray
 
-from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, UnsupportedPlateError
+from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError, UnsupportedPlateError
 from rotopaint_ai.plates.picture import Header, Picture, check_size
 
 Array = NDArray[Any]
@@ -40,7 +41,7 @@ class Movie:
         self._frames: Iterator[Any] = iter(())
         self._next = 0
         try:
-            self._times, self._index, self.n_lost = _scan(path)
+            self._times, self._index, self.n_lost, self._content = _scan(path)
             first = self._decoded_frame(0)
         except _FAILURES as error:
             self.close()
@@ -71,6 +72,15 @@ class Movie:
             except _FAILURES as error:
                 self._stop()
                 raise self._broken(frame, _error_text(error)) from error
+
+    def is_unchanged(self) -> bool:
+        """Whether the file still has the packets that it had when it was opened; it is opened again."""
+        with self._lock:
+            self._stop()
+            try:
+                return _scan(self.path)[-1] == self._content
+            except (*_FAILURES, PlateError):
+                return False
 
     def close(self) -> None:
         """Give the file back; a later read opens it again."""
@@ -165,15 +175,20 @@ def _decode(container: Any, stream: Any) -> Iterator[Any]:
             continue
 
 
-def _scan(path: Path) -> tuple[list[int], int, int]:
-    """Presentation times of all frames, ascending, which stream they are of, and how many more its header promises."""
+def _scan(path: Path) -> tuple[list[int], int, int, str]:
+    """Presentation times of all frames, ascending, which stream they are of, how many more its header promises, and a
+    hash of its packets."""
     with _open_container(path) as container:
         cover = av.stream.Disposition.attached_pic
         streams = [s for s in container.streams.video if not s.disposition & cover]
         if not streams:
             raise UnsupportedPlateError(f"{path.name}: no picture in this movie; wanted a video stream")
         stream = next((s for s in streams if s.disposition & av.stream.Disposition.default), streams[0])
-        packets = [(packet.pts, packet.duration or 0, packet.is_discard) for packet in _packets(container, stream)]
+        content = hashlib.sha1(stream.codec_context.extradata or b"", usedforsecurity=False)
+        packets = []
+        for packet in _packets(container, stream):
+            content.update(packet)
+            packets.append((packet.pts, packet.duration or 0, packet.is_discard))
         times = {time for time, _, is_hidden in packets if time is not None and not is_hidden}
         if not times:
             raise DamagedFrameError(f"{path.name}: no frame in this movie can be read; export it again")
@@ -181,7 +196,7 @@ def _scan(path: Path) -> tuple[list[int], int, int]:
         if not stream.frames:
             end = max(time + length for time, length, _ in packets if time is not None)
             n_lost = _frames_after(container, stream, end * stream.time_base)
-        return sorted(times), int(stream.index), max(n_lost, 0)
+        return sorted(times), int(stream.index), max(n_lost, 0), content.hexdigest()
 
 
 def _frames_after(container: Any, stream: Any, end_s: Fraction) -> int:

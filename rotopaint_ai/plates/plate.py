@@ -213,9 +213,11 @@ class Plate:
         movie has taken the place of this one.
         """
         if self._movie is not None:
-            if stamp(self._movie.path) != self._stamp:  # the decoder may still hold the file that was there
-                name = self._movie.path.name
-                raise PlateError(f"{name}: was written anew while it was worked on; open or run it again")
+            if (now := stamp(self._movie.path)) != self._stamp:  # the decoder may still hold the file that was there
+                if not self._movie.is_unchanged():
+                    name = self._movie.path.name
+                    raise PlateError(f"{name}: was written anew while it was worked on; open or run it again")
+                self._stamp = now
             picture = self._movie.read(frame)
             made = fingerprint or _sha1(picture.codes.data.cast("B")).hexdigest()
             return self._frame_of_picture(frame, picture, self._movie.path, self._stamp, keep_native, made)

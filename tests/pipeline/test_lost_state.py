@@ -11,11 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import av
 import pytest
 
 from rotopaint_ai.cli import main
 from rotopaint_ai.crops import Crop, CropKeys
-from rotopaint_ai.errors import CancelledError, DiskError
+from rotopaint_ai.errors import CancelledError, DamagedFrameError, DiskError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
 from rotopaint_ai.pipeline import plan, process_frame, tracking_pass
@@ -166,6 +167,49 @@ def test_an_output_that_somebody_wrote_anew_in_the_same_size_is_made_again(job: 
     os.utime(path, ns=(0, path.stat().st_mtime_ns + 10_000_000_000))
     run(RunJob.from_json({**job.to_json(), "resume": True}), lambda _: None, Cancel())
     assert path.read_bytes() == before
+
+
+def test_a_frame_that_could_not_be_read_for_a_while_is_read_by_resume(
+    job: RunJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def glitch(plate: Plate, frame: int, **more: object) -> object:
+        if frame == 1003:
+            raise DamagedFrameError("plate.1003.exr: input/output error")
+        return read(plate, frame, **more)  # type: ignore[arg-type]
+
+    read = Plate.read
+    whole = run(replace(job, out=f"{job.out}.whole"), lambda _: None, Cancel())
+    monkeypatch.setattr(Plate, "read", glitch)
+    assert list(run(job, lambda _: None, Cancel()).failed) == [1003]
+    told: list[Event] = []
+    assert list(run(replace(job, resume=True), told.append, Cancel()).failed) == [1003]
+    assert not [event for event in told if event.kind == "tracked"]  # it is still so: nothing is done anew
+    monkeypatch.setattr(Plate, "read", read)
+    assert run(replace(job, resume=True), lambda _: None, Cancel()).done == whole.done
+    same = "shapes.roto.json"
+    assert (Path(job.out) / same).read_bytes() == (Path(f"{job.out}.whole") / same).read_bytes()
+
+
+def test_a_movie_that_is_touched_in_mid_run_is_whole(job: RunJob, puppet: ModuleType, tmp_path: Path) -> None:
+    movie = tmp_path / "m.mp4"
+    with av.open(str(movie), "w") as container:
+        stream = container.add_stream("libx264", rate=24, options={"crf": "8"})
+        stream.width, stream.height = 192, 120
+        stream.pix_fmt = "yuv420p"
+        for frame in range(1001, 1007):
+            picture = (puppet.draw(frame).clip(0, 1) ** 0.45 * 255).astype("uint8")
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        container.mux(stream.encode(None))
+    filmed = replace(job, plates=str(movie))
+
+    def touch() -> None:
+        os.utime(movie, (1, 1))
+
+    outcome = run(filmed, at_frame(3, touch), Cancel())
+    assert outcome.is_whole
+    told: list[Event] = []
+    run(replace(filmed, resume=True), told.append, Cancel())
+    assert not [event for event in told if event.kind in ("tracked", "warning", "frame")]
 
 
 def test_a_plate_that_was_replaced_with_its_time_kept_is_noticed(job: RunJob, puppet: ModuleType) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import av
@@ -103,6 +104,23 @@ def test_a_movie_that_another_took_the_place_of_is_read_no_longer(tmp_path: Path
     with open_plate(_movie(tmp_path / "m.mp4")) as plate:
         plate.read(5)
         other.replace(tmp_path / "m.mp4")
+        with pytest.raises(PlateError, match=r"m\.mp4: was written anew"):
+            plate.read(6)
+
+
+def test_a_movie_whose_time_alone_changed_is_read_on(tmp_path: Path) -> None:
+    path = _movie(tmp_path / "m.mp4")
+    with open_plate(path) as plate:
+        before = plate.read(5).fingerprint
+        copy = path.read_bytes()
+        os.utime(path, (1, 1))
+        assert round(_level(plate, 6) / 5) == 6
+        (tmp_path / "beside.mp4").write_bytes(copy)
+        (tmp_path / "beside.mp4").replace(path)
+        assert plate.read(5).fingerprint == before
+        box = copy.index(b"mdat")  # the pictures, behind their size in bytes
+        at = box + int.from_bytes(copy[box - 4 : box], "big") // 2
+        path.write_bytes(copy[:at] + bytes([copy[at] ^ 1]) + copy[at + 1 :])
         with pytest.raises(PlateError, match=r"m\.mp4: was written anew"):
             plate.read(6)
 
