@@ -129,9 +129,10 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
         raise DocumentError(f"{where}: has no images and annotations; wanted a COCO file")
     warnings: list[str] = []
     size, frames = _images_by_id(data["images"], width, height, where, warnings)
+    listed = data.get("categories")
     categories = {
         each["id"]: each
-        for each in data.get("categories", [])
+        for each in (listed if isinstance(listed, list) else [])
         if isinstance(each, dict) and isinstance(each.get("id"), (int, str))
     }
     known = _annotations(data["annotations"], frames, where)

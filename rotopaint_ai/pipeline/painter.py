@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.errors import PlateError
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
-from rotopaint_ai.pipeline.process_frame import NOT_FINITE
 from rotopaint_ai.pipeline.render_frame import (
     SURROUND_PX,
     Filled,
     Format,
     Part,
     Seams,
+    check_measurable,
     check_same_size,
     draw_mattes,
     look_at_seams,
@@ -42,9 +41,6 @@ from rotopaint_ai.shapes.roto import RotoShape
 
 Array = npt.NDArray[Any]
 MATTES_NAME = "mattes"
-
-
-LEAST_FINITE = 0.5  # of the pixels around seams; with fewer that are numbers there is nothing to fill from
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +92,7 @@ class Painter:
         frame, format = self.plate.read(number), Format.of(self.plate)
         filled = self.filled(frame)
         filled = touched_up(frame, filled, self.strokes.get(number, ()), self.neighbour)
-        if filled is not None and np.isfinite(filled.seams.rgb).mean() < LEAST_FINITE:
-            raise PlateError(f"frame {number}: {NOT_FINITE}")
+        check_measurable(number, filled)
         write_filled(self.out / format.clean_name(number), frame, filled)
         if self.patch:
             write_patch(self.out / patch_name(number, format), filled, format)

@@ -23,8 +23,10 @@ from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.pictures import draw_pictures
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile, Stations, Status
 from rotopaint_ai.pipeline.render_frame import (
+    NOT_FINITE,
     Format,
     Mattes,
+    check_measurable,
     draw_mattes,
     look_at_seams,
     matte_names,
@@ -81,7 +83,6 @@ REACH = 1.15  # times the crop's side: pictures of the report show half as much 
 BROAD = 4 / 3  # ... and are at least as much broader
 AIR_PX = 16
 READS = 3  # of a frame whose file is just being written
-NOT_FINITE = "what it shows cannot be measured (NaN or infinite pixels); render it again"
 KEPT_EXPOSURES = 4  # exposures in memory; more than are ever in work at once would be waste
 
 
@@ -224,6 +225,7 @@ class FrameProcessor:
             seams = look_at_seams(frame, mattes, shapes, Paints(Paint(self.method), self.paints))
             filled = seams.filled(self.model) if seams is not None and self.clean else None
             filled = touched_up(frame, filled, self.strokes.get(number, ()), self._peek) if self.clean else None
+            check_measurable(number, filled)
         if self.clean:
             with timed(ms, "encode"):
                 written.append(format.clean_name(number))

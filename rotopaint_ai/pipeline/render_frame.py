@@ -38,6 +38,8 @@ Array = npt.NDArray[Any]
 _SIGNS = re.compile(r"[^A-Za-z0-9_-]")  # what Nuke's layers or some file system cannot bear
 LONGEST_NAME = 100
 PATCH_FOLDER = "patch"
+NOT_FINITE = "what it shows cannot be measured (NaN or infinite pixels); render it again"
+LEAST_FINITE = 0.5  # of the pixels around seams; with fewer that are numbers there is nothing to fill from
 PICTURES = "report/img"
 SURROUND_PX = 48  # pixels around the seams that a fill and its measure may look at
 EMPTY_PIXEL = Region(0, 0, np.zeros((1, 1), dtype=np.float32))  # what an empty matte's file holds
@@ -144,6 +146,12 @@ class Filled:
     seams: Seams
     after: Array
     chosen: Mapping[str, float] = field(default_factory=dict)
+
+
+def check_measurable(frame: int, filled: Filled | None) -> None:
+    """Raises PlateError where too few of the pixels around a frame's seams are numbers to fill from."""
+    if filled is not None and np.isfinite(filled.seams.rgb).mean() < LEAST_FINITE:
+        raise PlateError(f"frame {frame}: {NOT_FINITE}")
 
 
 def check_same_size(named: str, size: tuple[int, int], plate: Plate, advice: str) -> None:

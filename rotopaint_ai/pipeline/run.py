@@ -14,16 +14,17 @@ from contextlib import closing
 from dataclasses import replace
 
 from rotopaint_ai.errors import CancelledError
-from rotopaint_ai.frames import summarise
+from rotopaint_ai.frames import n_frames, summarise
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, warning
 from rotopaint_ai.pipeline.export_workers import expected_s
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
-from rotopaint_ai.pipeline.out_folder import claimed
+from rotopaint_ai.pipeline.out_folder import claimed, stamps_in
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.painting_pass import paint_frames
 from rotopaint_ai.pipeline.plan import Plan, make_plan
 from rotopaint_ai.pipeline.process_frame import FrameProcessor
 from rotopaint_ai.pipeline.record_store import RunState, open_state
+from rotopaint_ai.pipeline.render_frame import Format
 from rotopaint_ai.pipeline.run_events import started
 from rotopaint_ai.pipeline.save_to_project import compare_plate, opened, save_results
 from rotopaint_ai.pipeline.tracking_pass import open_tracking, track_shot
@@ -72,9 +73,22 @@ def _run_passes(plan: Plan, tracking: RunState, state: RunState, sink: Sink, can
         raise
 
 
+def _older_cleans(plan: Plan) -> int:
+    """How many clean plates of this run's frames lie in its folder already."""
+    there, format = stamps_in(plan.out, ["clean"]), Format.of(plan.plate)
+    return sum(format.clean_name(frame) in there for frame in plan.frames)
+
+
 def _tell_beforehand(plan: Plan, sink: Sink) -> None:
     """What a person ought to know before the first frame."""
     if plan.note is not None:
         sink(plan.note)
+    if not plan.job.clean and (older := _older_cleans(plan)):
+        sink(
+            warning(
+                f"{plan.out / 'clean'}: {n_frames(older)} of an earlier run stay as they are; remove them, or leave "
+                "--no-clean out"
+            )
+        )
     if plan.missing:
         sink(warning(f"{plan.plate.name}: not on disk: frames {summarise(plan.missing)}; render or copy them"))

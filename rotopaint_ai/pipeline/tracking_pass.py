@@ -20,7 +20,7 @@ from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.executor import Eta, Executor, Snapshot, Times, load_snapshot, save_snapshot
 from rotopaint_ai.pipeline.pictures import choose_pictured
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.process_frame import NOT_FINITE, FrameProcessor, Settled, changed_plates, tracked
+from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, changed_plates, tracked
 from rotopaint_ai.pipeline.record_store import (
     SETTLED,
     TRACKED,
@@ -31,6 +31,7 @@ from rotopaint_ai.pipeline.record_store import (
     RunState,
     open_state,
 )
+from rotopaint_ai.pipeline.render_frame import NOT_FINITE
 from rotopaint_ai.pipeline.run_events import tracked_event
 from rotopaint_ai.pipeline.shot_ends import with_shot_ends
 from rotopaint_ai.pipeline.track import FaceTracker

@@ -232,6 +232,14 @@ def test_coco_polygons_by_hand() -> None:
     assert (row["area"], row["bbox"], data["images"][0]["file_name"]) == (1500, [10, 20, 50, 30], "frame.1001.png")
 
 
+@pytest.mark.parametrize("categories", [None, 3, "a"])
+def test_coco_whose_categories_are_no_list_is_read_without_them(categories: object) -> None:
+    square = tuple(ControlPoint(x, y) for x, y in ((0, 0), (10, 0), (10, 10), (0, 10)))
+    document = shots.shot(RotoShape("a", True, "matte", {1001: Key(square)}), last=1001)
+    data = {**json.loads(coco.dumps(document)), "categories": categories}
+    assert [len(shape.keys) for shape in coco.loads(json.dumps(data)).document.shapes] == [1]
+
+
 @pytest.mark.shared
 def test_a_public_coco_file_is_read(shared: Path) -> None:
     path = shared / "formats/polygons/labelme_instance_segmentation_data_dataset_coco_annotations.json"

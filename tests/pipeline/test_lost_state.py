@@ -169,6 +169,18 @@ def test_an_output_that_somebody_wrote_anew_in_the_same_size_is_made_again(job: 
     assert path.read_bytes() == before
 
 
+def test_older_clean_plates_beside_a_run_without_any_are_told(job: RunJob) -> None:
+    def warnings_of(job: RunJob) -> list[str]:
+        told: list[Event] = []
+        run(job, told.append, Cancel())
+        return [str(event.facts["message"]) for event in told if event.kind == "warning"]
+
+    bare = replace(job, clean=False)
+    assert warnings_of(bare) == warnings_of(job) == []
+    [message] = warnings_of(bare)
+    assert message.startswith(f"{Path(job.out) / 'clean'}: 6 frames of an earlier run stay as they are; remove them")
+
+
 def test_a_frame_that_could_not_be_read_for_a_while_is_read_by_resume(
     job: RunJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,8 +9,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from rotopaint_ai.cli import main
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline import export, process_frame, track
+from rotopaint_ai.pipeline import export, process_frame, render_frame, track
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor
 
@@ -59,6 +60,20 @@ def test_pixels_beyond_all_measure_cost_their_frame_at_most(job: RunJob, puppet:
     puppet.write_exr(Path(job.plates.replace("####", "1003")), picture)
     done = set(run(job, lambda _: None, Cancel()).done)
     assert {1001, 1002, 1005, 1006} <= done
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_run_and_clean_refuse_the_same_frames_for_pixels_that_are_no_numbers(
+    job: RunJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`run` says no where `clean` does: too little around the seams is left to fill from."""
+    whole = run(job, lambda _: None, Cancel())
+    assert whole.is_whole
+    monkeypatch.setattr(render_frame, "LEAST_FINITE", 1.1)
+    assert set(run(replace(job, out=f"{job.out}.run"), lambda _: None, Cancel()).failed) == set(whole.done)
+    words = ["clean", job.plates, f"{job.out}/shapes.roto.json", "--out", f"{job.out}.clean"]
+    assert main(words) == 3
+    assert not list(Path(f"{job.out}.clean").rglob("*.exr"))
 
 
 def test_a_frame_that_the_tracker_cannot_look_at_costs_that_frame(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
