@@ -88,7 +88,8 @@ class RunJob:
     per frame; above 0 keys are reduced to that curve deviation. `project` is a project file whose human keys and seam
     settings stand, and that takes the results, unless it is only read (`leave_project`); with `teach` the shot is then
     solved from its corrections. `overwrite` takes over a folder of another plate or job, and files in it that we did
-    not write. `force` paints what the landmark model doubts to be a face.
+    not write. `force` paints what the landmark model doubts to be a face. `face` is the one of the project's
+    shot that is taken in hand; a new name is another face.
     """
 
     plates: str
@@ -110,8 +111,11 @@ class RunJob:
     teach: bool = False
     overwrite: bool = False
     force: bool = False
+    face: str | None = None
 
     def __post_init__(self) -> None:
+        if self.face is not None and (self.project is None or self.leave_project):
+            raise UsageError("--face: is taken in hand in a project; add --project FILE, without --leave-project")
         if not self.crops and self.project is None:
             raise UsageError("--crop is missing: give the face's box as X,Y,W,H in plate pixels, or 'auto'")
         check_threads(self.threads)

@@ -53,6 +53,7 @@ class _Settings:
     colourspace: str | None = None
     reduce_keys: float | None = None
     project: str | None = None
+    face: str | None = None
     chunk: int | None = None
     retries: int | None = None
     priority: int | None = None
@@ -189,7 +190,7 @@ def _run_job(name: str, settings: Mapping[str, Any], where: str, folder: Path, o
     if "model" in job and (folder / job["model"] / "card.json").is_file():
         job["model"] = str(folder / job["model"])
     if not job.get("crops"):
-        job["crops"] = _crops_of(name, job.get("project"))
+        job["crops"] = _crops_of(name, job.get("project"), job.get("face"))
     return _checked({**job, "out": str(out), "resume": True}, RunJob, where)
 
 
@@ -203,16 +204,16 @@ def _text_list(value: Any, where: str) -> list[str]:
     return [",".join(f"{number:.15g}" for number in numbers)] if numbers else list(value)
 
 
-def _crops_of(name: str, project: object) -> list[str]:
-    """The crop boxes that a shot's project has. Raises _ShotRefusedError."""
+def _crops_of(name: str, project: object, face: str | None) -> list[str]:
+    """The crop boxes that a shot's project has, of its face where one is named. Raises _ShotRefusedError."""
     from rotopaint_ai.pipeline.overrides import read_inputs
 
     advice = "add 'crop: X,Y,W,H' around the face to the shot, or 'crop: auto' to have it looked for"
     if not isinstance(project, str):
         raise _ShotRefusedError(name, f"has no crop box; {advice}")
     try:
-        crops = read_inputs(Path(project)).crops
-    except ProjectError as error:
+        crops = read_inputs(Path(project), face).crops
+    except (ProjectError, UsageError) as error:
         raise _ShotRefusedError(name, str(error)) from error
     if not crops:
         raise _ShotRefusedError(name, f"{Path(project).name} has no crop box yet; draw one in the panel, or {advice}")

@@ -47,6 +47,8 @@ class BatchTask:
         It is the same on every machine, wherever that sees the jobs file.
         """
         settings = {name: value for name, value in self.shot.job.to_json().items() if name not in _NOT_DECIDING}
+        if settings["face"] is None:
+            del settings["face"]  # what was done before there were faces stays done
         facts = [{**settings, **self.shot.places}, str(self.frames), self.work, self.given, self.build]
         return _facts_digest(facts)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import get_args
 
 from rotopaint_ai import fills
 from rotopaint_ai.cli.shared import add_overwrite, add_plate_arguments, one_thread_per_frame, say, split_range
-from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Device, RunJob
 from rotopaint_ai.watch import watched
@@ -85,7 +83,6 @@ def _written_formats() -> list[str]:
 def execute(arguments: argparse.Namespace) -> int:
     """Do it and return the exit code."""
     split_range(arguments)
-    _take_face(arguments)
     job = RunJob(
         plates=arguments.plates,
         out=arguments.out,
@@ -106,24 +103,9 @@ def execute(arguments: argparse.Namespace) -> int:
         teach=arguments.teach,
         overwrite=arguments.overwrite,
         force=arguments.force,
+        face=arguments.face,
     )
     return do(job, events=arguments.events)
-
-
-def _take_face(arguments: argparse.Namespace) -> None:
-    if arguments.face is None:
-        return
-    if arguments.project is None or arguments.leave_project:
-        raise UsageError("--face: is taken in hand in a project; add --project FILE, without --leave-project")
-    from rotopaint_ai.inference.pack import load_pack
-    from rotopaint_ai.pipeline.plan import choose_frames
-    from rotopaint_ai.pipeline.save_to_project import take_face
-    from rotopaint_ai.plates import open_plate
-
-    load_pack(arguments.model)  # what will be refused changes no project
-    with open_plate(arguments.plates, colourspace=arguments.colourspace) as plate:
-        choose_frames(plate, arguments.frames)
-    take_face(Path(arguments.project), arguments.face)
 
 
 def export_names(text: str) -> tuple[str, ...]:

@@ -95,6 +95,7 @@ def run_command(job: RunJob) -> str:
         ("--colourspace", job.colourspace),
         ("--reduce-keys", f"{job.key_tolerance_px:.12g}" if job.key_tolerance_px else None),
         ("--project", job.project),
+        ("--face", job.face),
     ):
         words += [option, value] if value is not None else []
     for option, is_given in (

@@ -23,7 +23,7 @@ from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
-from rotopaint_ai.project.faces import with_face_grouped
+from rotopaint_ai.project.faces import choose_face, with_face_grouped
 from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.merge_run import with_profile
 from rotopaint_ai.project.state import Mark
@@ -207,20 +207,25 @@ class ProjectInputs:
     notes: Mapping[int, str] = field(default_factory=dict)
 
 
-def read_inputs(path: Path) -> ProjectInputs:
-    """What a run takes from a project, read at one moment. Raises ProjectError."""
+def read_inputs(path: Path, face: str | None = None) -> ProjectInputs:
+    """What a run takes from a project, read at one moment, with that face in hand where one is named.
+
+    Raises: ProjectError, UsageError for a bad name.
+    """
     project = Project.open(path, write=False)
     try:
         state, plate, files = project.load().state, project.note("plate"), project.files()
     finally:
         project.close()
+    if face is not None:
+        state = choose_face(state, face, None)
     crops = tuple(box.word(frame) for frame, box in sorted(state.crops.items()))
     return ProjectInputs(overrides_of(state), crops, plate, files, state.marks, state.notes)
 
 
 def inputs_for(job: RunJob) -> ProjectInputs:
-    """What a job takes from its project; nothing without one. Raises ProjectError."""
-    return ProjectInputs() if job.project is None else read_inputs(Path(job.project))
+    """What a job takes from its project; nothing without one. Raises as `read_inputs`."""
+    return ProjectInputs() if job.project is None else read_inputs(Path(job.project), job.face)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,23 @@ class OpenProject:
                 f"{self.project.path.name}: --teach found no shape that somebody has corrected; correct one frame first"
             )
 
+    def take_face(self, name: str) -> None:
+        """Take a face of the shot in hand, as a step that can be undone, with its pack and what is known of its frames.
+
+        Raises UsageError for a bad name.
+        """
+        project, before = self.project, self.project.load().state
+        view = project.note("view") or {}
+        after = choose_face(before, name, view.get("pack"))
+        if after == before:
+            return
+        project.append("choose face" if before.face else "name face", before, after)
+        if before.face:
+            nothing = run_record.to_json(RunRecord())
+            project.set_note(f"run {before.face}", project.note("run") or nothing)
+            project.set_note("run", project.note(f"run {name}") or nothing)
+            project.set_note("view", {**view, "pack": before.faces[name].pack if name in before.faces else None})
+
     def sink(self, sink: Sink) -> Sink:
         """A sink that also tells the project that somebody is here."""
 
@@ -91,25 +108,6 @@ class OpenProject:
         return tell
 
 
-def take_face(path: Path, name: str) -> None:
-    """Take a face of a project's shot in hand, as a step that can be undone, with what is known of its frames.
-
-    Raises: LockedError where somebody works on the project, ProjectError, UsageError for a bad name.
-    """
-    project = OpenProject(path).project
-    try:
-        before = project.load().state
-        after = choose_face(before, name, None)
-        if after != before:
-            project.append("choose face" if before.face else "name face", before, after)
-            if before.face:
-                nothing = run_record.to_json(RunRecord())
-                project.set_note(f"run {before.face}", project.note("run") or nothing)
-                project.set_note("run", project.note(f"run {after.face}") or nothing)
-    finally:
-        project.close()
-
-
 @contextmanager
 def opened(job: RunJob) -> Iterator[OpenProject | None]:
     """The project that takes a job's results, if one does."""
@@ -118,6 +116,8 @@ def opened(job: RunJob) -> Iterator[OpenProject | None]:
         return
     project = OpenProject(Path(job.project))
     try:
+        if job.face is not None:
+            project.take_face(job.face)
         if job.teach:
             project.check_corrections()
         yield project
@@ -149,7 +149,8 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState, sink: S
     project.append("run", before, after)
     if plan.job.clean:
         project.set_note(NOTE, {**(project.note(NOTE) or {}), **_painted_prints(plan, state, written)})
-    for name, value in {**_notes(plan), "run": run_record.to_json(record)}.items():
+    view = {**(project.note("view") or {}), "pack": _lasting(plan.job.model)}
+    for name, value in {**_notes(plan), "run": run_record.to_json(record), "view": view}.items():
         project.set_note(name, value)
     sources = {record.frame: record.source for record in state.finished.values() if record.source is not None}
     project.set_files({frame: (s.path, s.size, s.mtime_ns, s.fingerprint) for frame, s in sources.items()})
@@ -201,6 +202,11 @@ def _record_as_predicted(record: FrameRecord) -> FrameRecord:
     """A record as the models alone would have it."""
     marks = record.landmarks if record.predicted_landmarks is None else record.predicted_landmarks
     return replace(record, shapes={**record.shapes, **record.predicted}, landmarks=marks)
+
+
+def _lasting(model: str | None) -> str | None:
+    """The pack as somebody in another folder finds it."""
+    return model if model is None or not Path(model).is_dir() else os.path.abspath(model)
 
 
 def _notes(plan: Plan) -> Mapping[str, Any]:

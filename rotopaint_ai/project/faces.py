@@ -97,13 +97,13 @@ def _taken_up(state: State, name: str) -> State:
     """The state with a face in hand that was put aside, or a new one."""
     face = state.faces.get(name)
     rest = {each: other for each, other in state.faces.items() if each != name}
-    if face is None or state.document is None:
+    if face is None:
         return replace(state, faces=rest, face=name)
     back = {aside: own for own, aside in face.aside.items()}
-    document = _renamed(state.document, back)
-    if face.document is not None:
+    document = None if state.document is None else _renamed(state.document, back)
+    if document is not None and face.document is not None:
         document = replace(document, landmarks=face.document.landmarks)
-    said = None if face.predicted is None else placed_in_groups(face.predicted, document)
+    said = None if face.predicted is None or document is None else placed_in_groups(face.predicted, document)
     taken = replace(state, document=document, predicted=said or state.predicted, crops=face.crops, spreads=face.spreads)
     return replace(_named_by(taken, back), faces=rest, face=name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ from rotopaint_ai.batch.summary import PAGE_DATA, own, summarise_show
 from rotopaint_ai.batch.tasks import chunks
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import FrameRange
+from rotopaint_ai.project import Project, State
+from rotopaint_ai.project.faces import choose_face
+from rotopaint_ai.project.state import CropBox
 
 GOOD = """
 out: renders
@@ -154,3 +158,20 @@ def test_a_shot_without_a_crop_is_refused_alone(tmp_path: Path) -> None:
     assert {"a", "c", "d"} < set(plan.refused)
     first, *_ = summarise_show(show, plan)
     assert (first.name, first.state, first.message) == ("a", "failed", show.refused["a"])
+
+
+def test_a_shot_has_the_crop_boxes_of_the_face_that_is_named(tmp_path: Path) -> None:
+    anna = State(crops={1001: CropBox(1, 2, 30, 30)}, face="Anna")
+    bo = replace(choose_face(anna, "Bo", None), crops={1004: CropBox(50, 2, 40, 40)})
+    Project.create(tmp_path / "p.rotopaint", bo).close()
+    path = tmp_path / "show.yaml"
+    path.write_text("out: x\nshots: [{name: a, plates: p, project: p.rotopaint, face: Anna}]\n")
+    job = read_show(path).shots[0].job
+    assert (job.face, job.crops) == ("Anna", ("1001:1,2,30,30",))
+    path.write_text("out: x\nshots: [{name: a, plates: p, project: p.rotopaint}]\n")
+    assert read_show(path).shots[0].job.crops == ("1004:50,2,40,40",)
+    path.write_text("out: x\nshots: [{name: a, plates: p, project: p.rotopaint, face: A/B}]\n")
+    assert "holds '/'" in read_show(path).refused["a"]
+    path.write_text("out: x\nshots: [{name: a, plates: p, crop: auto, face: Anna}]\n")
+    with pytest.raises(UsageError, match=r"show\.yaml: a: --face: is taken in hand in a project"):
+        read_show(path)

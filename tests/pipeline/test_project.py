@@ -18,7 +18,7 @@ from rotopaint_ai.errors import LockedError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.live.engine import LiveEngine
-from rotopaint_ai.pipeline import save_to_project
+from rotopaint_ai.pipeline.save_to_project import OpenProject
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import DISPLAY, to_display
 from rotopaint_ai.project import CropBox, Project, SeamSettings, State, codecs, corrections, faces, run_record
@@ -166,7 +166,9 @@ def test_a_run_of_another_face_leaves_the_first_one_as_it_is(
     assert coverage(tmp_path / "out" / "matte", "Anna_seam_middle", state.document).max() > 0.5
     found = corrections(tmp_path / "shot.rotopaint")
     assert (found.frames, {shape.name for shape in found.document.shapes}) == ((), state_names(state.predicted))
-    save_to_project.take_face(tmp_path / "shot.rotopaint", "Anna")
+    before = OpenProject(tmp_path / "shot.rotopaint")
+    before.take_face("Anna")
+    before.project.close()
     project = Project.open(tmp_path / "shot.rotopaint", write=False)
     again = project.load().state
     assert project.note("run")["errors"] == errors
@@ -178,6 +180,8 @@ def test_a_run_of_another_face_leaves_the_first_one_as_it_is(
     assert again.document.shape("seam_middle").keys == named.document.shape("seam_middle").keys
     assert again.seams == named.seams
     assert again.crops == named.crops
+    assert again.faces["Bo"].pack == str(pack)  # with which it was run, here as there
+    assert state.faces["Anna"].pack == str(pack)
 
 
 def test_a_face_is_taken_in_hand_in_a_project_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

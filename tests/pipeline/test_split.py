@@ -21,7 +21,9 @@ from rotopaint_ai.pipeline.record_store import Journal, read_journal
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.project import Project, State
+from rotopaint_ai.project.faces import choose_face
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
+from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import Key
 
 
@@ -184,6 +186,36 @@ def test_tasks_respect_what_people_did_and_fill_the_project(
     tops = [_top(tmp_path / "out", frame) - min(p.y for p in seam.at(frame)) for frame in (1003, 1005)]
     assert tops[0] - tops[1] == pytest.approx(9, abs=2)  # the matte is where the hand put the seam
     assert inputs_for(job).work.fingerprint() != ""  # what makes a batch do the shot again
+
+
+def test_tasks_of_another_face_leave_the_first_one_as_it_is(
+    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    """No task but the last writes into the project, and all work for the face that is named."""
+    path = tmp_path / "shot.rotopaint"
+    job = _job(puppet, plates, pack, tmp_path / "out", project=str(path), frames="1001-1003")
+    Project.create(path).close()
+    split.track(job, _nobody, Cancel())
+    split.paint(job, FrameRange(1001, 1003), _nobody, Cancel())
+    split.gather(job, _nobody)
+    with closing(Project.open(path)) as project:
+        first = project.load().state
+        named = choose_face(first, "Anna", None)
+        project.append("name face", first, named)
+    bo = replace(job, face="Bo", out=str(tmp_path / "bo"))
+    split.track(bo, _nobody, Cancel())
+    split.paint(bo, FrameRange(1001, 1003), _nobody, Cancel())
+    with closing(Project.open(path, write=False)) as project:
+        assert project.load().state == named
+    split.gather(bo, _nobody)
+    with closing(Project.open(path, write=False)) as project:
+        state = project.load().state
+    assert (state.face, list(state.faces)) == ("Bo", ["Anna"])
+    assert named.document is not None
+    assert state.document is not None
+    for shape in named.document.shapes:
+        assert state.document.shape(f"Anna_{shape.name}").keys == shape.keys
+        assert state.document.shape(shape.name).layer == Layer("Bo")
 
 
 def test_frames_that_were_tracked_otherwise_since_are_painted_anew(

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.shot import PlateFacts
 
@@ -124,3 +125,12 @@ def test_a_key_goes_from_face_to_face(qtbot: QtBot, two: Panel) -> None:
 def test_the_key_says_why_where_there_is_one_face(qtbot: QtBot, shot: Panel) -> None:
     qtbot.keyClick(shot.canvas, K.Key_PageDown, ALT)
     assert shot.status.text.text() == "This shot has no other face: type a name into the box Face beside the packs"
+
+
+def test_a_face_that_was_never_run_has_its_box_back(qtbot: QtBot, panel: Panel, facts: PlateFacts) -> None:
+    session, box = panel.session, CropBox(5.0, 6.0, 30.0, 32.0)
+    session.open(facts)
+    session.edits.act("crop box", replace(session.state, crops={1002: box}))
+    for name in ("Anna", "Bo", "Anna"):
+        type_face(qtbot, panel, name)
+        assert session.state.crops == ({} if name == "Bo" else {1002: box})

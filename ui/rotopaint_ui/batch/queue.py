@@ -44,6 +44,7 @@ class QueuedShot:
     frames: str | None = None
     colourspace: str | None = None
     project: str | None = None
+    face: str | None = None
     status: Status = Status.WAITING
     done: int = 0
     total: int = 0
@@ -62,6 +63,7 @@ class QueuedShot:
             ("--frames", self.frames),
             ("--colourspace", self.colourspace),
             ("--project", self.project),
+            ("--face", self.face),
         )
         return words + [word for name, value in options if value is not None for word in (name, value)]
 
@@ -219,11 +221,11 @@ def shot_of_project(path: str) -> QueuedShot:
 def shot_of_job(row: Mapping[str, Any]) -> QueuedShot:
     """A shot of a jobs file, as the engine has read it."""
     shot = QueuedShot(str(row["name"]), str(row["plates"]), str(row["out"]), tuple(map(str, row["crops"])))
-    model, frames, colourspace, project = (row.get(name) for name in _OPTIONS)
-    return replace(shot, model=model, frames=frames, colourspace=colourspace, project=project)
+    model, frames, colourspace, project, face = (row.get(name) for name in _OPTIONS)
+    return replace(shot, model=model, frames=frames, colourspace=colourspace, project=project, face=face)
 
 
-_OPTIONS = ("model", "frames", "colourspace", "project")
+_OPTIONS = ("model", "frames", "colourspace", "project", "face")
 _BAD = re.compile(r"[^A-Za-z0-9._-]")  # what a jobs file does not take in a name
 
 

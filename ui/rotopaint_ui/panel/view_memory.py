@@ -53,14 +53,16 @@ class ViewMemory:
 
     def _show_view(self, note: Mapping[str, Any]) -> None:
         session, widgets = self._session, self._widgets
+        if note.get("pack") is not None:
+            widgets.top.show_pack(str(note["pack"]))
+        if set(note) == {"pack"}:
+            return  # of a run on the command line; nobody has looked at the shot
         names = {shape.name for shape in session.document.shapes} if session.document is not None else set()
         session.hidden = frozenset(note["hidden"]) & names
         session.locked = frozenset(note["locked"]) & names
         session.colours = {str(name): str(each) for name, each in note["colours"].items() if name in names}
         sheet = note.get("xsheet", {})  # of a newer version than the first
         session.xsheet = {str(part): {int(f): str(e) for f, e in row.items()} for part, row in sheet.items()}
-        if note.get("pack") is not None:
-            widgets.top.show_pack(str(note["pack"]))
         span = note["span"]
         widgets.canvas.set_span(None if span is None else (int(span[0]), int(span[1])))
         widgets.inspector.setCurrentIndex(int(note["tab"]))
