@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,10 @@ def test_the_shot_of_a_project_keeps_what_its_artist_did(qtbot: QtBot, window: B
     assert (there.job.project, there.job.crops) == (str(path), ("1001:1,2,30,40",))
     back = queues.shot_of_job({"name": there.name, **there.job.to_json()})
     assert back.project == str(path)
+    named = queues.shot_of_job({"name": there.name, **replace(there.job, face="Bo").to_json()})
+    words = named.words()
+    assert words[words.index("--face") + 1] == "Bo"
+    assert '"face": "Bo"' in queues.jobs_file(queues.Queue((named,)), "renders")
 
 
 def test_a_project_that_names_its_places_relative_to_itself(tmp_path: Path) -> None:
