@@ -139,14 +139,17 @@ Spread = TypeVar("Spread", bound=Carried)
 
 
 def to_carry_on(
-    before: RotoDocument, spreads: Sequence[Spread], frames: Collection[int] | None = None
+    before: RotoDocument, spreads: Sequence[Spread], frames: Collection[int] | None, models: RotoDocument
 ) -> list[Spread | None]:
     """What was carried on in a document, and has to be again after a run of some frames (None: of all), in this order.
 
     A spread of which nothing is to be seen in those frames any more stays away, as whoever undid it wants. None stands
-    for a refit of the whole shot, where keys were carried to that no spread reaches.
+    for a refit of the whole shot, where keys were carried to that no spread reaches. Shapes that `models` does not have
+    follow nothing but their own track.
     """
-    followed = {f for shape in before.shapes for f, key in shape.keys.items() if key.source == "propagated"}
+    own = {shape.name for shape in models.shapes}
+    rows = (shape.keys.items() for shape in before.shapes if shape.name in own)
+    followed = {frame for row in rows for frame, key in row if key.source == "propagated"}
     followed = followed if frames is None else followed & set(frames)
     seen = [each for each in spreads if followed & set(range(each.first, each.last + 1))]
     covered = {frame for each in seen for frame in range(each.first, each.last + 1)}

@@ -118,7 +118,7 @@ def again(
 
     Landmarks go with the shapes they sit on. `errors`: as in `refit`.
     """
-    for each in to_carry_on(before, spreads, frames):
+    for each in to_carry_on(before, spreads, frames, predicted):
         reach = None if each is None else (each.frame, each.first, each.last)
         keys = spread_keys(SHOT if each is None else each.way, predicted, document, reach, errors)
         document = with_landmarks(document, with_keys(document, within(keys, frames)))

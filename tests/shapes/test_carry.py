@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rotopaint_ai.project.state import Spread
@@ -33,7 +35,14 @@ def _document(followed: set[int]) -> RotoDocument:
     ],
 )
 def test_what_is_carried_on_again(followed: set[int], frames: range | None, wanted: list[Spread | None]) -> None:
-    assert to_carry_on(_document(followed), (NEAR, FAR), frames) == wanted
+    assert to_carry_on(_document(followed), (NEAR, FAR), frames, _document(set())) == wanted
+
+
+def test_a_shape_that_was_tracked_asks_for_no_refit() -> None:
+    """A badge that somebody drew follows its surface from frame to frame; no model knows it."""
+    models = _document(set())
+    badge = replace(_document({17}).shapes[0], name="badge")
+    assert to_carry_on(replace(models, shapes=(*models.shapes, badge)), (NEAR, FAR), None, models) == []
 
 
 def test_keys_of_some_frames() -> None:

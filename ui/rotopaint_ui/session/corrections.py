@@ -157,7 +157,9 @@ class CorrectionEdits:
 
         A step each, that changes these frames alone. `pipeline.save_to_project` does so outside the panel.
         """
-        self._carry_next(to_carry_on(before, self._edits.state.spreads, frames), frames)
+        state = self._edits.state
+        if state.predicted is not None:
+            self._carry_next(to_carry_on(before, state.spreads, frames, state.predicted), frames)
 
     def _carry_next(self, questions: Sequence[Spread | None], frames: Collection[int] | None) -> None:
         edits, asked = self._edits, self._edits.state
