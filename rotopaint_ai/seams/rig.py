@@ -1,7 +1,8 @@
 """Rigs taken off: what lies under a matte of any size is filled whole.
 
-From a clean plate where there is one, else from other frames of the shot in which the place is free, else by pieces of
-the picture around it. Loans are laid on the frame by the background's motion and take its light and its grain.
+From a clean plate where there is one, else from other frames of the shot in which the place is free and which show the
+same beside it, else smoothly from the rim, or by pieces of the picture where one texture is all around. Loans are laid
+on the frame by the background's motion and take its light and its grain.
 
 Convention: pictures are scene-linear RGB float32; pixel (0, 0) is the top-left one's centre. H, W rows and columns.
 """
@@ -16,7 +17,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import grain, harmonic_fill
+from rotopaint_ai.seams import grain, harmonic_fill, telea
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
@@ -24,15 +25,18 @@ Bools = NDArray[Any]  # bool
 SEARCH_PX = 960.0  # longest side of the pictures that motion is looked for in
 STILL_PX = 0.3  # a camera that moves no corner further than this is locked
 FEWEST = 12  # points that a motion rests on
-MISFIT = 0.5  # of what the surroundings differ in themselves: a frame further off there shows something else
-GRAIN = 0.05  # log light: what two takes of the same surroundings may differ in
+TRUSTED = 0.2  # log light: a frame that is off by less beside a place lends it whole, by twice that not at all
+GRAIN = 0.03  # log light: what two takes of the same surroundings may differ in
 RIM_PX = 9  # of the surroundings that a loan is fitted to
 TILE_PX = 48  # side of the pieces that a hole is made of where nothing is lent
+TEXTURED = 0.015, 0.25  # the median of detail that texture has at least: log light, and of what coarse light varies by
 REACH = 2.0  # how far such pieces are looked for, times the hole's size, TILE_PX at least
 _NOTHING = 1 / 1024  # as in `cleanplate`
 _FLOOR = 0.02  # of the mean light, as in `cleanplate`
 _BENT = 0.3  # log light: more than this from the usual difference is another object, not other light
 _BAND = 10  # px beside the hole whose grain is carried in
+_DETAIL_SIGMAS = 1.5, 4.0  # px: detail is what lies between
+_SMOOTH_RADIUS = 5.0  # px, of the fills that march inwards
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,58 +118,121 @@ def fill(now: Array, matte: Array, loans: Sequence[Loan]) -> RigFill:
     light = np.nan_to_num(now, nan=0.0, posinf=65504.0, neginf=0.0).astype(np.float32)
     floor = np.float32(_FLOOR * max(float(light[~hole].mean()), 1e-4))
     own = np.log(np.maximum(light, 0.0) + floor)
-    found, lent_by_plate, lent = _fill_by_loans(own, hole, loans, floor)
-    if not lent.all():
-        found = _pieced(np.where(lent[..., None] | ~hole[..., None], found, 0.0), hole & ~lent)
-    _add_grain(light, own, found, hole, hole & lent, floor)
+    found, by_plate = _fill_by_plates(own, hole, loans, floor)
+    left, trust, pieced = hole & ~by_plate, np.zeros(hole.shape, np.float32), False
+    if left.any():
+        lent, trust = _lent_by_frames(own, hole, loans, floor)
+        trust, pieced = trust * left, _is_textured(own, hole)
+        around = _pieced(np.where(left[..., None], 0.0, found), left) if pieced else _smooth(found, left, floor)
+        found = around + trust[..., None] * (lent - around)
+    _add_grain(light, own, found, hole, hole & (~left | (trust > 0.5)) if pieced else hole, floor)
     paint = np.exp(found) - floor
     share = np.minimum(matte, 1.0)[..., None]
     out = np.where(hole[..., None], light + share * (paint - light), now).astype(np.float32)
-    n = int(hole.sum())
-    counts = (lent_by_plate & hole).sum(), (lent & ~lent_by_plate & hole).sum(), (hole & ~lent).sum()
-    return RigFill(out, {name: round(int(k) / n, 4) for name, k in zip(("plate", "frames", "texture"), counts) if k})
+    return RigFill(out, _shares(hole, left, trust > 0.5, pieced))
 
 
-def _fill_by_loans(own: Array, hole: Bools, loans: Sequence[Loan], floor: np.float32) -> tuple[Array, Bools, Bools]:
-    """Log light with the hole filled by clean plates, else by the median of what frames lend; by which; and where."""
-    found, by_plate, done = own.copy(), np.zeros(hole.shape, bool), ~hole
+def _shares(hole: Bools, left: Bools, trusted: Bools, pieced: bool) -> dict[str, float]:
+    """How much of a hole each kind of source filled: clean plates, frames, and what is around it."""
+    around = "texture" if pieced else "smooth"
+    counts = {"plate": hole & ~left, "frames": left & trusted, around: left & ~trusted}
+    return {name: round(int(part.sum()) / int(hole.sum()), 4) for name, part in counts.items() if part.any()}
+
+
+def _fill_by_plates(own: Array, hole: Bools, loans: Sequence[Loan], floor: np.float32) -> tuple[Array, Bools]:
+    """Log light with the hole filled by clean plates, and where they fill it."""
+    found, by_plate = own.copy(), np.zeros(hole.shape, bool)
     for loan in (loan for loan in loans if loan.is_plate):
-        fitted = _fitted(own, hole, loan, floor)
-        here = loan.free & ~done
-        if fitted is not None:
-            found[here] = fitted[here]
-            by_plate, done = by_plate | here, done | here
-    others = [
-        (f, loan.free) for loan in loans if not loan.is_plate and (f := _fitted(own, hole, loan, floor)) is not None
-    ]
-    if others and not done.all():
-        rows, columns = np.nonzero(~done)
-        stack = np.stack([np.where(free[rows, columns, None], f[rows, columns], np.nan) for f, free in others])
-        known = np.isfinite(stack).any((0, 2))
-        found[rows[known], columns[known]] = np.nanmedian(stack[:, known], axis=0)
-        done = done.copy()
-        done[rows[known], columns[known]] = True
-    return found, by_plate, done
+        here = loan.free & hole & ~by_plate
+        found[here] = _fitted(own, hole, loan, floor)[here]
+        by_plate |= here
+    return found, by_plate
 
 
-def _fitted(own: Array, hole: Bools, loan: Loan, floor: np.float32) -> Array | None:
-    """A loan's log light with this frame's light; None where what is around the hole is something else."""
-    theirs = np.log(np.maximum(np.nan_to_num(loan.rgb, posinf=65504.0), 0.0) + floor).astype(np.float32)
-    rim = cv2.dilate(hole.astype(np.uint8), np.ones((2 * RIM_PX + 1,) * 2, np.uint8)).astype(bool) & ~hole & loan.free
+def _lent_by_frames(own: Array, hole: Bools, loans: Sequence[Loan], floor: np.float32) -> tuple[Array, Array]:
+    """Log light that frames lend to the hole, and how far to trust it (H, W) from 0 to 1.
+
+    At each place the median of those frames that differ least beside it.
+    """
+    others = [loan for loan in loans if not loan.is_plate and _rim(hole, loan).sum() >= FEWEST]
+    rows, columns = np.nonzero(hole)
+    lent, trust = own.copy(), np.zeros(hole.shape, np.float32)
+    if not others:
+        return lent, trust
+    off = np.stack([_off_beside(own, hole, loan, floor)[rows, columns] for loan in others])
+    off = np.where(np.stack([loan.free[rows, columns] for loan in others]), off, np.inf)
+    least = off.min(0)
+    good = (off <= np.maximum(1.5 * least, GRAIN)) & (off < 2 * TRUSTED)
+    fitted = np.stack([_fitted(own, hole, loan, floor)[rows, columns] for loan in others])
+    known = good.any(0)
+    stack = np.where(good[..., None], fitted, np.nan)[:, known]
+    lent[rows[known], columns[known]] = np.nanmedian(stack, axis=0)
+    trust[rows[known], columns[known]] = np.clip(2.0 - least[known] / TRUSTED, 0.0, 1.0)
+    return lent, trust
+
+
+def _rim(hole: Bools, loan: Loan) -> Bools:
+    """What is around the hole and free in a loan."""
+    near = cv2.dilate(hole.astype(np.uint8), np.ones((2 * RIM_PX + 1,) * 2, np.uint8)).astype(bool)
+    return np.asarray(near & ~hole & loan.free)
+
+
+def _log_of(loan: Loan, floor: np.float32) -> Array:
+    light = np.nan_to_num(loan.rgb, posinf=65504.0)
+    return np.asarray(np.log(np.maximum(light, 0.0) + floor), np.float32)
+
+
+def _off_beside(own: Array, hole: Bools, loan: Loan, floor: np.float32) -> Array:
+    """How much a loan differs beside each place (H, W), log light, over the usual difference."""
+    rim, apart = _rim(hole, loan), own - _log_of(loan, floor)
+    off = np.abs(apart - np.median(apart[rim], axis=0)).mean(2, keepdims=True)
+    calm = _calm(np.repeat(off, 3, 2), rim)
+    return np.asarray(harmonic_fill.fill(calm, hole, rim)[..., 0])
+
+
+def _fitted(own: Array, hole: Bools, loan: Loan, floor: np.float32) -> Array:
+    """A loan's log light with this frame's light."""
+    theirs, rim = _log_of(loan, floor), _rim(hole, loan)
     if rim.sum() < FEWEST:
-        return theirs if loan.is_plate else None
+        return theirs
     apart = own - theirs
     usual = np.median(apart[rim], axis=0)
-    off = np.abs(apart - usual)
-    plain = np.abs(own[rim] - np.median(own[rim], axis=0))
-    if not loan.is_plate and float(np.median(off[rim])) > max(GRAIN, MISFIT * float(np.median(plain))):
-        return None
-    known = rim & (off.max(2) < _BENT)
+    known = rim & (np.abs(apart - usual).max(2) < _BENT)
     if not known.any():
         return np.asarray(theirs + usual, np.float32)
     wanted = np.where(known[..., None], apart, usual).astype(np.float32)
     smooth = harmonic_fill.fill(_calm(wanted, known), hole | (rim & ~known), known)
     return np.asarray(theirs + np.where(hole[..., None], smooth, 0.0), np.float32)
+
+
+def _is_textured(own: Array, hole: Bools) -> bool:
+    """Whether one texture is all around a hole: detail coarser than grain, and little else.
+
+    Between several things pieces of one end up in another, and a smooth fill is nearer to the truth.
+    """
+    ring = cv2.dilate(hole.astype(np.uint8), np.ones((TILE_PX + 1,) * 2, np.uint8)).astype(bool) & ~hole
+    clear = (~hole).astype(np.float32)
+    fine, coarse = (
+        cv2.GaussianBlur(own * clear[..., None], (0, 0), sigma)
+        / np.maximum(cv2.GaussianBlur(clear, (0, 0), sigma), 1e-3)[..., None]
+        for sigma in _DETAIL_SIGMAS
+    )
+    detail, level = float(np.median(np.abs(fine - coarse).mean(2)[ring])), coarse.mean(2)[ring]
+    return detail > max(TEXTURED[0], TEXTURED[1] * float(np.abs(level - np.median(level)).mean()))
+
+
+def _smooth(log: Array, hole: Bools, floor: np.float32) -> Array:
+    """Log light with the hole filled from its rim: the mean of three fills, whose errors are not the same.
+
+    Telea's fast marching, which carries edges on, Navier-Stokes (Bertalmio et al., 2001), which bends them, and pull
+    and push, which is best where the hole is wide; of the light's root, as it is seen.
+    """
+    root = (np.maximum(np.exp(log) - floor, 0.0) ** (1 / 2.2)).astype(np.float32)
+    parts = [telea.inpainted(root, hole, _SMOOTH_RADIUS, how) for how in (cv2.INPAINT_TELEA, cv2.INPAINT_NS)]
+    parts.append(harmonic_fill.fill(root, hole, ~hole)[hole])
+    out = log.copy()
+    out[hole] = np.log((np.maximum(sum(parts), 0.0) / len(parts)) ** 2.2 + floor)
+    return out
 
 
 def _calm(values: Array, known: Bools) -> Array:

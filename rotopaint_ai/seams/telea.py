@@ -27,9 +27,14 @@ def paint_telea(
 
 
 def fill_telea(rgb: Array, hole: Bools) -> Array:
-    """Telea's fast marching (cv2.inpaint), for plates that are not 8-bit.
+    """Telea's fast marching: colours (P, 3) of the hole's pixels, row by row."""
+    return inpainted(rgb, hole, _RADIUS, cv2.INPAINT_TELEA)
 
-    OpenCV's Telea is right for 8 bits only, so it fills an 8-bit copy spread over the range of the plate round the
+
+def inpainted(rgb: Array, hole: Bools, radius: float, how: int) -> Array:
+    """One of cv2.inpaint's ways, for plates that are not 8-bit: colours (P, 3) of the hole's pixels, row by row.
+
+    OpenCV is right for 8 bits only, so it fills an 8-bit copy spread over the range of the plate round the
     hole, and the part below its steps is filled as a second 8-bit copy: nothing is clipped, and the error is below
     1/50000 of that range.
     """
@@ -43,8 +48,7 @@ def fill_telea(rgb: Array, hole: Bools) -> Array:
     fine = (spread - coarse) * 255.0
     mask = hole.astype(np.uint8)
     filled = [
-        cv2.inpaint(np.round(part).astype(np.uint8), mask, _RADIUS, cv2.INPAINT_TELEA).astype(np.float32)
-        for part in (coarse, fine)
+        cv2.inpaint(np.round(part).astype(np.uint8), mask, radius, how).astype(np.float32) for part in (coarse, fine)
     ]
     out: Array = ((filled[0] + filled[1] / 255.0) / 255.0 * (high - low) + low)[hole]
     return out
