@@ -217,6 +217,17 @@ def test_a_click_on_a_button_leaves_the_keys_to_the_viewer(qtbot: QtBot, panel: 
     assert QApplication.focusWidget() is panel.canvas
 
 
+def test_a_plate_that_opens_gives_the_keys_to_the_viewer(qtbot: QtBot, shot: Panel) -> None:
+    """A window begins with its first button: Return would open a file where it is to spread."""
+    shot.activateWindow()
+    qtbot.waitUntil(shot.isActiveWindow, timeout=120_000)
+    focus(qtbot, shot.top.open)
+    facts = shot.session.plate
+    assert facts is not None
+    shot._results.show_plate(facts)
+    assert QApplication.focusWidget() is shot.canvas
+
+
 def test_the_viewer_keeps_every_shortcut_and_ctrl_works_anywhere(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
     press(qtbot, panel.canvas, K.Key_Up, K.Key_Right, K.Key_T, K.Key_Return, K.Key_Space)
     assert fired == ["worst", "next", "tool.transform", "spread", "play"]

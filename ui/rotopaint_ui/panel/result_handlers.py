@@ -52,6 +52,7 @@ class ResultHandlers(QObject):
         self._updates.want_pictures()
         services.clean_plate.open()
         self._view.take_tool("crop")
+        widgets.canvas.setFocus()  # else Return presses the button that a window begins with
         widgets.status.say("Drag a box around the face, then press Run")
         choice = services.opening.choice
         services.live.open_plate(plate.source, None if choice is None else choice.colourspace)
