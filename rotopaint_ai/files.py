@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rotopaint_ai.errors import UsageError
+
 
 def user_cache() -> Path:
     """The folder for what can be fetched again, where this system keeps such."""
@@ -23,8 +25,11 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to; on success it takes `path`'s place, on failure it is removed.
 
     The temporary name keeps the suffix, because image writers choose their format by it. An OSError of the system
-    that does not say what file it is about (a full disk's) says `path` when it leaves here.
+    that does not say what file it is about (a full disk's) says `path` when it leaves here. Raises: UsageError where
+    `path` is no file.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UsageError(f"{path}: is a pipe, a socket or a device, and would be replaced; choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.part{path.suffix}")
     try:

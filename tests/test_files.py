@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
+import stat
+import sys
 from pathlib import Path
 
 import pytest
 
+from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import replacing, write_text
 
 
@@ -20,3 +24,12 @@ def test_an_error_of_the_system_names_the_file_and_one_of_words_keeps_them(tmp_p
         raise OSError("connection reset")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes among the files")
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.nk")
+    with pytest.raises(UsageError, match=r"a\.nk: is a pipe, a socket or a device, and would be replaced"):
+        write_text(tmp_path / "a.nk", "x")
+    assert stat.S_ISFIFO((tmp_path / "a.nk").stat().st_mode)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.nk"]
