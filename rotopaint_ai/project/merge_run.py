@@ -29,7 +29,9 @@ def merge_run(before: State, found: RotoDocument, asked: Frames, *, predicted: R
     """
     by_hand = {} if before.document is None else corrected_in(before.predicted, before.document)
     found = placed_in_groups(found, before.document, by_hand)
-    from_models = _without_followers(model_keys(found), before) if predicted is None else predicted
+    if predicted is None:
+        predicted = _without_followers(_without_drawn(model_keys(found), before.predicted), before)
+    from_models = predicted
     from_models = placed_in_groups(from_models, before.document)
     new = _among(before.document, found, asked)
     if before.document is not None:
@@ -76,6 +78,12 @@ def with_profile(shape: RotoShape, profile: Profile) -> RotoShape:
     is_even = len(profile) != shape.n_points
     rows = () if is_even else tuple(StrokeWidth(half * left, half * right, shape.feather_px) for left, right in profile)
     return shape.with_keys({frame: replace(key, widths=rows) for frame, key in shape.keys.items()})
+
+
+def _without_drawn(from_models: RotoDocument, known: RotoDocument | None) -> RotoDocument:
+    """What the models said, less the shapes that people drew: those have no key of a model, and never had."""
+    models = set() if known is None else {shape.name for shape in known.shapes if shape.keys}
+    return replace(from_models, shapes=tuple(s for s in from_models.shapes if s.keys or s.name in models))
 
 
 def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument:

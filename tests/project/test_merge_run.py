@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.state import SeamSettings, State
+from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape
 
 
@@ -56,3 +58,25 @@ def test_frames_that_are_not_on_disk_stay_as_they_were() -> None:
     found = document({1: key(10), 4: key(40)}, width=8.0)
     merged = merge_run(State(document=OLD), found, asked_frames((1, 4), OLD), predicted=found)
     assert xs(merged.document) == {1: 10, 2: 2, 3: 3, 4: 40}
+
+
+def test_a_shape_that_somebody_drew_is_none_of_the_models() -> None:
+    """A run draws it as well; it must not come into the face's group, nor be refitted, for that."""
+    badge = replace(OLD.shapes[0], name="badge", keys={1: key(1, "human"), 2: key(2, "propagated")})
+    found = replace(WHOLE, shapes=(*WHOLE.shapes, badge))
+    before = State(document=replace(OLD, shapes=(*OLD.shapes, badge)), predicted=OLD, face="Anna")
+    merged = merge_run(before, found, None)
+    assert merged.predicted is not None
+    assert merged.document is not None
+    assert [shape.name for shape in merged.predicted.shapes] == ["seam"]
+    assert {shape.name: shape.layer for shape in merged.document.shapes} == {"seam": Layer("Anna"), "badge": None}
+    again = merge_run(replace(merged, predicted=replace(OLD, shapes=(*OLD.shapes, badge.with_keys({})))), found, None)
+    assert again.predicted is not None
+    assert [shape.name for shape in again.predicted.shapes] == ["seam"]  # of a project that took it for one
+
+
+def test_a_shape_that_people_keyed_on_all_frames_stays_the_models() -> None:
+    keyed = document({frame: key(frame, "human") for frame in range(1, 5)}, width=5.0)
+    merged = merge_run(State(document=keyed, predicted=OLD), keyed, None)
+    assert merged.predicted is not None
+    assert [shape.name for shape in merged.predicted.shapes] == ["seam"]
