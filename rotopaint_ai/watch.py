@@ -16,6 +16,7 @@ from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import RESUMES, Cancel, Event, Sink
 
 TERSE_INTERVAL_S = 10.0
+_LATE_S = 2.0  # after which more than a moment is left
 _TELLS_TIME, _TELLS_AFTER_S = 0.05, 2.0  # share of the work, and time, after which the rest can be told
 
 
@@ -101,7 +102,8 @@ class Bar:
             count = f"{facts['done']}/{facts['total']}"
             note = f"{facts['ms_per_frame']:.0f} ms/frame" if "ms_per_frame" in facts else ""
             share = facts["done"] / max(1, facts["total"])
-            self._show(facts.get("task"), share, count, facts["eta_s"], note=note)
+            task = facts.get("task")
+            self._show(task and _shot_of(facts) + task, share, count, facts["eta_s"], note=note)
         elif event.kind == "progress":
             self._show(facts["task"], None, "", facts["eta_s"])
         elif event.kind in ("finished", "cancelled"):
@@ -134,10 +136,10 @@ class Countdown:
         self._eta_s, self._clock, self._since = eta_s, clock, clock()
 
     def __str__(self) -> str:
-        if self._eta_s is None:
+        if not self._eta_s:
             return ""
         left_s = self._eta_s - (self._clock() - self._since)
-        return to_go_text(left_s) if left_s >= 0 or not self._eta_s else "longer than usual"
+        return to_go_text(max(0.0, left_s)) if left_s > -_LATE_S else "longer than usual"
 
     def __format__(self, spec: str) -> str:
         return str(self)

@@ -65,6 +65,11 @@ def test_frames_are_counted_and_timed(bar: Bar, terminal: _Terminal) -> None:
     assert re.fullmatch("paint [- ]+ 6/24 90 ms/frame", _shown(bar, terminal))
 
 
+def test_a_shows_frames_are_told_with_their_shot(bar: Bar, terminal: _Terminal) -> None:
+    bar(Event("progress", {"shot": "sh010", "task": "paint", "done": 24, "total": 24, "eta_s": 0.0}))
+    assert re.fullmatch("sh010: paint [- ]+ 24/24", _shown(bar, terminal))
+
+
 def test_work_whose_parts_cannot_be_counted_shows_its_name(bar: Bar, terminal: _Terminal) -> None:
     bar(Event("progress", {"task": "writing shot.nk", "eta_s": 7200.0}))
     assert re.fullmatch("writing shot.nk [- ]+ (2:00:00|1:5[0-9]:[0-9]{2}) to go", _shown(bar, terminal))
@@ -76,8 +81,16 @@ def test_the_time_to_go_is_counted_down_between_events() -> None:
     clock.now += 5
     assert f"{left}" == "1:00 to go"
     clock.now += 61
+    assert f"{left}" == "0:00 to go"
+    clock.now += 2
     assert f"{left}" == "longer than usual"
-    assert f"{Countdown(None)}" == ""
+    assert f"{Countdown(None)}" == f"{Countdown(0.0, clock)}" == ""
+
+
+def test_nothing_is_counted_down_where_all_is_done() -> None:
+    left = Countdown(0.0, clock := _Clock())
+    clock.now += 1
+    assert f"{left}" == ""
 
 
 def test_the_time_to_go_follows_from_the_share_that_is_over() -> None:
