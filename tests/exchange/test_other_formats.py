@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import struct
 from dataclasses import replace
@@ -13,6 +14,7 @@ import numpy as np
 import OpenImageIO as oiio
 import pytest
 
+from rotopaint_ai import watch
 from rotopaint_ai.cli import main
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import (
@@ -368,13 +370,16 @@ def test_held_frames_of_cryptomatte_are_checked_one_by_one(tmp_path: Path) -> No
     assert formats.proof_of(tmp_path / "m.crypto.exr", document).matte_difference == 1.0
 
 
-def test_a_long_conversion_tells_of_its_frames(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_conversion_tells_of_its_frames(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "TERSE_INTERVAL_S", 0.0)
     formats.write(tmp_path / "a.roto.json", shots.shot(shots.corners(), last=1006))
     told: list[tuple[int, int]] = []
     formats.convert(tmp_path / "a.roto.json", tmp_path / "m.crypto.exr", tell=lambda *each: told.append(each))
     assert told == [(done, 6) for done in range(7)]
     assert main(["convert", str(tmp_path / "a.roto.json"), str(tmp_path / "n.crypto.exr")]) == 0
-    assert "n.crypto.exr: 6 frames\n" in capsys.readouterr().err
+    assert re.findall(r"writing n.crypto.exr: (\d) of 6 frames", capsys.readouterr().err) == list("123456")
 
 
 @pytest.mark.parametrize("suffix", [".coco.json", ".labelme.json", ".py"])
