@@ -128,6 +128,31 @@ def test_a_rubber_band_chooses_and_all_of_them_move(qtbot: QtBot, timeline: Time
     assert session.edits.labels == ("move keys",)
 
 
+def test_a_rubber_band_begins_between_keys_that_stand_on_every_frame(
+    qtbot: QtBot, timeline: Timeline, session: ShotSession
+) -> None:
+    document = session.state.document
+    assert document is not None
+    first, last = 1001, 1006
+    keyed = RotoShape("a", True, "matte", {frame: dot(frame - 1000) for frame in range(first, last + 1)})
+    session.edits.show(replace(session.state, document=replace(document, shapes=(keyed,))))
+    session.notify()
+    session.select("a")
+    between = (at(timeline, 1002) + at(timeline, 1003)) / 2
+    drag_keys(qtbot, timeline, between, at(timeline, 1004), at(timeline, 1005) + QPoint(4, 0))
+    assert timeline.sheet.chosen == {("a", 1003), ("a", 1004), ("a", 1005)}
+    assert session.edits.labels == ()
+
+
+def test_a_shift_drag_that_begins_on_a_key_is_a_rubber_band(
+    qtbot: QtBot, timeline: Timeline, session: ShotSession
+) -> None:
+    session.select("a")
+    drag_keys(qtbot, timeline, at(timeline, 1001), at(timeline, 1003) + QPoint(4, 0), held=SHIFT)
+    assert timeline.sheet.chosen == {("a", 1001), ("a", 1003)}
+    assert (frames(session, "a"), session.edits.labels) == ((1001, 1003, 1006), ())
+
+
 def test_shift_adds_keys_and_a_click_beside_them_lets_go(
     qtbot: QtBot, timeline: Timeline, session: ShotSession
 ) -> None:

@@ -26,7 +26,7 @@ from rotopaint_ui.timeline.key_strip import KEYS, paint_keys
 from rotopaint_ui.tools.base import CLICK_PX, distance, paint_band
 from rotopaint_ui.tools.edit_context import EditContext
 
-_GRIP_PX = 7.0  # how near to a key the mouse must come
+_GRIP_PX = 9.0  # how near to a key the mouse must come: beside it there is room for a rubber band
 _WAYS_ON: Mapping[Interpolation, str] = {
     "linear": "Go on linearly",
     "hold": "Hold",
@@ -109,18 +109,22 @@ class DopeSheet:
         if not self.rows:
             return _NONE
         row, frame = self.rows[area.row_at(point.y())], area.axis.frame_at(point.x())
-        is_near = abs(area.axis.middle_of(frame) - point.x()) < max(_GRIP_PX, area.axis.cell / 2)
+        is_near = abs(area.axis.middle_of(frame) - point.x()) < _GRIP_PX
         return row.places_at(frame) if is_near else _NONE
 
     # --- the mouse
 
     def press(self, area: SheetArea, point: QPointF, *, adds: bool, stretches: bool) -> None:
-        """Choose the key under the mouse (`adds`: beside the others, or no more), or begin a rubber band."""
+        """Choose the key under the mouse, or begin a rubber band.
+
+        `adds`: beside the others, or no more; a drag then is a rubber band wherever it begins, keys standing closely.
+        """
         under, chosen = self._changeable(self.key_at(area, point)), self.chosen
         if not under:
             self._drag = _Drag("band", point, area.axis.frame_at(point.x()), chosen if adds else _NONE)
             self._chosen = self._drag.chosen
         elif adds:
+            self._drag = _Drag("band", point, area.axis.frame_at(point.x()), chosen)
             self._chosen = chosen - under if under <= chosen else chosen | under
         else:
             self._chosen = chosen if under <= chosen else under
