@@ -124,7 +124,7 @@ class DopeSheet:
             self._drag = _Drag("band", point, area.axis.frame_at(point.x()), chosen if adds else _NONE)
             self._chosen = self._drag.chosen
         elif adds:
-            self._drag = _Drag("band", point, area.axis.frame_at(point.x()), chosen)
+            self._drag = _Drag("band", point, area.axis.frame_at(point.x()), chosen | under)
             self._chosen = chosen - under if under <= chosen else chosen | under
         else:
             self._chosen = chosen if under <= chosen else under
