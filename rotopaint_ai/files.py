@@ -20,6 +20,12 @@ def user_cache() -> Path:
     return Path(platformdirs.user_cache_dir("rotopaint", appauthor=False))
 
 
+def refuse_devices(path: Path) -> None:
+    """Raises UsageError where a pipe, a socket or a device has the place that a file is to take."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UsageError(f"{path}: is a pipe, a socket or a device, and would be replaced; choose another name")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to; on success it takes `path`'s place, on failure it is removed.
@@ -28,8 +34,7 @@ def replacing(path: Path) -> Iterator[Path]:
     that does not say what file it is about (a full disk's) says `path` when it leaves here. Raises: UsageError where
     `path` is no file.
     """
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise UsageError(f"{path}: is a pipe, a socket or a device, and would be replaced; choose another name")
+    refuse_devices(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.part{path.suffix}")
     try:

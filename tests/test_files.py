@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.exchange.formats import write
 from rotopaint_ai.files import replacing, write_text
+from rotopaint_ai.shapes.roto import RotoDocument
 
 
 def test_an_error_of_the_system_names_the_file_and_one_of_words_keeps_them(tmp_path: Path) -> None:
@@ -31,5 +33,7 @@ def test_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.nk")
     with pytest.raises(UsageError, match=r"a\.nk: is a pipe, a socket or a device, and would be replaced"):
         write_text(tmp_path / "a.nk", "x")
+    with pytest.raises(UsageError, match=r"a\.nk: is a pipe"):
+        write(tmp_path / "a.nk", RotoDocument(100, 80, 1, 1))
     assert stat.S_ISFIFO((tmp_path / "a.nk").stat().st_mode)
     assert [path.name for path in tmp_path.iterdir()] == ["a.nk"]

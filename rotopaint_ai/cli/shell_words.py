@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from itertools import dropwhile, takewhile
+from functools import partial
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 from rotopaint_ai.frames import summarise
@@ -16,19 +17,26 @@ def join_files(words: Sequence[str], *, has_frames: bool) -> list[str]:
 
     Where they are some of a plate's frames, and the command `has_frames`, `--frames` is added.
     """
-    files = list(takewhile(os.path.isfile, dropwhile(lambda word: not os.path.isfile(word), words)))
-    alike = [file for file in files if _stem(file) == _stem(files[0])]
-    if len(alike) < 2:
+    at = next((at for at, pair in enumerate(pairwise(words)) if _are_alike(*pair)), None)
+    if at is None:
         return list(words)
     from rotopaint_ai.plates.sequence import find
 
-    listing, at = find(alike[0]), list(words).index(alike[0])
+    listing, alike = find(words[at]), list(takewhile(partial(_are_alike, words[at]), words[at:]))
     frames = {str(path): frame for frame, path in listing.paths.items()}
     named = {frames[name] for file in alike if (name := str(Path(file))) in frames}
-    is_part = has_frames and "--frames" not in words and named != set(listing.paths)
+    if len(named) < 2:  # movies
+        return list(words)
+    has_range = any(word.partition("=")[0] == "--frames" for word in words)
+    is_part = has_frames and not has_range and named != set(listing.paths)
     pattern = str(listing.folder / f"{listing.prefix}{'#' * max(1, listing.padding)}{listing.suffix}")
     more = ["--frames", summarise(named).replace(" ", "")] if is_part else []
     return [*words[:at], pattern, *words[at + len(alike) :], *more]
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Whether two words are files of one sequence by their names."""
+    return _stem(one) == _stem(other) and os.path.isfile(one) and os.path.isfile(other)
 
 
 def _stem(file: str) -> str:

@@ -510,6 +510,13 @@ def test_a_pattern_that_the_shell_has_made_into_files_is_the_plate_again(tmp_pat
     assert join_files([*files[:2], "--frames", "1001"], has_frames=True) == [pattern, "--frames", "1001"]
     assert join_files(files[:2], has_frames=False) == [pattern]
     assert join_files([files[0], str(shapes)], has_frames=True) == [files[0], str(shapes)]
+    after_a_file = ["--project", str(shapes), *files]
+    assert join_files(after_a_file, has_frames=True) == ["--project", str(shapes), pattern]
+    assert join_files([*files[:2], "--frames=1001"], has_frames=True) == [pattern, "--frames=1001"]
+    movies = [str(tmp_path / name) for name in ("take1.mov", "take2.mov")]
+    for movie in movies:
+        Path(movie).touch()
+    assert join_files(movies, has_frames=True) == movies
 
 
 def test_run_takes_several_ranges(puppet: ModuleType, plates: str, pack: Path, tmp_path: Path) -> None:
