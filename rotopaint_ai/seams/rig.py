@@ -118,10 +118,11 @@ def fill(now: Array, matte: Array, loans: Sequence[Loan]) -> RigFill:
     light = np.nan_to_num(now, nan=0.0, posinf=65504.0, neginf=0.0).astype(np.float32)
     floor = np.float32(_FLOOR * max(float(light[~hole].mean()), 1e-4))
     own = np.log(np.maximum(light, 0.0) + floor)
-    found, by_plate = _fill_by_plates(own, hole, loans, floor)
+    near = _around(hole)
+    found, by_plate = _fill_by_plates(own, hole, near, loans, floor)
     left, trust, pieced = hole & ~by_plate, np.zeros(hole.shape, np.float32), False
     if left.any():
-        lent, trust = _lent_by_frames(own, hole, loans, floor)
+        lent, trust = _lent_by_frames(own, hole, near, loans, floor)
         trust, pieced = trust * left, _is_textured(own, hole)
         around = _pieced(np.where(left[..., None], 0.0, found), left) if pieced else _smooth(found, left, floor)
         found = around + trust[..., None] * (lent - around)
@@ -139,31 +140,34 @@ def _shares(hole: Bools, left: Bools, trusted: Bools, pieced: bool) -> dict[str,
     return {name: round(int(part.sum()) / int(hole.sum()), 4) for name, part in counts.items() if part.any()}
 
 
-def _fill_by_plates(own: Array, hole: Bools, loans: Sequence[Loan], floor: np.float32) -> tuple[Array, Bools]:
+def _fill_by_plates(
+    own: Array, hole: Bools, near: Bools, loans: Sequence[Loan], floor: np.float32
+) -> tuple[Array, Bools]:
     """Log light with the hole filled by clean plates, and where they fill it."""
     found, by_plate = own.copy(), np.zeros(hole.shape, bool)
     for loan in (loan for loan in loans if loan.is_plate):
         here = loan.free & hole & ~by_plate
-        found[here] = _fitted(own, hole, loan, floor)[here]
+        found[here] = _fitted(own, hole, _log_of(loan, floor), near & loan.free)[here]
         by_plate |= here
     return found, by_plate
 
 
-def _lent_by_frames(own: Array, hole: Bools, loans: Sequence[Loan], floor: np.float32) -> tuple[Array, Array]:
+def _lent_by_frames(
+    own: Array, hole: Bools, near: Bools, loans: Sequence[Loan], floor: np.float32
+) -> tuple[Array, Array]:
     """Log light that frames lend to the hole, and how far to trust it (H, W) from 0 to 1.
 
     At each place the median of those frames that differ least beside it.
     """
-    others = [loan for loan in loans if not loan.is_plate and _rim(hole, loan).sum() >= FEWEST]
-    rows, columns = np.nonzero(hole)
     lent, trust = own.copy(), np.zeros(hole.shape, np.float32)
-    if not others:
+    frames = (loan for loan in loans if not loan.is_plate and (near & loan.free).sum() >= FEWEST)
+    compared = [_compared(own, hole, loan, near & loan.free, floor) for loan in frames]
+    if not compared:
         return lent, trust
-    off = np.stack([_off_beside(own, hole, loan, floor)[rows, columns] for loan in others])
-    off = np.where(np.stack([loan.free[rows, columns] for loan in others]), off, np.inf)
+    off, fitted = (np.stack(each) for each in zip(*compared))
+    rows, columns = np.nonzero(hole)
     least = off.min(0)
     good = (off <= np.maximum(1.5 * least, GRAIN)) & (off < 2 * TRUSTED)
-    fitted = np.stack([_fitted(own, hole, loan, floor)[rows, columns] for loan in others])
     known = good.any(0)
     stack = np.where(good[..., None], fitted, np.nan)[:, known]
     lent[rows[known], columns[known]] = np.nanmedian(stack, axis=0)
@@ -171,10 +175,18 @@ def _lent_by_frames(own: Array, hole: Bools, loans: Sequence[Loan], floor: np.fl
     return lent, trust
 
 
-def _rim(hole: Bools, loan: Loan) -> Bools:
-    """What is around the hole and free in a loan."""
+def _compared(own: Array, hole: Bools, loan: Loan, rim: Bools, floor: np.float32) -> tuple[Array, Array]:
+    """Of a loan at the hole's pixels, row by row: how much it differs beside each (P,), infinite where it has nothing
+    to lend, and its log light with this frame's (P, 3)."""
+    theirs = _log_of(loan, floor)
+    off = np.where(loan.free, _off_beside(own - theirs, hole, rim), np.inf)
+    return off[hole], _fitted(own, hole, theirs, rim)[hole]
+
+
+def _around(hole: Bools) -> Bools:
+    """What is near a hole, but not in it."""
     near = cv2.dilate(hole.astype(np.uint8), np.ones((2 * RIM_PX + 1,) * 2, np.uint8)).astype(bool)
-    return np.asarray(near & ~hole & loan.free)
+    return np.asarray(near & ~hole)
 
 
 def _log_of(loan: Loan, floor: np.float32) -> Array:
@@ -182,17 +194,15 @@ def _log_of(loan: Loan, floor: np.float32) -> Array:
     return np.asarray(np.log(np.maximum(light, 0.0) + floor), np.float32)
 
 
-def _off_beside(own: Array, hole: Bools, loan: Loan, floor: np.float32) -> Array:
-    """How much a loan differs beside each place (H, W), log light, over the usual difference."""
-    rim, apart = _rim(hole, loan), own - _log_of(loan, floor)
+def _off_beside(apart: Array, hole: Bools, rim: Bools) -> Array:
+    """How much a loan is apart beside each place (H, W), log light, over the usual difference at its rim."""
     off = np.abs(apart - np.median(apart[rim], axis=0)).mean(2, keepdims=True)
     calm = _calm(np.repeat(off, 3, 2), rim)
     return np.asarray(harmonic_fill.fill(calm, hole, rim)[..., 0])
 
 
-def _fitted(own: Array, hole: Bools, loan: Loan, floor: np.float32) -> Array:
-    """A loan's log light with this frame's light."""
-    theirs, rim = _log_of(loan, floor), _rim(hole, loan)
+def _fitted(own: Array, hole: Bools, theirs: Array, rim: Bools) -> Array:
+    """A loan's log light with this frame's light, as they differ at the loan's rim of the hole."""
     if rim.sum() < FEWEST:
         return theirs
     apart = own - theirs
