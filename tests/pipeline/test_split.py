@@ -195,9 +195,7 @@ def test_tasks_of_another_face_leave_the_first_one_as_it_is(
     path = tmp_path / "shot.rotopaint"
     job = _job(puppet, plates, pack, tmp_path / "out", project=str(path), frames="1001-1003")
     Project.create(path).close()
-    split.track(job, _nobody, Cancel())
-    split.paint(job, FrameRange(1001, 1003), _nobody, Cancel())
-    split.gather(job, _nobody)
+    _in_tasks(job, (1001, 1003))
     with closing(Project.open(path)) as project:
         first = project.load().state
         named = choose_face(first, "Anna", None)
@@ -243,9 +241,7 @@ def test_paint_from_before_an_edit_is_not_noted_as_fitting(
     path = tmp_path / "shot.rotopaint"
     job = _job(puppet, plates, pack, tmp_path / "out", project=str(path), frames="1001-1003")
     Project.create(path).close()
-    split.track(job, _nobody, Cancel())
-    split.paint(job, FrameRange(1001, 1003), _nobody, Cancel())
-    split.gather(job, _nobody)
+    _in_tasks(job, (1001, 1003))
     with closing(Project.open(path)) as project:
         state = project.load().state
         project.append("fix", state, _pushed_down(state, 1003))
@@ -265,9 +261,9 @@ def _pushed_down(state: State, frame: int) -> State:
     return replace(state, document=replace(state.document, shapes=shapes))
 
 
-def _in_tasks(job: RunJob) -> None:
+def _in_tasks(job: RunJob, *ranges: tuple[int, int]) -> None:
     split.track(job, _nobody, Cancel())
-    for first, last in ((1001, 1005), (1006, 1012)):
+    for first, last in ranges or ((1001, 1005), (1006, 1012)):
         split.paint(job, FrameRange(first, last), _nobody, Cancel())
     split.gather(job, _nobody)
 
