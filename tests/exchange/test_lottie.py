@@ -193,7 +193,10 @@ def melt() -> Callable[[Path], None]:
     pictures = ("-consumer", "avformat:%02d.png", "vcodec=png", "pix_fmt=rgba", "mlt_image_format=rgba", "real_time=-1")
 
     def render(folder: Path) -> None:
-        run("melt", "-silent", "a.mlt", *pictures, folder=folder)
+        for _ in range(3):  # melt ends with 0 now and then although it wrote nothing
+            run("melt", "-silent", "a.mlt", *pictures, folder=folder)
+            if (folder / "06.png").exists():
+                return
 
     return render
 
