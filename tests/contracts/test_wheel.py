@@ -1,4 +1,4 @@
-"""The wheel: it holds every file of the packages, and works where nothing else of this repository is."""
+"""The sdist and its wheel: a package index would take them, and the wheel works where nothing else of ours is."""
 
 from __future__ import annotations
 
@@ -30,17 +30,29 @@ def _run(*words: str, cwd: Path, **environment: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, so that nothing is left in the checkout."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an sdist and the wheel made from it; built from a copy, so that nothing is left in the checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     for name in ("rotopaint_ai", "ui", "plugin", "models", "docs"):
         shutil.copytree(ROOT / name, folder / "source" / name, ignore=UNPACKED)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder / "source")
-    build = ("-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder / "dist"), str(folder / "source"))
+    build = ("-m", "build", "--no-isolation", "--outdir", str(folder / "dist"), str(folder / "source"))
     _run(sys.executable, *build, cwd=folder)
-    (found,) = (folder / "dist").iterdir()
+    return folder / "dist"
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    (found,) = built.glob("*.whl")
     return found
+
+
+def test_a_package_index_would_take_them(built: Path, wheel: Path) -> None:
+    files = [str(path) for path in sorted(built.iterdir())]
+    assert [path.rsplit(".", 1)[1] for path in files] == ["whl", "gz"]
+    _run(sys.executable, "-m", "twine", "check", "--strict", *files, cwd=built)
+    _run(sys.executable, "-m", "check_wheel_contents", "--config", str(ROOT / "pyproject.toml"), str(wheel), cwd=built)
 
 
 def test_every_file_of_the_packages_is_in_the_wheel(wheel: Path) -> None:
