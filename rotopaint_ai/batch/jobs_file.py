@@ -191,6 +191,8 @@ def _run_job(name: str, settings: Mapping[str, Any], where: str, folder: Path, o
         job["model"] = str(folder / job["model"])
     if not job.get("crops"):
         job["crops"] = _crops_of(name, job.get("project"), job.get("face"))
+    if not job.get("model") and isinstance(job.get("project"), str) and isinstance(job.get("face"), str):
+        job["model"] = _pack_of(name, job["project"], job["face"])
     return _checked({**job, "out": str(out), "resume": True}, RunJob, where)
 
 
@@ -218,6 +220,16 @@ def _crops_of(name: str, project: object, face: str | None) -> list[str]:
     if not crops:
         raise _ShotRefusedError(name, f"{Path(project).name} has no crop box yet; draw one in the panel, or {advice}")
     return list(crops)
+
+
+def _pack_of(name: str, project: str, face: str) -> str | None:
+    """The pack that the face was last run with. Raises _ShotRefusedError."""
+    from rotopaint_ai.pipeline.overrides import pack_of_face
+
+    try:
+        return pack_of_face(Path(project), face)
+    except ProjectError as error:
+        raise _ShotRefusedError(name, str(error)) from error
 
 
 def _refuse_shared(names: Sequence[str], shots: Sequence[JobShot], path: Path) -> None:

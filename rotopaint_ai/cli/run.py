@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import get_args
 
 from rotopaint_ai import fills
@@ -44,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--leave-project", action="store_true", help="read the project only; somebody else takes the results from DIR"
     )
     parser.add_argument(
-        "--face", metavar="NAME", help="with --project: the face of the shot to run; a new name is another face"
+        "--face",
+        metavar="NAME",
+        help="with --project: the face to run, with its pack; a new name is another one",
     )
     parser.add_argument(
         "--teach",
@@ -87,7 +90,7 @@ def execute(arguments: argparse.Namespace) -> int:
         plates=arguments.plates,
         out=arguments.out,
         crops=tuple(arguments.crop or ()),
-        model=arguments.model,
+        model=arguments.model or _pack_of_face(arguments.project, arguments.face),
         frames=arguments.frames,
         exports=export_names(arguments.export),
         clean=not arguments.no_clean,
@@ -106,6 +109,13 @@ def execute(arguments: argparse.Namespace) -> int:
         face=arguments.face,
     )
     return do(job, events=arguments.events)
+
+
+def _pack_of_face(project: str | None, face: str | None) -> str | None:
+    """The pack that the face was last run with, where a project knows one."""
+    from rotopaint_ai.pipeline.overrides import pack_of_face
+
+    return pack_of_face(Path(project), face) if project is not None and face is not None else None
 
 
 def export_names(text: str) -> tuple[str, ...]:

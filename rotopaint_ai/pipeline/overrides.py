@@ -223,6 +223,18 @@ def read_inputs(path: Path, face: str | None = None) -> ProjectInputs:
     return ProjectInputs(overrides_of(state), crops, plate, files, state.marks, state.notes)
 
 
+def pack_of_face(path: Path, face: str) -> str | None:
+    """The pack that a face of a project was last run with; None where it was not. Raises: ProjectError."""
+    project = Project.open(path, write=False)
+    try:
+        state, view = project.load().state, project.note("view") or {}
+    finally:
+        project.close()
+    if face == state.face:
+        return view.get("pack") or None
+    return state.faces[face].pack if face in state.faces else None
+
+
 def inputs_for(job: RunJob) -> ProjectInputs:
     """What a job takes from its project; nothing without one. Raises as `read_inputs`."""
     return ProjectInputs() if job.project is None else read_inputs(Path(job.project), job.face)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
@@ -182,6 +183,10 @@ def test_a_run_of_another_face_leaves_the_first_one_as_it_is(
     assert again.crops == named.crops
     assert again.faces["Bo"].pack == str(pack)  # with which it was run, here as there
     assert state.faces["Anna"].pack == str(pack)
+    unnamed = [each for each in words(plates, pack, tmp_path, "--frames", "1001") if each not in ("--model", str(pack))]
+    for face in ("Anna", "Bo"):  # the one in hand, and the other one
+        assert main([*unnamed, "--overwrite", "--face", face, *crop]) == 0
+        assert json.loads((tmp_path / "out" / "run.json").read_text())["job"]["model"] == str(pack)
 
 
 def test_a_face_is_taken_in_hand_in_a_project_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

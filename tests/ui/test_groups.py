@@ -102,10 +102,12 @@ def test_a_group_turns_and_scales_about_its_pivot_and_is_nudged(
     qtbot: QtBot, canvas: Canvas, grouped: ShotSession
 ) -> None:
     """The pivot is put on (20, 8), and the mouse goes a quarter around it."""
-    session = grouped
+    session, said = grouped, list[str]()
+    session.message_sent.append(said.append)
+    session.edits.made.append(said.append)
     canvas.tool = "transform"
     drag(qtbot, canvas, (24, 11), (20, 8))  # the pivot, from the middle of the box
-    assert session.edits.last_step == "group"
+    assert (session.edits.last_step, said[-1].split(":")[0]) == ("group", "Moved the pivot")
     right = canvas.view.to_screen(28, 14) + QPointF(12 + 20, 0)  # outside of the box, to the right
     start, end = canvas.view.to_plate(right), (20.0, 8.0)
     across, down = start[0] - end[0], start[1] - end[1]

@@ -356,6 +356,7 @@ def test_feather_by_key(canvas: Canvas, session: ShotSession) -> None:
 def test_the_clone_brush_copies_from_where_ctrl_was_clicked(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     said: list[str] = []
     session.message_sent.append(said.append)
+    session.edits.made.append(said.append)  # the status says each step's name
     session.run = replace(session.run, held=((1001, 1002),))
     canvas.tool = "clone"
     drag(qtbot, canvas, (20, 20), (30, 20))
@@ -382,12 +383,13 @@ def test_the_clone_brush_copies_from_another_frame(qtbot: QtBot, canvas: Canvas,
     """Ctrl+click on 1001, drag on 1003; Ctrl+Shift+click copies the same place, to other frames than its own."""
     said: list[str] = []
     session.message_sent.append(said.append)
+    session.edits.made.append(said.append)  # the status says each step's name
     session.run = replace(session.run, held=((1001, 1002),))
     canvas.tool = "clone"
     qtbot.mouseClick(canvas, LEFT, CTRL, spot(canvas, (20, 35)))
     session.go_to(1003)
     drag(qtbot, canvas, (22, 20), (26, 20))
-    assert said[-1] == "Copies the plate of frame 1001"
+    assert said[-1] == "Copied from the plate of frame 1001"
     assert [(s.source, s.dx, s.dy) for s in session.state.strokes[1003]] == [(1001, -2, 15)]
     session.go_to(1002)  # the same exposure as 1001: what was painted there is copied
     drag(qtbot, canvas, (22, 20), (26, 20))

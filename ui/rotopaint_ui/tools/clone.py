@@ -72,6 +72,8 @@ class CloneTool:
         if self._places:
             self._places = []
             self._session.edits.commit()
+            if self._session.brush.paints == "clone" and self._other_frame is not None:
+                self._session.say(f"Copied from the plate of frame {self._other_frame}")
         self._sizing = None
 
     def cancel(self) -> None:
@@ -144,8 +146,6 @@ class CloneTool:
             (x0, y0), (x1, y1) = self._source, mouse.plate
             self._offset, self._source = (round(x0 - x1), round(y0 - y1)), None
         clones = self._session.brush.paints == "clone"
-        if clones and self._other_frame is not None:
-            self._session.say(f"Copies the plate of frame {self._other_frame}")
         self._session.edits.begin("clone stroke" if clones else "reveal stroke")
         self._places = [mouse.plate]
         self._preview_stroke()

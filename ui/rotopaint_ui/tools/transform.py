@@ -94,10 +94,12 @@ class TransformTool:
         layer = self._context.layer
         if self.is_busy:
             self._session.edits.commit()
-        elif self._path and self._path.has_begun and self._pivot and layer and pivot_of(layer, self._session.frame):
-            x, y = pivot_within(layer, self._session.frame, self._pivot)
-            self._context.put("group pivot", lambda document: edit_layers.set_pivot(document, layer.name, x, y))
-            self._pivot = None  # it goes where the group goes
+        elif self._path and self._path.has_begun and self._pivot:
+            if layer and pivot_of(layer, self._session.frame):
+                x, y = pivot_within(layer, self._session.frame, self._pivot)
+                self._context.put("group pivot", lambda document: edit_layers.set_pivot(document, layer.name, x, y))
+                self._pivot = None  # it goes where the group goes
+            self._session.say("Moved the pivot: turning and scaling go about it; drag beside the cross to move")
         self._path = self._hold = None
 
     def cancel(self) -> None:
