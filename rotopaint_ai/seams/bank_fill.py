@@ -14,8 +14,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from rotopaint_ai.seams import glint, harmonic_fill, junctions, learned, relight
 from rotopaint_ai.seams import grain as grains
-from rotopaint_ai.seams import harmonic_fill, junctions, learned, relight
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.relight_table import TABLE
 from rotopaint_ai.seams.relight_table_narrow import TABLE as NARROW
@@ -104,12 +104,25 @@ def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:
     fields.reshape(-1, 4)[ribbon.at_P] = ribbon.read(relit_TSC)
     if len(ribbon.left_P):
         fields.reshape(-1, 4)[ribbon.left_P, :3] = _smooth_light(scene)
+    _dim_spots(fields, scene)
     column = np.rint(ribbon.along_P).astype(np.intp)
     up = _mirrored(scene, column) - ribbon.across_P
     steps = np.stack([ribbon.map_x_TS[1] - ribbon.map_x_TS[0], ribbon.map_y_TS[1] - ribbon.map_y_TS[0]], 1)
     mirror = np.zeros((*ribbon.size, 2), np.float32)
     mirror.reshape(-1, 2)[ribbon.at_P] = np.take(steps, column, axis=0) * (up * np.float32(ribbon.step))[:, None]
     return fields, mirror
+
+
+def _dim_spots(fields: Array, scene: Straightened) -> None:
+    """Take bright spots where seams meet off the base of fields (h, w, 4)."""
+    hole = scene.ribbon.cover > 0
+    meeting = (junctions.places(scene.ribbon) & hole).view(np.uint8)
+    for x, y, width, height, _ in cv2.connectedComponentsWithStats(meeting)[2][1:]:
+        margin = glint.AROUND_PX
+        window = slice(max(0, y - margin), y + height + margin), slice(max(0, x - margin), x + width + margin)
+        rgb, made = scene.small[window][..., :3], fields[window]
+        light = made[..., :3] + made[..., 3:] * np.log(np.maximum(rgb, 0.0) + np.float32(scene.floor))
+        made[..., :3] -= meeting[window][..., None] * glint.excess(light, rgb, hole[window], scene.floor)
 
 
 def _smooth_light(scene: Straightened) -> Array:

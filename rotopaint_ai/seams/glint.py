@@ -1,9 +1,10 @@
 """Bright lines in a matte that the face has not: light that falls through the gap, bare print at its edge.
 
-The tables of `light` take what is bright for face, for folds and lips shine. Between banks that are smooth nothing
-shines in a thin line along the seam, so there such a line is taken for the seam's.
+The tables of `relight` take what is bright for face, for folds and lips shine. Between banks that are smooth nothing
+shines in a thin line along the seam, so there such a line is taken for the seam's. Where two seams meet, a spot far
+brighter than anything clear around it is the seam's, too; elsewhere it may be the gloss of skin.
 
-Dimensions: T rows across, S columns along.
+Dimensions: T rows across, S columns along; h, w rows and columns of a shrunk crop.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ _TIMES = 3.0  # times the lines beside the seam from which on one stands out; tw
 _SMOOTH = 0.02  # log light: banks whose own lines are fainter than this are smooth
 _LEAST = 0.002  # log light of lines that any bank has
 _FAR = 4.0  # of them, over which banks are looked at
+AROUND_PX = 16  # of the shrunk crop: as far as clear pixels tell how bright the face can be
+_OVER = 0.4  # log light above the brightest of them from which on it is the seam's; twice that is certain
+_SPOT_PX = 1.0  # sigma: a single pixel is no spot
 
 
 def lines(far: Array, hole_TS: Bools) -> Array | None:
@@ -44,6 +48,23 @@ def lines(far: Array, hole_TS: Bools) -> Array | None:
         return None
     whole = np.repeat(cv2.dilate(found.astype(np.float32), _AROUND), _EVERY, axis=1)[:, :n_columns]
     return np.asarray(whole * hole_TS)
+
+
+def excess(light: Array, rgb: Array, hole: Bools, floor: float) -> Array:
+    """Log light (h, w, 3) of paint in a hole (h, w) that is far above any clear pixel's around it.
+
+    light: log light of the paint; rgb: (h, w, 3) scene-linear, the plate.
+    """
+    clear = np.where(hole[..., None], np.float32(-1.0), rgb)
+    brightest: Array = cv2.dilate(clear, np.ones((2 * AROUND_PX + 1, 2 * AROUND_PX + 1), np.uint8))
+    over = light - np.log(np.maximum(brightest, 0.0) + np.float32(floor))
+    over[~hole | (brightest[..., 0] < 0)] = 0.0  # in the middle of a wide matte there is nothing to compare with
+    most = np.maximum(np.maximum(over[..., 0], over[..., 1]), over[..., 2])
+    if most.max() <= _OVER:
+        return np.zeros_like(over)
+    spot = cv2.GaussianBlur(most, (0, 0), _SPOT_PX)
+    sure = cv2.dilate(np.clip(spot / np.float32(_OVER) - 1.0, 0.0, 1.0), _AROUND)
+    return np.asarray(sure[..., None] * np.maximum(over, 0.0))
 
 
 def _blur_along(row_S: Array) -> Array:

@@ -5,13 +5,14 @@ seam and is kept: a dot at every junction. The curves say where it is, and what 
 is. Such samples are joined from their own ribbon's paint on both sides of the other groove. A curve that turns back on
 itself behind a head crosses itself so.
 
-T rows across, S columns along, K pairs of columns.
+T rows across, S columns along, K pairs of columns; h, w rows and columns of the shrunk crop.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +26,7 @@ _PARALLEL = 0.7  # cosine from which two pieces of curve run beside each other a
 _APART = 12, 4  # columns, or half widths if they are more: pieces of one run nearer than this are the same piece
 _AROUND = 1.0  # px beyond the reach of the other groove
 _SHOWS = 0.05  # log light: what is taken off a groove at least, on average
+_NEAR = 10  # px of the shrunk crop, beyond a half width: what stands there is at a junction
 _EVERY, _OTHERS = 8, 2  # columns from one that is asked for crossings to the next, and of those that may cross it
 
 
@@ -70,6 +72,16 @@ def _crossings(line: CentreLine, reach_S: Array, rows: int) -> tuple[Index, Inde
     inside = column < len(line.run_S)
     order = np.argsort(column[inside], kind="stable")
     return column[inside][order], other[inside][order]
+
+
+def places(ribbon: Ribbon) -> Bools:
+    """Pixels (h, w) of the shrunk crop near a place where seams meet."""
+    line, out = ribbon.line, np.zeros(ribbon.size, np.uint8)
+    _, other_K = _crossings(line, 2 * line.half_S, 0)
+    for column in np.unique(other_K):
+        x, y = line.points_S[column]
+        cv2.circle(out, (int(x), int(y)), round(float(line.half_S[column])) + _NEAR, 1, cv2.FILLED)
+    return out > 0
 
 
 def joined(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotopaint_ai.seams import cleanplate, glint, visibility
+from rotopaint_ai.seams import bank_fill, cleanplate, glint, visibility
 
 from . import made_up
 
@@ -42,3 +42,21 @@ def test_a_bright_gap_in_smooth_skin_cannot_be_seen_any_more() -> None:
     out = cleanplate.fill(plate, made_up.matte(line, 6.0), [(line, 6.0)], "two-bank")
     before, after = (visibility.score(x, [(line, 5.0)]) for x in (plate, out))
     assert after < 0.15 * before
+
+
+@pytest.mark.parametrize("place", [(80, 48), (110, 48)])
+def test_a_gleam_where_seams_meet_goes_and_one_on_the_way_is_kept(place: tuple[int, int]) -> None:
+    """Two seams cross at (80, 48); three pixels of light, five times the face's, stand there or on one of them."""
+    lines = made_up.curve(bend=0.0), np.stack([np.full(61, 80.0), np.linspace(15.0, 80.0, 61)], 1)
+    clean = np.full((*made_up.SIZE, 3), 0.3, np.float32)
+    gleam = clean.copy()
+    gleam[place[1] - 1 : place[1] + 2, place[0] - 1 : place[0] + 2] = 1.5
+    holes = np.maximum(*(made_up.matte(line, 6.0) for line in lines))
+    scene = bank_fill.straighten(gleam, holes > 0, [(line, 6.0) for line in lines])
+    assert scene is not None
+    y, x = place[1] * scene.ribbon.size[0] // made_up.SIZE[0], place[0] * scene.ribbon.size[1] // made_up.SIZE[1]
+    fields = np.zeros((*scene.ribbon.size, 4), np.float32)
+    fields[..., 3] = scene.ribbon.cover > 0  # paint that keeps all of the plate
+    bank_fill._dim_spots(fields, scene)
+    light = fields[y, x, :3] + np.log(scene.small[y, x, :3] + scene.floor)
+    assert np.exp(light) - scene.floor == pytest.approx(0.3 if place == (80, 48) else 1.5, rel=0.02)
