@@ -20,12 +20,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rotopaint_ai.batch.text import read_text
 from rotopaint_ai.checked import check
 from rotopaint_ai.errors import ProjectError, UsageError
 from rotopaint_ai.jobs import RunJob
+
+if TYPE_CHECKING:
+    from rotopaint_ai.pipeline.overrides import ProjectInputs
 
 Checked = TypeVar("Checked")
 CHUNK = 50
@@ -192,7 +195,7 @@ def _run_job(name: str, settings: Mapping[str, Any], where: str, folder: Path, o
     if not job.get("crops"):
         job["crops"] = _crops_of(name, job.get("project"), job.get("face"))
     if not job.get("model") and isinstance(job.get("project"), str) and isinstance(job.get("face"), str):
-        job["model"] = _pack_of(name, job["project"], job["face"])
+        job["model"] = _inputs_of(name, job["project"], job["face"]).pack
     return _checked({**job, "out": str(out), "resume": True}, RunJob, where)
 
 
@@ -208,27 +211,22 @@ def _text_list(value: Any, where: str) -> list[str]:
 
 def _crops_of(name: str, project: object, face: str | None) -> list[str]:
     """The crop boxes that a shot's project has, of its face where one is named. Raises _ShotRefusedError."""
-    from rotopaint_ai.pipeline.overrides import read_inputs
-
     advice = "add 'crop: X,Y,W,H' around the face to the shot, or 'crop: auto' to have it looked for"
     if not isinstance(project, str):
         raise _ShotRefusedError(name, f"has no crop box; {advice}")
-    try:
-        crops = read_inputs(Path(project), face).crops
-    except (ProjectError, UsageError) as error:
-        raise _ShotRefusedError(name, str(error)) from error
+    crops = _inputs_of(name, project, face).crops
     if not crops:
         raise _ShotRefusedError(name, f"{Path(project).name} has no crop box yet; draw one in the panel, or {advice}")
     return list(crops)
 
 
-def _pack_of(name: str, project: str, face: str) -> str | None:
-    """The pack that the face was last run with. Raises _ShotRefusedError."""
-    from rotopaint_ai.pipeline.overrides import pack_of_face
+def _inputs_of(name: str, project: str, face: str | None) -> ProjectInputs:
+    """What a shot takes from its project. Raises _ShotRefusedError."""
+    from rotopaint_ai.pipeline.overrides import read_inputs
 
     try:
-        return pack_of_face(Path(project), face)
-    except ProjectError as error:
+        return read_inputs(Path(project), face)
+    except (ProjectError, UsageError) as error:
         raise _ShotRefusedError(name, str(error)) from error
 
 

@@ -113,9 +113,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _pack_of_face(project: str | None, face: str | None) -> str | None:
     """The pack that the face was last run with, where a project knows one."""
-    from rotopaint_ai.pipeline.overrides import pack_of_face
+    from rotopaint_ai.pipeline.overrides import read_inputs
 
-    return pack_of_face(Path(project), face) if project is not None and face is not None else None
+    return read_inputs(Path(project), face).pack if project is not None and face is not None else None
 
 
 def export_names(text: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
-from rotopaint_ai.project.faces import choose_face, with_face_grouped
+from rotopaint_ai.project.faces import choose_face, pack_of, with_face_grouped
 from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.merge_run import with_profile
 from rotopaint_ai.project.state import Mark
@@ -197,7 +197,8 @@ def overrides_of(state: State) -> Overrides:
 @dataclass(frozen=True, slots=True)
 class ProjectInputs:
     """What a run takes from a project: what it respects, crop boxes as `--crop` takes them, which plate it is of,
-    with the files of it that somebody has looked at, and what people said of frames: marks and notes."""
+    with the files of it that somebody has looked at, what people said of frames: marks and notes, and the pack that
+    its face was last run with."""
 
     work: Overrides = NO_OVERRIDES
     crops: tuple[str, ...] = ()
@@ -205,6 +206,7 @@ class ProjectInputs:
     files: Mapping[int, Facts] = field(default_factory=dict)
     marks: Mapping[int, Mark] = field(default_factory=dict)
     notes: Mapping[int, str] = field(default_factory=dict)
+    pack: str | None = None
 
 
 def read_inputs(path: Path, face: str | None = None) -> ProjectInputs:
@@ -215,24 +217,13 @@ def read_inputs(path: Path, face: str | None = None) -> ProjectInputs:
     project = Project.open(path, write=False)
     try:
         state, plate, files = project.load().state, project.note("plate"), project.files()
+        pack = (project.note("view") or {}).get("pack")
     finally:
         project.close()
     if face is not None:
-        state = choose_face(state, face, None)
+        state, pack = choose_face(state, face, None), pack_of(state, face, pack)
     crops = tuple(box.word(frame) for frame, box in sorted(state.crops.items()))
-    return ProjectInputs(overrides_of(state), crops, plate, files, state.marks, state.notes)
-
-
-def pack_of_face(path: Path, face: str) -> str | None:
-    """The pack that a face of a project was last run with; None where it was not. Raises: ProjectError."""
-    project = Project.open(path, write=False)
-    try:
-        state, view = project.load().state, project.note("view") or {}
-    finally:
-        project.close()
-    if face == state.face:
-        return view.get("pack") or None
-    return state.faces[face].pack if face in state.faces else None
+    return ProjectInputs(overrides_of(state), crops, plate, files, state.marks, state.notes, pack)
 
 
 def inputs_for(job: RunJob) -> ProjectInputs:

@@ -23,7 +23,7 @@ from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
 from rotopaint_ai.pipeline.teach import Taught, read_shot, teach
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.project import Project, State, files, run_record
-from rotopaint_ai.project.faces import choose_face
+from rotopaint_ai.project.faces import choose_face, pack_of
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.owner import HEARTBEAT_S
@@ -94,7 +94,7 @@ class OpenProject:
             nothing = run_record.to_json(RunRecord())
             project.set_note(f"run {before.face}", project.note("run") or nothing)
             project.set_note("run", project.note(f"run {name}") or nothing)
-            project.set_note("view", {**view, "pack": before.faces[name].pack if name in before.faces else None})
+            project.set_note("view", {**view, "pack": pack_of(before, name, view.get("pack"))})
 
     def sink(self, sink: Sink) -> Sink:
         """A sink that also tells the project that somebody is here."""

@@ -46,6 +46,17 @@ def choose_face(state: State, name: str, pack: str | None) -> State:
     return _taken_up(_put_aside(state, pack), name)
 
 
+def pack_of(state: State, name: str, in_hand: str | None) -> str | None:
+    """The pack that a face was last run with; None for a new face. `in_hand`: that of the face in hand.
+
+    Raises UsageError as `choose_face`, whose first name is that of the face in hand.
+    """
+    name = checked_name("face", name)
+    if name == state.face or (not state.face and not state.faces):
+        return in_hand
+    return state.faces[name].pack if name in state.faces else None
+
+
 def rename_face(state: State, name: str, new_name: str) -> State:
     """The state with a face, and its group, under another name. Raises UsageError, DocumentError for one that is not
     free."""

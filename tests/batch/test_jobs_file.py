@@ -162,12 +162,12 @@ def test_a_shot_without_a_crop_is_refused_alone(tmp_path: Path) -> None:
 
 def test_a_shot_has_the_crop_boxes_of_the_face_that_is_named(tmp_path: Path) -> None:
     anna = State(crops={1001: CropBox(1, 2, 30, 30)}, face="Anna")
-    bo = replace(choose_face(anna, "Bo", None), crops={1004: CropBox(50, 2, 40, 40)})
+    bo = replace(choose_face(anna, "Bo", "annas"), crops={1004: CropBox(50, 2, 40, 40)})
     Project.create(tmp_path / "p.rotopaint", bo).close()
     path = tmp_path / "show.yaml"
     path.write_text("out: x\nshots: [{name: a, plates: p, project: p.rotopaint, face: Anna}]\n")
     job = read_show(path).shots[0].job
-    assert (job.face, job.crops) == ("Anna", ("1001:1,2,30,30",))
+    assert (job.face, job.crops, job.model) == ("Anna", ("1001:1,2,30,30",), "annas")
     path.write_text("out: x\nshots: [{name: a, plates: p, project: p.rotopaint}]\n")
     assert read_show(path).shots[0].job.crops == ("1004:50,2,40,40",)
     path.write_text("out: x\nshots: [{name: a, plates: p, project: p.rotopaint, face: A/B}]\n")

@@ -50,6 +50,15 @@ def test_the_first_name_is_that_of_the_face_that_is_there() -> None:
         faces.choose_face(named, "a/b", None)
 
 
+def test_a_face_has_the_pack_that_it_was_last_run_with() -> None:
+    """Of a face that is put aside, in hand, new; and of the one that is named first."""
+    state = faces.choose_face(State(face="Anna"), "Bo", "annas")
+    assert [faces.pack_of(state, name, "bos") for name in ("Anna", " Bo ", "Cy")] == ["annas", "bos", None]
+    assert faces.pack_of(State(), "Anna", "annas") == "annas"
+    with pytest.raises(UsageError, match="holds '/'"):
+        faces.pack_of(state, "A/B", None)
+
+
 def test_a_face_is_put_aside_and_taken_up_as_it_was(tmp_path: Path) -> None:
     named = faces.choose_face(FIRST, "Anna", None)
     bo = faces.choose_face(named, "Bo", "kubo")
