@@ -41,8 +41,8 @@ AnyCrash = TypeVar("AnyCrash")
 class Crash:
     """One kill: after how many acts, how many of those were on disk, whether the file was whole, and what undo gave."""
 
-    acts_returned: int
-    acts_on_disk: int
+    edits_returned: int
+    edits_on_disk: int
     integrity: str
     undone: int
     is_right: bool
@@ -65,7 +65,7 @@ def model(seed: int) -> RotoDocument:
     return RotoDocument(960, 540, 1001, 1048, landmarks=LandmarkKeys(names, marks), shapes=shapes)
 
 
-def acts(session: ShotSession, seed: int) -> Iterator[None]:
+def edits(session: ShotSession, seed: int) -> Iterator[None]:
     """One act after the other, always the same ones for a seed."""
     draw = random.Random(seed)
     session.edits.act("run", State(document=model(seed), predicted=model(seed)))
@@ -112,7 +112,7 @@ def perform(path: Path, seed: int) -> None:
     """The child: act until somebody kills us."""
     session = ShotSession()
     session.start_project(path)
-    for _ in acts(session, seed):
+    for _ in edits(session, seed):
         os.write(1, b".")
     time.sleep(60)
 
@@ -122,19 +122,19 @@ def crash(path: Path, seed: int, after_s: float, *, fewest: int = 1) -> Crash:
     words = [sys.executable, __file__, "--perform", str(path), "--seed", str(seed)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
         assert child.stdout is not None
-        said = child.stdout.read(fewest)  # it is at work
+        output = child.stdout.read(fewest)  # it is at work
         time.sleep(after_s)
         child.send_signal(signal.SIGKILL)
-        said += child.stdout.read()
-    return look(path, seed, len(said))
+        output += child.stdout.read()
+    return look(path, seed, len(output))
 
 
 def integrity_of(path: Path) -> str:
     """What SQLite says of a file: `ok`, or the fault."""
     connection = sqlite3.connect(path)
-    said = str(connection.execute("PRAGMA integrity_check").fetchone()[0])
+    result = str(connection.execute("PRAGMA integrity_check").fetchone()[0])
     connection.close()
-    return said
+    return result
 
 
 def look(path: Path, seed: int, returned: int) -> Crash:
@@ -144,7 +144,7 @@ def look(path: Path, seed: int, returned: int) -> Crash:
     session.open_project(path)
     reopened = 1000 * (time.perf_counter() - start)
     twin, on_disk = ShotSession(), -1
-    for count, _ in enumerate(acts(twin, seed), 1):
+    for count, _ in enumerate(edits(twin, seed), 1):
         if count >= returned and twin.state == session.state:
             on_disk = count
             break
@@ -172,13 +172,13 @@ def measure(folder: Path, kills: int, seed: int, longest_s: float = 0.6, *, fewe
     ]
 
 
-def _told(found: Sequence[Crash]) -> dict[str, Any]:
+def _summary(found: Sequence[Crash]) -> dict[str, Any]:
     return {
         "kills": len(found),
         "right": sum(each.is_right for each in found),
         "whole": sum(each.integrity == "ok" for each in found),
-        "acts_before_the_kill": sorted(each.acts_returned for each in found),
-        "acts_lost": sum(max(each.acts_returned - each.acts_on_disk, 0) for each in found),
+        "edits_before_the_kill": sorted(each.edits_returned for each in found),
+        "edits_lost": sum(max(each.edits_returned - each.edits_on_disk, 0) for each in found),
         "steps_undone": sum(each.undone for each in found),
         "reopened_ms_median": sorted(each.reopened_ms for each in found)[len(found) // 2],
         "wrong": [asdict(each) for each in found if not each.is_right],
@@ -189,7 +189,7 @@ def command_line(
     doc: str | None,
     perform: Callable[[Path, int], None],
     measure: Callable[[Path, int, int], Iterable[AnyCrash]],
-    told: Callable[[Sequence[AnyCrash]], dict[str, Any]],
+    summarise: Callable[[Sequence[AnyCrash]], dict[str, Any]],
 ) -> int:
     """Measure and print what is `told` of the kills; 1 where not all of them are right. `perform` is what is killed."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -202,7 +202,7 @@ def command_line(
         perform(options.perform, options.seed)
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        content = told(list(measure(Path(folder), options.kills, options.seed)))
+        content = summarise(list(measure(Path(folder), options.kills, options.seed)))
     text = json.dumps(content, indent=1)
     print(text)
     if options.json is not None:
@@ -211,4 +211,4 @@ def command_line(
 
 
 if __name__ == "__main__":
-    sys.exit(command_line(__doc__, perform, measure, _told))
+    sys.exit(command_line(__doc__, perform, measure, _summary))

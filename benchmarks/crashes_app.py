@@ -63,7 +63,7 @@ PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Acknowledged:
     """What the window said after an act: its kind, and a print of the state."""
 
     kind: str
@@ -74,7 +74,7 @@ class Said:
 class Crash:
     """One kill: after how many acts, how many of those are on disk, and what undo went back through."""
 
-    acts: int
+    edits: int
     on_disk: int
     undone: int
     integrity: str
@@ -258,27 +258,27 @@ def _say(kind: str, state: State) -> None:
 # --- the judge --------------------------------------------------------------------------------------------------------
 
 
-def work(folder: Path, seed: int, kill_after_s: float | None) -> list[Said]:
+def work(folder: Path, seed: int, kill_after_s: float | None) -> list[Acknowledged]:
     """Start a window, kill it some time after its shot is open (None: let it end); what it said."""
     folder.mkdir()
     words = [sys.executable, __file__, "--perform", str(folder), "--seed", str(seed)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
         assert child.stdout is not None
-        said = child.stdout.readline()
+        output = child.stdout.readline()
         if kill_after_s is not None:
             time.sleep(kill_after_s)
             child.send_signal(signal.SIGKILL)
-        said += child.stdout.read()
-    rows = (line.split() for line in said.decode().split("\n")[:-1])
-    return [Said(kind, state) for kind, state in rows]
+        output += child.stdout.read()
+    rows = (line.split() for line in output.decode().split("\n")[:-1])
+    return [Acknowledged(kind, state) for kind, state in rows]
 
 
-def undo_chain(said: Sequence[Said]) -> list[str]:
+def undo_chain(acknowledged: Sequence[Acknowledged]) -> list[str]:
     """The states that undo goes back to, the nearest last, by what was said of each act."""
     behind: list[str] = []
     ahead: list[str] = []
-    shown = said[0].state
-    for each in said[1:]:
+    shown = acknowledged[0].state
+    for each in acknowledged[1:]:
         if each.kind in ("undo", "redo"):
             source, target = (behind, ahead) if each.kind == "undo" else (ahead, behind)
             if source:
@@ -292,7 +292,7 @@ def undo_chain(said: Sequence[Said]) -> list[str]:
     return behind
 
 
-def look(project: Path, whole: Sequence[Said], n: int) -> Crash:
+def look(project: Path, whole: Sequence[Acknowledged], n: int) -> Crash:
     """What a killed window left, compared with what the whole script said; `n` is how much the killed one said."""
     session = ShotSession()
     session.open_project(project)
@@ -312,27 +312,27 @@ def look(project: Path, whole: Sequence[Said], n: int) -> Crash:
 def measure(folder: Path, kills: int, seed: int) -> Iterator[Crash]:
     """Kills at instants of the script's whole length, ten to a script."""
     draw = random.Random(seed)
-    whole: list[Said] = []
+    whole: list[Acknowledged] = []
     for k in range(kills):
         if k % 10 == 0:
             script, start = draw.randrange(1 << 30), time.monotonic()
             whole = work(folder / f"whole{k}", script, None)
             took = max(time.monotonic() - start - 1.5, 0.5)  # less the start of the program
-        said = work(folder / f"{k}", script, draw.uniform(0, took))
-        assert said == whole[: len(said)], "the script does not repeat itself"
-        yield look(next((folder / f"{k}" / "out").glob("*.rotopaint")), whole, len(said))
+        output = work(folder / f"{k}", script, draw.uniform(0, took))
+        assert output == whole[: len(output)], "the script does not repeat itself"
+        yield look(next((folder / f"{k}" / "out").glob("*.rotopaint")), whole, len(output))
 
 
-def _told(found: Sequence[Crash]) -> dict[str, Any]:
+def _summary(found: Sequence[Crash]) -> dict[str, Any]:
     return {
         "kills": len(found),
         "right": sum(each.is_right for each in found),
-        "acts_before_the_kill": sorted(each.acts for each in found),
-        "acts_lost": sum(max(each.acts - each.on_disk, 0) for each in found),
+        "edits_before_the_kill": sorted(each.edits for each in found),
+        "edits_lost": sum(max(each.edits - each.on_disk, 0) for each in found),
         "steps_undone": sum(each.undone for each in found),
         "wrong": [asdict(each) for each in found if not each.is_right],
     }
 
 
 if __name__ == "__main__":
-    sys.exit(command_line(__doc__, perform, measure, _told))
+    sys.exit(command_line(__doc__, perform, measure, _summary))

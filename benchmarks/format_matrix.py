@@ -203,7 +203,7 @@ NOTES: Final[Mapping[Row, str]] = {
 }
 
 
-def survey() -> dict[str, dict[Row, Survival]]:
+def measure_survival() -> dict[str, dict[Row, Survival]]:
     """What becomes of every feature in every format that is written, by the format's name."""
     with tempfile.TemporaryDirectory() as folder:
         return {
@@ -370,13 +370,13 @@ def matrix_table(found: Mapping[str, Mapping[Row, Survival]]) -> str:
 def renewed(text: str) -> str:
     """A page with the table between its marks made anew. Raises DocumentError on a page without them."""
     if BEGIN not in text or END not in text:
-        raise DocumentError("the page has no place for the table; it stands between the marks of survey.py")
+        raise DocumentError("the page has no place for the table; it stands between the marks of format_matrix.py")
     head, rest = text.split(BEGIN, 1)
-    return f"{head}{BEGIN}\n\n{matrix_table(survey())}\n{END}{rest.split(END, 1)[1]}"
+    return f"{head}{BEGIN}\n\n{matrix_table(measure_survival())}\n{END}{rest.split(END, 1)[1]}"
 
 
 if __name__ == "__main__":
     for page in sys.argv[1:]:
         write_text(Path(page), renewed(Path(page).read_text(encoding="utf-8")))
     if not sys.argv[1:]:
-        print(matrix_table(survey()))
+        print(matrix_table(measure_survival()))

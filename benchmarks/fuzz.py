@@ -389,14 +389,14 @@ def _one_process(
         child = multiprocessing.get_context("fork").Process(target=_work, args=(name, at, last, Path(folder), theirs))
         child.start()
         theirs.close()
-        said: str | None = "alive"
+        verdict: str | None = "alive"
         try:
             while time.monotonic() < end and ours.poll(3 * MOST_S):
-                number, said = ours.recv()
-                if said is not None:
+                number, verdict = ours.recv()
+                if verdict is not None:
                     at = number + 1
-                    _count(name, number, said, count, finds, keep, Path(folder))
-            if said is None and time.monotonic() < end:
+                    _count(name, number, verdict, count, finds, keep, Path(folder))
+            if verdict is None and time.monotonic() < end:
                 raise EOFError
         except EOFError:
             if at < last:
@@ -408,11 +408,11 @@ def _one_process(
 
 
 def _count(
-    name: str, number: int, said: str, count: Counter[str], finds: list[dict[str, Any]], keep: Path, folder: Path
+    name: str, number: int, verdict: str, count: Counter[str], finds: list[dict[str, Any]], keep: Path, folder: Path
 ) -> None:
-    count[said if said in ("opened", "refused") else "find"] += 1
-    if said not in ("opened", "refused"):
-        finds.append({"number": number, "said": said})
+    count[verdict if verdict in ("opened", "refused") else "find"] += 1
+    if verdict not in ("opened", "refused"):
+        finds.append({"number": number, "verdict": verdict})
         for path in folder.glob("damaged*"):
             (keep / f"{name.replace(' ', '_')}.{number}{path.suffix}").write_bytes(path.read_bytes())
 
@@ -454,9 +454,9 @@ def guided(name: str, corpus: Path, seconds: float) -> None:
     def one(data: bytes) -> None:
         path = folder / f"damaged{kinds[data[0] % len(kinds)] if data else kinds[0]}"
         path.write_bytes(data[1:])
-        said = outcome(reader.read, path)
-        if said not in ("opened", "refused"):
-            raise RuntimeError(said)
+        verdict = outcome(reader.read, path)
+        if verdict not in ("opened", "refused"):
+            raise RuntimeError(verdict)
 
     def change(data: bytes, most: int, seed: int) -> bytes:
         chance = random.Random(seed)

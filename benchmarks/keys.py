@@ -76,7 +76,7 @@ class Shot:
     name: str
     run: Path
     folder: Path
-    said: RotoDocument
+    predicted: RotoDocument
     errors: Errors
     frames: tuple[int, ...]
     holds: Mapping[int, tuple[int, ...]]  # of each frame all frames of its hold
@@ -88,18 +88,20 @@ class Shot:
 
 def load(run: Path, truth: Path, hand_px: float) -> Shot:
     """A shot for the simulation."""
-    said, true = documents.read(run / "shapes.roto.json"), documents.read(truth)
-    seams = [s.name for s in true.shapes if s.role == "seam" and any(m.name == s.name and m.keys for m in said.shapes)]
-    frames = tuple(sorted(set(said.landmarks.keys) & set(true.shape(seams[0]).keys)))
+    predicted, true = documents.read(run / "shapes.roto.json"), documents.read(truth)
+    seams = [
+        s.name for s in true.shapes if s.role == "seam" and any(m.name == s.name and m.keys for m in predicted.shapes)
+    ]
+    frames = tuple(sorted(set(predicted.landmarks.keys) & set(true.shape(seams[0]).keys)))
     draw = np.random.default_rng(0)
-    said = replace(said, shapes=tuple(said.shape(name) for name in seams))
+    predicted = replace(predicted, shapes=tuple(predicted.shape(name) for name in seams))
     curves = {name: {f: _dense(true.shape(name).at(f)) for f in frames} for name in seams}
     hand: dict[str, dict[int, Points]] = {name: {} for name in seams}
-    holds = _holds(said, frames)
+    holds = _holds(predicted, frames)
     for name in seams:
         for frame in frames:
             first = holds[frame][0]
-            shape = said.shape(name)
+            shape = predicted.shape(name)
             own = (
                 hand[name][first]
                 if frame != first
@@ -108,8 +110,8 @@ def load(run: Path, truth: Path, hand_px: float) -> Shot:
             hand[name][frame] = own
     seen = {name: {f: _seen(truth.parent, f, line) for f, line in lines.items()} for name, lines in curves.items()}
     name = f"{run.parent.name}/{run.name}"
-    poses = PoseDistances(said.landmarks)
-    return Shot(name, run, truth.parent, said, _errors(run), frames, holds, curves, seen, hand, poses)
+    poses = PoseDistances(predicted.landmarks)
+    return Shot(name, run, truth.parent, predicted, _errors(run), frames, holds, curves, seen, hand, poses)
 
 
 def distance(points: Points, truth: Array, seen: Array) -> float:
@@ -130,11 +132,11 @@ def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict
     course: list[float] = []
     gestures, looks, tool_s, harm = 0, 0, 0.0, 0.0
     measured: dict[tuple[str, int, Points], float] = {}
-    as_run = _worst(shot, shot.said, measured)
-    document, errors = shot.said, shot.errors
+    as_run = _worst(shot, shot.predicted, measured)
+    document, errors = shot.predicted, shot.errors
     if method in (linear, flow):  # these know nothing of models: the first key is in the middle of the shot
         keyed.append(shot.holds[shot.frames[len(shot.frames) // 2]][0])
-        gestures += sum(shape.n_points for shape in shot.said.shapes)
+        gestures += sum(shape.n_points for shape in shot.predicted.shapes)
         document, errors = method(shot, _keyed(shot, keyed))
     while True:
         found = _worst(shot, document, measured)
@@ -174,7 +176,9 @@ def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict
 def _offered(shot: Shot, errors: Errors, keyed: Sequence[int], looked: AbstractSet[int]) -> list[int]:
     """Where the panel's N goes, in its order: holds that nobody has keyed, or looked at since the last key."""
     held = tuple(sorted({(frames[0], frames[-1]) for frames in shot.holds.values()}))
-    record = RunRecord(held=held).with_errors({shape.name: errors.get(shape.name, {}) for shape in shot.said.shapes})
+    record = RunRecord(held=held).with_errors(
+        {shape.name: errors.get(shape.name, {}) for shape in shot.predicted.shapes}
+    )
     poses = shot.poses
     return record.worst(
         shot.frames, settled=frozenset(looked | set(keyed)), novelty=lambda frame: poses.novelty(frame, keyed)
@@ -213,7 +217,7 @@ def _distances(
 
 def taught(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """The panel's Teach."""
-    found = teach(_reading(shot), shot.said, keyed, shot.errors)
+    found = teach(_reading(shot), shot.predicted, keyed, shot.errors)
     return with_keys(keyed, found.keys), {**shot.errors, **found.errors}
 
 
@@ -249,8 +253,8 @@ def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, 
         )
     reading = read_shot(whole, corrected.plate, learnt.models(_models()))
     found = read_anew(reading, corrected.predicted, corrected.document, corrected.errors)
-    said = with_keys(shot.said, found.keys)
-    return reading, said, {**shot.errors, **found.errors}
+    predicted = with_keys(shot.predicted, found.keys)
+    return reading, predicted, {**shot.errors, **found.errors}
 
 
 def _keys_of(predicted: RotoDocument, keyed: RotoDocument) -> Mapping[str, Mapping[int, Key]]:
@@ -261,7 +265,7 @@ def _keys_of(predicted: RotoDocument, keyed: RotoDocument) -> Mapping[str, Mappi
 
 def refitted(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """The panel's Refit shot."""
-    return with_keys(keyed, refit(shot.said, keyed, shot.errors)), shot.errors
+    return with_keys(keyed, refit(shot.predicted, keyed, shot.errors)), shot.errors
 
 
 def as_run(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
@@ -299,7 +303,7 @@ def spreads(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     hand = {f for shape in keyed.shapes for f in human_keys(shape)}
     document = keyed
     for frame in sorted(hand):
-        keys = spread(shot.said, document, frame, *propose(document, frame, corrected=hand))
+        keys = spread(shot.predicted, document, frame, *propose(document, frame, corrected=hand))
         document = with_keys(document, keys)
     return document, shot.errors
 
@@ -322,7 +326,7 @@ def _plates(folder: Path) -> Plate:
 
 def _reading(shot: Shot) -> ShotReading:
     if shot.name not in _READINGS:
-        _READINGS[shot.name] = read_shot(shot.said, _plates(shot.folder), _models())
+        _READINGS[shot.name] = read_shot(shot.predicted, _plates(shot.folder), _models())
     return _READINGS[shot.name]
 
 
@@ -344,7 +348,7 @@ def _keyed(shot: Shot, keyed: list[int]) -> RotoDocument:
         human = {frame: Key(shot.hand[shape.name][frame], "human") for frame in frames}
         return shape.with_keys(dict(sorted({**shape.keys, **human}.items())))
 
-    return replace(shot.said, shapes=tuple(with_hand(shape) for shape in shot.said.shapes))
+    return replace(shot.predicted, shapes=tuple(with_hand(shape) for shape in shot.predicted.shapes))
 
 
 def _dense(points: Points) -> Array:
@@ -354,9 +358,9 @@ def _dense(points: Points) -> Array:
     return np.asarray(np.interp(at, length, line[:, 0]) + 1j * np.interp(at, length, line[:, 1]))
 
 
-def _drawn(said: Points, true: Points, draw: np.random.Generator, hand_px: float) -> Points:
+def _drawn(predicted: Points, true: Points, draw: np.random.Generator, hand_px: float) -> Points:
     """The true curve through as many control points as the product's spline has, where that has them along its way."""
-    cubics = evaluate(segments(as_array(said), False), np.linspace(0, 1, 33))
+    cubics = evaluate(segments(as_array(predicted), False), np.linspace(0, 1, 33))
     lengths = np.linalg.norm(np.diff(cubics, axis=1), axis=2).sum(axis=1)
     share = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()
     line = _dense(true)
@@ -370,8 +374,8 @@ def _drawn(said: Points, true: Points, draw: np.random.Generator, hand_px: float
     return tuple(ControlPoint(*row) for row in points.tolist())
 
 
-def _holds(said: RotoDocument, frames: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
-    starts = hold_starts({frame: said.landmarks.keys[frame] for frame in frames})
+def _holds(predicted: RotoDocument, frames: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
+    starts = hold_starts({frame: predicted.landmarks.keys[frame] for frame in frames})
     return {frame: tuple(each for each in frames if starts[each] == starts[frame]) for frame in frames}
 
 

@@ -139,9 +139,9 @@ def _found(models: Models, face: Face, box: tuple[float, float, float, float]) -
 
 def peer(sides: Sides, tests: Sequence[Sequence[tuple[float, float, float, float]]], options: Any, out: Path) -> Any:
     """dlib's predictions for each list of boxes, by setting: {setting: [lists of points]}; worked out once."""
-    order, said = out / "peer.json", out / "peer_answer.json"
-    if said.is_file():
-        return json.loads(said.read_text(encoding="utf-8"))
+    order, answer_file = out / "peer.json", out / "peer_answer.json"
+    if answer_file.is_file():
+        return json.loads(answer_file.read_text(encoding="utf-8"))
     learn = [{"picture": str(f.picture), "points": f.points, "box": f.box} for f in sides.train]
     test = [[{"picture": str(f.picture), "box": b} for f, b in zip(sides.test, boxes)] for boxes in tests]
     mirror = _mirror_68()
@@ -150,7 +150,7 @@ def peer(sides: Sides, tests: Sequence[Sequence[tuple[float, float, float, float
     answer = subprocess.run(
         [options.peer_python, str(script), str(order), str(options.threads)], check=True, stdout=subprocess.PIPE
     )
-    said.write_bytes(answer.stdout)
+    answer_file.write_bytes(answer.stdout)
     return json.loads(answer.stdout)
 
 

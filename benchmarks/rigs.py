@@ -39,10 +39,10 @@ def ours(folder: Path) -> list[Array]:
     """The frames as `rotopaint clean --rig` leaves them."""
     out = folder / "out"
     words = ["clean", str(folder / "plate.####.png"), "--mattes", str(folder / "matte.####.png"), "--out", str(out)]
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as output:
         code = rotopaint([*words, "--rig"])
     if code:
-        raise SystemExit(said.getvalue())
+        raise SystemExit(output.getvalue())
     return pictures(out / "clean", "plate")
 
 

@@ -124,13 +124,13 @@ def compare(dataset: str, pack: Path | None) -> dict[str, dict[str, npt.NDArray[
     if pack is not None:
         marks["found"], noise = _find(pack, memory, noise)
     more = warped(train.truth, copies=2, amount=0.06, rng=np.random.default_rng(1))
-    result: dict[str, dict[str, npt.NDArray[np.float64]]] = {told: {} for told in marks}
+    result: dict[str, dict[str, npt.NDArray[np.float64]]] = {source: {} for source in marks}
     for name in SHAPE_MODELS:
         model = SHAPE_MODELS[name](ShapeTraining(data.sheet, more, noise)).eval()
-        for told, places in marks.items():
+        for source, places in marks.items():
             with torch.no_grad():
                 points = model(torch.tensor(places, dtype=torch.float32))[0].double().numpy()
-            result[told][name] = curve_distances(data.sheet, points, memory.truth)
+            result[source][name] = curve_distances(data.sheet, points, memory.truth)
     return result
 
 
@@ -155,10 +155,10 @@ def main() -> int:
     options = parser.parse_args()
     for dataset in options.datasets:
         names = read_dataset(dataset).sheet.shape_names
-        for told, distances in compare(dataset, options.found).items():
+        for source, distances in compare(dataset, options.found).items():
             for model, distance_K in distances.items():
                 shapes = ", ".join(f"{name} {value:.2f}" for name, value in zip(names, distance_K))
-                print(f"{dataset}, {told} landmarks, {model}: mean {np.mean(distance_K):.3f} px; {shapes}")
+                print(f"{dataset}, {source} landmarks, {model}: mean {np.mean(distance_K):.3f} px; {shapes}")
     return 0
 
 

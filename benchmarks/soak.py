@@ -53,7 +53,7 @@ class Watch:
             n_files += len(os.listdir(f"/proc/{process}/fd"))
         self.samples.append((turn, round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1), n_files))
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """The samples, and whether they are flat."""
         first = self.samples[len(self.samples) // 5]
         last = self.samples[-1]
@@ -91,7 +91,7 @@ def soak_run(folder: Path, n_frames: int, seed: int) -> dict[str, Any]:
     pack = puppet.make_pack(folder / "packs" / "puppet")
     job = RunJob(plates=plates, out=str(folder / "out"), crops=(puppet.crop_text(96, 60),), model=str(pack), threads=2)
     outcome = run(job, sink, Cancel())
-    return {**watch.told(), "done": len(outcome.done), "is_whole": outcome.is_whole}
+    return {**watch.summary(), "done": len(outcome.done), "is_whole": outcome.is_whole}
 
 
 def _many_plates(folder: Path, n_frames: int) -> str:
@@ -116,7 +116,7 @@ def soak_edits(folder: Path, n_edits: int, seed: int) -> dict[str, Any]:
     session.start_project(path)
     turn = 0
     while turn < n_edits:
-        for _ in crashes.acts(session, seed + turn):
+        for _ in crashes.edits(session, seed + turn):
             turn += 1
             if turn % every == 0:
                 watch.look(turn)
@@ -127,9 +127,9 @@ def soak_edits(folder: Path, n_edits: int, seed: int) -> dict[str, Any]:
         session = ShotSession()
         session.open_project(path)
         if session.state != before:
-            return {**watch.told(), "is_whole": False}
+            return {**watch.summary(), "is_whole": False}
     session.close()
-    return {**watch.told(), "is_whole": True, "file_mb": round(path.stat().st_size / 2**20, 1)}
+    return {**watch.summary(), "is_whole": True, "file_mb": round(path.stat().st_size / 2**20, 1)}
 
 
 def soak_panel(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def soak_panel(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
     with closing(_open_project(path)) as project:
         is_whole = project.load().state == shown
     del app
-    return {**watch.told(), "done": dict(artist.count), "is_whole": is_whole}
+    return {**watch.summary(), "done": dict(artist.count), "is_whole": is_whole}
 
 
 def _open_project(path: Path) -> Any:
@@ -178,8 +178,8 @@ class _Artist:
 
     def do_something(self) -> None:
         """One gesture, and what it makes the panel do."""
-        acts = {self.jump: 8, self.drag_point: 3, self.drag_landmark: 2, self.nudge: 2, self.go_back: 4, self.look: 1}
-        act = self.chance.choices(list(acts), list(acts.values()))[0]
+        edits = {self.jump: 8, self.drag_point: 3, self.drag_landmark: 2, self.nudge: 2, self.go_back: 4, self.look: 1}
+        act = self.chance.choices(list(edits), list(edits.values()))[0]
         act()
         self.count[act.__name__] += 1
         for _ in range(3):
@@ -288,7 +288,7 @@ def soak_server(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
             refused += 1  # a server that was ill four times in a row
         if step % every == 0:
             watch.look(step)
-    return {**watch.told(), "wrong": wrong, "refused": refused, "is_whole": wrong == 0}
+    return {**watch.summary(), "wrong": wrong, "refused": refused, "is_whole": wrong == 0}
 
 
 def _local(folder: Path) -> Any:

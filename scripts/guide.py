@@ -243,7 +243,9 @@ class Tour:
         self.press("x")
         assert self.session.state.marks[self.session.frame] == "needs work"
         self.click(self.panel.review_bar.buttons["refit"])
-        self.wait("the refit", lambda: self.session.edits.last_step == "refit shot" or "already fits" in self.said)
+        self.wait(
+            "the refit", lambda: self.session.edits.last_step == "refit shot" or "already fits" in self.status_text
+        )
         self.keep("08_refit")
 
     def group(self) -> None:
@@ -257,7 +259,7 @@ class Tour:
             self.click(tree.viewport(), QPointF(row.left() + 40, row.center().y()))
             self.hand("keyup", "ctrl")
         self.press("ctrl+g")
-        assert self.session.selection.layer == "group_1", self.said
+        assert self.session.selection.layer == "group_1", self.status_text
         self.press("f")
         self.press("t")
         document, frame = self.session.document, self.session.frame
@@ -265,7 +267,7 @@ class Tour:
         right = max(p for name in self.session.selection.shapes for p in document.shape(name).at(frame))
         start = self.place(right.x, right.y) + QPointF(26, 0)
         self.drag(panel.canvas, start, start + QPointF(-6, 45))
-        assert self.session.edits.last_step == "rotate group", self.said
+        assert self.session.edits.last_step == "rotate group", self.status_text
         self.keep("06_group")
         for _ in range(2):
             self.press("ctrl+z")
@@ -273,7 +275,7 @@ class Tour:
         self.press("v")
 
     @property
-    def said(self) -> str:
+    def status_text(self) -> str:
         """The status line."""
         return self.panel.status.text.text()
 
@@ -365,7 +367,7 @@ class Tour:
         self.click(paints)
         self.press("Down")
         self.press("Return")
-        assert self.session.brush.paints == "plate", self.said
+        assert self.session.brush.paints == "plate", self.status_text
         self.press("k")
         self.drag(self.panel.canvas, start, end, "10_reveal")
         assert self.session.edits.last_step == "reveal stroke", self.session.edits.last_step

@@ -49,7 +49,7 @@ def _shown(bar: Bar, terminal: _Terminal) -> str:
     return " ".join(re.sub("[━╸╺]+", "-", text.split("\r")[-1]).split())
 
 
-def test_a_training_is_told_in_words_and_without_its_tables(bar: Bar, terminal: _Terminal) -> None:
+def test_a_training_is_reported_in_words_and_without_its_tables(bar: Bar, terminal: _Terminal) -> None:
     facts = {"stage": "train", "share": 0.25, "step": 40, "loss": 10.3, "images_per_s": 3.2, "held_out_px": 0.834}
     bar._clock = ClockOfShares(clock := _Clock())
     clock.now += 30
@@ -65,7 +65,7 @@ def test_frames_are_counted_and_timed(bar: Bar, terminal: _Terminal) -> None:
     assert re.fullmatch("paint [- ]+ 6/24 90 ms/frame", _shown(bar, terminal))
 
 
-def test_a_shows_frames_are_told_with_their_shot(bar: Bar, terminal: _Terminal) -> None:
+def test_a_shows_frames_are_reported_with_their_shot(bar: Bar, terminal: _Terminal) -> None:
     bar(Event("progress", {"shot": "sh010", "task": "paint", "done": 24, "total": 24, "eta_s": 0.0}))
     assert re.fullmatch("sh010: paint [- ]+ 24/24", _shown(bar, terminal))
 

@@ -106,15 +106,15 @@ def _wait(launchers: Sequence[subprocess.Popen[bytes]]) -> int:
 @contextmanager
 def _second_host() -> Iterator[int]:
     """A process in a network namespace of its own, which keeps that namespace alive."""
-    keeper = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
+    namespace = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
     try:
         ours = os.readlink("/proc/self/ns/net")
-        while keeper.poll() is None and os.readlink(f"/proc/{keeper.pid}/ns/net") == ours:
+        while namespace.poll() is None and os.readlink(f"/proc/{namespace.pid}/ns/net") == ours:
             time.sleep(0.01)
-        yield keeper.pid
+        yield namespace.pid
     finally:
-        keeper.kill()
-        keeper.wait()
+        namespace.kill()
+        namespace.wait()
 
 
 def _plug(pid: int, rate: str) -> None:

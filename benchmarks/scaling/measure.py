@@ -108,24 +108,24 @@ def tell_ranks(found: Sequence[Measured], cores: int) -> list[dict[str, Any]]:
 
 
 def _row(row: Measured, link: Link | None, crowd: float) -> dict[str, Any]:
-    told: dict[str, Any] = {"ranks": row.ranks, "alone_ms": _ms(np.median(row.alone_s))}
+    rows_out: dict[str, Any] = {"ranks": row.ranks, "alone_ms": _ms(np.median(row.alone_s))}
     if row.ranks == 1 or link is None:
-        return {**told, "efficiency": 1.0}
+        return {**rows_out, "efficiency": 1.0}
     talk = Step(float(np.median(row.alone_s)), row.gradient_bytes).talking_s(link, row.ranks) * crowd
     apart, together = row.step_s("apart"), row.step_s("none")
     return {
-        **told,
+        **rows_out,
         "apart_ms": _ms(np.median(apart)),  # all compute side by side, and each step waits for the slowest
         "together_ms": _ms(np.median(together)),
-        "foretold_ms": _ms(np.median(apart) + talk),
-        "talk_foretold_ms": _ms(talk),
+        "predicted_ms": _ms(np.median(apart) + talk),
+        "talk_predicted_ms": _ms(talk),
         "efficiency": round(row.efficiency("none"), 3),
         "efficiency_rounds": [round(float(value), 3) for value in row.alone_s / together],
         "least_disturbed": round(row.least_disturbed("none"), 3),
         "of_apart": round(float(np.median(apart / together)), 3),  # what is left of it by talking alone
         "by_processor_time": round(row.by_processor("none"), 3),
         "sums_ms": {
-            str(n): {"measured": _ms(s), "foretold": _ms(link.all_reduce_s(n, row.ranks) * crowd)}
+            str(n): {"measured": _ms(s), "predicted": _ms(link.all_reduce_s(n, row.ranks) * crowd)}
             for n, s in row.sums.items()
         },
     }
@@ -137,42 +137,42 @@ def foretell(found: Sequence[Measured]) -> list[dict[str, Any]]:
     The step of one rank is its processor time, as it has a core to itself there.
     """
     alone = float(np.median([np.median(row.taken["alone"][:, 0, :, 1]) for row in found]))
-    told: list[dict[str, Any]] = [{"step_ms": _ms(alone), "gradient_bytes": found[0].gradient_bytes}]
+    rows_out: list[dict[str, Any]] = [{"step_ms": _ms(alone), "gradient_bytes": found[0].gradient_bytes}]
     for name, link in NETWORKS.items():
         for compression, share in (("none", 1.0), ("bf16", 0.5)):
             step = Step(alone, found[0].gradient_bytes * share)
             weak = {str(ranks): round(step.efficiency(link, ranks), 3) for ranks in FORETOLD}
             strong = {str(ranks): round(step.strong_efficiency(link, ranks), 3) for ranks in FORETOLD}
-            told.append({"network": name, "compression": compression, "efficiency": weak, "strong": strong})
-    return told
+            rows_out.append({"network": name, "compression": compression, "efficiency": weak, "strong": strong})
+    return rows_out
 
 
 def _two_hosts(settings: Settings) -> list[dict[str, Any]]:
-    told = []
+    rows_out = []
     for rate in settings.links:
         words = ["-m", MODULE, *_words(settings, HOOKS)]
         row = parsed(hosts.run(words, rate=rate))
-        told.append(tell_link(rate, row))
-    return told
+        rows_out.append(tell_link(rate, row))
+    return rows_out
 
 
 def tell_link(rate: str, row: Measured) -> dict[str, Any]:
     """Steps of two hosts over a link, by gradient compression, beside what the link's rate foretells.
 
-    PowerSGD is not foretold: it sends whole gradients at first, and then as few as it likes.
+    PowerSGD is not predicted: it sends whole gradients at first, and then as few as it likes.
     """
     link = fit_link(row.rows)
     if rate != hosts.UNLIMITED:
         link = Link(link.latency_s, hosts.bits_per_s(rate) / 8)
     apart = float(np.median(row.step_s("apart")))
     shares = {"none": 1.0, "bf16": 0.5, "fp16": 0.5}
-    foretold = {
+    predicted = {
         hook: _ms(apart + Step(apart, row.gradient_bytes * share).talking_s(link, row.ranks))
         for hook, share in shares.items()
         if hook in row.taken
     }
     steps = {hook: _ms(np.median(row.step_s(hook))) for hook in HOOKS if hook in row.taken}
-    return {"link": rate, "apart_ms": _ms(apart), "step_ms": steps, "foretold_ms": foretold}
+    return {"link": rate, "apart_ms": _ms(apart), "step_ms": steps, "predicted_ms": predicted}
 
 
 def _measure(ranks: int, settings: Settings) -> Measured:

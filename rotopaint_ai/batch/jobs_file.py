@@ -151,7 +151,7 @@ class _ShotRefusedError(Exception):
 def _job_shot(name: str, row: Mapping[str, object], defaults: _Settings | None, path: Path, out: Path) -> JobShot:
     where = f"{path.name}: {name}"
     given = _checked({word: value for word, value in row.items() if word != "name"}, _Settings, where)
-    settings = {**_said(defaults or _Settings()), **_said(given)}
+    settings = {**_given_settings(defaults or _Settings()), **_given_settings(given)}
     places = {word: settings[word] for word in _PLACES if word in settings}
     chunk, retries, priority, resources = (
         settings.pop(word, value)
@@ -165,7 +165,7 @@ def _job_shot(name: str, row: Mapping[str, object], defaults: _Settings | None, 
     return JobShot(name, job, chunk, retries, places, priority, resources)
 
 
-def _said(settings: _Settings) -> dict[str, Any]:
+def _given_settings(settings: _Settings) -> dict[str, Any]:
     """The settings that are not left to the job's own default."""
     values = {each.name: getattr(settings, each.name) for each in fields(settings)}
     return {name: value for name, value in values.items() if value is not None}

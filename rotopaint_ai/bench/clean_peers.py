@@ -232,10 +232,10 @@ def borrow(sight: Sight, near: Sequence[Sight]) -> Array:
         window = _Window.of(other, sight)
         flow = flow_of.calc(_grey_plate(plate), _grey_plate(_telea_in_hole(window.plate, window.hole)), None)
         x, y = columns + flow[..., 0], rows + flow[..., 1]
-        lent = cv2.remap(window.plate, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+        borrowed = cv2.remap(window.plate, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
         shut = cv2.remap(window.hole, x, y, cv2.INTER_NEAREST, borderMode=cv2.BORDER_CONSTANT, borderValue=1)
         clean = (left > 0) & (shut == 0)
-        plate[clean], left[clean] = lent[clean], 0
+        plate[clean], left[clean] = borrowed[clean], 0
     return plate
 
 

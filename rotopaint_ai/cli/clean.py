@@ -111,7 +111,7 @@ def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint |
     with watched(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
         tell = sink if project is None else project.sink(sink, arguments.frames)
         painted = paint_clean(plate, job, threads=threads, sink=tell, cancel=cancel)
-    if project is not None and _is_as_it_says(arguments):
+    if project is not None and _is_by_project_alone(arguments):
         project.end(painted.done)
     return painted
 
@@ -124,7 +124,7 @@ def _project(arguments: argparse.Namespace) -> AbstractContextManager[Repaint | 
     return repainting(Path(arguments.project), Path(arguments.out), leave=arguments.leave_project)
 
 
-def _is_as_it_says(arguments: argparse.Namespace) -> bool:
+def _is_by_project_alone(arguments: argparse.Namespace) -> bool:
     """Whether nothing on the command line stands before what the project says."""
     others = (arguments.shapes, arguments.mattes, arguments.settings, arguments.touchup, arguments.measure_widths)
     return not any((*others, arguments.rig)) and arguments.method == fills.DEFAULT

@@ -197,9 +197,9 @@ def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Names
     group = Group.join(arguments.backend)
     if group.is_first and group.ranks > 1 and folder_of() is None:
         print(f"strategy: {layout_of_torchrun(os.environ, group.device.type, bound)}", file=sys.stderr)
-    with watched(events=arguments.events) as (told, cancel):
-        sink = told if group.is_first else _silent
-        again = group.any_says(has_restarted())
+    with watched(events=arguments.events) as (emit, cancel):
+        sink = emit if group.is_first else _silent
+        again = group.on_any(has_restarted())
         if again:
             sink(warning("a rank was lost; all of them go on from the last checkpoint"))
         command = shlex.join(["rotopaint", *sys.argv[1:]])

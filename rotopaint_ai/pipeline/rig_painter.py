@@ -81,7 +81,7 @@ class RigPainter:
         self._frames = frozenset(frames)
         self._matte_of = matte_of
         self._clean_plate = rig.clean_plate
-        self._lending = KeptByFrame(self._lent, kept=KEPT)
+        self._lending = KeptByFrame(self._read_loan, kept=KEPT)
         self._clean = KeptByFrame(self._of_clean_plate, kept=KEPT_CLEAN)
 
     def filled(self, frame: Frame) -> Filled | None:
@@ -107,14 +107,14 @@ class RigPainter:
             loan = _lay_on(now, points, self._clean.at(nearest), cover.shape, corner, is_plate=True)
             open_yet &= ~loan.free
             yield loan
-        lent = np.zeros(cover.shape, np.intp)
+        n_loans = np.zeros(cover.shape, np.intp)
         for other in self._near(number):
-            if not (open_yet & (lent < ENOUGH)).any():
+            if not (open_yet & (n_loans < ENOUGH)).any():
                 return
             picture = self._lending.at(other)
             if picture is not None:
                 loan = _lay_on(now, points, picture, cover.shape, corner, is_plate=False)
-                lent += loan.free
+                n_loans += loan.free
                 yield loan
 
     def _near(self, number: int) -> list[int]:
@@ -128,7 +128,7 @@ class RigPainter:
         read = self._clean_plate.read(number, keep_native=False)
         return _Picture(read.rgb, np.ones(read.rgb.shape[:2], bool), read.origin)
 
-    def _lent(self, number: int) -> _Picture | None:
+    def _read_loan(self, number: int) -> _Picture | None:
         """Another frame and where it is free; None where it cannot be read: its own turn will tell why."""
         try:
             read = self._plate.read(number, keep_native=False)

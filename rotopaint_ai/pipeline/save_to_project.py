@@ -158,10 +158,10 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState, sink: S
         found = _teach_project(project, plan, errors)
         doubtful = {name: summarise(frames) for name, frames in found.doubtful.items() if frames}
         project.set_note("taught", {"moved": found.n_moved, "doubtful": doubtful})
-        sink(warning(_said_of(found.n_moved, doubtful, plan)))
+        sink(warning(_teach_summary(found.n_moved, doubtful, plan)))
 
 
-def _said_of(n_moved: int, doubtful: Mapping[str, str], plan: Plan) -> str:
+def _teach_summary(n_moved: int, doubtful: Mapping[str, str], plan: Plan) -> str:
     unsure = "".join(f"; not sure of {name} on {frames}, look there" for name, frames in doubtful.items())
     painted = f"rotopaint clean {plan.job.plates} --project {plan.job.project} --out {plan.out}"
     return f"taught the shot: {n_moved} keys moved{unsure}; what lies in {plan.out} was drawn before: {painted}"

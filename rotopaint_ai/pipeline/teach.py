@@ -148,9 +148,9 @@ def teach(
     sizes: dict[str, Mapping[int, float]] = {}
     known = [_curve_of_task(reading, task, (errors or {}).get(task.spec.name, {})) for task in tasks]
     far_H = _pose_from_corrected(reading, tasks)
-    for turn, said, on_head in zip(_solved_seams(reading, tasks), known, _on_rigid_head(reading, known)):
+    for turn, curve, on_head in zip(_solved_seams(reading, tasks), known, _on_rigid_head(reading, known)):
         name = turn.task.spec.name
-        keys[name], doubtful[name], sizes[name] = _decided(reading, turn, said.noise_px_H, on_head, far_H)
+        keys[name], doubtful[name], sizes[name] = _decided(reading, turn, curve.noise_px_H, on_head, far_H)
     before = {shape.name: shape.keys for shape in predicted.shapes}
     moved = sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
     return Taught(keys_placed_in_groups(keys, groups), sizes, doubtful, moved)
@@ -176,10 +176,10 @@ def read_anew(
     keys: dict[str, Mapping[int, Key]] = {}
     doubtful: dict[str, tuple[int, ...]] = {}
     sizes: dict[str, Mapping[int, float]] = {}
-    for task, said, head_HD, judge_HD in zip(tasks, seen, own, run):
-        name, mixed_HD = task.spec.name, (1 - TO_HEAD) * said.splines_HD + TO_HEAD * head_HD
-        apart_H = np.array([open_curve_distance(a, b) for a, b in zip(said.splines_HD, head_HD)])
-        expected_H = np.sqrt(said.noise_px_H * apart_H)
+    for task, curve, head_HD, judge_HD in zip(tasks, seen, own, run):
+        name, mixed_HD = task.spec.name, (1 - TO_HEAD) * curve.splines_HD + TO_HEAD * head_HD
+        apart_H = np.array([open_curve_distance(a, b) for a, b in zip(curve.splines_HD, head_HD)])
+        expected_H = np.sqrt(curve.noise_px_H * apart_H)
         keys[name], doubtful[name], sizes[name] = _taken_over(
             reading, task, mixed_HD, judge_HD, far_H, expected_H, noted.get(name, {})
         )
@@ -371,7 +371,7 @@ class Witnesses:
 
 
 def _decided(
-    reading: ShotReading, turn: _Turn, said_px_H: Array, head_HD: Complex, far_H: Array
+    reading: ShotReading, turn: _Turn, expected_px_H: Array, head_HD: Complex, far_H: Array
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
     """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be: the geometric mean
     of what is expected of its curve and of how far that lies from the other ones."""
@@ -387,7 +387,7 @@ def _decided(
             apart = FOUND * open_curve_distance(found, head_HD[row])
             return found, _size_of(seen.expected_error_px, apart), False
         apart = (change + open_curve_distance(spline, head_HD[row])) / 2
-        return spline, _size_of(float(said_px_H[row]), apart), change > STILL_PX + deviation
+        return spline, _size_of(float(expected_px_H[row]), apart), change > STILL_PX + deviation
 
     return _judged(reading, turn.task, judge)
 

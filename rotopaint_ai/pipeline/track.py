@@ -249,16 +249,18 @@ def _unmoved(seam: Seam) -> Placed:
 
 
 def crop_area(crop: Crop) -> Area:
-    """What is looked at of a frame to follow its face and to place its seams."""
-    half = crop.side / 2 + _MARGIN_PX + 1
-    return Area(crop.x - half, crop.y - half, crop.x + half, crop.y + half)
+    """What is looked at of a frame to follow its face and to place its seams, in whole pixels."""
+    half = crop.side / 2
+    inner = Area(floor(crop.x - half), floor(crop.y - half), ceil(crop.x + half), ceil(crop.y + half))
+    return inner.grown(_MARGIN_PX)
 
 
 def crop_window(crop: Crop, shape: tuple[int, ...], origin: tuple[int, int]) -> tuple[slice, slice]:
-    """Rows and columns of the data window that hold a crop."""
-    spans = []
-    for middle, start, size in ((crop.y, origin[1], shape[0]), (crop.x, origin[0], shape[1])):
-        low = floor(middle - crop.side / 2) - start - _MARGIN_PX
-        high = ceil(middle + crop.side / 2) - start + _MARGIN_PX
-        spans.append(slice(min(max(low, 0), size), max(min(high, size), 0)))
-    return spans[0], spans[1]
+    """Rows and columns of the data window that lie in a crop's area."""
+    area = crop_area(crop)
+    rows = _span_within(int(area.top) - origin[1], int(area.bottom) - origin[1], shape[0])
+    return rows, _span_within(int(area.left) - origin[0], int(area.right) - origin[0], shape[1])
+
+
+def _span_within(low: int, high: int, size: int) -> slice:
+    return slice(min(max(low, 0), size), max(min(high, size), 0))

@@ -99,8 +99,8 @@ def _put_aside(state: State, pack: str | None) -> State:
     bare = None if document is None else replace(document, shapes=(), metadata={})
     face = OtherFace(pack, aside, state.crops, bare, _below_groups(models, document), state.spreads)
     document = None if document is None else replace(_renamed(document, aside), landmarks=LandmarkKeys())
-    said = None if document is None else replace(document, shapes=(), landmarks=LandmarkKeys(), metadata={})
-    left = replace(state, document=document, predicted=said, crops={}, spreads=())
+    predicted = None if document is None else replace(document, shapes=(), landmarks=LandmarkKeys(), metadata={})
+    left = replace(state, document=document, predicted=predicted, crops={}, spreads=())
     return replace(_named_by(left, aside), faces={**state.faces, state.face: face}, face="")
 
 
@@ -114,8 +114,10 @@ def _taken_up(state: State, name: str) -> State:
     document = None if state.document is None else _renamed(state.document, back)
     if document is not None and face.document is not None:
         document = replace(document, landmarks=face.document.landmarks)
-    said = None if face.predicted is None or document is None else placed_in_groups(face.predicted, document)
-    taken = replace(state, document=document, predicted=said or state.predicted, crops=face.crops, spreads=face.spreads)
+    predicted = None if face.predicted is None or document is None else placed_in_groups(face.predicted, document)
+    taken = replace(
+        state, document=document, predicted=predicted or state.predicted, crops=face.crops, spreads=face.spreads
+    )
     return replace(_named_by(taken, back), faces=rest, face=name)
 
 

@@ -122,10 +122,10 @@ def fill(now: Array, matte: Array, loans: Sequence[Loan]) -> RigFill:
     found, by_plate = _fill_by_plates(own, hole, near, loans, floor)
     left, trust, pieced = hole & ~by_plate, np.zeros(hole.shape, np.float32), False
     if left.any():
-        lent, trust = _lent_by_frames(own, hole, near, loans, floor)
+        borrowed, trust = _borrow_from_frames(own, hole, near, loans, floor)
         trust, pieced = trust * left, _is_textured(own, hole)
         around = _pieced(np.where(left[..., None], 0.0, found), left) if pieced else _smooth(found, left, floor)
-        found = around + trust[..., None] * (lent - around)
+        found = around + trust[..., None] * (borrowed - around)
     _add_grain(light, own, found, hole, hole & (~left | (trust > 0.5)) if pieced else hole, floor)
     paint = np.exp(found) - floor
     share = np.minimum(matte, 1.0)[..., None]
@@ -152,27 +152,27 @@ def _fill_by_plates(
     return found, by_plate
 
 
-def _lent_by_frames(
+def _borrow_from_frames(
     own: Array, hole: Bools, near: Bools, loans: Sequence[Loan], floor: np.float32
 ) -> tuple[Array, Array]:
     """Log light that frames lend to the hole, and how far to trust it (H, W) from 0 to 1.
 
     At each place the median of those frames that differ least beside it.
     """
-    lent, trust = own.copy(), np.zeros(hole.shape, np.float32)
+    borrowed, trust = own.copy(), np.zeros(hole.shape, np.float32)
     frames = (loan for loan in loans if not loan.is_plate and (near & loan.free).sum() >= FEWEST)
     compared = [_compared(own, hole, loan, near & loan.free, floor) for loan in frames]
     if not compared:
-        return lent, trust
+        return borrowed, trust
     off, fitted = (np.stack(each) for each in zip(*compared))
     rows, columns = np.nonzero(hole)
     least = off.min(0)
     good = (off <= np.maximum(1.5 * least, GRAIN)) & (off < 2 * TRUSTED)
     known = good.any(0)
     stack = np.where(good[..., None], fitted, np.nan)[:, known]
-    lent[rows[known], columns[known]] = np.nanmedian(stack, axis=0)
+    borrowed[rows[known], columns[known]] = np.nanmedian(stack, axis=0)
     trust[rows[known], columns[known]] = np.clip(2.0 - least[known] / TRUSTED, 0.0, 1.0)
-    return lent, trust
+    return borrowed, trust
 
 
 def _compared(own: Array, hole: Bools, loan: Loan, rim: Bools, floor: np.float32) -> tuple[Array, Array]:
@@ -327,13 +327,13 @@ def _best_place(picture: Array, source: Bools, wanted: Array, known: Bools) -> t
     return int(row), int(column)
 
 
-def _add_grain(light: Array, own: Array, found: Array, hole: Bools, lent: Bools, floor: np.float32) -> None:
+def _add_grain(light: Array, own: Array, found: Array, hole: Bools, borrowed: Bools, floor: np.float32) -> None:
     """Give lent light, in place, what grain it lacks of that beside the hole: medians and clean plates have less."""
-    rows, columns = np.nonzero(lent)
+    rows, columns = np.nonzero(borrowed)
     beside = cv2.dilate(hole.astype(np.uint8), np.ones((2 * _BAND + 1,) * 2, np.uint8)).astype(bool) & ~hole
     if not len(rows) or not beside.any():
         return
-    keep = _rough(found, lent) / max(_rough(own, beside), 1e-6)
+    keep = _rough(found, borrowed) / max(_rough(own, beside), 1e-6)
     places = _places_beside(hole, rows, columns)
     paint = np.ascontiguousarray(found[rows, columns].T)
     grain.add(light, hole, paint, *places, np.full(len(rows), keep, np.float32), floor)

@@ -209,9 +209,9 @@ def _shape_task(
     first = [frames[int(np.argmax(hold_F == hold))] for hold in range(len(starts))]
     keyed = {int(hold_F[frames.index(frame)]): frame for frame in hand if frame in frames}
     true = dict(zip(keyed, splines_of(shape, list(keyed.values()))))
-    said = {frame: error for frame, error in errors.items() if error > 0}  # 0: a run found a person's key there
-    usual = float(np.median(list(said.values()) or [1.0]))
-    error_H = np.array([said.get(frame, usual) for frame in first])
+    known_errors = {frame: error for frame, error in errors.items() if error > 0}  # 0: a run found a person's key there
+    usual = float(np.median(list(known_errors.values()) or [1.0]))
+    error_H = np.array([known_errors.get(frame, usual) for frame in first])
     return _Task(base, shape, hand, frames, hold_F, space.rows(first), splines_of(base, first), error_H, true)
 
 
@@ -362,8 +362,8 @@ def _posterior(
     wrong = _squared_error_across(predicted_H[at], found) / scale[at] ** 2
     size = max(least, float(wrong.max() if is_biased else wrong.mean()))
     together = _kernel(space, rows) if is_biased else np.eye(len(rows))
-    of_said = truth + size * np.outer(scale, scale) * together + np.diag(OWN * noise * scale**2)
-    whole = np.block([[of_said, truth[:, at]], [truth[at], truth[np.ix_(at, at)]]])
+    predicted_covariance = truth + size * np.outer(scale, scale) * together + np.diag(OWN * noise * scale**2)
+    whole = np.block([[predicted_covariance, truth[:, at]], [truth[at], truth[np.ix_(at, at)]]])
     whole += _EXACT * noise * np.eye(len(whole))
     observed = np.concatenate([predicted_H, found]) - mean
     both = np.concatenate([truth, truth[:, at]], axis=1)

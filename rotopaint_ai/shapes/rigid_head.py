@@ -31,7 +31,7 @@ from rotopaint_ai.shapes.shot_solver import HeadPoses
 # Chosen on training shots of two puppets that the shipped pack never saw, by the mean error of visible seams.
 ROUNDS = 8
 ALONE = 10  # rounds with landmarks alone
-SAID = 0.15  # how far off the mean of what is said of a curve may be
+OFF_MEAN = 0.15  # how far off the mean of what is said of a curve may be
 LANDMARKS = 10.0  # independent points that all landmarks of a hold count for
 BALL = 1.6  # radius of the ball that a face is before anything tells its depth
 DEEP_MARKS, DEEP_CURVES = 1.0, 0.02  # weight of that ball beside what a hold says
@@ -85,9 +85,9 @@ def curves_on_head(
 
 
 def points_on_head(
-    heads: HeadPoses, points_HL: Complex, error_px_HL: Array, said_HK: Complex, said_px_HK: Array
+    heads: HeadPoses, points_HL: Complex, error_px_HL: Array, observed_HK: Complex, observed_error_px_HK: Array
 ) -> Complex:
-    """Where K points of the head lie in each hold (H, K), which each hold has said for itself, `said_px_HK` off.
+    """Where K points of the head lie in each hold (H, K), where each shows them by itself, `observed_error_px_HK` off.
 
     Most holds may be wrong, each in its own way: a point is where the surest of them agree. `points_HL` are landmarks.
     """
@@ -96,20 +96,22 @@ def points_on_head(
     for _ in range(ALONE):
         cameras = cameras.moved(_by_landmarks(cameras, marks, points_HL, error))
         marks = _fitted_marks(cameras, marks, points_HL, error)
-    holds = np.unique(np.linspace(0, len(said_HK) - 1, _STARTS).astype(int))
-    starts = cameras.on_ball(said_HK)[holds]
-    said, noise = np.tile(said_HK, len(holds)), np.maximum(np.tile(said_px_HK, len(holds)), LEAST_PX)
+    holds = np.unique(np.linspace(0, len(observed_HK) - 1, _STARTS).astype(int))
+    starts = cameras.on_ball(observed_HK)[holds]
+    observed, noise = np.tile(observed_HK, len(holds)), np.maximum(np.tile(observed_error_px_HK, len(holds)), LEAST_PX)
     found = starts.reshape(-1, 3)
     for _ in range(_AGREED):
-        found = _fitted_marks(cameras, found, said, noise * np.sqrt(1 + _apart(cameras, found, said)), DEEP_POINTS)
-    price = (np.log1p(_apart(cameras, found, said)) / noise**2).sum(axis=0).reshape(len(holds), -1)
-    best = found.reshape(starts.shape)[price.argmin(axis=0), np.arange(said_HK.shape[1])]
+        found = _fitted_marks(
+            cameras, found, observed, noise * np.sqrt(1 + _apart(cameras, found, observed)), DEEP_POINTS
+        )
+    price = (np.log1p(_apart(cameras, found, observed)) / noise**2).sum(axis=0).reshape(len(holds), -1)
+    best = found.reshape(starts.shape)[price.argmin(axis=0), np.arange(observed_HK.shape[1])]
     return cameras.see(best)
 
 
-def _apart(cameras: _Cameras, points: Array, said: Complex) -> Array:
+def _apart(cameras: _Cameras, points: Array, observed: Complex) -> Array:
     """Squares of how far what is said of points lies off them, in what counts as the same."""
-    return np.asarray((abs(said - cameras.see(points)) / (FOUND_TWICE * cameras.size[:, None])) ** 2)
+    return np.asarray((abs(observed - cameras.see(points)) / (FOUND_TWICE * cameras.size[:, None])) ** 2)
 
 
 def is_borne_out(new: Complex, present: Complex, on_head: Complex, least_px: float) -> bool:
@@ -281,14 +283,14 @@ class _Seen:
         return a * x + b * y, a * y - b * x
 
 
-def _curve_in_space(cameras: _Cameras, heads: HeadPoses, said: Complex) -> Array:
+def _curve_in_space(cameras: _Cameras, heads: HeadPoses, observed: Complex) -> Array:
     """A curve's points in space, in the mean of what is said of it."""
-    inside = ((said - heads.shift_H[:, None]) / heads.factor_H[:, None]).mean(axis=0)
+    inside = ((observed - heads.shift_H[:, None]) / heads.factor_H[:, None]).mean(axis=0)
     guess = np.stack([inside.real, inside.imag, _ball_depth(inside)], 1)
-    left = said - cameras.see(guess)
+    left = observed - cameras.see(guess)
     a = (cameras.size[:, None, None] * cameras.turn[:, :2]).reshape(-1, 3)
     b = np.stack([left.real, left.imag], 1).reshape(len(a), -1)
-    ridge = np.diag([1e-6, 1e-6, DEEP_CURVES]) * len(said) * cameras.size.mean() ** 2
+    ridge = np.diag([1e-6, 1e-6, DEEP_CURVES]) * len(observed) * cameras.size.mean() ** 2
     return np.asarray(guess + np.linalg.solve(a.T @ a + ridge, a.T @ b).T)
 
 
@@ -297,7 +299,7 @@ def _fitted_curve(cameras: _Cameras, seen: _Seen, now: Array, guess: Array) -> A
     seen = seen.trusted(cameras, now)
     _, by_place = cameras.projection_slopes(seen.weights @ now)
     off = seen.residual(cameras, now)
-    whole, right = np.eye(now.size) / SAID**2, (guess - now).ravel() / SAID**2
+    whole, right = np.eye(now.size) / OFF_MEAN**2, (guess - now).ravel() / OFF_MEAN**2
     for slope, weight, part in zip(seen.ways(by_place), (seen.across, seen.along), (off.real, off.imag)):
         of_place = np.einsum("hmi,hm,hmj->mij", slope, weight, slope, optimize=True)
         table = of_place.reshape(-1, 9, 1) * seen.weights[:, None]

@@ -214,7 +214,7 @@ def test_a_worker_that_dies_before_it_could_say_that_it_started_is_replaced() ->
         assert _eventually(lambda: isinstance(local.workers.get(0), distributed.Worker))
 
 
-def test_what_fails_is_tried_as_often_as_its_shot_allows_and_told(client: Any, tmp_path: Path) -> None:
+def test_what_fails_is_tried_as_often_as_its_shot_allows_and_reported(client: Any, tmp_path: Path) -> None:
     told, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path)
     work_on(client, tasks, notes, stumble, told.append, Cancel())
     assert len(_log(tasks[2]).read_text().split()) == 2
@@ -226,7 +226,7 @@ def test_what_fails_is_tried_as_often_as_its_shot_allows_and_told(client: Any, t
     assert errors == [f"sh010/paint.2: {line} (attempt {n})" for n in (1, 2)]
 
 
-def test_what_could_not_begin_is_told_once_and_not_for_all_that_waits(client: Any, tmp_path: Path) -> None:
+def test_what_could_not_begin_is_reported_once_and_not_for_all_that_waits(client: Any, tmp_path: Path) -> None:
     told, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path)
     work_on(client, tasks, notes, never_begin, told.append, Cancel())
     (error,) = (event.facts["message"] for event in told if event.kind == "error")
@@ -252,7 +252,7 @@ def _eventually(holds: Any) -> bool:
     return True
 
 
-def test_what_no_worker_offers_is_told(client: Any, tmp_path: Path) -> None:
+def test_what_no_worker_offers_is_reported(client: Any, tmp_path: Path) -> None:
     cancel, told = Cancel(), list[str]()
 
     def stop(event: Event) -> None:
@@ -265,7 +265,7 @@ def test_what_no_worker_offers_is_told(client: Any, tmp_path: Path) -> None:
     assert told == ["no worker offers GPU yet; its tasks wait for one: dask worker ... --resources GPU=1"]
 
 
-def test_a_cluster_without_workers_is_told(tmp_path: Path) -> None:
+def test_a_cluster_without_workers_is_reported(tmp_path: Path) -> None:
     cancel, told = Cancel(), list[str]()
 
     def stop(event: Event) -> None:

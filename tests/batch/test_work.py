@@ -253,7 +253,7 @@ def test_what_nobody_has_foreseen_ends_a_shot_and_not_the_show(
     assert "rotopaint batch: a: ValueError: odd" in told  # and again at the end
 
 
-def test_a_full_disk_is_told_with_its_file(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_its_file(tmp_path: Path) -> None:
     def fill(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
         raise OSError(errno.ENOSPC, "No space left on device", "clean/plate.1001.exr")
 

@@ -55,7 +55,7 @@ def test_a_row_tells_apart_what_ranks_share_and_what_they_say() -> None:
     assert rows[1]["of_apart"] == pytest.approx(0.92)
     assert rows[1]["by_processor_time"] == pytest.approx(0.5 / 0.6125, abs=1e-3)
     # two ranks share a core: a sum of 1 MB takes 2 x 2 x (1 ms + 5 ms), three numbers 2 x 3 x 2 x 1 ms
-    assert rows[1]["talk_foretold_ms"] == pytest.approx(24 + 12, abs=0.01)
+    assert rows[1]["talk_predicted_ms"] == pytest.approx(24 + 12, abs=0.01)
 
 
 def test_real_hosts_and_slow_links() -> None:
@@ -67,8 +67,8 @@ def test_real_hosts_and_slow_links() -> None:
     assert slow["strong"]["2"] == pytest.approx(0.125 / (0.125 + 2 * (1e-3 + 0.5e6 / 25e6) + 6e-3), abs=2e-3)
     two = _measured(2, alone=[[0.5], [0]], apart=[[0.5], [0.5]], none=[[0.7], [0.7]], bf16=[[0.6], [0.6]])
     told = tell_link("8mbit", two)  # 1 MB/s: a megabyte goes once each way
-    assert told["foretold_ms"]["none"] == pytest.approx(500 + 1000 + 8, abs=1)
-    assert told["foretold_ms"]["bf16"] == pytest.approx(500 + 500 + 8, abs=1)
+    assert told["predicted_ms"]["none"] == pytest.approx(500 + 1000 + 8, abs=1)
+    assert told["predicted_ms"]["bf16"] == pytest.approx(500 + 500 + 8, abs=1)
     assert told["step_ms"] == {"none": 700.0, "bf16": 600.0}
 
 

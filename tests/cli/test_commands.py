@@ -391,7 +391,7 @@ def test_names_neither_break_a_line_nor_steer_the_terminal(
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])
-def test_a_plate_of_any_name_is_told_in_one_line(is_terminal: bool) -> None:
+def test_a_plate_of_any_name_is_reported_in_one_line(is_terminal: bool) -> None:
     stream = io.StringIO()
     sink = Bar(stream) if is_terminal else TerseLines(stream)
     if isinstance(sink, Bar):

@@ -137,11 +137,11 @@ def dump(**mask: Any) -> str:
         ({"keys": [[1001.4, "linear", [[1.0] * 6] * 3, True, 0]]}, "moved to the nearest frame"),
     ],
 )
-def test_what_a_document_cannot_hold_is_told(mask: dict[str, Any], told: str) -> None:
+def test_what_a_document_cannot_hold_is_reported(mask: dict[str, Any], told: str) -> None:
     assert any(told in line for line in aftereffects.loads(dump(**mask)).losses)
 
 
-def test_layers_that_move_or_have_another_size_are_told() -> None:
+def test_layers_that_move_or_have_another_size_are_reported() -> None:
     data = json.loads(dump())
     data["layers"][0]["moved"] = True
     assert any("is moved" in line for line in aftereffects.loads(json.dumps(data)).losses)
@@ -197,7 +197,7 @@ def test_feather_points_stand_outside_the_masks_own_feather() -> None:
     assert shape.feather_px == 0
 
 
-def test_feather_points_between_vertices_are_told() -> None:
+def test_feather_points_between_vertices_are_reported() -> None:
     rows = [[0, 0.5, 6.0]]
     found = aftereffects.loads(dump(keys=[[1001, "linear", [[1.0] * 6] * 3, True, 1, rows]]))
     assert any("feather points between vertices" in line for line in found.losses)

@@ -195,7 +195,7 @@ def test_11_shape_order_is_top_most_first(tmp_path: Path) -> None:
     assert re.findall(r"curvegroup (\w+)", (tmp_path / "a.nk").read_text()) == ["top", "middle", "below"]
 
 
-def test_12_names_that_nuke_would_change_are_changed_by_us_and_told(tmp_path: Path) -> None:
+def test_12_names_that_nuke_would_change_are_changed_by_us_and_reported(tmp_path: Path) -> None:
     meant = shot(shaped(name="left eye"), shaped(name="left_eye"), shaped(name="Näse"), shaped(name="e{ye}"))
     shown = nuke.write_report(tmp_path / "a.nk", meant)
     assert [s.name for s in nuke.read(tmp_path / "a.nk").shapes] == ["left_eye", "left_eye_2", "N_se", "e_ye_"]
@@ -231,7 +231,7 @@ def test_15_selected_and_locked_elements_are_read(flags: str) -> None:
     assert "curvegroup a 512 bezier" in nuke.dumps(shot(shaped()))
 
 
-def test_16_expressions_are_baked_from_what_the_file_keeps_and_told() -> None:
+def test_16_expressions_are_baked_from_what_the_file_keeps_and_reported() -> None:
     text = script('{p {0 0} {{"=Tracker1.tracks.1.track_x" {{1 7 -} {5 9 -}}} 20} {0 0} {0 0} {9 9} {0 0}}')
     reading = nuke_reader.read_text(text)
     assert [reading.document.shapes[0].at(f)[0].x for f in (1, 5)] == [7, 9]
@@ -239,7 +239,7 @@ def test_16_expressions_are_baked_from_what_the_file_keeps_and_told() -> None:
     assert "Tracker1" in nuke_text.serialise(reading.trees[0][1])
 
 
-def test_17_shapes_of_one_eye_are_told() -> None:
+def test_17_shapes_of_one_eye_are_reported() -> None:
     reading = nuke_reader.read_text(script(square_block(), attrs="{a nv 1 view1 2}"))
     assert len(reading.document.shapes) == 1
     assert any("view" in line for line in reading.losses)

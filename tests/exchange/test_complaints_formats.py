@@ -137,7 +137,7 @@ def test_04_silhouette_stretches_x_and_after_effects_does_not() -> None:
     assert "PixelAspect = Input { Value = { 2, 1 }, }" in fusion.dumps(document)
 
 
-def test_04_a_pixel_aspect_that_is_not_told_can_be_given(tmp_path: Path) -> None:
+def test_04_a_pixel_aspect_that_is_not_reported_can_be_given(tmp_path: Path) -> None:
     formats.write(tmp_path / "a.ssf", shots.shot(shots.corners()))
     done, _ = formats.read(tmp_path / "a.ssf", width=960, height=640, pixel_aspect=2.0, fps=25.0)
     assert (done.pixel_aspect, done.fps) == (2.0, 25.0)
@@ -204,7 +204,7 @@ def test_08_holds_hold_at_every_frame(form: FormatSpec, tmp_path: Path) -> None:
     assert [round(found.shapes[0].at(f)[0].x) for f in (1001, 1004, 1007, 1008)] == [300, 300, 300, 350]
 
 
-def test_09_transforms_of_masks_are_applied_or_told() -> None:
+def test_09_transforms_of_masks_are_applied_or_reported() -> None:
     """A Fusion mask turned by 90 degrees counter-clockwise, half as large, moved to the right: by hand."""
     document = shots.shot(
         RotoShape(
@@ -230,7 +230,7 @@ def test_09_transforms_of_masks_are_applied_or_told() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_10_hidden_frames_stay_hidden_or_are_told(form: FormatSpec, tmp_path: Path) -> None:
+def test_10_hidden_frames_stay_hidden_or_are_reported(form: FormatSpec, tmp_path: Path) -> None:
     hidden = dict.fromkeys((1001, 1002, 1006, 1009, 1010), False)
     document = shots.shot(replace(shots.corners(), visible=hidden))
     if form.name == "SSF":
@@ -256,7 +256,7 @@ def test_11_order_is_kept(form: FormatSpec, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_12_names_are_kept_or_the_change_is_told(form: FormatSpec, tmp_path: Path) -> None:
+def test_12_names_are_kept_or_the_change_is_reported(form: FormatSpec, tmp_path: Path) -> None:
     names = ["linkes Auge", "linkes_Auge", "Auge é", "9 lives"]
     document = shots.shot(*(shots.corners(name) for name in names))
     found = [shape.name for shape in there_and_back(document, form, tmp_path).shapes]
@@ -275,7 +275,7 @@ ODD: dict[str, tuple[ControlPoint, ...]] = {
 @pytest.mark.parametrize("form", CURVES, ids=lambda form: form.name)
 @pytest.mark.parametrize("points", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("closed", [True, False])
-def test_13_odd_shapes_survive_or_are_told(form: FormatSpec, points: Points, closed: bool, tmp_path: Path) -> None:
+def test_13_odd_shapes_survive_or_are_reported(form: FormatSpec, points: Points, closed: bool, tmp_path: Path) -> None:
     shape = RotoShape("odd", closed, "matte", {1001: Key(points, "human")})
     document = shots.shot(shape)
     told = all_told(document, form, tmp_path)  # raises where what was written reads back otherwise
@@ -310,7 +310,7 @@ def test_15_hidden_and_locked_shapes_are_still_read() -> None:
     assert "is hidden in the file and shown" in found.losses[0]
 
 
-def test_16_expressions_on_controls_are_told() -> None:
+def test_16_expressions_on_controls_are_reported() -> None:
     text = fusion.dumps(shots.shot(shots.corners())).replace(
         "MaskWidth",
         'Size = Input { SourceOp = "Expr1", Source = "NumberOut1", Expression = "time / 10", }, MaskWidth',
@@ -338,7 +338,7 @@ def test_18_small_numbers_have_no_exponents_and_exponents_are_read(form: FormatS
     assert shown.document.shapes[0].at(0)[0].x == pytest.approx(480)
 
 
-def test_19_a_point_count_that_changes_is_told_and_keeps_the_rest() -> None:
+def test_19_a_point_count_that_changes_is_reported_and_keeps_the_rest() -> None:
     rows = [[1001 + i, "linear", [[1.0 * i] * 6] * (4 if i == 3 else 3), True, 0] for i in range(5)]
     mask = {"name": "a", "feather": [0, 0], "expansion": 0, "opacity": [], "keys": rows}
     layer = {"name": "l", "width": 10, "height": 10, "moved": False, "masks": [mask]}
@@ -464,7 +464,7 @@ def test_handles_of_fusions_keys_are_eases() -> None:
     assert moved - start == pytest.approx(20.0 * (3 / 9 - 2 / 27))
 
 
-def test_other_handles_of_fusions_keys_become_linear_keys_and_are_told() -> None:
+def test_other_handles_of_fusions_keys_become_linear_keys_and_are_reported() -> None:
     """A handle across the whole time: time is 3 u^2 (1 - u) + u^3 and the way u^3, by hand."""
     text = eased(fusion.dumps(shots.shot(shots.corners(by=90.0))), "RH = { 1001, 0 }", "LH = { 1010, 0 }")
     found = fusion.loads(text)

@@ -45,7 +45,7 @@ def test_losses_of_both_sides_are_listed(tmp_path: Path) -> None:
     assert formats.convert(tmp_path / "a.roto.json", tmp_path / "b.roto.json").losses == ()
 
 
-def test_wrong_use_is_told(tmp_path: Path) -> None:
+def test_wrong_use_is_reported(tmp_path: Path) -> None:
     document.write(tmp_path / "a.roto.json", sample())
     with pytest.raises(UsageError, match=r"wanted one of \.roto\.json, \.nk"):
         formats.convert(tmp_path / "a.roto.json", tmp_path / "a.fbx")

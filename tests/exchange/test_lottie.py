@@ -101,7 +101,7 @@ def test_masks_of_other_programs_are_read() -> None:
         ({"masksProperties": [{"mode": "s", "pt": layer()["shapes"][0]["ks"]}]}, "inverted or not added"),
     ],
 )
-def test_what_a_document_cannot_hold_is_told(row: dict[str, Any], told: str) -> None:
+def test_what_a_document_cannot_hold_is_reported(row: dict[str, Any], told: str) -> None:
     assert any(told in line for line in lottie.loads(animation(layer(**row))).losses)
 
 
@@ -112,7 +112,7 @@ def test_a_layer_is_seen_from_its_begin_to_before_its_end() -> None:
     assert seen == {"eye": [1003, 1004, 1005], "off": [], "all": [*range(1001, 1011)]}
 
 
-def test_a_layer_that_another_moves_is_told() -> None:
+def test_a_layer_that_another_moves_is_reported() -> None:
     moved = {"ty": 3, "nm": "null", "ind": 1, "ks": {"p": {"a": 0, "k": [5, 5]}}}
     still = {"ty": 3, "nm": "null", "ind": 2, "parent": 2}
     (line,) = lottie.loads(animation(moved, layer(parent=1))).losses
@@ -121,7 +121,7 @@ def test_a_layer_that_another_moves_is_told() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", animation(layer(shapes=[{"ty": "sh"}])), animation(layer(), fr=0)])
-def test_what_is_no_animation_is_told_in_one_line(text: str) -> None:
+def test_what_is_no_animation_is_reported_in_one_line(text: str) -> None:
     with pytest.raises(DocumentError, match=r"a\.json: .*;"):
         lottie.loads(text, where="a.json")
 

@@ -144,7 +144,7 @@ def test_visibility_width_feather_and_range_come_back(tmp_path: Path) -> None:
     assert [seam.keys[f].interpolation for f in seam.frames] == ["linear", "linear", "hold", "linear"]
 
 
-def test_losses_are_told() -> None:
+def test_losses_are_reported() -> None:
     shape = RotoShape("a", False, "seam", {1: Key(points(1))}, taper=(0.2, 0.2))
     document = RotoDocument(960, HEIGHT, 1, 1, 2.0, landmarks=LandmarkKeys(("nose",)), shapes=(shape,))
     told = " ".join(nuke.nuke_writer.build_layers(document).losses)
@@ -336,7 +336,7 @@ def test_bspline_becomes_the_same_curve() -> None:
         assert 80 - sum(w * y for w, y in zip(bernstein, ys, strict=True)) == pytest.approx(wanted[1], abs=1e-4)
 
 
-def test_expressions_give_their_cached_values_and_are_told() -> None:
+def test_expressions_give_their_cached_values_and_are_reported() -> None:
     for cached in ('{"=frame * 2" 7}', "{=$gui\\ ?\\ 1:2 7}", "{=a {{1 7}}}"):
         text = script("{p {0 0} {" + cached + " 20} {0 0} {0 0} {30 20} {0 0} {0 0} {30 60} {0 0}}")
         reading = nuke_reader.read_text(text)

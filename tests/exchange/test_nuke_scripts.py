@@ -148,7 +148,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         nuke.read(tmp_path / "a.nk")
 
 
-def test_disabled_nodes_are_read_and_told() -> None:
+def test_disabled_nodes_are_read_and_reported() -> None:
     reading = nuke_reader.read_text(node(more=" disable true\n"))
     assert len(reading.document.shapes) == 1
     assert any("R: is disabled" in line for line in reading.losses)
@@ -163,7 +163,7 @@ def test_empty_layers_empty_nodes_and_single_points() -> None:
     assert nuke_reader.read_text(ROOT + nothing).document.shapes == ()
 
 
-def test_expressions_of_layers_and_those_without_a_value_are_told() -> None:
+def test_expressions_of_layers_and_those_without_a_value_are_reported() -> None:
     linked = script(
         square_block(), transform='{t 0 0 0 {"=Tracker1.translate.x" {{1 5 -} {9 7 -}}} {=Tracker1.translate.y}}'
     )

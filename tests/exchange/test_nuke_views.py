@@ -37,7 +37,7 @@ def corner(reading: nuke_reader.NukeReading, frame: float) -> float:
         ("{left {{1 7 -} {5 7 -}} right {{1 9 -}}}", 7, "those of left"),
     ],
 )
-def test_the_first_view_is_read_and_the_others_are_told(x: str, drawn: float, told: str) -> None:
+def test_the_first_view_is_read_and_the_others_are_reported(x: str, drawn: float, told: str) -> None:
     reading = read(x)
     assert corner(reading, 1) == drawn
     assert [told in line for line in reading.losses if "views" in line] == [True]
@@ -79,7 +79,7 @@ def test_a_linear_key_needs_no_others_between() -> None:
     assert read("{{7 0 1 0 1 256}}", form="px 3").document.shapes[0].frames == (3,)
 
 
-def test_cycles_are_told() -> None:
+def test_cycles_are_reported() -> None:
     assert any("repeats beyond" in line for line in read("{{1 0 0 1 0 1 513} {5 40 0 1 0 1 513}}").losses)
 
 

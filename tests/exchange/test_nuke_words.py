@@ -39,7 +39,7 @@ def test_times_and_other_lists_are_never_folded() -> None:
 
 
 @pytest.mark.parametrize("text", ["{px {1} {2}", "{px {1} {2}}}", "{px {1} {2"])
-def test_braces_without_their_other_are_told_alike(text: str) -> None:
+def test_braces_without_their_other_are_reported_alike(text: str) -> None:
     told = []
     for folded in (False, True):
         with pytest.raises(DocumentError) as error:

@@ -44,7 +44,7 @@ MODULES = {
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_what_is_written_comes_back_or_is_told(form: FormatSpec, tmp_path: Path) -> None:
+def test_what_is_written_comes_back_or_is_reported(form: FormatSpec, tmp_path: Path) -> None:
     drawn = form.name in ("COCO", "labelme")  # every frame of theirs is a drawing
 
     @settings(max_examples=2 if drawn else 5, phases=PHASES)
@@ -140,7 +140,7 @@ def _complaint(read: Callable[[], object]) -> str | None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_damaged_files_are_told_in_one_line(name: str) -> None:
+def test_damaged_files_are_reported_in_one_line(name: str) -> None:
     """No traceback, no hang and no memory beyond the text's own: a reading or one DocumentError."""
     chance = random.Random(f"damage {name}")
     document = shots.shot(shots.corners(), shots.seam(), width=200, height=100)

@@ -35,7 +35,7 @@ def test_unknown_names_and_frames_are_refused() -> None:
         TRACK.with_hand(7, {"a": (0.0, 0.0)})
 
 
-def test_landmark_error_counts_what_it_is_told_to() -> None:
+def test_landmark_error_counts_what_it_is_reported_to() -> None:
     truth = np.zeros((2, 2, 2))
     predicted = truth + np.array([3.0, 4.0])
     predicted[1, 1] = 100

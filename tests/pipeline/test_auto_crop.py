@@ -42,7 +42,7 @@ def _job(plates: str, pack: Path, out: Path, frames: str | None = None) -> RunJo
     return RunJob(plates=plates, out=str(out), crops=("auto",), model=str(pack), frames=frames, exports=(), clean=False)
 
 
-def test_the_found_face_is_followed_and_told(
+def test_the_found_face_is_followed_and_reported(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plans, "open_detector", lambda pack: Coloured())

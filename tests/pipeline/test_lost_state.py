@@ -173,7 +173,7 @@ def test_an_output_that_somebody_wrote_anew_in_the_same_size_is_made_again(job: 
     assert path.read_bytes() == before
 
 
-def test_older_clean_plates_beside_a_run_without_any_are_told(job: RunJob) -> None:
+def test_older_clean_plates_beside_a_run_without_any_are_reported(job: RunJob) -> None:
     def warnings_of(job: RunJob) -> list[str]:
         told: list[Event] = []
         run(job, told.append, Cancel())

@@ -341,7 +341,7 @@ def test_a_shot_that_nobody_corrected_is_not_run_to_be_taught(
     assert Project.open(tmp_path / "shot.rotopaint", write=False).load().state == before
 
 
-def test_a_project_of_another_plate_is_told_and_one_of_another_size_refused(
+def test_a_project_of_another_plate_is_reported_and_one_of_another_size_refused(
     run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_project.set_files({f: (n, size + 1, 0, "0" * 64) for f, (n, size, _, _) in run_project.files().items()})

@@ -87,7 +87,7 @@ def test_a_wide_rig_is_filled_from_other_frames_or_a_clean_plate(
     assert (tmp_path / "patch/plate.1001.exr").exists()
 
 
-def test_names_that_are_no_shape_and_other_sizes_are_told(shot: Path, tmp_path: Path) -> None:
+def test_names_that_are_no_shape_and_other_sizes_are_reported(shot: Path, tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="'leg' is no shape of the document; it has arm, mouth"):
         _off(shot, tmp_path, names="leg")
     cv2.imwrite(str(tmp_path / "small.png"), np.zeros((10, 10, 3), np.uint16))

@@ -339,7 +339,7 @@ def test_changed_code_starts_again_and_says_so(
     assert events[1].facts["done"] == 0
 
 
-def test_code_is_told_by_content(tmp_path: Path) -> None:
+def test_code_is_reported_by_content(tmp_path: Path) -> None:
     code = tmp_path / "seams" / "light.py"
     code.parent.mkdir()
     code.write_text("A = 1\n")

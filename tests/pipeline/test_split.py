@@ -117,7 +117,7 @@ def test_frames_that_nobody_painted_are_named(puppet: ModuleType, plates: str, p
 
 
 @pytest.mark.parametrize(("name", "text"), [("tracked.json", "is not whole"), ("settled.journal", "lacks frames")])
-def test_what_another_machine_does_not_see_yet_is_told(
+def test_what_another_machine_does_not_see_yet_is_reported(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, name: str, text: str
 ) -> None:
     """A network disk may show a file late, or its beginning."""

@@ -210,7 +210,7 @@ def test_a_header_that_asks_for_too_much_memory(tmp_path: Path) -> None:
         open_plate(tmp_path / "q.exr")
 
 
-def test_a_long_name_in_a_cut_off_header_is_told_in_short(tmp_path: Path) -> None:
+def test_a_long_name_in_a_cut_off_header_is_reported_in_short(tmp_path: Path) -> None:
     head = struct.pack("<Ii", 20000630, 2 | 0x400) + b"renderer_attribute_with_a_long_name\0string\0"
     (tmp_path / "p.exr").write_bytes(head + struct.pack("<i", 9) + b"cut")
     with pytest.raises(

@@ -108,7 +108,7 @@ def test_what_would_save_little_and_what_is_written_whole_stays_as_it_is(tmp_pat
     assert png.narrowed(AREA) is png
 
 
-def test_a_plate_that_changed_meanwhile_is_told(tmp_path: Path) -> None:
+def test_a_plate_that_changed_meanwhile_is_reported(tmp_path: Path) -> None:
     narrow = _read(_save(tmp_path)).narrowed(AREA)
     (tmp_path / "plate.1001.exr").write_bytes((tmp_path / "plate.1001.exr").read_bytes() + b"more")
     np.testing.assert_array_equal(narrow.region(12, 70, 4, 4)[0].shape, (4, 4, 3))

@@ -123,7 +123,7 @@ def test_without_pyside6_the_standalone_app_is_offered() -> None:
     assert found["said"] == []
 
 
-def test_a_broken_installation_is_told_and_nuke_starts(tmp_path: Path) -> None:
+def test_a_broken_installation_is_reported_and_nuke_starts(tmp_path: Path) -> None:
     startup = tmp_path / "rotopaint_nuke" / "startup"
     shutil.copytree(ROOT / "plugin" / "rotopaint_nuke" / "startup", startup)
     found = start(startup)

@@ -185,7 +185,7 @@ def test_history_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     raw.close()
 
 
-def test_the_second_person_reads_and_is_told_who_works_on_it(tmp_path: Path) -> None:
+def test_the_second_person_reads_and_is_reported_who_works_on_it(tmp_path: Path) -> None:
     path = tmp_path / "shot.rotopaint"
     first = Project.create(path, whole())
     second = Project.open(path)
@@ -253,7 +253,7 @@ def test_closing_on_a_full_disk_gives_the_lock_back(tmp_path: Path, monkeypatch:
     again.close()
 
 
-def test_an_owner_who_slept_is_told_when_it_writes(tmp_path: Path) -> None:
+def test_an_owner_who_slept_is_reported_when_it_writes(tmp_path: Path) -> None:
     path = tmp_path / "shot.rotopaint"
     sleeper = Project.create(path)
     with sqlite3.connect(path) as raw:

@@ -122,7 +122,7 @@ def test_between_keys_it_leads_from_one_to_the_other(plates: str) -> None:
     assert found.points[1012][0].x - moved_by(BADGE, motion(1012))[0].x == pytest.approx(6.0, abs=0.6)
 
 
-def test_a_plane_that_goes_away_is_told_and_what_holds_out_is_not_followed(plates: str, tmp_path: Path) -> None:
+def test_a_plane_that_goes_away_is_reported_and_what_holds_out_is_not_followed(plates: str, tmp_path: Path) -> None:
     for frame in range(1008, 1013):
         path = plates.replace("####", str(frame))
         picture = cv2.imread(path)

@@ -40,7 +40,7 @@ def test_a_key_inside_a_hold_holds_too() -> None:
     assert all(after.at(f) == before.shape("eye").at(f) for f in range(1, 12))
 
 
-def test_keys_go_and_unknown_names_are_told() -> None:
+def test_keys_go_and_unknown_names_are_reported() -> None:
     before = document(f1=Key(square(0, 0)), f11=Key(square(10, 0)))
     assert edit.delete_key(before, "eye", 11).shape("eye").frames == (1,)
     with pytest.raises(DocumentError, match="no key at frame 7"):

@@ -44,7 +44,7 @@ def test_a_point_more_changes_no_curve_at_keys_or_between(segment: int, t: float
     assert np.allclose(new, bezier.insert(old, True, segment, t))
 
 
-def test_a_place_that_is_not_on_the_shape_is_told() -> None:
+def test_a_place_that_is_not_on_the_shape_is_reported() -> None:
     with pytest.raises(DocumentError, match="segments run from 0 to 3"):
         edit_points.add_point(document(f1=circle(10)), "eye", 4, 0.5)
 
@@ -118,7 +118,7 @@ def test_join_and_mirror_put_tangents_in_one_line() -> None:
 
 
 @pytest.mark.parametrize(("mode", "other"), [("turn", (0, -1)), ("alone", (-1, 0)), ("mirror", (0, -3))])
-def test_a_dragged_tangent_takes_the_other_along_as_told(mode: edit_tangents.Mode, other: tuple[float, float]) -> None:
+def test_a_dragged_tangent_takes_the_other_along_as_asked(mode: edit_tangents.Mode, other: tuple[float, float]) -> None:
     points = edit_tangents.drag((ControlPoint(0, 0, -1, 0, 2, 0),), 0, "out", (0, 3), mode)
     assert points[0] == pytest.approx((0, 0, *other, 0, 3))
 

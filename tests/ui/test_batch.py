@@ -117,7 +117,7 @@ def test_the_jobs_file_is_the_command_lines(qtbot: QtBot, window: BatchWindow, t
     other.shut_down()
 
 
-def test_a_damaged_queue_is_told_and_does_not_stop_the_window(qtbot: QtBot, tmp_path: Path) -> None:
+def test_a_damaged_queue_is_reported_and_does_not_stop_the_window(qtbot: QtBot, tmp_path: Path) -> None:
     (tmp_path / "batch.json").write_text("{")
     window = BatchWindow(tmp_path / "batch.json", lambda: find_engine(own_python=True))
     qtbot.addWidget(window)

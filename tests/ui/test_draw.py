@@ -126,7 +126,7 @@ def test_the_tools_own_key_goes_on_with_the_shape(qtbot: QtBot, shot: Panel) -> 
     assert len(places(shot.session, "hand_matte_1")) == 3
 
 
-def test_too_few_points_are_told_and_kept(qtbot: QtBot, shot: Panel) -> None:
+def test_too_few_points_are_reported_and_kept(qtbot: QtBot, shot: Panel) -> None:
     click(qtbot, shot.canvas, (10, 40))
     qtbot.keyClick(shot.canvas, K.Key_Return)
     assert shot.status.text.text() == "An open shape needs 2 points; this one has 1"

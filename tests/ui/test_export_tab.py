@@ -37,7 +37,7 @@ def test_keys_that_move_in_a_line_are_needed_only_at_its_ends() -> None:
     assert count_text(facts) == "10 \u2192 3 keys, at most 0.00 px off"
 
 
-def test_a_file_that_cannot_be_written_is_told_and_the_others_are_there(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported_and_the_others_are_there(tmp_path: Path) -> None:
     targets = [str(tmp_path / "a.nk"), str(tmp_path / "no.such.suffix"), str(tmp_path / "b.svg")]
     request = {"ask": "export", "tolerance_px": 0.0, "targets": targets, "reduced": None}
     facts = export_worker.answer(request, documents.dumps(make_document()))
@@ -110,7 +110,7 @@ def mattes_exported(qtbot: QtBot, exports: ExportRunner, jobs: ShotJobs) -> tupl
     return said, ended.args == [True]
 
 
-def test_mattes_alone_are_told_when_they_are_drawn(
+def test_mattes_alone_are_reported_when_they_are_drawn(
     qtbot: QtBot, exports: ExportRunner, session: ShotSession, engine_of: Callable[[str], Engine], out: Path
 ) -> None:
     owner = QObject()
@@ -178,7 +178,7 @@ def test_a_folder_that_is_none_is_refused_before_anything_is_written(exports: Ex
     assert said[1].endswith("choose another folder")
 
 
-def test_a_file_that_the_disk_refuses_is_told_without_numbers_of_errors(tmp_path: Path) -> None:
+def test_a_file_that_the_disk_refuses_is_reported_without_numbers_of_errors(tmp_path: Path) -> None:
     (tmp_path / "a file").touch()
     target = str(tmp_path / "a file" / "shapes.svg")
     request = {"ask": "export", "tolerance_px": 0.0, "targets": [target], "reduced": None}

@@ -84,7 +84,7 @@ def test_while_a_hand_drags_the_history_stays(qtbot: QtBot, shot: Panel) -> None
     shot.session.edits.abort()
 
 
-def test_a_step_that_only_the_closed_project_knows_is_told(qtbot: QtBot, shot: Panel, out: Path) -> None:
+def test_a_step_that_only_the_closed_project_knows_is_reported(qtbot: QtBot, shot: Panel, out: Path) -> None:
     shot.session.start_project(out / "a.rotopaint")
     move(shot.session, "move")
     path = shot.session.project.path

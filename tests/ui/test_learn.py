@@ -94,7 +94,7 @@ def test_a_red_gate_names_where(qtbot: QtBot, learning: Callable[..., LearnWindo
     )
 
 
-def test_one_shot_is_told_in_an_artists_words(
+def test_one_shot_is_reported_in_an_artists_words(
     qtbot: QtBot, learning: Callable[..., LearnWindow], tmp_path: Path
 ) -> None:
     window = learning([])

@@ -240,7 +240,7 @@ def test_an_engine_that_hangs_is_ended(
     assert any("cannot answer" in line for line in said)
 
 
-def test_an_engine_of_another_version_or_without_python_is_told_once(
+def test_an_engine_of_another_version_or_without_python_is_reported_once(
     qtbot: QtBot, client: LiveClient, shot: RotoDocument, tmp_path: Path
 ) -> None:
     other = """

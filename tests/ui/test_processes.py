@@ -53,7 +53,7 @@ def test_frames_come_in_their_look_and_stay_within_the_budget(
     qtbot.waitUntil(lambda: frame_cache.image(PLATE, 1003).pixelColor(20, 20).red() == 255, timeout=120_000)
 
 
-def test_a_frame_that_cannot_be_read_is_told_once_and_not_asked_again(
+def test_a_frame_that_cannot_be_read_is_reported_once_and_not_asked_again(
     qtbot: QtBot, frame_cache: FrameCache, plate: str, tmp_path: Path
 ) -> None:
     (tmp_path / "shot" / "plates" / "plate.1002.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
@@ -111,7 +111,7 @@ def test_events_and_outcome_of_a_run(
     assert not worker.is_running
 
 
-def test_a_complaint_is_told_in_one_line(qtbot: QtBot, engine_of: Callable[[str], Engine]) -> None:
+def test_a_complaint_is_reported_in_one_line(qtbot: QtBot, engine_of: Callable[[str], Engine]) -> None:
     worker = RunWorker()
     engine = engine_of("import sys; sys.exit('rotopaint run: crop 1,2: wanted X,Y,W,H')")
     with qtbot.waitSignal(worker.finished, timeout=120_000) as ended:
@@ -130,7 +130,7 @@ def test_stopping_ends_the_run(qtbot: QtBot, engine_of: Callable[[str], Engine])
     assert ended.args[1].startswith("Stopped")
 
 
-def test_an_engine_that_does_not_start_is_told(qtbot: QtBot) -> None:
+def test_an_engine_that_does_not_start_is_reported(qtbot: QtBot) -> None:
     worker = RunWorker()
     with qtbot.waitSignal(worker.finished, timeout=120_000) as ended:
         worker.start(Engine("/no/such/python", ()), ["run"])

@@ -114,7 +114,7 @@ def test_the_work_is_called_saved_where_it_is(panel: Panel, facts: PlateFacts, o
     assert saved.toolTip().endswith("shapes.roto.json is written")
 
 
-def test_a_device_that_was_wanted_and_not_had_is_told_as_trouble(panel: Panel) -> None:
+def test_a_device_that_was_wanted_and_not_had_is_reported_as_trouble(panel: Panel) -> None:
     line = panel.top.device
     panel.top.show_device("CPU (no CUDA provider in this onnxruntime), 8 ms/frame", "cuda")
     assert line.text() == "cuda was asked for: CPU, 8 ms/frame"

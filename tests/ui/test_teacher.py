@@ -186,7 +186,7 @@ def test_results_of_another_run_are_not_mixed_in(qtbot: QtBot, shot: Panel, engi
     assert shot.session.edits.last_step == "run"
 
 
-def test_a_group_that_is_moved_meanwhile_is_told(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+def test_a_group_that_is_moved_meanwhile_is_reported(qtbot: QtBot, shot: Panel, engine: Path) -> None:
     """What the models say went along: the answer is to another question."""
     shot.session.select("eye")
     qtbot.keyClick(shot.canvas, K.Key_G, CTRL)
@@ -257,7 +257,7 @@ def test_a_shape_that_has_other_points_meanwhile_stays_as_it_is(qtbot: QtBot, sh
     assert [len(places(shot.session, frame=frame)) for frame in (1001, 1002, 1004)] == [2, 2, 2]
 
 
-def test_a_correction_that_was_taken_back_meanwhile_is_told(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+def test_a_correction_that_was_taken_back_meanwhile_is_reported(qtbot: QtBot, shot: Panel, engine: Path) -> None:
     correct(shot, 1005)
     begin_teaching(qtbot, shot, engine)
     qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
@@ -267,7 +267,7 @@ def test_a_correction_that_was_taken_back_meanwhile_is_told(qtbot: QtBot, shot: 
     assert shot.status.text.text().startswith("Teach shot once more: ")
 
 
-def test_an_engine_that_has_given_up_is_told_each_time(qtbot: QtBot, shot: Panel) -> None:
+def test_an_engine_that_has_given_up_is_reported_each_time(qtbot: QtBot, shot: Panel) -> None:
     shot.host.the_engine = Engine(sys.executable + ".not.there", ())  # type: ignore[attr-defined]
     qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
     qtbot.waitUntil(lambda: not shot._services.teacher.is_running, timeout=60_000)

@@ -35,7 +35,7 @@ def timeline(qtbot: QtBot, session: ShotSession) -> Timeline:
     return timeline
 
 
-def test_frames_have_places_and_holes_are_told(qtbot: QtBot, timeline: Timeline) -> None:
+def test_frames_have_places_and_holes_are_reported(qtbot: QtBot, timeline: Timeline) -> None:
     for frame in range(1001, 1007):
         assert timeline.frame_at(timeline.x_of(frame) + 1) == frame
     with qtbot.waitSignal(timeline.frame_wanted, timeout=120_000) as asked:

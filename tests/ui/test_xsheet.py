@@ -57,7 +57,7 @@ def test_an_empty_cell_goes_on_wearing_the_piece_above(sheet: Path) -> None:
         ("brow,frame\nB1\n", "row 2 has '' for its frame"),
     ],
 )
-def test_what_is_no_sheet_is_told_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_no_sheet_is_reported_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(UsageError, match=said):
         read_xsheet(tmp_path / "a.csv")

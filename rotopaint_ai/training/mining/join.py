@@ -201,7 +201,7 @@ def _takes(source: Path, reading: _Reading, plates: str | None, interpolated: bo
     if isinstance(reading, NothingToLearn) or (isinstance(reading, DocumentError) and plates is None):
         raise reading
     takes = [] if isinstance(reading, Exception) else reading
-    if takes and not _tells_other_sizes(takes, pictures):
+    if takes and not _gives_other_sizes(takes, pictures):
         return takes
     plate = pictures.open(plate_of(source, plates))  # of the sizes that a script tells, or does not, the plate's
     try:
@@ -212,7 +212,7 @@ def _takes(source: Path, reading: _Reading, plates: str | None, interpolated: bo
         return takes
 
 
-def _tells_other_sizes(takes: Iterable[Take], pictures: _Pictures) -> bool:
+def _gives_other_sizes(takes: Iterable[Take], pictures: _Pictures) -> bool:
     """Whether a Nuke script was read with another size than its plate's: it may tell several."""
     scripts = (take for take in takes if take.plate is not None and take.source.suffix.lower() in NUKE_SUFFIXES)
     return any(

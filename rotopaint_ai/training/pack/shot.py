@@ -247,11 +247,11 @@ class Learnt:
 
 
 def _called(net: torch.nn.Module) -> Callable[[npt.NDArray[np.float32]], tuple[npt.NDArray[np.float32], ...]]:
-    def says(given: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], ...]:
+    def run(given: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], ...]:
         with torch.no_grad():
             return tuple(part.numpy() for part in net(torch.from_numpy(np.asarray(given, np.float32))))
 
-    return says
+    return run
 
 
 def learn(

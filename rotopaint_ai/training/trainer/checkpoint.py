@@ -12,7 +12,7 @@ import torch
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.training.trainer.config import says_the_same
+from rotopaint_ai.training.trainer.config import gives_config
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -51,7 +51,7 @@ def resume_state(path: Path, config: Any, data: str) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     state = read_checkpoint(path)
-    if "recipe" not in state or not says_the_same(str(state["recipe"]), config):
+    if "recipe" not in state or not gives_config(str(state["recipe"]), config):
         raise TrainingError(f"{path}: was made with another recipe; train again without --resume, or with that recipe")
     if state.get("data", data) != data:  # older ones do not say
         raise TrainingError(f"{path}: was made from other data; train again without --resume, or from those data")

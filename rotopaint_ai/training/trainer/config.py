@@ -66,7 +66,7 @@ def parse_content(text: str, where: str) -> dict[str, Any]:
     return content
 
 
-def says_the_same(text: str, config: Any) -> bool:
+def gives_config(text: str, config: Any) -> bool:
     """Whether a recipe's text, perhaps of an older version, gives this very config."""
     try:
         return bool(_fill_config(type(config)(), parse_content(text, "checkpoint"), "checkpoint") == config)

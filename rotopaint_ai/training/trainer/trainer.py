@@ -126,7 +126,7 @@ class Trainer(Generic[Net, Batch]):
         self._look_at_clock()
 
     def _look_at_clock(self) -> None:
-        self.by_clock = self.group.first_says(self.budget.progress())
+        self.by_clock = self.group.from_first(self.budget.progress())
 
     def _check(self, check: Callable[[], None]) -> None:
         try:
@@ -244,7 +244,7 @@ class Trainer(Generic[Net, Batch]):
 
     def _validate(self) -> tuple[float, ...]:
         scores = self._timed_validation() if self.group.is_first else self.best
-        scores = tuple(self.group.first_says(value) for value in scores)
+        scores = tuple(self.group.from_first(value) for value in scores)
         self.since_best += 1
         if scores[0] < self.best[0]:
             self.best, self.since_best = scores, 0

@@ -73,7 +73,7 @@ def test_neither_lens_nor_light_changes_it(tmp_path: Path, how: dict[str, float]
     assert other == pytest.approx(sharp, rel=0.08)
 
 
-def test_what_is_told_or_not_to_be_seen_stays(tmp_path: Path) -> None:
+def test_what_is_reported_or_not_to_be_seen_stays(tmp_path: Path) -> None:
     unseen = grooves(tmp_path / "unseen", {"wide": 4.0})
     assert with_seam_widths(unseen).sheet.shapes[1].width_share == USUAL_SEAM_SHARE
     told = grooves(tmp_path / "told", {"wide": 4.0, "thin": 2.0}, told=3.0)

@@ -209,7 +209,7 @@ def test_a_project_of_another_pack_gets_the_sheets_points(character: Character, 
     assert np.median(off) < 1.5  # three points further they lie some 20 px apart
 
 
-def test_a_project_whose_plates_have_moved_says_so_and_takes_them_where_it_is_told(
+def test_a_project_whose_plates_have_moved_says_so_and_takes_them_where_it_is_pointed(
     work: Path, character: Character, shot: Path
 ) -> None:
     there = shot.parent.rename(shot.parent.with_name("shot1_moved"))
@@ -219,7 +219,7 @@ def test_a_project_whose_plates_have_moved_says_so_and_takes_them_where_it_is_to
     assert take.plate == str(there / "plate.####.png")
 
 
-def test_other_pictures_in_the_place_of_the_plates_are_told(work: Path, character: Character, shot: Path) -> None:
+def test_other_pictures_in_the_place_of_the_plates_are_reported(work: Path, character: Character, shot: Path) -> None:
     other = str(shot.parent.with_name("shot2") / "plate.####.png")
     (take,) = read_source(work, other)  # one pattern for all sources, and the project knows better
     assert take.plate == str(shot)

@@ -68,7 +68,7 @@ def test_auto_gives_way_twice_and_then_no_more() -> None:
         (ValueError("out of memory"), False),
     ],
 )
-def test_running_out_is_told_from_other_errors(error: Any, said: bool) -> None:
+def test_running_out_is_reported_from_other_errors(error: Any, said: bool) -> None:
     assert is_out_of_memory(error) is said
 
 

@@ -170,7 +170,7 @@ def test_an_installed_package_that_cannot_be_imported_is_named(tmp_path: Path, m
         ("plugins: [broken.py]", "ZeroDivisionError: division by zero; mend it, or take it out"),
     ],
 )
-def test_plugins_that_cannot_be_run_are_told(text: str, said: str, tmp_path: Path) -> None:
+def test_plugins_that_cannot_be_run_are_reported(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     (tmp_path / "mine.yaml").write_text(text)
     with pytest.raises(UsageError, match=re.escape(said)):

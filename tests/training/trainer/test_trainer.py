@@ -127,7 +127,7 @@ def test_a_checkpoint_of_something_else_is_refused_in_a_line(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint" * 40, "a list"], ids=["empty", "damaged", "of another kind"])
-def test_a_checkpoint_that_is_none_is_told_without_a_librarys_advice(tmp_path: Path, content: bytes | str) -> None:
+def test_a_checkpoint_that_is_none_is_reported_without_a_librarys_advice(tmp_path: Path, content: bytes | str) -> None:
     path = tmp_path / CHECKPOINT
     path.write_bytes(content) if isinstance(content, bytes) else torch.save([content], path)
     with pytest.raises(TrainingError) as refused:
@@ -143,7 +143,7 @@ def test_other_data_under_the_same_recipe_are_not_gone_on_from(tmp_path: Path) -
         trainer(tmp_path, data=2).load()
 
 
-def test_data_are_told_apart_by_shape_kind_bytes_and_order() -> None:
+def test_data_are_reported_apart_by_shape_kind_bytes_and_order() -> None:
     one, two = np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32)
     assert data_print([one, two]) == data_print([one.copy(), two[::-1][::-1]])
     others: list[list[npt.NDArray[Any]]] = [

@@ -49,7 +49,7 @@ class BatchWindow(QWidget):
         self._running: str | None = None
         self._goes_on = False
         self.worker = RunWorker(self)
-        self._clerk = ExportClient(self)
+        self._export_client = ExportClient(self)
         self._reading = BackgroundTask(self)
         self.worker.happened.connect(self._take_shot_event)
         self.worker.finished.connect(self._end_shot)
@@ -100,7 +100,7 @@ class BatchWindow(QWidget):
     def open_jobs(self, path: str) -> None:
         """Take the shots of a jobs file, the same as `rotopaint batch` runs."""
         try:
-            self._clerk.ask(self._engine(), {"ask": "shots", "path": path}, self._take_jobs)
+            self._export_client.ask(self._engine(), {"ask": "shots", "path": path}, self._take_jobs)
         except RotopaintError as error:
             self.say(str(error))
 
@@ -123,7 +123,7 @@ class BatchWindow(QWidget):
             name, self._running = self._running, None
             self.worker.shut_down()
             self._show_queue(self.queue.changed(name, lambda shot: replace(shot, status=Status.STOPPED)))
-        self._clerk.shut_down()
+        self._export_client.shut_down()
         self._reading.wait()
 
     # --- building
@@ -132,7 +132,7 @@ class BatchWindow(QWidget):
         self.table = QueueTable()
         self.line = note_label()
         row = QHBoxLayout()
-        acts = (
+        handlers = (
             self._ask_for_plates,
             self._ask_for_jobs,
             self.start,
@@ -144,9 +144,9 @@ class BatchWindow(QWidget):
             self._ask_where,
         )
         self.buttons = {}
-        for text, act in zip(_BUTTONS, acts, strict=True):
+        for text, handler in zip(_BUTTONS, handlers, strict=True):
             button = QPushButton(text)
-            button.clicked.connect(lambda checked=False, act=act: act())
+            button.clicked.connect(lambda checked=False, handler=handler: handler())
             row.addWidget(button)
             self.buttons[text] = button
         self.buttons["Start"].setObjectName("strong")

@@ -45,7 +45,7 @@ class ShapesTab(QWidget):
         self._session, self._context = session, EditContext(session)
         self._shown: object = None
         self._rows: dict[str, QTreeWidgetItem] = {}
-        self._told: dict[str, tuple[object, ...]] = {}  # what each row shows
+        self._row_states: dict[str, tuple[object, ...]] = {}  # what each row shows
         self._empty = note_label(_EMPTY)
         self.tree = self._make_tree()
         column = QVBoxLayout(self)
@@ -116,7 +116,7 @@ class ShapesTab(QWidget):
     def _fill_tree(self, shapes: Iterable[RotoShape]) -> None:
         self.tree.begin_rows()
         self._rows.clear()
-        self._told.clear()
+        self._row_states.clear()
         document = self._session.document
         colours = {} if document is None else colours_of(document, self._session.colours)
         for shape in sorted(shapes, key=lambda each: each.layer is None):
@@ -140,9 +140,9 @@ class ShapesTab(QWidget):
         if not by_hand and session.frame in session.review.keyed_frames().get(shape.name, ()):
             by_hand = "followed"  # a landmark that a person placed
         error = None if by_hand else session.run.error_at(session.frame, shape.name)
-        if self._told.get(shape.name) == (shown, locked, by_hand, error, shape.keys):
+        if self._row_states.get(shape.name) == (shown, locked, by_hand, error, shape.keys):
             return  # icons and texts cost a millisecond a row, and this is called at every frame
-        self._told[shape.name] = shown, locked, by_hand, error, shape.keys
+        self._row_states[shape.name] = shown, locked, by_hand, error, shape.keys
         item.setIcon(EYE, icon("eye" if shown else "eye_off"))
         item.setIcon(LOCK, icon("lock" if locked else "lock_off"))
         item.setData(EYE, Qt.ItemDataRole.AccessibleTextRole, "shown" if shown else "hidden")

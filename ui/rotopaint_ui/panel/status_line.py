@@ -61,7 +61,7 @@ class StatusLine(QFrame):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("status_line")
-        self._said: deque[tuple[str, str, str]] = deque(maxlen=N_KEPT)
+        self._log_lines: deque[tuple[str, str, str]] = deque(maxlen=N_KEPT)
         self._n_troubles = 0
         self.text = Elided()
         self.text.setObjectName("status_text")
@@ -95,7 +95,7 @@ class StatusLine(QFrame):
     @property
     def history(self) -> list[str]:
         """What was said, with the time, the latest last."""
-        return [f"{time} {_SIGNS[kind]} {text}" for time, kind, text in self._said]
+        return [f"{time} {_SIGNS[kind]} {text}" for time, kind, text in self._log_lines]
 
     def say(self, text: str, kind: str = "plain") -> None:
         """Show one line; `kind` is plain, good or trouble."""
@@ -103,7 +103,7 @@ class StatusLine(QFrame):
         line = " ".join(text.split())
         if kind == "trouble":
             self._n_troubles += 1
-        self._said.append((strftime("%H:%M:%S"), kind, line))
+        self._log_lines.append((strftime("%H:%M:%S"), kind, line))
         self.text.setText(line)
         self.text.setToolTip(text)
         self.text.setProperty("kind", kind)
@@ -130,13 +130,13 @@ class StatusLine(QFrame):
         self.saved.setToolTip(where)
 
     def _show_log(self) -> None:
-        self.messages.show_above(self.log, self._said)
+        self.messages.show_above(self.log, self._log_lines)
 
 
 def in_panel_terms(text: str) -> str:
     """A message of the engine with the panel's commands in place of the command line's options."""
-    for said, meant in _PANEL_WORDS:
-        text = text.replace(said, meant)
+    for engine_words, meant in _PANEL_WORDS:
+        text = text.replace(engine_words, meant)
     return _OPTION.sub(lambda found: _OPTIONS[found[1]], text)
 
 
@@ -169,10 +169,10 @@ class Messages(QFrame):
             return True
         return False
 
-    def show_above(self, anchor: QWidget, said: deque[tuple[str, str, str]]) -> None:
+    def show_above(self, anchor: QWidget, lines: deque[tuple[str, str, str]]) -> None:
         """Fill and show it over a button."""
         self.list.clear()
-        for time, kind, text in said:
+        for time, kind, text in lines:
             item = QListWidgetItem(f"{time}  {_SIGNS[kind]}  {text}", self.list)
             item.setToolTip(text)
         self.list.scrollToBottom()

@@ -73,7 +73,7 @@ class TopBar(QFrame):
         self.run_all = QPushButton("Run all")
         self.run_all.setToolTip("The whole shot, whatever In and Out are (Ctrl+Alt+Return)")
         self.run_all.hide()
-        self._range, self._is_running, self._told_pack = "", False, self.chosen_pack
+        self._range, self._is_running, self._emitted_pack = "", False, self.chosen_pack
         self.export = QPushButton(export_label)
         row = QHBoxLayout(self)
         row.setContentsMargins(10, 6, 10, 6)
@@ -98,8 +98,8 @@ class TopBar(QFrame):
         self._label_run()
 
     def _tell_pack(self) -> None:
-        if self.chosen_pack != self._told_pack:
-            self._told_pack = self.chosen_pack
+        if self.chosen_pack != self._emitted_pack:
+            self._emitted_pack = self.chosen_pack
             self.pack_chosen.emit()
 
     def _tell_face(self) -> None:

@@ -24,7 +24,7 @@ class ViewCommands:
         self._services, self._widgets, self._updates = services, widgets, updates
         self._say = widgets.status.say
         self._shown_before: dict[str, bool] = {}  # wipe and flip before the difference
-        self._lent_preview = False  # the preview is there for the difference to the last render alone
+        self._is_preview_borrowed = False  # the preview is there for the difference to the last render alone
         self._was_alone = False  # the viewer, before it filled the screen
 
     # --- the viewer
@@ -93,9 +93,9 @@ class ViewCommands:
         canvas.has_difference = canvas.against_last = False
         for name in ("difference", "difference_last"):
             self._widgets.actions[name].setChecked(False)
-        preview, is_lent = self._widgets.actions["preview_seam"], self._lent_preview
-        self._lent_preview = False
-        if is_lent and preview.isChecked():
+        preview, is_borrowed = self._widgets.actions["preview_seam"], self._is_preview_borrowed
+        self._is_preview_borrowed = False
+        if is_borrowed and preview.isChecked():
             preview.trigger()
 
     def show_difference_to_last(self) -> None:
@@ -113,7 +113,7 @@ class ViewCommands:
         if on != canvas.has_difference:
             actions["difference"].trigger()
             self._shown_before = shown if on else self._shown_before
-        self._lent_preview, canvas.against_last = self._lent_preview or lends, on
+        self._is_preview_borrowed, canvas.against_last = self._is_preview_borrowed or lends, on
         actions["difference_last"].setChecked(on)
         if on:
             self._say(f"What was changed at {frame} since it was rendered, {GAIN} times")

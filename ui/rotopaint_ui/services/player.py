@@ -42,7 +42,7 @@ class Player(QObject):
         self._asked = -1
         self._on_disk: frozenset[int] = frozenset()
         self._shown: deque[tuple[float, int]] = deque()  # when a frame came on the screen, how many were dropped for it
-        self._told = 0.0
+        self._last_report = 0.0
 
     @property
     def is_playing(self) -> bool:
@@ -123,6 +123,6 @@ class Player(QObject):
         self._shown.append((now, dropped))
         while now - self._shown[0][0] > MEASURE_S:
             self._shown.popleft()
-        if now - self._told >= MEASURE_S:
-            self._told = now
+        if now - self._last_report >= MEASURE_S:
+            self._last_report = now
             self.measured.emit(len(self._shown) / MEASURE_S, sum(each for _, each in self._shown))

@@ -63,8 +63,8 @@ class Teacher(QObject):
         self._lesson: tuple[PlateChoice, Path] | None = None  # the plate that is learned from, and the new pack
         self._asked: State | None = None
         self._came: TaughtKeys | None = None
-        self._has_said_why = False  # there is no answer
-        self._told: tuple[RotoDocument, str] | None = None  # of the models, and the shape that was offered
+        self._has_explained = False  # there is no answer
+        self._offered: tuple[RotoDocument, str] | None = None  # of the models, and the shape that was offered
         self._marked: frozenset[int] = frozenset()  # frames whose marks are those that teaching made last
         self._used: dict[str, frozenset[int]] = {}  # corrected frames that each was done with last
         self._found: tuple[RotoDocument, tuple[str, int] | None] | None = None
@@ -119,7 +119,7 @@ class Teacher(QObject):
         """Another shot is open."""
         self.learner.shut_down()
         self.stop()
-        self._told = self._found = None
+        self._offered = self._found = None
         self._used, self._marked = {}, frozenset()
 
     def shut_down(self) -> None:
@@ -140,8 +140,8 @@ class Teacher(QObject):
         name, n = found
         text = f"{session.names.of(name)} was corrected the same way {n} times: Teach shot carries it over the rest"
         assert session.state.predicted is not None
-        if self._told != (session.state.predicted, name):
-            self._told = session.state.predicted, name
+        if self._offered != (session.state.predicted, name):
+            self._offered = session.state.predicted, name
             self.message_sent.emit(text, "plain")
         return text
 
@@ -177,7 +177,7 @@ class Teacher(QObject):
     def _begin(self, what: str) -> None:
         session = self._session
         session.flush()
-        self._has_said_why = False
+        self._has_explained = False
         self._what, self._asked = what, session.state
         self._used |= dict.fromkeys((TEACH, what), frozenset(session.review.corrected_frames()))
         self.message_sent.emit(f"{what}: {_BEGINS[what]}; Esc stops it", "plain")
@@ -230,7 +230,7 @@ class Teacher(QObject):
             self.progressed.emit(done, total, f"pose {done} of {total}" if done < total else "solving the seams")
 
     def _tell_trouble(self, text: str) -> None:
-        self._has_said_why = True
+        self._has_explained = True
         self.message_sent.emit(text, "trouble")
 
     def _keep_own_marks(self) -> None:
@@ -248,7 +248,7 @@ class Teacher(QObject):
             return
         if taught is None:
             self._end()
-            if not self._has_said_why:
+            if not self._has_explained:
                 self.message_sent.emit(f"{self._what}: no answer, nothing was changed", "trouble")
             return
         self._came = taught

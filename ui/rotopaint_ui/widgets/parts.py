@@ -123,7 +123,7 @@ class _Wheel(QObject):
 
 def scrolled_label(label: QLabel, most_px: int) -> QScrollArea:
     """A text of any length in no more than some height; it scrolls beyond that."""
-    area = _Told(label, most_px)
+    area = _ScrollingText(label, most_px)
     area.setWidget(label)
     area.setWidgetResizable(True)
     area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -132,7 +132,7 @@ def scrolled_label(label: QLabel, most_px: int) -> QScrollArea:
     return area
 
 
-class _Told(QScrollArea):
+class _ScrollingText(QScrollArea):
     """As high as its text needs, up to a limit."""
 
     def __init__(self, label: QLabel, most_px: int) -> None:

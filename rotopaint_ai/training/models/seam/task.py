@@ -327,21 +327,21 @@ def left_as_predicted(
             Seam(points_NPK[at, rows[spec.name]], 0.02 * face, face * float(noise_L[list(sheet.rows_of(spec))].mean()))
             for spec in known
         ]
-        placed = place(seams, _seam_look(pictures[at], places_NLC[at]), face, net_says(net))
+        placed = place(seams, _seam_look(pictures[at], places_NLC[at]), face, as_evidence(net))
         for spec, seam, item in zip(known, seams, placed):
             before, after = (curve_distance(points, true[spec.name], False)[0] for points in (seam.points, item.points))
             gains[spec.name].append((before - after) / face)
     return tuple(name for name, gain in gains.items() if not gain or float(np.mean(gain)) <= 0)
 
 
-def net_says(net: SeamNet) -> Evidence:
+def as_evidence(net: SeamNet) -> Evidence:
     """A network as what `placement.place` asks."""
 
-    def says(strip: Array) -> Array:
+    def read_strip(strip: Array) -> Array:
         with torch.no_grad():
             return np.asarray(net(torch.from_numpy(np.ascontiguousarray(strip, np.float32))).numpy())
 
-    return says
+    return read_strip
 
 
 def _seam_look(picture: Picture, landmarks: Array) -> SeamLook:

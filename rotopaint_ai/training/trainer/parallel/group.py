@@ -85,11 +85,11 @@ class Group:
         dist.all_reduce(summed)
         return [float(value) for value in summed]
 
-    def first_says(self, value: float) -> float:
+    def from_first(self, value: float) -> float:
         """The first rank's number."""
         return self.sums([value if self.is_first else 0.0])[0]
 
-    def any_says(self, value: bool) -> bool:
+    def on_any(self, value: bool) -> bool:
         """Whether it is true on any rank. After a loss the launcher counts restarts on the host of the loss alone."""
         return self.sums([float(value)])[0] > 0
 
@@ -103,7 +103,7 @@ class Group:
             check()
         except CancelledError:
             raised = True
-        if self.any_says(raised):
+        if self.on_any(raised):
             raise CancelledError(f"stopped because somebody asked; {RESUMES}")
 
     def talking_s(self, wrapped: nn.Module) -> float:

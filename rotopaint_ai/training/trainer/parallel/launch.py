@@ -247,7 +247,7 @@ def launch(layout: Layout, arguments: Sequence[str], *, restarts: int = RESTARTS
         process = subprocess.Popen(command, env=environment, start_new_session=True)
         with _passing_on(process):
             code = process.wait()
-        return _concluded(Path(folder), code, restarts)
+        return _report_exit(Path(folder), code, restarts)
 
 
 @contextmanager
@@ -261,8 +261,8 @@ def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
         if n_asked == 1:
             process.send_signal(number)
 
-    heard = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # nohup keeps one away
-    before = {number: signal.signal(number, ask) for number in heard}
+    handled = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # nohup keeps one away
+    before = {number: signal.signal(number, ask) for number in handled}
     try:
         yield
     finally:
@@ -270,7 +270,7 @@ def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _concluded(folder: Path, code: int, restarts: int) -> int:
+def _report_exit(folder: Path, code: int, restarts: int) -> int:
     last, lost = left(folder, LAST), left(folder, LOST)
     if last is not None:
         print(f"rotopaint train: {last[0]}", file=sys.stderr, flush=True)

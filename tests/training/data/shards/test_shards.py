@@ -132,7 +132,7 @@ def test_a_clip_is_decoded_in_place_and_is_what_single_pictures_are(packed: Path
         pack.clip(names, (40, 60))
 
 
-def test_pictures_that_are_coded_anew_are_smaller_and_the_loss_is_told(
+def test_pictures_that_are_coded_anew_are_smaller_and_the_loss_is_reported(
     folder: Path, packed: Path, tmp_path: Path
 ) -> None:
     recode = Recoder(60)
@@ -443,7 +443,7 @@ def test_fetching_stops_in_the_middle_of_a_shard_and_leaves_nothing(packed: Path
     assert moody.n_asked == 2
 
 
-def test_what_cannot_be_fetched_ahead_is_told_to_who_wants_it(packed: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_fetched_ahead_is_reported_to_who_wants_it(packed: Path, tmp_path: Path) -> None:
     memory, moody = _streamed(packed, tmp_path, *["gone"] * 99)
     with fetching(memory.pictures, lambda step: [0]) as tell:
         tell(0)

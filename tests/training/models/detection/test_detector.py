@@ -213,7 +213,7 @@ def test_recipes_name_their_task() -> None:
     assert [task_of(name) for name in ("segmentation", "seam", "fill")] == ["segmentation", "seam", "fill"]
 
 
-def test_wrong_words_are_told(tmp_path: Path) -> None:
+def test_wrong_words_are_reported(tmp_path: Path) -> None:
     recipe = tmp_path / "mine.yaml"
     recipe.write_text("task: faces\n")
     with pytest.raises(UsageError, match="task 'faces'; wanted one of pack, shot, detector, segmentation, seam, fill"):
@@ -249,7 +249,7 @@ def test_a_model_that_goes_into_a_pack_has_a_run_folder_of_its_own(tmp_path: Pat
     assert replace(options, out=tmp_path / "face.onnx").folder("detector") == tmp_path / "face.onnx.run"
 
 
-def test_a_picture_on_both_sides_is_told(tmp_path: Path) -> None:
+def test_a_picture_on_both_sides_is_reported(tmp_path: Path) -> None:
     scene = _scene(_face(40, 30, 30))
     learn, held = replace(scene, split="train", name="a.png"), replace(scene, split="val", name="b.png")
     with pytest.raises(TrainingError, match=r"b\.png is held out and learnt from as a\.png, the same picture"):
@@ -261,7 +261,7 @@ def test_a_picture_on_both_sides_is_told(tmp_path: Path) -> None:
     assert (len(ours), len(theirs)) == (8, 1)
 
 
-def test_damaged_plates_are_told(tmp_path: Path) -> None:
+def test_damaged_plates_are_reported(tmp_path: Path) -> None:
     folder = _plates(tmp_path / "plates", 2)
     (folder / "plates.jsonl").write_text('{"image": "images/0.png", "split": "train"}\n')
     with pytest.raises(TrainingError, match=r"plates.jsonl: line 1: KeyError\('faces'\); make the plates again"):

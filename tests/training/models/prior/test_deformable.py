@@ -54,7 +54,7 @@ def test_a_head_explains_views_that_it_has_not_seen() -> None:
     assert off(head, views(30, 2, yaw=0.9)) < 0.5
 
 
-def test_depth_is_told_by_turns() -> None:
+def test_depth_is_reported_by_turns() -> None:
     head = fit_head(noisy(views(60, 0)), None)
     assert head is not None
     found, true = (places[15:] - places[15:].mean(axis=0) for places in (head.places, HEAD))  # what does not move

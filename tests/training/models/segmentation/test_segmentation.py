@@ -137,7 +137,7 @@ def test_a_training_writes_a_file_that_says_what_the_network_says(tmp_path: Path
     assert json.loads((tmp_path / "matte.json").read_text())["parity"] < 0.001
 
 
-def test_wrong_sources_are_told(tmp_path: Path) -> None:
+def test_wrong_sources_are_reported(tmp_path: Path) -> None:
     shot = _shot(tmp_path / "shot", 1)
     (shot / "seam.1001.png").unlink()
     with pytest.raises(TrainingError, match=r"seam.1001.png: cannot be read; wanted the seam's coverage"):

@@ -62,13 +62,13 @@ def low_rank(group: Group) -> None:
             + said.coarse_log.mean()
         ).backward()
     total = float(sum(p.grad.abs().sum() for p in net.parameters() if p.grad is not None))
-    assert abs(group.first_says(total) - total) <= 1e-6 * total  # all ranks have the same
+    assert abs(group.from_first(total) - total) <= 1e-6 * total  # all ranks have the same
     assert total > 0
 
 
 def training(folder: Path, group: Group, faces: str, out: str, kill_at: int) -> None:
     """Train the landmark network; in its first life the last rank kills itself at a step."""
-    first_life = not group.any_says(has_restarted())
+    first_life = not group.on_any(has_restarted())
     n_checked = 0
 
     def check() -> None:
@@ -87,7 +87,7 @@ def training(folder: Path, group: Group, faces: str, out: str, kill_at: int) -> 
 
 def everything(folder: Path, group: Group, faces: str) -> None:
     """Gradients and a training without a loss, then one whose last rank is lost: a restarted life takes that up."""
-    if group.any_says(has_restarted()):
+    if group.on_any(has_restarted()):
         (folder / "restarted").touch()
     else:
         for compression in ("none", "bf16", "fp16"):
