@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from statistics import median
+from statistics import median_low
 
-from rotopaint_ai.shapes.manual_keys import SITS_PX
+from rotopaint_ai.shapes.manual_keys import sits_within
 from rotopaint_ai.shapes.roto import Landmark, Points, RotoDocument, RotoShape
 
 N_LOOKED_AT = 9  # frames that tell which point a landmark sits on
@@ -53,23 +53,23 @@ def _anchors(document: RotoDocument, shapes: Collection[str]) -> dict[int, Ancho
     """Which control point of these shapes each landmark sits on, by the landmark's index."""
     frames = sorted(document.landmarks.keys)
     step = max(len(frames) // N_LOOKED_AT, 1)
-    gaps: dict[int, dict[Anchor, list[float]]] = {}
+    gaps: dict[int, dict[Anchor, list[tuple[float, float]]]] = {}  # and how near would be near enough
     for frame in frames[::step]:
         places = [
-            ((shape.name, index), point)
+            ((shape.name, index), point, sits_within(shape.keys[frame].points, index))
             for shape in document.shapes
             if shape.name in shapes and frame in shape.keys
             for index, point in enumerate(shape.keys[frame].points)
         ]
         for k, mark in enumerate(document.landmarks.keys[frame]):
             if mark is not None:
-                for anchor, point in places:
+                for anchor, point, near in places:
                     gap = math.hypot(point.x - mark.x, point.y - mark.y)
-                    gaps.setdefault(k, {}).setdefault(anchor, []).append(gap)
+                    gaps.setdefault(k, {}).setdefault(anchor, []).append((gap, near))
     found: dict[int, Anchor] = {}
     for k, by_anchor in gaps.items():
-        gap, anchor = min((median(each), anchor) for anchor, each in by_anchor.items())
-        if gap <= SITS_PX:
+        (gap, near), anchor = min((median_low(each), anchor) for anchor, each in by_anchor.items())
+        if gap <= near:
             found[k] = anchor
     return found
 

@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from rotopaint_ai.shapes.roto import Key, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import Key, LandmarkKeys, Points, RotoDocument, RotoShape
 
 SITS_PX = 0.5  # how near a landmark lies to the control point that it sits on, rounding and snapping included
+_SITS_SHARE = 0.15  # ... or as a share of the way to the next control point: a run's solved seams leave their landmarks
 
 
 def human_keys(shape: RotoShape) -> dict[int, Key]:
@@ -119,7 +120,17 @@ def _is_settled(key: Key, frame: int, marks: LandmarkKeys) -> bool:
         return True
     hand, row = marks.hand.get(frame, frozenset()), marks.keys.get(frame, ())
     placed = [mark for name, mark in zip(marks.names, row) if mark is not None and name in hand]
-    return any(math.hypot(p.x - mark.x, p.y - mark.y) <= SITS_PX for p in key.points for mark in placed)
+    return any(
+        math.hypot(p.x - mark.x, p.y - mark.y) <= sits_within(key.points, index)
+        for index, p in enumerate(key.points)
+        for mark in placed
+    )
+
+
+def sits_within(points: Points, index: int) -> float:
+    """How near a landmark lies to this control point where it sits on it, in pixels of the plate."""
+    (x, y, *_), *beside = points[index], points[index - 1], points[(index + 1) % len(points)]
+    return max(SITS_PX, _SITS_SHARE * min(math.hypot(p.x - x, p.y - y) for p in beside))
 
 
 class Carried(Protocol):

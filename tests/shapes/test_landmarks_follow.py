@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
@@ -38,3 +40,13 @@ def test_a_landmark_that_a_person_placed_stays() -> None:
     found = with_landmarks(before, after).landmarks.keys
     assert found[5] == before.landmarks.keys[5]
     assert found[6][0] == Landmark(20, 8.5, 1.0)
+
+
+def test_a_landmark_follows_its_point_though_a_solved_seam_has_left_it_a_little() -> None:
+    before = document()
+    seam = before.shape("seam")
+    solved = seam.with_keys({frame: line(frame + 0.8) for frame in FRAMES})
+    before = replace(before, shapes=(solved,))
+    after = replace(before, shapes=(solved.with_keys({**solved.keys, 5: line(9.8)}),))
+    on, beside = with_landmarks(before, after).landmarks.keys[5]
+    assert (on, beside) == (Landmark(20, 9.0, 1.0), Landmark(20, 13, 1.0))
