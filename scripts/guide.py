@@ -34,6 +34,7 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ui.batch.queue import QueuedShot, Status
 from rotopaint_ui.engine.frame_cache import PLATE
 from rotopaint_ui.standalone.app import MainWindow
+from rotopaint_ui.widgets.dialogs import dress
 
 SIZE = (1440, 900)
 WIDTH = 1120  # of a picture in the guide
@@ -415,7 +416,7 @@ def main() -> int:
     own = Path(tempfile.mkdtemp(prefix="rotopaint-guide-"))
     os.environ["ROTOPAINT_PREFERENCES"] = str(own / "preferences.json")
     application = QApplication(["rotopaint"])
-    application.setStyle("Fusion")
+    dress(application)
     window = MainWindow()
     window.resize(*SIZE)
     window.move(20, 20)

@@ -145,6 +145,17 @@ def test_escape_leaves_a_number_that_was_typed_and_stops_nothing(
     assert fired == ["leave"]
 
 
+def test_escape_leaves_a_name_that_was_typed(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
+    for box in (panel.top.face, panel.top.pack):
+        before = box.currentText()
+        focus(qtbot, box)
+        qtbot.keyClicks(box, "An")
+        qtbot.keyClick(box, K.Key_Escape)
+        assert QApplication.focusWidget() is panel.canvas
+        assert box.currentText() == before
+    assert (panel.session.state.face, fired) == ("", [])
+
+
 def test_a_number_that_was_typed_is_the_shape_s_that_it_was_typed_for(
     qtbot: QtBot, panel: Panel, fired: list[str], width: QDoubleSpinBox
 ) -> None:

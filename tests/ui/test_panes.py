@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QApplication, QComboBox, QToolButton
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.batch.queue import QueuedShot
@@ -15,6 +15,7 @@ from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.standalone.app import MainWindow
 from rotopaint_ui.standalone.guide_window import MISSING, GuidePage, find_guide
+from rotopaint_ui.widgets import dialogs
 
 from .conftest import write_plate
 from .mouse import LEFT, SHIFT
@@ -137,3 +138,25 @@ def test_every_tool_is_in_sight_on_a_low_screen(qtbot: QtBot, panel: Panel) -> N
     qtbot.waitUntil(lambda: strip.widget().height() <= strip.viewport().height(), timeout=20_000)
     panel.resize(1920, 1056)
     qtbot.waitUntil(lambda: strip.widget().findChildren(QToolButton)[0].iconSize().height() == 22, timeout=20_000)
+
+
+def test_an_open_choice_is_dark_to_its_edges(qtbot: QtBot) -> None:
+    application = QApplication.instance()
+    assert isinstance(application, QApplication)
+    palette, style = application.palette(), application.style().name()
+    dialogs.dress(application)
+    try:
+        choice = QComboBox()
+        choice.setStyleSheet(dialogs.style())
+        qtbot.addWidget(choice)
+        choice.addItems(["seams only", "all shapes"])
+        choice.showPopup()
+        edges = choice.view().parentWidget()
+        assert edges is not None
+        shown = edges.grab().toImage()
+        column = [shown.pixelColor(shown.width() - 6, y).lightness() for y in range(shown.height())]
+        assert max(column) < 128
+        choice.hidePopup()
+    finally:
+        application.setStyle(style)
+        application.setPalette(palette)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QBrush, QKeyEvent
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QBrush
 from PySide6.QtWidgets import QHeaderView, QLabel, QLineEdit, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
@@ -21,27 +21,11 @@ _READ_ONLY = "The project is read only: no notes"
 _EMPTY = "Open a plate to see what is known of each frame."
 
 
-class NoteField(QLineEdit):
-    """A line for a note; Esc leaves what was typed."""
-
-    left = Signal()
-
-    def event(self, event: QEvent) -> bool:
-        """Esc is the field's own, not the panel's."""
-        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            if event.type() == QEvent.Type.KeyPress:
-                self.left.emit()
-            return True
-        return super().event(event)
-
-
 class FrameTab(QWidget):
     """Facts above; below them every shape and landmark with its expected error and its source: seams
     first, then the other shapes, then landmarks, the worst of each first."""
 
     note_written = Signal(int, str)  # the frame and its note
-    note_left = Signal()  # with Esc: the keys are the viewer's again
 
     def __init__(self, session: ShotSession) -> None:
         super().__init__()
@@ -52,8 +36,7 @@ class FrameTab(QWidget):
         self._text.setTextFormat(Qt.TextFormat.RichText)
         self._text.setWordWrap(True)
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.note = NoteField()
-        self.note.left.connect(self._leave_note)
+        self.note = QLineEdit()
         self.note.setAccessibleName("Note to this frame")
         self.note.editingFinished.connect(self._write_note)
         self._noted: int | None = None  # the frame whose note is in the field
@@ -95,11 +78,6 @@ class FrameTab(QWidget):
         if self.note.isModified() and self._noted is not None:
             self.note.setModified(False)
             self.note_written.emit(self._noted, self.note.text())
-
-    def _leave_note(self) -> None:
-        self.note.setModified(False)
-        self.note_left.emit()
-        self._show_note()
 
     def rows(self) -> list[tuple[str, str]]:
         """Labels and values of the facts, as shown."""

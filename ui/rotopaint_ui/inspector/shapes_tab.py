@@ -288,7 +288,7 @@ class ShapesTab(QWidget):
         )
         if len(names) == 1:
             menu.addAction("Rename").triggered.connect(lambda: self._begin_rename(self._rows[names[0]], NAME))
-        menu.addAction("Colour").triggered.connect(partial(self._ask_colour, names))
+        menu.addAction("Colour\u2026").triggered.connect(partial(self._ask_colour, names))
         if any(name in session.colours for name in names):
             menu.addAction("Usual colour").triggered.connect(partial(self.colour, names, None))
         menu.addActions(list(self.shape_actions))

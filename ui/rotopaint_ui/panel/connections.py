@@ -38,7 +38,6 @@ def connect_widgets(
     widgets.timeline.reach_changed.connect(updates.drag_reach)
     widgets.review_bar.frame_wanted.connect(session.go_to)
     widgets.review_bar.visits_changed.connect(lambda text: services.review.visit(Visits(text)))
-    inspector.frame.note_left.connect(widgets.canvas.setFocus)
     inspector.frame.note_written.connect(services.review.write_note)
     inspector.seam.make_wanted.connect(shot.make_clean)
     inspector.seam.make_all_wanted.connect(shot.make_all)

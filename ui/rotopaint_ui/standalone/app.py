@@ -29,6 +29,7 @@ from rotopaint_ui.standalone.guide_window import GuideWindow
 from rotopaint_ui.standalone.menus import Menus
 from rotopaint_ui.standalone.preferences_window import PreferencesWindow
 from rotopaint_ui.standalone.welcome import Welcome
+from rotopaint_ui.widgets.dialogs import dress
 
 QUEUE_NAME = "batch.json"
 USUAL_SIZE = QSize(1440, 900)  # of the window, where the screen has room
@@ -196,7 +197,7 @@ def main(source: str | None = None, out: Path | None = None) -> int:
         )
     application = QApplication.instance() or QApplication(["rotopaint"])
     assert isinstance(application, QApplication)
-    application.setStyle("Fusion")
+    dress(application)
     window = MainWindow()
     window.show()
     if source is not None:

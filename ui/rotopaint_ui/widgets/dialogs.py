@@ -7,13 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtGui import QColor, QPalette
+from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 
 def style() -> str:
     """The style sheet."""
     folder = Path(__file__).resolve().parents[1] / "resources"
     return (folder / "panel.qss").read_text(encoding="utf-8").replace("RESOURCES", folder.as_posix())
+
+
+def dress(application: QApplication) -> None:
+    """Dark as the style sheet, where that does not reach: windows of Qt's own, and the edges of open choices."""
+    application.setStyle("Fusion")
+    application.setPalette(QPalette(QColor("#31353e"), QColor("#1b1d22")))
 
 
 def ask_for_file(parent: QWidget, title: str, then: Callable[[str], None], filter: str = "") -> QFileDialog:

@@ -2,9 +2,9 @@
 
 Shortcuts win over widgets in Qt unless somebody takes the key first. Numbers, names and lists are worked with the keys
 that a widget of that kind answers to everywhere; with Ctrl or Alt a key stays the panel's, whoever has the focus. A
-shortcut takes the number that was being typed first; Esc leaves what is typed, Ctrl+Z then undoes the typing alone.
-Return presses the button that has the focus, in every window. Choosing something, Return in a field of the panel,
-and a click on a tab hand the focus to the viewer; a click on a row of a list leaves it there.
+shortcut takes the number that was being typed first; Esc leaves what is typed in any field, Ctrl+Z then undoes the
+typing alone. Return presses the button that has the focus, in every window. Choosing something, Return in a field of
+the panel, and a click on a tab hand the focus to the viewer; a click on a row of a list leaves it there.
 """
 
 from __future__ import annotations
@@ -76,11 +76,15 @@ class Guard(QObject):
     def __init__(self, panel: QWidget, viewer: QWidget) -> None:
         super().__init__(panel)
         self._viewer = viewer
+        self._text = ""  # of the field that has the focus, as it was
         panel.installEventFilter(self)  # what nobody inside has taken comes up to it
         for choice in panel.findChildren(QComboBox):
             choice.view().installEventFilter(self)  # in a window of its own
         for field in panel.findChildren(QLineEdit):
             field.returnPressed.connect(self._hand_on)
+            box = field.parent()
+            if not isinstance(box, QAbstractSpinBox):
+                (box if isinstance(box, QComboBox) else field).installEventFilter(self)
         for rows in panel.findChildren(QAbstractItemView):
             if rows.window().windowType() != Qt.WindowType.Popup:
                 _leave_to_tab(rows)
@@ -100,6 +104,8 @@ class Guard(QObject):
         """Take a key before it becomes a shortcut, so that it comes to the widget."""
         if isinstance(watched, QSpinBox | QDoubleSpinBox):
             return isinstance(event, QKeyEvent) and self._in_number(watched, event)
+        if isinstance(watched, QLineEdit | QComboBox):
+            return self._leaves_text(watched, event)
         if event.type() == QEvent.Type.Hide and isinstance(watched, QAbstractItemView):
             self._hand_on()  # a row of an open choice was taken, or none
         is_click = event.type() == QEvent.Type.MouseButtonPress
@@ -114,6 +120,18 @@ class Guard(QObject):
         if is_taken:
             event.accept()
         return is_taken and not (in_choice and event.key() in _RETURN)  # Qt takes the row upon this very event
+
+    def _leaves_text(self, field: QLineEdit | QComboBox, event: QEvent) -> bool:
+        """Esc puts back what stood in a line of text, and hands the keys to the viewer."""
+        if event.type() == QEvent.Type.FocusIn:
+            self._text = field.text() if isinstance(field, QLineEdit) else field.currentText()
+        if not isinstance(event, QKeyEvent) or event.key() != _K.Key_Escape:
+            return False
+        event.accept()
+        if event.type() == QEvent.Type.KeyPress:
+            (field.setText if isinstance(field, QLineEdit) else field.setEditText)(self._text)
+            self._viewer.setFocus()
+        return True
 
     def _in_number(self, box: Number, event: QKeyEvent) -> bool:
         """Whether a key that comes to a box for numbers is not for the box."""
