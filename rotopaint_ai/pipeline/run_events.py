@@ -53,11 +53,17 @@ def frame_event(record: FrameRecord) -> Event:
         "outputs": list(record.outputs),
         "ms": record.ms,
     }
-    return Event("frame", {**_roto_of(record), **written})
+    return Event("frame", {**_roto_of(record), **written, **_under_hand(record)})
 
 
 def _error_event(record: FrameRecord) -> Event:
     return Event("error", {"message": record.message, "frame": record.frame})
+
+
+def _under_hand(record: FrameRecord) -> dict[str, Any]:
+    """What the models found where a person's work stands; nothing where none does."""
+    found = {"predicted": record.predicted, "predicted_landmarks": record.predicted_landmarks}
+    return {name: value for name, value in found.items() if value}
 
 
 def _roto_of(record: FrameRecord) -> dict[str, Any]:

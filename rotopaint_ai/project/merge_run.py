@@ -7,30 +7,47 @@ library only.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from rotopaint_ai.project.faces import with_face_grouped
 from rotopaint_ai.project.state import Profile, SeamSettings, State
 from rotopaint_ai.shapes.group_moves import placed_in_groups
-from rotopaint_ai.shapes.manual_keys import corrected_in, model_keys, with_human_keys
+from rotopaint_ai.shapes.manual_keys import LandmarkRow, corrected_in, model_keys, with_human_keys
 from rotopaint_ai.shapes.merge import merge
-from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoDocument, RotoShape, StrokeWidth
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Key, RotoDocument, RotoShape, StrokeWidth
 
 V = TypeVar("V")
 Frames = Collection[int] | None  # those that a run was asked for; None: all
 
 
-def merge_run(before: State, found: RotoDocument, asked: Frames, *, predicted: RotoDocument | None = None) -> State:
+@dataclass(frozen=True, slots=True)
+class UnderHand:
+    """What the models found in a run where a person's work stands: keys by shape and frame, landmarks by frame."""
+
+    keys: Mapping[str, Mapping[int, Key]] = field(default_factory=dict)
+    landmarks: Mapping[int, LandmarkRow] = field(default_factory=dict)
+
+
+def merge_run(
+    before: State,
+    found: RotoDocument,
+    asked: Frames,
+    *,
+    predicted: RotoDocument | None = None,
+    under_hand: UnderHand | None = None,
+) -> State:
     """The state after a run: its shapes, with the human keys, groups and seam settings of the state before put back.
 
-    `predicted` is what the models said, where the caller knows it; else it is read off `found`. Widths and softness of
-    the whole shot stay where the run was asked for some frames only.
+    `predicted` is what the models said, where the caller knows it; else it is read off `found`, and `under_hand` where
+    people's work stands in that. Widths and softness of the whole shot stay where the run was asked for some frames
+    only.
     """
     by_hand = {} if before.document is None else corrected_in(before.predicted, before.document)
     found = placed_in_groups(found, before.document, by_hand)
     if predicted is None:
         predicted = _without_followers(_without_drawn(model_keys(found), before.predicted), before)
+        predicted = _with_found(predicted, under_hand or UnderHand())
     from_models = predicted
     from_models = placed_in_groups(from_models, before.document)
     new = _among(before.document, found, asked)
@@ -96,6 +113,16 @@ def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument
         for shape in from_models.shapes
     )
     return replace(from_models, shapes=tuple(shapes))
+
+
+def _with_found(predicted: RotoDocument, under_hand: UnderHand) -> RotoDocument:
+    shapes = []
+    for shape in predicted.shapes:
+        merged = {**shape.keys, **under_hand.keys.get(shape.name, {})}
+        shapes.append(shape.with_keys({frame: merged[frame] for frame in sorted(merged)}))
+    rows = {**predicted.landmarks.keys, **under_hand.landmarks}
+    marks = replace(predicted.landmarks, keys={frame: rows[frame] for frame in sorted(rows)})
+    return replace(predicted, shapes=tuple(shapes), landmarks=marks)
 
 
 def _among(before: RotoDocument | None, found: RotoDocument, asked: Frames) -> RotoDocument:

@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from rotopaint_ai.shapes.roto import Key, LandmarkKeys, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
 
+LandmarkRow = tuple[Landmark | None, ...]
 SITS_PX = 0.5  # how near a landmark lies to the control point that it sits on, rounding and snapping included
 _SITS_SHARE = 0.15  # ... or as a share of the way to the next control point: a run's solved seams leave their landmarks
 
@@ -19,7 +20,7 @@ def human_keys(shape: RotoShape) -> dict[int, Key]:
 
 
 def model_keys(document: RotoDocument) -> RotoDocument:
-    """What a document says that no person has touched: keys of the model alone, landmarks not placed by hand."""
+    """What a document says that no person has touched: keys of the model, landmarks not placed by hand."""
     shapes = tuple(
         shape.with_keys({frame: key for frame, key in shape.keys.items() if key.source == "model"})
         if any(key.source != "model" for key in shape.keys.values())
@@ -28,9 +29,13 @@ def model_keys(document: RotoDocument) -> RotoDocument:
     )
     marks = document.landmarks
     if marks.hand:
-        rows = {frame: row for frame, row in marks.keys.items() if not marks.hand.get(frame)}
+        rows = {frame: _not_placed(row, marks.names, marks.hand.get(frame, ())) for frame, row in marks.keys.items()}
         marks = replace(marks, keys=rows, hand={})
     return replace(document, shapes=shapes, landmarks=marks)
+
+
+def _not_placed(row: LandmarkRow, names: Sequence[str], hand: Collection[str]) -> LandmarkRow:
+    return tuple(None if name in hand else mark for name, mark in zip(names, row)) if hand else row
 
 
 def with_human_keys(document: RotoDocument, earlier: RotoDocument, aside: Collection[str] = ()) -> RotoDocument:

@@ -86,13 +86,17 @@ def test_the_first_run_fills_the_project(run_project: Project, tmp_path: Path) -
 
 
 def test_human_keys_and_settings_stand_in_every_result(
-    run_project: Project, plates: str, pack: Path, tmp_path: Path
+    run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = corrected(run_project)
     assert before.document is not None
     assert before.predicted is not None
     run_project.close()
-    assert main(words(plates, pack, tmp_path, "--resume", "--export", "nuke")) == 0
+    capsys.readouterr()
+    assert main(words(plates, pack, tmp_path, "--resume", "--export", "nuke", "--events")) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = {each["frame"]: each["predicted"]["seam_middle"][0] for each in events if each.get("predicted")}
+    assert found == {f: list(before.predicted.shape("seam_middle").keys[f].points[0]) for f in (1003, 1004)}
     state = Project.open(tmp_path / "shot.rotopaint", write=False).load().state
     written = documents.read(tmp_path / "out" / "shapes.roto.json")
     for document in (state.document, written):

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
+from rotopaint_ai.project.merge_run import UnderHand, asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ai.shapes.layers import Layer
-from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
 
 def key(x: float, source: str = "model") -> Key:
@@ -80,3 +80,19 @@ def test_a_shape_that_people_keyed_on_all_frames_stays_the_models() -> None:
     merged = merge_run(State(document=keyed, predicted=OLD), keyed, None)
     assert merged.predicted is not None
     assert [shape.name for shape in merged.predicted.shapes] == ["seam"]
+
+
+def test_what_the_models_found_under_a_hand_is_what_they_said() -> None:
+    found = replace(WHOLE, shapes=(WHOLE.shapes[0].with_keys({**WHOLE.shapes[0].keys, 2: key(2, "human")}),))
+    rows = {frame: (Landmark(frame, 0, 1.0), Landmark(frame, 9, 1.0)) for frame in range(1, 5)}
+    found = replace(found, landmarks=LandmarkKeys(("on", "by"), rows, {2: frozenset({"on"})}))
+    unknown = merge_run(State(document=OLD, predicted=OLD), found, None).predicted
+    assert unknown is not None
+    assert xs(unknown) == {1: 10, 3: 30, 4: 40}
+    assert unknown.landmarks.keys[2] == (None, Landmark(2, 9, 1.0))  # a face is known there all the same
+    row = (Landmark(5, 5, 1.0), Landmark(2, 9, 1.0))
+    under = UnderHand({"seam": {2: key(20)}}, {2: row})
+    known = merge_run(State(document=OLD, predicted=OLD), found, None, under_hand=under).predicted
+    assert known is not None
+    assert xs(known) == {1: 10, 2: 20, 3: 30, 4: 40}
+    assert known.landmarks.keys == {**rows, 2: row}

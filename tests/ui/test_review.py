@@ -14,7 +14,7 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.pipeline.overrides import overrides_of
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import Spread, State
-from rotopaint_ai.shapes.roto import Key
+from rotopaint_ai.shapes.roto import Key, Landmark
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.inspector.frame_tab import FrameTab
 from rotopaint_ui.inspector.shapes_tab import ShapesTab
@@ -164,6 +164,28 @@ def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
     session.take_run(read_run_results(out))
     assert session.review.keyed_frames()["seam"] == {1003}
     assert overrides_of(session.state).splines.keys() == {1003}
+
+
+def test_what_a_run_found_under_a_hand_is_known_after_it(loop: ReviewLoop, session: ShotSession, out: Path) -> None:
+    """Without that nothing tells how wrong the models were there, and the correction cannot be carried on."""
+    place(session, 1003)
+    session.corrections.live = None
+    assert session.document is not None
+    documents.write(out / "shapes.roto.json", session.document)
+    started = {"event": "started", "landmarks": ["nose", "chin"]}
+    started |= {"shapes": [{"name": "seam", "closed": False, "role": "seam"}]}
+    rows = [[1, 2, 0, 0, 1, 0], [3, 2, -1, 0, 1, 0], [5, 2, -1, 0, 0, 0]]
+    under = {"predicted": {"seam": rows}, "predicted_landmarks": [[7, 8, 0.5], None]}
+    session.runs.take_event(started)
+    session.runs.take_event({"event": "frame", "frame": 1003, **under})
+    session.runs.end_live()  # stopped; Run goes on, and tells no more of that frame
+    session.runs.take_event(started)
+    session.runs.end_live()
+    session.take_run(read_run_results(out))
+    predicted = session.state.predicted
+    assert predicted is not None
+    assert [list(p) for p in predicted.shape("seam").keys[1003].points] == rows
+    assert predicted.landmarks.keys[1003] == (Landmark(7, 8, 0.5), None)
 
 
 def test_a_run_carries_on_what_had_been_carried_on_and_no_more(

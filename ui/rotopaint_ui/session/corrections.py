@@ -12,14 +12,13 @@ from typing import Protocol
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-from rotopaint_ai.shapes.manual_keys import to_carry_on, with_keys, within
+from rotopaint_ai.shapes.manual_keys import LandmarkRow, to_carry_on, with_keys, within
 from rotopaint_ai.shapes.propagation_range import propose
-from rotopaint_ai.shapes.roto import Key, Landmark, Points, RotoDocument, Source
+from rotopaint_ai.shapes.roto import Key, Points, RotoDocument, Source
 from rotopaint_ai.spreads import RANGE, SHOT, spread_way
 from rotopaint_ui.session.edit_stack import EditStack
 
 Place = tuple[float, float]
-LandmarkRow = tuple[Landmark | None, ...]
 ShapesReply = Callable[[Mapping[str, Points] | None], None]  # None: the engine is not there
 KeysReply = Callable[[Mapping[str, Mapping[int, Key]] | None], None]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rotopaint_ai.project.merge_run import UnderHand
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes.group_moves import placed_in_groups
-from rotopaint_ai.shapes.manual_keys import corrected_in, with_human_keys
+from rotopaint_ai.shapes.manual_keys import LandmarkRow, corrected_in, with_human_keys
 from rotopaint_ai.shapes.merge import merge
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
@@ -15,23 +16,35 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, 
 class LiveDocument:
     """Collects `frame` events of one run; `document` is what they amount to so far."""
 
-    def __init__(self, started: Mapping[str, Any]) -> None:
+    def __init__(self, started: Mapping[str, Any], earlier: UnderHand) -> None:
+        """`earlier`: what a stopped run, with which this one may go on, found where a person's work stands."""
         self._started = started
         self._names = tuple(str(name) for name in started["landmarks"])
         self._specs = tuple(started["shapes"])
         self._keys: dict[str, dict[int, Key]] = {spec["name"]: {} for spec in self._specs}
         self._widths: dict[str, float] = {}
-        self._landmarks: dict[int, tuple[Landmark | None, ...]] = {}
+        self._landmarks: dict[int, LandmarkRow] = {}
+        self._under: dict[str, dict[int, Key]] = {
+            spec["name"]: dict(earlier.keys.get(spec["name"], {})) for spec in self._specs
+        }
+        self._landmarks_under: dict[int, LandmarkRow] = dict(earlier.landmarks)
 
     def add(self, facts: Mapping[str, Any]) -> None:
         """Take a `frame` event."""
         frame = int(facts["frame"])
-        if facts.get("landmarks"):
-            self._landmarks[frame] = tuple(None if row is None else Landmark(*row) for row in facts["landmarks"])
-        for name, rows in (facts.get("shapes") or {}).items():
-            if name in self._keys:
-                self._keys[name][frame] = Key(tuple(ControlPoint(*row) for row in rows))
+        for field, into in (("landmarks", self._landmarks), ("predicted_landmarks", self._landmarks_under)):
+            if facts.get(field):
+                into[frame] = tuple(None if row is None else Landmark(*row) for row in facts[field])
+        for field, keys in (("shapes", self._keys), ("predicted", self._under)):
+            for name, rows in (facts.get(field) or {}).items():
+                if name in keys:
+                    keys[name][frame] = Key(tuple(ControlPoint(*row) for row in rows))
         self._widths |= facts.get("widths") or {}
+
+    @property
+    def under_hand(self) -> UnderHand:
+        """What the models have found so far where a person's work stands."""
+        return UnderHand(self._under, self._landmarks_under)
 
     def document(self) -> RotoDocument:
         """What has come so far."""

@@ -463,7 +463,9 @@ class ShotSession:
         if self._asked is None:  # events of a run of our own have changed the record since
             self.runs.remember(before)
         self.run = results.run if asked is None else results.run.joined(self.runs.record, asked)
-        self.edits.act("run", merge_run.merge_run(before, results.document, asked))
+        self.edits.act(
+            "run", merge_run.merge_run(before, results.document, asked, under_hand=self.runs.take_under_hand())
+        )
         self._note_run(results, before, asked)
         self.keep_run()
         if before.document is not None and self.corrections.live is not None:

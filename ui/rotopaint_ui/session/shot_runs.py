@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rotopaint_ai.project.merge_run import UnderHand
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes.roto import Key, RotoDocument
@@ -41,6 +42,7 @@ class ShotRuns:
         self._edits, self._changed, self._recalled = edits, changed, recalled
         self._coming: LiveDocument | None = None
         self._shown: RotoDocument | None = None
+        self._under_hand = UnderHand()  # of a run that has ended and is not taken yet
         self._taught: _Taught | None = None
         self._with_taught: tuple[RunRecord, RunRecord] | None = None  # a record, and the same with these errors
         self._records: dict[int, RunRecord] = {}  # by what the models had said, the latest last
@@ -64,7 +66,7 @@ class ShotRuns:
 
     def forget(self) -> None:
         """Another shot."""
-        self._records, self._taught = {}, None
+        self._records, self._taught, self._under_hand = {}, None, UnderHand()
 
     def take_taught(self, before: RotoDocument, keys: Keys, errors: Mapping[str, Mapping[int, float]]) -> None:
         """What Teach expects of the curves it leaves; it holds while one that it has moved stands as it put it."""
@@ -86,7 +88,7 @@ class ShotRuns:
     def take_event(self, facts: Mapping[str, Any]) -> None:
         """Take an event of a run that is under way; `show_live` puts what came on the screen."""
         if facts["event"] == "started":
-            self._coming = LiveDocument(facts)
+            self._coming = LiveDocument(facts, self._under_hand)
         elif facts["event"] in ("tracked", "frame") and self._coming is not None:
             self._coming.add(facts)
             self.record = self.record.with_frame(facts)
@@ -106,8 +108,15 @@ class ShotRuns:
 
     def end_live(self) -> None:
         """The run has ended: back to the document."""
+        if self._coming is not None:
+            self._under_hand = self._coming.under_hand
         self._coming = self._shown = None
         self._changed()
+
+    def take_under_hand(self) -> UnderHand:
+        """What the run that has just ended found where a person's work stands; once."""
+        found, self._under_hand = self._under_hand, UnderHand()
+        return found
 
     def remember(self, state: State) -> None:
         """What is known of the frames belongs to what the models have said: a run that is undone takes both away."""

@@ -11,8 +11,8 @@ from rotopaint_ai.shapes import edit_frames
 from rotopaint_ai.shapes.edit_frames import Carry, Change
 from rotopaint_ai.shapes.group_moves import along
 from rotopaint_ai.shapes.layers import Layer
+from rotopaint_ai.shapes.manual_keys import LandmarkRow
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
-from rotopaint_ui.session.corrections import LandmarkRow
 from rotopaint_ui.session.seam_settings import with_fitting_profiles
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import empty_document
