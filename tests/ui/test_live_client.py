@@ -258,6 +258,22 @@ sys.stdin.read()
     assert said[0].startswith("/nonexistent/python could not be started")
 
 
+def test_a_refit_that_cannot_be_says_why(qtbot: QtBot, client: LiveClient, shot: RotoDocument) -> None:
+    session, said = session_of(shot, client), list[str]()
+    session.message_sent.append(lambda text, *kind: said.append(text))
+    client.lost.connect(session.say)
+    session.corrections.refit()
+    qtbot.waitUntil(idle(client), timeout=120_000)
+    assert said[-1].startswith("no shape has a human key")
+    client.use(Engine("/nonexistent/python", ()))
+    for _ in range(2):
+        said.clear()
+        session.corrections.refit()
+        qtbot.waitUntil(idle(client), timeout=120_000)
+        qtbot.waitUntil(lambda: len(said) == 2, timeout=120_000)
+        assert said[-1].startswith("/nonexistent/python could not be started")
+
+
 def test_shapes_of_another_pack_are_refused_in_one_line(qtbot: QtBot, client: LiveClient, shot: RotoDocument) -> None:
     names = tuple(f"x{k}" for k in range(len(shot.landmarks.names)))
     other = replace(shot, landmarks=replace(shot.landmarks, names=names))

@@ -106,7 +106,7 @@ class LiveClient(QObject):
         self._restarts = 0
         self._folder: str | None = None
         self._copies: set[Path] = set()  # of states that are in no project
-        self._is_refused = False
+        self._refusal = ""  # why nobody is asked any more
         self._watch = QTimer(self, singleShot=True)
         self._watch.timeout.connect(self._process.kill)
 
@@ -116,7 +116,7 @@ class LiveClient(QObject):
         """Say where the engine runs; it starts with the first question."""
         if engine != self._engine:
             self.shut_down()
-            self._engine, self._is_refused = engine, False
+            self._engine, self._refusal = engine, ""
 
     def load_pack(self, model: str | None) -> None:
         """The pack that answers; None is the usual one."""
@@ -232,7 +232,9 @@ class LiveClient(QObject):
         self._queue_question(facts, take)
 
     def _queue_question(self, facts: Facts, take: Take) -> None:
-        if self._is_refused or self._engine is None:
+        if self._refusal or self._engine is None:
+            if self._refusal and facts["ask"] != "drag":  # a drag asks at every move of the mouse
+                self.message_sent.emit(self._refusal)
             take(None)
             return
         self._n += 1
@@ -316,7 +318,7 @@ class LiveClient(QObject):
         """No engine any more: whoever waits is told that there is no answer."""
         waiting = [*self._waiting.values(), *([self._asked] if self._asked is not None else [])]
         self.shut_down()
-        self._is_refused = True
+        self._refusal = text
         self.lost.emit(text)
         for question in waiting:
             self._give_answer(question, None)

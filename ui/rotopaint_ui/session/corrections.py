@@ -191,8 +191,8 @@ class CorrectionEdits:
     ) -> None:
         edits = self._edits
         if keys is None or asked.document is None:
-            self._say("The engine gave no answer; nothing was changed")
-        elif edits.state is not asked:
+            return  # the engine has said why
+        if edits.state is not asked:
             self._say("The shot was changed meanwhile; ask again")
         else:
             document = with_landmarks(asked.document, with_keys(asked.document, keys))
