@@ -46,7 +46,7 @@ def merge_run(
     by_hand = {} if before.document is None else corrected_in(before.predicted, before.document)
     found = placed_in_groups(found, before.document, by_hand)
     if predicted is None:
-        predicted = _without_followers(_without_drawn(model_keys(found), before.predicted), before)
+        predicted = _without_followers(_of_the_face(model_keys(found), before), before)
         predicted = _with_found(predicted, under_hand or UnderHand())
     from_models = predicted
     from_models = placed_in_groups(from_models, before.document)
@@ -97,10 +97,12 @@ def with_profile(shape: RotoShape, profile: Profile) -> RotoShape:
     return shape.with_keys({frame: replace(key, widths=rows) for frame, key in shape.keys.items()})
 
 
-def _without_drawn(from_models: RotoDocument, known: RotoDocument | None) -> RotoDocument:
-    """What the models said, less the shapes that people drew: those have no key of a model, and never had."""
-    models = set() if known is None else {shape.name for shape in known.shapes if shape.keys}
-    return replace(from_models, shapes=tuple(s for s in from_models.shapes if s.keys or s.name in models))
+def _of_the_face(from_models: RotoDocument, before: State) -> RotoDocument:
+    """What the models said of the face in hand: less the shapes of other faces, which a run draws as well, and those
+    that people drew, which have no key of a model and never had."""
+    models = set() if before.predicted is None else {shape.name for shape in before.predicted.shapes if shape.keys}
+    shapes = (s for s in from_models.shapes if s.name not in before.aside and (s.keys or s.name in models))
+    return replace(from_models, shapes=tuple(shapes))
 
 
 def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument:

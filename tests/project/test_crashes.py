@@ -32,7 +32,7 @@ def test_the_check_sees_a_lost_act(crashes: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "shot.rotopaint"
     session = crashes.ShotSession()
     session.start_project(path)
-    script = crashes.acts(session, 3)
+    script = crashes.edits(session, 3)
     for _ in range(5):
         next(script)
     session.close()

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from rotopaint_ai.project.faces import choose_face
 from rotopaint_ai.project.merge_run import UnderHand, asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ai.shapes.layers import Layer
@@ -96,3 +97,18 @@ def test_what_the_models_found_under_a_hand_is_what_they_said() -> None:
     assert known is not None
     assert xs(known) == {1: 10, 2: 20, 3: 30, 4: 40}
     assert known.landmarks.keys == {**rows, 2: row}
+
+
+def test_shapes_of_another_face_are_none_of_the_models() -> None:
+    """A run of the second face draws the first one's as well: put aside again, neither may take the other's along."""
+    both = choose_face(choose_face(State(document=WHOLE, predicted=WHOLE), "Anna", None), "Bo", None)
+    assert both.document is not None
+    merged = merge_run(both, replace(WHOLE, shapes=(*WHOLE.shapes, *both.document.shapes)), None)
+    assert merged.predicted is not None
+    assert [shape.name for shape in merged.predicted.shapes] == ["seam"]
+    anna = choose_face(merged, "Anna", None)
+    assert anna.document is not None
+    assert {shape.name: shape.layer and shape.layer.name for shape in anna.document.shapes} == {
+        "Bo_seam": "Bo",
+        "seam": "Anna",
+    }

@@ -171,6 +171,14 @@ def test_a_number_that_was_typed_is_the_shape_s_that_it_was_typed_for(
     assert widths == {"seam": 7.0, "eye": 0.0}
 
 
+def test_selecting_nothing_where_nothing_is_selected_is_done(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
+    before = panel.status.text.text()
+    for _ in range(2):
+        qtbot.keyClick(panel.canvas, K.Key_D, Qt.KeyboardModifier.ControlModifier)
+    assert panel.session.selection.shape is None
+    assert panel.status.text.text() == before
+
+
 def test_a_list_and_a_choice_are_walked_with_the_arrows(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
     tree, choice = panel.inspector.shapes.tree, panel.review_bar.visits
     panel.inspector.setCurrentWidget(panel.inspector.shapes)

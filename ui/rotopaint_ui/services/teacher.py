@@ -63,7 +63,6 @@ class Teacher(QObject):
         self._lesson: tuple[PlateChoice, Path] | None = None  # the plate that is learned from, and the new pack
         self._asked: State | None = None
         self._came: TaughtKeys | None = None
-        self._has_explained = False  # there is no answer
         self._offered: tuple[RotoDocument, str] | None = None  # of the models, and the shape that was offered
         self._marked: frozenset[int] = frozenset()  # frames whose marks are those that teaching made last
         self._used: dict[str, frozenset[int]] = {}  # corrected frames that each was done with last
@@ -177,7 +176,6 @@ class Teacher(QObject):
     def _begin(self, what: str) -> None:
         session = self._session
         session.flush()
-        self._has_explained = False
         self._what, self._asked = what, session.state
         self._used |= dict.fromkeys((TEACH, what), frozenset(session.review.corrected_frames()))
         self.message_sent.emit(f"{what}: {_BEGINS[what]}; Esc stops it", "plain")
@@ -230,7 +228,6 @@ class Teacher(QObject):
             self.progressed.emit(done, total, f"pose {done} of {total}" if done < total else "solving the seams")
 
     def _tell_trouble(self, text: str) -> None:
-        self._has_explained = True
         self.message_sent.emit(text, "trouble")
 
     def _keep_own_marks(self) -> None:
@@ -247,9 +244,7 @@ class Teacher(QObject):
         if not self.is_running:
             return
         if taught is None:
-            self._end()
-            if not self._has_explained:
-                self.message_sent.emit(f"{self._what}: no answer, nothing was changed", "trouble")
+            self._end()  # the engine has said why
             return
         self._came = taught
         self._put_in()

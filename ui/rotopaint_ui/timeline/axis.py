@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-LEFT, RIGHT = 52.0, 12.0  # room for labels, and for half a frame number
+LEFT, RIGHT = 84.0, 12.0  # room for the names of shapes, and for half a frame number
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000, 10000)
 _LEAST = 4.0  # frames that fill the axis when it is magnified most
 

@@ -112,9 +112,8 @@ def select_no_points(context: EditContext) -> bool:
     if context.takes == "landmarks":
         return landmarks.select_no_landmarks(context)
     session = context.session
-    had = session.selection.shape is not None
     session.select(session.selection.shape if session.selection.points else None)
-    return had
+    return True  # also where nothing was selected: that is what was asked for
 
 
 def select_next(context: EditContext, step: int) -> bool:

@@ -31,8 +31,8 @@ def select_all_landmarks(context: EditContext) -> bool:
 
 def select_no_landmarks(context: EditContext) -> bool:
     """No landmark."""
-    had, context.landmarks = bool(context.landmarks), frozenset()
-    return had
+    context.landmarks = frozenset()
+    return True
 
 
 def select_next_landmark(context: EditContext, step: int) -> bool:
