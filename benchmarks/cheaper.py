@@ -21,7 +21,7 @@ import torch
 from rotopaint_ai.inference.pack import INT8, LANDMARKS, load_card, write_card
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.net import CropModel
-from rotopaint_ai.training.models.landmarks.validation import predict_held_out
+from rotopaint_ai.training.models.landmarks.task import predict_held_out
 from rotopaint_ai.training.pack.export import PARITY_PX, add_int8
 from rotopaint_ai.training.pack.prepare import Prepared, prepare
 from rotopaint_ai.training.pack.select import crop_model, select_models

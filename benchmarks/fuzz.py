@@ -121,7 +121,7 @@ def _text_seed(name: str, text: str) -> Callable[[Path], list[Path]]:
 
 
 def _read_index(path: Path) -> None:
-    from rotopaint_ai.training.data.shards.index import parse_index
+    from rotopaint_ai.training.data.shards.store import parse_index
 
     index = parse_index(path.read_bytes(), path.name)
     if parse_index(index.dump(), path.name).places() != index.places():

@@ -238,7 +238,7 @@ def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, 
     """A shot trained on: the new pack's reading, what it says in place of the run, and what it expects of that."""
     from rotopaint_ai.training.models.landmarks.config import load_pack_config
     from rotopaint_ai.training.pack import shot as shots
-    from rotopaint_ai.training.trainer.budget import Budget
+    from rotopaint_ai.training.trainer.log import Budget
 
     whole = documents.read(shot.run / "shapes.roto.json")
     ours = {shape.name: shape for shape in keyed.shapes}

@@ -38,7 +38,7 @@ from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.training.mining.mine import mine
 from rotopaint_ai.training.mining.options import MineOptions
 from rotopaint_ai.training.pack.train import train
-from rotopaint_ai.training.trainer.allocator import wanted_environment
+from rotopaint_ai.training.trainer.launch import wanted_environment
 
 Array = npt.NDArray[np.float64]
 

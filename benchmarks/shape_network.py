@@ -26,7 +26,7 @@ from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.augment import nominal_crop, straight_batch
 from rotopaint_ai.training.data.dataset import read_dataset
-from rotopaint_ai.training.data.holdout import split_held_out
+from rotopaint_ai.training.data.dataset_checks import split_held_out
 from rotopaint_ai.training.data.memory import face_side, load_pictures
 from rotopaint_ai.training.models.shape_fit import (
     SHAPE_MODELS,

@@ -17,7 +17,7 @@ from rotopaint_ai.jobs import RESUMES, Cancel, Event, Sink
 
 TERSE_INTERVAL_S = 10.0
 _LATE_S = 2.0  # after which more than a moment is left
-_TELLS_TIME, _TELLS_AFTER_S = 0.05, 2.0  # share of the work, and time, after which the rest can be told
+_SHOWS_TIME, _SHOWS_AFTER_S = 0.05, 2.0  # share of the work, and time, after which the rest can be estimated
 
 
 class JsonLines:
@@ -154,7 +154,7 @@ class ClockOfShares:
     def left_s(self, share: float) -> float | None:
         """Seconds; None while too little is over to tell."""
         passed = self._clock() - self._start
-        return passed * (1 - share) / share if share >= _TELLS_TIME and passed >= _TELLS_AFTER_S else None
+        return passed * (1 - share) / share if share >= _SHOWS_TIME and passed >= _SHOWS_AFTER_S else None
 
 
 Progress = Callable[[str, int, int], None]  # stage, parts of it that are done, and all of them

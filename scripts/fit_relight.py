@@ -24,7 +24,7 @@ from rotopaint_ai.files import write_text
 from rotopaint_ai.seams import relight
 from rotopaint_ai.seams.fitted import pack_lines
 from rotopaint_ai.seams.relight_table import TABLE
-from rotopaint_ai.training.models.fill.ribbons import Laid, laid
+from rotopaint_ai.training.models.fill.strips import StraightenedFrame, straighten_frames
 from rotopaint_ai.training.models.fill.task import FAINT, GAMMA
 from scripts.fitted_layers import build_layers, numbers_of
 
@@ -34,7 +34,7 @@ BATCH = 4096
 SHARE = 0.25  # of a frame's samples that are used
 
 
-def rows_of(one: Laid, rng: np.random.Generator, share: float = SHARE) -> tuple[Array, ...]:
+def rows_of(one: StraightenedFrame, rng: np.random.Generator, share: float = SHARE) -> tuple[Array, ...]:
     """Features, own, face's, banks' and true light, log exposure and weight: (N, ...) of some of a frame's samples.
 
     The weight falls with the root of what the plate is off: else black grooves drown the hairlines that one still sees.
@@ -112,8 +112,8 @@ def text_of(table: relight.RelightTable) -> str:
     )
 
 
-def _laid(options: argparse.Namespace, shots: Sequence[Path], rng: np.random.Generator) -> Iterator[Laid]:
-    return laid(shots, rng, every=options.every, sizes=options.sizes, made_up=options.made_up)
+def _laid(options: argparse.Namespace, shots: Sequence[Path], rng: np.random.Generator) -> Iterator[StraightenedFrame]:
+    return straighten_frames(shots, rng, every=options.every, sizes=options.sizes, made_up=options.made_up)
 
 
 def main() -> int:

@@ -30,7 +30,7 @@ from rotopaint_ai.seams import width
 from rotopaint_ai.seams.fitted import pack_lines
 from rotopaint_ai.seams.ribbon import resample
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ai.training.models.fill.shots import plates_of, read_view
+from rotopaint_ai.training.models.fill.frames import plates_of, read_view
 from scripts.fitted_layers import build_layers, numbers_of
 
 Array = npt.NDArray[Any]

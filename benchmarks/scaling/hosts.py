@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.training.trainer.parallel.launch import NEW_STORE
+from rotopaint_ai.training.trainer.launch import NEW_STORE
 
 OUTSIDE = ("unshare", "--user", "--map-root-user", "--net")
 ENDS = ("rphere", "rpthere")

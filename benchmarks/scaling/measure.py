@@ -18,8 +18,7 @@ from benchmarks.scaling.model import Link, Step, fit_link
 from benchmarks.scaling.rank import MARK
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.jobs import n_cores
-from rotopaint_ai.training.trainer.allocator import SETTINGS
-from rotopaint_ai.training.trainer.parallel.launch import NEW_STORE, choose, look
+from rotopaint_ai.training.trainer.launch import NEW_STORE, SETTINGS, choose, look
 
 MODULE = "benchmarks.scaling.rank"
 WANTED = 0.9  # goal P7

@@ -26,8 +26,8 @@ from rotopaint_ai.training.data.dataset import Truth
 from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
-from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
-from rotopaint_ai.training.trainer.parallel.launch import bind
+from rotopaint_ai.training.trainer.group import ALONE, Group
+from rotopaint_ai.training.trainer.launch import bind
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 N_LANDMARKS, N_FACES = 69, 24

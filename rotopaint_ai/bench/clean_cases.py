@@ -24,7 +24,7 @@ from rotopaint_ai.seams.matte import seam_curves, seam_matte
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ai.training.models.fill.made_up import burnt
+from rotopaint_ai.training.models.fill.frames import burnt
 
 Array = NDArray[Any]
 
@@ -67,7 +67,7 @@ def codes(light: Array) -> Array:
 
 def rendered_case(folder: Path, *, every: int, last: int | None = None, predicted: RotoDocument | None = None) -> Case:
     """A shot of plate.####, clean.#### and seam.#### pictures with truth.roto.json. Raises: UsageError without any."""
-    from rotopaint_ai.training.models.fill.shots import plates_of, read_view
+    from rotopaint_ai.training.models.fill.frames import plates_of, read_view
 
     truth = document.read(folder / "truth.roto.json")
     paths = plates_of(folder)

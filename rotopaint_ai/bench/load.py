@@ -24,7 +24,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Encode one shot in every way, load it in every way that is installed, and return the rates as JSON values."""
     from rotopaint_ai.bench.loading.measure import LoadingSettings, measure_all
     from rotopaint_ai.errors import UsageError
-    from rotopaint_ai.training.trainer.allocator import start_again
+    from rotopaint_ai.training.trainer.launch import start_again
 
     numbers = (arguments.frames, arguments.size, arguments.clips, arguments.rounds, arguments.workers)
     if min(numbers) < 1 or arguments.frames < 32 or arguments.size % 16:

@@ -141,7 +141,7 @@ def _packs(arguments: argparse.Namespace, chosen: Any) -> tuple[list[str], list[
     """The packs to measure, and what is to be said of them: the gate takes one that has learned from the samples in the
     last part of its training alone as it was before that."""
     from rotopaint_ai.inference.pack import load_pack
-    from rotopaint_ai.training.evaluation.learned import learned_frames
+    from rotopaint_ai.training.evaluation.gate import learned_frames
 
     if not arguments.against:
         return [arguments.pack], []
@@ -160,7 +160,7 @@ def _packs(arguments: argparse.Namespace, chosen: Any) -> tuple[list[str], list[
 
 def _before_last(pack: str) -> Path:
     """Where a training leaves its pack as it was before it learned from held-out samples as well."""
-    from rotopaint_ai.training.evaluation.learned import JUDGED
+    from rotopaint_ai.training.evaluation.gate import JUDGED
 
     return Path(f"{pack.rstrip('/')}.run") / JUDGED
 

@@ -173,8 +173,7 @@ _LOSS_DB = 36.0  # below it a grain of film and the edge of a thin seam go soft
 def _pack_pictures(mined: Mined, arguments: argparse.Namespace, progress: Progress) -> str | None:
     """Put a data set's pictures into tars, and remove the single files once the index stands; what that lost."""
     from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
-    from rotopaint_ai.training.mining.dataset_folder import claimed_dataset
-    from rotopaint_ai.training.mining.samples import remove_pictures
+    from rotopaint_ai.training.mining.samples import claimed_dataset, remove_pictures
 
     folder, quality, packed = Path(arguments.out), arguments.shard_quality, count(1)
     coding: Any = quality if quality in (PLANES, RAW) else None if quality == CUT else int(quality)

@@ -75,7 +75,7 @@ def execute(arguments: argparse.Namespace) -> int:
         if getattr(arguments, name):
             raise UsageError(f"--{name}: stands beside --openjd only; leave it out or add that")
     needs_training()
-    from rotopaint_ai.training.trainer.allocator import began, start_again
+    from rotopaint_ai.training.trainer.launch import began, start_again
 
     start_again()
     since = began()
@@ -93,8 +93,8 @@ def execute(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--strategy {arguments.strategy}: not with --learning-curve, which takes one process")
         return _learning_curve(arguments)
     train = _train_pack if task == PACK else partial(_train_network, task)
-    from rotopaint_ai.training.trainer.parallel.group import check_backend
-    from rotopaint_ai.training.trainer.parallel.launch import choose, is_rank, launch, look
+    from rotopaint_ai.training.trainer.group import check_backend
+    from rotopaint_ai.training.trainer.launch import choose, is_rank, launch, look
 
     check_backend(arguments.backend)
     if is_rank():
@@ -160,7 +160,7 @@ def _everywhere(word: str) -> str:
 def _as_rank(train: Callable[[], int]) -> int:
     """Train as one of several. What ends all of them is left for whoever started them, and told there once."""
     from rotopaint_ai.cli import message_and_code
-    from rotopaint_ai.training.trainer.parallel import launch as exits
+    from rotopaint_ai.training.trainer import launch as exits
 
     folder = exits.folder_of()
     if folder is None:  # started by torchrun, by hand
@@ -190,8 +190,8 @@ class Run:
 
 def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, Run], int], since: float) -> int:
     """Join the other ranks, where there are any, and train."""
-    from rotopaint_ai.training.trainer.parallel.group import Group
-    from rotopaint_ai.training.trainer.parallel.launch import bind, folder_of, has_restarted, layout_of_torchrun
+    from rotopaint_ai.training.trainer.group import Group
+    from rotopaint_ai.training.trainer.launch import bind, folder_of, has_restarted, layout_of_torchrun
 
     bound = bind()
     group = Group.join(arguments.backend)
@@ -327,7 +327,7 @@ def _silent(event: Event) -> None:
 
 def _learning_curve(arguments: argparse.Namespace) -> int:
     """Train on one share of the frames after another in this process, and print the curve."""
-    from rotopaint_ai.training.data.holdout import split_held_out
+    from rotopaint_ai.training.data.dataset_checks import split_held_out
     from rotopaint_ai.training.evaluation import learning_curve
     from rotopaint_ai.training.pack.train import train
 

@@ -205,7 +205,7 @@ def _create_session(path: Path, name: str, threads: int, spinning: bool, profile
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if spinning else "0")
     options.enable_mem_pattern = False  # it is one for each size of input, and strips have many: 10 MB in a run
-    options.log_severity_level = 4  # a refused provider is told in our own words
+    options.log_severity_level = 4  # a refused provider is reported in our own words
     if name == "cpu":
         limits.bound_memory()
         options.add_session_config_entry(limits.SHARED_ALLOCATOR, "1")

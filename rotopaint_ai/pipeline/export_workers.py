@@ -27,7 +27,7 @@ from rotopaint_ai.project.names import renamed
 from rotopaint_ai.shapes.roto import RotoDocument
 
 LEAST_S: Final = 3.0  # what takes less is written before other processes have started
-TOLD_S: Final = 1.0  # a moment, of which nobody is told
+REPORTED_S: Final = 1.0  # shorter exports are not announced
 _MODULE: Final = "rotopaint_ai.pipeline.export_workers"
 _USUAL_S: Final = 0.0003  # a format's time for one shape on one frame, until something is measured
 _TIMES: Final = {  # of the others' time
@@ -67,7 +67,7 @@ def write_exports(
     usual_s = _n_poses(named) * _USUAL_S
     whole_s = usual_s * sum(_TIMES.get(name, 1.0) for name in names)
     n_workers = min(threads, len(names)) if whole_s >= LEAST_S else 1
-    progress = _ExportProgress(names, n_workers, usual_s, sink if whole_s >= TOLD_S else _ignore)
+    progress = _ExportProgress(names, n_workers, usual_s, sink if whole_s >= REPORTED_S else _ignore)
     if n_workers < 2:
         return [own, *(progress.step(name, try_export(export_names()[name], named, out)) for name in names)]
     found = {}
@@ -85,7 +85,7 @@ def expected_s(names: Sequence[str], n_frames: int, n_shapes: int, threads: int)
     weights = [_TIMES.get(name, 1.0) for name in {name.lower() for name in names} - {"rotopaint"}]
     usual_s = n_frames * max(1, n_shapes) * _USUAL_S
     whole_s = usual_s * sum(weights)
-    if whole_s < TOLD_S:
+    if whole_s < REPORTED_S:
         return 0.0
     return usual_s * _bound_of(weights, min(threads, len(weights)) if whole_s >= LEAST_S else 1)
 

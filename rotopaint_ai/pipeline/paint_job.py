@@ -223,7 +223,7 @@ def _for_each_frame(
     """Do something for every frame on several threads; a frame that refuses is told and the others go on.
 
     `files`: what each frame writes; a frame whose files are gone or others at the end has failed. `absent`: frames that
-    cannot be done, with the reason; they are told first, and count as failed.
+    cannot be done, with the reason; they are reported first, and count as failed.
     """
     missing = sorted(absent)
     started = {"name": name, "out": str(out), "total": len(frames), "done": 0, "missing": missing}

@@ -213,7 +213,7 @@ def _with_moved_ends(plan: Plan, found: Settled, frame: int, outs: Mapping[str, 
     try:
         area = crop_area(found.crop)
         read = plan.kept.look_up(frame, area) or plan.plate.read(frame, keep_native=False, near=area)
-    except PlateError:  # it went through before, and is told of where frames are painted
+    except PlateError:  # it went through before, and is reported where frames are painted
         return {}
     pixels = LazyRgb(read)
     rows, columns = crop_window(found.crop, pixels.shape, read.origin)

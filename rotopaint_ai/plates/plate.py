@@ -107,7 +107,7 @@ class Frame:
         """The same frame with only some of its pixels in memory; others are read again when wanted.
 
         As it is where that would save little, or where its file is written from more than the pixels that change.
-        Whoever asks for other pixels is told (PlateError) where the file has changed by then.
+        Asking for other pixels raises PlateError where the file has changed by then.
         """
         lines = None if self.native is None else _lines_written(self.native)
         if self.native is None or self.path is None or lines is None:

@@ -2,7 +2,7 @@
 
 A lock beside the file (`rotopaint_ai.locks`) says that somebody works on it; the system lets go of it when the process
 ends, whatever clocks say. Who it is stands in a row of the file, with a token. An owner compares the token before
-every write, so that one whose lock was lost (a disk that was away) is told.
+every write, so that one whose lock was lost (a disk that was away) is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Seam splines moved onto the crease that can be seen.
 
 A landmark model knows where a seam should be to within a few pixels; the plate knows where it is. The predicted curve
-is straightened into a strip. What looks like the seam in it is told by a small network that the caller hands in
+is straightened into a strip. What looks like the seam in it is found by a small network that the caller hands in
 (`Evidence`) or, without one, by a search for a thin dark line close by. One smooth path through the strip says how far
 each place of the curve has to move, and a look at the plate's own pixels settles the last fraction of a pixel.
 

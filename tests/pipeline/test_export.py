@@ -71,7 +71,7 @@ def test_the_countdown_of_frames_ends_at_the_time_of_the_exports() -> None:
 
 def test_exports_side_by_side_are_those_of_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export_workers, "LEAST_S", 0.0)
-    monkeypatch.setattr(export_workers, "TOLD_S", 0.0)
+    monkeypatch.setattr(export_workers, "REPORTED_S", 0.0)
     names = ("nuke", "svg", "ssf", "labelme", "coco")
     found = {}
     for folder, threads in (("one", 1), ("two", 2)):

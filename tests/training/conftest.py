@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
-from rotopaint_ai.training.data.dataset import write_dataset, write_picture
-from rotopaint_ai.training.data.sample_lines import Sample, ShapeTruth, Split
+from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, write_dataset, write_picture
 
 SHEET = Sheet(
     name="made-up",

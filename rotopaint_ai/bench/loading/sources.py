@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.plates.oiio import save as oiio_save
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
-from rotopaint_ai.training.data.dataset import read_picture, write_dataset
-from rotopaint_ai.training.data.sample_lines import Sample
+from rotopaint_ai.training.data.dataset import Sample, read_picture, write_dataset
 from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
 
 Picture = npt.NDArray[np.uint8]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.jobs import n_cores
-from rotopaint_ai.training.trainer.allocator import SETTINGS
+from rotopaint_ai.training.trainer.launch import SETTINGS
 
 MODULE = "rotopaint_ai.bench.training.steps"
 FASTER, EFFICIENCY = 2.5, 0.9  # goals P2 (the same network alone) and P7

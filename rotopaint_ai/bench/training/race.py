@@ -28,7 +28,7 @@ from typing import IO, Any
 from rotopaint_ai.bench.training import levels
 from rotopaint_ai.bench.training.levels import ErrorLevel
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.training.trainer.allocator import SETTINGS
+from rotopaint_ai.training.trainer.launch import SETTINGS
 
 MODULE = "rotopaint_ai.bench.training.racer"
 WANTED = 10.0  # goal P2: stock's time over ours to the same error

@@ -23,10 +23,10 @@ from rotopaint_ai.bench.training import stock
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
-from rotopaint_ai.training.models.landmarks.validation import predict_held_out, seen_error
+from rotopaint_ai.training.models.landmarks.task import predict_held_out, seen_error
 from rotopaint_ai.training.pack.prepare import Prepared, prepare
-from rotopaint_ai.training.trainer.budget import Budget
 from rotopaint_ai.training.trainer.config import override
+from rotopaint_ai.training.trainer.log import Budget
 from rotopaint_ai.training.trainer.threads import prefetched
 from rotopaint_ai.training.trainer.trainer import Trainer
 

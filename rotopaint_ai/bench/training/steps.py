@@ -18,7 +18,7 @@ import torch
 from rotopaint_ai.training.models.landmarks import losses
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.task import build_net
-from rotopaint_ai.training.trainer.parallel.group import Group
+from rotopaint_ai.training.trainer.group import Group
 
 N_LANDMARKS = 69
 WARM_UP = 3

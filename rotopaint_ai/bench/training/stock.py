@@ -13,8 +13,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.models.landmarks import losses
-from rotopaint_ai.training.models.landmarks.coarse_to_fine import COARSE_STRIDE
-from rotopaint_ai.training.models.landmarks.net import LandmarkNet
+from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import make_augmenter
 from rotopaint_ai.training.pack.prepare import Prepared
 

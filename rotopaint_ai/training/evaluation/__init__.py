@@ -5,11 +5,9 @@ Each file imports only from those above it:
 
     predictions         what a pack says of a data set's samples, beside the truth
     error_statistics    spreads, rank correlations, jitter, whether expected errors can be believed
-    gate                a new pack must not be worse than an old one
+    gate                a new pack must not be worse than an old one, on frames that neither has learned from
     learning_curve      how the error falls with the number of frames
-    mattes              areas and boundaries of found and true mattes
-    learned             which frames a pack has learned from, by its card
     contact_sheets      the worst samples side by side
     page                the evaluation as one HTML file
-    evaluate            all figures of a pack on a data set
+    evaluate            all figures of a pack on a data set, mattes among them
 """

@@ -22,8 +22,7 @@ import numpy as np
 
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json, write_text
-from rotopaint_ai.training.data.dataset import Dataset, join, read_dataset, write_dataset
-from rotopaint_ai.training.data.sample_lines import Sample
+from rotopaint_ai.training.data.dataset import Dataset, Sample, join, read_dataset, write_dataset
 from rotopaint_ai.training.evaluation.gate import value_at
 
 SHARES: Final = (0.1, 0.25, 0.5, 1.0)

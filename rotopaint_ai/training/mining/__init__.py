@@ -16,7 +16,7 @@ Each file imports only from those above it:
     plans               control points of each shape and the fit in every frame
     sheet_proposal      a sheet where none is given, or one that is with the frames that it comes from
     vectorise           all of the above for all frames; no picture is looked at
-    samples             pictures and lines of the data set
+    samples             pictures and lines of the data set, and the folder that they are written into
     outliers            a Gaussian model of the face finds what does not fit
     label_checks        frames that somebody should look at
     mining_report       residuals, issues with pictures, names that differ

@@ -4,7 +4,7 @@ Features are whatever every artist agrees on without agreeing on points: landmar
 (the mean along its arc). Face space: x to the picture's right on an upright face, y down, the mirror axis at x = 0, the
 longest side of the mean face 1. Letters: F frames, K features, L landmarks, C components.
 
-Which names are each other's mirror image is told from their words first, from where they lie on the mean face second. A
+Which names are each other's mirror image is read from their words first, from where they lie on the mean face second. A
 head that looks to one side most of the time has a lopsided mean face, and no landmark lies where the mirror image of
 another one would: `frontalise` takes the head's relief from the keyed frames and turns it to the front first.
 """

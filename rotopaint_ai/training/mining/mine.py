@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.dataset import write_dataset
-from rotopaint_ai.training.mining.dataset_folder import claimed_dataset
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes, join_sources
 from rotopaint_ai.training.mining.label_checks import check_labels
 from rotopaint_ai.training.mining.mining_report import CurveResidual, alias_notes, residual_table, write_report
@@ -21,7 +20,7 @@ from rotopaint_ai.training.mining.options import (
     choose_tests,
     choose_val,
 )
-from rotopaint_ai.training.mining.samples import clear_dataset, cut_all, make_sample, remove_unused
+from rotopaint_ai.training.mining.samples import claimed_dataset, clear_dataset, cut_all, make_sample, remove_unused
 from rotopaint_ai.training.mining.sheet_proposal import val_shots_of_sheet
 from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
 from rotopaint_ai.training.mining.vectorise import MinedTruth, vectorise

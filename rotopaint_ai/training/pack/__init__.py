@@ -1,6 +1,7 @@
 """From data sets to what an artist opens.
 
-`train` makes a whole pack: `prepare` reads and starts, the Trainer trains, `select` chooses calibration, prior, guards
-and seams on held-out samples, `export` writes the folder, and the room `evaluation` measures it. `tail` knows how long
-all that takes. `network` trains one more network and puts its file into a pack that is there.
+`train` makes a whole pack: `prepare` reads and starts, and knows how long the end will take; the Trainer trains,
+`select` chooses calibration, prior, guards and seams on held-out samples, `export` writes the folder, and the room
+`evaluation` measures it. `network` trains one more network and puts its file into a pack that is there. `shot` teaches
+a pack the corrections of a project (`lesson`).
 """

@@ -18,8 +18,7 @@ from rotopaint_ai.sheet import Sheet, dump_sheet
 from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.models.landmarks.net import CropModel
 from rotopaint_ai.training.models.pretrained import save_weights
-from rotopaint_ai.training.trainer.onnx_export import Traces, export_checked
-from rotopaint_ai.training.trainer.quantise import write_int8
+from rotopaint_ai.training.trainer.onnx_export import Traces, export_checked, write_int8
 
 PARITY_PX = 0.01
 MOST_INT8_ERROR = 1.02  # of the float32 model's, for integers to go into the pack

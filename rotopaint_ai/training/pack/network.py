@@ -21,9 +21,9 @@ from rotopaint_ai.inference.pack import CARD, load_card, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.training.models.pretrained import load_pyramid
 from rotopaint_ai.training.trainer import threads
-from rotopaint_ai.training.trainer.budget import Budget
 from rotopaint_ai.training.trainer.config import PACK, SHOT, load_config, load_plugins, read_content
-from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
+from rotopaint_ai.training.trainer.group import ALONE, Group
+from rotopaint_ai.training.trainer.log import Budget
 from rotopaint_ai.training.trainer.task import NETWORKS, Network, PartTask, TrainSources
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
 

@@ -45,8 +45,7 @@ from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.data.rigid_structure import fit_structure
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
-from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
-from rotopaint_ai.training.models.landmarks.validation import predict_held_out
+from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net, predict_held_out
 from rotopaint_ai.training.models.pretrained import (
     face_places,
     find_fill_model,
@@ -62,7 +61,7 @@ from rotopaint_ai.training.pack.prepare import landmark_weights
 from rotopaint_ai.training.pack.select import calibrate
 from rotopaint_ai.training.pack.train import check_pack_place
 from rotopaint_ai.training.trainer import threads
-from rotopaint_ai.training.trainer.budget import Budget
+from rotopaint_ai.training.trainer.log import Budget
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 SHARE = 0.5  # of all samples that are of corrected frames

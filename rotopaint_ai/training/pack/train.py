@@ -31,13 +31,13 @@ from rotopaint_ai.training.data.augment import straight_batch
 from rotopaint_ai.training.data.dataset import Dataset
 from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, evaluate
-from rotopaint_ai.training.evaluation.learned import AT_LAST, JUDGED, card_frames
+from rotopaint_ai.training.evaluation.gate import AT_LAST, JUDGED, card_frames
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
-from rotopaint_ai.training.models.landmarks.validation import predict_held_out
+from rotopaint_ai.training.models.landmarks.task import predict_held_out
 from rotopaint_ai.training.models.pretrained import face_places, find_fill_model, find_others, find_seam_model
 from rotopaint_ai.training.pack.export import Int8Samples, as_crops, write_pack
-from rotopaint_ai.training.pack.prepare import Prepared, prepare
+from rotopaint_ai.training.pack.prepare import Prepared, Tail, prepare
 from rotopaint_ai.training.pack.select import (
     SeamSelection,
     SelectedModels,
@@ -47,12 +47,10 @@ from rotopaint_ai.training.pack.select import (
     shape_model,
     tune_seams,
 )
-from rotopaint_ai.training.pack.tail import Tail
 from rotopaint_ai.training.trainer import threads
-from rotopaint_ai.training.trainer.budget import Budget
-from rotopaint_ai.training.trainer.log import Profile
+from rotopaint_ai.training.trainer.group import ALONE, Group
+from rotopaint_ai.training.trainer.log import Budget, Profile
 from rotopaint_ai.training.trainer.onnx_export import Traces
-from rotopaint_ai.training.trainer.parallel.group import ALONE, Group
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
 
 _CHECKED_SAMPLES = 16

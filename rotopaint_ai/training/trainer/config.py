@@ -24,8 +24,8 @@ import yaml
 from rotopaint_ai.checked import check
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.training.trainer.activations import MODES
+from rotopaint_ai.training.trainer.group import HOOKS
 from rotopaint_ai.training.trainer.optim import OPTIMISERS
-from rotopaint_ai.training.trainer.parallel.group import HOOKS
 
 AnyConfig = TypeVar("AnyConfig", bound=Any)
 PARTS = "rotopaint_ai.parts"  # entry points: modules of installed packages that register parts

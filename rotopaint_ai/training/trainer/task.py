@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import TrainConfig
-from rotopaint_ai.training.trainer.parallel.group import Group
+from rotopaint_ai.training.trainer.group import Group
 
 Net = TypeVar("Net", bound=nn.Module)
 Batch = TypeVar("Batch")

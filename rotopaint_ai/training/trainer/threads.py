@@ -19,9 +19,9 @@ from typing import Any, TypeVar, cast
 
 import torch
 
-from rotopaint_ai.training.data.producer import Producer
+from rotopaint_ai.training.data.shards.stream import Producer
 from rotopaint_ai.training.trainer.config import TrainConfig
-from rotopaint_ai.training.trainer.parallel.group import ALONE
+from rotopaint_ai.training.trainer.group import ALONE
 from rotopaint_ai.training.trainer.task import Moment, Task
 
 _WORTH = 0.95  # one thread has to bring the time of a step below this share

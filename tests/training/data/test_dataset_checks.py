@@ -12,8 +12,13 @@ import pytest
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.data.dataset import Dataset, Truth, join, read_dataset
-from rotopaint_ai.training.data.dataset_checks import check_dataset, check_shapes, disagreement, landmark_rows
-from rotopaint_ai.training.data.holdout import split_held_out
+from rotopaint_ai.training.data.dataset_checks import (
+    check_dataset,
+    check_shapes,
+    disagreement,
+    landmark_rows,
+    split_held_out,
+)
 from rotopaint_ai.training.pack.train import train
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
-from rotopaint_ai.training.data.dataset import Dataset, read_dataset, write_dataset, write_picture
-from rotopaint_ai.training.data.sample_lines import Sample, ShapeTruth
+from rotopaint_ai.training.data.dataset import Dataset, Sample, ShapeTruth, read_dataset, write_dataset, write_picture
 from rotopaint_ai.training.data.seam_widths import USUAL_SEAM_SHARE, with_seam_widths
 
 SIDE = 260

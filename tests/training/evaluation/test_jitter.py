@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
-from rotopaint_ai.training.data.dataset import Dataset, Truth, write_picture
-from rotopaint_ai.training.data.sample_lines import Sample
+from rotopaint_ai.training.data.dataset import Dataset, Sample, Truth, write_picture
 from rotopaint_ai.training.evaluation.error_statistics import consecutive_runs, held_from, jitter_figures
 from rotopaint_ai.training.evaluation.predictions import Predictions
 

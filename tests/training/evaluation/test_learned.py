@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rotopaint_ai.training.data.dataset import Dataset, read_dataset
-from rotopaint_ai.training.data.sample_lines import Split
-from rotopaint_ai.training.evaluation import learned
-from rotopaint_ai.training.evaluation.learned import AT_LAST, card_frames, has_learned, learned_frames
+from rotopaint_ai.training.data.dataset import Dataset, Split, read_dataset
+from rotopaint_ai.training.evaluation import gate
+from rotopaint_ai.training.evaluation.gate import AT_LAST, card_frames, has_learned, learned_frames
 
 
 def measured_on(data: Dataset, split: Split) -> Dataset:
@@ -40,8 +39,8 @@ def test_a_card_names_the_frames_of_its_training_and_of_the_pack_it_started_from
     )
     train, val = marked.rows_of("train"), marked.rows_of("val")
     first = {"training": {**card_frames(marked.subset(train[:4]), "none"), AT_LAST: True}}
-    monkeypatch.setattr(learned, "find_pack", lambda pack: tmp_path)
-    monkeypatch.setattr(learned, "load_card", lambda folder: first)
+    monkeypatch.setattr(gate, "find_pack", lambda pack: tmp_path)
+    monkeypatch.setattr(gate, "load_card", lambda folder: first)
     second = {"training": {**card_frames(marked.subset(np.concatenate((train[6:8], val))), tmp_path), AT_LAST: False}}
     wanted = {(s.shot, s.frame) for row in (*train[:4], *train[6:8]) for s in (marked.samples[row],)}
     for row, sample in enumerate(marked.samples):

@@ -13,7 +13,7 @@ import pytest
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.training.data import dataset_checks
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
-from rotopaint_ai.training.data.holdout import split_held_out
+from rotopaint_ai.training.data.dataset_checks import split_held_out
 from rotopaint_ai.training.evaluation import learning_curve as curve
 from rotopaint_ai.training.evaluation.learning_curve import Point
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.shapes.rasterise import rasterise_closed
-from rotopaint_ai.training.evaluation.mattes import _side_by_side, boundary_f, intersection_over_union
+from rotopaint_ai.training.evaluation.evaluate import _side_by_side, boundary_f, intersection_over_union
 
 HANDLE = 4 / 3 * (math.sqrt(2) - 1)
 

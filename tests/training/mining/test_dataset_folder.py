@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import RotopaintError, UsageError
-from rotopaint_ai.training.mining.dataset_folder import claimed_dataset
 from rotopaint_ai.training.mining.mine import mine
 from rotopaint_ai.training.mining.options import MineOptions
+from rotopaint_ai.training.mining.samples import claimed_dataset
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from rotopaint_ai.training.models.fill import task as fill
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.seam import task as seam
 from rotopaint_ai.training.pack.network import find_network, task_of
-from rotopaint_ai.training.trainer.allocator import DONE
 from rotopaint_ai.training.trainer.config import PACK, load_config
+from rotopaint_ai.training.trainer.launch import DONE
 from scripts import shipped_pack
 from scripts.shipped_pack import TRAIN, Looks, Step, Training, all_steps
 

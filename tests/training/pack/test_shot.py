@@ -23,7 +23,7 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ai.training.pack.lesson import DrawnShot, make_lesson
 from rotopaint_ai.training.pack.shot import ShotTraining, read_corrected, train_shot
 from rotopaint_ai.training.pack.train import train
-from rotopaint_ai.training.trainer.allocator import DONE
+from rotopaint_ai.training.trainer.launch import DONE
 
 TINY = [
     *("input_size=64", "small_size=32", "widths=[8, 8, 16, 16, 16]", "neck=16", "fine=8", "window=5"),

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from rotopaint_ai.jobs import Event
-from rotopaint_ai.training.pack import tail
-from rotopaint_ai.training.trainer.budget import Budget
+from rotopaint_ai.training.pack import prepare
+from rotopaint_ai.training.trainer.log import Budget
 
 _PATIENCE_S = 60.0
 
@@ -24,9 +24,9 @@ class _Clock:
 
 def test_a_long_part_tells_how_far_it_has_got(monkeypatch: pytest.MonkeyPatch) -> None:
     """By hand: after 100 s 40 are to come, and a twentieth of the export's 60, which takes longer than expected."""
-    monkeypatch.setattr(tail, "_reading_s", lambda ready: tail._READING_S)
-    monkeypatch.setattr(tail, "_estimate_seconds", lambda ready, seams: {"export": 60.0, "evaluation": 40.0})
-    monkeypatch.setattr(tail, "_TELLS_EVERY_S", 0.0)
+    monkeypatch.setattr(prepare, "_reading_s", lambda ready: prepare._READING_S)
+    monkeypatch.setattr(prepare, "_estimate_seconds", lambda ready, seams: {"export": 60.0, "evaluation": 40.0})
+    monkeypatch.setattr(prepare, "_TELLS_EVERY_S", 0.0)
     clock, shares, has_told = _Clock(), list[float](), threading.Event()
 
     def sink(event: Event) -> None:
@@ -34,7 +34,7 @@ def test_a_long_part_tells_how_far_it_has_got(monkeypatch: pytest.MonkeyPatch) -
         has_told.set()
 
     ready = cast(Any, type("Ready", (), {"config": type("Config", (), {"seam_minutes": 0.0})}))
-    telling = tail.Tail(ready, Budget(None, began=0.0, now=clock), sink, seams=False)
+    telling = prepare.Tail(ready, Budget(None, began=0.0, now=clock), sink, seams=False)
 
     def share_at(seconds: float) -> float:
         clock.now = seconds

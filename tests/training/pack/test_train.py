@@ -17,15 +17,14 @@ from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.training.data.dataset import read_dataset
-from rotopaint_ai.training.data.holdout import split_held_out
+from rotopaint_ai.training.data.dataset_checks import split_held_out
 from rotopaint_ai.training.evaluation.evaluate import evaluate
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
-from rotopaint_ai.training.models.landmarks.task import build_net
-from rotopaint_ai.training.models.landmarks.validation import HeldOutPredictions, seen_error
+from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions, build_net, seen_error
 from rotopaint_ai.training.models.pretrained import face_places, find_weights, load_pretrained, read_weights
 from rotopaint_ai.training.pack import export
 from rotopaint_ai.training.pack.train import TrainReport, train
-from rotopaint_ai.training.trainer.allocator import DONE, SETTINGS, wanted_environment
+from rotopaint_ai.training.trainer.launch import DONE, SETTINGS, wanted_environment
 
 TINY = [
     *(

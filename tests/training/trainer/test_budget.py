@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rotopaint_ai.training.trainer.budget import LEAST_SHARE, Budget
+from rotopaint_ai.training.trainer.log import LEAST_SHARE, Budget
 
 
 class Clock:

@@ -20,9 +20,8 @@ from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.detection.scenes import DetectionScene, Face
 from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask
 from rotopaint_ai.training.models.detection.task import build_net as build_detector
-from rotopaint_ai.training.models.fill.net import FillNet
 from rotopaint_ai.training.models.fill.strips import Strips
-from rotopaint_ai.training.models.fill.task import FillConfig, FillTask
+from rotopaint_ai.training.models.fill.task import FillConfig, FillNet, FillTask
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.models.seam.examples import Examples
@@ -31,7 +30,7 @@ from rotopaint_ai.training.models.segmentation.task import SegmentationConfig, S
 from rotopaint_ai.training.models.segmentation.task import build_net as build_opinion
 from rotopaint_ai.training.models.segmentation.views import SegmentationView
 from rotopaint_ai.training.trainer.config import override
-from rotopaint_ai.training.trainer.parallel.group import Group
+from rotopaint_ai.training.trainer.group import Group
 from rotopaint_ai.training.trainer.task import Task
 from rotopaint_ai.training.trainer.trainer import Trainer
 

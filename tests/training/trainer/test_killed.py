@@ -14,7 +14,7 @@ import torch
 
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.pack.prepare import prepare
-from rotopaint_ai.training.trainer.allocator import DONE
+from rotopaint_ai.training.trainer.launch import DONE
 from rotopaint_ai.training.trainer.trainer import CHECKPOINT, Trainer
 
 SETTINGS = (

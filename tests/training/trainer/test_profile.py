@@ -17,11 +17,10 @@ from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
-from rotopaint_ai.training.trainer import checkpoint
-from rotopaint_ai.training.trainer.checkpoint import read_checkpoint, write_checkpoint
+from rotopaint_ai.training.trainer import trainer
 from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.log import LogWindow, Row, profile
-from rotopaint_ai.training.trainer.trainer import Trainer
+from rotopaint_ai.training.trainer.trainer import Trainer, read_checkpoint, write_checkpoint
 
 TINY = ["widths=[8,8,8,8,8]", "neck=8", "fine=8", "batch=4", "input_size=64", "small_size=64", "learn_all=0"]
 
@@ -95,7 +94,7 @@ def test_a_full_disk_is_one_line_and_the_checkpoint_before_stays(
     def full(path: Path) -> Iterator[Path]:
         yield Path("/dev/full")
 
-    monkeypatch.setattr(checkpoint, "replacing", full)
+    monkeypatch.setattr(trainer, "replacing", full)
     with pytest.raises(
         TrainingError, match=r"checkpoint.pt: cannot be written \(.+\); make room and go on with --resume"
     ):
@@ -107,7 +106,7 @@ def test_a_gpu_of_which_nobody_tells_how_busy_it_was_is_said_so() -> None:
     silent = replace(_row(1, 0.1, 0, 0), busy_share=0.0)
     found = profile([silent], device="NVIDIA X", activations="keep", reading_share=0)
     assert found is not None
-    assert "how busy NVIDIA X was nobody told (nvidia-ml-py is missing" in found.line()
+    assert "how busy NVIDIA X was is unknown (nvidia-ml-py is missing" in found.line()
     told = profile([silent], device="processor", activations="keep", reading_share=0)
     assert told is not None
-    assert "nobody told" not in told.line()
+    assert "is unknown" not in told.line()

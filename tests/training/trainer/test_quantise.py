@@ -12,8 +12,7 @@ from onnx import numpy_helper
 from torch import Tensor, nn
 
 from rotopaint_ai.inference.session import open_session
-from rotopaint_ai.training.trainer.onnx_export import export_checked
-from rotopaint_ai.training.trainer.quantise import write_int8
+from rotopaint_ai.training.trainer.onnx_export import export_checked, write_int8
 
 
 class Chain(nn.Module):

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import CancelledError, TrainingError, UsageError
-from rotopaint_ai.training.data.holdout import data_print
+from rotopaint_ai.training.data.dataset_checks import data_print
 from rotopaint_ai.training.trainer.activations import Activations
 from rotopaint_ai.training.trainer.config import TrainConfig
+from rotopaint_ai.training.trainer.group import Group
 from rotopaint_ai.training.trainer.log import Row
-from rotopaint_ai.training.trainer.parallel.group import Group
 from rotopaint_ai.training.trainer.task import Moment, Task
 from rotopaint_ai.training.trainer.trainer import CHECKPOINT, Trainer
 

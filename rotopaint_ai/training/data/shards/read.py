@@ -20,8 +20,7 @@ import numpy.typing as npt
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.plates.deflate import crc32
-from rotopaint_ai.training.data.shards.index import Index, Shard
-from rotopaint_ai.training.data.shards.store import ShardStore
+from rotopaint_ai.training.data.shards.store import Index, Shard, ShardStore
 
 Picture = npt.NDArray[np.uint8]
 RAW = b"\x93NUMPY"  # how a file of one array begins

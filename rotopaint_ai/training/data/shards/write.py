@@ -17,10 +17,9 @@ import numpy as np
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing, write_text
 from rotopaint_ai.plates.deflate import crc32
-from rotopaint_ai.training.data.dataset import Dataset, read_dataset
-from rotopaint_ai.training.data.sample_lines import Sample
-from rotopaint_ai.training.data.shards.index import FOLDER, INDEX, Index, Member, Shard
+from rotopaint_ai.training.data.dataset import Dataset, Sample, read_dataset
 from rotopaint_ai.training.data.shards.read import Picture, decode, planes
+from rotopaint_ai.training.data.shards.store import FOLDER, INDEX, Index, Member, Shard
 
 SHARD_MB = 64  # large enough that a server's delay per file is nothing beside its bytes
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.training.data.augment import PARTS
-from rotopaint_ai.training.models.detection.losses import MASK_SCALE
+from rotopaint_ai.training.models.detection.net import MASK_SCALE
 from rotopaint_ai.training.models.detection.scenes import SEEN, DetectionScene, Face, Picture
 
 Array = npt.NDArray[Any]

@@ -1,6 +1,6 @@
-"""Strips that the learned fill is trained on: shots and made-up seams, straightened and cut to one size.
+"""Strips that the learned fill is trained on: frames degraded as plates are, straightened and cut to one size.
 
-N batch, T rows across, S columns along, C colours.
+N batch, T rows across, S columns along, C colours, as in `seams/ribbon.py`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,133 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.seams import learned, relight
+from rotopaint_ai.plates.colour import encode, linearise
+from rotopaint_ai.seams import bank_fill, cleanplate, learned, relight
 from rotopaint_ai.seams.bank_fill import TABLES
-from rotopaint_ai.training.models.fill.ribbons import Laid, laid
+from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.training.models.fill.frames import FillFrame, covered, grooved, textured, views
 
 Array = npt.NDArray[Any]
+Rng = np.random.Generator
+
+SIZES = (0.6, 1.0, 1.0, 1.0, 1.4, 2.0)  # frames are used at these sizes
+_COVERED = 0.4  # share of frames with something before the face
+_DRAWN = 0.6  # share of mattes that are drawn from curves, as at run time
+
+
+@dataclass(frozen=True, slots=True)
+class StraightenedFrame:
+    """A frame on its ribbon: the plate straightened, the true log light (T, S, 3), and its log exposure."""
+
+    scene: bank_fill.Straightened
+    true_TSC: Array
+    exposure: float
+
+
+def straighten_frames(
+    folders: Sequence[Path], rng: Rng, *, every: int, sizes: int, made_up: int
+) -> Iterator[StraightenedFrame]:
+    """Every so many frames of shots at `sizes` random sizes, then as many seams made up on clean ones and textures."""
+    for view in views(folders, every=every):
+        seen = [view] * sizes + [grooved(_ground(view.clean, rng), rng) for _ in range(made_up)]
+        for one in seen:
+            one = covered(one, rng) if rng.random() < _COVERED else one
+            found = straighten_view(one, rng, float(rng.choice(SIZES)))
+            if found is not None:
+                yield found
+
+
+def _ground(clean: Array, rng: Rng) -> Array:
+    return clean if rng.random() < 0.6 else textured(320, rng)
+
+
+def straighten_view(view: FillFrame, rng: Rng, size: float) -> StraightenedFrame | None:
+    """One frame, degraded at random and straightened on its ribbon; None where no matte is left."""
+    exposure = float(rng.uniform(-1.0, 1.0))
+    plate, clean = degrade(resized(view.plate, size), resized(view.clean, size), exposure, rng)
+    lines = [(misplaced(line * size, rng, rng.uniform(0, 1.8)), half * size) for line, half in view.curves]
+    hole = matte_of(resized(view.seam.astype(np.float32), size) > 8, lines, rng)
+    window = cleanplate.window_of(hole.astype(np.float32), lines)
+    if window is None:
+        return None
+    corner = np.array([window[1].start, window[0].start])
+    lines = [(line - corner, half) for line, half in lines]
+    plate, clean, hole = (np.ascontiguousarray(part[window]) for part in (plate, clean, hole))
+    scene = bank_fill.straighten(plate, hole, lines)
+    if scene is None:
+        return None
+    ribbon = scene.ribbon
+    true = np.log(np.maximum(ribbon.sample(ribbon.shrink(clean)), 0) + np.float32(scene.floor))
+    return StraightenedFrame(scene, true, exposure)
+
+
+def resized(image: Array, size: float) -> Array:
+    """A picture at another size."""
+    how = cv2.INTER_AREA if size < 1 else cv2.INTER_CUBIC
+    return image if size == 1 else np.asarray(cv2.resize(image, None, fx=size, fy=size, interpolation=how))
+
+
+def degrade(plate: Array, clean: Array, exposure: float, rng: Rng) -> tuple[Array, Array]:
+    """Plate and clean frame through the same lens, grade and film: other colours, contrast, focus, sharpening, grain.
+
+    Half of them come back from an 8-bit JPEG, and are no longer quite the same beside the seam either.
+    """
+    swap, power = rng.permutation(3), float(np.exp(rng.normal(0, 0.18)))
+    both: list[Array] = [np.maximum(x, 0)[..., swap] ** power for x in (plate, clean)]
+    kind = rng.random()
+    if kind < 0.4:
+        sigma = float(rng.uniform(0.4, 1.6))
+        both = [cv2.GaussianBlur(x, (0, 0), sigma) for x in both]
+    elif kind < 0.65:
+        amount, sigma = float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.6, 1.4))
+        both = [np.maximum(x + amount * (x - cv2.GaussianBlur(x, (0, 0), sigma)), 0) for x in both]
+    if rng.random() < 0.5:
+        grain = 1 + float(rng.uniform(0, 0.05)) * rng.standard_normal(both[0].shape)
+        both = [x * grain for x in both]
+    if rng.random() < 0.5:
+        quality = int(rng.integers(70, 98))
+        both = [_jpeg(x, quality) for x in both]
+    gain = np.exp(exposure)
+    return np.asarray(gain * both[0], np.float32), np.asarray(gain * both[1], np.float32)
+
+
+def _jpeg(linear: Array, quality: int) -> Array:
+    codes = encode(np.clip(linear, 0, 1).astype(np.float32), "sRGB", dtype=np.uint8)
+    _, data = cv2.imencode(".jpg", codes[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
+    decoded = np.asarray(cv2.imdecode(data, cv2.IMREAD_COLOR))[..., ::-1]
+    return linearise(np.ascontiguousarray(decoded), "sRGB")
+
+
+def misplaced(line: Array, rng: Rng, reach: float) -> Array:
+    """The curve, wandering off by up to `reach` pixels as a predicted one does."""
+    knots = rng.uniform(-reach, reach, (max(2, len(line) // 40), 2))
+    at = np.linspace(0, len(knots) - 1, len(line))
+    return np.asarray(line + np.stack([np.interp(at, np.arange(len(knots)), knots[:, k]) for k in (0, 1)], 1))
+
+
+def matte_of(seam: Array, lines: Sequence[Curve], rng: Rng) -> Array:
+    """A matte (bool): the true coverage grown by up to 3 px, or strokes of one width along the curves.
+
+    Strokes are as predicted ones are: from just enough to far too wide.
+    """
+    if rng.random() >= _DRAWN:
+        grow = int(rng.integers(0, 4))
+        disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * grow + 1, 2 * grow + 1))
+        return np.asarray(cv2.dilate(seam.astype(np.uint8), disc) > 0)
+    hole = np.zeros(seam.shape, bool)
+    wider, more = rng.uniform(0.9, 1.5), rng.uniform(0.0, 4.0)
+    for line, half in lines:
+        seeds = np.full(seam.shape, 255, np.uint8)
+        cv2.polylines(seeds, [np.rint(line * 8 - 4).astype(np.int32)], False, 0, shift=3)
+        hole |= cv2.distanceTransform(seeds, cv2.DIST_L2, 5) <= half * wider + more
+    return hole
+
 
 ROWS, COLUMNS = learned.ROWS, 96  # of a strip to learn from
 _FEWEST = 40  # matte samples that make a strip worth learning from
@@ -48,13 +165,17 @@ class Strips:
 def cut(folders: Sequence[Path], seed: int, *, sizes: int, made_up: int) -> Strips:
     """Cut strips from shots. Raises: TrainingError where they hold none."""
     rng = np.random.default_rng(seed)
-    found = [part for one in laid(folders, rng, every=1, sizes=sizes, made_up=made_up) for part in _parts(one, rng)]
+    found = [
+        part
+        for one in straighten_frames(folders, rng, every=1, sizes=sizes, made_up=made_up)
+        for part in _parts(one, rng)
+    ]
     if not found:
         raise TrainingError("no seams in those shots; film some: python -m rotopaint_ai.stage seams FOLDER")
     return Strips(*(np.stack(part) for part in zip(*found)))
 
 
-def _parts(one: Laid, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:
+def _parts(one: StraightenedFrame, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:
     """A ribbon in pieces of ROWS x COLUMNS, all light relative to its exposure and as half floats."""
     scene = one.scene
     known = relight.sources(scene.light_TSC, scene.hole_TS)

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from rotopaint_ai.training.models.landmarks.coarse_to_fine import COARSE_STRIDE, FINE_STRIDE
-from rotopaint_ai.training.models.landmarks.net import LandmarkOutput
+from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, FINE_STRIDE, LandmarkOutput
 from rotopaint_ai.training.registry import Registry
 
 

@@ -1,6 +1,6 @@
 """What a character's landmarks can do together: found landmarks drawn towards it, by how sure each of them is.
 
-The keyed frames alone tell the head and how its parts move (`headmodel`). A found face is a turn of that head with some
+The keyed frames alone tell the head and how its parts move (`deformable`). A found face is a turn of that head with some
 of each motion: the Gaussian posterior of both, given the landmarks and their expected errors. A chin that nothing on
 smooth skin marks is found by eyes and mouth, which are seen to within a pixel; one that is sure of itself stays where
 it is. A landmark that contradicts all others counts less, and so does a hidden one: the far side of a turned head is
@@ -48,7 +48,7 @@ class _Face(NamedTuple):
 
 class FacePrior(nn.Module):
     """Draws landmarks [N, L, 2] with their expected errors [N, L], both in one unit, the probability [N, L] that each
-    is seen, and the anisotropies [N, L, 2] of those errors (`nets.anisotropy_of`) towards the head.
+    is seen, and the anisotropies [N, L, 2] of those errors (`net.anisotropy_of`) towards the head.
 
     Gives the landmarks, and the errors that are left [N, L] as deviations per axis of the posterior. A point on an edge
     errs along it more than across it, so it is drawn along the edge, which no picture tells, more than off it.

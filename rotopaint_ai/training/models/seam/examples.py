@@ -28,9 +28,8 @@ from rotopaint_ai.seams.placement import (
 )
 from rotopaint_ai.shapes.bezier import evaluate, segments
 from rotopaint_ai.sheet import ShapeSpec
-from rotopaint_ai.training.data.dataset import Dataset, Picture
+from rotopaint_ai.training.data.dataset import Dataset, Picture, Split
 from rotopaint_ai.training.data.memory import stream_pictures
-from rotopaint_ai.training.data.sample_lines import Split
 
 Array = npt.NDArray[Any]
 

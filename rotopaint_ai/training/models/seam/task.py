@@ -27,7 +27,7 @@ from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
 from rotopaint_ai.seams.placement import GAP, MULTIPLE, Evidence, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import Dataset, Picture, join, read_dataset
-from rotopaint_ai.training.data.holdout import split_held_out
+from rotopaint_ai.training.data.dataset_checks import split_held_out
 from rotopaint_ai.training.models.seam.examples import Example, Examples, StripBatch, batch_of
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.onnx_export import export_checked

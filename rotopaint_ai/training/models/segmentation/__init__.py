@@ -1,4 +1,1 @@
-"""Segmentation: a network with a stream of its own for edges, which sees seam and face in a crop (`matte.onnx`).
-
-It moves no matte. Where it and the splines disagree, the report says so.
-"""
+"""Segmentation: a network with a stream of its own for edges, which sees seam and face in a crop (`matte.onnx`)."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry
-from rotopaint_ai.training.data.holdout import split_samples
+from rotopaint_ai.training.data.dataset_checks import split_samples
 from rotopaint_ai.training.models.backbone import ConvNorm, PyramidConfig, PyramidNet
 from rotopaint_ai.training.models.segmentation.views import Crops, Cutter, SegmentationView, figures, read_views
 from rotopaint_ai.training.registry import Registry
@@ -313,7 +313,7 @@ class SegmentationTask(PartTask[GatedNet, Crops]):
             return total(net(inputs[0]), inputs[1], self.config.losses)
 
     def metrics(self, net: GatedNet) -> Mapping[str, Any]:
-        """Boundary F, overlap and agreement on held-out views."""
+        """Boundary F and overlap on held-out views."""
         return figures(
             as_arrays(SegmentationGraph(net)), self.held_out, self.config.input_size, self.config.crop_margin
         )

@@ -23,9 +23,8 @@ from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.shapes.rasterise import rasterise_open
 from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry, nominal_crop, random_matrix, warp_picture
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
-from rotopaint_ai.training.evaluation.mattes import TOLERANCES_PX, boundary_f, intersection_over_union
+from rotopaint_ai.training.evaluation.evaluate import TOLERANCES_PX, boundary_f, intersection_over_union
 from rotopaint_ai.training.models.detection.scenes import split_of
-from rotopaint_ai.training.models.segmentation.agreement import SURE, agreement
 
 Array = npt.NDArray[Any]
 OUTLINE = "face_outline"
@@ -214,32 +213,28 @@ def drawn(outline: Array, size_px: int) -> Array:
     return face / np.float32(255)
 
 
-SIDEWAYS = 0.06  # of the crop: by how much a matte is moved to see that the agreement falls
+SURE = 0.5  # probability from which a pixel counts
 
 
 def figures(
-    opine: Callable[[Array], Sequence[Array]], views: Sequence[SegmentationView], size_px: int, margin: float
+    segment: Callable[[Array], Sequence[Array]], views: Sequence[SegmentationView], size_px: int, margin: float
 ) -> dict[str, Any]:
-    """Figures on the nominal crops of some views, in crop pixels; `opine` takes and gives what `matte.onnx` does."""
+    """Figures on the nominal crops of some views, in crop pixels; `segment` takes and gives what `matte.onnx` does."""
     cutter = straight_cutter(views, size_px, margin)
     rng = np.random.default_rng(0)
-    rows = [_one(opine, *cutter.one(view, rng)) for view in views]
+    rows = [_one(segment, *cutter.one(view, rng)) for view in views]
     names = rows[0].keys()
     return {"views": len(rows), **{name: _mean_figure([row[name] for row in rows if name in row]) for name in names}}
 
 
-def _one(opine: Callable[[Array], Sequence[Array]], picture: Array, seam: Array, face: Array) -> dict[str, float]:
-    outputs = [np.asarray(part)[0] for part in opine(picture[None].astype(np.float32) / 255)]
+def _one(segment: Callable[[Array], Sequence[Array]], picture: Array, seam: Array, face: Array) -> dict[str, float]:
+    outputs = [np.asarray(part)[0] for part in segment(picture[None].astype(np.float32) / 255)]
     found: dict[str, float] = {}
     for name, probability, true in (("seam", outputs[0], seam), ("face", outputs[1], face)):
         drawn = (probability >= SURE).astype(np.float32)
         scores = boundary_f(drawn, (true >= 0.5).astype(np.float32))
         found |= {f"{name}_f_{px}_px": float(score) for px, score in zip(TOLERANCES_PX, scores)}
         found[f"{name}_iou"] = intersection_over_union(drawn, (true >= 0.5).astype(np.float32))
-    aside = np.roll(seam, round(SIDEWAYS * len(seam)), 0)
-    for name, matte in (("agreement", seam), ("agreement_aside", aside)):
-        agreed = agreement(outputs[0], matte)
-        found[name] = 1.0 if agreed is None else agreed.score
     return found
 
 

@@ -18,12 +18,10 @@ import pytest
 
 from rotopaint_ai.errors import DiskError, TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
-from rotopaint_ai.training.data.dataset import join, read_dataset, write_dataset, write_picture
+from rotopaint_ai.training.data.dataset import Sample, join, read_dataset, write_dataset, write_picture
 from rotopaint_ai.training.data.memory import Memory, joined, load_pictures, shrunk
-from rotopaint_ai.training.data.sample_lines import Sample
-from rotopaint_ai.training.data.shards.index import INDEX, Shard, parse_index
 from rotopaint_ai.training.data.shards.read import ShardPictures, decode, planes
-from rotopaint_ai.training.data.shards.store import TRIES, Folder, Server
+from rotopaint_ai.training.data.shards.store import INDEX, TRIES, Folder, Server, Shard, parse_index
 from rotopaint_ai.training.data.shards.stream import Sampler, fetching, sizes_of
 from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
 

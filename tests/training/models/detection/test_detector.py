@@ -15,8 +15,8 @@ import torch
 from rotopaint_ai.cli import train as cli
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.landmarks.faces import FaceFound, letterboxed
-from rotopaint_ai.training.data.holdout import split_samples
-from rotopaint_ai.training.models.detection import losses
+from rotopaint_ai.training.data.dataset_checks import split_samples
+from rotopaint_ai.training.models.detection import task
 from rotopaint_ai.training.models.detection.batches import MIRRORED, THINGS, Batches, distracted
 from rotopaint_ai.training.models.detection.net import STRIDES, DetectorNet, heat_places
 from rotopaint_ai.training.models.detection.scenes import (
@@ -83,9 +83,9 @@ def test_hidden_faces_are_passed_over() -> None:
     assert batch.passed.any()
 
 
-def _said(net: DetectorNet, batch: object) -> tuple[losses.DetectorOutput, losses.DetectionTarget]:
+def _forward(net: DetectorNet, batch: object) -> tuple[task.DetectorOutput, task.DetectionTarget]:
     pictures, target = as_tensors(batch)  # type: ignore[arg-type]
-    return losses.forward_heads(net, pictures, target, torch.Generator().manual_seed(0)), target
+    return task.forward_heads(net, pictures, target, torch.Generator().manual_seed(0)), target
 
 
 def _net() -> DetectorNet:
@@ -97,8 +97,8 @@ def test_cells_in_the_middle_of_a_face_answer_for_it_at_its_level() -> None:
     batch = _batches(_scene()).batch([0, 0], np.random.default_rng(0))
     batch.boxes[0, 0], batch.counts[0, 0] = (24, 8, 56, 40), True  # 32 px: the first level, stride 8
     batch.boxes[1, 0], batch.counts[1, 0] = (0, 0, 100, 64), True  # 100 px: the second
-    said, target = _said(_net(), batch)
-    cells = losses._cells(said, target)
+    output, target = _forward(_net(), batch)
+    cells = task._cells(output, target)
     counts = [64 // s * 128 // s for s in STRIDES]
     first = cells.is_face[0, : counts[0]].view(8, 16)
     # the middle (40, 24) is a corner of four cells, of which it lies 4 px from each centre
@@ -111,16 +111,16 @@ def test_cells_in_the_middle_of_a_face_answer_for_it_at_its_level() -> None:
 def test_every_part_of_the_loss_teaches() -> None:
     net = _net()
     batch = _batches(_scene(_face(64, 32, 40))).batch([0] * 4, np.random.default_rng(5))
-    said, target = _said(net, batch)
-    for name in losses.LOSSES:
+    output, target = _forward(net, batch)
+    for name in task.LOSSES:
         net.zero_grad()
-        losses.LOSSES[name](said, target).backward(retain_graph=True)  # type: ignore[no-untyped-call]
+        task.LOSSES[name](output, target).backward(retain_graph=True)  # type: ignore[no-untyped-call]
         assert sum(float(p.grad.abs().sum()) for p in net.parameters() if p.grad is not None) > 0, name
 
 
 def test_pictures_without_faces_have_a_loss() -> None:
-    said, target = _said(_net(), _batches(_scene()).batch([0] * 2, np.random.default_rng(0)))
-    loss, parts = losses.total(said, target, dict.fromkeys(losses.LOSSES, 1.0))
+    output, target = _forward(_net(), _batches(_scene()).batch([0] * 2, np.random.default_rng(0)))
+    loss, parts = task.total(output, target, dict.fromkeys(task.LOSSES, 1.0))
     assert torch.isfinite(loss)
     assert parts["propose_box"] == parts["judge_box"] == parts["mask"] == parts["keypoints"] == 0
 
@@ -137,11 +137,11 @@ def test_it_learns_one_picture(tmp_path: Path) -> None:
     )
     net = build_net(plan)
     with torch.no_grad():
-        before = losses.total(*_said(net.train(), _one_batch()), plan.losses)[0]
+        before = task.total(*_forward(net.train(), _one_batch()), plan.losses)[0]
     trainer = Trainer(plan, DetectorTask(plan, net, fit_scenes()), tmp_path)
     trainer.fit()
     with torch.no_grad():
-        after = losses.total(*_said(trainer.net.train(), _one_batch()), plan.losses)[0]
+        after = task.total(*_forward(trainer.net.train(), _one_batch()), plan.losses)[0]
     assert float(after) < 0.9 * float(before)
 
 
@@ -266,9 +266,9 @@ def test_damaged_plates_are_reported(tmp_path: Path) -> None:
     (folder / "plates.jsonl").write_text('{"image": "images/0.png", "split": "train"}\n')
     with pytest.raises(TrainingError, match=r"plates.jsonl: line 1: KeyError\('faces'\); make the plates again"):
         read_scenes([folder])
-    for text, said in (("", "cannot be read"), ("[]", "format None; wanted")):
+    for text, output in (("", "cannot be read"), ("[]", "format None; wanted")):
         (folder / "dataset.json").write_text(text)
-        with pytest.raises(TrainingError, match=said):
+        with pytest.raises(TrainingError, match=output):
             read_scenes([folder])
     with pytest.raises(TrainingError, match="nothing to train on"):
         split_samples([_scene(_face(1, 1, 9))])
@@ -286,8 +286,8 @@ def _found(face: Face, score: float, *, aside: float = 0.0) -> FaceFound:
 def test_detections_are_judged_by_hand() -> None:
     one, other = _face(30, 32, 20), _face(90, 32, 30)
     scene = _scene(one, other)
-    said = [_found(one, 0.99), _found(one, 0.98), _found(other, 0.97, aside=25), _found(other, 0.96)]
-    result = summary(matched(said, scene), 2)
+    output = [_found(one, 0.99), _found(one, 0.98), _found(other, 0.97, aside=25), _found(other, 0.96)]
+    result = summary(matched(output, scene), 2)
     # two faces, both found, four detections; hits in order of score: 1 0 0 1
     assert (result["recall"], result["precision"]) == (1.0, 0.5)
     assert result["average_precision"] == pytest.approx(0.5 * 1 + 0.5 * 0.5)

@@ -15,7 +15,7 @@ import pytest
 import torch
 from onnx import TensorProto, helper
 
-from rotopaint_ai.training.models.detection import boxes
+from rotopaint_ai.training.models.detection import net
 
 Array = npt.NDArray[Any]
 
@@ -26,7 +26,7 @@ def _box(*numbers: float) -> torch.Tensor:
 
 def test_iou_of_two_squares_that_share_a_quarter() -> None:
     # 10 x 10 squares moved by (5, 5): 25 shared, 175 in all
-    assert float(boxes.iou(_box(0, 0, 10, 10), _box(5, 5, 15, 15))) == pytest.approx(25 / 175)
+    assert float(net.iou(_box(0, 0, 10, 10), _box(5, 5, 15, 15))) == pytest.approx(25 / 175)
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_iou_of_two_squares_that_share_a_quarter() -> None:
     ],
 )
 def test_giou_by_hand(one: tuple[float, ...], other: tuple[float, ...], wanted: float) -> None:
-    assert float(boxes.giou(_box(*one), _box(*other))) == pytest.approx(wanted)
-    assert float(boxes.giou_loss(_box(*other), _box(*one))) == pytest.approx(1 - wanted)
+    assert float(net.giou(_box(*one), _box(*other))) == pytest.approx(wanted)
+    assert float(net.giou_loss(_box(*other), _box(*one))) == pytest.approx(1 - wanted)
 
 
 def test_the_gradient_of_giou_is_that_of_finite_differences() -> None:
@@ -48,19 +48,19 @@ def test_the_gradient_of_giou_is_that_of_finite_differences() -> None:
     corner = torch.rand(6, 2, dtype=torch.float64) * 10
     one = torch.cat((corner, corner + 1 + torch.rand(6, 2, dtype=torch.float64) * 8), 1).requires_grad_()
     other = torch.cat((corner + 3.3, corner + 9.1), 1).detach()
-    assert torch.autograd.gradcheck(lambda b: boxes.giou_loss(b, other), (one,))
+    assert torch.autograd.gradcheck(lambda b: net.giou_loss(b, other), (one,))
 
 
 def test_boxes_that_do_not_meet_are_drawn_together() -> None:
     box = _box(0, 0, 10, 10).requires_grad_()
-    boxes.giou_loss(box, _box(30, 0, 40, 10)).backward()  # type: ignore[no-untyped-call]
+    net.giou_loss(box, _box(30, 0, 40, 10)).backward()  # type: ignore[no-untyped-call]
     assert box.grad is not None
     assert float(box.grad[2]) < 0  # the right edge wants to go right
 
 
 def test_offsets_move_and_grow() -> None:
     # half a MOVE unit of a box 20 wide is one pixel; one GROW unit is a factor of e^0.2
-    got = boxes.moved(_box(0, 0, 20, 10), _box(0.5, 0, 1.0, 0))
+    got = net.moved(_box(0, 0, 20, 10), _box(0.5, 0, 1.0, 0))
     wide = 20 * math.exp(0.2)
     assert got.tolist() == pytest.approx([11 - wide / 2, 0, 11 + wide / 2, 10])
 
@@ -91,7 +91,7 @@ def _iou(a: Array, b: Array) -> float:
 @pytest.mark.parametrize("threshold", [0.2, 0.5, 0.8])
 def test_suppression_is_greedy_suppression(threshold: float) -> None:
     found, scores = _random_boxes(3, 40)
-    got = boxes.nms_keep(found, scores, threshold).numpy()
+    got = net.nms_keep(found, scores, threshold).numpy()
     for row in range(3):
         np.testing.assert_array_equal(got[row], _greedy(found[row].numpy(), scores[row].numpy(), threshold))
 
@@ -124,7 +124,7 @@ def test_roi_align_is_the_mean_of_bilinear_samples() -> None:
     torch.manual_seed(1)
     maps = torch.randn(2, 3, 9, 12)
     found = torch.tensor([[[4.0, 6.0, 30.0, 29.0], [-6.0, -3.0, 9.0, 60.0]], [[20.0, 2.0, 47.0, 35.0], [8, 8, 9, 9]]])
-    got = boxes.roi_align(maps, found, 5, 0.25).numpy()
+    got = net.roi_align(maps, found, 5, 0.25).numpy()
     for k in range(4):
         for channel in range(3):
             wanted = _align(maps[k // 2, channel].numpy(), found.view(-1, 4)[k].numpy(), 5, 0.25)
@@ -134,7 +134,7 @@ def test_roi_align_is_the_mean_of_bilinear_samples() -> None:
 def test_a_ramp_is_read_where_the_box_lies() -> None:
     # a map whose cells say their own middle in pixels: cells of a box 16 px wide from 8 on, four of them
     ramp = ((torch.arange(20.0) + 0.5) * 4)[None, None, None].expand(1, 1, 20, 20)
-    got = boxes.roi_align(ramp, torch.tensor([[[8.0, 8.0, 24.0, 24.0]]]), 4, 0.25)
+    got = net.roi_align(ramp, torch.tensor([[[8.0, 8.0, 24.0, 24.0]]]), 4, 0.25)
     assert got[0, 0, 0].tolist() == pytest.approx([10, 14, 18, 22])
 
 
@@ -162,7 +162,7 @@ def test_suppression_is_that_of_onnxruntime() -> None:
     kept = _run(node, inputs, "kept", kind=TensorProto.INT64)
     wanted = np.zeros((2, 50))
     wanted[kept[:, 0], kept[:, 2]] = 1
-    np.testing.assert_array_equal(boxes.nms_keep(found, scores, 0.45).numpy(), wanted)
+    np.testing.assert_array_equal(net.nms_keep(found, scores, 0.45).numpy(), wanted)
 
 
 def test_roi_align_is_that_of_onnxruntime() -> None:
@@ -182,13 +182,13 @@ def test_roi_align_is_that_of_onnxruntime() -> None:
     )
     picture = np.repeat(np.arange(2), 12)
     inputs = {"maps": maps.numpy(), "boxes": found.view(-1, 4).numpy(), "picture": picture}
-    np.testing.assert_allclose(boxes.roi_align(maps, found, 7, 0.25), _run(node, inputs, "cut"), atol=1e-5)
+    np.testing.assert_allclose(net.roi_align(maps, found, 7, 0.25), _run(node, inputs, "cut"), atol=1e-5)
 
 
 def test_gradients_flow_through_roi_align() -> None:
     torch.manual_seed(3)
     maps = torch.randn(1, 2, 6, 7, requires_grad=True)
-    cut: Callable[[torch.Tensor], torch.Tensor] = lambda m: boxes.roi_align(  # noqa: E731
+    cut: Callable[[torch.Tensor], torch.Tensor] = lambda m: net.roi_align(  # noqa: E731
         m, torch.tensor([[[3.0, 2.0, 22.0, 19.0]]]), 3, 0.25
     )
     cut(maps).sum().backward()  # type: ignore[no-untyped-call]

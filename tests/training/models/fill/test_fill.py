@@ -19,8 +19,8 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import find_pack, load_pack
 from rotopaint_ai.seams import bank_fill, learned, relight
-from rotopaint_ai.training.models.fill import made_up, net, ribbons, shots, strips, task
-from rotopaint_ai.training.models.fill.shots import FillFrame
+from rotopaint_ai.training.models.fill import frames, strips, task
+from rotopaint_ai.training.models.fill.frames import FillFrame
 from rotopaint_ai.training.pack.network import TrainOptions, deliver, find_network
 from rotopaint_ai.training.trainer.task import NETWORKS
 from rotopaint_ai.training.trainer.trainer import Trainer
@@ -29,20 +29,20 @@ from scripts import fit_relight as table
 
 def _views(n: int, seed: int = 0) -> list[FillFrame]:
     rng = np.random.default_rng(seed)
-    return [made_up.grooved(made_up.textured(200, rng), rng) for _ in range(n)]
+    return [frames.grooved(frames.textured(200, rng), rng) for _ in range(n)]
 
 
 @pytest.fixture(scope="module")
-def laid() -> list[ribbons.Laid]:
+def laid() -> list[strips.StraightenedFrame]:
     rng = np.random.default_rng(1)
-    found = [ribbons.straighten_view(view, rng, 1.0) for view in _views(10)]
+    found = [strips.straighten_view(view, rng, 1.0) for view in _views(10)]
     return [one for one in found if one is not None]
 
 
 def test_a_burnt_in_seam_changes_nothing_outside_its_coverage() -> None:
     rng = np.random.default_rng(3)
-    clean = made_up.textured(160, rng)
-    view = made_up.burnt(clean, rng)
+    clean = frames.textured(160, rng)
+    view = frames.burnt(clean, rng)
     apart = np.abs(view.plate - view.clean).max(2)
     assert not apart[view.seam == 0].any()
     assert apart[view.seam > 0].max() > 0.01
@@ -51,9 +51,9 @@ def test_a_burnt_in_seam_changes_nothing_outside_its_coverage() -> None:
 
 def test_worn_pairs_stay_pairs() -> None:
     """Lens, grade, grain and compression are the same for both: without a seam they come out the same."""
-    clean = made_up.textured(96, np.random.default_rng(4))
+    clean = frames.textured(96, np.random.default_rng(4))
     for seed in range(12):
-        plate, true = ribbons.worn(clean, clean, 0.3, np.random.default_rng(seed))
+        plate, true = strips.degrade(clean, clean, 0.3, np.random.default_rng(seed))
         assert np.array_equal(plate, true)
 
 
@@ -61,12 +61,12 @@ def test_test_shots_are_refused_and_empty_ones_named(tmp_path: Path) -> None:
     (tmp_path / "test01").mkdir()
     (tmp_path / "s1").mkdir()
     with pytest.raises(TrainingError, match=r"test01.*training shots"):
-        next(shots.views([tmp_path / "test01"]))
+        next(frames.views([tmp_path / "test01"]))
     with pytest.raises(TrainingError, match=r"s1.*no plate"):
-        next(shots.views([tmp_path / "s1"]))
+        next(frames.views([tmp_path / "s1"]))
 
 
-def test_a_fitted_table_takes_off_most_of_the_seams_it_was_fitted_on(laid: list[ribbons.Laid]) -> None:
+def test_a_fitted_table_takes_off_most_of_the_seams_it_was_fitted_on(laid: list[strips.StraightenedFrame]) -> None:
     rng = np.random.default_rng(0)
     parts = [np.concatenate(part) for part in zip(*(table.rows_of(one, rng, 0.5) for one in laid))]
     fitted, _ = table.fit(parts, steps=200, seed=0, units=16)
@@ -84,7 +84,7 @@ def test_a_fitted_table_takes_off_most_of_the_seams_it_was_fitted_on(laid: list[
     assert error(got) < error(banks)
 
 
-def test_a_table_written_as_text_is_the_table(tmp_path: Path, laid: list[ribbons.Laid]) -> None:
+def test_a_table_written_as_text_is_the_table(tmp_path: Path, laid: list[strips.StraightenedFrame]) -> None:
     parts = [np.ascontiguousarray(part) for part in table.rows_of(laid[0], np.random.default_rng(0))]
     fitted, _ = table.fit(parts, steps=2, seed=0, units=8)
     space: dict[str, relight.RelightTable] = {}
@@ -103,7 +103,7 @@ def _saying(answer: np.ndarray) -> learned.FillModel:
     return model
 
 
-def test_torch_and_numpy_mix_the_same(laid: list[ribbons.Laid]) -> None:
+def test_torch_and_numpy_mix_the_same(laid: list[strips.StraightenedFrame]) -> None:
     scene = laid[0].scene
     known = relight.sources(scene.light_TSC, scene.hole_TS)
     rng = np.random.default_rng(2)
@@ -116,16 +116,18 @@ def test_torch_and_numpy_mix_the_same(laid: list[ribbons.Laid]) -> None:
     numpy_light = mended[..., :3] + mended[..., 3:] * scene.light_TSC
     table = relit[..., :3] + relit[..., 3:] * scene.light_TSC
     fields = np.stack([table, *(f.transpose(0, 2, 1) for f in (known.own, known.face, known.banks))])
-    torch_light = net.mixed(torch.from_numpy(answer)[None], torch.from_numpy(fields)[None])[0].numpy()
+    torch_light = task.mixed(torch.from_numpy(answer)[None], torch.from_numpy(fields)[None])[0].numpy()
     assert np.allclose(numpy_light[own_TS], torch_light[own_TS], atol=1e-4)
 
 
-def _strips(laid: list[ribbons.Laid]) -> strips.Strips:
+def _strips(laid: list[strips.StraightenedFrame]) -> strips.Strips:
     rng = np.random.default_rng(5)
     return strips.Strips(*(np.stack(part) for part in zip(*(p for one in laid for p in strips._parts(one, rng)))))
 
 
-def test_strips_have_one_size_and_the_true_light_in_the_matte(laid: list[ribbons.Laid], tmp_path: Path) -> None:
+def test_strips_have_one_size_and_the_true_light_in_the_matte(
+    laid: list[strips.StraightenedFrame], tmp_path: Path
+) -> None:
     cut = _strips(laid)
     n = len(cut.strip)
     assert cut.strip.shape == (n, strips.ROWS, strips.COLUMNS, learned.N_CHANNELS)
@@ -137,19 +139,21 @@ def test_strips_have_one_size_and_the_true_light_in_the_matte(laid: list[ribbons
     assert np.array_equal(strips.Strips.load(tmp_path / "strips.npz").wanted, cut.wanted)
 
 
-def test_an_untrained_network_keeps_nearly_what_the_tables_painted(laid: list[ribbons.Laid]) -> None:
+def test_an_untrained_network_keeps_nearly_what_the_tables_painted(laid: list[strips.StraightenedFrame]) -> None:
     torch.manual_seed(0)
-    cut, untrained = _strips(laid), net.FillNet().eval()
+    cut, untrained = _strips(laid), task.FillNet().eval()
     lit = torch.from_numpy(cut.light.astype(np.float32))
     with torch.no_grad():
-        got = net.mixed(untrained(torch.from_numpy(cut.strip.astype(np.float32))), lit[:, :4])
+        got = task.mixed(untrained(torch.from_numpy(cut.strip.astype(np.float32))), lit[:, :4])
     apart = float((got - lit[:, 0]).abs()[cut.wanted].mean())
     assert apart < 0.1  # log light: the others have 13 % at first, and offsets are small
     found = task.figures(untrained, cut)
     assert found["strips"] == len(cut.strip)
 
 
-def test_the_truth_has_no_error_and_a_line_costs_more_than_the_same_error_spread_out(laid: list[ribbons.Laid]) -> None:
+def test_the_truth_has_no_error_and_a_line_costs_more_than_the_same_error_spread_out(
+    laid: list[strips.StraightenedFrame],
+) -> None:
     cut = _strips(laid)
     lit, wanted = torch.from_numpy(cut.light.astype(np.float32)), torch.from_numpy(cut.wanted)
     assert not task.error_of(lit[:, 4], lit, wanted).any()
@@ -165,7 +169,7 @@ def test_the_truth_has_no_error_and_a_line_costs_more_than_the_same_error_spread
     assert (task.error_of(lit[:, 4] + line, lit, every) > task.error_of(lit[:, 4] + spread, lit, every)).all()
 
 
-def test_a_turned_batch_is_the_same_seam_seen_another_way(laid: list[ribbons.Laid]) -> None:
+def test_a_turned_batch_is_the_same_seam_seen_another_way(laid: list[strips.StraightenedFrame]) -> None:
     cut = _strips(laid)
     given = (cut.strip[:4], cut.light[:4], cut.wanted[:4])
     tables = torch.from_numpy(cut.light[:4, 0].astype(np.float32))
@@ -180,16 +184,18 @@ def test_a_turned_batch_is_the_same_seam_seen_another_way(laid: list[ribbons.Lai
     assert len(kinds) > 2
 
 
-def test_training_moves_the_network_and_another_starts_from_its_file(laid: list[ribbons.Laid], tmp_path: Path) -> None:
+def test_training_moves_the_network_and_another_starts_from_its_file(
+    laid: list[strips.StraightenedFrame], tmp_path: Path
+) -> None:
     torch.manual_seed(0)
     cut, config = _strips(laid), task.FillConfig(minutes=None, steps=2, batch=4)
-    fill = task.FillTask(config, net.FillNet(), cut, cut)
+    fill = task.FillTask(config, task.FillNet(), cut, cut)
     before = fill.net.answer.weight.detach().clone()
     trained = Trainer(config, fill, tmp_path).fit()
     assert not torch.equal(trained.net.answer.weight, before)
     assert np.isfinite(fill.metrics(trained.net)["learned"])
     assert fill.export(trained.net, tmp_path / "fill.onnx") < 1e-3
-    again, strip = net.FillNet(), torch.randn(2, 32, 48, learned.N_CHANNELS)
+    again, strip = task.FillNet(), torch.randn(2, 32, 48, learned.N_CHANNELS)
     task.load_written(again, tmp_path / "fill.onnx")
     with torch.no_grad():
         wanted = trained.net.eval()(strip)
@@ -213,7 +219,7 @@ def test_shots_marked_val_are_held_out(tmp_path: Path) -> None:
 def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
     codes = np.full((8, 8, 3), 188, np.uint8)
     cv2.imwrite(str(tmp_path / "a.png"), codes)
-    assert shots.read_linear(tmp_path / "a.png")[0, 0, 0] == pytest.approx(
+    assert frames.read_linear(tmp_path / "a.png")[0, 0, 0] == pytest.approx(
         ((188 / 255 + 0.055) / 1.055) ** 2.4, rel=1e-4
     )
 
@@ -221,7 +227,7 @@ def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
 def test_training_starts_from_no_file_of_another_kind(tmp_path: Path) -> None:
     _write_fill(tmp_path / "other.onnx", learned.N_CHANNELS)
     with pytest.raises(TrainingError, match=r"other\.onnx.*not a fill"):
-        task.load_written(net.FillNet(), tmp_path / "other.onnx")
+        task.load_written(task.FillNet(), tmp_path / "other.onnx")
 
 
 def test_what_is_left_is_a_share_of_the_damage_where_it_shows() -> None:
@@ -235,7 +241,7 @@ def test_what_is_left_is_a_share_of_the_damage_where_it_shows() -> None:
     assert task.left_of(0.1 * apart, 0.1 * damage, wanted).tolist() == pytest.approx([0.0] * 3)  # nobody sees it
 
 
-def test_contrast_is_against_the_banks_which_stay(laid: list[ribbons.Laid]) -> None:
+def test_contrast_is_against_the_banks_which_stay(laid: list[strips.StraightenedFrame]) -> None:
     strips = _strips(laid)
     strip, lit = (torch.from_numpy(part[:4].astype(np.float32)) for part in (strips.strip, strips.light))
     made, light = task.contrasted(strip, lit, np.random.default_rng(3))
@@ -249,8 +255,8 @@ def test_contrast_is_against_the_banks_which_stay(laid: list[ribbons.Laid]) -> N
 
 def test_what_stands_before_a_face_hides_its_seam_in_plate_and_clean_alike() -> None:
     rng = np.random.default_rng(4)
-    view = made_up.grooved(made_up.textured(160, rng), rng)
-    hidden = made_up.covered(view, rng)
+    view = frames.grooved(frames.textured(160, rng), rng)
+    hidden = frames.covered(view, rng)
     same = (hidden.plate == hidden.clean).all(2) | (view.plate != view.clean).any(2)
     assert same.mean() > 0.5
     assert ((hidden.seam > 0) <= (view.seam > 0)).all()
@@ -259,8 +265,8 @@ def test_what_stands_before_a_face_hides_its_seam_in_plate_and_clean_alike() -> 
 
 def test_a_branch_joins_the_first_seam() -> None:
     rng = np.random.default_rng(5)
-    view = made_up.burnt(made_up.textured(160, rng), rng)
-    both = made_up.branched(view, rng)
+    view = frames.burnt(frames.textured(160, rng), rng)
+    both = frames.branched(view, rng)
     assert len(both.curves) == 2
     assert (both.seam > 0).sum() > (view.seam > 0).sum()
     start = np.asarray(both.curves[1][0])[0]

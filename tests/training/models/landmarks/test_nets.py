@@ -8,8 +8,7 @@ import torch
 
 from rotopaint_ai.training.models.backbone import BACKBONES
 from rotopaint_ai.training.models.landmarks import losses
-from rotopaint_ai.training.models.landmarks.coarse_to_fine import CoarseToFineNet, anisotropy_of, mean_place
-from rotopaint_ai.training.models.landmarks.net import CropModel, Reader
+from rotopaint_ai.training.models.landmarks.net import CoarseToFineNet, CropModel, Reader, anisotropy_of, mean_place
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, rate_at
 
 TINY = {"widths": (8, 8, 8, 8, 8), "depths": (1, 1, 1, 1), "neck": 8, "fine": 8, "window": 5}

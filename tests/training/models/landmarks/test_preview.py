@@ -12,8 +12,7 @@ from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.evaluation.contact_sheets import FOUND, TRUE
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
-from rotopaint_ai.training.models.landmarks.task import build_net
-from rotopaint_ai.training.models.landmarks.validation import Splines, write_preview
+from rotopaint_ai.training.models.landmarks.task import Splines, build_net, write_preview
 
 SMALL = ("input_size=64", "small_size=64", "widths=[8, 8, 16, 16, 16]", "neck=16", "fine=8", "window=5")
 

@@ -14,7 +14,7 @@ from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ai.training.data.augment import STRAIGHT, Geometry
-from rotopaint_ai.training.data.holdout import split_samples
+from rotopaint_ai.training.data.dataset_checks import split_samples
 from rotopaint_ai.training.models.segmentation import task as losses
 from rotopaint_ai.training.models.segmentation.task import GatedConv, GatedNet, SegmentationConfig, SegmentationOutput
 from rotopaint_ai.training.models.segmentation.views import Cutter, SegmentationView, read_views
@@ -133,7 +133,7 @@ def test_a_training_writes_a_file_that_says_what_the_network_says(tmp_path: Path
     small = ("widths=[8,8,8,8,8]", "neck=8", "shape=8", "input_size=64", "window=64", "batch=2", "minutes=null")
     out = tmp_path / "matte.onnx"
     found = train_network("segmentation", TrainOptions([str(shot)], out, "segmentation", (*small, "steps=2"), "none"))
-    assert {"seam_f_1_px", "seam_f_2_px", "seam_f_3_px", "face_iou", "agreement"} <= set(found)
+    assert {"seam_f_1_px", "seam_f_2_px", "seam_f_3_px", "face_iou"} <= set(found)
     assert json.loads((tmp_path / "matte.json").read_text())["parity"] < 0.001
 
 

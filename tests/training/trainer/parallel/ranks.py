@@ -14,11 +14,10 @@ from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.landmarks import losses
 from rotopaint_ai.training.models.landmarks.config import PackConfig
-from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
-from rotopaint_ai.training.models.landmarks.validation import as_input
+from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, as_input, build_net
 from rotopaint_ai.training.trainer.config import override
-from rotopaint_ai.training.trainer.parallel.group import Group
-from rotopaint_ai.training.trainer.parallel.launch import has_restarted
+from rotopaint_ai.training.trainer.group import Group
+from rotopaint_ai.training.trainer.launch import has_restarted
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 TINY = ["widths=[8,8,8,8,8]", "neck=8", "fine=8", "batch=8", "bf16=false", "input_size=64", "small_size=64"]

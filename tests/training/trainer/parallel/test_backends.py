@@ -10,8 +10,8 @@ import torch.distributed as dist
 
 from rotopaint_ai.cli import main
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.training.trainer.allocator import DONE
-from rotopaint_ai.training.trainer.parallel.group import check_backend
+from rotopaint_ai.training.trainer.group import check_backend
+from rotopaint_ai.training.trainer.launch import DONE
 
 
 def test_backends_that_are_not_installed_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

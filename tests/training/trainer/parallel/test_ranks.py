@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from benchmarks.scaling import hosts
-from rotopaint_ai.training.trainer.parallel.group import ALONE
-from rotopaint_ai.training.trainer.parallel.launch import NEW_STORE, RESTARTS
+from rotopaint_ai.training.trainer.group import ALONE
+from rotopaint_ai.training.trainer.launch import NEW_STORE, RESTARTS
 
 from . import ranks
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.training.trainer.parallel.launch import (
+from rotopaint_ai.training.trainer.launch import (
     Topology,
     bind,
     choose,

@@ -15,7 +15,7 @@ import pytest
 from rotopaint_ai.cli import main
 from rotopaint_ai.cli import train as cli_train
 from rotopaint_ai.errors import CancelledError, TrainingError
-from rotopaint_ai.training.trainer.parallel import launch
+from rotopaint_ai.training.trainer import launch
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_the_launcher_is_silent(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",
-        "rotopaint_ai.training.trainer.parallel.agent",
+        "rotopaint_ai.training.trainer.launch",
         "--standalone",
         "--nproc-per-node",
         "1",

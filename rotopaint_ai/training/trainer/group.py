@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from rotopaint_ai.errors import CancelledError, UsageError
 from rotopaint_ai.jobs import RESUMES
 from rotopaint_ai.training.registry import Registry
-from rotopaint_ai.training.trainer.parallel.launch import is_rank
+from rotopaint_ai.training.trainer.launch import is_rank
 
 ONE_BUCKET_MB = 4096
 CPU = torch.device("cpu")

@@ -1,27 +1,79 @@
-"""What this machine has, how a training is laid out over it, and its ranks: started by PyTorch's launcher, bound to
-their cores, and what they leave for whoever started them.
+"""How a training's processes are started: once more with settings that a process can only be born with, and as ranks.
 
-Standard library only but for the count of GPUs, so that a rank can be bound before anything starts threads.
+What this machine has, how a training is laid out over it, its ranks (by PyTorch's launcher, bound to their cores), and
+what they leave for whoever started them. Standard library only but for the count of GPUs and the launcher itself, so
+that a rank can be bound before anything starts threads.
+
+A training step frees and asks again for the same large blocks. By default glibc gives each back to the kernel and pays
+for every page anew: 1.1-2.3 times the step time on a quiet machine, more on a busy one. SETTINGS keep them. They are
+read when a process starts, so the command line starts itself again with them (`start_again`), once. numpy's OpenBLAS
+has threads of its own, which wait for each other at every small matrix: a prior's heads take 2.4 times the processor
+time with two of them. What has many matrices spreads them over cores by itself.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
+from typing import Any, cast
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
+
+SETTINGS: Mapping[str, str] = {
+    "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(8 << 30),
+    "MALLOC_TOP_PAD_": str(256 << 20),
+    "OPENBLAS_NUM_THREADS": "1",
+}
+DONE = "ROTOPAINT_ALLOCATOR"  # set in the second life, so that there is no third; a person may set it to keep the first
+
+BEGAN = "ROTOPAINT_BEGAN"  # in the second life, when the first began, by `time.time`
+
+
+def began() -> float:
+    """When this command began, by `time.time`, in whichever life: to be asked first thing."""
+    return float(os.environ.get(BEGAN, time.time()))
+
+
+def wanted_environment(environment: Mapping[str, str], platform: str) -> dict[str, str] | None:
+    """The environment to start again with, or None where that would help nothing or has been done.
+
+    Only glibc reads these settings; another allocator that was preloaded, and settings that a person made, are kept.
+    """
+    if not platform.startswith("linux") or DONE in environment or "LD_PRELOAD" in environment:
+        return None
+    return {**SETTINGS, **environment, DONE: "1"}
+
+
+def start_again(arguments: Sequence[str] | None = None) -> None:
+    """Replace this process by the same command with the settings; returns where there is nothing to gain.
+
+    To be called first thing by a command that trains, before threads are started or files opened. `arguments` are those
+    after `python -m rotopaint_ai` (None: this process's own).
+    """
+    environment = wanted_environment(os.environ, sys.platform)
+    if environment is None:
+        return
+    environment[BEGAN] = str(began())
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, [sys.executable, "-m", "rotopaint_ai", *given], environment)
+
 
 NODES = Path("/sys/devices/system/node")
 PACKAGES = "/sys/devices/system/cpu/cpu{}/topology/physical_package_id"
@@ -234,7 +286,7 @@ def is_rank(environment: Mapping[str, str] = os.environ) -> bool:
 
 def launcher_words(layout: Layout, arguments: Sequence[str], *, restarts: int = RESTARTS) -> list[str]:
     """The command that starts every rank with `python -m rotopaint_ai` and these arguments."""
-    launcher = [sys.executable, "-m", "rotopaint_ai.training.trainer.parallel.agent", "--standalone"]
+    launcher = [sys.executable, "-m", "rotopaint_ai.training.trainer.launch", "--standalone"]
     launcher += ["--nproc-per-node", str(layout.n_ranks), "--max-restarts", str(restarts)]
     return [*launcher, "-m", "rotopaint_ai", *arguments]
 
@@ -287,3 +339,27 @@ def _report_exit(folder: Path, code: int, restarts: int) -> int:
 def has_restarted(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether the launcher has started this rank again after a loss, so that it must go on from the checkpoint."""
     return int(environment.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def main(words: Sequence[str]) -> int:
+    """PyTorch's launcher without its log and traceback, by torchrun's arguments: `launch` starts it as a process.
+
+    What a person has to know, the ranks leave. Asked to stop, it asks the ranks, who end after their step, and waits
+    half a minute for them. 0 where all ended well, 1 where they were lost too often, 130 where it was stopped itself.
+    """
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import parse_args, run
+
+    logging.disable(logging.ERROR)
+    try:
+        cast(Any, run)(cast(Any, parse_args)(list(words)))
+    except ChildFailedError:
+        return 1
+    except SignalException:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,1 +1,0 @@
-"""Training in several processes: what the machine has, how many ranks that makes, and what they tell each other."""
