@@ -1,8 +1,8 @@
 """The process in which models of strangers are opened and run: one beside this one, for all of them.
 
 onnxruntime works some of a graph out while it opens it, cannot be stopped inside a node, and a file that is made for it
-may end its process. There, a call that takes too long is ended with the process, and the caller gets an error. Models that
-were open in it are lost then; a model that is opened later gets a new process.
+may end its process. There, a call that takes too long is ended with the process, and the caller gets an error. Models
+that were open in it are lost then; a model that is opened later gets a new process.
 
 A frame's landmarks cost 0.6 ms of processor time more there (2 cores, 786 kB a crop). Packs that ship with the product
 are trusted as its code is, and run here.

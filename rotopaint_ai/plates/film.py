@@ -5,7 +5,7 @@ keep every header field, user data, padding bit and second image element: writin
 the changed pixels in it.
 
 Bits per component: 8, 10, 12, 16 (whole numbers); 10 and 12 filled by method A (padding in the low bits) or B (high
-bits), or packed without padding. Lines begin on 32-bit words; files of scanners that run on without that are recognised by
+bits), or packed without padding. Lines begin on 32-bit words; files of scanners that run on without that are known by
 their size.
 """
 

@@ -53,7 +53,7 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | 
 
     Returns: colours (P, 3) of the hole's pixels, row by row.
 
-    Along each curve the light of groove and bevels is separated from the face's own (`relight`, `learned`); what is left
+    Along each curve the light of groove and bevels is parted from the face's own (`relight`, `learned`); what is left
     of the face is kept, the rest is joined from bank to bank, and grain is carried over from the nearest clean band
     (`grain`).
     """

@@ -1,7 +1,7 @@
 """A seam's ends moved along its crease, where the plate does not speak against it.
 
 The seam network sees the sides of a crease well and its ends badly: what it says of them leans on where the strip ends
-that it is shown. So where a seam ends is decided by the shot (`shapes/rigid_head.py`), and here the network is asked, in a
+that it is shown. So where a seam ends the shot decides (`shapes/rigid_head.py`), and here the network is asked, in a
 strip that goes on far past both ends, about no more than the piece that would be added or cut off.
 
 S pairs of places along a curve. Plate space, pixels.

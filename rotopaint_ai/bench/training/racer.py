@@ -31,7 +31,7 @@ from rotopaint_ai.training.trainer.threads import prefetched
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 # Held-out samples measure here and are not learned from; turns and evaluations go by the clock of the race.
-_IN_A_RACE = ("learn_all=0", "patience=null", "steps=null", "threads=1", "eval_every=1000000000", "activations=keep")
+_IN_A_RACE = ("learn_all=0", "steps=null", "threads=1", "eval_every=1000000000", "activations=keep")
 
 
 class TrainingClock:

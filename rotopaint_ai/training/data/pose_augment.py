@@ -123,8 +123,8 @@ class PoseAugment:
 
     structure: RigidStructure
     share: float
-    yaw_deg: float
-    pitch_deg: float
+    yaw_deg: float = 12.0
+    pitch_deg: float = 7.0
 
     def draw(self, landmarks_LC: Points, visible_L: Points, rng: Random) -> TurnedFace | None:
         """A random turn of a sample, or none."""

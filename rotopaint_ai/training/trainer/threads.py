@@ -65,8 +65,7 @@ class _Trial:
 
     def __init__(self, config: TrainConfig, task: Task[Any, Any]) -> None:
         self.task, self.moment = task, Moment(0, 0.0, config, ALONE)
-        layout = torch.channels_last if config.channels_last else torch.contiguous_format
-        self.net = cast(Any, copy.deepcopy(task.net)).to(memory_format=layout)
+        self.net = cast(Any, copy.deepcopy(task.net)).to(memory_format=torch.channels_last)
         self.inputs = task.to_device(task.make_batch(self.moment), self.moment)
 
     def seconds(self, count: int) -> float:

@@ -126,15 +126,14 @@ class Trainer(Generic[Net, Batch]):
         self.config, self.task, self.folder, self.group = config, task, folder, group
         self.budget = budget or Budget(config.limit_s)
         self.data = data_print(task.arrays())
-        layout = torch.channels_last if config.channels_last else torch.contiguous_format
-        self.net = cast(Net, cast(Any, task.net).to(group.device, memory_format=layout))
+        self.net = cast(Net, cast(Any, task.net).to(group.device, memory_format=torch.channels_last))
         self.average = MovingAverage(self.net, config.ema)
         self.objective = group.wrap(
             _Objective(self.net, task), compression=config.compression, equal=config.equal_ranks
         )
         self.optimiser = OPTIMISERS[config.optimiser](self.net, config.learning_rate, config.weight_decay)
         self.activations = Activations(config.activations, task.blocks(), folder)
-        self.at, self.seconds, self.since_best = 0, 0.0, 0
+        self.at, self.seconds = 0, 0.0
         self.by_clock = 0.0  # share of the budget's time for steps that is over, as the first rank has it
         self.best = (float("inf"),) * len(task.scores)
         self.best_state = copy.deepcopy(self.average.net.state_dict()) if task.scores else {}
@@ -170,8 +169,6 @@ class Trainer(Generic[Net, Batch]):
                     self._look_at_clock()
                     self.save()
                     report(row)  # who reads this line can rely on the checkpoint
-                    if self.is_stale:
-                        break
         return self.result()
 
     def _begin(self) -> None:
@@ -205,11 +202,6 @@ class Trainer(Generic[Net, Batch]):
     @property
     def is_over(self) -> bool:
         return self.progress(self.at) >= 1.0
-
-    @property
-    def is_stale(self) -> bool:
-        patience = self.config.patience
-        return bool(self.task.scores) and not self.has_joined and patience is not None and self.since_best >= patience
 
     def join(self, report: Callable[[Row], None]) -> None:
         """Validate the network a last time; from now on it is trained on held-out samples too."""
@@ -302,9 +294,8 @@ class Trainer(Generic[Net, Batch]):
     def _validate(self) -> tuple[float, ...]:
         scores = self._timed_validation() if self.group.is_first else self.best
         scores = tuple(self.group.from_first(value) for value in scores)
-        self.since_best += 1
         if scores[0] < self.best[0]:
-            self.best, self.since_best = scores, 0
+            self.best = scores
             self.best_state = copy.deepcopy(self.average.net.state_dict())
         return scores
 
@@ -375,7 +366,7 @@ class Trainer(Generic[Net, Batch]):
         return Trained(net, validated, tuple(self.rows), self.at, self.seconds / 60, found)
 
 
-_NUMBERS = ("at", "seconds", "since_best", "best", "has_joined")
+_NUMBERS = ("at", "seconds", "best", "has_joined")
 
 
 class _Objective(nn.Module):

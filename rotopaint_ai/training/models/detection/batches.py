@@ -119,6 +119,7 @@ THINGS: tuple[Callable[[Array, Array, Random], Array], ...] = (ball, ball, lump,
 
 
 MOST_FACES = 4
+ZOOM = 0.45, 1.6  # smallest and largest size of a scene against one that fits
 GREY = 115  # of what lies beyond a plate's rim, as at run time
 MIRRORED = [1, 0, 2, 4, 3]  # keypoints of a mirrored face
 _SMALLEST_PX = 7.0  # faces with a shorter side are passed over
@@ -144,15 +145,13 @@ class _Placed(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Batches:
     """Makes batches. `parts`: photometric parts and their probabilities; `together`: share of canvases of several
-    scenes; `zoom`: smallest and largest size of a scene against one that fits; `things`: share of canvases with things
-    that are no faces."""
+    scenes; `things`: share of canvases with things that are no faces."""
 
     scenes: Sequence[DetectionScene]
     width: int
     height: int
     parts: Mapping[str, float]
     together: float = 0.4
-    zoom: tuple[float, float] = (0.45, 1.6)
     rotation_deg: float = 15.0
     things: float = 0.0
 
@@ -202,7 +201,7 @@ class Batches:
         """A random 2 x 3 matrix from a scene to a cell, corner origin, and whether it mirrors."""
         h, w = scene.picture.shape[:2]
         fit = min(width / w, height / h)
-        scale = fit * math.exp(rng.uniform(*np.log(self.zoom)))
+        scale = fit * math.exp(rng.uniform(*np.log(ZOOM)))
         angle = math.radians(rng.uniform(-self.rotation_deg, self.rotation_deg)) if rng.random() < 0.5 else 0.0
         is_mirrored = bool(rng.random() < 0.5)
         stretch = math.exp(rng.uniform(-0.08, 0.08))

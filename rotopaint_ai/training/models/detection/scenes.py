@@ -178,8 +178,6 @@ def _limited(scene: DetectionScene) -> DetectionScene:
     return DetectionScene(picture, tuple(face.scaled(factor) for face in scene.faces), scene.split, scene.name)
 
 
-Detector = Callable[[Any], tuple[Any, ...]]
-
 OVERLAP = 0.5
 SMALLEST_SHARE = 0.03  # faces with a longer side below this share of the plate's are passed over
 

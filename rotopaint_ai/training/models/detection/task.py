@@ -269,8 +269,6 @@ class DetectorConfig(PyramidConfig):
     augment: dict[str, float] = field(default_factory=_detection_parts)
     losses: dict[str, float] = field(default_factory=_detection_losses)
     together: float = 0.4
-    zoom_low: float = 0.45
-    zoom_high: float = 1.6
     rotation_deg: float = 15.0
     things: float = 0.7
 
@@ -287,7 +285,6 @@ class DetectorConfig(PyramidConfig):
                     64 <= self.height <= self.width <= 1024,
                     "width, height: wanted 64 to 1024, and no more height than width",
                 ),
-                (0.05 <= self.zoom_low <= self.zoom_high <= 8, "zoom_low, zoom_high: wanted 0.05 <= low <= high <= 8"),
             )
         )
 
@@ -303,9 +300,10 @@ class DetectorTask(PartTask[DetectorNet, DetectorBatch]):
         held_out: Sequence[DetectionScene] = (),
     ) -> None:
         self.config, self.net, self.samples, self.held_out = config, net, samples, held_out
-        zoom = (config.zoom_low, config.zoom_high)
-        size, more = (config.width, config.height), (config.rotation_deg, config.things)
-        self._batches = Batches(samples, *size, config.augment, config.together, zoom, *more)
+        size, turn = (config.width, config.height), config.rotation_deg
+        self._batches = Batches(
+            samples, *size, config.augment, config.together, rotation_deg=turn, things=config.things
+        )
 
     @classmethod
     def prepare(cls, config: DetectorConfig, sources: TrainSources) -> DetectorTask:

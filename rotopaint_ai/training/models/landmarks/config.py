@@ -68,7 +68,6 @@ class PackConfig(PyramidConfig):
     # what a batch looks like and what is asked of it
     losses: dict[str, float] = field(default_factory=_landmark_losses)
     hidden_weight: float = 0.3
-    centre_jitter: float = 0.5  # spread of the fine windows' places in training, in coarse cells
     augment: dict[str, float] = field(default_factory=_landmark_parts)
     scale_low: float = 0.85
     scale_high: float = 1.35
@@ -77,18 +76,14 @@ class PackConfig(PyramidConfig):
     flip: float = 0.5
     shear: float = 0.1
     perspective: float = 0.3
-    elastic: float = 0.0  # share of the samples that are warped smoothly ...
-    elastic_shift: float = 0.012  # ... each place by so much of the crop's side, as a deviation
-    pose: float = 0.0  # share of the samples that are shown from another side, by the character's own relief ...
-    pose_yaw_deg: float = 12.0  # ... turned by angles with these deviations
-    pose_pitch_deg: float = 7.0
+    elastic: float = 0.0  # share of the samples that are warped smoothly
+    pose: float = 0.0  # share of the samples that are shown from another side, by the character's own relief
     int8: bool = False  # add the landmark model in integers for processors, where they cost at most 2 % of accuracy
     prior: bool = True  # draw landmarks towards what the keyed frames say the face can do, where that helps
     seam_minutes: float = 0.0  # for tuning the seam network of the pack started from; 0 takes it as it is
     # the shape model
     shape_model: str = "ridge"
     shape_copies: int = 2  # warped copies of each keyed frame
-    shape_warp: float = 0.06
     shape_noise: float | None = None  # landmark error to guard the shapes against, share of the face; null: measured
 
     def check(self) -> None:
@@ -119,13 +114,13 @@ class PackConfig(PyramidConfig):
 
 _RANGES: Mapping[str, tuple[float, float]] = {
     **{"input_size": (32, 1024), "small_size": (32, 1024), "small_share": (0, 1), "eval_limit": (1, 1_000_000)},
-    **{"hidden_weight": (0, 10), "centre_jitter": (0, 4), "crop_margin": (1, 3), "shape_margin": (1, 3)},
+    **{"hidden_weight": (0, 10), "crop_margin": (1, 3), "shape_margin": (1, 3)},
     **{"scale_low": (0.1, 10), "scale_high": (0.1, 10), "shift": (0, 0.5), "rotation_deg": (0, 180)},
-    **{"flip": (0, 1), "shear": (0, 1), "perspective": (0, 1), "elastic": (0, 1), "elastic_shift": (0, 0.1)},
-    **{"pose": (0, 1), "pose_yaw_deg": (0, 30), "pose_pitch_deg": (0, 30), "seam_minutes": (0, 60)},
-    **{"shape_copies": (0, 100), "shape_warp": (0, 1), "shape_noise": (0, 1)},
+    **{"flip": (0, 1), "shear": (0, 1), "perspective": (0, 1), "elastic": (0, 1)},
+    **{"pose": (0, 1), "seam_minutes": (0, 60)},
+    **{"shape_copies": (0, 100), "shape_noise": (0, 1)},
 }
-_PLACING = ("coarse_heat", "coarse_place", "fine_heat", "place", "wing")  # losses that ask where a landmark is
+_PLACING = ("coarse_heat", "coarse_place", "fine_heat", "place")  # losses that ask where a landmark is
 
 
 def load_pack_config(recipe: str | Path | None = None, overrides: Iterable[str] = ()) -> PackConfig:

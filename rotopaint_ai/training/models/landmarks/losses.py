@@ -6,7 +6,6 @@ them over the landmarks that count: those that are known and inside the crop, by
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -106,15 +105,6 @@ def place(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
     """Distance of the final place along each axis, in fine cells; a window that misses the truth is let off."""
     distance = _absolute(output.points, target.points, FINE_STRIDE)
     return distance if output.fine_log is None else distance * _is_in_window(output, target)
-
-
-@LOSSES.register("wing")
-def wing(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
-    """Wing loss of each axis: steep near the truth, like L1 far away. Source: Feng et al. (2018), equation 5."""
-    width, bend = 10.0, 2.0
-    step = width - width * math.log1p(width / bend)  # makes the two parts meet
-    distance = (output.points - target.points).abs()
-    return torch.where(distance < width, width * torch.log1p(distance / bend), distance - step).sum(2) / width
 
 
 def _absolute(points: Tensor, wanted: Tensor, unit_px: float) -> Tensor:

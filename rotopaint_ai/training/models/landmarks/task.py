@@ -61,6 +61,7 @@ class HeldOutError(NamedTuple):
 
 
 CPU = torch.device("cpu")
+CENTRE_JITTER = 0.5  # spread of the fine windows' places in training, in coarse cells
 
 
 def as_input(crops: npt.NDArray[np.uint8], device: torch.device = CPU) -> Tensor:
@@ -269,7 +270,7 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
             self.config.hidden_weight,
         )
         everywhere = (self.config.batch, *target.points.shape[1:])
-        jitter = torch.randn(everywhere, generator=moment.noise()) * self.config.centre_jitter * COARSE_STRIDE
+        jitter = torch.randn(everywhere, generator=moment.noise()) * CENTRE_JITTER * COARSE_STRIDE
         weight = moment.group.sums([float(target.weight.sum())])[0]
         mine = moment.group.share(jitter).to(device)
         return Inputs(as_input(batch.crops, device), mine, target, weight / moment.group.ranks)
@@ -327,9 +328,6 @@ def make_augmenter(config: PackConfig, mirror: tuple[int, ...], structure: Rigid
         shear=config.shear,
         perspective=config.perspective,
         elastic=config.elastic,
-        elastic_shift=config.elastic_shift,
     )
-    pose_augment = (
-        PoseAugment(structure, config.pose, config.pose_yaw_deg, config.pose_pitch_deg) if structure else None
-    )
+    pose_augment = PoseAugment(structure, config.pose) if structure else None
     return Augmenter(geometry, config.augment, config.crop_margin, mirror, pose_augment)

@@ -1,10 +1,10 @@
 """What a character's landmarks can do together: found landmarks drawn towards it, by how sure each of them is.
 
-The keyed frames alone tell the head and how its parts move (`deformable`). A found face is a turn of that head with some
-of each motion: the Gaussian posterior of both, given the landmarks and their expected errors. A chin that nothing on
-smooth skin marks is found by eyes and mouth, which are seen to within a pixel; one that is sure of itself stays where
-it is. A landmark that contradicts all others counts less, and so does a hidden one: the far side of a turned head is
-found by the near one.
+The keyed frames alone tell the head and how its parts move (`deformable`). A found face is a turn of that head with
+some of each motion: the Gaussian posterior of both, given the landmarks and their expected errors. A chin that nothing
+on smooth skin marks is found by eyes and mouth, which are seen to within a pixel; one that is sure of itself stays
+where it is. A landmark that contradicts all others counts less, and so does a hidden one: the far side of a turned head
+is found by the near one.
 
 Source: Torresani, Hertzmann & Bregler, "Nonrigid structure-from-motion" (2008), for one new frame: Gauss-Newton steps
 on turn and motions at once (Tipping & Bishop 1999 for the posterior).

@@ -228,8 +228,6 @@ def test_wrong_words_are_reported(tmp_path: Path) -> None:
         DetectorConfig(augment={"blur": 2.0})
     with pytest.raises(UsageError, match="losses: wanted weights of 0 or more"):
         DetectorConfig(losses={"mask": -1.0})
-    with pytest.raises(UsageError, match="zoom_low, zoom_high"):
-        DetectorConfig(zoom_low=0.0)
 
 
 def test_what_only_a_whole_pack_can_have_is_refused(tmp_path: Path) -> None:
