@@ -248,7 +248,7 @@ def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, 
     config = load_pack_config("shot", ["minutes=null", f"steps={STEPS}"])
     lesson = shots.lesson_of(corrected, _models(), config)
     with tempfile.TemporaryDirectory() as folder:
-        learnt = shots.learn(
+        learnt = shots.fine_tune(
             lesson, _models().pack, config, Path(folder), Budget(None), PACK, lambda event: None, lambda: None
         )
     reading = read_shot(whole, corrected.plate, learnt.models(_models()))

@@ -32,9 +32,9 @@ from rotopaint_ai.training.models.shape_fit import (
     SHAPE_MODELS,
     ShapeGraph,
     ShapeTraining,
+    add_warped_copies,
     curve_distances,
     fit_shapes,
-    warped,
 )
 
 HIDDEN = 64
@@ -123,7 +123,7 @@ def compare(dataset: str, pack: Path | None) -> dict[str, dict[str, npt.NDArray[
     noise = np.full(len(data.sheet.landmarks), 0.004)
     if pack is not None:
         marks["found"], noise = _find(pack, memory, noise)
-    more = warped(train.truth, copies=2, amount=0.06, rng=np.random.default_rng(1))
+    more = add_warped_copies(train.truth, copies=2, amount=0.06, rng=np.random.default_rng(1))
     result: dict[str, dict[str, npt.NDArray[np.float64]]] = {source: {} for source in marks}
     for name in SHAPE_MODELS:
         model = SHAPE_MODELS[name](ShapeTraining(data.sheet, more, noise)).eval()

@@ -24,7 +24,7 @@ from rotopaint_ai.seams.matte import seam_curves, seam_matte
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ai.training.models.fill.frames import burnt
+from rotopaint_ai.training.models.fill.frames import burn_seam
 
 Array = NDArray[Any]
 
@@ -168,7 +168,7 @@ def _burn(pictures: Iterable[tuple[int, Array]], seed: int, grain: float, is_flo
             clean = clean * np.float32(4.0 / max(float(np.percentile(clean, 99.9)), 1e-3))
         noise = np.random.default_rng([seed, frame]).standard_normal(clean.shape, dtype=np.float32)
         clean = clean * (1 + np.float32(grain) * cv2.GaussianBlur(noise, (0, 0), 0.6) * 1.8) if grain else clean
-        view = burnt(clean, np.random.default_rng(seed))
+        view = burn_seam(clean, np.random.default_rng(seed))
         parts = (view.plate, view.clean) if is_float else tuple(_rounded_light(x) for x in (view.plate, view.clean))
         yield _sight(frame, parts[0], parts[1], view.seam > 0, view.curves)
 

@@ -162,17 +162,17 @@ def _as_rank(train: Callable[[], int]) -> int:
     from rotopaint_ai.cli import message_and_code
     from rotopaint_ai.training.trainer import launch as exits
 
-    folder = exits.folder_of()
+    folder = exits.exit_reasons_folder()
     if folder is None:  # started by torchrun, by hand
         return train()
-    if exits.left(folder, exits.LAST) is not None:
+    if exits.read_exit_reason(folder, exits.LAST) is not None:
         return 0
     try:
         return train()
     except (Exception, KeyboardInterrupt) as error:
         mended = exits.may_be_mended(error)
         text, code = message_and_code(error, sys.argv[1:])
-        exits.leave(folder, exits.LOST if mended else exits.LAST, text, code)
+        exits.write_exit_reason(folder, exits.LOST if mended else exits.LAST, text, code)
         return code if mended else 0
 
 
@@ -191,11 +191,11 @@ class Run:
 def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, Run], int], since: float) -> int:
     """Join the other ranks, where there are any, and train."""
     from rotopaint_ai.training.trainer.group import Group
-    from rotopaint_ai.training.trainer.launch import bind, folder_of, has_restarted, layout_of_torchrun
+    from rotopaint_ai.training.trainer.launch import bind, exit_reasons_folder, has_restarted, layout_of_torchrun
 
     bound = bind()
     group = Group.join(arguments.backend)
-    if group.is_first and group.ranks > 1 and folder_of() is None:
+    if group.is_first and group.ranks > 1 and exit_reasons_folder() is None:
         print(f"strategy: {layout_of_torchrun(os.environ, group.device.type, bound)}", file=sys.stderr)
     with watched(events=arguments.events) as (emit, cancel):
         sink = emit if group.is_first else _silent

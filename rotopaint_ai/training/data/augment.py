@@ -172,10 +172,10 @@ class Augmenter:
             moved = moved if warp is None else warp.moved(moved)
             order = list(self.mirror) if flips else slice(None)
             landmarks[at], visible[at] = moved[order], visible[at][order]
-            crops[at], visible[at] = self._harden(crop, landmarks[at], visible[at], rng)
+            crops[at], visible[at] = self._degrade(crop, landmarks[at], visible[at], rng)
         return Batch(crops, landmarks, visible)
 
-    def _harden(self, crop: Picture, landmarks: Array, visible: Array, rng: Random) -> tuple[Picture, Array]:
+    def _degrade(self, crop: Picture, landmarks: Array, visible: Array, rng: Random) -> tuple[Picture, Array]:
         for name, probability in self.parts.items():
             if rng.random() >= probability:
                 continue

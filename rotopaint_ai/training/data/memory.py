@@ -78,7 +78,7 @@ def stream_pictures(dataset: Dataset) -> Streamed:
     return Streamed(dataset.picture, sizes, [1.0] * len(dataset), dataset.fetch, MEMORY_SHARE * memory_bytes() / 4)
 
 
-def joined(first: Memory, second: Memory) -> Memory:
+def join_memories(first: Memory, second: Memory) -> Memory:
     """The samples of one and then of the other."""
     columns = [
         np.concatenate([getattr(memory.truth, name) for memory in (first, second)])
@@ -91,7 +91,7 @@ def joined(first: Memory, second: Memory) -> Memory:
     return Memory(Joined(first.pictures, second.pictures), Truth(*columns), shrink, groups)
 
 
-def shrunk(memory: Memory, factor: float) -> Memory:
+def shrink_memory(memory: Memory, factor: float) -> Memory:
     """The same samples with every picture made smaller by `factor`."""
     made = _memory(made_smaller(memory.pictures, factor), sizes_of(memory.pictures), memory.truth, memory.shrink)
     return replace(made, groups=memory.groups)

@@ -131,10 +131,10 @@ class PoseAugment:
         if rng.random() >= self.share:
             return None
         yaw, pitch = np.radians(np.clip(rng.normal(0, 1, 2), -2, 2) * (self.yaw_deg, self.pitch_deg))
-        return turned(self.structure, landmarks_LC, visible_L, float(yaw), float(pitch))
+        return turn_face(self.structure, landmarks_LC, visible_L, float(yaw), float(pitch))
 
 
-def turned(
+def turn_face(
     structure: RigidStructure, landmarks_LC: Points, visible_L: Points, yaw: float, pitch: float
 ) -> TurnedFace | None:
     """A sample's picture after its head has turned by radians: near places to the right by `yaw`, down by `pitch`.

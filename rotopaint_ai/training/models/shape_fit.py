@@ -136,7 +136,7 @@ def curve_distances(sheet: Sheet, points: Array64, held: Truth) -> Array64:
     return np.array(means)
 
 
-def warped(truth: Truth, *, copies: int, rng: np.random.Generator, amount: float = 0.06) -> Truth:
+def add_warped_copies(truth: Truth, *, copies: int, rng: np.random.Generator, amount: float = 0.06) -> Truth:
     """The samples and `copies` of each, stretched and sheared by up to `amount`: faces of other proportions.
 
     Source: the augmentation of shapes by warping in "A Learning-Based Approach to Parametric Rotoscoping of Multi-Shape

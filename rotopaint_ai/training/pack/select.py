@@ -40,7 +40,7 @@ from rotopaint_ai.training.models.prior.face_prior import (
 )
 from rotopaint_ai.training.models.seam import task as seam_nets
 from rotopaint_ai.training.models.seam.task import left_as_predicted, tune
-from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, choose_guards, warped
+from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, add_warped_copies, choose_guards
 
 Array64 = npt.NDArray[np.float64]
 
@@ -343,7 +343,7 @@ def shape_model(config: PackConfig, chosen: SelectedModels, data: Dataset) -> nn
 
 def _more(config: PackConfig, truth: Truth) -> Truth:
     rng = np.random.default_rng(config.seed)
-    return warped(truth, copies=config.shape_copies, rng=rng)
+    return add_warped_copies(truth, copies=config.shape_copies, rng=rng)
 
 
 def landmark_noise(held: HeldOutPredictions) -> Array64:

@@ -54,7 +54,7 @@ from rotopaint_ai.training.models.pretrained import (
     find_weights,
     load_pretrained,
 )
-from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, warped
+from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, add_warped_copies
 from rotopaint_ai.training.pack.export import as_crops, write_pack
 from rotopaint_ai.training.pack.lesson import DrawnShot, ShotLesson, make_lesson
 from rotopaint_ai.training.pack.prepare import landmark_weights
@@ -145,15 +145,15 @@ def train_shot(options: ShotTraining) -> ShotReport:
     write_text(folder / "recipe.yaml", config.to_yaml())
     budget.reserve(_TAIL_S if config.minutes else 0.0)
     start = time.perf_counter()
-    learnt = learn(lesson, pack, config, folder, budget, options.init, options.sink, check)
+    tuned = fine_tune(lesson, pack, config, folder, budget, options.init, options.sink, check)
     clock["training"] = round(time.perf_counter() - start, 1)
     start = time.perf_counter()
     _keep_before(options.out, folder / "before")
-    write_shot_pack(options, learnt, lesson, pack, config, shot)
+    write_shot_pack(options, tuned, lesson, pack, config, shot)
     clock["export"] = round(time.perf_counter() - start, 1)
     n_moved = _teach_project(options, shot)
-    report = ShotReport(options.out, tuple(sorted(shot.frames)), learnt.steps, n_moved, clock)
-    write_json(folder / "report.json", {"frames": list(report.frames), "steps": learnt.steps, "seconds": clock})
+    report = ShotReport(options.out, tuple(sorted(shot.frames)), tuned.steps, n_moved, clock)
+    write_json(folder / "report.json", {"frames": list(report.frames), "steps": tuned.steps, "seconds": clock})
     options.sink(Event("finished", {"stage": "train", "pack": str(options.out), "moved": n_moved}))
     return report
 
@@ -231,7 +231,7 @@ def _teach_project(options: ShotTraining, shot: Corrected) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Learnt:
+class FineTuned:
     """Models that know a shot."""
 
     crop_model: CropModel
@@ -253,7 +253,7 @@ def _called(net: torch.nn.Module) -> Callable[[npt.NDArray[np.float32]], tuple[n
     return run
 
 
-def learn(
+def fine_tune(
     lesson: ShotLesson,
     pack: Pack,
     config: PackConfig,
@@ -262,7 +262,7 @@ def learn(
     init: str | None,
     sink: Sink,
     check: Callable[[], None],
-) -> Learnt:
+) -> FineTuned:
     """Go on from a pack's weights on a lesson. Raises TrainingError."""
     config = replace(config, input_size=pack.input_size, crop_margin=pack.crop_margin)
     sheet, marks = lesson.sheet, lesson.solved.landmarks
@@ -277,7 +277,7 @@ def learn(
     trained = Trainer(config, task, folder, budget=budget).fit(report=lambda row: sink(row.event()), check=check)
     reads = mirrored_order(sheet) if pack.card.get("reads_mirrored") else None
     crop_model = CropModel(trained.net, _calibration(trained.net, lesson, config, reads), mirror=reads)
-    return Learnt(crop_model, _shape_model(lesson, config), trained.steps, trained.minutes)
+    return FineTuned(crop_model, _shape_model(lesson, config), trained.steps, trained.minutes)
 
 
 def _started(config: PackConfig, pack: Pack, lesson: ShotLesson, init: str | None) -> LandmarkNet:
@@ -314,7 +314,7 @@ def _calibration(
 def _shape_model(lesson: ShotLesson, config: PackConfig) -> nn.Module:
     noise = np.full(len(lesson.sheet.landmarks), config.shape_noise or 0.0)
     rng = np.random.default_rng(config.seed)
-    truth = warped(lesson.solved, copies=config.shape_copies, rng=rng)
+    truth = add_warped_copies(lesson.solved, copies=config.shape_copies, rng=rng)
     return SHAPE_MODELS[config.shape_model](ShapeTraining(lesson.sheet, truth, noise, seed=config.seed)).eval()
 
 
@@ -326,7 +326,7 @@ def _keep_before(out: Path, kept: Path) -> None:
 
 
 def write_shot_pack(
-    options: ShotTraining, learnt: Learnt, lesson: ShotLesson, pack: Pack, config: PackConfig, shot: Corrected
+    options: ShotTraining, tuned: FineTuned, lesson: ShotLesson, pack: Pack, config: PackConfig, shot: Corrected
 ) -> None:
     """Write the pack, which takes the place of an older one."""
     batch = straight_batch(lesson.known, range(min(_CHECKED, len(lesson.known))), pack.input_size, pack.crop_margin)
@@ -337,8 +337,8 @@ def write_shot_pack(
         "recipe": config.name,
         "project": options.project.name,
         "frames": summarise(sorted(shot.frames)),
-        "steps": learnt.steps,
-        "minutes": round(learnt.minutes, 2),
+        "steps": tuned.steps,
+        "minutes": round(tuned.minutes, 2),
         "init": pack.name,
         "before": pack.card.get("training", {}),
     }
@@ -349,8 +349,8 @@ def write_shot_pack(
         write_pack(
             made,
             sheet=lesson.sheet,
-            crop_model=learnt.crop_model,
-            shape_model=learnt.shape_model,
+            crop_model=tuned.crop_model,
+            shape_model=tuned.shape_model,
             places=face_places(lesson.solved.landmarks),
             recipe_yaml=config.to_yaml(),
             samples=(as_crops(batch.crops), faces.astype(np.float32)),

@@ -244,11 +244,11 @@ def _gpus() -> int:
     return torch.cuda.device_count()
 
 
-FOLDER = "ROTOPAINT_RANK_WORDS"
+FOLDER = "ROTOPAINT_EXIT_REASONS"
 LAST, LOST = "last", "lost"
 
 
-def folder_of(environment: Mapping[str, str] = os.environ) -> Path | None:
+def exit_reasons_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
     """Where this rank leaves its words; None where nobody asked for them."""
     return Path(environment[FOLDER]) if environment.get(FOLDER) else None
 
@@ -258,12 +258,12 @@ def may_be_mended(error: BaseException) -> bool:
     return isinstance(error, RuntimeError | ConnectionError)
 
 
-def leave(folder: Path, kind: str, text: str, code: int) -> None:
+def write_exit_reason(folder: Path, kind: str, text: str, code: int) -> None:
     """Leave the reason and the exit code that it means."""
     write_json(folder / f"{kind}.{os.environ.get('RANK', '0')}.json", {"text": text, "code": code})
 
 
-def left(folder: Path, kind: str) -> tuple[str, int] | None:
+def read_exit_reason(folder: Path, kind: str) -> tuple[str, int] | None:
     """The reason that the first of the ranks left, with its exit code."""
     for path in sorted(folder.glob(f"{kind}.*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -284,7 +284,7 @@ def is_rank(environment: Mapping[str, str] = os.environ) -> bool:
     return "RANK" in environment and "WORLD_SIZE" in environment
 
 
-def launcher_words(layout: Layout, arguments: Sequence[str], *, restarts: int = RESTARTS) -> list[str]:
+def launcher_command(layout: Layout, arguments: Sequence[str], *, restarts: int = RESTARTS) -> list[str]:
     """The command that starts every rank with `python -m rotopaint_ai` and these arguments."""
     launcher = [sys.executable, "-m", "rotopaint_ai.training.trainer.launch", "--standalone"]
     launcher += ["--nproc-per-node", str(layout.n_ranks), "--max-restarts", str(restarts)]
@@ -295,7 +295,7 @@ def launch(layout: Layout, arguments: Sequence[str], *, restarts: int = RESTARTS
     """Start the ranks, wait for them, tell in a line what ended them early, and return the exit code."""
     with tempfile.TemporaryDirectory(prefix="rotopaint-ranks-") as folder:
         environment = {**os.environ, **NEW_STORE, **layout.environment(), FOLDER: folder}
-        command = launcher_words(layout, arguments, restarts=restarts)
+        command = launcher_command(layout, arguments, restarts=restarts)
         process = subprocess.Popen(command, env=environment, start_new_session=True)
         with _passing_on(process):
             code = process.wait()
@@ -323,7 +323,7 @@ def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def _report_exit(folder: Path, code: int, restarts: int) -> int:
-    last, lost = left(folder, LAST), left(folder, LOST)
+    last, lost = read_exit_reason(folder, LAST), read_exit_reason(folder, LOST)
     if last is not None:
         print(f"rotopaint train: {last[0]}", file=sys.stderr, flush=True)
         return last[1]

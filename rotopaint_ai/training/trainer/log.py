@@ -52,7 +52,7 @@ class Budget:
         """Keep so many seconds, at the speed of the next validation, for what follows the last step."""
         self._tail_s, self._validation_s, self._slowness = seconds, None, 1.0
 
-    def validated(self, seconds: float) -> None:
+    def note_validation(self, seconds: float) -> None:
         """Take note of how long a validation took: a machine that has become busy needs a longer tail as well."""
         if self._validation_s is None:
             self._validation_s = seconds

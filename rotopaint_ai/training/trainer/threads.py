@@ -86,7 +86,7 @@ _AHEAD = 3  # batches made before they are wanted
 
 
 @contextlib.contextmanager
-def prefetched(make: Callable[[int], Batch], first: int) -> Iterator[Iterator[tuple[Batch, float]]]:
+def prefetching_batches(make: Callable[[int], Batch], first: int) -> Iterator[Iterator[tuple[Batch, float]]]:
     """Batches of step `first` and on, each with the seconds it was waited for; the thread ends with the block.
 
     What `make` raises is raised where the batch is taken.

@@ -30,7 +30,7 @@ from rotopaint_ai.training.trainer.launch import remote_share
 from rotopaint_ai.training.trainer.log import LOG, Budget, LogWindow, Profile, Row, gpu_clock, profile, write_log
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, MovingAverage, rate_at
 from rotopaint_ai.training.trainer.task import Batch, Moment, Net, Task
-from rotopaint_ai.training.trainer.threads import prefetched
+from rotopaint_ai.training.trainer.threads import prefetching_batches
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -157,7 +157,10 @@ class Trainer(Generic[Net, Batch]):
         if resume:
             self.load()
         self._begin()
-        with self.task.prefetching(self.moment(self.at)) as prefetch, prefetched(self.make_batch, self.at) as batches:
+        with (
+            self.task.prefetching(self.moment(self.at)) as prefetch,
+            prefetching_batches(self.make_batch, self.at) as batches,
+        ):
             while not self.is_over:
                 prefetch(self.moment(self.at))
                 self._check(check)
@@ -302,7 +305,7 @@ class Trainer(Generic[Net, Batch]):
     def _timed_validation(self) -> tuple[float, ...]:
         start = time.perf_counter()
         scores = self.task.validate(self.average.net)
-        self.budget.validated(time.perf_counter() - start)
+        self.budget.note_validation(time.perf_counter() - start)
         return scores
 
     def _new_window(self) -> LogWindow:

@@ -10,7 +10,7 @@ import pytest
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.data.dataset import join, read_dataset
-from rotopaint_ai.training.data.memory import load_pictures, shrunk
+from rotopaint_ai.training.data.memory import load_pictures, shrink_memory
 
 
 def test_what_is_written_is_read_back(faces: Path) -> None:
@@ -68,7 +68,7 @@ def test_pictures_are_shrunk_with_their_truth(faces: Path) -> None:
     data = read_dataset(faces)
     full = load_pictures(data, side_px=1000, margin=1.3)
     assert full.pictures[0].shape == (96, 96, 3)
-    half = shrunk(full, 0.5)
+    half = shrink_memory(full, 0.5)
     assert half.pictures[0].shape == (48, 48, 3)
     np.testing.assert_allclose(half.truth.points, full.truth.points / 2)
     x, y = half.truth.landmarks[0, 0]  # a red disc of 4 px radius stands there

@@ -12,7 +12,7 @@ import torch
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Truth, read_dataset
-from rotopaint_ai.training.models.shape_fit import ShapeGraph, fit_shapes, warped
+from rotopaint_ai.training.models.shape_fit import ShapeGraph, add_warped_copies, fit_shapes
 
 EXACT = 1e-6
 
@@ -113,7 +113,7 @@ def test_unknown_shapes_and_landmarks_are_left_out_of_the_fit(faces: Path) -> No
 
 def test_warped_copies_keep_shapes_on_landmarks(faces: Path) -> None:
     sheet, truth, _ = _model(faces)
-    more = warped(truth, copies=2, amount=0.1, rng=np.random.default_rng(0))
+    more = add_warped_copies(truth, copies=2, amount=0.1, rng=np.random.default_rng(0))
     assert len(more.landmarks) == 3 * len(truth.landmarks)
     start = sheet.point_rows()["seam"].start
     np.testing.assert_allclose(more.points[:, start, :2], more.landmarks[:, 0], atol=1e-3)

@@ -36,10 +36,10 @@ def test_a_machine_that_becomes_slower_ends_its_steps_earlier() -> None:
     budget = Budget(100.0, now=clock)
     budget.reserve(20.0)
     budget.begin_steps()
-    budget.validated(2.0)
+    budget.note_validation(2.0)
     clock.time += 40.0
     assert budget.progress() == pytest.approx(0.5)
-    budget.validated(4.0)  # twice as long as when the tail was reserved
+    budget.note_validation(4.0)  # twice as long as when the tail was reserved
     assert budget.tail_s == pytest.approx(40.0)
     assert budget.progress() == pytest.approx(40 / 60)
 

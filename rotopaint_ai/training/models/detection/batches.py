@@ -27,7 +27,7 @@ _TRIES = 8
 _GAP = 3.0  # pixels to the next face
 
 
-def distracted(picture: Array, boxes: Sequence[Array], other: Array, rng: Random) -> Array:
+def add_distractors(picture: Array, boxes: Sequence[Array], other: Array, rng: Random) -> Array:
     """A picture (H, W, 3) of 8 bit with some things more, none of them over `boxes` (x0, y0, x1, y1).
 
     `other` is another picture, of which some are made.
@@ -83,7 +83,7 @@ def lump(part: Array, other: Array, rng: Random) -> Array:
     return np.asarray(np.clip(part * (1 - share) + filling * share, 0, 255), np.uint8)
 
 
-def scattered(part: Array, other: Array, rng: Random) -> Array:
+def scramble_pieces(part: Array, other: Array, rng: Random) -> Array:
     """Another picture's pieces in the wrong places: eyes and mouths that make no face."""
     h, w = part.shape[:2]
     piece = _cut_piece(other, w, h, rng)
@@ -115,7 +115,7 @@ def _cut_piece(other: Array, width: int, height: int, rng: Random, share: tuple[
     return np.asarray(cv2.resize(other[y : y + side, x : x + side], (width, height), interpolation=cv2.INTER_AREA))
 
 
-THINGS: tuple[Callable[[Array, Array, Random], Array], ...] = (ball, ball, lump, scattered, upside_down)
+THINGS: tuple[Callable[[Array, Array, Random], Array], ...] = (ball, ball, lump, scramble_pieces, upside_down)
 
 
 MOST_FACES = 4
@@ -173,7 +173,7 @@ class Batches:
         if rng.random() < self.things:
             other = self.scenes[int(rng.integers(len(self.scenes)))].picture
             boxes = [np.concatenate((face.outline.min(0), face.outline.max(0))) for face in placed]
-            square[band[0] : band[1]] = distracted(square[band[0] : band[1]], boxes, other, rng)
+            square[band[0] : band[1]] = add_distractors(square[band[0] : band[1]], boxes, other, rng)
         for name, probability in self.parts.items():
             if rng.random() < probability:
                 square, _ = PARTS[name](square, rng)

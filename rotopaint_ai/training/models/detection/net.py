@@ -63,7 +63,7 @@ def giou_loss(a: Tensor, b: Tensor) -> Tensor:
     return 1 - giou(a, b)
 
 
-def moved(boxes: Tensor, offsets: Tensor) -> Tensor:
+def apply_offsets(boxes: Tensor, offsets: Tensor) -> Tensor:
     """Boxes moved by offsets [..., 4]: centre in MOVE shares of the size, size in GROW logarithms (Girshick 2014)."""
     size = (boxes[..., 2:] - boxes[..., :2]).clamp(min=1e-3)
     centre = (boxes[..., :2] + boxes[..., 2:]) / 2 + offsets[..., :2] * MOVE * size
@@ -71,7 +71,7 @@ def moved(boxes: Tensor, offsets: Tensor) -> Tensor:
     return torch.cat((centre - half, centre + half), -1)
 
 
-def grown(boxes: Tensor, factor: float) -> Tensor:
+def scale_boxes(boxes: Tensor, factor: float) -> Tensor:
     """Boxes `factor` times as large about their centres."""
     half = (boxes[..., 2:] - boxes[..., :2]) * (factor / 2)
     centre = (boxes[..., :2] + boxes[..., 2:]) / 2
@@ -276,15 +276,15 @@ class DetectorNet(nn.Module):
         ]
         return parts[0] + parts[1] + parts[2]
 
-    def judged(self, levels: Sequence[Tensor], boxes: Tensor) -> tuple[Tensor, Tensor]:
+    def score_regions(self, levels: Sequence[Tensor], boxes: Tensor) -> tuple[Tensor, Tensor]:
         """Logit [N, K] that a box holds a face, and the box moved onto it [N, K, 4]."""
         output = self.judge(self.squeeze(self.regions(levels, boxes, BOX_CELLS)).flatten(1)).float()
         output = output.view(*boxes.shape[:2], 5)
-        return output[..., 0], moved(boxes, output[..., 1:])
+        return output[..., 0], apply_offsets(boxes, output[..., 1:])
 
-    def drawn(self, levels: Sequence[Tensor], boxes: Tensor) -> tuple[Tensor, Tensor]:
+    def draw_regions(self, levels: Sequence[Tensor], boxes: Tensor) -> tuple[Tensor, Tensor]:
         """Mask logits [R, 28, 28] and keypoint logits [R, M, 28, 28] in squares `ROOM` times the boxes [N, K, 4]."""
-        maps = self.draw(self.trunk(self.regions(levels, grown(boxes, ROOM), MASK_CELLS))).float()
+        maps = self.draw(self.trunk(self.regions(levels, scale_boxes(boxes, ROOM), MASK_CELLS))).float()
         return maps[:, 0], maps[:, 1:]
 
 
@@ -342,14 +342,14 @@ class DetectorModel(nn.Module):
         height, width = picture.shape[1], picture.shape[2]
         levels = self.net.features(picture.permute(0, 3, 1, 2))
         rough = best_proposals(self.net.proposals(levels), N_PROPOSALS, width, height)
-        logits, boxes = self.net.judged(levels, rough)
+        logits, boxes = self.net.score_regions(levels, rough)
         boxes = on_picture(boxes, width, height)
         scores = logits.sigmoid()
         scores, rows = (scores * nms_keep(boxes, scores, NMS_FACES)).topk(N_FACES, dim=1)
         boxes = boxes.gather(1, rows[..., None].expand(-1, -1, 4))
-        masks, heat = self.net.drawn(levels, boxes)
+        masks, heat = self.net.draw_regions(levels, boxes)
         shares, _ = heat_places(heat)
-        room = grown(boxes, ROOM).reshape(-1, 1, 4)
+        room = scale_boxes(boxes, ROOM).reshape(-1, 1, 4)
         points = room[..., :2] + shares * (room[..., 2:] - room[..., :2])
         shape = boxes.shape[:2]
         masks = masks.sigmoid().view(*shape, MASK_SIDE, MASK_SIDE)

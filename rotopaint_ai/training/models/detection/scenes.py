@@ -198,7 +198,7 @@ def figures(detector: Any, scenes: Sequence[DetectionScene], width: int, height:
     for scene in scenes:
         wanted = [face for face in scene.faces if _counts(face, scene)]
         n_faces += len(wanted)
-        matches += matched(found_in(detector, scene, width, height), scene)
+        matches += match_detections(found_in(detector, scene, width, height), scene)
     return summary(matches, n_faces)
 
 
@@ -216,7 +216,7 @@ def _counts(face: Face, scene: DetectionScene) -> bool:
     return face.seen >= SEEN and longest >= SMALLEST_SHARE * max(scene.picture.shape[:2])
 
 
-def matched(found: Sequence[FaceFound], scene: DetectionScene) -> list[ScoredMatch]:
+def match_detections(found: Sequence[FaceFound], scene: DetectionScene) -> list[ScoredMatch]:
     """Detections, best first, each with the face that it overlaps by half and that no better one has."""
     size = scene.picture.shape[1::-1]
     left = list(scene.faces)

@@ -38,11 +38,11 @@ from rotopaint_ai.training.models.detection.net import (
     best_proposals,
     cell_centres,
     giou_loss,
-    grown,
     heat_places,
     iou,
     iou_table,
     roi_align,
+    scale_boxes,
     translations,
 )
 from rotopaint_ai.training.models.detection.scenes import DetectionScene, figures, read_scenes
@@ -98,14 +98,14 @@ def forward_heads(
     with torch.no_grad():
         found = best_proposals(Dense(dense.logits.detach(), dense.boxes.detach()), N_JUDGED, width, height)
     true = torch.where(target.counts[..., None], target.boxes, found[:, : target.boxes.shape[1]])
-    regions = torch.cat((found, shaken(true, 2 * _JITTER, noise)), 1)
-    logits, moved = net.judged(levels, regions)
-    rough = shaken(true, _JITTER, noise)
-    masks, heat = net.drawn(levels, rough)
+    regions = torch.cat((found, jitter_boxes(true, 2 * _JITTER, noise)), 1)
+    logits, moved = net.score_regions(levels, regions)
+    rough = jitter_boxes(true, _JITTER, noise)
+    masks, heat = net.draw_regions(levels, rough)
     return DetectorOutput(dense, regions, logits, moved, rough, masks, heat, (height, width))
 
 
-def shaken(boxes: Tensor, amount: float, noise: torch.Generator) -> Tensor:
+def jitter_boxes(boxes: Tensor, amount: float, noise: torch.Generator) -> Tensor:
     """Boxes whose edges were moved by `amount` of their size, as proposals miss."""
     size = (boxes[..., 2:] - boxes[..., :2]).repeat_interleave(2, -1)[..., [0, 2, 0, 2]]
     draw = torch.randn(boxes.shape, generator=noise).to(boxes.device)
@@ -197,7 +197,7 @@ def judge_box(output: DetectorOutput, target: DetectionTarget) -> Tensor:
 
 
 def _rooms(output: DetectorOutput) -> Tensor:
-    return grown(output.rough, ROOM).reshape(-1, 4)
+    return scale_boxes(output.rough, ROOM).reshape(-1, 4)
 
 
 def _drawn_counts(output: DetectorOutput, target: DetectionTarget) -> Tensor:
@@ -341,7 +341,7 @@ class DetectorTask(PartTask[DetectorNet, DetectorBatch]):
 
     def export(self, net: DetectorNet, path: Path) -> float:
         """Write `detector.onnx` with a free batch size; the largest difference in pixels of the boxes of faces."""
-        shown = [fitted(scene, self.config.width, self.config.height)[0] for scene in self.held_out[:4]]
+        shown = [letterbox_scene(scene, self.config.width, self.config.height)[0] for scene in self.held_out[:4]]
         return export(net, path, np.stack(shown).astype(np.float32) / np.float32(255))
 
 
@@ -360,7 +360,7 @@ def as_tensors(batch: DetectorBatch, device: torch.device = CPU) -> tuple[Tensor
     return pictures, DetectionTarget(*(torch.from_numpy(part).to(device) for part in batch[1:]))
 
 
-def fitted(scene: DetectionScene, width: int, height: int) -> tuple[npt.NDArray[np.uint8], float]:
+def letterbox_scene(scene: DetectionScene, width: int, height: int) -> tuple[npt.NDArray[np.uint8], float]:
     """A scene as the detector sees it at run time, and its size there over its own."""
     picture, scale = letterboxed(scene.picture.astype(np.float32) / 255, width, height)
     return np.rint(picture * 255).astype(np.uint8), scale

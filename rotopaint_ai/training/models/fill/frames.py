@@ -91,25 +91,25 @@ _GLINTS = 0.4  # share of made-up seams with highlights on the groove's edges
 _BRANCHES = 0.35  # share of made-up seams that another one runs into
 
 
-def grooved(clean: Array, rng: Rng) -> FillFrame:
+def add_groove(clean: Array, rng: Rng) -> FillFrame:
     """A made-up seam across a picture: groove, bevels lit and dark, wandering along a random curve.
 
     Both pictures get the same new grain. The matte covers gap and bevels.
     """
-    view = burnt(clean, rng, may_step=True)
+    view = burn_seam(clean, rng, may_step=True)
     if rng.random() < _BRANCHES:
-        view = branched(view, rng)
+        view = add_branch(view, rng)
     grain = 1.0 + float(rng.choice([0.0, 0.01, 0.03])) * rng.standard_normal(clean.shape)
     plate, true = (np.asarray(x * grain, np.float32) for x in (view.plate, view.clean))
     return FillFrame(plate, true, view.seam, view.curves)
 
 
-def burnt(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | None = None) -> FillFrame:
+def burn_seam(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | None = None) -> FillFrame:
     """A picture with a made-up seam; with `may_step` its two sides may differ in shade, and so does the clean frame.
 
     line: where it runs (N, 2), corner origin; across the whole picture unless given.
     """
-    line = wandering(clean.shape[:2], rng) if line is None else line
+    line = random_curve(clean.shape[:2], rng) if line is None else line
     beside = _Beside(*nearest(line, clean.shape[:2]), len(line), rng)
     wander = float(rng.choice([0.0, 0.5, 1.5]))
     middle = beside.across + beside.along(-wander, wander)
@@ -127,7 +127,7 @@ def burnt(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | None 
     return FillFrame(plate, np.asarray(true, np.float32), (255 * covered).astype(np.uint8), curves)
 
 
-def branched(view: FillFrame, rng: Rng) -> FillFrame:
+def add_branch(view: FillFrame, rng: Rng) -> FillFrame:
     """A view whose first seam another one runs into, as a side seam runs into the bridge's."""
     first = np.asarray(view.curves[0][0])
     k = int(rng.integers(len(first) // 10, len(first) * 9 // 10))
@@ -136,11 +136,11 @@ def branched(view: FillFrame, rng: Rng) -> FillFrame:
     length = rng.uniform(0.15, 0.5) * min(view.plate.shape[:2])
     heading = turn + np.linspace(0.0, rng.normal(0, 0.8), 200)
     line = first[k] + np.cumsum(np.stack([np.cos(heading), np.sin(heading)], 1), 0) * (length / 200)
-    second = burnt(view.plate, rng, line=line)
+    second = burn_seam(view.plate, rng, line=line)
     return FillFrame(second.plate, view.clean, np.maximum(view.seam, second.seam), (*view.curves, *second.curves))
 
 
-def covered(view: FillFrame, rng: Rng) -> FillFrame:
+def add_occluders(view: FillFrame, rng: Rng) -> FillFrame:
     """A view with things in front of it, in plate and clean frame alike: rods, and edges that run along the seam.
 
     Hidden pixels are no seam. Soft edges are as far from focus as props are.
@@ -159,7 +159,7 @@ def covered(view: FillFrame, rng: Rng) -> FillFrame:
 
 def _rod(size: tuple[int, int], rng: Rng) -> Array:
     """How far a rod or a finger covers each pixel (H, W)."""
-    line = wandering(size, rng) + rng.normal(0, 0.2 * min(size), 2)
+    line = random_curve(size, rng) + rng.normal(0, 0.2 * min(size), 2)
     drawn = np.zeros(size, np.float32)
     cv2.polylines(drawn, [(line * 16).astype(np.int32)], False, 1.0, int(rng.integers(4, 50)), cv2.LINE_AA, 4)
     return np.asarray(cv2.GaussianBlur(drawn, (0, 0), float(rng.uniform(0.4, 3.5))))
@@ -176,7 +176,7 @@ def _edge(view: FillFrame, rng: Rng) -> Array:
     return np.asarray((0.5 + 0.5 * np.tanh(away / rng.uniform(0.4, 3.0))) * part, np.float32)
 
 
-def textured(size: int, rng: Rng) -> Array:
+def paint_texture(size: int, rng: Rng) -> Array:
     """A clean picture (size, size, 3) of made-up skin, cloth or paint: shading, mottling, marks, edges, stripes."""
     tone = np.exp(0.4 * noise(rng, size, size, coarse=3, octaves=2))
     tone *= np.exp(rng.uniform(0, 0.12) * noise(rng, size, size, coarse=int(rng.integers(20, 120)), octaves=3))
@@ -211,7 +211,7 @@ def _mark(rgb: Array, rng: Rng) -> None:
         cv2.fillPoly(rgb, points, colour, cv2.LINE_AA, 4)
 
 
-def wandering(shape: tuple[int, ...], rng: Rng) -> Array:
+def random_curve(shape: tuple[int, ...], rng: Rng) -> Array:
     """A smooth curve (500, 2) across a picture, from side to side or from top to bottom."""
     height, width = shape[:2]
     n_knots = int(rng.integers(3, 8))

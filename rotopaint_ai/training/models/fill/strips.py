@@ -20,7 +20,7 @@ from rotopaint_ai.plates.colour import encode, linearise
 from rotopaint_ai.seams import bank_fill, cleanplate, learned, relight
 from rotopaint_ai.seams.bank_fill import TABLES
 from rotopaint_ai.seams.ribbon import Curve
-from rotopaint_ai.training.models.fill.frames import FillFrame, covered, grooved, textured, views
+from rotopaint_ai.training.models.fill.frames import FillFrame, add_groove, add_occluders, paint_texture, views
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
@@ -44,24 +44,24 @@ def straighten_frames(
 ) -> Iterator[StraightenedFrame]:
     """Every so many frames of shots at `sizes` random sizes, then as many seams made up on clean ones and textures."""
     for view in views(folders, every=every):
-        seen = [view] * sizes + [grooved(_ground(view.clean, rng), rng) for _ in range(made_up)]
+        seen = [view] * sizes + [add_groove(_ground(view.clean, rng), rng) for _ in range(made_up)]
         for one in seen:
-            one = covered(one, rng) if rng.random() < _COVERED else one
+            one = add_occluders(one, rng) if rng.random() < _COVERED else one
             found = straighten_view(one, rng, float(rng.choice(SIZES)))
             if found is not None:
                 yield found
 
 
 def _ground(clean: Array, rng: Rng) -> Array:
-    return clean if rng.random() < 0.6 else textured(320, rng)
+    return clean if rng.random() < 0.6 else paint_texture(320, rng)
 
 
 def straighten_view(view: FillFrame, rng: Rng, size: float) -> StraightenedFrame | None:
     """One frame, degraded at random and straightened on its ribbon; None where no matte is left."""
     exposure = float(rng.uniform(-1.0, 1.0))
-    plate, clean = degrade(resized(view.plate, size), resized(view.clean, size), exposure, rng)
-    lines = [(misplaced(line * size, rng, rng.uniform(0, 1.8)), half * size) for line, half in view.curves]
-    hole = matte_of(resized(view.seam.astype(np.float32), size) > 8, lines, rng)
+    plate, clean = degrade(resize_picture(view.plate, size), resize_picture(view.clean, size), exposure, rng)
+    lines = [(misplace_curve(line * size, rng, rng.uniform(0, 1.8)), half * size) for line, half in view.curves]
+    hole = matte_of(resize_picture(view.seam.astype(np.float32), size) > 8, lines, rng)
     window = cleanplate.window_of(hole.astype(np.float32), lines)
     if window is None:
         return None
@@ -76,7 +76,7 @@ def straighten_view(view: FillFrame, rng: Rng, size: float) -> StraightenedFrame
     return StraightenedFrame(scene, true, exposure)
 
 
-def resized(image: Array, size: float) -> Array:
+def resize_picture(image: Array, size: float) -> Array:
     """A picture at another size."""
     how = cv2.INTER_AREA if size < 1 else cv2.INTER_CUBIC
     return image if size == 1 else np.asarray(cv2.resize(image, None, fx=size, fy=size, interpolation=how))
@@ -113,7 +113,7 @@ def _jpeg(linear: Array, quality: int) -> Array:
     return linearise(np.ascontiguousarray(decoded), "sRGB")
 
 
-def misplaced(line: Array, rng: Rng, reach: float) -> Array:
+def misplace_curve(line: Array, rng: Rng, reach: float) -> Array:
     """The curve, wandering off by up to `reach` pixels as a predicted one does."""
     knots = rng.uniform(-reach, reach, (max(2, len(line) // 40), 2))
     at = np.linspace(0, len(knots) - 1, len(line))

@@ -172,8 +172,8 @@ class FillTask(PartTask[FillNet, FillInputs]):
         strip, lit, wanted = self._train.strip, self._train.light, self._train.wanted
         made = []
         for row, rng in zip(rows, moment.generators()):
-            one, light, where = turned(strip[row : row + 1], lit[row : row + 1], wanted[row : row + 1], rng)
-            made.append((*contrasted(one, light, rng), where))
+            one, light, where = flip_strips(strip[row : row + 1], lit[row : row + 1], wanted[row : row + 1], rng)
+            made.append((*vary_contrast(one, light, rng), where))
         return FillInputs(*(torch.cat(parts) for parts in zip(*made)))
 
     def to_device(self, batch: FillInputs, moment: Moment) -> FillInputs:
@@ -226,7 +226,7 @@ def _kept(path: Path, shots: Sequence[Path], seed: int, *, sizes: int, made_up: 
     return Strips.load(path)
 
 
-def turned(strip: Array, lit: Array, wanted: Array, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
+def flip_strips(strip: Array, lit: Array, wanted: Array, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """A batch with its banks changed over, run from its other end, and its colours exchanged, at random.
 
     What is true of a seam stays true of these.
@@ -243,7 +243,7 @@ def turned(strip: Array, lit: Array, wanted: Array, rng: np.random.Generator) ->
     return one, two, three
 
 
-def contrasted(strip: Tensor, lit: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+def vary_contrast(strip: Tensor, lit: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """A batch each of whose strips stands out more, or less, against its banks' light."""
     times = torch.from_numpy(np.exp(rng.normal(0.0, CONTRAST, len(strip))).astype(np.float32))
     against, rest = strip[..., :9], strip[..., 9:]

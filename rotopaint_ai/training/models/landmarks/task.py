@@ -23,7 +23,7 @@ from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.augment import Augmenter, Geometry, straight_batch
 from rotopaint_ai.training.data.augment import Batch as CropBatch
 from rotopaint_ai.training.data.dataset import Picture, Truth, write_picture
-from rotopaint_ai.training.data.memory import Memory, face_side, joined, shrunk
+from rotopaint_ai.training.data.memory import Memory, face_side, join_memories, shrink_memory
 from rotopaint_ai.training.data.pose_augment import PoseAugment
 from rotopaint_ai.training.data.rigid_structure import RigidStructure
 from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_s, sizes_of
@@ -217,10 +217,10 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
 
     def __init__(self, config: PackConfig, net: LandmarkNet, data: LandmarkData) -> None:
         self.config, self.net, self.data = config, net, data
-        self.everything = joined(data.train, data.held_out) if config.learn_all else data.train
+        self.everything = join_memories(data.train, data.held_out) if config.learn_all else data.train
         self._starts_small = config.small_share > 0 and config.small_size < config.input_size
         factor = config.small_size / config.input_size
-        self._small = shrunk(self.everything, factor) if self._starts_small else self.everything
+        self._small = shrink_memory(self.everything, factor) if self._starts_small else self.everything
         self._augmenter = make_augmenter(config, data.mirror, data.structure)
 
     def arrays(self) -> Iterator[npt.NDArray[Any]]:

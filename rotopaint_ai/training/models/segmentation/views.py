@@ -187,7 +187,7 @@ class Cutter:
         matrix, _ = random_matrix(crop, self.size_px, self.geometry, rng)
         picture = warp_picture(view.picture, matrix, self.size_px)
         seam = warp_picture(view.seam, matrix, self.size_px, cv2.BORDER_CONSTANT) / np.float32(255)
-        face = drawn(moved(view.outline, matrix), self.size_px)
+        face = rasterise_outline(transform_points(view.outline, matrix), self.size_px)
         for name, probability in self.parts.items():
             if rng.random() < probability:
                 picture, hidden = PARTS[name](picture, rng)
@@ -200,13 +200,13 @@ def straight_cutter(views: Sequence[SegmentationView], size_px: int, margin: flo
     return Cutter(views, size_px, margin, STRAIGHT, {})
 
 
-def moved(points: Array, matrix: Array) -> Array:
+def transform_points(points: Array, matrix: Array) -> Array:
     """Points (P, 2) through a 3 x 3 matrix."""
     at = points @ matrix[:, :2].T + matrix[:, 2]
     return np.asarray(at[:, :2] / at[:, 2:])
 
 
-def drawn(outline: Array, size_px: int) -> Array:
+def rasterise_outline(outline: Array, size_px: int) -> Array:
     """Coverage (S, S) of a polygon."""
     face = np.zeros((size_px, size_px), np.uint8)
     cv2.fillPoly(face, [np.round((outline - 0.5) * 16).astype(np.int32)], 255, lineType=cv2.LINE_AA, shift=4)

@@ -19,7 +19,7 @@ import pytest
 from rotopaint_ai.errors import DiskError, TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
 from rotopaint_ai.training.data.dataset import Sample, join, read_dataset, write_dataset, write_picture
-from rotopaint_ai.training.data.memory import Memory, joined, load_pictures, shrunk
+from rotopaint_ai.training.data.memory import Memory, join_memories, load_pictures, shrink_memory
 from rotopaint_ai.training.data.shards.read import ShardPictures, decode, planes
 from rotopaint_ai.training.data.shards.store import INDEX, TRIES, Folder, Server, Shard, parse_index
 from rotopaint_ai.training.data.shards.stream import Sampler, fetching, sizes_of
@@ -67,8 +67,8 @@ def test_memory_from_shards_is_the_same_however_it_is_asked(folder: Path, packed
     assert len(set(sharded.groups)) > 4
     for a, b in (
         (plain, sharded),
-        (shrunk(plain, 0.5), shrunk(sharded, 0.5)),
-        (joined(plain, plain), joined(sharded, sharded)),
+        (shrink_memory(plain, 0.5), shrink_memory(sharded, 0.5)),
+        (join_memories(plain, plain), join_memories(sharded, sharded)),
     ):
         np.testing.assert_array_equal(a.truth.landmarks, b.truth.landmarks)
         for row in (0, N // 2, len(a) - 1):
@@ -492,7 +492,7 @@ def test_mining_anew_forgets_the_old_shards(folder: Path, tmp_path: Path) -> Non
 def test_training_and_held_out_shards_join_without_being_read(packed: Path) -> None:
     data = read_dataset(packed)
     halves = [load_pictures(data.subset(np.arange(a, b)), side_px=24, margin=1.3) for a, b in ((0, 12), (12, N))]
-    both = shrunk(joined(*halves), 0.5)
+    both = shrink_memory(join_memories(*halves), 0.5)
     assert both.groups == data.groups()
     assert all(not pack._open for pack in data.packs)  # nothing was fetched to join them
     assert both.pictures[N - 1].shape[:2] == sizes_of(both.pictures)[N - 1][::-1]  # height, width; width, height

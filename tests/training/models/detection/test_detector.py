@@ -17,7 +17,7 @@ from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.landmarks.faces import FaceFound, letterboxed
 from rotopaint_ai.training.data.dataset_checks import split_samples
 from rotopaint_ai.training.models.detection import task
-from rotopaint_ai.training.models.detection.batches import MIRRORED, THINGS, Batches, distracted
+from rotopaint_ai.training.models.detection.batches import MIRRORED, THINGS, Batches, add_distractors
 from rotopaint_ai.training.models.detection.net import STRIDES, DetectorNet, heat_places
 from rotopaint_ai.training.models.detection.scenes import (
     DetectionScene,
@@ -26,7 +26,7 @@ from rotopaint_ai.training.models.detection.scenes import (
     box_iou,
     keypoint_errors,
     mask_iou,
-    matched,
+    match_detections,
     read_scenes,
     summary,
 )
@@ -285,7 +285,7 @@ def test_detections_are_judged_by_hand() -> None:
     one, other = _face(30, 32, 20), _face(90, 32, 30)
     scene = _scene(one, other)
     output = [_found(one, 0.99), _found(one, 0.98), _found(other, 0.97, aside=25), _found(other, 0.96)]
-    result = summary(matched(output, scene), 2)
+    result = summary(match_detections(output, scene), 2)
     # two faces, both found, four detections; hits in order of score: 1 0 0 1
     assert (result["recall"], result["precision"]) == (1.0, 0.5)
     assert result["average_precision"] == pytest.approx(0.5 * 1 + 0.5 * 0.5)
@@ -321,7 +321,7 @@ def test_things_beside_faces_leave_them_alone() -> None:
     picture = np.full((96, 160, 3), 90, np.uint8)
     other = rng.integers(0, 255, (80, 80, 3)).astype(np.uint8)
     face = np.array([60.0, 20, 110, 80])
-    changed = [distracted(picture, [face], other, rng) for _ in range(20)]
+    changed = [add_distractors(picture, [face], other, rng) for _ in range(20)]
     assert all((each[20:80, 60:110] == 90).all() for each in changed)
     assert sum((each != 90).any() for each in changed) >= 18
     assert (picture == 90).all()

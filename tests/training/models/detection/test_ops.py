@@ -60,7 +60,7 @@ def test_boxes_that_do_not_meet_are_drawn_together() -> None:
 
 def test_offsets_move_and_grow() -> None:
     # half a MOVE unit of a box 20 wide is one pixel; one GROW unit is a factor of e^0.2
-    got = net.moved(_box(0, 0, 20, 10), _box(0.5, 0, 1.0, 0))
+    got = net.apply_offsets(_box(0, 0, 20, 10), _box(0.5, 0, 1.0, 0))
     wide = 20 * math.exp(0.2)
     assert got.tolist() == pytest.approx([11 - wide / 2, 0, 11 + wide / 2, 10])
 

@@ -29,7 +29,7 @@ from scripts import fit_relight as table
 
 def _views(n: int, seed: int = 0) -> list[FillFrame]:
     rng = np.random.default_rng(seed)
-    return [frames.grooved(frames.textured(200, rng), rng) for _ in range(n)]
+    return [frames.add_groove(frames.paint_texture(200, rng), rng) for _ in range(n)]
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,8 @@ def laid() -> list[strips.StraightenedFrame]:
 
 def test_a_burnt_in_seam_changes_nothing_outside_its_coverage() -> None:
     rng = np.random.default_rng(3)
-    clean = frames.textured(160, rng)
-    view = frames.burnt(clean, rng)
+    clean = frames.paint_texture(160, rng)
+    view = frames.burn_seam(clean, rng)
     apart = np.abs(view.plate - view.clean).max(2)
     assert not apart[view.seam == 0].any()
     assert apart[view.seam > 0].max() > 0.01
@@ -51,7 +51,7 @@ def test_a_burnt_in_seam_changes_nothing_outside_its_coverage() -> None:
 
 def test_worn_pairs_stay_pairs() -> None:
     """Lens, grade, grain and compression are the same for both: without a seam they come out the same."""
-    clean = frames.textured(96, np.random.default_rng(4))
+    clean = frames.paint_texture(96, np.random.default_rng(4))
     for seed in range(12):
         plate, true = strips.degrade(clean, clean, 0.3, np.random.default_rng(seed))
         assert np.array_equal(plate, true)
@@ -177,7 +177,7 @@ def test_a_turned_batch_is_the_same_seam_seen_another_way(laid: list[strips.Stra
     before = task.error_of(tables, lit, wanted)
     kinds = set()
     for seed in range(6):
-        strip, other, where = task.turned(*given, np.random.default_rng(seed))
+        strip, other, where = task.flip_strips(*given, np.random.default_rng(seed))
         assert torch.allclose(task.error_of(other[:, 0], other, where), before, rtol=1e-4)
         assert torch.allclose(strip[..., :3] + (other[:, 3] - other[:, 1]), torch.zeros(1), atol=0.02)
         kinds.add(float(strip[0, 0, 0, 0]))
@@ -244,7 +244,7 @@ def test_what_is_left_is_a_share_of_the_damage_where_it_shows() -> None:
 def test_contrast_is_against_the_banks_which_stay(laid: list[strips.StraightenedFrame]) -> None:
     strips = _strips(laid)
     strip, lit = (torch.from_numpy(part[:4].astype(np.float32)) for part in (strips.strip, strips.light))
-    made, light = task.contrasted(strip, lit, np.random.default_rng(3))
+    made, light = task.vary_contrast(strip, lit, np.random.default_rng(3))
     assert torch.equal(made[..., 9:], strip[..., 9:])
     assert torch.equal(light[:, 3], lit[:, 3])
     times = (made[..., :3].pow(2).sum((1, 2, 3)) / strip[..., :3].pow(2).sum((1, 2, 3))).sqrt()
@@ -255,8 +255,8 @@ def test_contrast_is_against_the_banks_which_stay(laid: list[strips.Straightened
 
 def test_what_stands_before_a_face_hides_its_seam_in_plate_and_clean_alike() -> None:
     rng = np.random.default_rng(4)
-    view = frames.grooved(frames.textured(160, rng), rng)
-    hidden = frames.covered(view, rng)
+    view = frames.add_groove(frames.paint_texture(160, rng), rng)
+    hidden = frames.add_occluders(view, rng)
     same = (hidden.plate == hidden.clean).all(2) | (view.plate != view.clean).any(2)
     assert same.mean() > 0.5
     assert ((hidden.seam > 0) <= (view.seam > 0)).all()
@@ -265,8 +265,8 @@ def test_what_stands_before_a_face_hides_its_seam_in_plate_and_clean_alike() -> 
 
 def test_a_branch_joins_the_first_seam() -> None:
     rng = np.random.default_rng(5)
-    view = frames.burnt(frames.textured(160, rng), rng)
-    both = frames.branched(view, rng)
+    view = frames.burn_seam(frames.paint_texture(160, rng), rng)
+    both = frames.add_branch(view, rng)
     assert len(both.curves) == 2
     assert (both.seam > 0).sum() > (view.seam > 0).sum()
     start = np.asarray(both.curves[1][0])[0]
