@@ -53,6 +53,14 @@ def test_a_track_is_a_matrix_of_y_upwards() -> None:
     assert values == listed({22: keyed((1, 2, 0, 2), (3, 6, 2, 0)), 26: keyed((1, -4, 0, 4), (3, 4, 4, 0))}).values
 
 
+def test_a_track_in_perspective_fills_the_third_row() -> None:
+    """F M F with F the flip of 100 rows and M's third row (0.001, 0.002, 1), multiplied out."""
+    track = {1: (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.001, 0.002, 1.0)}
+    values = nuke_transform_of(Layer("a", track=track), HEIGHT, of_track=True).values
+    expected = dict(enumerate(USUAL)) | {23: 0.1, 24: 0.8, 26: 20.0, 31: 0.001, 32: -0.002, 34: 1.2}
+    assert [curve.constant for curve in values] == pytest.approx(list(expected.values()))
+
+
 def test_a_layer_without_a_transform_has_an_empty_list() -> None:
     assert nuke_transform_of(Layer("a"), HEIGHT) == NukeTransform(None, ())
 
@@ -72,6 +80,18 @@ def test_one_bent_span_among_straight_ones_is_read_frame_by_frame() -> None:
     assert list(layer.poses) == [1, 2, 3, 4, 5]
     assert layer.poses[2].x == pytest.approx(1.0)
     assert layer.poses[4].x == pytest.approx(3.0)  # the middle of an ease
+
+
+def test_a_whole_list_whose_matrix_does_nothing_is_a_pose() -> None:
+    layer = read(listed({3: NukeCurve(2.0)}))
+    assert layer is not None
+    assert (layer.poses[0].x, layer.track) == (2.0, {})
+
+
+def test_one_key_between_frames_among_whole_ones_is_read_frame_by_frame() -> None:
+    layer = read(listed({3: keyed((1, 0, 0, 2), (2.5, 3, 2, 2), (4, 6, 2, 0))}, 11))
+    assert layer is not None
+    assert {frame: pose.x for frame, pose in layer.poses.items()} == pytest.approx({1: 0, 2: 2, 3: 4, 4: 6})
 
 
 def test_keys_between_frames_are_read_on_all_whole_frames_around_them() -> None:

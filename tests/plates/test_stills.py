@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import OpenImageIO
 import pytest
 
-from rotopaint_ai.errors import DamagedFrameError, PlateError, UsageError
+from rotopaint_ai.errors import DamagedFrameError, PlateError, UnsupportedPlateError, UsageError
 from rotopaint_ai.plates import clean_suffix, open_plate, write_clean
 from rotopaint_ai.plates.png import _png_chunk
+from rotopaint_ai.plates.stills import _channel_order, _header_of_still
 
 from .writers import load, metadata, picture, save, spots
 
@@ -183,3 +185,63 @@ def test_files_that_are_not_what_they_are_called(tmp_path: Path) -> None:
     (tmp_path / "r.dat").write_bytes(b"hello world, this is text")
     with pytest.raises(PlateError, match="not a kind of plate"):
         open_plate(tmp_path / "r.dat")
+
+
+@pytest.mark.parametrize(
+    ("names", "places"),
+    [
+        (["A", "B", "G", "R"], (3, 2, 1)),
+        (["A", "Y"], (1,)),
+        (["cyan", "magenta", "key"], (0, 1, 2)),
+        (["depth", "mask"], (0,)),
+    ],
+)
+def test_the_colours_are_found_by_name_and_else_the_first_ones_are_taken(
+    names: list[str], places: tuple[int, ...]
+) -> None:
+    assert _channel_order(SimpleNamespace(channelnames=names), Path("p.tif")) == places
+
+
+def test_a_picture_without_channels_is_refused() -> None:
+    with pytest.raises(PlateError, match=r"p\.tif: has no channels"):
+        _channel_order(SimpleNamespace(channelnames=[]), Path("p.tif"))
+
+
+@pytest.mark.parametrize(("stored", "read"), [(0.5, 0.5), (2.0, 2.0), (0.0, 1.0), (1e6, 1.0)])
+def test_a_pixel_aspect_is_read_and_an_impossible_one_is_square(tmp_path: Path, stored: float, read: float) -> None:
+    header = _header_of_still(_Source(spec=_spec(tmp_path, PixelAspectRatio=stored)), tmp_path / "p.tif")
+    assert header.pixel_aspect == pytest.approx(read)
+
+
+def test_the_data_window_is_counted_from_the_display_windows_corner(tmp_path: Path) -> None:
+    spec = _spec(tmp_path)
+    spec.x, spec.y, spec.full_x, spec.full_y, spec.full_width, spec.full_height = 7, 9, 2, 3, 40, 30
+    header = _header_of_still(_Source(spec), tmp_path / "p.tif")
+    assert (header.x, header.y, header.width, header.height) == (5, 6, 40, 30)
+    assert (header.data_width, header.data_height) == (8, 6)
+
+
+def test_volumes_are_refused(tmp_path: Path) -> None:
+    spec = _spec(tmp_path)
+    spec.depth = 2
+    with pytest.raises(UnsupportedPlateError, match="are not read"):
+        _header_of_still(_Source(spec), tmp_path / "p.tif")
+
+
+class _Source:
+    """What OpenImageIO gives of an open file."""
+
+    def __init__(self, spec: Any) -> None:
+        self._spec = spec
+
+    def spec(self) -> Any:
+        return self._spec
+
+
+def _spec(tmp_path: Path, **attributes: float) -> Any:
+    """The description of a picture of 8 x 6 pixels, and the picture, whose size is looked at."""
+    save(tmp_path / "p.tif", _codes(np.uint8, 3)[:6, :8])
+    spec = OpenImageIO.ImageSpec(8, 6, 3, "uint8")
+    for name, value in attributes.items():
+        spec.attribute(name, value)
+    return spec
