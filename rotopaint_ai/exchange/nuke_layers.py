@@ -30,7 +30,7 @@ def nuke_transform_of(layer: Layer, height: int, *, of_track: bool = False) -> N
         usual = [1.0 if i in (9, 10, 11) or (i >= 19 and (i - 19) % 5 == 0) else 0.0 for i in range(_LENGTH)]
         return _listed({frame: {p: row[i] for p, i in places.items()} for frame, row in rows.items()}, usual)
     posed = {frame: _nuke_numbers(pose, height) for frame, pose in layer.poses.items()}
-    return _listed(posed, [0.0] * 9 + [1.0, 1.0])
+    return _listed(posed, [0.0] * (max(_POSED) + 1))
 
 
 def _nuke_numbers(pose: LayerPose, height: int) -> dict[int, float]:

@@ -100,6 +100,12 @@ def test_keys_between_frames_are_read_on_all_whole_frames_around_them() -> None:
     assert {frame: pose.x for frame, pose in layer.poses.items()} == pytest.approx({1: 0, 2: 0.5, 3: 1.5, 4: 2})
 
 
+def test_what_a_short_list_leaves_out_is_as_usual() -> None:
+    layer = read(listed({3: NukeCurve(2.0)}, 4))
+    assert layer is not None
+    assert layer.poses == {0: LayerPose(x=2.0, pivot_y=100.0)}
+
+
 def test_a_constant_transform_is_a_pose_of_frame_0() -> None:
     layer = read(listed({4: NukeCurve(7.0)}, 11))
     assert layer is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from rotopaint_ai.cli import main
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
+from rotopaint_ai.pipeline.out_folder import FolderClaim, claimed, frames_not_as_written, stamp_at
 from rotopaint_ai.pipeline.paint_job import CleanJob, paint_clean, paint_mattes
 from rotopaint_ai.pipeline.painter import ExternalMattes
 from rotopaint_ai.pipeline.run import run
@@ -68,6 +71,42 @@ def test_files_of_somebody_else_are_not_replaced_unless_asked(
         work(plates, out)
     assert {path.read_text() for path in out.rglob("*.0002.*")} == {"painted by hand"}
     assert not list(out.rglob("*.0001.*"))
+
+
+@pytest.mark.parametrize(("frames", "said"), [((1,), r"plate\.0001\.png: not"), ((1, 2), r"0001\.png and 1 more: not")])
+def test_as_many_files_are_counted_as_stand_in_the_way(tmp_path: Path, frames: tuple[int, ...], said: str) -> None:
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+    (out / "clean").mkdir(parents=True)
+    for frame in frames:
+        (out / f"clean/plate.{frame:04d}.png").write_text("painted by hand")
+    with pytest.raises(UsageError, match=said):
+        clean(plates, out)
+
+
+def test_one_file_of_a_frame_that_was_changed_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "clean").mkdir()
+    stamps: dict[str, tuple[int, int] | None] = {}
+    for name in ("a", "b", "c"):
+        (tmp_path / f"clean/{name}").write_bytes(b"12345")
+        stamps[f"clean/{name}"] = stamp_at(tmp_path / f"clean/{name}")
+    assert frames_not_as_written(tmp_path, {3: stamps, 2: {}}) == []
+    (tmp_path / "clean/b").write_bytes(b"123456")
+    assert frames_not_as_written(tmp_path, {3: stamps, 1: {"clean/a": stamps["clean/a"]}}) == [3]
+
+
+@pytest.mark.parametrize("size", [5, (1 << 20) + 3])
+def test_what_a_folder_says_of_itself_is_read_for_good(tmp_path: Path, size: int) -> None:
+    """Format, version and the sample of its plate: hashed size, first and last megabyte."""
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+    data = bytes(range(256)) * (size // 256 + 1)
+    with open_plate(plates) as plate:
+        plate.path_of(1).write_bytes(data[:size])
+        with claimed(FolderClaim(out, [], plate)):
+            pass
+    note = json.loads((out / ".rotopaint/folder.json").read_text())
+    assert (note["format"], note["version"], note["files"]) == ("rotopaint-folder", 1, [])
+    first, last = data[: min(size, 1 << 20)], data[:size][-(1 << 20) :]
+    assert note["plate"]["sample"] == hashlib.sha256(f"{size}\n".encode() + first + last).hexdigest()
 
 
 def test_a_file_is_no_folder_to_write_to(tmp_path: Path) -> None:

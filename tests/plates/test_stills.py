@@ -14,7 +14,7 @@ import pytest
 from rotopaint_ai.errors import DamagedFrameError, PlateError, UnsupportedPlateError, UsageError
 from rotopaint_ai.plates import clean_suffix, open_plate, write_clean
 from rotopaint_ai.plates.png import _png_chunk
-from rotopaint_ai.plates.stills import _channel_order, _header_of_still
+from rotopaint_ai.plates.stills import StillDetail, _channel_order, _header_of_still, _is_lossy, _snapped
 
 from .writers import load, metadata, picture, save, spots
 
@@ -226,6 +226,45 @@ def test_volumes_are_refused(tmp_path: Path) -> None:
     spec.depth = 2
     with pytest.raises(UnsupportedPlateError, match="are not read"):
         _header_of_still(_Source(spec), tmp_path / "p.tif")
+
+
+@pytest.mark.parametrize(
+    ("bits", "code", "snapped"),
+    [
+        (10, np.uint16(32768), 512 << 6 | 512 >> 4),
+        (12, np.uint16(40), 2 << 4),
+        (6, np.uint8(200), 49 << 2 | 49 >> 4),
+        (4, np.uint8(100), 6 << 4 | 6),
+        (2, np.uint8(90), 0b01010101),
+        (16, np.uint16(12345), 12345),
+        (0, np.uint8(77), 77),
+        (10, np.float32(0.3), 0.3),
+    ],
+)
+def test_codes_are_snapped_to_the_bits_that_a_file_has(bits: int, code: Any, snapped: float) -> None:
+    """By hand: the nearest of the few codes, repeated from the top bit down."""
+    detail = StillDetail(None, (0,), code.dtype, bits)
+    found = _snapped(np.array([code]), detail)
+    assert found.dtype == code.dtype
+    assert found[0] == code.dtype.type(snapped)
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "is_lossy"),
+    [
+        ("p.tif", {"compression": "jpeg:90"}, True),
+        ("p.tif", {"compression": "zip:6"}, False),
+        ("p.TIFF", {}, False),
+        ("p.tif", {"tiff:ColorSpace": "CMYK"}, True),
+        ("p.png", {"compression": "zip"}, False),
+        ("p.jpg", {}, True),
+    ],
+)
+def test_what_cannot_be_written_again_as_it_was_is_lossy(name: str, attributes: dict[str, str], is_lossy: bool) -> None:
+    spec = OpenImageIO.ImageSpec(8, 6, 3, "uint8")
+    for key, value in attributes.items():
+        spec.attribute(key, value)
+    assert _is_lossy(spec, Path(name)) == is_lossy
 
 
 class _Source:
