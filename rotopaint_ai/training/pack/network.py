@@ -101,7 +101,7 @@ def train_network(task: str, options: TrainOptions) -> Mapping[str, Any]:
     if config.minutes is not None and group.is_first:
         budget.reserve(_tail_s(prepared))
     trained = Trainer(config, prepared, folder, group, budget).fit(
-        resume=options.resume, report=lambda row: options.sink(row.event()), check=cancel.check
+        resume=options.resume, sink=options.sink, check=cancel.check
     )
     group.leave()
     if not group.is_first:

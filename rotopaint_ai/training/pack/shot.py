@@ -274,7 +274,7 @@ def fine_tune(
         config, net, LandmarkData(memory, _first_of(memory), landmark_weights(sheet), order, None, None, structure)
     )
     threads.choose_threads(config, task)
-    trained = Trainer(config, task, folder, budget=budget).fit(report=lambda row: sink(row.event()), check=check)
+    trained = Trainer(config, task, folder, budget=budget).fit(sink=sink, check=check)
     reads = mirrored_order(sheet) if pack.card.get("reads_mirrored") else None
     crop_model = CropModel(trained.net, _calibration(trained.net, lesson, config, reads), mirror=reads)
     return FineTuned(crop_model, _shape_model(lesson, config), trained.steps, trained.minutes)

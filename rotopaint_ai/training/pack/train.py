@@ -111,7 +111,7 @@ def train(
     tail = Tail(ready, budget, sink, seams=has_seams_to_tune(ready.config, ready.data, find_seam_model(init)))
     with watch.measuring("training"):
         trained = Trainer(ready.config, ready.task, run_folder, group, budget).fit(
-            resume=resume, report=lambda row: sink(row.event()), check=stop.check
+            resume=resume, sink=sink, check=stop.check
         )
     group.leave()
     if not group.is_first:

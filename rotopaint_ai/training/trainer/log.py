@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from rotopaint_ai.files import replacing
-from rotopaint_ai.jobs import Event
+from rotopaint_ai.jobs import Event, Sink
 
 LEAST_SHARE = 0.1  # of the command, for steps
 
@@ -134,6 +134,29 @@ class Row:
 
 
 _TABLES = ("scores", "facts", "parts")
+
+
+class Reporter:
+    """Sends the log's lines as progress events, and between them every few seconds the share that is over."""
+
+    def __init__(self, sink: Sink, every_s: float = 5.0) -> None:
+        self._sink, self._every_s, self._last_s = sink, every_s, time.monotonic()
+        self._scores: Mapping[str, float] = {}
+
+    def row(self, row: Row) -> None:
+        """Send a line of the log."""
+        self._scores = {name: round(value, 4) for name, value in row.scores.items()}
+        self._send(row.event())
+
+    def share(self, share: Callable[[], float]) -> None:
+        """Send the share with the scores of the last line, where nothing was sent for a while."""
+        if time.monotonic() - self._last_s >= self._every_s:
+            facts = {"stage": "train", "share": round(min(1.0, share()), 4), **self._scores}
+            self._send(Event("progress", facts))
+
+    def _send(self, event: Event) -> None:
+        self._last_s = time.monotonic()
+        self._sink(event)
 
 
 class LogWindow:

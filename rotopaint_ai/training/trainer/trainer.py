@@ -22,12 +22,23 @@ from torch import Tensor, nn
 
 from rotopaint_ai.errors import CancelledError, TrainingError
 from rotopaint_ai.files import replacing
+from rotopaint_ai.jobs import Sink
 from rotopaint_ai.training.data.dataset_checks import data_print
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
 from rotopaint_ai.training.trainer.config import TrainConfig, gives_config
 from rotopaint_ai.training.trainer.group import ALONE, Group
 from rotopaint_ai.training.trainer.launch import remote_share
-from rotopaint_ai.training.trainer.log import LOG, Budget, LogWindow, Profile, Row, gpu_clock, profile, write_log
+from rotopaint_ai.training.trainer.log import (
+    LOG,
+    Budget,
+    LogWindow,
+    Profile,
+    Reporter,
+    Row,
+    gpu_clock,
+    profile,
+    write_log,
+)
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, MovingAverage, rate_at
 from rotopaint_ai.training.trainer.task import Batch, Moment, Net, Task
 from rotopaint_ai.training.trainer.threads import prefetching_batches
@@ -146,17 +157,19 @@ class Trainer(Generic[Net, Batch]):
         self,
         *,
         resume: bool = False,
-        report: Callable[[Row], None] = lambda row: None,
+        sink: Sink = lambda event: None,
         check: Callable[[], None] = lambda: None,
     ) -> Trained[Net]:
         """Train to the end, leaving a checkpoint, a log and previews in the folder.
 
+        `sink` is sent each line of the log once its checkpoint is there, and the share that is over between them.
         `check` is called every step and may raise CancelledError to stop, on any rank; the step then stays.
         Raises: TrainingError when the loss stops being a number, or a checkpoint to resume from does not fit.
         """
         if resume:
             self.load()
         self._begin()
+        report = Reporter(sink)
         with (
             self.task.prefetching(self.moment(self.at)) as prefetch,
             prefetching_batches(self.make_batch, self.at) as batches,
@@ -171,7 +184,9 @@ class Trainer(Generic[Net, Batch]):
                     row = self.evaluate()
                     self._look_at_clock()
                     self.save()
-                    report(row)  # who reads this line can rely on the checkpoint
+                    report.row(row)  # who reads this line can rely on the checkpoint
+                else:
+                    report.share(self._share)
         return self.result()
 
     def _begin(self) -> None:
@@ -202,14 +217,17 @@ class Trainer(Generic[Net, Batch]):
         by_step = step / self.config.steps if self.config.steps else 0.0
         return max(by_step, self.by_clock)
 
+    def _share(self) -> float:
+        return self.budget.share(self.progress(self.at))
+
     @property
     def is_over(self) -> bool:
         return self.progress(self.at) >= 1.0
 
-    def join(self, report: Callable[[Row], None]) -> None:
+    def join(self, report: Reporter) -> None:
         """Validate the network a last time; from now on it is trained on held-out samples too."""
         if not self.rows or self.rows[-1].step != self.at:
-            report(self.evaluate())
+            report.row(self.evaluate())
         self.has_joined = True
 
     def make_batch(self, step: int) -> Batch:
@@ -281,7 +299,7 @@ class Trainer(Generic[Net, Batch]):
         row = self.window.row(
             self.at,
             self.seconds / 60,
-            self.budget.share(self.progress(self.at)),
+            self._share(),
             self.optimiser.param_groups[0]["lr"],
             talking,
             scores=dict(zip(self.task.scores, scores)),

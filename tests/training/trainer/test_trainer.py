@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import CancelledError, TrainingError, UsageError
+from rotopaint_ai.jobs import Event
 from rotopaint_ai.training.data.dataset_checks import data_print
 from rotopaint_ai.training.trainer.activations import Activations
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.group import Group
-from rotopaint_ai.training.trainer.log import Row
+from rotopaint_ai.training.trainer.log import Reporter
 from rotopaint_ai.training.trainer.task import Moment, Task
 from rotopaint_ai.training.trainer.trainer import CHECKPOINT, Trainer
 
@@ -85,11 +87,21 @@ def test_a_stop_keeps_the_step_and_going_on_ends_in_the_same_weights(tmp_path: P
     with pytest.raises(CancelledError):
         trainer(tmp_path / "parts").fit(check=check)
     assert torch.load(tmp_path / "parts" / CHECKPOINT, weights_only=True)["at"] == 8
-    rows: list[Row] = []
-    parts = trainer(tmp_path / "parts").fit(resume=True, report=rows.append)
-    assert [row.step for row in rows] == [10]
+    sent: list[Event] = []
+    parts = trainer(tmp_path / "parts").fit(resume=True, sink=sent.append)
+    assert [event.facts["step"] for event in sent] == [10]
     for one, two in zip(whole.net.state_dict().values(), parts.net.state_dict().values(), strict=True):
         assert torch.equal(one, two)
+
+
+def test_between_evaluations_the_share_that_is_over_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rotopaint_ai.training.trainer.trainer.Reporter", partial(Reporter, every_s=0.0))
+    sent: list[Event] = []
+    trainer(tmp_path).fit(sink=sent.append)
+    shares = [event.facts["share"] for event in sent]
+    assert 0 < shares[0] < shares[-1] == 1
+    assert shares == sorted(shares)
+    assert ["step" in event.facts for event in sent] == [k in (5, 10) for k in range(1, 11)]
 
 
 def test_ranks_draw_what_one_process_draws() -> None:
