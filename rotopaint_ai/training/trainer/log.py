@@ -216,10 +216,10 @@ class LogWindow:
         return min(1.0, busy / max(clock * self._threads, 1e-9))
 
 
-def write_log(path: Path, rows: Sequence[Row]) -> None:
-    """Write the whole log, beside and renamed."""
+def write_log(folder: Path, rows: Sequence[Row]) -> None:
+    """Write the whole log into a training's folder, beside and renamed."""
     lines = [row.content() for row in rows]
-    with replacing(path) as beside, beside.open("w", newline="", encoding="utf-8") as stream:
+    with replacing(folder / LOG) as beside, beside.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(lines[-1])
         writer.writerows(

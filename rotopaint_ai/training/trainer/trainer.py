@@ -28,17 +28,7 @@ from rotopaint_ai.training.trainer.activations import Activations, is_out_of_mem
 from rotopaint_ai.training.trainer.config import TrainConfig, gives_config
 from rotopaint_ai.training.trainer.group import ALONE, Group
 from rotopaint_ai.training.trainer.launch import remote_share
-from rotopaint_ai.training.trainer.log import (
-    LOG,
-    Budget,
-    LogWindow,
-    Profile,
-    Reporter,
-    Row,
-    gpu_clock,
-    profile,
-    write_log,
-)
+from rotopaint_ai.training.trainer.log import Budget, LogWindow, Profile, Reporter, Row, gpu_clock, profile, write_log
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, MovingAverage, rate_at
 from rotopaint_ai.training.trainer.task import Batch, Moment, Net, Task
 from rotopaint_ai.training.trainer.threads import prefetching_batches
@@ -186,7 +176,7 @@ class Trainer(Generic[Net, Batch]):
                     self.save()
                     report.row(row)  # who reads this line can rely on the checkpoint
                 else:
-                    report.share(self._share)
+                    report.share(lambda: self.budget.share(self.progress(self.at)))
         return self.result()
 
     def _begin(self) -> None:
@@ -216,9 +206,6 @@ class Trainer(Generic[Net, Batch]):
         """Share of the run that is over at a step: by steps or by the clock, whichever is further."""
         by_step = step / self.config.steps if self.config.steps else 0.0
         return max(by_step, self.by_clock)
-
-    def _share(self) -> float:
-        return self.budget.share(self.progress(self.at))
 
     @property
     def is_over(self) -> bool:
@@ -299,7 +286,7 @@ class Trainer(Generic[Net, Batch]):
         row = self.window.row(
             self.at,
             self.seconds / 60,
-            self._share(),
+            self.budget.share(self.progress(self.at)),
             self.optimiser.param_groups[0]["lr"],
             talking,
             scores=dict(zip(self.task.scores, scores)),
@@ -308,7 +295,7 @@ class Trainer(Generic[Net, Batch]):
         self.window = self._new_window()
         self.rows.append(row)
         if self.group.is_first:
-            write_log(self.folder / LOG, self.rows)
+            write_log(self.folder, self.rows)
             self.task.preview(self.average.net, self.folder)
         return row
 
