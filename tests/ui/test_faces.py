@@ -67,6 +67,12 @@ def test_another_name_takes_another_face_and_the_first_one_stays(qtbot: QtBot, t
     assert (session.state.face, session.edits.last_step) == ("Bo", "choose face")
 
 
+def test_rows_of_errors_are_those_of_the_face_in_hand(qtbot: QtBot, two: Panel) -> None:
+    assert two.timeline._shown_names() == ()
+    type_face(qtbot, two, "Anna")
+    assert two.timeline._shown_names() == ("seam", "eye")
+
+
 def test_hidden_and_painted_stay_so_under_the_other_names(qtbot: QtBot, two: Panel) -> None:
     session = two.session
     type_face(qtbot, two, "Anna")

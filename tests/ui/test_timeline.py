@@ -13,7 +13,9 @@ from rotopaint_ui.drawing.ramp import ramp
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.session.error_scale import ErrorScale, scale_of
 from rotopaint_ui.session.session import ShotSession
+from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import SpreadReach
+from rotopaint_ui.timeline import strips
 from rotopaint_ui.timeline.axis import LEFT, RIGHT, Axis
 from rotopaint_ui.timeline.error_strip import BARS, SETTLED, columns, paint_bars
 from rotopaint_ui.timeline.key_strip import key_sources
@@ -213,3 +215,9 @@ def test_bars_rank_the_frames_and_do_not_blow_up_small_differences() -> None:
     assert middle == pytest.approx(BARS * 5 / 8, abs=1)
     assert high == BARS
     assert max(heights({1: 0.2, 2: 0.22, 3: 0.21}, 2.4)) == pytest.approx(BARS / 4, abs=1)
+
+
+def test_thumbnails_are_cut_a_little_rather_than_that_gaps_stand_between_them(facts: PlateFacts) -> None:
+    for share, frames in ((1.1, [1001, 1002, 1003]), (0.85, [1001, 1002, 1003]), (0.6, [1001, 1003])):
+        axis = Axis.whole(1001, 1003, LEFT + RIGHT + 3 * share * strips.thumb_width(facts))
+        assert sorted(strips.thumb_places(facts, axis, 1001)) == frames

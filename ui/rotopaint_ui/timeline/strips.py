@@ -14,6 +14,7 @@ from rotopaint_ui.timeline.axis import LEFT, Axis
 
 RULER, THUMBS, GAP = 20, THUMB_HEIGHT, 3
 GROUND = QColor("#0f1013")
+_THUMB_CUT = 0.3  # of a cell
 _TEXT = QColor("#8f96a3")
 _PLAYHEAD = QColor("#ff7a45")
 
@@ -64,9 +65,14 @@ def thumb_width(plate: PlateFacts) -> float:
     return THUMBS * plate.width * plate.pixel_aspect / plate.height + 2
 
 
+def _thumb_step(plate: PlateFacts, axis: Axis) -> int:
+    """Frames from one thumbnail to the next: one is cut at its sides rather than that a gap stands beside it."""
+    return max(1, ceil(thumb_width(plate) / axis.cell - _THUMB_CUT))
+
+
 def thumb_places(plate: PlateFacts, axis: Axis, near: int) -> list[int]:
     """The frames whose thumbnails fill the strip, those near a frame first."""
-    step = max(1, ceil(thumb_width(plate) / axis.cell - 0.05))
+    step = _thumb_step(plate, axis)
     there = set(plate.frames)
     start = plate.first + (axis.frames.start - plate.first) // step * step
     slots = [frame for frame in range(start, axis.frames.stop, step) if frame in there]
@@ -78,12 +84,12 @@ def paint_thumbs(
 ) -> None:
     """Thumbnails; hatched where a frame is not on disk, red where it cannot be read."""
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-    width = thumb_width(plate)
+    width, room = thumb_width(plate) - 2, _thumb_step(plate, axis) * axis.cell - 2
     for frame, thumb in sorted(thumbs.items()):
         if thumb is not None:
-            left = axis.x_of(frame) + max(axis.cell - width, 0.0) / 2
-            area = QRectF(left, y, min(width - 2, axis.right - left), THUMBS)
-            painter.drawImage(area, thumb, QRectF(0, 0, area.width(), THUMBS))
+            left = axis.x_of(frame) + max(axis.cell - width - 2, 0.0) / 2
+            area = QRectF(left, y, min(width, room, axis.right - left), THUMBS)
+            painter.drawImage(area, thumb, QRectF((width - area.width()) / 2, 0, area.width(), THUMBS))
     for frame in plate.missing:
         _paint_hole(painter, QRectF(axis.x_of(frame), y, max(axis.cell, 2.0), THUMBS))
     for frame in broken:

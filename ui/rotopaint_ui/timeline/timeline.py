@@ -168,8 +168,9 @@ class Timeline(QWidget):
         return SheetArea(axis, self._tops()["keys"], n_rows, self._first_row)
 
     def _shown_names(self) -> tuple[str, ...]:
-        document = self._session.document
-        return () if document is None else tuple(shape.name for shape in document.shapes)
+        """Shapes with a row of errors: none of faces that are not in hand, of which nothing is known."""
+        document, aside = self._session.document, self._session.state.aside
+        return () if document is None else tuple(s.name for s in document.shapes if s.name not in aside)
 
     def _follow_frame(self) -> None:
         """Keep the frame that is shown inside a magnified axis."""
