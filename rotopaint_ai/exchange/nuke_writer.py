@@ -176,6 +176,9 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
     found = ["roles, sources of keys and frame rate are not written"]
     if document.landmarks.names:
         found.append(f"{len(document.landmarks.names)} landmarks are not written: a Roto node has none")
+    for layer in document.layers:
+        if layer.track:
+            found.append(f"layer '{layer.name}': its track has a key on each of {len(layer.track)} frames")
     shapes = hold_outs_first(document).shapes
     lowest = max((place for place, shape in enumerate(shapes) if shape.subtract), default=0)
     for name in [shape.name for shape in shapes[:lowest] if not shape.subtract]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke, nuke_curves, nuke_reader, nuke_script, nuke_text
 from rotopaint_ai.exchange.nuke_tree import CurveKey, NukeCurve, plain
+from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, Points, RotoDocument, RotoShape
 
 from . import nuke_oracle as oracle
@@ -145,10 +146,11 @@ def test_visibility_width_feather_and_range_come_back(tmp_path: Path) -> None:
 
 
 def test_losses_are_reported() -> None:
-    shape = RotoShape("a", False, "seam", {1: Key(points(1))}, taper=(0.2, 0.2))
+    track = {1: (1.0, 0, 0, 0, 1, 0, 0, 0, 1), 2: (2.0, 0, 0, 0, 2, 0, 0, 0, 1)}
+    shape = RotoShape("a", False, "seam", {1: Key(points(1))}, taper=(0.2, 0.2), layer=Layer("badge", track=track))
     document = RotoDocument(960, HEIGHT, 1, 1, 2.0, landmarks=LandmarkKeys(("nose",)), shapes=(shape,))
     told = " ".join(nuke.nuke_writer.build_layers(document).losses)
-    for word in ("landmarks", "frame rate", "taper"):
+    for word in ("landmarks", "frame rate", "taper", "layer 'badge': its track has a key on each of 2 frames"):
         assert word in told
 
 

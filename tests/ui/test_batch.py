@@ -94,7 +94,7 @@ def test_a_shot_is_given_up_after_some_attempts_and_waits_again_when_asked() -> 
     queue = Queue((QueuedShot("a", "p", "o", status=Status.FAILED, attempts=MOST_ATTEMPTS),))
     assert queue.next() is None
     assert queue.retried().next() is not None
-    assert queue.summary() == "1 shots: 1 failed"
+    assert queue.summary() == "1 shot: 1 failed"
 
 
 def test_two_shots_never_write_into_one_folder(tmp_path: Path) -> None:

@@ -72,6 +72,25 @@ def test_the_count_follows_the_tolerance(qtbot: QtBot, panel: Panel, plate: str,
     assert Path(tab.folder.text()) == out / "export"
 
 
+def test_selected_shapes_alone_are_exported(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> None:
+    with qtbot.waitSignal(panel.jobs.read, timeout=120_000):
+        panel.open_plate(PlateChoice(plate), out)
+    tab = panel.inspector.export
+    panel.inspector.setCurrentWidget(tab)
+    tab.selected.click()
+    tab.export.click()
+    assert "Nothing is selected" in panel.status.text.text()
+    panel.session.select("seam")
+    qtbot.waitUntil(lambda: tab.count.text().startswith("5 "), timeout=120_000)
+    for suffix, box in tab.formats.items():
+        box.setChecked(suffix == ".roto.json")
+    tab.host.setChecked(False)
+    with qtbot.waitSignal(panel.exports.ended, timeout=120_000):
+        tab.export.click()
+    written = documents.read(Path(tab.folder.text()) / "shapes.roto.json")
+    assert [shape.name for shape in written.shapes] == ["seam"]
+
+
 def test_the_panel_ends_an_export_with_its_mattes(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> None:
     with qtbot.waitSignal(panel.jobs.read, timeout=120_000):
         panel.open_plate(PlateChoice(plate), out)

@@ -157,7 +157,7 @@ class Queue:
         counts = {status: sum(shot.status is status for shot in self.shots) for status in Status}
         counted = [f"{count} {status.value}" for status, count in counts.items() if count]
         return (
-            f"{len(self.shots)} shots: {', '.join(counted)}"
+            f"{len(self.shots)} shot{'' if len(self.shots) == 1 else 's'}: {', '.join(counted)}"
             if counted
             else "No shots yet: drop plates here, or add them"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ class ExportTab(QWidget):
     def __init__(self, session: ShotSession, host_label: str | None) -> None:
         super().__init__()
         self._session = session
-        self._counted: tuple[RotoDocument, float] | None = None
+        self._counted: tuple[RotoDocument, float, frozenset[str] | None] | None = None
         self._folder_of: Path | None = None
         self._make_export_fields(host_label)
         self._arrange_choices()
@@ -53,6 +54,17 @@ class ExportTab(QWidget):
     def tolerance_px(self) -> float:
         """Largest deviation that fewer keys may cause; 0 keeps every key."""
         return self.tolerance.value() if self.reduces.isChecked() else 0.0
+
+    @property
+    def chosen(self) -> frozenset[str] | None:
+        """The shapes that are exported; None: all of them."""
+        return self._session.selection.shapes if self.selected.isChecked() else None
+
+    def exported(self, document: RotoDocument) -> RotoDocument:
+        """What is exported of a document."""
+        names = self.chosen
+        kept = (shape for shape in document.shapes if names is None or shape.name in names)
+        return replace(document, shapes=tuple(kept))
 
     @property
     def targets(self) -> list[Path]:
@@ -72,7 +84,15 @@ class ExportTab(QWidget):
         document, out = self._session.document, self._session.out
         has_document = document is not None and not self._session.runs.is_live
         self.empty.setVisible(document is None)
-        for widget in (self.export, self.reduces, self.tolerance, self.host, self.mattes, *self.formats.values()):
+        for widget in (
+            self.export,
+            self.reduces,
+            self.tolerance,
+            self.selected,
+            self.host,
+            self.mattes,
+            *self.formats.values(),
+        ):
             widget.setEnabled(has_document)
         if out is not None and out != self._folder_of:
             self._folder_of = out
@@ -82,7 +102,7 @@ class ExportTab(QWidget):
         self.training.setText(training_text(self._session))
         if document is None:
             self.count.setText("")
-        elif has_document and self.isVisible() and self._counted != (document, self.tolerance_px):
+        elif has_document and self.isVisible() and self._counted != (document, self.tolerance_px, self.chosen):
             self._rest.start()
 
     def show_count(self, facts: Mapping[str, Any]) -> None:
@@ -109,12 +129,12 @@ class ExportTab(QWidget):
         document = self._session.state.document
         if document is None:
             return
-        self._counted = (document, self.tolerance_px)
+        self._counted = (document, self.tolerance_px, self.chosen)
         if self.tolerance_px:
             self.count.setText("Counting keys")
             self.count_wanted.emit(self.tolerance_px)
         else:
-            n_keys = sum(len(shape.keys) for shape in document.shapes)
+            n_keys = sum(len(shape.keys) for shape in self.exported(document).shapes)
             self.count.setText(f"{n_keys:,} keys, all kept")
 
     # --- building
@@ -126,6 +146,8 @@ class ExportTab(QWidget):
         self.reduces.setChecked(True)
         self.tolerance = number_box(0.01, 20.0, " px", "Largest distance of any curve from where it is now", 0.1)
         self.tolerance.setValue(DEFAULT_TOLERANCE_PX)
+        self.selected = QCheckBox("Selected shapes only")
+        self.selected.setToolTip("In Nuke they take the place of what was exported before")
         self.count = note_label()
         self.count.setObjectName("figure")
         self.host = QCheckBox(host_label or "")
@@ -148,7 +170,8 @@ class ExportTab(QWidget):
         self.result = note_label()
         self.result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.reduces.toggled.connect(self.tolerance.setEnabled)
-        self.reduces.toggled.connect(lambda on: self._rest.start())
+        for box in (self.reduces, self.selected):
+            box.toggled.connect(lambda on: self._rest.start())
         self.tolerance.valueChanged.connect(lambda value: self._rest.start())
         self.export.clicked.connect(self.wanted)
         self.browse.clicked.connect(self.folder_wanted)
@@ -162,6 +185,7 @@ class ExportTab(QWidget):
         keys.addWidget(self.tolerance, 1)
         choices.addWidget(heading("Keys"))
         choices.addLayout(keys)
+        choices.addWidget(self.selected)
         choices.addWidget(heading("Where to"))
         if self.host.text():
             choices.addWidget(self.host)

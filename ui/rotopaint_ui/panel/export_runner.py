@@ -53,6 +53,11 @@ class ExportRunner(QObject):
         if not (tab.targets or tab.wants_host or tab.mattes.isChecked()):
             self.message_sent.emit("Nothing is chosen: tick where the shapes should go in the Export tab", "trouble")
             return
+        if not tab.exported(document).shapes:
+            self.message_sent.emit(
+                "Nothing is selected: choose shapes in Shapes, or untick Selected shapes only", "trouble"
+            )
+            return
         why = self._refusal(out) if self._writes_files else None
         if why is not None:
             self.message_sent.emit(why, "trouble")
@@ -118,7 +123,8 @@ class ExportRunner(QObject):
             reply({"error": str(error)})
             return
         state = self._session.state
-        client.ask(engine, request, reply, None if state.document is None else renamed(state.document, state.names))
+        document = None if state.document is None else renamed(self._tab.exported(state.document), state.names)
+        client.ask(engine, request, reply, document)
 
     def _give_to_host(self, facts: Mapping[str, Any], reduced: Path) -> None:
         """Files are written: now the host, which only this thread may talk to."""

@@ -24,7 +24,9 @@ def group_chosen(context: EditContext) -> bool:
     done = context.put("group", lambda before: edit_layers.group(before, names, name))
     if done:
         context.session.select_layer(name)
-        context.session.say(f"{name}: {len(names)} shapes; T moves, turns and scales it, from key to key")
+        context.session.say(
+            f"{name}: {len(names)} shape{'' if len(names) == 1 else 's'}; T moves, turns and scales it, from key to key"
+        )
     return done
 
 
