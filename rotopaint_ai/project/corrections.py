@@ -58,11 +58,14 @@ def corrections(path: Path) -> Corrections:
     """The corrected frames of a project file, in order.
 
     A frame counts where a person keyed a shape, placed a landmark, or accepted it as it stands; frames marked "needs
-    work" or "rejected" never do. Raises: ProjectError, DamagedProjectError; DocumentError where nothing was run yet.
+    work" or "rejected" never do. Shapes of other faces, and those that people drew beside the models', are left out:
+    they are no part of the character.
+
+    Raises: ProjectError, DamagedProjectError; DocumentError where nothing was run yet.
     """
     project = Project.open(path, write=False)
     try:
-        state, plate, files = _of_face_in_hand(project.load().state), project.note("plate") or {}, project.files()
+        state, plate, files = _of_the_models(project.load().state), project.note("plate") or {}, project.files()
     finally:
         project.close()
     if state.document is None:
@@ -74,17 +77,19 @@ def corrections(path: Path) -> Corrections:
     )
 
 
-def _of_face_in_hand(state: State) -> State:
-    """The state without the shapes of other faces, which another pack learns."""
-    if state.document is None or not state.aside:
+def _of_the_models(state: State) -> State:
+    """The state without shapes of other faces, nor, where models have made some, those that they have not."""
+    document, models = state.document, state.predicted
+    if document is None:
         return state
-    shapes = tuple(shape for shape in state.document.shapes if shape.name not in state.aside)
-    return replace(state, document=replace(state.document, shapes=shapes))
+    made = {shape.name for shape in models.shapes} if models is not None and models.shapes else None
+    kept = (s for s in document.shapes if s.name not in state.aside and (made is None or s.name in made))
+    return replace(state, document=replace(document, shapes=tuple(kept)))
 
 
 def corrected_frames(state: State) -> list[int]:
     """Frames of a state that are fit to learn from."""
-    document = state.document
+    document = _of_the_models(state).document
     if document is None:
         return []
     found = {frame for shape in document.shapes for frame, key in shape.keys.items() if key.source == "human"}

@@ -466,6 +466,18 @@ def test_corrections_tell_what_was_moved_from_what(tmp_path: Path) -> None:
     assert moved.landmarks[1] == Landmark(1, 2)
 
 
+def test_shapes_that_people_drew_beside_the_models_are_no_corrections(tmp_path: Path) -> None:
+    """A badge keyed on a frame makes nobody's word of what the models said there, and no pack learns it."""
+    path, state = tmp_path / "shot.rotopaint", whole()
+    assert state.document is not None
+    badge = RotoShape("badge", True, "matte", {1006: Key((ControlPoint(1, 1), ControlPoint(9, 1)), "human")})
+    drawn = replace(state, document=replace(state.document, shapes=(*state.document.shapes, badge)))
+    Project.create(path, drawn).close()
+    found = corrections(path)
+    assert [each.frame for each in found.frames] == [1001, 1002]
+    assert "badge" not in [shape.name for shape in found.document.shapes]
+
+
 def test_a_project_on_a_disk_that_takes_nothing_is_read_without_a_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,7 @@ from rotopaint_ui.standalone.welcome import Welcome
 from rotopaint_ui.widgets.dialogs import dress
 
 QUEUE_NAME = "batch.json"
-USUAL_SIZE = QSize(1440, 900)  # of the window, where the screen has room
+USUAL_SIZE = QSize(1840, 1000)  # of the window, where the screen has room: most of 1920 x 1080
 FRAME = QMargins(0, 30, 0, 0)  # what a window manager puts around it, where it does not fill the screen
 
 
