@@ -30,6 +30,7 @@ LOSSES: Final = (
 NOT_KEPT: Final[frozenset[Feature]] = frozenset(
     ("keys", "holds", "taper", "subtract", "sources", "landmarks", "aspect", "fps", "range", "visibility")
 )
+_NO_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _TOKEN = re.compile(r"[A-Za-z]|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _LENGTH = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:px)?\s*")
 _COUNTS = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "Z": 0}
@@ -42,7 +43,10 @@ def write(path: Path | str, document: RotoDocument, *, frames: Sequence[int] | N
 
 
 def dumps(document: RotoDocument, *, frames: Sequence[int] | None = None) -> str:
-    """The shapes as SVG text, one group a frame."""
+    """The shapes as SVG text, one group a frame. Raises DocumentError for a name that XML cannot hold."""
+    for shape in document.shapes:
+        if _NO_XML.search(shape.name):
+            raise DocumentError(f"shape '{shape.name}': its name holds a letter that SVG cannot; rename it")
     chosen = list(frames) if frames is not None else list(range(document.first_frame, document.last_frame + 1))
     size = f'width="{document.width}" height="{document.height}" viewBox="0 0 {document.width} {document.height}"'
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" {size}>']
