@@ -550,3 +550,18 @@ def test_a_panel_on_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "gone.jpg: is not there; wanted a plate's pattern" in capsys.readouterr().err
     assert main(["panel", "--out", str(tmp_path / "out")]) == 2
     assert "--out: is where the results of PLATES go; name those too" in capsys.readouterr().err
+
+
+def test_a_stopped_conversion_leaves_nothing_beside(
+    shapes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*given: object) -> None:
+        assert any(path.name.startswith(".rotopaint-") for path in tmp_path.iterdir())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(formats.nuke, "write_report", stop)
+    assert main(["convert", str(shapes / "shapes.roto.json"), str(tmp_path / "a.nk")]) == 130
+    assert list(tmp_path.iterdir()) == []
+    assert _one_line(capsys) == "rotopaint convert: stopped"
+    assert signal.getsignal(signal.SIGTERM) is before
