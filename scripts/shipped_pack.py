@@ -27,11 +27,14 @@ TRAIN = (sys.executable, "-m", "rotopaint_ai", "train")
 
 
 class Faces(NamedTuple):
-    """A data set: characters, seed, how much further than in a talking shot heads turn."""
+    """A data set: characters, seed, how much further than in a talking shot heads turn, pixels of a crop's side, how
+    many more pictures of each with other seams."""
 
     characters: int
     seed: int
     reach: float
+    size: int = 320
+    looks: int = 0
 
 
 class Looks(NamedTuple):
@@ -64,7 +67,8 @@ LANDMARKS = (
     Training(7200, 4, ("small_share=0.4", "learning_rate=0.002")),
     Training(6197, 6, ("small_share=0.4", "learning_rate=0.002", "prior=true")),
 )
-SEAM_STEPS = 1219
+SEAM_FACES = Faces(130, 160000, 1.3, size=512, looks=2)
+SEAM_STEPS = 5185
 FILLS = (
     Training(4887, Looks(44, 30000)),
     Training(1966, Looks(26, 31000)),
@@ -83,9 +87,7 @@ class Step(NamedTuple):
 def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = ()) -> Iterator[Step]:
     """What is to be done, in its order."""
     sets = {out / "faces" / str(faces.seed): faces for faces in FACES}
-    for folder, faces in sets.items():
-        size = {"characters": _part(faces.characters, share), "seed": faces.seed, "reach": faces.reach}
-        yield Step((*STAGE, "dataset", str(folder), *_options(size)), folder / "samples.jsonl")
+    yield from (_face_step(folder, faces, share) for folder, faces in sets.items())
     init = "none"
     for at, training in enumerate(LANDMARKS, 1):
         pack = out / (NAME if at == len(LANDMARKS) else f"{NAME}{at}")
@@ -94,13 +96,20 @@ def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = ()) -> Ite
         yield _train(used, pack, words, training.steps, share, (*training.settings, *changes), pack / CARD)
         init = str(pack)
     pack = Path(init)
-    yield _train(list(sets)[:1], pack, {"recipe": "seam", "init": "none"}, SEAM_STEPS, share, (), pack / SEAM)
+    seams = out / "faces" / str(SEAM_FACES.seed)
+    yield _face_step(seams, SEAM_FACES, share)
+    yield _train([seams], pack, {"recipe": "seam", "init": "none"}, SEAM_STEPS, share, (), pack / SEAM)
     yield from _fill_steps(out, pack, share)
     plates = out / "plates"
     size = {"count": _part(PLATES, share), "seed": PLATES_SEED}
     yield Step((*STAGE, "plates", str(plates), *_options(size)))
     used, words = [plates, next(iter(sets))], {"recipe": "detector", "init": init}
     yield _train(used, pack, words, DETECTOR_STEPS, share, (), pack / DETECTOR)
+
+
+def _face_step(folder: Path, faces: Faces, share: float) -> Step:
+    size = {**faces._asdict(), "characters": _part(faces.characters, share)}
+    return Step((*STAGE, "dataset", str(folder), *_options(size)), folder / "samples.jsonl")
 
 
 def _fill_steps(out: Path, pack: Path, share: float) -> Iterator[Step]:

@@ -19,8 +19,10 @@ from rotopaint_ai.inference.pack import (
     FILL_MULTIPLE,
     SEAM_MULTIPLE,
     SEAM_OFFSETS,
+    SEAM_STRIPS,
     Pack,
     fill_channels,
+    seam_strip,
 )
 from rotopaint_ai.inference.process import open_model, read_signature
 from rotopaint_ai.inference.session import ModelSession
@@ -72,8 +74,18 @@ class SeamModel:
 
     session: ModelSession
 
-    def __call__(self, strips: Array) -> Array:
-        return self.session.run(("logits",), {"strip": np.ascontiguousarray(strips, dtype=np.float32)})[0]
+    @property
+    def zooms(self) -> tuple[int, ...]:
+        """How finely strips may be cut for it: the name of what it takes says so."""
+        return SEAM_STRIPS[self._strip]
+
+    @property
+    def _strip(self) -> str:
+        (name,) = self.session.signature.inputs
+        return name
+
+    def __call__(self, strips: Array, /) -> Array:
+        return self.session.run(("logits",), {self._strip: np.ascontiguousarray(strips, dtype=np.float32)})[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +212,8 @@ def _seam_model(pack: Pack) -> SeamModel | None:
     if pack.seam_path is None:
         return None
     strip = np.zeros((1, 2 * SEAM_MULTIPLE, SEAM_OFFSETS, 3), np.float32)
-    model = SeamModel(open_model(pack.seam_path, device="cpu", threads=1, example={"strip": strip}))
+    name = seam_strip(read_signature(pack.seam_path))
+    model = SeamModel(open_model(pack.seam_path, device="cpu", threads=1, example={name: strip}))
     _check_output(pack.seam_path.name, model(strip), (1, SEAM_MULTIPLE, SEAM_OFFSETS + 1))
     return model
 

@@ -6,8 +6,9 @@
     landmarks.int8.onnx  optional: the same with convolutions in integers of 8 bits, which processors read with
     shapes.onnx     `landmarks` float32 [N,L,2] plate space -> `points` [N,P,6] plate space, and optionally
                     `width` [N,n_shapes]: the seam's full width in plate pixels
-    seam.onnx       optional: `strip` float32 [N,T,D,3], pictures along predicted seams (see seams/placement.py), T a
-                    multiple of 8, D = 40 -> `logits` [N,T/2,D+1]: the seam at each offset, and last `not to be seen`
+    seam.onnx       optional: `strip` or `zoomed_strip` float32 [N,T,D,3], pictures along predicted seams (see
+                    seams/placement.py), T a multiple of 8, D = 40 -> `logits` [N,T/2,D+1]: the seam at each offset, and
+                    last `not to be seen`; what takes `zoomed_strip` knows finer strips, too
     fill.onnx       optional: `strip` float32 [N,T,S,12], straightened seams (see seams/learned.py), T and S multiples
                     of 4 -> `answer` [N,T,S,7]: shares of four sources of light and an offset per colour
     detector.onnx   optional: `picture` float32 [N,H,W,3] display-referred RGB 0..1, H and W fixed -> `boxes` [N,F,4]
@@ -54,6 +55,8 @@ DEFAULT = "default"  # names the shipped pack
 
 SEAM_MULTIPLE = 8  # a seam model's strips have a multiple of so many places ...
 SEAM_OFFSETS = 40  # ... and so many offsets
+# What it takes, by the strips that it knows: of one fineness, or also of twice that.
+SEAM_STRIPS = {"strip": (1,), "zoomed_strip": (1, 2)}
 FILL_MULTIPLE = 4  # both sides of a fill model's strips are multiples of this,
 FILL_CHANNELS, FILL_ANSWERS = (11, 12), 7  # it takes so many values a sample, the first 11 before; it gives so many
 
@@ -253,9 +256,15 @@ def check_shape_signature(signature: Signature, sheet: Sheet, where: str) -> Non
 
 def check_seam_signature(signature: Signature, where: str) -> None:
     """Raise PackError unless a seam model takes and gives what a pack promises."""
-    _check_tensor(signature.inputs, "strip", (None, None, SEAM_OFFSETS, 3), f"{where}: input")
-    _check_only(signature.inputs, {"strip"}, where)
+    name = seam_strip(signature)
+    _check_tensor(signature.inputs, name, (None, None, SEAM_OFFSETS, 3), f"{where}: input")
+    _check_only(signature.inputs, {name}, where)
     _check_tensor(signature.outputs, "logits", (None, None, SEAM_OFFSETS + 1), f"{where}: output")
+
+
+def seam_strip(signature: Signature) -> str:
+    """The name of SEAM_STRIPS that a seam model's input has; that of older ones where it has none."""
+    return next((name for name in SEAM_STRIPS if name in signature.inputs), "strip")
 
 
 def fill_channels(signature: Signature) -> int:

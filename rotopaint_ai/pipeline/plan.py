@@ -23,6 +23,7 @@ from rotopaint_ai.landmarks.detect import FaceReading, instability, moved_crops,
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed
 from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.frame_store import FrameStore
+from rotopaint_ai.pipeline.look_store import LookStore
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
 from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, inputs_for
 from rotopaint_ai.pipeline.record_store import crops_before
@@ -58,6 +59,7 @@ class Plan:
     threads: int
     inputs: ProjectInputs = field(default_factory=ProjectInputs)
     kept: FrameStore = field(default_factory=FrameStore)
+    looks: LookStore = field(default_factory=LookStore)
     note: Event | None = None  # what a person ought to know before the work starts
 
     @property

@@ -21,16 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.crops import around
-from rotopaint_ai.errors import PlateError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Sink, notice
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import Settled
-from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
-from rotopaint_ai.pipeline.track import DIGITS, STILL, LazyRgb, crop_area, crop_window, rounded_rows
-from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.shot_seams import look_at, movable_seams, stretches, with_placed
+from rotopaint_ai.pipeline.track import DIGITS
 from rotopaint_ai.seams.ends import with_ends
-from rotopaint_ai.seams.placement import Placed, Seam, look
+from rotopaint_ai.seams.placement import Placed, Seam
 from rotopaint_ai.shapes.bezier import evaluate, segments
 from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, aligned
 from rotopaint_ai.shapes.rigid_head import points_on_head
@@ -39,14 +38,11 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = npt.NDArray[Any]
 
-STRETCH = 160  # holds solved together: no shot takes more memory than that
-FEWEST = 4  # holds that can outvote one
 AWAY = 0.08  # of the head's size: how far off the shot's an end lies that is looked at; chosen on shots of the stage
 UNKNOWN = 0.5  # of the head's size: how far off an end is taken to be where its landmark is hidden
 BY_HAND_PX = 3.0  # and a person's: one key may have left an end where the run had put it, two have not
 OF_CURVE = 0.15  # of how far an end is off: how far off, in the mean, its curve is
 
-Shapes = Mapping[str, Sequence[PointRow]]
 Out = tuple[float, float]  # by how many pixels the first and the last end of a seam ought to lie further out
 
 
@@ -67,7 +63,7 @@ def with_shot_ends(plan: Plan, records: Iterable[FrameRecord], sink: Sink, cance
 
     `records` are gone through twice. Raises CancelledError.
     """
-    specs = _seams_to_carry(plan) if plan.models.find_seams is not None else []
+    specs = [spec for spec in movable_seams(plan) if {0, spec.n_points - 1} <= set(spec.on_landmarks)]
     wanted = _wanted_ends(plan, records, specs)
     anew, placed = _placed_anew(plan, records, wanted), dict[int, Mapping[str, Placed]]()
     moved: dict[str, list[int]] = {}
@@ -90,13 +86,6 @@ def with_shot_ends(plan: Plan, records: Iterable[FrameRecord], sink: Sink, cance
         sink(notice(f"{', '.join(sorted(moved))}: ends set by the other frames at {where}", is_warning=False))
 
 
-def _seams_to_carry(plan: Plan) -> list[ShapeSpec]:
-    """Open seams whose ends are landmarks, but those that the pack leaves as predicted."""
-    still = frozenset(plan.pack.card.get(STILL, ()))
-    open_seams = (spec for spec in plan.pack.sheet.shapes if spec.role == "seam" and not spec.closed)
-    return [spec for spec in open_seams if spec.name not in still and {0, spec.n_points - 1} <= set(spec.on_landmarks)]
-
-
 # --- what each hold says ----------------------------------------------------------------------------------------------
 
 
@@ -105,23 +94,9 @@ def _wanted_ends(plan: Plan, records: Iterable[FrameRecord], specs: Sequence[Sha
     holds = [_ends_of(record, plan, specs) for record in records if specs and record.hold is None and record.landmarks]
     holds = [hold for hold in holds if np.isfinite(hold.points_L).sum() >= TOO_FEW]
     wanted: dict[int, dict[str, Out]] = {}
-    for stretch in _stretches(sorted(holds, key=lambda each: each.frame)):
+    for stretch in stretches(sorted(holds, key=lambda each: each.frame)):
         wanted |= _far_off(stretch, specs)
     return wanted
-
-
-def _marks_along(
-    marks: Sequence[PointRow | None], specs: Iterable[ShapeSpec], before: Shapes, after: Shapes, sheet: Sheet
-) -> list[PointRow | None]:
-    """Landmarks, those that sit on some shapes moved as the shapes' points have."""
-    rows = list(marks)
-    for spec in specs:
-        for point, name in spec.on_landmarks.items():
-            k = sheet.landmark_row(name)
-            if (row := rows[k]) is not None:
-                to, of = after[spec.name][point], before[spec.name][point]
-                rows[k] = [*(round(row[axis] + to[axis] - of[axis], DIGITS) for axis in (0, 1)), row[2]]
-    return rows
 
 
 def _ends_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Ends:
@@ -153,14 +128,6 @@ def _ways_out(points: Array) -> list[complex]:
 
 
 # --- the shot ---------------------------------------------------------------------------------------------------------
-
-
-def _stretches(holds: Sequence[_Ends]) -> Iterator[Sequence[_Ends]]:
-    """The shot's holds in parts of about equal length that are long enough to tell."""
-    n = -(-len(holds) // STRETCH)
-    for part in np.array_split(np.arange(len(holds)), max(n, 1)):
-        if len(part) >= FEWEST:
-            yield [holds[k] for k in part.tolist()]
 
 
 def _far_off(holds: Sequence[_Ends], specs: Sequence[ShapeSpec]) -> dict[int, dict[str, Out]]:
@@ -198,8 +165,7 @@ def _placed_anew(
         for record in records:
             if record.frame not in wanted:
                 continue
-            asked = plan, Settled.of(record), record.frame, wanted[record.frame]
-            ahead.append((record.frame, pool.submit(_with_moved_ends, *asked)))
+            ahead.append((record.frame, pool.submit(_with_moved_ends, plan, record, wanted[record.frame])))
             if len(ahead) > plan.threads:
                 frame, found = ahead.popleft()
                 yield frame, found.result()
@@ -207,18 +173,12 @@ def _placed_anew(
             yield frame, found.result()
 
 
-def _with_moved_ends(plan: Plan, found: Settled, frame: int, outs: Mapping[str, Out]) -> dict[str, Placed]:
+def _with_moved_ends(plan: Plan, record: FrameRecord, outs: Mapping[str, Out]) -> dict[str, Placed]:
     """Seams of a frame with their ends moved, where the plate does not speak against it."""
     assert plan.models.find_seams is not None
-    try:
-        area = crop_area(found.crop)
-        read = plan.kept.look_up(frame, area) or plan.plate.read(frame, keep_native=False, near=area)
-    except PlateError:  # it went through before, and is reported where frames are painted
+    found, seen = Settled.of(record), look_at(plan, record)
+    if seen is None:
         return {}
-    pixels = LazyRgb(read)
-    rows, columns = crop_window(found.crop, pixels.shape, read.origin)
-    corner = read.origin[0] + columns.start, read.origin[1] + rows.start
-    seen = look(pixels[rows, columns], *corner, found.crop, to_display)
     marks = np.array([row[:2] for row in found.landmarks if row is not None], np.float64)
     face_px = around(marks, margin=1.0).side
     placed = {}
@@ -231,10 +191,9 @@ def _with_moved_ends(plan: Plan, found: Settled, frame: int, outs: Mapping[str, 
 def _with_placed(
     record: FrameRecord, placed: Mapping[str, Placed], doubt: Mapping[str, float], sheet: Sheet
 ) -> FrameRecord:
-    """A frame with some seams placed anew, the landmarks that sit on them moved along, and others more doubtful."""
-    new = {name: rounded_rows(each.points) for name, each in placed.items()}
+    """A frame with some seams placed anew, and others more doubtful."""
+    now = with_placed(record, placed, sheet)
     doubt = {**doubt, **{name: each.expected_error_px for name, each in placed.items()}}
-    errors = {name: max(px, round(doubt.get(name, 0.0), DIGITS)) for name, px in record.errors.items()}
-    specs = [spec for spec in sheet.shapes if spec.name in new]
-    marks = _marks_along(record.landmarks or (), specs, record.shapes, new, sheet)
-    return replace(record, shapes={**record.shapes, **new}, errors=errors, landmarks=marks)
+    return replace(
+        now, errors={name: max(px, round(doubt.get(name, 0.0), DIGITS)) for name, px in record.errors.items()}
+    )

@@ -34,7 +34,7 @@ from rotopaint_ai.shapes.group_moves import keys_placed_in_groups, taken_below_g
 from rotopaint_ai.shapes.refit import Errors, Keys, corrected_shapes, moved_keys, refit, splines_of
 from rotopaint_ai.shapes.rigid_head import KnownCurve, curves_on_head, is_borne_out
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
-from rotopaint_ai.shapes.samples import open_curve_distance
+from rotopaint_ai.shapes.samples import open_curve_distance, point_numbers, spline_points
 from rotopaint_ai.shapes.shot_solver import HeadPoses, Solution, head_poses, solve
 from rotopaint_ai.sheet import ShapeSpec
 
@@ -197,7 +197,7 @@ def _placed_as_read(reading: ShotReading, row: int, tasks: Sequence[_Task]) -> l
     """Seams of a hold as its models say, seen in the picture."""
     hold = reading.holds[row]
     seams = [
-        Seam(_point_numbers(hold.splines[each.spec.name]), hold.width_px[each.spec.name], float(each.noise_px_H[row]))
+        Seam(point_numbers(hold.splines[each.spec.name]), hold.width_px[each.spec.name], float(each.noise_px_H[row]))
         for each in tasks
     ]
     return place(seams, hold.look, hold.face_px, reading.models.find_seams)
@@ -205,7 +205,7 @@ def _placed_as_read(reading: ShotReading, row: int, tasks: Sequence[_Task]) -> l
 
 def _observed_everywhere(task: _Task, placed: Sequence[Placed]) -> KnownCurve:
     """A seam as it was placed, or drawn by a person, in every hold."""
-    splines = np.array([_spline_points(each.points) for each in placed])
+    splines = np.array([spline_points(each.points) for each in placed])
     noise = np.array([max(LEAST_NOISE_PX, each.expected_error_px) for each in placed])
     return KnownCurve(np.where(task.exact_H[:, None], task.splines_HD, splines), noise, task.exact_H)
 
@@ -267,7 +267,7 @@ def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> ReadH
         found.points_LC @ np.array([1, 1j]),
         found.error_L,
         found.visible_L,
-        {name: _spline_points(points[0, span].astype(np.float64)) for name, span in rows.items()},
+        {name: spline_points(points[0, span].astype(np.float64)) for name, span in rows.items()},
         {name: float(w) if np.isfinite(w) else 0.02 * face for name, w in zip(rows, widths)},
         face,
         look(rgb, *origin, crop, to_display),
@@ -323,9 +323,7 @@ def _solved_seams(reading: ShotReading, tasks: Sequence[_Task]) -> list[_Turn]:
 def _looked_for(reading: ShotReading, row: int, solved: Sequence[tuple[ShapeSpec, Solution]]) -> list[Placed]:
     hold, least = reading.holds[row], LEAST_LOOK * float(abs(reading.heads.factor_H[row]))
     seams = [
-        Seam(
-            _point_numbers(each.splines_HD[row]), hold.width_px[spec.name], max(float(each.deviation_px_H[row]), least)
-        )
+        Seam(point_numbers(each.splines_HD[row]), hold.width_px[spec.name], max(float(each.deviation_px_H[row]), least))
         for spec, each in solved
     ]
     return place(seams, hold.look, hold.face_px, reading.models.find_seams)
@@ -336,7 +334,7 @@ def _observed(task: _Task, placed: Sequence[Placed]) -> _Task:
     splines, noise = task.splines_HD.copy(), task.noise_px_H.copy()
     for row, found in enumerate(placed):
         if found.seen >= SEEN and not task.exact_H[row]:
-            splines[row] = _spline_points(found.points)
+            splines[row] = spline_points(found.points)
             noise[row] = max(LEAST_NOISE_PX, found.expected_error_px)
     return replace(task, splines_HD=splines, noise_px_H=noise)
 
@@ -381,7 +379,7 @@ def _decided(
     def judge(row: int, frame: int, spline: Complex) -> _Verdict:
         del frame
         seen, deviation = turn.placed[row], float(turn.solution.deviation_px_H[row])
-        found, change = _spline_points(seen.points), open_curve_distance(spline, _spline_points(seen.points))
+        found, change = spline_points(seen.points), open_curve_distance(spline, spline_points(seen.points))
         witnesses = Witnesses(head_HD[row], turn.solution.splines_HD[row], float(far_H[row]) * size_H[row])
         if change > STILL_PX and seen.seen > WELL_SEEN and witnesses.agree(found, spline):
             apart = FOUND * open_curve_distance(found, head_HD[row])
@@ -421,16 +419,3 @@ def _judged(
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
-
-
-def _spline_points(points_PK: Array) -> Complex:
-    """Points, ends of incoming and of outgoing tangents (3 P,) of control points (P, 6)."""
-    at, back, out = (points_PK[:, k] + 1j * points_PK[:, k + 1] for k in (0, 2, 4))
-    return np.asarray(np.concatenate([at, at + back, at + out]))
-
-
-def _point_numbers(spline: Complex) -> Array:
-    """Control points (P, 6) of a spline."""
-    at, back, out = spline.reshape(3, -1)
-    back, out = back - at, out - at
-    return np.stack([at.real, at.imag, back.real, back.imag, out.real, out.imag], axis=1)

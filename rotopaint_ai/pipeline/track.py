@@ -5,6 +5,7 @@ L landmarks, P control points of all shapes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
 from typing import Any, NamedTuple, Protocol, cast
@@ -31,6 +32,7 @@ Array = npt.NDArray[Any]
 DIGITS = 4  # coordinates are rounded to 1/10,000 px once, here, so that files, mattes and a resumed run agree exactly
 _MARGIN_PX = 2
 IN_SIGHT = 0.8  # probability from which on a landmark is surely seen
+KeepLook = Callable[[int, SeamLook], None]
 STILL = "seams_left_as_predicted"  # entry of a pack's card: seams that are not placed
 
 
@@ -55,8 +57,10 @@ class LazyRgb:
 class FaceTracker:
     """Frames in order go in, settled frames come out. Holds plain values and arrays and the pack's models only."""
 
-    def __init__(self, models: Models, crops: CropKeys, *, instability: float = inf) -> None:
-        """`instability`: above which a shot shows no face."""
+    def __init__(
+        self, models: Models, crops: CropKeys, *, instability: float = inf, keep_look: KeepLook | None = None
+    ) -> None:
+        """`instability`: above which a shot shows no face; `keep_look` gets the looks at new exposures."""
         self._sheet = models.pack.sheet
         self._predict = ShapePredictor(models.pack.sheet, models.predict_shapes)
         self._follower = Follower(
@@ -70,7 +74,7 @@ class FaceTracker:
         self._dejitter = Dejitter()
         self.reach: Area | None = None  # see `executor.Tracker`
         still = frozenset(models.pack.card.get(STILL, ()))
-        self._placer = SeamPlacer(models.pack.sheet, models.find_seams, to_display, still)
+        self._placer = SeamPlacer(models.pack.sheet, models.find_seams, to_display, still, keep_look)
 
     def push(self, frame: Frame, ms: Times) -> SettledFrames:
         """Take the next frame; returns the frames that are settled now."""
@@ -106,7 +110,7 @@ class FaceTracker:
     def _settled_frame(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
         assert landmarks.crop is not None
         hold = landmarks.held_from if landmarks.held_from != landmarks.frame else None
-        crop = Crop(*(round(float(v), DIGITS) for v in (landmarks.crop.x, landmarks.crop.y, landmarks.crop.side)))
+        crop = rounded_crop(landmarks.crop)
         if shapes is None:
             return Settled(crop, landmarks.lost or "no shapes", hold, (), {}, {}, {}, ())
         return Settled(
@@ -139,6 +143,11 @@ def rounded_rows(values: Array) -> list[list[float]]:
     return [[round(number, DIGITS) for number in row] for row in values.astype(np.float64).tolist()]
 
 
+def rounded_crop(crop: Crop) -> Crop:
+    """A crop as records keep it."""
+    return Crop(*(round(float(v), DIGITS) for v in (crop.x, crop.y, crop.side)))
+
+
 class Pixels(Protocol):
     """A data window's scene-linear pixels (H, W, 3), made where a slice asks for them."""
 
@@ -164,6 +173,7 @@ class SeamPlacer:
     evidence: Evidence | None
     display: Display
     still: frozenset[str] = frozenset()
+    keep_look: KeepLook | None = None
     _looks: dict[int, SeamLook] = field(default_factory=dict)
     _known: _Known | None = None
 
@@ -176,11 +186,11 @@ class SeamPlacer:
             or not self._placeable_seams()
         ):
             return
-        rows, columns = crop_window(found.crop, pixels.shape, origin)
-        if rows.stop - rows.start < 8 or columns.stop - columns.start < 8:
-            return
-        corner = origin[0] + columns.start, origin[1] + rows.start
-        self._looks[found.frame] = look(pixels[rows, columns], *corner, found.crop, self.display)
+        seen = look_near(pixels, origin, rounded_crop(found.crop), self.display)
+        if seen is not None:
+            self._looks[found.frame] = seen
+            if self.keep_look is not None:
+                self.keep_look(found.frame, seen)
 
     def place(self, landmarks: FrameLandmarks, shapes: FrameShapes) -> tuple[FrameLandmarks, FrameShapes]:
         """A settled frame with its seams on their creases, and the landmarks that sit on those moved along.
@@ -242,6 +252,14 @@ class SeamPlacer:
             known = _Known(landmarks.held_from, asked, place(seams, seen, face_px, self.evidence))
             self._known = known
         return known.placed
+
+
+def look_near(pixels: Pixels, origin: tuple[int, int], crop: Crop, display: Display) -> SeamLook | None:
+    """A look at a crop of a data window whose corner is at `origin`; None where next to nothing of it is there."""
+    rows, columns = crop_window(crop, pixels.shape, origin)
+    if rows.stop - rows.start < 8 or columns.stop - columns.start < 8:
+        return None
+    return look(pixels[rows, columns], origin[0] + columns.start, origin[1] + rows.start, crop, display)
 
 
 def _unmoved(seam: Seam) -> Placed:

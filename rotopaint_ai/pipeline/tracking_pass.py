@@ -34,13 +34,13 @@ from rotopaint_ai.pipeline.record_store import (
 from rotopaint_ai.pipeline.render_frame import NOT_FINITE
 from rotopaint_ai.pipeline.run_events import tracked_event
 from rotopaint_ai.pipeline.shot_ends import with_shot_ends
+from rotopaint_ai.pipeline.shot_seams import PROGRESS_INTERVAL_S, with_shot_seams
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 
 SNAPSHOT_INTERVAL_S = 2.0
-PROGRESS_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,11 @@ def track_shot(
 
     `after_s` and `n_later`: see `Eta`. Raises CancelledError; DiskError where the journal is gone meanwhile.
     """
-    if any(frame not in state.finished for frame in plan.frames):
-        eta = Eta(total=len(plan.frames), done=len(state.finished), after_s=after_s, n_later=n_later)
-        _follow_face(plan, state, sink, cancel, eta)
-    return _settled_shot(plan, state, sink, cancel)
+    with closing(plan.looks):
+        if any(frame not in state.finished for frame in plan.frames):
+            eta = Eta(total=len(plan.frames), done=len(state.finished), after_s=after_s, n_later=n_later)
+            _follow_face(plan, state, sink, cancel, eta)
+        return _settled_shot(plan, state, sink, cancel)
 
 
 def _follow_face(plan: Plan, state: RunState, sink: Sink, cancel: Cancel, eta: Eta) -> None:
@@ -105,11 +106,14 @@ def _follow_face(plan: Plan, state: RunState, sink: Sink, cancel: Cancel, eta: E
         "detect": plan.models.detect,
         "predict_shapes": plan.models.predict_shapes,
         "display": to_display,
+        "keep_look": (keep_look := plan.looks.keep),
     }
     if plan.models.find_seams is not None:
         models["find_seams"] = plan.models.find_seams
+        plan.looks.open_in(state.folder)
     start = _snapshot_of(plan, state, models)
-    start = start or Snapshot(0, FaceTracker(plan.models, plan.crops, instability=plan.instability))
+    tracker = FaceTracker(plan.models, plan.crops, instability=plan.instability, keep_look=keep_look)
+    start = start or Snapshot(0, tracker)
     last_kept = time.monotonic()
 
     def keep(snapshot: Snapshot) -> None:
@@ -141,7 +145,7 @@ def _snapshot_of(plan: Plan, state: RunState, models: Mapping[str, object]) -> S
 def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> TrackedShot:
     """Write the settled journal anew: what people have keyed since may move ends in every frame."""
     path, counted = state.folder / f"{SETTLED}.journal", Counted(state)
-    settled = with_shot_ends(plan, counted, sink, cancel)
+    settled = with_shot_ends(plan, with_shot_seams(plan, counted, sink, cancel), sink, cancel)
     light = list[FrameRecord]()
     with replacing(path) as beside, closing(Journal(beside)) as journal:
         for record in _with_progress(settled, len(state.finished), sink):

@@ -47,8 +47,8 @@ def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
     seen_at = odds[:, :-1] / odds.sum(axis=1, keepdims=True)
     emit = (seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (NEAR / len(logits))
     emit /= emit.max(axis=1, keepdims=True)
-    forward, backward = _forward_sums(emit), _forward_sums(emit[::-1])[::-1]
-    posterior = forward * backward / emit
+    forward, backward = _forward_sums(np.stack([emit, emit[::-1]], axis=1)).transpose(1, 0, 2)
+    posterior = forward * backward[::-1] / emit
     posterior /= posterior.sum(axis=1, keepdims=True)
     best = posterior.argmax(axis=1)
     around = np.abs(np.arange(N_OFFSETS) - best[:, None]) <= 2
@@ -85,12 +85,12 @@ _KERNEL = _transition_kernel()
 
 
 def _forward_sums(emit: Array) -> Array:
-    """Forward sums of the chain, each place scaled to one."""
+    """Forward sums of chains (S, chains, D) side by side, each place scaled to one."""
     sums = np.empty_like(emit)
-    now = emit[0] / emit[0].sum()
+    now = emit[0] / emit[0].sum(axis=1, keepdims=True)
     sums[0] = now
     for row in range(1, len(emit)):
-        now = (_KERNEL @ now) * emit[row]
-        now /= now.sum()
+        now = (now @ _KERNEL.T) * emit[row]
+        now /= now.sum(axis=1, keepdims=True)
         sums[row] = now
     return sums

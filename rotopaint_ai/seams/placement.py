@@ -6,7 +6,8 @@ is straightened into a strip. What looks like the seam in it is found by a small
 each place of the curve has to move, and a look at the plate's own pixels settles the last fraction of a pixel.
 
 The network's strip is cut at a size that depends on the face alone: ALONG places and ACROSS offsets on one longest side
-of the face. All seams of a frame lie in one row, GAP columns of zeros between them.
+of the face. All seams of a frame lie in one row, GAP columns of zeros between them. A network that knows finer strips
+looks again along what it found, at each of its zooms.
 
 Dimensions: T places along the curve, S pairs of them, D offsets across it, P control points. Plate space, pixels.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import cv2
 import numpy as np
@@ -28,22 +29,19 @@ from rotopaint_ai.shapes.fit import fit_segments
 
 Array = NDArray[Any]
 
-# Strips float32 (1, T, D, 3), T a multiple of MULTIPLE, to logits (1, T / 2, D + 1): the seam at each offset, and last
-# `nothing of it to be seen here`.
-Evidence = Callable[[Array], Array]
-
 ALONG = 80  # places on the face's longest side
 ACROSS = 160  # offsets on the face's longest side
 BEYOND = 8  # places looked at past either end
 GAP = 8
 MULTIPLE = 8
-PICTURE_PX = 208  # side of the picture that strips are cut from; a crop of 1.3 faces has one pixel a step
+ZOOMS = (1, 2)  # how many times finer than that strips are cut, one look after another
+COARSE_PICTURE_PX = 208  # side of the picture for the first; a crop of 1.3 faces has one pixel a step
+PICTURE_PX = COARSE_PICTURE_PX * ZOOMS[-1]  # and for the last
 
 LARGEST_PX = 1024  # pictures of larger faces are halved
 BRIGHTEST = 4096.0  # scene-linear luminance above which nothing differs
 
 PER_SEGMENT = 24  # places of the curve in each of its cubics, before they are spaced evenly
-PASSES = 1
 STILL = 0.2  # share of the expected error that stays where the seam was seen: another crease may have been taken
 UNSEEN = 0.8  # and where it was not
 LEAST_SEEN = 0.5  # share of a curve below which it stays where it is
@@ -54,6 +52,20 @@ CLEAR = 2.5  # classical evidence, in deviations of the strip's own noise, from 
 STRONG = 8.0  # classical evidence above which more does not count
 _NOISE = 1.4826  # median absolute deviation to standard deviation of a normal distribution
 _NORMAL_PLACES = 3.0  # places over which normals are smoothed
+
+
+class Evidence(Protocol):
+    """What sees seams in strips. `zooms`: how many times finer than ALONG and ACROSS say strips may be cut for it."""
+
+    @property
+    def zooms(self) -> tuple[int, ...]:
+        """Some of ZOOMS, the first look first."""
+        ...
+
+    def __call__(self, strips: Array, /) -> Array:
+        """Strips float32 (1, T, D, 3), T a multiple of MULTIPLE, to logits (1, T / 2, D + 1): the seam at each offset,
+        and last `nothing of it to be seen here`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +83,13 @@ class SeamLook:
     scale: float
     picture: Array
     crop: Crop
+
+    def picture_for(self, zoom: int) -> Array:
+        """The picture with one pixel a step of a strip cut at one of ZOOMS, in a crop of 1.3 faces."""
+        side = COARSE_PICTURE_PX * zoom
+        if side == len(self.picture):
+            return self.picture
+        return np.asarray(cv2.resize(self.picture, (side, side), interpolation=cv2.INTER_AREA))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,44 +140,58 @@ def look(rgb: Array, x: int, y: int, crop: Crop, display: Callable[[Array], Arra
     return SeamLook(grey, x, y, scale, picture, crop)
 
 
-def place(seams: Sequence[Seam], seen: SeamLook, face_px: float, evidence: Evidence | None = None) -> list[Placed]:
+def place(
+    seams: Sequence[Seam],
+    seen: SeamLook,
+    face_px: float,
+    evidence: Evidence | None = None,
+    *,
+    is_near: bool = False,
+) -> list[Placed]:
     """Move open seams onto the creases near them. `face_px`: longest side of the box round the face's landmarks.
 
-    Where nothing is seen a curve follows its neighbours, and one of which too little is seen stays as it is.
+    Where nothing is seen a curve follows its neighbours, and one of which too little is seen stays as it is. `is_near`:
+    the finest look alone, for seams that are known to lie near.
     """
     if evidence is None:
         return [_placed_blind(seam, seen) for seam in seams]
     found = [Placed(seam.points, 0.0, 0.0, seam.expected_error_px) for seam in seams]
-    for _ in range(PASSES):
-        found = _again(seams, found, seen, face_px, evidence)
-    return [_settled(seam, item, seen, face_px / ACROSS) for seam, item in zip(seams, found)]
+    for zoom in evidence.zooms[-1:] if is_near else evidence.zooms:
+        found = _again(found, seams, seen, face_px, evidence, zoom)
+    step_px = face_px / (ACROSS * evidence.zooms[-1])
+    return [_settled(seam, item, seen, step_px) for seam, item in zip(seams, found)]
 
 
 def _again(
-    seams: Sequence[Seam], before: Sequence[Placed], seen: SeamLook, face_px: float, evidence: Evidence
+    before: Sequence[Placed], seams: Sequence[Seam], seen: SeamLook, face_px: float, evidence: Evidence, zoom: int
 ) -> list[Placed]:
     """All seams moved once by what the network sees near where they are; unmoved where it sees too little."""
-    ribbons = [places_along(item.points, face_px / ALONG, BEYOND) for item in before]
+    zoomed_px = face_px / zoom
+    ribbons = [places_along(item.points, zoomed_px / ALONG, BEYOND) for item in before]
     rows = [row for row, item in enumerate(ribbons) if item is not None]
     found = list(before)
     if not rows:
         return found
-    step = face_px / ACROSS
-    for row, logits in zip(rows, read_strips([item for item in ribbons if item is not None], seen, step, evidence)):
-        places, error = ribbons[row], before[row].expected_error_px
-        path = smooth_path(logits, error / step, BEYOND // 2)
-        if places is None or path.seen < LEAST_SEEN:
-            continue
-        per_pair = 2 * (places.at[-1] - places.at[0]) / (len(places.at) - 1)
-        spread = 1.25 * error / (2 * face_px / ALONG)
-        first, last = (slide(hidden, BEYOND // 2, spread) for hidden in (path.hidden[::-1], path.hidden))
-        ends = -first * per_pair, last * per_pair
-        moved = respaced(before[row].points, places, path.moves * step, ends)
-        blind = seams[row].expected_error_px
-        doubt = path.seen * (path.doubt * step + STILL * blind) + (1 - path.seen) * UNSEEN * blind
-        moved_px = float(np.linalg.norm(moved[:, :2] - seams[row].points[:, :2], axis=1).mean())
-        found[row] = Placed(moved, path.seen, moved_px, doubt)
+    known = [item for item in ribbons if item is not None]
+    for row, places, logits in zip(rows, known, read_strips(known, seen, zoomed_px / ACROSS, evidence, zoom)):
+        moved = _moved_seam(seams[row], before[row], places, logits, zoomed_px)
+        found[row] = before[row] if moved is None else moved
     return found
+
+
+def _moved_seam(seam: Seam, before: Placed, places: CurvePlaces, logits: Array, face_px: float) -> Placed | None:
+    """A seam on the path through its strip, which was cut for a face so large; None where too little is seen."""
+    step, error, blind = face_px / ACROSS, before.expected_error_px, seam.expected_error_px
+    path = smooth_path(logits, error / step, BEYOND // 2)
+    if path.seen < LEAST_SEEN:
+        return None
+    per_pair = 2 * (places.at[-1] - places.at[0]) / (len(places.at) - 1)
+    spread = 1.25 * error / (2 * face_px / ALONG)
+    first, last = (slide(hidden, BEYOND // 2, spread) for hidden in (path.hidden[::-1], path.hidden))
+    points = respaced(before.points, places, path.moves * step, (-first * per_pair, last * per_pair))
+    doubt = path.seen * (path.doubt * step + STILL * blind) + (1 - path.seen) * UNSEEN * blind
+    moved_px = float(np.linalg.norm(points[:, :2] - seam.points[:, :2], axis=1).mean())
+    return Placed(points, path.seen, moved_px, doubt)
 
 
 def places_along(points: Array, spacing: float, beyond: int = 0) -> CurvePlaces | None:
@@ -218,10 +251,13 @@ def strips(
     return np.concatenate(parts)[None], rows
 
 
-def read_strips(ribbons: Sequence[CurvePlaces], seen: SeamLook, step: float, evidence: Evidence) -> list[Array]:
-    """The network's logits (S, D + 1) of each seam."""
+def read_strips(
+    ribbons: Sequence[CurvePlaces], seen: SeamLook, step: float, evidence: Evidence, zoom: int = 1
+) -> list[Array]:
+    """The network's logits (S, D + 1) of each seam, whose offsets are `step` pixels apart."""
     corner = np.array([seen.crop.x - seen.crop.side / 2, seen.crop.y - seen.crop.side / 2])
-    row, pairs = strips(ribbons, seen.picture, PICTURE_PX / seen.crop.side, corner, step)
+    picture = seen.picture_for(zoom)
+    row, pairs = strips(ribbons, picture, len(picture) / seen.crop.side, corner, step)
     logits = evidence(row)[0]
     return [logits[part] for part in pairs]
 

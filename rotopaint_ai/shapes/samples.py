@@ -109,3 +109,16 @@ def open_curve_distance(a: NDArray[np.complex128], b: NDArray[np.complex128]) ->
 @cache
 def _distance_basis(n: int) -> Array:
     return basis(n, False, _PER_CUBIC)
+
+
+def spline_points(points_PK: Array) -> NDArray[np.complex128]:
+    """Points, ends of incoming and of outgoing tangents (3 P,) of control points (P, 6)."""
+    at, back, out = (points_PK[:, k] + 1j * points_PK[:, k + 1] for k in (0, 2, 4))
+    return np.asarray(np.concatenate([at, at + back, at + out]))
+
+
+def point_numbers(spline: NDArray[np.complex128]) -> Array:
+    """Control points (P, 6) of a spline (3 P,)."""
+    at, back, out = spline.reshape(3, -1)
+    back, out = back - at, out - at
+    return np.stack([at.real, at.imag, back.real, back.imag, out.real, out.imag], axis=1)

@@ -22,6 +22,8 @@ def _arguments() -> argparse.Namespace:
     dataset.add_argument("--seed", type=int, default=0)
     dataset.add_argument("--workers", type=int, default=1)
     dataset.add_argument("--reach", type=float, default=1.0, help="how much further heads turn than in a talking shot")
+    dataset.add_argument("--size", type=int, default=320, help="pixels of a crop's side")
+    dataset.add_argument("--looks", type=int, default=0, help="so many more of each picture, with other seams")
     shot = verbs.add_parser("shot", help="one shot: plates, clean plates, seam coverage and truth")
     shot.add_argument("folder", type=Path)
     shot.add_argument("--seed", type=int, default=1)
@@ -52,7 +54,14 @@ def _arguments() -> argparse.Namespace:
 def _dataset(options: argparse.Namespace, tell: Progress) -> str:
     from rotopaint_ai.stage.face_dataset import FaceDatasetOptions, make_dataset
 
-    order = FaceDatasetOptions(options.characters, options.seed, workers=options.workers, reach=options.reach)
+    order = FaceDatasetOptions(
+        options.characters,
+        options.seed,
+        workers=options.workers,
+        reach=options.reach,
+        size=options.size,
+        looks=options.looks,
+    )
     count = make_dataset(options.folder, order, progress=partial(tell, "characters"))
     return f"{count} samples"
 

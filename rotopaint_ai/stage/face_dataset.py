@@ -9,7 +9,7 @@ import json
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,9 @@ from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.plates.colour import encode
 from rotopaint_ai.sheet import dump_sheet
 from rotopaint_ai.stage import anatomy
-from rotopaint_ai.stage.puppet import Build, draw_build, draw_pose
-from rotopaint_ai.stage.scene import StageFrame, render
+from rotopaint_ai.stage.looks import draw_style
+from rotopaint_ai.stage.puppet import draw_build, draw_pose
+from rotopaint_ai.stage.scene import StageFrame, render, render_looks
 from rotopaint_ai.stage.studio import Studio, draw_studio
 from rotopaint_ai.stage.view import Camera
 
@@ -32,6 +33,8 @@ F32 = npt.NDArray[Any]  # float32
 
 SIZE = 320  # pixels of a stored crop's side
 POSES = 4  # frames of each character
+_FOLDED = 0.5  # share of the frames with other looks
+_TEXELS = 768  # of a face's paint, for crops of SIZE
 _HEAD = "dataset.json"  # written last
 _ORDER = "order.json"  # written first
 
@@ -41,6 +44,8 @@ class FaceDatasetOptions:
     """A data set to make: how many characters, the first seed, and the share of characters held back for validation.
 
     `reach`: how much further heads turn than in a talking shot (1.4: by 24 degrees of yaw and more in a third of all).
+    `size`: pixels of a stored crop's side. `looks`: so many more pictures of each frame, on which its seam looks
+    otherwise, and the face has folds where `_FOLDED` says so.
     """
 
     characters: int
@@ -48,6 +53,8 @@ class FaceDatasetOptions:
     held_back: float = 0.05
     workers: int = 1
     reach: float = 1.0
+    size: int = SIZE
+    looks: int = 0
 
 
 def to_srgb(linear: F32, *, contrast: float = 1.0) -> npt.NDArray[np.uint8]:
@@ -55,32 +62,32 @@ def to_srgb(linear: F32, *, contrast: float = 1.0) -> npt.NDArray[np.uint8]:
     return encode(np.clip(linear, 0, 1) ** contrast, "sRGB", dtype=np.uint8)
 
 
-def sample_picture(seed: int, pose: int, *, reach: float = 1.0) -> tuple[StageFrame, Build, Studio]:
-    """One frame of a character: its own pose (its turn scaled by `reach`), light and framing."""
-    build = draw_build(seed)
+def sample_pictures(seed: int, pose: int, order: FaceDatasetOptions) -> Iterator[tuple[StageFrame, Studio]]:
+    """One frame of a character, its own pose, light and framing; then the same with other looks of its seam."""
+    build, size = draw_build(seed), order.size
     rng = np.random.default_rng([seed, pose, 1])
     studio = draw_studio(seed * 1000 + pose)
-    centre = (SIZE / 2 + float(rng.normal(0, 8)), SIZE * 0.5 + float(rng.normal(0, 8)))
-    camera = Camera(SIZE, SIZE, SIZE * rng.uniform(0.27, 0.34), centre, studio.distance)
-    hidden = rng.random() < 0.12
-    return (
-        render(
-            build,
-            draw_pose(rng, reach=reach),
-            studio,
-            camera,
-            grain_seed=pose,
-            hidden=hidden,
-            texture=768,
-            clean=False,
-        ),
-        build,
-        studio,
+    shift_px = [size / SIZE * float(rng.normal(0, 8)) for _ in range(2)]
+    camera = Camera(
+        size, size, size * rng.uniform(0.27, 0.34), (size / 2 + shift_px[0], size / 2 + shift_px[1]), studio.distance
     )
+    hidden = rng.random() < 0.12
+    shown = draw_pose(rng, reach=order.reach)
+    texture = _TEXELS * size // SIZE
+    yield render(build, shown, studio, camera, grain_seed=pose, hidden=hidden, texture=texture, clean=False), studio
+    if not order.looks:
+        return
+    styles = [draw_style(int(rng.integers(1 << 40))) for _ in range(order.looks)]
+    folds = int(rng.integers(1, 1 << 30)) if rng.random() < _FOLDED else 0
+    for picture in render_looks(
+        build, shown, studio, camera, styles, folds=folds, grain_seed=pose, hidden=hidden, texture=texture
+    ):
+        yield picture, studio
 
 
 def _picture_record(picture: StageFrame, name: str, seed: int, pose: int, split: str) -> dict[str, Any]:
     marks = picture.landmarks
+    height, width = picture.plate.shape[:2]
     low, high = marks[:, :2].min(0), marks[:, :2].max(0)
     shapes: dict[str, Any] = {}
     for shape in picture.shapes:
@@ -88,11 +95,11 @@ def _picture_record(picture: StageFrame, name: str, seed: int, pose: int, split:
         if shape.width_px is not None:
             shapes[shape.name]["width_px"] = round(shape.width_px, 3)
     return {
-        "image": name,
-        "width": SIZE,
-        "height": SIZE,
+        "image": f"images/{name}.jpg",
+        "width": width,
+        "height": height,
         "character": f"s{seed:06d}",
-        "shot": f"s{seed:06d}_{pose}",
+        "shot": f"s{name}",
         "frame": 1001 + pose,
         "split": split,
         "landmarks": {
@@ -104,22 +111,23 @@ def _picture_record(picture: StageFrame, name: str, seed: int, pose: int, split:
     }
 
 
-def _make_pictures(task: tuple[Path, int, str, float]) -> list[dict[str, Any]]:
-    folder, seed, split, reach = task
+def _make_pictures(task: tuple[Path, int, str, FaceDatasetOptions]) -> list[dict[str, Any]]:
+    folder, seed, split, order = task
     cv2.setNumThreads(1)
+    return [record for pose in range(POSES) for record in _make_pose(folder, seed, pose, split, order)]
+
+
+def _make_pose(folder: Path, seed: int, pose: int, split: str, order: FaceDatasetOptions) -> list[dict[str, Any]]:
+    names = [f"{seed:06d}_{pose}", *(f"{seed:06d}_{pose}_{look}" for look in range(1, order.looks + 1))]
+    kept = [folder / f"images/{name}.json" for name in names]
+    if all(path.exists() for path in kept):
+        return [json.loads(path.read_text()) for path in kept]
     made = []
-    for pose in range(POSES):
-        name = f"images/{seed:06d}_{pose}.jpg"
-        kept = folder / f"images/{seed:06d}_{pose}.json"
-        if kept.exists():
-            made.append(json.loads(kept.read_text()))
-            continue
-        picture, _, studio = sample_picture(seed, pose, reach=reach)
+    for name, path, (picture, studio) in zip(names, kept, sample_pictures(seed, pose, order)):
         pixels = to_srgb(picture.plate, contrast=studio.contrast)[..., ::-1]
-        cv2.imwrite(str(folder / name), pixels, [cv2.IMWRITE_JPEG_QUALITY, 92])
-        record = _picture_record(picture, name, seed, pose, split)
-        write_json(kept, record, indent=None)
-        made.append(record)
+        cv2.imwrite(str(folder / f"images/{name}.jpg"), pixels, [cv2.IMWRITE_JPEG_QUALITY, 92])
+        made.append(_picture_record(picture, name, seed, pose, split))
+        write_json(path, made[-1], indent=None)
     return made
 
 
@@ -129,13 +137,21 @@ def _leave_stopping() -> None:
 
 
 def _check_order(folder: Path, order: FaceDatasetOptions) -> None:
-    """Pictures that are kept are those that would be made: none of another reach."""
-    known = next((made["reach"] for name in (_ORDER, _HEAD) if "reach" in (made := _read_kept(folder / name))), None)
-    if known is not None and known != order.reach and any(folder.glob("images/*.json")):
+    """Pictures that are kept are those that would be made: none of another manner."""
+    kept, wanted = _read_kept(folder / _ORDER) or _read_kept(folder / _HEAD), _manner(order)
+    made = {**_manner(FaceDatasetOptions(0)), **kept} if kept else wanted
+    other = [name for name, value in wanted.items() if made[name] != value]
+    if other and any(folder.glob("images/*.json")):
+        known, asked = (" ".join(f"--{name} {of[name]:g}" for name in other) for of in (made, wanted))
         raise UsageError(
-            f"{folder}: holds pictures made with --reach {known:g}, asked for is {order.reach:g}; name another folder "
-            f"(train takes several), or go on with --reach {known:g}"
+            f"{folder}: holds pictures made with {known}, asked for is {asked}; name another folder "
+            f"(train takes several), or go on with {known}"
         )
+
+
+def _manner(order: FaceDatasetOptions) -> dict[str, float]:
+    """What all pictures of a data set have in common."""
+    return {"reach": order.reach, "size": order.size, "looks": order.looks}
 
 
 def _read_kept(path: Path) -> dict[str, Any]:
@@ -152,14 +168,14 @@ def make_dataset(
     """Make (or go on making) a data set at `folder`; returns the number of samples.
 
     `progress` is told how many characters are done, and how many there are. Raises: UsageError where the pictures that
-    lie there were made with another reach.
+    lie there were made otherwise.
     """
     _check_order(folder, order)
     (folder / "images").mkdir(parents=True, exist_ok=True)
-    write_json(folder / _ORDER, {"reach": order.reach})
+    write_json(folder / _ORDER, _manner(order))
     first_held = round(order.characters * (1 - order.held_back))
     splits = ("train" if k < first_held else "val" for k in range(order.characters))
-    tasks = [(folder, order.seed + k, split, order.reach) for k, split in enumerate(splits)]
+    tasks = [(folder, order.seed + k, split, order) for k, split in enumerate(splits)]
     records: list[dict[str, Any]] = []
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with multiprocessing.get_context("spawn").Pool(order.workers, _leave_stopping) as pool:
@@ -177,7 +193,7 @@ def make_dataset(
             "licence": "CC0-1.0",
             "characters": order.characters,
             "seed": order.seed,
-            "reach": order.reach,
+            **_manner(order),
             "samples": len(records),
         },
     )

@@ -11,12 +11,12 @@ import pytest
 
 from rotopaint_ai.crops import around
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.pipeline.teach import ReadHold, ShotReading, Taught, Witnesses, _spline_points, read_anew, teach
+from rotopaint_ai.pipeline.teach import ReadHold, ShotReading, Taught, Witnesses, read_anew, teach
 from rotopaint_ai.seams.placement import look
 from rotopaint_ai.shapes.bezier import as_points, sample
 from rotopaint_ai.shapes.refit import splines_of
 from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
-from rotopaint_ai.shapes.samples import open_curve_distance
+from rotopaint_ai.shapes.samples import open_curve_distance, spline_points
 from rotopaint_ai.shapes.shot_solver import head_poses
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 
@@ -64,7 +64,7 @@ def shot(looks: dict[int, Any], off: dict[int, tuple[float, float]]) -> tuple[Sh
         seen = look(looks[frame], 0, 0, around(at, margin=1.3), lambda rgb: rgb)
         face = around(at, margin=1.0).side
         holds.append(
-            ReadHold(points, np.full(12, 2.0), np.ones(12), {"seam": _spline_points(said)}, {"seam": 4.0}, face, seen)
+            ReadHold(points, np.full(12, 2.0), np.ones(12), {"seam": spline_points(said)}, {"seam": 4.0}, face, seen)
         )
         marks[frame], keys[frame] = tuple(Landmark(float(x), float(y), 2.0) for x, y in at), Key(as_points(said))
     models = cast(Any, SimpleNamespace(pack=SimpleNamespace(sheet=SHEET), find_seams=None))
@@ -85,7 +85,7 @@ def corrected(document: RotoDocument, *frames: int) -> RotoDocument:
 def error(taught: Taught, document: RotoDocument, frame: int) -> float:
     (shape,) = document.shapes
     shape = shape.with_keys({**shape.keys, **taught.keys["seam"]})
-    return open_curve_distance(splines_of(shape, [frame])[0], _spline_points(true_curve(frame)))
+    return open_curve_distance(splines_of(shape, [frame])[0], spline_points(true_curve(frame)))
 
 
 def test_one_correction_puts_the_other_frames_right(looks: dict[int, Any]) -> None:
@@ -119,7 +119,7 @@ def test_where_corrections_contradict_each_other_nothing_moves(looks: dict[int, 
 
 def level(height: float) -> np.ndarray[Any, Any]:
     """A straight seam, so that distances are differences of heights."""
-    return _spline_points(
+    return spline_points(
         np.array([(0, height, 0, 0, 9, 0), (30, height, -9, 0, 9, 0), (60, height, -9, 0, 0, 0)], float)
     )
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import cv2
 import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
 
 SIZE = (96, 160)
 
@@ -43,3 +50,14 @@ def groove(line: np.ndarray, *, depth: float, gap: float = 1.2) -> np.ndarray:
 def rms(a: np.ndarray, b: np.ndarray, where: np.ndarray) -> float:
     """Root mean square difference where a matte is above 0."""
     return float(np.sqrt(np.mean((a[where > 0] - b[where > 0]) ** 2)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sees:
+    """A function in the place of a seam network."""
+
+    says: Callable[[Array], Array]
+    zooms: tuple[int, ...] = (1,)
+
+    def __call__(self, strips: Array, /) -> Array:
+        return self.says(strips)

@@ -13,6 +13,8 @@ from rotopaint_ai.seams.ends import lengthened, with_ends
 from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.seams.placement import Evidence, Seam, look
 
+from .made_up import Sees
+
 Array = npt.NDArray[Any]
 
 FACE_PX = 240.0
@@ -34,7 +36,7 @@ def shows(odds: float) -> Evidence:
         logits[:, [*range(4), *range(n - 4, logits.shape[1])], -1] = odds + 5
         return logits
 
-    return says
+    return Sees(says)
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 40), (25, 0), (30, 10), (-12, 0), (0, -20), (-10, 35)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import cv2
@@ -17,6 +16,7 @@ from rotopaint_ai.seams.placement import (
     ALONG,
     MULTIPLE,
     CurvePlaces,
+    Evidence,
     Placed,
     Seam,
     SeamLook,
@@ -26,6 +26,8 @@ from rotopaint_ai.seams.placement import (
     places_along,
 )
 from rotopaint_ai.shapes.bezier import curve_distance, flatten
+
+from .made_up import Sees
 
 Array = npt.NDArray[Any]
 
@@ -65,11 +67,11 @@ def seen(grey: Array) -> SeamLook:
     return look(rgb, 0, 0, Crop(150, 150, 300), lambda linear: np.sqrt(np.clip(linear, 0, 1)))
 
 
-def placed(grey: Array, points: Array, evidence: Callable[[Array], Array] | None = None, error: float = 2.0) -> Placed:
+def placed(grey: Array, points: Array, evidence: Evidence | None = None, error: float = 2.0) -> Placed:
     return place([Seam(points, 6.0, error)], seen(grey), FACE_PX, evidence)[0]
 
 
-def at_line(rows: Array) -> Array:
+def _at_line(rows: Array) -> Array:
     """The dark offsets of each place, as a network would tell them."""
     light = rows.mean(axis=3)[:, 0::2] + rows.mean(axis=3)[:, 1::2]
     dark = np.median(light, axis=2, keepdims=True) - light
@@ -77,10 +79,13 @@ def at_line(rows: Array) -> Array:
     return np.concatenate([seam, np.full((*dark.shape[:2], 1), 5.0)], axis=2).astype(np.float32)
 
 
-def nothing(rows: Array) -> Array:
+def _nothing(rows: Array) -> Array:
     logits = np.zeros((1, rows.shape[1] // 2, N_OFFSETS + 1), np.float32)
     logits[..., -1] = 9.0
     return logits
+
+
+at_line, nothing, in_zooms = Sees(_at_line), Sees(_nothing), Sees(_at_line, (1, 2))
 
 
 def test_the_top_between_offsets_is_that_of_the_parabola() -> None:
@@ -106,7 +111,7 @@ def test_a_stronger_line_farther_away_is_not_taken() -> None:
 
 
 @pytest.mark.parametrize("evidence", [None, nothing])
-def test_nothing_seen_leaves_the_seam_exactly(evidence: Callable[[Array], Array] | None) -> None:
+def test_nothing_seen_leaves_the_seam_exactly(evidence: Evidence | None) -> None:
     points = moved(CREASE, 0, 2.0)
     flat = np.full((300, 300), 0.4, np.float32)
     found = placed(flat, points, evidence)
@@ -120,6 +125,15 @@ def test_a_network_reaches_farther_and_the_plate_settles_the_rest() -> None:
     assert curve_distance(found.points, CREASE, False)[0] < 0.5
     assert found.moved_px == pytest.approx(9.0, abs=1.0)
     assert found.expected_error_px < 4.5
+
+
+def test_a_second_finer_look_settles_what_the_first_left() -> None:
+    grey = drawn(shaded(), CREASE)
+    off = [
+        curve_distance(placed(grey, moved(CREASE, 1.0, 9.0), sees, error=9.0).points, CREASE, False)[0]
+        for sees in (at_line, in_zooms)
+    ]
+    assert off[1] < 0.6 * off[0]
 
 
 def test_the_end_of_a_seam_is_looked_for_past_its_prediction() -> None:
@@ -157,7 +171,7 @@ def test_strips_fit_the_network() -> None:
         shapes.append(rows.shape)
         return nothing(rows)
 
-    place([Seam(CREASE, 6.0, 3.0)] * 3, seen(shaded()), FACE_PX, evidence)
+    place([Seam(CREASE, 6.0, 3.0)] * 3, seen(shaded()), FACE_PX, Sees(evidence))
     assert len(set(shapes)) == 1
     assert (shapes[0][0], shapes[0][1] % MULTIPLE, *shapes[0][2:]) == (1, 0, N_OFFSETS, 3)
 

@@ -18,7 +18,7 @@ from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.sheet import mirror_permutation, parse_sheet
 from rotopaint_ai.stage import anatomy
 from rotopaint_ai.stage.face import FaceSurface
-from rotopaint_ai.stage.face_dataset import FaceDatasetOptions, make_dataset
+from rotopaint_ai.stage.face_dataset import FaceDatasetOptions, make_dataset, sample_pictures
 from rotopaint_ai.stage.puppet import Pose, draw_build, draw_pose
 from rotopaint_ai.stage.puppet_shot import StageShot, poses, write_shot
 from rotopaint_ai.stage.scene import StageFrame, render
@@ -132,11 +132,32 @@ def test_a_dataset_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert parse_sheet((tmp_path / "sheet.yaml").read_text()) == anatomy.sheet()
 
 
+def test_other_looks_of_a_seam_are_the_same_face_in_the_same_place() -> None:
+    order = FaceDatasetOptions(characters=1, size=128, looks=2)
+    plain, *others = (picture for picture, _ in sample_pictures(70, 1, order))
+    alone = [picture for picture, _ in sample_pictures(70, 1, replace(order, looks=0))]
+    np.testing.assert_array_equal(alone[0].plate, plain.plate)
+    assert len(others) == 2
+    for other in others:
+        assert other.plate.shape == (128, 128, 3)
+        np.testing.assert_allclose(other.landmarks, plain.landmarks)
+        assert not np.array_equal(other.plate, plain.plate)
+    assert not np.array_equal(others[0].seam, others[1].seam)
+
+
+def test_a_dataset_does_not_go_on_with_pictures_of_another_size(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "000070_0.json").write_text("{}")
+    (tmp_path / "order.json").write_text('{"reach": 1.0}')  # of 320 px, as earlier versions made them
+    with pytest.raises(UsageError, match=r"made with --size 320, asked for is --size 512; name another folder"):
+        make_dataset(tmp_path, FaceDatasetOptions(characters=1, seed=70, size=512))
+
+
 def test_a_dataset_does_not_go_on_with_heads_that_turn_further(tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "000070_0.json").write_text("{}")  # of a run that was stopped
     (tmp_path / "order.json").write_text('{"reach": 1.0}')
-    with pytest.raises(UsageError, match=r"made with --reach 1, asked for is 1\.4; name another folder"):
+    with pytest.raises(UsageError, match=r"made with --reach 1, asked for is --reach 1\.4; name another folder"):
         make_dataset(tmp_path, FaceDatasetOptions(characters=1, seed=70, reach=1.4))
     (tmp_path / "order.json").unlink()
     (tmp_path / "dataset.json").write_text('{"reach": 1.0}')  # of one that ended, as earlier versions left it

@@ -38,7 +38,7 @@ from rotopaint_ai.training.models.prior.face_prior import (
     OCCLUSION_FACTORS,
     FacePrior,
 )
-from rotopaint_ai.training.models.seam import task as seam_nets
+from rotopaint_ai.training.models.seam import net as seam_nets
 from rotopaint_ai.training.models.seam.task import left_as_predicted, tune
 from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, add_warped_copies, choose_guards
 

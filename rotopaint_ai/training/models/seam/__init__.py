@@ -1,1 +1,1 @@
-"""The network that places seams exactly: its examples, its training, and its tuning to one character."""
+"""The network that places seams exactly: `net`, its examples, its training and its tuning to one character (`task`)."""

@@ -21,7 +21,8 @@ from rotopaint_ai.seams.placement import (
     ACROSS,
     ALONG,
     BEYOND,
-    PICTURE_PX,
+    COARSE_PICTURE_PX,
+    ZOOMS,
     CurvePlaces,
     places_along,
     strips,
@@ -34,6 +35,8 @@ from rotopaint_ai.training.data.memory import stream_pictures
 Array = npt.NDArray[Any]
 
 _SPREAD = 0.8  # deviation of the target round the true offset, in steps
+_WAVES = 12  # half waves along the curve that predictions err by, at most
+_DAMPING = (0.2, 0.5)  # of short ones, drawn for each curve: some predictions cut corners
 _WANDER = 0.2  # how far along the curve, in shares of it, a place may find its truth
 
 
@@ -76,17 +79,18 @@ class Examples:
         return np.asarray(rows[np.any(known, axis=0)] if known else rows[:0])
 
     def make(self, row: int, rng: np.random.Generator, *, augment: bool = True) -> Example | None:
-        """An example of one sample; None where it has no seam of some length."""
-        truth = self.dataset.truth
+        """An example of one sample, at one of the zooms; None where it has no seam of some length."""
+        truth, zoom = self.dataset.truth, int(rng.choice(ZOOMS))
         known = truth.landmarks[row][np.isfinite(truth.landmarks[row]).all(axis=1)]
         crop = around(known.astype(np.float64), margin=CROP_MARGIN)
         face = crop.side / CROP_MARGIN * (float(np.exp(rng.normal(0, 0.06))) if augment else 1.0)
-        picture = _cut_codes(self.pictures[row], crop, rng if augment else None)
-        found = [item for spec in self._seams() if (item := self._seam(row, spec, face, rng)) is not None]
+        side = COARSE_PICTURE_PX * zoom
+        picture = _cut_codes(self.pictures[row], crop, side, rng if augment else None)
+        found = [item for spec in self._seams() if (item := self._seam(row, spec, face / zoom, rng)) is not None]
         if not found:
             return None
         corner = np.array([crop.x, crop.y]) - crop.side / 2
-        strip, pairs = strips([item[0] for item in found], picture, PICTURE_PX / crop.side, corner, face / ACROSS)
+        strip, pairs = strips([item[0] for item in found], picture, side / crop.side, corner, face / zoom / ACROSS)
         offset, weight = np.full(strip.shape[1] // 2, np.nan), np.zeros(strip.shape[1] // 2)
         for part, (_, at, known_at) in zip(pairs, found):
             offset[part], weight[part] = at, known_at
@@ -124,12 +128,13 @@ def misplace(points: Array, face: float, rng: np.random.Generator) -> Array:
     stretch = float(np.exp(rng.normal(0, 0.15))) if rng.random() < 0.5 else 1.0
     turn = np.exp(1j * rng.normal(0, 0.8 * size / face)) * np.exp(rng.normal(0, 0.6 * size / face)) * stretch
     length = float(np.linalg.norm(np.diff(points[:, :2], axis=0), axis=1).sum())
-    amplitudes = rng.normal(0, 1, (2, 6)) * size / (1 + (0.5 * np.arange(6) * face / length) ** 2)
-    phases = rng.uniform(0, 2 * np.pi, (2, 6))
+    waves_k = np.arange(_WAVES)
+    amplitudes = rng.normal(0, 1, (2, _WAVES)) * size / (1 + (rng.uniform(*_DAMPING) * waves_k * face / length) ** 2)
+    phases = rng.uniform(0, 2 * np.pi, (2, _WAVES))
     phases[:, 0] = 0.0
 
     def moved(at: Array, tau: Array) -> Array:
-        waves = np.cos(np.pi * np.arange(6) * tau[:, None, None] + phases)
+        waves = np.cos(np.pi * waves_k * tau[:, None, None] + phases)
         z = (at - points[:, :2].mean(axis=0)) @ np.array([1, 1j]) * turn
         centre = points[:, :2].mean(axis=0)
         return np.asarray(np.stack([z.real, z.imag], 1) + centre + (amplitudes * waves).sum(axis=2))
@@ -162,8 +167,8 @@ def true_offsets(places: CurvePlaces, points: Array, step: float) -> tuple[Array
     return offset, np.where(np.isnan(offset), np.clip(places.at, 0, n), u[best])
 
 
-def _cut_codes(picture: Array, crop: Crop, rng: np.random.Generator | None) -> Array:
-    cropped = cut(picture.astype(np.float32) / np.float32(255), (0, 0), crop, PICTURE_PX)
+def _cut_codes(picture: Array, crop: Crop, side: int, rng: np.random.Generator | None) -> Array:
+    cropped = cut(picture.astype(np.float32) / np.float32(255), (0, 0), crop, side)
     if rng is not None:
         cropped = degrade(cropped, rng)
     return np.rint(np.clip(cropped, 0, 1) * 255).astype(np.uint8)
@@ -171,17 +176,17 @@ def _cut_codes(picture: Array, crop: Crop, rng: np.random.Generator | None) -> A
 
 def degrade(picture: Array, rng: np.random.Generator) -> Array:
     """Other light, other colours, another lens, grain and compression."""
-    blur = rng.uniform(-0.8, 1.3)
+    blur = rng.uniform(-0.8, 1.3) * len(picture) / COARSE_PICTURE_PX
     if blur > 0.3:
         picture = cv2.GaussianBlur(picture, (0, 0), blur)
     elif blur < 0:
-        picture = picture + (picture - cv2.GaussianBlur(picture, (0, 0), 1.0)) * -2 * blur
+        picture = picture + (picture - cv2.GaussianBlur(picture, (0, 0), 1.0)) * -2 * max(blur, -0.8)
     picture = np.clip(picture, 1e-4, 1) ** np.float32(np.exp(rng.normal(0, 0.25)))
     picture = picture * np.exp(rng.normal(0, 0.25) + rng.normal(0, 0.08, 3)).astype(np.float32)
     if rng.random() < 0.2:
         picture = np.repeat(picture.mean(axis=2, keepdims=True), 3, axis=2)
     if rng.random() < 0.6:
-        grain = rng.standard_normal((PICTURE_PX, PICTURE_PX, 1), np.float32) * np.float32(rng.uniform(0, 0.02))
+        grain = rng.standard_normal((*picture.shape[:2], 1), np.float32) * np.float32(rng.uniform(0, 0.02))
         picture = picture + grain
     if rng.random() < 0.3:
         coded = np.rint(np.clip(picture, 0, 1) * 255).astype(np.uint8)

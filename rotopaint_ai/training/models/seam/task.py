@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import torch
-from onnx import numpy_helper
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -24,112 +22,15 @@ from rotopaint_ai.crops import CROP_MARGIN, around
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
-from rotopaint_ai.seams.placement import GAP, MULTIPLE, Evidence, Seam, SeamLook, look, place
+from rotopaint_ai.seams.placement import ZOOMS, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import Dataset, Picture, join, read_dataset
 from rotopaint_ai.training.data.dataset_checks import split_held_out
 from rotopaint_ai.training.models.seam.examples import Example, Examples, StripBatch, batch_of
+from rotopaint_ai.training.models.seam.net import SeamNet, export
 from rotopaint_ai.training.trainer.config import TrainConfig
-from rotopaint_ai.training.trainer.onnx_export import export_checked
 from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
 from rotopaint_ai.training.trainer.trainer import Trainer
-
-_PARITY = 1e-3
-
-
-class SeamNet(nn.Module):
-    """A three-level U-shaped network on strips; about 30,000 weights, half of a million multiplications a place."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fine = _conv_block(6, 12)
-        self.middle = nn.Sequential(_conv_block(12, 24, stride=2), _conv_block(24, 24))
-        self.coarse = nn.Sequential(_conv_block(24, 32, stride=2), _conv_block(32, 32, dilation=2))
-        self.up = nn.Upsample(scale_factor=2, mode="nearest")
-        self.middle_up = nn.Sequential(_conv_block(32 + 24, 24, size=1), _conv_block(24, 24))
-        self.fine_up = nn.Sequential(_conv_block(24 + 12, 12, size=1), _conv_block(12, 12))
-        self.where = nn.Conv2d(12, 1, 1)
-        self.nothing = nn.Conv1d(24, 1, 3, padding=1)
-
-    def forward(self, strip: Tensor) -> Tensor:
-        """[N, T, D, 3] -> logits [N, T / 2, D + 1]."""
-        n, _, d, _ = strip.shape
-        x = strip.reshape(n, -1, 2, d, 3).permute(0, 2, 4, 1, 3).reshape(n, 6, -1, d)
-        fine = self.fine(x)
-        middle = self.middle(fine)
-        middle = self.middle_up(torch.cat([self.up(self.coarse(middle)), middle], 1))
-        fine = self.fine_up(torch.cat([self.up(middle), fine], 1))
-        pooled = torch.cat([fine.amax(3), fine.mean(3)], 1)
-        return torch.cat([self.where(fine)[:, 0], self.nothing(pooled)[:, 0, :, None]], 2)
-
-
-def _conv_block(n_in: int, n_out: int, *, size: int = 3, stride: int = 1, dilation: int = 1) -> nn.Sequential:
-    padding = dilation * (size // 2)
-    conv = nn.Conv2d(n_in, n_out, size, stride, padding, dilation, bias=False)
-    return nn.Sequential(conv, nn.BatchNorm2d(n_out), nn.ReLU(inplace=True))
-
-
-def seam_net(path: Path) -> SeamNet:
-    """The network that a `seam.onnx` was made from, up to its batch norms. Raises TrainingError on any other file."""
-    try:
-        graph = onnx.load(str(path)).graph
-        stored = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
-    except Exception as error:  # protobuf raises many kinds
-        raise TrainingError(f"{path}: cannot be read ({error}); copy the pack again") from error
-    net = SeamNet()
-    state, places = net.state_dict(), _places(net, graph)
-    state |= _norms_that_do_nothing(net)
-    for name, wanted in places.items():
-        if wanted not in stored or stored[wanted].shape != tuple(state[name].shape):
-            raise TrainingError(f"{path}: has no weights '{wanted}' to start from; train with seam_minutes=0")
-        state[name] = torch.tensor(stored[wanted])
-    net.load_state_dict(state)
-    return net.eval()
-
-
-_NORM = ("weight", "bias", "running_mean", "running_var")  # as an ONNX node takes them after its input
-
-
-def _places(net: SeamNet, graph: onnx.GraphProto) -> dict[str, str]:
-    """Where a file holds each tensor. Its batch norms are nodes, in their order and with equal tensors shared, or
-    folded into convolutions: then it holds their offsets alone."""
-    norms = [name for name, module in net.named_modules() if isinstance(module, nn.BatchNorm2d)]
-    nodes = [node for node in graph.node if node.op_type == "BatchNormalization"]
-    places = {name: name for name, _ in net.named_parameters() if name.rpartition(".")[0] not in norms}
-    if not nodes:
-        return places | {f"{norm}.bias": _stored_name(f"{norm}.bias") for norm in norms}
-    pairs = [(norm, node.input[1:5]) for norm, node in zip(norms, nodes)]
-    return places | {f"{norm}.{part}": name for norm, names in pairs for part, name in zip(_NORM, names)}
-
-
-def _norms_that_do_nothing(net: SeamNet) -> dict[str, Tensor]:
-    """Of all batch norms what is not their offset."""
-    found: dict[str, Tensor] = {}
-    for name, module in net.named_modules():
-        if isinstance(module, nn.BatchNorm2d):
-            found[f"{name}.weight"] = torch.full_like(module.weight, (1 + module.eps) ** 0.5)
-            found[f"{name}.running_mean"] = torch.zeros_like(module.weight)
-            found[f"{name}.running_var"] = torch.ones_like(module.weight)
-    return found
-
-
-def _stored_name(name: str) -> str:
-    """A folded offset of a block's norm (`fine.1.bias`) is named after its convolution (`fine.0.weight_bias`)."""
-    return f"{name.removesuffix('1.bias')}0.weight_bias"
-
-
-def export(net: SeamNet, path: Path) -> float:
-    """Write the network with a free number of places; the largest difference to torch on a strip of another length.
-
-    Raises: TrainingError when the file gives something else than the network.
-    """
-    draw = np.random.default_rng(0)
-    example = draw.standard_normal((1, 20 * MULTIPLE, N_OFFSETS, 3)).astype(np.float32)
-    other = draw.standard_normal((1, 13 * MULTIPLE + 2 * GAP // MULTIPLE * MULTIPLE, N_OFFSETS, 3)).astype(np.float32)
-    free = {1: MULTIPLE * torch.export.Dim("places", min=2, max=512)}
-    names = ("strip", ("logits",))
-    return export_checked(net, path, names, other, limits={"logits": _PARITY}, example=example, free=free)
-
 
 _TRIES = 20  # samples drawn until one has a seam of some length
 _LOOKED_AT = 300  # held-out samples that figures are of
@@ -327,21 +228,23 @@ def left_as_predicted(
             Seam(points_NPK[at, rows[spec.name]], 0.02 * face, face * float(noise_L[list(sheet.rows_of(spec))].mean()))
             for spec in known
         ]
-        placed = place(seams, _seam_look(pictures[at], places_NLC[at]), face, as_evidence(net))
+        placed = place(seams, _seam_look(pictures[at], places_NLC[at]), face, NetEvidence(net))
         for spec, seam, item in zip(known, seams, placed):
             before, after = (curve_distance(points, true[spec.name], False)[0] for points in (seam.points, item.points))
             gains[spec.name].append((before - after) / face)
     return tuple(name for name, gain in gains.items() if not gain or float(np.mean(gain)) <= 0)
 
 
-def as_evidence(net: SeamNet) -> Evidence:
+@dataclass(frozen=True, slots=True)
+class NetEvidence:
     """A network as what `placement.place` asks."""
 
-    def read_strip(strip: Array) -> Array:
-        with torch.no_grad():
-            return np.asarray(net(torch.from_numpy(np.ascontiguousarray(strip, np.float32))).numpy())
+    net: SeamNet
+    zooms: tuple[int, ...] = ZOOMS
 
-    return read_strip
+    def __call__(self, strips: Array, /) -> Array:
+        with torch.no_grad():
+            return np.asarray(self.net(torch.from_numpy(np.ascontiguousarray(strips, np.float32))).numpy())
 
 
 def _seam_look(picture: Picture, landmarks: Array) -> SeamLook:

@@ -18,15 +18,16 @@ from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.training.data.dataset import Dataset, Truth, read_dataset
 from rotopaint_ai.training.models.pretrained import find_seam_model
 from rotopaint_ai.training.models.seam.examples import Examples
-from rotopaint_ai.training.models.seam.task import SeamNet, export, left_as_predicted, seam_net, tune
+from rotopaint_ai.training.models.seam.net import SeamNet, export, seam_net
+from rotopaint_ai.training.models.seam.task import left_as_predicted, tune
 
 
 def test_a_network_is_what_its_file_says() -> None:
     path = find_seam_model(None)
     assert path is not None
     strip = torch.randn(2, 24, N_OFFSETS, 3, generator=torch.Generator().manual_seed(0))
-    session = open_session(path, device="cpu", threads=1, example={"strip": strip[:1].numpy()})
-    wanted = np.concatenate([session.run(("logits",), {"strip": row[None].numpy()})[0] for row in strip])
+    session = open_session(path, device="cpu", threads=1, example={"zoomed_strip": strip[:1].numpy()})
+    wanted = np.concatenate([session.run(("logits",), {"zoomed_strip": row[None].numpy()})[0] for row in strip])
     with torch.no_grad():
         np.testing.assert_allclose(seam_net(path)(strip).numpy(), wanted, atol=1e-4)
 
