@@ -33,7 +33,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-_READING = ("exchange.formats", "plates.plate", "project", "project.run_record", "training.data.shards.index")
+_READING = ("exchange.formats", "plates.plate", "project", "project.run_record", "training.data.shards.store")
 _READING += ("training.data.dataset", "inference.pack", "sheet", "batch.jobs_file")
 
 

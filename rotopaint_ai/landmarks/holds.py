@@ -52,7 +52,7 @@ _FLICKER = 1.5  # contrast that differs by more than this factor is another pict
 _F_MEDIAN = 0.7  # median of the F distribution with (2, about 250) degrees of freedom
 
 
-class Evidence(NamedTuple):
+class PictureChange(NamedTuple):
     """How two pictures differ: motion over noise (largest and median region), shift in pixels, replaced contrast."""
 
     moved: float
@@ -116,21 +116,21 @@ class HoldFinder:
         self._window, self._anchor, self._latest = window, _grey_window(rgb, origin, window), None
 
 
-def compare(a: Grey, b: Grey) -> Evidence:
+def compare(a: Grey, b: Grey) -> PictureChange:
     """Compare two grey pictures of one shape. Pictures below 24 pixels give no evidence: they count as changed."""
     block = _BLOCK if min(a.shape) >= _GRID * 2 * _BLOCK else _SMALL_BLOCK
     height, width = (size - size % block for size in a.shape)
     if min(height, width) < _GRID * _SMALL_BLOCK:
-        return Evidence(0.0, 0.0, 0.0, float("inf"))
+        return PictureChange(0.0, 0.0, 0.0, float("inf"))
     a, b = a[:height, :width], b[:height, :width]
     gain = _gain(a, b)
     if not 1 / _FLICKER < gain < _FLICKER or _likeness(_means(a, block), _means(b, block)) < ALIKE:
-        return Evidence(0.0, 0.0, 0.0, float("inf"))
+        return PictureChange(0.0, 0.0, 0.0, float("inf"))
     difference = np.asarray((b - b.mean()) - gain * (a - a.mean()), dtype=np.float32)
     changed = _changed(a, b, difference, block)
     if changed > CHANGED:
-        return Evidence(0.0, 0.0, 0.0, changed)  # motion need not be measured
-    return Evidence(*_shift_statistic(np.asarray((a + b) / 2, dtype=np.float32), difference, block), changed)
+        return PictureChange(0.0, 0.0, 0.0, changed)  # motion need not be measured
+    return PictureChange(*_shift_statistic(np.asarray((a + b) / 2, dtype=np.float32), difference, block), changed)
 
 
 def _grey_window(rgb: npt.NDArray[np.float32], origin: tuple[int, int], window: _Window) -> Grey:

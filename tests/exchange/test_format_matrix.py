@@ -17,7 +17,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "exchange.md"
 @pytest.fixture(scope="module")
 def found() -> dict[str, dict[Row, format_matrix.Survival]]:
     """The survey, made once."""
-    return format_matrix.survey()
+    return format_matrix.measure_survival()
 
 
 def test_nothing_is_lost_in_silence(found: dict[str, dict[Row, format_matrix.Survival]]) -> None:

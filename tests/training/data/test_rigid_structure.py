@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from rotopaint_ai.training.data.pose_augment import cut_turned_face, turned
+from rotopaint_ai.training.data.pose_augment import cut_turned_face, turn_face
 from rotopaint_ai.training.data.rigid_structure import RigidStructure, choose_structure, fit_structure
 from rotopaint_ai.training.mining.faces import frontalise, partners
 
@@ -140,7 +140,7 @@ def test_a_turned_picture_and_its_landmarks_are_what_the_head_would_show(yaw: fl
     then, _ = seen(np.array([6.0 + yaw]), np.array([2.0 + pitch]), noise=0.0, rng=np.random.default_rng(1))
     marks = now[0] - now[0].mean(axis=0) + 200
     wanted = then[0] - then[0].mean(axis=0)
-    turn = turned(structure, marks, np.ones(len(marks)), np.radians(yaw), np.radians(pitch))
+    turn = turn_face(structure, marks, np.ones(len(marks)), np.radians(yaw), np.radians(pitch))
     assert turn is not None
     found = turn.landmarks - turn.landmarks.mean(axis=0)
     moved = np.linalg.norm(now[0] - now[0].mean(axis=0) - wanted, axis=1).mean()
@@ -166,7 +166,7 @@ def test_what_a_turn_takes_behind_the_face_is_hidden() -> None:
     rng = np.random.default_rng(5)
     structure = learned(rng)
     marks = seen(np.array([25.0]), np.array([0.0]), noise=0.0, rng=rng)[0][0] + 200
-    turn = turned(structure, marks, np.ones(len(marks)), np.radians(45), 0.0)
+    turn = turn_face(structure, marks, np.ones(len(marks)), np.radians(45), 0.0)
     assert turn is not None
     hidden = np.flatnonzero(turn.visible < 0.5)
     assert len(hidden)
@@ -179,7 +179,7 @@ def test_what_is_visible_after_a_turn_is_what_the_picture_shows_there() -> None:
     marks = seen(np.array([20.0]), np.array([0.0]), noise=0.0, rng=rng)[0][0] + 200
     side = np.ptp(marks, axis=0).max()
     for yaw in (-30, 15, 30, 45):
-        turn = turned(structure, marks, np.ones(len(marks)), np.radians(yaw), np.radians(6))
+        turn = turn_face(structure, marks, np.ones(len(marks)), np.radians(yaw), np.radians(6))
         assert turn is not None
         at = ((turn.landmarks - turn.corner) / turn.step).astype(np.float32)[:, None]
         shown = cv2.remap(turn.source, at, None, cv2.INTER_LINEAR)[:, 0]

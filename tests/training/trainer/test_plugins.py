@@ -15,7 +15,7 @@ from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.losses import LOSSES
-from rotopaint_ai.training.models.seam import task as seam
+from rotopaint_ai.training.models.seam import net as seam
 from rotopaint_ai.training.pack.network import TrainOptions, task_of, train_network
 from rotopaint_ai.training.pack.train import train
 
