@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,9 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-_READING = ("exchange.formats", "plates.plate", "project", "project.run_record", "training.data.shards.store")
-_READING += ("training.data.dataset", "inference.pack", "sheet", "batch.jobs_file")
+_READING = ("exchange.formats", "plates.plate", "project", "project.run_record", "project.corrections")
+_READING += ("pipeline.overrides", "training.data.shards.store", "training.data.dataset", "inference.pack", "sheet")
+_READING += ("batch.jobs_file",)
 
 
 def _our_lines() -> Any:
@@ -48,7 +49,12 @@ def _our_lines() -> Any:
 
 with _our_lines():  # before anything else imports them: a module that is there already stays blind
     from rotopaint_ai.errors import PackError, RotopaintError
+    from rotopaint_ai.exchange import document
+    from rotopaint_ai.pipeline import overrides
+    from rotopaint_ai.project import State, codecs
+    from rotopaint_ai.project.corrections import corrections
     from tests.exchange import mutations
+    from tests.project import requeried
 
     for _name in _READING:
         import_module(f"rotopaint_ai.{_name}")
@@ -90,26 +96,56 @@ def _read_plate(path: Path) -> None:
 
 
 def _projects(folder: Path) -> list[Path]:
-    from rotopaint_ai.project import CropBox, Project, State, run_record
+    """A small project with something of everything, in pages of 512 bytes, so that tries stay short."""
+    import sqlite3
+
+    from rotopaint_ai.project import Project, run_record
 
     path = folder / "shot.rotopaint"
-    state = State(document=mutations.sample(), crops={5: CropBox(1, 2, 3, 4)}, marks={5: "accepted"})
+    state = requeried.sample_state()
     with closing(Project.create(path, State())) as project:
         project.append("all", State(), state)
+        project.append("mark", state, replace(state, marks={5: "rejected"}))
+        project.take_back(2)
         project.set_note("run", run_record.to_json(run_record.RunRecord({5: {"seam": 0.5}}, held=((5, 6),))))
+        project.set_note("plate", {"source": "a/plate.####.exr", "colourspace": None})
+        project.set_files({5: ("plate.0005.exr", 1000, 2000, "ab")})
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript("PRAGMA journal_mode = DELETE; PRAGMA page_size = 512; VACUUM;")
+    for backup in folder.glob(".shot.*"):
+        backup.unlink()
     return [path]
 
 
 def _read_project(path: Path) -> None:
+    """Opened to read; its steps looked at, a run asked what it would keep, all of it written down again."""
     from rotopaint_ai.project import Project, run_record
 
     with closing(Project.open(path, write=False)) as project:
-        project.load()
+        loaded = project.load()
         for name in ("plate", "out", "painted", "view"):
             project.note(name)
         if known := project.note("run"):
             run_record.from_json(known)
         project.files()
+        for step in (*loaded.behind, *loaded.ahead)[:3]:
+            project.before(step.number, loaded.state)
+            project.after(step.number, loaded.state)
+    _use_state(path, loaded.state)
+
+
+def _use_state(path: Path, state: State) -> None:
+    """What a project says is written as a document and as a project, mined and run, as if it were a good one."""
+    for track, values in codecs.tracks_of(state).items():
+        for value in values.values():
+            codecs.unpack(track.kind, codecs.pack(track.kind, value))
+    if state.document is not None:
+        document.loads(document.dumps(state.document))
+        corrections(path)
+    work = overrides.read_inputs(path).work
+    work.fingerprint()
+    for frame in sorted(state.crops)[:3]:
+        work.digest(frame)
 
 
 def _text_seed(name: str, text: str) -> Callable[[Path], list[Path]]:
@@ -361,7 +397,8 @@ def damaged(seeds: list[Path], folder: Path, number: int) -> Path:
     chance = random.Random(number)
     source = chance.choice(seeds)
     path = folder / f"damaged{''.join(source.suffixes) if source.name.startswith('seed') else source.suffix}"
-    path.write_bytes(mutations.mutated(source.read_bytes(), chance))
+    whole = requeried.requeried if source.suffix == ".rotopaint" and number % 4 else mutations.mutated
+    path.write_bytes(whole(source.read_bytes(), chance))
     return path
 
 
@@ -421,6 +458,11 @@ def _kind(path: Path) -> str:
     return "".join(path.suffixes) if path.name.startswith("seed") else path.suffix
 
 
+def _whole(name: str) -> Callable[[bytes, random.Random], bytes]:
+    """How a reader's files are changed so that they stay what they are at a first look."""
+    return requeried.requeried if name == "project" else mutations.reshaped
+
+
 def _kinds(seeds: list[Path]) -> list[str]:
     """What a reader's files end in; the first byte of a guided try chooses among them."""
     return sorted(set(map(_kind, seeds)))
@@ -460,10 +502,10 @@ def guided(name: str, corpus: Path, seconds: float) -> None:
 
     def change(data: bytes, most: int, seed: int) -> bytes:
         chance = random.Random(seed)
-        how = chance.choice((None, mutations.mutated, mutations.reshaped, mutations.reshaped))
+        how = chance.choice((None, mutations.mutated, *[_whole(name)] * 2))
         if how is None:
             return bytes(atheris.Mutate(data, most))
-        return (data[:1] + how(data[1:], chance))[:most]  # bytes alone rarely leave JSON or YAML whole
+        return (data[:1] + how(data[1:], chance))[:most]  # bytes alone rarely leave JSON, YAML or a database whole
 
     words = [sys.argv[0], str(corpus), f"-max_total_time={seconds:.0f}", "-timeout=600", "-rss_limit_mb=4000"]
     atheris.Setup(words, one, custom_mutator=change)

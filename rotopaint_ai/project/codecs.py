@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final, NamedTuple, get_args
 
-from rotopaint_ai import spreads
-from rotopaint_ai.project.state import CropBox, OtherFace, SeamSettings, Spread, State
+from rotopaint_ai import fills, spreads
+from rotopaint_ai.project.state import MARKS, CropBox, Mark, OtherFace, SeamSettings, Spread, State
 from rotopaint_ai.seams import strokes
 from rotopaint_ai.shapes.layers import Layer, LayerPose
 from rotopaint_ai.shapes.roto import (
@@ -351,8 +351,53 @@ def _pack_json(value: Any) -> bytes:
     return json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def _read_json(data: bytes, *kinds: type) -> Any:
+    """A JSON value of one of these types whose texts are whole. Raises ValueError."""
+    value = json.loads(data)
+    if type(value) not in kinds:
+        raise ValueError(f"{str(value)[:40]!r} is of another type")
+    _pack_json(value)  # half of a character, and numbers that are none, cannot be written
+    return value
+
+
+def _unpack_text(data: bytes) -> str:
+    return str(_read_json(data, str))
+
+
+def _unpack_mark(data: bytes) -> Mark:
+    mark = _read_json(data, str)
+    return MARKS[MARKS.index(mark)]
+
+
+def _unpack_names(data: bytes) -> frozenset[str]:
+    return frozenset(map(_name, _read_json(data, list)))
+
+
+def _unpack_layer(data: bytes) -> list[Any]:
+    place, parent = _read_json(data, list)
+    return [_whole(place), None if parent is None else _name(parent)]
+
+
+def _unpack_aside(data: bytes) -> list[Any]:
+    pack, aside = _read_json(data, list)
+    return [None if pack is None else _name(pack), {_name(own): _name(there) for own, there in aside.items()}]
+
+
+def _name(value: Any) -> str:
+    if type(value) is not str:
+        raise ValueError(f"{str(value)[:40]!r} is no name")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{str(value)[:40]!r} is no whole number")
+    return value
+
+
 def _unpack_settings(data: bytes) -> SeamSettings:
-    fields = json.loads(data)
+    fields = _read_json(data, dict)
+    _name(fields.get("method", fills.DEFAULT))
     taper, profile = fields.pop("taper", None), fields.pop("profile", None)
     return SeamSettings(
         **fields,
@@ -368,7 +413,7 @@ def _pack_settings(settings: SeamSettings) -> bytes:
 
 
 def _unpack_head(data: bytes) -> DocumentHead:
-    fields = json.loads(data)
+    fields = _read_json(data, dict)
     return DocumentHead(**{**fields, "landmarks": tuple(fields["landmarks"]), "shapes": tuple(fields["shapes"])})
 
 
@@ -378,18 +423,19 @@ def _pack_shape(facts: ShapeHead) -> bytes:
 
 
 def _unpack_shape(data: bytes) -> ShapeHead:
-    fields = json.loads(data)
+    fields = _read_json(data, dict)
     return ShapeHead(**{**fields, "taper": tuple(fields["taper"])})
 
 
 def _unpack_spread(data: bytes) -> Spread:
-    fields = json.loads(data)
-    way = fields.get("way", spreads.RANGE)  # older projects know one way
-    return Spread(fields["frame"], fields["first"], fields["last"], frozenset(fields["shapes"]), way)
+    fields = _read_json(data, dict)
+    frame, first, last = (_whole(fields[name]) for name in ("frame", "first", "last"))
+    way = _name(fields.get("way", spreads.RANGE))  # older projects know one way
+    return Spread(frame, first, last, frozenset(map(_name, fields["shapes"])), way)
 
 
 def _unpack_strokes(data: bytes) -> strokes.Strokes:
-    return tuple(map(strokes.from_json, json.loads(data)))
+    return tuple(map(strokes.from_json, _read_json(data, list)))
 
 
 class _Code(NamedTuple):
@@ -405,22 +451,22 @@ _CODES: Final[Mapping[str, _Code]] = {
     "head": _Code(_pack_fields, _unpack_head),
     "shape": _Code(_pack_shape, _unpack_shape),
     "key": _Code(_pack_key, _unpack_key),
-    "visible": _Code(_pack_json, lambda data: bool(json.loads(data))),
+    "visible": _Code(_pack_json, lambda data: bool(_read_json(data, bool))),
     "landmarks": _Code(_pack_landmarks, _unpack_landmarks),
-    "hand": _Code(lambda names: _pack_json(sorted(names)), lambda data: frozenset(json.loads(data))),
+    "hand": _Code(lambda names: _pack_json(sorted(names)), _unpack_names),
     "crop": _Code(
         lambda box: struct.pack("<4d", box.x, box.y, box.width, box.height),
         lambda data: CropBox(*struct.unpack("<4d", data)),
     ),
-    "mark": _Code(_pack_json, json.loads),
-    "note": _Code(_pack_json, json.loads),
-    "layer": _Code(_pack_json, json.loads),
+    "mark": _Code(_pack_json, _unpack_mark),
+    "note": _Code(_pack_json, _unpack_text),
+    "layer": _Code(_pack_json, _unpack_layer),
     "pose": _Code(lambda pose: _POSE.pack(*pose), lambda data: LayerPose(*_POSE.unpack(data))),
     "plane": _Code(lambda row: _PLANE.pack(*row), _PLANE.unpack),
-    "metadata": _Code(_pack_json, json.loads),
-    "name": _Code(_pack_json, json.loads),
-    "face": _Code(_pack_json, json.loads),
-    "aside": _Code(_pack_json, json.loads),
+    "metadata": _Code(_pack_json, lambda data: _read_json(data, dict)),
+    "name": _Code(_pack_json, _unpack_text),
+    "face": _Code(_pack_json, _unpack_text),
+    "aside": _Code(_pack_json, _unpack_aside),
     "seam": _Code(_pack_settings, _unpack_settings),
     "spread": _Code(lambda s: _pack_json({**asdict(s), "shapes": sorted(s.shapes)}), _unpack_spread),
     "stroke": _Code(lambda row: _pack_json([strokes.to_json(stroke) for stroke in row]), _unpack_strokes),

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rotopaint_ai.errors import DamagedProjectError, DocumentError, LockedError, ProjectError, UsageError
 from rotopaint_ai.project import owner, schema
-from rotopaint_ai.project.codecs import Place, Track, changes, pack, state_of, unpack
+from rotopaint_ai.project.check import check_note, check_state
+from rotopaint_ai.project.codecs import Place, Track, applied, changes, pack, state_of, unpack
 from rotopaint_ai.project.state import State
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ TORN: Final = (
 MOST_STEPS: Final = 500
 MOST_BYTES: Final = 512 << 20  # of values that only undo needs
 _PRIME: Final = 1_000_000_007
+_STEPS: Final = "SELECT number, label FROM step ORDER BY number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +190,10 @@ class Project:
             try:
                 self._compare_sum()
                 state = state_of(self._read_tracks())
+                check_state(state)
+                steps = [Done(number, str(label)) for number, label in self._db.execute(_STEPS)]
             except TORN as error:
                 raise self._torn(error) from error
-            steps = [Done(*row) for row in self._db.execute("SELECT number, label FROM step ORDER BY number")]
         at = self._position()
         behind = tuple(step for step in steps if step.number <= at)
         return Loaded(state, behind, tuple(step for step in steps if step.number > at))
@@ -224,13 +227,13 @@ class Project:
         """Redo a step on disk."""
         self._swap_values(number, "after", number)
 
-    def before(self, number: int) -> dict[Place, Any]:
-        """What stood before a step at every place that it changed (None: nothing), for `packing.applied`."""
-        return self._step_values(number, "before")
+    def before(self, number: int, state: State) -> State:
+        """The state before a step, `state` being the one after it. Raises ProjectError, DamagedProjectError."""
+        return self._stepped(number, "before", state)
 
-    def after(self, number: int) -> dict[Place, Any]:
-        """What stood after a step at every place that it changed (None: nothing)."""
-        return self._step_values(number, "after")
+    def after(self, number: int, state: State) -> State:
+        """The state after a step, `state` being the one before it. Raises ProjectError, DamagedProjectError."""
+        return self._stepped(number, "after", state)
 
     # --- facts beside the state
 
@@ -238,7 +241,7 @@ class Project:
         """A fact kept beside the state, as JSON values; None where it was never noted."""
         with schema.project_errors(self.path):
             row = self._db.execute("SELECT value FROM note WHERE name = ?", (name,)).fetchone()
-        return None if row is None else self._value(row[0])
+        return None if row is None else self._value(name, row[0])
 
     def set_note(self, name: str, value: Any) -> None:
         """Keep a fact beside the state; not a step."""
@@ -329,12 +332,14 @@ class Project:
             )
             self._set_note("position", position)
 
-    def _value(self, text: str) -> Any:
+    def _value(self, name: str, text: str) -> Any:
         """A note's value. Raises DamagedProjectError."""
         try:
-            return json.loads(text)
+            value = json.loads(text)
+            check_note(name, value)
         except TORN as error:
             raise self._torn(error) from error
+        return value
 
     def _torn(self, error: Exception) -> DamagedProjectError:
         return DamagedProjectError(f"{self.path.name}: its content is torn ({error!r}); {schema.way_out(self.path)}")
@@ -363,26 +368,39 @@ class Project:
         notes = self._db.execute("SELECT name, value FROM note WHERE name != 'sum' ORDER BY name").fetchall()
         return [*items, zlib.crc32(repr((tracks, notes)).encode("utf-8", "surrogatepass"))]
 
-    def _step_values(self, number: int, side: str) -> dict[Place, Any]:
+    def _stepped(self, number: int, side: str, state: State) -> State:
         with schema.project_errors(self.path):
             if self._db.execute("SELECT 1 FROM step WHERE number = ?", (number,)).fetchone() is None:
                 raise ProjectError(f"{self.path.name}: no longer holds that step; what is shown stays")
-            rows = self._db.execute(
-                f"SELECT kind, name, frame, {side}, data FROM change JOIN track ON track.id = track "
-                f"LEFT JOIN value ON value.id = {side} WHERE step = ?",
-                (number,),
-            )
-            known: dict[int | None, Any] = {None: None}
-            found: dict[Place, Any] = {}
-            for kind, name, frame, at, data in rows:
-                if at not in known:
-                    known[at] = self._unpack(kind, data)
-                found[Place(Track(kind, name), frame)] = known[at]
-        return found
+            try:
+                made = applied(state, self._step_values(number, side))
+                check_state(made)
+            except TORN as error:
+                raise self._torn(error) from error
+        return made
+
+    def _step_values(self, number: int, side: str) -> dict[Place, Any]:
+        """What stood before or after a step at every place that it changed (None: nothing)."""
+        rows = self._db.execute(
+            f"SELECT kind, name, frame, {side}, data FROM change JOIN track ON track.id = track "
+            f"LEFT JOIN value ON value.id = {side} WHERE step = ?",
+            (number,),
+        )
+        known: dict[tuple[str, int], Any] = {}
+        return {
+            Place(Track(kind, name), _frame(frame)): None if at is None else self._unpacked(known, kind, at, data)
+            for kind, name, frame, at, data in rows
+        }
+
+    def _unpacked(self, known: dict[tuple[str, int], Any], kind: str, at: int, data: bytes) -> Any:
+        """A value of a kind of track, each unpacked once."""
+        if (kind, at) not in known:
+            known[kind, at] = self._unpack(kind, data)
+        return known[kind, at]
 
     def _read_tracks(self) -> dict[Track, dict[int, Any]]:
         tracks: dict[Track, dict[int, Any]] = {}
-        known: dict[int, Any] = {}
+        known: dict[tuple[str, int], Any] = {}
         for number, kind, name in self._db.execute("SELECT id, kind, name FROM track ORDER BY id").fetchall():
             values: dict[int, Any] = {}
             rows = self._db.execute(
@@ -390,11 +408,7 @@ class Project:
                 (number,),
             )
             for frame, at, data in rows:
-                if type(frame) is not int:
-                    raise ValueError(f"frame {str(frame)[:40]!r} is no number")
-                if at not in known:
-                    known[at] = self._unpack(kind, data)
-                values[frame] = known[at]
+                values[_frame(frame)] = self._unpacked(known, kind, at, data)
             if values:
                 tracks[Track(kind, name)] = values
         return tracks
@@ -407,11 +421,7 @@ class Project:
         return self._tracks[track]
 
     def _position(self) -> int:
-        row = self._db.execute("SELECT value FROM note WHERE name = 'position'").fetchone()
-        try:
-            return 0 if row is None else int(self._value(row[0]))
-        except TORN as error:
-            raise self._torn(error) from error
+        return int(self.note("position") or 0)
 
     def _set_note(self, name: str, value: Any) -> None:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
@@ -441,6 +451,12 @@ class Project:
 
 def _all_new(state: State) -> Iterator[tuple[Place, Any]]:
     return changes(State(), state)
+
+
+def _frame(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"frame {str(value)[:40]!r} is no number")
+    return value
 
 
 def _locked(path: Path) -> FileLock | None:

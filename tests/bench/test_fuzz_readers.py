@@ -32,7 +32,7 @@ def fuzz() -> ModuleType:
     ("name", "tries"),
     [
         ("plates", 30),
-        ("project", 12),
+        ("project", 60),
         ("shard index", 60),
         ("data set", 40),
         ("card", 60),

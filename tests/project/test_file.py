@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from rotopaint_ai.cli import main
 from rotopaint_ai.errors import DamagedProjectError, LockedError, ProjectError, UsageError
+from rotopaint_ai.exchange.limits import MOST_WIDTH_PX
 from rotopaint_ai.project import CropBox, Project, SeamSettings, Spread, State, codecs, corrections, owner, schema
 from rotopaint_ai.project.restore import restore
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
@@ -126,7 +127,8 @@ def states(draw: st.DrawFn) -> State:
         sources, kinds = st.sampled_from(["model", "human", "propagated"]), st.sampled_from(["linear", "hold"])
         keys = st.dictionaries(st.integers(-5, 5), st.builds(Key, points, sources, kinds), max_size=4)
         visible = st.dictionaries(st.integers(-5, 5), st.booleans(), max_size=2)
-        shapes.append(RotoShape(name, draw(st.booleans()), "seam", draw(keys), draw(number), visible=draw(visible)))
+        width = draw(st.floats(0, MOST_WIDTH_PX))
+        shapes.append(RotoShape(name, draw(st.booleans()), "seam", draw(keys), width, visible=draw(visible)))
     marks = st.dictionaries(st.integers(-5, 5), st.sampled_from(["accepted", "needs work"]), max_size=3)
     boxes = st.dictionaries(st.integers(-5, 5), st.builds(CropBox, number, number, number, number), max_size=3)
     made = RotoDocument(8, 8, -5, 5, shapes=tuple(shapes))
@@ -145,11 +147,11 @@ def test_any_walk_of_steps_undone_and_redone_gives_the_states_it_came_by(
     project = Project.open(path)
     state = project.load().state
     for number, wanted in zip(reversed(numbers), reversed(walk[:-1])):
-        state = codecs.applied(state, project.before(number))
+        state = project.before(number, state)
         project.take_back(number)
         assert state == wanted == project.load().state
     for number, wanted in zip(numbers, walk[1:]):
-        state = codecs.applied(state, project.after(number))
+        state = project.after(number, state)
         project.do_again(number)
         assert state == wanted == project.load().state
     project.close()

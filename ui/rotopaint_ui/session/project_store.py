@@ -23,7 +23,7 @@ MANY = 2000  # changed values beyond which a step is written beside the screen
 PATIENCE_S = 2.0  # how long the screen waits for a disk that hangs
 
 
-Side = Callable[[Project, int], dict[codecs.Place, object]]
+Side = Callable[[Project, int, State], State]
 
 
 class ProjectStore:
@@ -70,21 +70,13 @@ class ProjectStore:
 
     def take_back(self, step: Step, state: State) -> State:
         """Undo a step on disk. Raises ProjectError where only the disk knows what stood before."""
-        before = (
-            step.before
-            if step.before is not None
-            else codecs.applied(state, self._replaced_values(step, Project.before))
-        )
+        before = step.before if step.before is not None else self._from_disk(step, state, Project.before)
         self._move_cursor(step, state, before, self.project.take_back)
         return before
 
     def do_again(self, step: Step, state: State) -> State:
         """Redo a step on disk. Raises ProjectError where only the disk knows what stands after."""
-        after = (
-            step.before
-            if step.before is not None
-            else codecs.applied(state, self._replaced_values(step, Project.after))
-        )
+        after = step.before if step.before is not None else self._from_disk(step, state, Project.after)
         self._move_cursor(step, state, after, self.project.do_again)
         return after
 
@@ -147,11 +139,11 @@ class ProjectStore:
 
         self._queue_write(write, is_waited_for=_is_small(shown, state))
 
-    def _replaced_values(self, step: Step, side: Side) -> dict[codecs.Place, object]:
-        """What a step replaced, by the writing thread. Raises ProjectError."""
+    def _from_disk(self, step: Step, state: State, side: Side) -> State:
+        """The state on the other side of a step, read by the writing thread. Raises ProjectError."""
         number = self._step_number(step)
         assert number is not None
-        return self._thread.submit(side, self.project, number).result()
+        return self._thread.submit(side, self.project, number, state).result()
 
     def _step_number(self, step: Step) -> int | None:
         return step.number if step.number > 0 else self._numbers.get(step.number)
