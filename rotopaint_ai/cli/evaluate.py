@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say
+from rotopaint_ai.errors import in_one_line
 from rotopaint_ai.jobs import BEGINS_ANEW
 from rotopaint_ai.watch import Progress, StagedProgress, watched
 
@@ -97,7 +98,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return OK
     print(gate.text(compared, (results[0]["pack"], results[1]["pack"])))
     if results[0]["learned_frames"]:
-        print(f"gate: {results[0]['pack']} cannot pass on frames that it has learned from: {_shown_frames(results[0])}")
+        learned = f"{results[0]['pack']} cannot pass on frames that it has learned from: {_shown_frames(results[0])}"
+        print(in_one_line(f"gate: {learned}"))
     return WORSE if results[0]["learned_frames"] or any(each.is_worse for each in compared) else OK
 
 
@@ -219,17 +221,18 @@ def _write_results(
 
 def figures_table(results: Sequence[Mapping[str, Any]]) -> str:
     """The main numbers of one or two evaluations, side by side."""
-    head = f"{'':38}" + "".join(f"{result['pack']:>16}" for result in results)
+    packs = [in_one_line(result["pack"]) for result in results]
+    head = f"{'':38}" + "".join(f"{pack:>16}" for pack in packs)
     rows = [
         f"{f'{name}, {unit}' if unit else name:38}" + "".join(f"{_figure_text(result, path):>16}" for result in results)
         for name, unit, path in LINES
     ]
     n = results[0]["n_samples"]
-    lines = [f"{results[0]['dataset']}: {n} samples ({', '.join(results[0]['splits'])})", head, *rows]
-    for result in results:
+    lines = [in_one_line(f"{results[0]['dataset']}: {n} samples ({', '.join(results[0]['splits'])})"), head, *rows]
+    for pack, result in zip(packs, results):
         if result["missing"]:
-            lines.append(f"{result['pack']} has no {', '.join(result['missing'][:8])}; measured on what it has")
-        lines += [f"{result['pack']}: {doubt}" for doubt in result["doubts"]]
+            lines.append(in_one_line(f"{pack} has no {', '.join(result['missing'][:8])}; measured on what it has"))
+        lines += [in_one_line(f"{pack}: {doubt}") for doubt in result["doubts"]]
     return "\n".join(lines)
 
 

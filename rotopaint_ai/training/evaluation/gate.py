@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from rotopaint_ai.errors import PackError
+from rotopaint_ai.errors import PackError, in_one_line
 from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.pack import find_pack, load_card
 from rotopaint_ai.training.data.dataset import Dataset, Sample, Split
@@ -112,11 +112,12 @@ def value_at(content: Any, *path: str) -> Any:
 
 def text(compared: list[GateFigure], names: tuple[str, str], *, most: int = 40) -> str:
     """The table for people: what is worse, or one line that nothing is."""
-    worse = [each for each in compared if each.is_worse]
+    worse = [replace(each, where=in_one_line(each.where)) for each in compared if each.is_worse]
+    new, old = map(in_one_line, names)
     if not worse:
-        return f"gate: {names[0]} is not worse than {names[1]} on any of {len(compared)} figures"
+        return f"gate: {new} is not worse than {old} on any of {len(compared)} figures"
     width = max(len(each.where) for each in worse)
-    head = f"gate: {names[0]} is worse than {names[1]} on {len(worse)} of {len(compared)} figures"
+    head = f"gate: {new} is worse than {old} on {len(worse)} of {len(compared)} figures"
     rows = [
         f"  {each.where:{width}}  {each.figure:20}  {_as_cell(each.new):>8}  was {_as_cell(each.old):>8}, limit "
         f"{_as_cell(each.limit):>8}"

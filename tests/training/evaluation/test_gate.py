@@ -198,3 +198,15 @@ def test_the_gate_takes_a_pack_as_it_was_before_it_learned_from_held_out_frames(
     packs, (note,) = command._packs(arguments, data)
     assert packs == [str(before), "puppet"]
     assert note.startswith(f"gate: {taught} has learned from these samples at last")
+
+
+def test_names_in_the_tables_neither_break_a_line_nor_steer_the_terminal() -> None:
+    new, old = result(shot_mean=9.0), result()
+    for each in (new, old):
+        each["per_shot"] = {"s\n1\x1b[31m": each["per_shot"]["s1"]}
+    assert r"s 1\x1b[31m" in (told := gate.text(gate.compare(new, old), ("a\x1b", "b\n")))
+    assert all(line.isprintable() for line in told.split("\n"))
+    facts = {"dataset": "d\x1b", "n_samples": 1, "splits": ["test"], "missing": ["m\n\x1b"], "doubts": ["x\x1b"]}
+    told = command.figures_table([{**new, **facts, "pack": "p\n\x1b"}])
+    assert all(line.isprintable() for line in told.split("\n"))
+    assert r"p \x1b has no m \x1b; measured on what it has" in told
