@@ -7,6 +7,7 @@ the one it was held against; 5 the disk refused; 130 stopped by the user. 1 is a
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import warnings
@@ -59,6 +60,7 @@ class Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. No traceback reaches the terminal."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _open_closed_streams()
     if not sys.warnoptions:  # a library's warning about its own inside is no news to an artist
         warnings.simplefilter("ignore")
     try:
@@ -142,6 +144,14 @@ def _say_words(words: list[str], text: str, code: int) -> int:
     name = f"rotopaint {words[0]}" if words and words[0] in COMMANDS else "rotopaint"
     _quietly(lambda: print(in_one_line(f"{name}: {text}"), file=sys.stderr, flush=True))
     return code
+
+
+def _open_closed_streams() -> None:
+    """Give streams that were closed (`2>&-`) to nobody: the next file would take their place, and what libraries print
+    would go into it."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
 
 
 def _quietly(act: Callable[[], None]) -> None:

@@ -565,3 +565,13 @@ def test_a_stopped_conversion_leaves_nothing_beside(
     assert list(tmp_path.iterdir()) == []
     assert _one_line(capsys) == "rotopaint convert: stopped"
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell that closes descriptors")
+def test_closed_streams_are_nobodys_and_no_error(shapes: Path, tmp_path: Path) -> None:
+    """`2>&-` ended in "Please send us"; a file that is opened later would have taken the place of a closed stream."""
+    words = [sys.executable, "-m", "rotopaint_ai", "convert", str(shapes / "shapes.roto.json"), str(tmp_path / "a.nk")]
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words], cwd=ROOT, check=False)
+    assert done.returncode == 0
+    assert main(["convert", str(shapes / "shapes.roto.json"), str(tmp_path / "b.nk")]) == 0
+    assert (tmp_path / "a.nk").read_bytes() == (tmp_path / "b.nk").read_bytes()
