@@ -44,8 +44,8 @@ def restore(path: Path) -> Restored:
     finally:
         lock.release()
     raise ProjectError(
-        f"{path.name}: no whole copy of it lies beside it; open the plate to begin a new project, shapes.roto.json in "
-        "the folder of its runs comes in with it"
+        f"{path.name}: no whole copy of it lies beside it; rename it and open the plate for a new project, "
+        "shapes.roto.json in the folder of its runs comes in with it"
     )
 
 

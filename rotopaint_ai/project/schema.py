@@ -147,7 +147,7 @@ def way_out(path: Path) -> str:
     backup = backup_path(path)
     if backup.is_file():
         return f"`rotopaint restore {path.name}` puts its last good copy {backup.name} back"
-    return "open the plate to begin a new project; shapes.roto.json in the folder of its runs comes in with it"
+    return "rename it and open the plate for a new project; shapes.roto.json in the folder of its runs comes in with it"
 
 
 def _check_magic(path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
+from rotopaint_ai.shapes import edit
 from rotopaint_ui.engine.frame_cache import PLATE
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
@@ -137,3 +139,25 @@ def test_another_plate_is_a_shot_of_its_own_and_the_moved_one_is_known_again(
     panel.open_path(str(tmp_path / "moved" / "plate.1001.png"))  # dropped, not relinked
     qtbot.waitUntil(lambda: session.plate is not None, timeout=120_000)
     assert (session.project.path, session.state.marks) == (project, {1002: "accepted"})
+
+
+def test_a_torn_project_is_left_alone_and_reported_for_as_long_as_nothing_is_kept(
+    qtbot: QtBot, panel: Panel, plate: str, out: Path
+) -> None:
+    """The line that said so was replaced by the next one, and the work looked saved."""
+    torn = out / "plate.rotopaint"
+    torn.write_bytes(b"SQLite format 3\0" + bytes(5000))
+    panel.open_plate(PlateChoice(plate, "1001-1003", "sRGB"), out)
+    qtbot.waitUntil(lambda: panel.session.document is not None, timeout=120_000)
+    assert "plate.rotopaint: is damaged" in panel.status.text.text()
+    session = panel.session
+    assert session.document is not None
+    session.edits.act("seam", replace(session.state, document=edit.set_seam(session.document, "seam", width_px=9.0)))
+    panel.autosave.save()
+    panel._updates.refresh_slow()
+    assert panel.status.saved.text() == "Not saved"
+    assert "rename it and open the plate" in panel.status.saved.toolTip()
+    assert torn.read_bytes() == b"SQLite format 3\0" + bytes(5000)
+    panel.open_plate(PlateChoice(plate, "1001-1003", "sRGB"), out.parent / "another")
+    qtbot.waitUntil(lambda: session.project.path is not None, timeout=120_000)
+    assert session.project.trouble is None

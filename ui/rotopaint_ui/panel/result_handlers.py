@@ -74,7 +74,7 @@ class ResultHandlers(QObject):
             if widgets.canvas.tool == "crop":
                 self._view.take_tool("select")
             self.load_pack()
-            if not is_run:
+            if not is_run and session.project.trouble is None:
                 widgets.status.say("The shapes of the last run. N jumps to the worst frame")
         self._updates.refresh()
 

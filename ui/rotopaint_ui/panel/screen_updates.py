@@ -96,13 +96,13 @@ class ScreenUpdates(QObject):
         path, trouble = session.project.path, session.project.trouble
         shapes = "" if session.shapes_file.path is None else session.shapes_file.path.name
         written = f"{shapes} is {'written' if session.shapes_file.is_saved else 'written when the hand rests'}"
+        if trouble is not None:
+            return "Not saved", trouble
         if path is None:
             known = session.document is not None and not session.runs.is_live
             return ("Saved" if session.shapes_file.is_saved else "Not saved yet", written) if known else ("", "")
         if session.project.is_read_only:
             return "Read only", f"{path}: nothing is written"
-        if trouble is not None:
-            return "Not saved", trouble
         return "Saved", f"Every gesture is in {path}; {written}"
 
     def _refresh_range(self) -> None:

@@ -117,7 +117,8 @@ class Opening(QObject):
             try:
                 session.start_project(None, results)
             except (RotopaintError, OSError) as error:
-                self.message_sent.emit(f"Not kept in a project: {error}", "trouble")
+                session.project.go_without(f"Not kept in a project: {error}")
+                self.message_sent.emit(str(session.project.trouble), "trouble")
         self._beat.start()
         plate = session.plate
         if plate is not None and session.project.path is not None and not session.project.is_read_only:

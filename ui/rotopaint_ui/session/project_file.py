@@ -52,6 +52,7 @@ class ProjectFile:
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._store: ProjectStore | None = None
+        self._refusal: str | None = None
         self._awaits_plate = False
         self._view: Mapping[str, Any] = {}
 
@@ -77,10 +78,15 @@ class ProjectFile:
     def take(self, opened: OpenedProject, *, awaits_plate: bool) -> None:
         """Let every step go into this file from now on; the one before it has been closed."""
         self._store, self._awaits_plate, self._view = opened.store, awaits_plate, opened.view
+        self._refusal = None
+
+    def go_without(self, reason: str) -> None:
+        """The shot has no file that its steps could go into, and why."""
+        self._refusal = reason
 
     def close(self, state: State) -> None:
         """Write what is left of a state and let go of the file."""
-        store, self._store, self._awaits_plate = self._store, None, False
+        store, self._store, self._awaits_plate, self._refusal = self._store, None, False, None
         if store is not None:
             store.close(state)
 
@@ -131,8 +137,8 @@ class ProjectFile:
 
     @property
     def trouble(self) -> str | None:
-        """Why steps do not reach the project file; None where they do."""
-        return None if self._store is None else self._store.trouble
+        """Why steps do not reach a project file; None where they do, or where none was wanted yet."""
+        return self._refusal if self._store is None else self._store.trouble
 
     def heartbeat(self, state: State) -> None:
         """Tell the file that somebody is here, and try again what its disk refused; every 20 seconds."""
