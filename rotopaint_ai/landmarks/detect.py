@@ -28,7 +28,8 @@ _PROPOSE_SHARES = (0.9, 0.55, 0.33)  # crop sides tried by `propose`, as shares 
 _PROPOSE_BEST = 4
 _BATCH = 8
 _EVIDENCE = 8  # exposures after which it is settled that a shot shows a face
-_MOVES = ((0.1, 0.1, 1.0), (-0.1, -0.1, 1.0), (0.1, -0.1, 1.15), (-0.1, 0.1, 0.87))  # x and y in sides, and the scale
+_MOVES = ((-0.2, 0.0), (0.2, 0.0), (0.0, -0.2), (0.0, 0.2))  # in sides ...
+_MOVED_SCALE = 1.2  # ... and as much larger, so that a face stays inside
 _MEMORY = 25  # accepted frames from which the usual expected error is taken
 
 
@@ -259,8 +260,9 @@ def lie_near(points_PC: Array, crop: Crop) -> bool:
 
 
 def moved_crops(crop: Crop) -> list[Crop]:
-    """Crops beside this one, somewhat larger and smaller: a face in it is read alike in each of them."""
-    return [Crop(crop.x + dx * crop.side, crop.y + dy * crop.side, crop.side * scale) for dx, dy, scale in _MOVES]
+    """Crops beside this one and larger: a face in it is read alike in each of them."""
+    side = crop.side * _MOVED_SCALE
+    return [Crop(crop.x + dx * crop.side, crop.y + dy * crop.side, side) for dx, dy in _MOVES]
 
 
 def instability(readings: Sequence[FaceReading]) -> float:

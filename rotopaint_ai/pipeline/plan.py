@@ -41,8 +41,8 @@ READABLE = 0.07
 # Instability (`landmarks.detect`) up to which landmarks are those of a face. On 400 faces of the stage on which nothing
 # was trained it is at most 0.010, on 268 windows of its plates beside the faces at least 0.039. Packs that err more may
 # be less stable: the faces' own was at most 1.7 times the pack's median error, twice that is allowed.
-INSTABILITY = 0.02
-INSTABILITY_PER_ERROR = 3.5
+INSTABILITY = 0.015
+INSTABILITY_PER_ERROR = 2.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,8 +214,8 @@ def blind(crops: Picture) -> tuple[Picture, Picture, Picture]:
 
 
 def test_landmarks_of_a_face_stay_where_the_crop_moves_and_others_follow_it() -> None:
-    """By hand: the five crops' middles lie 0, and four times 0.1 * sqrt(2) sides, from their mean; a landmark in the
-    middle of each crop has a mean distance of 0.8 * 0.1 * sqrt(2) = 0.1131 sides."""
+    """By hand: the five crops' middles lie 0, and four times 0.2 sides, from their mean; a landmark in the middle of
+    each crop has a mean distance of 0.8 * 0.2 = 0.16 sides."""
     crop = Crop(100, 92.5, 90.0)
     crops = [crop, *moved_crops(crop)]
 
@@ -227,7 +227,7 @@ def test_landmarks_of_a_face_stay_where_the_crop_moves_and_others_follow_it() ->
         return instability(read(plate(100, 90), (0, 0), crops, detect=model, size_px=SIZE, display=lambda rgb: rgb))
 
     assert share(detect) < 0.003  # faces cut off by a moved crop would be less stable
-    assert share(middle) == pytest.approx(0.8 * 0.1 * 2**0.5, abs=1e-4)
+    assert share(middle) == pytest.approx(0.16, abs=1e-4)
 
 
 def doubted(faces: Sequence[bool], limit: float) -> list[bool]:
