@@ -174,6 +174,7 @@ class Project:
         beside.unlink(missing_ok=True)
         try:
             with schema.project_errors(self.path):
+                schema.touch_like(self.path, beside)
                 self._db.execute("VACUUM INTO ?", (str(beside),))
                 with sqlite3.connect(beside) as copy:
                     copy.execute("DELETE FROM owner")

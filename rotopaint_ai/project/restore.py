@@ -62,6 +62,7 @@ def _count_steps(path: Path) -> int | None:
 def _replace_damaged(copy: Path, path: Path) -> Path | None:
     """Copy, then move the damaged file with its log aside, then rename: at no instant is there less than before."""
     beside = path.with_name(f".{path.stem}.restored{schema.SUFFIX}")
+    schema.touch_like(copy, beside)
     shutil.copyfile(copy, beside)
     kept = _free(path) if path.exists() else None
     for ending in ("", "-wal", "-shm", "-journal"):

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
+from stat import S_IMODE
 from typing import Final
 
 from rotopaint_ai.errors import DamagedProjectError, ProjectError
@@ -123,6 +124,14 @@ def rotate_backups(path: Path) -> None:
     for number in range(N_BACKUPS - 1, 0, -1):
         if backup_path(path, number).is_file():
             backup_path(path, number).replace(backup_path(path, number + 1))
+
+
+def touch_like(path: Path, copy: Path) -> None:
+    """Begin a copy that nobody may read who may not read the file. Raises ProjectError."""
+    try:
+        copy.touch(mode=S_IMODE(path.stat().st_mode) | 0o600)
+    except OSError as error:
+        raise ProjectError(f"{copy}: cannot be written ({error.strerror}); check the disk") from error
 
 
 def sealed(data: bytes) -> bytes:

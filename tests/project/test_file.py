@@ -519,3 +519,16 @@ def test_a_definition_that_is_no_text_is_a_damaged_project(tmp_path: Path, write
     path.write_bytes(whole.replace(wanted, b"CREAT\xff TABLE note"))
     with pytest.raises(DamagedProjectError, match=r"shot\.rotopaint: is damaged"):
         Project.open(path, write=write)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="who may read a file is a POSIX mode")
+def test_copies_of_a_project_are_read_by_nobody_who_may_not_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "shot.rotopaint"
+    Project.create(path, State()).close()
+    path.chmod(0o600)
+    with closing(Project.open(path)) as project:
+        project.append("name", State(), State(names={"a": "b"}))
+    assert schema.backup_path(path).stat().st_mode & 0o777 == 0o600
+    path.write_bytes(b"")
+    restore(path)
+    assert path.stat().st_mode & 0o777 == 0o600
