@@ -145,13 +145,16 @@ def test_a_shot_without_a_crop_is_refused_alone(tmp_path: Path) -> None:
     path.write_text(
         "out: x\nshots:\n- {name: a, plates: p}\n- {name: b, plates: q, crop: auto}\n"
         "- {name: c, plates: r, project: gone.rotopaint}\n- {name: d, plates: s, crop: }\n"
+        "- {name: e, plates: t, project: torn.rotopaint}\n"
     )
+    (tmp_path / "torn.rotopaint").write_bytes(b"SQLite format 3\0" + bytes(5000))
     show = read_show(path)
     assert [shot.name for shot in show.shots] == ["b"]
-    assert show.names == ("a", "b", "c", "d")
+    assert show.names == ("a", "b", "c", "d", "e")
     assert re.search("no crop box; add 'crop: X,Y,W,H'.*'crop: auto'", show.refused["a"])
     assert show.refused["d"] == show.refused["a"]
     assert "gone.rotopaint" in show.refused["c"]
+    assert "torn.rotopaint: is damaged" in show.refused["e"]
     with pytest.raises(UsageError, match=r"show\.yaml: a: has no crop box"):
         show.shot("a")
     plan = plan_show(show)

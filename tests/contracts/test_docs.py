@@ -40,6 +40,23 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def test_each_finding_names_a_test_that_is_there() -> None:
+    rows = re.findall(
+        r"^\| \d* \|.*\| (.*) \|$", (ROOT / "docs" / "trust.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    named = [
+        (path, name)
+        for row in rows
+        for path, names in re.findall(r"`([\w/]+\.py)::([^;]+)", row)
+        for name in re.findall(r"\w+", names)
+    ]
+    gone = [
+        name for path, name in named if f"def test_{name}(" not in (ROOT / "tests" / path).read_text(encoding="utf-8")
+    ]
+    assert gone == []
+    assert len(named) > 40
+
+
 def test_every_page_stands_in_the_sites_menu() -> None:
     menu = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
     assert menu == {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}

@@ -230,6 +230,13 @@ def test_landmarks_of_a_face_stay_where_the_crop_moves_and_others_follow_it() ->
     assert share(middle) == pytest.approx(0.16, abs=1e-4)
 
 
+def test_a_face_is_cut_off_by_no_crop_that_judges_it() -> None:
+    crop, half = Crop(100, 92.5, 90.0), 90.0 / CROP_MARGIN / 2
+    for moved in moved_crops(crop):
+        reach = moved.side / 2 - half
+        assert max(abs(moved.x - crop.x), abs(moved.y - crop.y)) <= reach
+
+
 def doubted(faces: Sequence[bool], limit: float) -> list[bool]:
     """Whether frames that show a face, or on which the model is blind, are lost."""
     left = list(faces)
