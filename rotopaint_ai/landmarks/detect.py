@@ -102,8 +102,9 @@ class Follower:
             reading = self._read_crop(rgb, origin, self._previous.crop)  # the same crop: only the noise differs
             reason = self._previous.lost
         else:
-            reading, reason = self._find_face(frame, rgb, origin)
-            reason = reason or self._off_plate(reading, rgb, origin) or self._unstable(reading, rgb, origin)
+            reading, reason, is_followed = self._find_face(frame, rgb, origin)
+            reason = reason or self._off_plate(reading, rgb, origin)
+            reason = reason or self._unstable(reading, rgb, origin, is_followed=is_followed)
             if self.holds is not None:
                 self.holds.start(rgb, origin, reading.crop)
         landmarks = FrameLandmarks(
@@ -129,7 +130,8 @@ class Follower:
         if landmarks.lost is None:
             self._usual.append(reading.error_share)
 
-    def _find_face(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> tuple[FaceReading, str | None]:
+    def _find_face(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> tuple[FaceReading, str | None, bool]:
+        """What is read, why it is no face, and whether it is where the exposure before had it."""
         previous = self._previous
         if previous is None or previous.crop is None or previous.lost is not None or self.keys.is_key(frame):
             reading = self._read_settled(rgb, origin, self.keys.at(frame))
@@ -139,9 +141,9 @@ class Follower:
             reading = self._read_settled(rgb, origin, expected, is_rough=False)
         reason = self._lost(reading)
         if reason is None and not (expected is not None and _has_jumped(reading, expected)):
-            return reading, None
+            return reading, None, expected is not None
         best = self._search(rgb, origin, [reading, self._read_settled(rgb, origin, self.keys.at(frame))], expected)
-        return best, self._lost(best)
+        return best, self._lost(best), False
 
     def _search(
         self, rgb: Picture, origin: tuple[int, int], readings: list[FaceReading], expected: Crop | None
@@ -187,18 +189,22 @@ class Follower:
             return f"only {float(reading.visible_L.mean()):.0%} of the landmarks can be seen"
         return self._misshapen(reading)
 
-    def _unstable(self, reading: FaceReading, rgb: Picture, origin: tuple[int, int]) -> str | None:
-        """Whether a shot's exposures so far look like no face; settled once enough of them looked like one."""
+    def _unstable(
+        self, reading: FaceReading, rgb: Picture, origin: tuple[int, int], *, is_followed: bool
+    ) -> str | None:
+        """Whether a shot's exposures so far look like no face; settled once enough of them looked like one. What is
+        found anew, after a cut or where the face was lost, answers for itself."""
         limit = self.limits.instability
-        if self._is_a_face or limit == inf:
+        if limit == inf or (self._is_a_face and is_followed):
             return None
-        moved = self._read_all(rgb, origin, moved_crops(reading.crop))
-        self._instabilities.append(instability([reading, *moved]))
-        share = median(self._instabilities)
+        share = instability([reading, *self._read_all(rgb, origin, moved_crops(reading.crop))])
+        if not self._is_a_face:
+            self._instabilities.append(share)
+            share = max(median(self._instabilities), 0.0 if is_followed else share)
         if share > limit:
             why = f"landmarks follow the crop by {share:.1%} of it, a face's by less than {limit:.1%}"
             return f"the model doubts that this is a face ({why})"
-        self._is_a_face = len(self._instabilities) == _EVIDENCE
+        self._is_a_face = self._is_a_face or len(self._instabilities) == _EVIDENCE
         return None
 
     def _off_plate(self, reading: FaceReading, rgb: Picture, origin: tuple[int, int]) -> str | None:

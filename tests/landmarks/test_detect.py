@@ -237,12 +237,13 @@ def test_a_face_is_cut_off_by_no_crop_that_judges_it() -> None:
         assert max(abs(moved.x - crop.x), abs(moved.y - crop.y)) <= reach
 
 
-def doubted(faces: Sequence[bool], limit: float) -> list[bool]:
-    """Whether frames that show a face, or on which the model is blind, are lost."""
+def doubted(faces: Sequence[bool | None], limit: float) -> list[bool]:
+    """Whether frames are lost that show a face, or on which the model is blind; None: on which it knows of no face."""
     left = list(faces)
 
     def model(crops: Picture) -> tuple[Picture, Picture, Picture]:
-        return detect(crops) if left[0] else blind(crops)
+        points, error, visible = detect(crops) if left[0] else blind(crops)
+        return points, error if left[0] is not None else np.full_like(error, SIZE), visible
 
     box = Box(70, 62.5, 60, 60)
     limits = LostLimits(instability=limit)
@@ -259,6 +260,12 @@ def test_a_shot_on_which_the_model_is_blind_from_the_start_shows_no_face() -> No
     assert doubted([False] * 12, float("inf")) == [False] * 12
     one_good = [False, False, True, *[False] * 9]
     assert doubted(one_good, 0.05) == [True] * 12
+
+
+def test_what_is_found_after_the_face_was_lost_answers_for_itself() -> None:
+    """Such as what stands in the next shot's pictures, after a cut that nobody has split."""
+    assert doubted([True] * 9 + [None] + [False] * 3, 0.05) == [False] * 9 + [True] * 4
+    assert doubted([True] * 9 + [None] + [False] * 3 + [True], 0.05)[-1] is False
 
 
 def test_a_face_is_not_doubted_any_more_after_a_few_exposures() -> None:
