@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import glint, harmonic_fill, junctions, learned, relight
+from rotopaint_ai.seams import glint, harmonic_fill, junctions, learned, relight, residue
 from rotopaint_ai.seams import grain as grains
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.relight_table import TABLE
@@ -91,7 +91,7 @@ def relit(scene: Straightened, model: FillModel | None) -> Array:
     known = relight.sources(light_TSC, hole_TS)
     by_tables = relight.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
     painted = by_tables if model is None else learned.mend(by_tables, known, hole_TS, own_TS, scene.floor, model)
-    return junctions.joined(painted, light_TSC, scene.ribbon)
+    return residue.lifted(junctions.joined(painted, light_TSC, scene.ribbon), light_TSC, scene.ribbon)
 
 
 def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:

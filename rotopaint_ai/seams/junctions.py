@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from rotopaint_ai.seams import relight
 from rotopaint_ai.seams.ribbon import CentreLine, Ribbon
 
 Array = NDArray[Any]  # float32
@@ -90,11 +91,11 @@ def joined(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
     From the nearest samples of the same row and run on both sides; where there is one side only, from that. Only where
     it brings light, as paint on the whole does, or takes some where that does.
     """
-    light: Array = relit_TSC[..., :3] + relit_TSC[..., 3:] * light_TSC
-    taken = grooves((light - light_TSC).mean(2), ribbon)
+    taken = grooves(relight.added(relit_TSC, relight.mean_of(light_TSC)), ribbon)
     crossed_TS = crossed(ribbon, _reach(taken, ribbon.line))
     if not crossed_TS.any():
         return relit_TSC
+    light: Array = relit_TSC[..., :3] + relit_TSC[..., 3:] * light_TSC
     row, column = np.nonzero(crossed_TS & ribbon.own_TS)
     made, able = between(light, ribbon.own_TS & ~crossed_TS, ribbon.line.run_S, row, column)
     able &= (made - light[row, column]).mean(1) * np.sign(taken.sum()) > 0

@@ -183,6 +183,22 @@ def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: RelightTable
     return relight_in_turn(light_TSC, hole_TS, own_TS, (table,))
 
 
+def mean_of(field_TSC: Array) -> Array:
+    """The mean over colours (T, S) of a field with its colours first in the last place."""
+    out: Array = field_TSC[..., 0] + field_TSC[..., 1]
+    out += field_TSC[..., 2]
+    out *= np.float32(1 / 3)
+    return out
+
+
+def added(relit_TSC: Array, own_TS: Array) -> Array:
+    """Log light (T, S) that paint adds in the mean over colours; own_TS: `mean_of` the plate's."""
+    out: Array = relit_TSC[..., 3] - np.float32(1.0)
+    out *= own_TS
+    out += mean_of(relit_TSC)
+    return out
+
+
 def relight_in_turn(
     light_TSC: Array, hole_TS: Bools, own_TS: Bools, tables: Sequence[RelightTable], known: BankLight | None = None
 ) -> Array:

@@ -1,0 +1,67 @@
+"""A piece of the groove that paint has left standing, filled again.
+
+Where a seam runs along a shadow's edge or into a fold, paint may take the groove for the face's own and keep it: a dark
+stroke that begins and ends within the matte. What paint takes off the whole seam on average says in which rows its
+groove lies and how deep it is. A valley that is left in those rows, not much deeper than that, is the seam's.
+
+T rows across, S columns along.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.seams import relight
+from rotopaint_ai.seams.ribbon import Ribbon
+
+Array = NDArray[Any]  # float32
+
+_NEAR, _WIDE = 2.0, 13  # columns, sigma and width of a blur: what runs on along the seam for no longer is grain
+_ROWS = 4  # half-width of the valleys looked for
+_SHOWS = 0.08  # log light: a groove that paint takes off at least
+_GROOVE = 0.6  # of what it takes off at most: rows with more are the groove's
+_FAINT, _CLEAR = 0.03, 0.08  # log light: a valley is none below, and one for certain above
+_MOST = 0.6  # of what paint takes off on average, that is taken off more at most
+_DEEPER = 2.0  # times what paint takes off on average: a valley as deep is the face's
+_VALLEY = np.ones((2 * _ROWS + 1, 1), np.uint8)
+
+
+def lifted(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
+    """What to make of every sample, as `relight.relight` gives it, with valleys left in the groove lifted."""
+    own = relight.mean_of(light_TSC)
+    added = relight.added(relit_TSC, own)
+    usual = usually_taken(added, ribbon)
+    groove = usual > np.maximum(_SHOWS, _GROOVE * usual.max(0))
+    held = np.flatnonzero(groove.any(1))
+    if not len(held):
+        return relit_TSC
+    rows = slice(max(0, held[0] - 2 * _ROWS), held[-1] + 2 * _ROWS + 1)  # as far as a valley there can reach
+    smooth = cv2.GaussianBlur(own[rows] + added[rows], (_WIDE, 1), _NEAR, borderType=cv2.BORDER_REPLICATE)
+    depth = cv2.morphologyEx(smooth, cv2.MORPH_BLACKHAT, _VALLEY)
+    share = _left(depth, usual[rows], groove[rows] & ribbon.own_TS[rows]) * ribbon.own_TS[rows]
+    out: Array = relit_TSC.copy()
+    out[rows, :, :3] += (share * np.minimum(depth, _MOST * np.maximum(usual[rows], 0.0)))[..., None]
+    return out
+
+
+def usually_taken(taken_TS: Array, ribbon: Ribbon) -> Array:
+    """Log light (T, S) that paint adds in a row of a column's run, on average."""
+    out: Array = np.zeros(taken_TS.shape, np.float32)
+    seam_TS = ribbon.own_TS & (ribbon.line.half_S > 0)
+    edges = np.flatnonzero(np.diff(ribbon.line.run_S, prepend=-1, append=-1))
+    for first, end in zip(edges[:-1], edges[1:]):
+        counts = seam_TS[:, first:end]
+        total = (taken_TS[:, first:end] * counts).sum(1) / np.maximum(counts.sum(1), 1)
+        out[:, first:end] = total[:, None]
+    return out
+
+
+def _left(depth: Array, usual: Array, groove: NDArray[np.bool_]) -> Array:
+    """How sure it is that a sample is left of the groove, 0 to 1."""
+    sure = np.clip((depth - _FAINT) / (_CLEAR - _FAINT), 0.0, 1.0)
+    sure *= np.clip(_DEEPER - depth / np.maximum(usual, np.float32(1e-3)), 0.0, 1.0)
+    return np.asarray(cv2.GaussianBlur((sure * groove).astype(np.float32), (5, 1), 1.0))
