@@ -1,9 +1,9 @@
 """A plane followed through a shot: where a shape that was drawn by hand lies on the frames between and beyond its keys.
 
-Each frame is laid on the keyed one, not on its neighbour, so that nothing drifts along: corners followed from the frame
-before say about where (pyramidal Lucas-Kanade, RANSAC), the correlation of the whole region refines it (Evangelidis and
-Psarakis, "Parametric Image Alignment Using Enhanced Correlation Coefficient Maximization", PAMI 2008; both OpenCV's).
-Between two keys both are followed, towards each other, and blended by how near they are, so that keys are met exactly.
+Each frame is laid on the keyed one, not on its neighbour, so that nothing drifts along (`plane_fit`); corners followed
+from the frame before, and a search around the last place, say where to begin. Each place has an expected error. Where
+the surface is not seen no place is given: a shape without a key there stays, or goes on straight to its next key.
+Between two keys both are followed, towards each other, and blended by how near and how sure they are: keys are met.
 
 Plate space, pixels; homographies are (3, 3) and map the keyed frame to another; pictures (H, W) are roots of the light.
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import cv2
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.plates.plate import Plate
+from rotopaint_ai.seams.plane_fit import KeyedPlane, PlaneFit
 from rotopaint_ai.seams.width import root_light
 from rotopaint_ai.shapes.manual_keys import human_keys
 from rotopaint_ai.shapes.rasterise import cut, matte, union
@@ -31,36 +32,36 @@ Array = NDArray[Any]
 Progress = Callable[[int, int], None]
 Look = Callable[[int], Array]
 
-SURE: Final = 0.8  # correlation with the keyed frame from which on a frame is taken as found
-_UNSURE_WEIGHT = 0.05  # of a way that lost its region, beside one that did not
-_MARGIN_PX = 16  # around a region
+SURE_PX: Final = 1.5  # expected error up to which a place is taken as found
 _LEAST_PX = 64  # a region of fewer pixels shows nothing to follow
 _AROUND_PX = 24.0  # width of the strip that stands for an open shape
 _HOMOGRAPHY_PX = 2500.0  # regions of fewer pixels get six parameters, not eight
+_LEAST_SEARCHED_PX = 8
 _CORNERS, _CORNER_GAP_PX, _BACK_PX = 200, 4, 1.0
-_ROUNDS = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 60, 1e-5)
-_BLUR_PX = 5
-_MOST_STEP = 0.1  # of a lost region's size, from one frame to the next
+_SEARCH_PX, _SEARCH_SHARE = 24, 0.5  # around a region's last place: at least, and of its size
 
 
 @dataclass(frozen=True, slots=True)
 class PlanarTrack:
-    """Where a shape lies on frames that nobody keyed, and those of them where it may not lie right.
+    """Where a shape lies on frames that nobody keyed and where its surface was seen; `lost` are the others.
 
-    `feathers`: the rows of its feather line there, as keys have them; empty where it has none.
+    `feathers`: the rows of its feather line there, as keys have them; empty where it has none. `unsure`: the expected
+    error in pixels on frames where it is above `SURE_PX`.
     """
 
     points: Mapping[int, Points]
     feathers: Mapping[int, Points]
-    doubtful: tuple[int, ...]
+    lost: tuple[int, ...]
+    unsure: Mapping[int, float]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTrack:
-    """Where a plane goes from the frame that it was tracked from, by frame, and the frames where it was lost."""
+    """Where a plane goes from the frame that it was tracked from, by frame; `lost`, `unsure` as in `PlanarTrack`."""
 
     homographies: Mapping[int, Array]
-    doubtful: tuple[int, ...]
+    lost: tuple[int, ...]
+    unsure: Mapping[int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +72,27 @@ class _Way:
     frames: tuple[int, ...]
     end: int | None
 
-    def weight(self, frame: int, *, is_sure: bool) -> float:
-        """How much it counts at a frame beside the way from the other side."""
+    def weight(self, frame: int, expected_px: float) -> float:
+        """How much it counts at a frame beside the way from the other side: the nearer and the surer, the more."""
         near = 1.0 if self.end is None else abs(self.end - frame) / abs(self.end - self.start)
-        return near if is_sure else near * _UNSURE_WEIGHT
+        return near / (SURE_PX**2 + expected_px**2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Keyed:
-    """The keyed frame, and the region in it (H, W): 255 inside."""
+    """The keyed frame, the region in it (H, W): 255 inside, and its plane."""
 
     picture: Array
     mask: Array
-    motion: int
+    plane: KeyedPlane
+
+
+class _Place(NamedTuple):
+    """Where a way puts a shape."""
+
+    weight: float
+    points: Points
+    expected_px: float
 
 
 def follow_plane(
@@ -97,7 +106,7 @@ def follow_plane(
     """Follow a shape from the keys that a person made, through some frames of a plate.
 
     `away`: shapes whose inside is not looked at, such as hold-outs; they are taken where they lie at the keys. A frame
-    that cannot be read is doubtful, and no place is given for it.
+    that cannot be read is lost.
     Raises: UsageError where nobody has keyed the shape on these frames, or its region is too small; PlateError where a
     keyed frame, or all that are to be followed, cannot be read.
     """
@@ -105,22 +114,23 @@ def follow_plane(
     if not keys:
         raise UsageError(f"{shape.name}: set a key by hand on one of these frames; it is followed from there")
     ways, look = _ways_from_keys(sorted(keys), sorted(frames)), _looks_at(plate)
-    total, done, found = sum(len(way.frames) for way in ways), 0, dict[int, list[tuple[float, Points, bool]]]()
+    total, done, found = sum(len(way.frames) for way in ways), 0, dict[int, list[_Place]]()
     for way in ways:
         keyed = _keyed_region((shape,), way.start, look(way.start), away)
-        for frame, homography, is_sure in _walk_way(keyed, way, look):
-            weight = way.weight(frame, is_sure=is_sure)
-            found.setdefault(frame, []).append((weight, moved_by(keys[way.start], homography), is_sure))
+        for frame, fit in _walk_way(keyed, way, look):
+            if fit is not None:
+                weight, points = way.weight(frame, fit.expected_px), moved_by(keys[way.start], fit.pose.homography)
+                found.setdefault(frame, []).append(_Place(weight, points, fit.expected_px))
             progress(done := done + 1, total)
-    if ways and not found:
+    if ways and not done:
         look(ways[0].frames[0])  # says why it cannot be read
     wanted = {frame for way in ways for frame in way.frames}
-    doubtful = (frame for frame in wanted if not any(is_sure for _, _, is_sure in found.get(frame, ())))
-    both, n = {frame: _blended(rows) for frame, rows in sorted(found.items())}, shape.n_points
+    both, n = {frame: _blended(places) for frame, places in sorted(found.items())}, shape.n_points
     return PlanarTrack(
-        {frame: each[:n] for frame, each in both.items()},
-        {frame: feather_rows(each[:n], each[n:]) if each[n:] else () for frame, each in both.items()},
-        tuple(sorted(doubtful)),
+        {frame: each.points[:n] for frame, each in both.items()},
+        {frame: _feathers(each.points, n) for frame, each in both.items()},
+        tuple(sorted(wanted - both.keys())),
+        {frame: each.expected_px for frame, each in both.items() if each.expected_px > SURE_PX},
     )
 
 
@@ -135,7 +145,7 @@ def follow_group(
 ) -> GroupTrack:
     """Follow the plane that lies under all of some shapes together, from one frame through others of a plate.
 
-    `away` as in `follow_plane`. A frame that cannot be read is doubtful, and no homography is given for it.
+    `away` as in `follow_plane`. A frame that cannot be read is lost, and no homography is given for it.
     Raises: UsageError where the shapes show nothing to follow there; PlateError where `start`, or all frames that are
     to be followed, cannot be read.
     """
@@ -143,15 +153,17 @@ def follow_group(
     sides = tuple(f for f in sorted(frames, reverse=True) if f < start), tuple(f for f in sorted(frames) if f > start)
     ways = [_Way(start, side, None) for side in sides if side]
     keyed = _keyed_region(shapes, start, look(start), away)
-    found, doubtful, done = {start: np.eye(3)}, {f for way in ways for f in way.frames}, 0
+    found, unsure, done = {start: np.eye(3)}, dict[int, float](), 0
     for way in ways:
-        for frame, homography, is_sure in _walk_way(keyed, way, look):
-            found[frame] = homography
-            doubtful -= {frame} if is_sure else set()
+        for frame, fit in _walk_way(keyed, way, look):
+            if fit is not None:
+                found[frame] = fit.pose.homography
+                unsure |= {frame: fit.expected_px} if fit.expected_px > SURE_PX else {}
             progress(done := done + 1, sum(len(each.frames) for each in ways))
-    if ways and len(found) == 1:
+    if ways and not done:
         look(ways[0].frames[0])  # says why it cannot be read
-    return GroupTrack(dict(sorted(found.items())), tuple(sorted(doubtful)))
+    lost = {frame for way in ways for frame in way.frames} - found.keys()
+    return GroupTrack(dict(sorted(found.items())), tuple(sorted(lost)), dict(sorted(unsure.items())))
 
 
 def _with_line(shape: RotoShape, frame: int) -> Points:
@@ -209,45 +221,47 @@ def _keyed_region(shapes: Sequence[RotoShape], frame: int, picture: Array, away:
         names = ", ".join(shape.name for shape in shapes)
         raise UsageError(f"{names}: {n_pixels} pixels at frame {frame} show nothing to follow; draw it larger")
     is_large = any(shape.closed for shape in shapes) and n_pixels >= _HOMOGRAPHY_PX
-    return _Keyed(picture, mask, cv2.MOTION_HOMOGRAPHY if is_large else cv2.MOTION_AFFINE)
+    return _Keyed(picture, mask, KeyedPlane(picture, mask, 8 if is_large else 6))
 
 
 def _strip(shape: RotoShape, frame: int) -> RotoShape:
     return RotoShape(shape.name, False, "matte", {frame: Key(shape.at(frame))}, width_px=_AROUND_PX)
 
 
-def _walk_way(keyed: _Keyed, way: _Way, look: Look) -> Iterator[tuple[int, Array, bool]]:
-    """Homographies of a way's frames that can be read, and whether the region was found again there.
-
-    Where the surface is lost and what is found instead would throw the region about, it stays where it was last.
-    """
-    homography, before = np.eye(3), keyed.picture
+def _walk_way(keyed: _Keyed, way: _Way, look: Look) -> Iterator[tuple[int, PlaneFit | None]]:
+    """Where the plane lies on a way's frames that can be read; None where it is not seen; it waits where it was."""
+    pose, before = keyed.plane.keyed_pose(), keyed.picture
     for frame in way.frames:
         try:
             now = look(frame)
         except PlateError:
             continue
-        guess = _homography_step(before, now, _warped(keyed.mask, homography), keyed.motion) @ homography
-        refined, likeness = _refined(keyed, now, guess)
-        if likeness >= SURE or _is_likely_step(keyed.mask, homography, refined):
-            homography = refined
-        before = now
-        yield frame, homography, likeness >= SURE
+        prior = keyed.plane.later(pose)
+        fit = keyed.plane.locate(now, prior, _guesses(keyed, before, now, pose.homography))
+        is_seen = keyed.plane.is_seen(fit)
+        pose, before = fit.pose if is_seen else prior, now
+        yield frame, fit if is_seen else None
 
 
-def _is_likely_step(mask: Array, before: Array, now: Array) -> bool:
-    """Whether a region's box goes no farther than a share of its own size from one frame to the next."""
-    x, y, w, h = cv2.boundingRect(mask)
-    corners = np.array([(x, y), (x + w, y), (x + w, y + h), (x, y + h)], float)
-    was, is_now = (_mapped_corners(corners, each) for each in (before, now))
-    size = float(np.linalg.norm(np.ptp(was, axis=0)))
-    off = float(np.linalg.norm(is_now - was, axis=1).max())
-    return bool(np.isfinite(off) and off <= _MOST_STEP * size)
+def _guesses(keyed: _Keyed, before: Array, now: Array, last: Array) -> Iterator[Array]:
+    """Where the plane may lie now: by corners of the frame before, else where the region looks most as it did."""
+    region = _warped(keyed.mask, last)
+    yield _homography_step(before, now, region, keyed.plane.n) @ last
+    if min(cv2.boundingRect(region)[2:]) >= _LEAST_SEARCHED_PX:
+        yield _searched_shift(keyed, now, region, last) @ last
 
 
-def _mapped_corners(corners: Array, homography: Array) -> Array:
-    rows = np.c_[corners, np.ones(len(corners))] @ homography.T
-    return np.asarray(rows[:, :2] / rows[:, 2:])
+def _searched_shift(keyed: _Keyed, now: Array, region: Array, last: Array) -> Array:
+    """The shift of a region (H, W) to the place around it that is most like what it was at the key."""
+    (x, y, w, h), (height, width) = cv2.boundingRect(region), now.shape
+    reach = int(max(_SEARCH_PX, _SEARCH_SHARE * max(w, h)))
+    left, top = max(x - reach, 0), max(y - reach, 0)
+    around = now[top : min(y + h + reach, height), left : min(x + w + reach, width)]
+    was = cv2.warpPerspective(keyed.picture, last, (width, height))[y : y + h, x : x + w]
+    weight = (region[y : y + h, x : x + w] > 0).astype(np.float32)
+    alike = cv2.matchTemplate(around, was, cv2.TM_CCOEFF_NORMED, mask=weight)
+    _, _, _, (column, row) = cv2.minMaxLoc(np.where(np.isfinite(alike), alike, -1.0))
+    return np.array([[1.0, 0.0, left + column - x], [0.0, 1.0, top + row - y], [0.0, 0.0, 1.0]])
 
 
 def _warped(mask: Array, homography: Array) -> Array:
@@ -256,7 +270,7 @@ def _warped(mask: Array, homography: Array) -> Array:
     return out
 
 
-def _homography_step(before: Array, now: Array, mask: Array, motion: int) -> Array:
+def _homography_step(before: Array, now: Array, mask: Array, n: int) -> Array:
     """From one frame to the next, by corners that are found there and back again."""
     top = max(float(np.percentile(before[mask > 0], 99.0)), 1e-3) if mask.any() else 1.0
     a, b = (np.clip(picture * (255.0 / top), 0, 255).astype(np.uint8) for picture in (before, now))
@@ -267,12 +281,12 @@ def _homography_step(before: Array, now: Array, mask: Array, motion: int) -> Arr
     back, ok_back, _ = cv2.calcOpticalFlowPyrLK(b, a, there, corners.copy())
     off = np.hypot(*(back - corners).reshape(-1, 2).T)
     good = (ok.ravel() > 0) & (ok_back.ravel() > 0) & (off < _BACK_PX)
-    return _homography_of(corners.reshape(-1, 2)[good], there.reshape(-1, 2)[good], motion)
+    return _homography_of(corners.reshape(-1, 2)[good], there.reshape(-1, 2)[good], n)
 
 
-def _homography_of(a: Array, b: Array, motion: int) -> Array:
+def _homography_of(a: Array, b: Array, n: int) -> Array:
     """What moves places (N, 2) to others; with few of them no more than they can bear: an affine map, or a shift."""
-    if len(a) >= 12 and motion == cv2.MOTION_HOMOGRAPHY:
+    if len(a) >= 12 and n == 8:
         found, _ = cv2.findHomography(a, b, cv2.RANSAC, 2.0)
         if found is not None:
             return np.asarray(found)
@@ -284,43 +298,15 @@ def _homography_of(a: Array, b: Array, motion: int) -> Array:
     return np.array([[1.0, 0.0, shift[0]], [0.0, 1.0, shift[1]], [0.0, 0.0, 1.0]])
 
 
-def _refined(keyed: _Keyed, now: Array, guess: Array) -> tuple[Array, float]:
-    """The homography that lays the region on a frame best, from near it, and the correlation there; else the guess, 0.
-
-    OpenCV's mask is that of the picture which is warped: so the keyed frame is laid on `now`.
-    """
-    x0, y0, x1, y1 = _box(_warped(keyed.mask, guess))
-    if min(x1 - x0, y1 - y0) < 8:
-        return guess, 0.0
-    to_plate = np.array([[1.0, 0.0, x0], [0.0, 1.0, y0], [0.0, 0.0, 1.0]])
-    start = np.linalg.inv(guess) @ to_plate
-    start /= start[2, 2]
-    is_affine = keyed.motion == cv2.MOTION_AFFINE
-    warp: Any = np.asarray(start[:2] if is_affine else start, np.float32)
-    try:
-        likeness, warp = cv2.findTransformECC(
-            now[y0:y1, x0:x1], keyed.picture, warp, keyed.motion, _ROUNDS, keyed.mask, _BLUR_PX
-        )
-        whole = np.vstack([warp, (0.0, 0.0, 1.0)]) if is_affine else np.asarray(warp, float)
-        found = to_plate @ np.linalg.inv(whole)
-    except (cv2.error, np.linalg.LinAlgError):
-        return guess, 0.0
-    return found / found[2, 2], float(likeness)
+def _blended(places: Sequence[_Place]) -> _Place:
+    """Places of both sides as one, by their weights."""
+    weights = np.array([place.weight for place in places])
+    shares = weights / weights.sum()
+    mean = np.tensordot(shares, np.array([place.points for place in places]), axes=1)
+    expected_px = float(np.linalg.norm(shares * [place.expected_px for place in places]))
+    return _Place(float(weights.sum()), tuple(ControlPoint(*map(float, row)) for row in mean), expected_px)
 
 
-def _box(mask: Array) -> tuple[int, int, int, int]:
-    x, y, w, h = cv2.boundingRect(mask)
-    height, width = mask.shape
-    return (
-        max(x - _MARGIN_PX, 0),
-        max(y - _MARGIN_PX, 0),
-        min(x + w + _MARGIN_PX, width),
-        min(y + h + _MARGIN_PX, height),
-    )
-
-
-def _blended(rows: Sequence[tuple[float, Points, bool]]) -> Points:
-    weights = np.array([weight for weight, _, _ in rows])
-    stacked = np.array([points for _, points, _ in rows])
-    mean = np.tensordot(weights / weights.sum(), stacked, axes=1)
-    return tuple(ControlPoint(*map(float, row)) for row in mean)
+def _feathers(points: Points, n: int) -> Points:
+    """The rows of the feather line that `_with_line` put behind the first n points."""
+    return feather_rows(points[:n], points[n:]) if points[n:] else ()

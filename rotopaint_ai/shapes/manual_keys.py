@@ -188,3 +188,13 @@ def with_keys(document: RotoDocument, keys: Mapping[str, Mapping[int, Key]]) -> 
         merged = {**shape.keys, **new}
         shapes.append(shape.with_keys({frame: merged[frame] for frame in sorted(merged)}) if new else shape)
     return replace(document, shapes=tuple(shapes))
+
+
+def without_propagated(document: RotoDocument, frames: Mapping[str, Collection[int]]) -> RotoDocument:
+    """The document without the keys that were propagated to some shapes on some frames."""
+    shapes = []
+    for shape in document.shapes:
+        away = frames.get(shape.name, ())
+        kept = {frame: key for frame, key in shape.keys.items() if frame not in away or key.source != "propagated"}
+        shapes.append(shape.with_keys(kept) if len(kept) < len(shape.keys) else shape)
+    return replace(document, shapes=tuple(shapes))

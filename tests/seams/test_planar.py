@@ -62,7 +62,7 @@ def test_a_shape_follows_its_plane_from_one_key_both_ways(plates: str, key: int)
     found = follow_plane(badge(key), FRAMES, open_plate(plates), progress=lambda *step: told.append(step))
     assert sorted(found.points) == [frame for frame in FRAMES if frame != key]
     assert max(off(points, frame) for frame, points in found.points.items()) < 0.35
-    assert found.doubtful == ()
+    assert (found.lost, found.unsure) == ((), {})
     assert told[-1] == (len(FRAMES) - 1, len(FRAMES) - 1)
 
 
@@ -72,7 +72,7 @@ def test_several_shapes_share_a_plane(plates: str) -> None:
     right = RotoShape("right", True, keys={1006: Key(moved_by(HALVES[1], motion(1006)), "human")})
     found = follow_group([left, right], 1006, FRAMES, open_plate(plates))
     assert sorted(found.homographies) == list(FRAMES)
-    assert found.doubtful == ()
+    assert (found.lost, found.unsure) == ((), {})
     assert (found.homographies[1006] == np.eye(3)).all()
     start = moved_by(BADGE, motion(1006))
     assert max(off(moved_by(start, h), frame) for frame, h in found.homographies.items()) < 0.35
@@ -86,18 +86,77 @@ HALVES = [
 ]
 
 
-def test_a_lost_surface_leaves_the_shape_where_it_was_last(plates: str) -> None:
+def test_a_lost_surface_gets_no_place(plates: str) -> None:
     """From 1007 on the plate is another one altogether: nothing that is found there may throw the shape about."""
     draw = np.random.default_rng(9)
-    for frame in range(1007, 1013):
+    for frame in range(1007, 1010):
         other = cv2.GaussianBlur(draw.uniform(0, 255, (HEIGHT, WIDTH)).astype(np.float32), (0, 0), 1.0 + frame % 3)
         other = cv2.normalize(other, None, 0, 255, cv2.NORM_MINMAX).astype(np.uint8)
         cv2.imwrite(plates.replace("####", str(frame)), other)
+    found = follow_plane(badge(1001), FRAMES[:9], open_plate(plates))
+    assert found.lost == (1007, 1008, 1009)
+    assert sorted(found.points) == list(range(1002, 1007))
+
+
+def smooth(draw: np.random.Generator, px: float) -> np.ndarray:
+    """A texture from 0 to 1."""
+    made = cv2.GaussianBlur(draw.uniform(0, 1, (HEIGHT, WIDTH)).astype(np.float32), (0, 0), px)
+    return cv2.normalize(made, None, 0, 1, cv2.NORM_MINMAX)
+
+
+def write_plain(plates: str, detail: float) -> None:
+    """Skin under a light that stands still, with grain; its detail moves with the plane."""
+    draw = np.random.default_rng(11)
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    light = 120 + 60 * np.exp(-((x - 140.0) ** 2 + (y - 100.0) ** 2) / (2 * 60**2))
+    skin = smooth(draw, 2.5) * detail
+    for frame in FRAMES:
+        moved = cv2.warpPerspective(skin, motion(frame), (WIDTH, HEIGHT), flags=cv2.INTER_CUBIC)
+        picture = light + moved + draw.normal(0, 1.5, (HEIGHT, WIDTH))
+        cv2.imwrite(plates.replace("####", str(frame)), np.clip(picture, 0, 255).astype(np.uint8))
+
+
+def test_plain_skin_under_a_light_is_not_taken_as_found(plates: str) -> None:
+    """The light's own shape is like itself wherever the plane goes; correlation called that found, and drifted."""
+    write_plain(plates, detail=0.0)
+    found = follow_plane(badge(1001), FRAMES[:4], open_plate(plates))
+    assert not set(FRAMES[1:4]) - set(found.lost) - found.unsure.keys()
+    write_plain(plates, detail=60.0)
+    found = follow_plane(badge(1001), FRAMES[:4], open_plate(plates))
+    assert (found.lost, found.unsure) == ((), {})
+    assert max(off(points, frame) for frame, points in found.points.items()) < 0.6
+
+
+def test_along_stripes_it_is_unsure_by_as_much_as_it_may_be_off(plates: str) -> None:
+    """Stripes that go along themselves look as if they stood still."""
+    draw = np.random.default_rng(13)
+    x = np.arange(WIDTH) + np.zeros((HEIGHT, 1))
+    for k, frame in enumerate(FRAMES[:6]):
+        picture = 120 + 60 * np.sin(x / 4 - 0.3 * k) + draw.normal(0, 1.5, x.shape)
+        cv2.imwrite(plates.replace("####", str(frame)), picture.astype(np.uint8))
+    found = follow_plane(badge(1001), FRAMES[:6], open_plate(plates))
+    assert set(FRAMES[1:6]) == found.unsure.keys() | set(found.lost)
+    assert min(found.unsure.values()) > 3
+
+
+def test_a_hand_over_a_part_of_it_does_not_drag_it_along(plates: str) -> None:
+    for k, frame in enumerate(FRAMES[:5]):
+        picture = cv2.imread(plates.replace("####", str(frame)))
+        picture[:, 215 - 6 * k :] = 40
+        cv2.imwrite(plates.replace("####", str(frame)), picture)
+    found = follow_plane(badge(1001), FRAMES[:5], open_plate(plates))
+    assert (found.lost, found.unsure) == ((), {})
+    assert max(off(points, frame) for frame, points in found.points.items()) < 0.6
+
+
+def test_a_light_that_changes_does_not_matter(plates: str) -> None:
+    shade = np.linspace(1.0, 0.4, WIDTH)
+    for k, frame in enumerate(FRAMES):
+        picture = cv2.imread(plates.replace("####", str(frame))) * (1 - k / 11 + k / 11 * shade)[None, :, None]
+        cv2.imwrite(plates.replace("####", str(frame)), picture.astype(np.uint8))
     found = follow_plane(badge(1001), FRAMES, open_plate(plates))
-    assert found.doubtful == tuple(range(1007, 1013))
-    for frame in range(1007, 1013):
-        away = [np.hypot(p.x - q.x, p.y - q.y) for p, q in zip(found.points[frame], found.points[1006])]
-        assert max(away) < 25  # of a badge that is 80 px wide
+    assert (found.lost, found.unsure) == ((), {})
+    assert max(off(points, frame) for frame, points in found.points.items()) < 0.6
 
 
 def test_a_feather_line_turns_with_its_plane(plates: str) -> None:
@@ -129,7 +188,7 @@ def test_a_plane_that_goes_away_is_reported_and_what_holds_out_is_not_followed(p
         picture[:] = 128
         cv2.imwrite(path, picture)
     found = follow_plane(badge(1001), FRAMES, open_plate(plates))
-    assert found.doubtful == (1008, 1009, 1010, 1011, 1012)
+    assert found.lost == (1008, 1009, 1010, 1011, 1012)
     cover = RotoShape(
         "all", True, keys={1001: Key(tuple(ControlPoint(*c) for c in ((0, 0), (320, 0), (320, 240), (0, 240))))}
     )
@@ -141,7 +200,7 @@ def test_a_damaged_frame_does_not_sink_the_others(plates: str) -> None:
     Path(plates.replace("####", "1005")).write_bytes(b"\x89PNG\r\n\x1a\n nothing")
     found = follow_plane(badge(1001), FRAMES, open_plate(plates))
     assert sorted(found.points) == [frame for frame in FRAMES[1:] if frame != 1005]
-    assert found.doubtful == (1005,)
+    assert found.lost == (1005,)
     assert off(found.points[1012], 1012) < 0.35
     with pytest.raises(PlateError, match="1005"):
         follow_plane(badge(1001), (1001, 1005), open_plate(plates))

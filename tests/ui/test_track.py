@@ -77,9 +77,22 @@ def test_frames_without_the_surface_are_not_called_followed(qtbot: QtBot, drawn:
     track(qtbot, drawn)
     said = drawn.status.text
     assert said.text() == (
-        "Track: 1 frames followed; the surface was not found on 1003-1004: key it there, track again"
+        "Track: 1 frame followed; the surface was not found on 1003-1004, which got no keys: key it there, track again"
     )
     assert said.property("kind") == "good"
+    assert drawn.session.document is not None
+    assert drawn.session.document.shape("hand_matte_1").frames == (1001, 1002)
+    assert corners(drawn, 1004) == corners(drawn, 1002)
+
+
+def test_keys_of_an_earlier_track_go_where_the_surface_is_lost_now(qtbot: QtBot, drawn: Panel, tmp_path: Path) -> None:
+    track(qtbot, drawn)
+    cv2.imwrite(str(tmp_path / "p" / "p.1003.png"), np.full((96, 160), 128, np.uint8))
+    track(qtbot, drawn)
+    assert drawn.session.document is not None
+    assert drawn.session.document.shape("hand_matte_1").frames == (1001, 1002, 1004)
+    between = (corners(drawn, 1002)[0][0] + corners(drawn, 1004)[0][0]) / 2
+    assert corners(drawn, 1003)[0][0] == pytest.approx(between, abs=0.01)
 
 
 def test_a_surface_that_is_found_nowhere_is_trouble(qtbot: QtBot, drawn: Panel, tmp_path: Path) -> None:

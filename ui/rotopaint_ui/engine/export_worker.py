@@ -10,8 +10,8 @@ where the question is about a document, its text after that line. Standard outpu
 
 `reduce` answers with the number of keys before and after and the largest deviation in pixels; `export` with a row for
 each target: its path, the distance found by reading it back, what it does not hold, or why it was not written; `shots`
-with the jobs of a show's file; `follow` with where shapes lie on frames that nobody keyed, and where that is doubtful:
-on the way it tells how far it is, {"progress": [done, total]}.
+with the jobs of a show's file; `follow` with where shapes lie on frames that nobody keyed, on which frames they are
+lost, and by how many pixels they may be off on others; on the way it tells how far it is, {"progress": [done, total]}.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def _follow_shapes(request: Mapping[str, Any], text: str) -> Facts:
     away = [shape for shape in document.shapes if shape.subtract and shape.name not in names]
     points: dict[str, Any] = {}
     feathers: dict[str, Any] = {}
-    doubtful: dict[str, list[int]] = {}
+    lost: set[int] = set()
+    unsure: dict[int, float] = {}
     with open_plate(request["plate"], colourspace=request.get("colourspace")) as plate:
         for k, name in enumerate(names):
             found = follow_plane(
@@ -70,8 +71,9 @@ def _follow_shapes(request: Mapping[str, Any], text: str) -> Facts:
             )
             points[name] = {str(frame): rows for frame, rows in found.points.items()}
             feathers[name] = {str(frame): rows for frame, rows in found.feathers.items()}
-            doubtful[name] = list(found.doubtful)
-    return {"points": points, "feathers": feathers, "doubtful": doubtful}
+            lost |= set(found.lost)
+            unsure |= {frame: max(px, unsure.get(frame, 0.0)) for frame, px in found.unsure.items()}
+    return {"points": points, "feathers": feathers, "lost": sorted(lost), "unsure": unsure}
 
 
 def _follow_group(request: Mapping[str, Any], text: str) -> Facts:
@@ -85,7 +87,7 @@ def _follow_group(request: Mapping[str, Any], text: str) -> Facts:
         progress = partial(_print_progress, 0, 1)
         found = follow_group(shapes, request["start"], request["frames"], plate, away=away, progress=progress)
     track = {str(frame): homography.ravel().tolist() for frame, homography in found.homographies.items()}
-    return {"track": track, "doubtful": {"": list(found.doubtful)}}
+    return {"track": track, "lost": list(found.lost), "unsure": dict(found.unsure)}
 
 
 def _print_progress(nth: int, n_shapes: int, done: int, total: int) -> None:

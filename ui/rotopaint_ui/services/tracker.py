@@ -17,12 +17,13 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.shapes.edit import key_of
 from rotopaint_ai.shapes.edit_layers import track_layer
 from rotopaint_ai.shapes.layers import Layer
-from rotopaint_ai.shapes.manual_keys import human_keys, with_keys
+from rotopaint_ai.shapes.manual_keys import human_keys, with_keys, without_propagated
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 from rotopaint_ui.engine.export_client import ExportClient
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.session.session import ShotSession
 
+_Facts = Mapping[str, Any]  # what the engine answered
 _Rows = Mapping[str, Sequence[Sequence[float]]]  # control points by frame
 REST_MS = 150  # between looks whether the hand has let go
 
@@ -42,6 +43,7 @@ class ShapeTracker(QObject):
         self._asked: tuple[RotoShape, ...] = ()
         self._layer: Layer | None = None  # that follows as a whole
         self._start = 0  # the frame that it is tracked from
+        self._frames: frozenset[int] = frozenset()
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
 
     @property
@@ -63,7 +65,7 @@ class ShapeTracker(QObject):
         away = tuple(shape for shape in document.shapes if shape.subtract and shape not in shapes)
         layer = session.selection.layer
         self._layer = next((each for each in document.layers if each.name == layer), None)
-        self._start = session.frame
+        self._start, self._frames = session.frame, frozenset(session.wanted_frames)
         request = {
             "ask": "follow" if self._layer is None else "follow group",
             "start": session.frame,
@@ -133,7 +135,7 @@ class ShapeTracker(QObject):
         self._client.drop()
         self.ended.emit()
 
-    def _take_points(self, facts: Mapping[str, Any]) -> None:
+    def _take_points(self, facts: _Facts) -> None:
         """Put what came into the shot as it is now, once no hand drags."""
         session, asked = self._session, self._asked
         if not asked:
@@ -156,10 +158,11 @@ class ShapeTracker(QObject):
             return
         assert document is not None
         keys = {name: _tracked_keys(now[name], rows, facts["feathers"][name]) for name, rows in facts["points"].items()}
-        session.edits.act("track", replace(session.state, document=with_keys(document, keys)))
-        self._tell_end(set().union(*keys.values()), facts["doubtful"])
+        bare = without_propagated(document, dict.fromkeys(keys, self._frames))
+        session.edits.act("track", replace(session.state, document=with_keys(bare, keys)))
+        self._tell_end(set().union(*keys.values()), facts)
 
-    def _take_group(self, facts: Mapping[str, Any], layer: Layer) -> None:
+    def _take_group(self, facts: _Facts, layer: Layer) -> None:
         """The track of a group that is still as it was."""
         document = self._session.state.document
         if document is None or layer not in document.layers:
@@ -172,18 +175,19 @@ class ShapeTracker(QObject):
             self.message_sent.emit(f"Track: {error}", "trouble")
             return
         self._session.edits.act("track group", replace(self._session.state, document=document))
-        self._tell_end(track.keys() - {self._start}, facts["doubtful"], "correct it there with T")
+        self._tell_end(track.keys() - {self._start}, facts, "correct it there with T")
 
-    def _tell_end(
-        self, frames: Collection[int], doubtful: Mapping[str, Sequence[int]], cure: str = "key it there, track again"
-    ) -> None:
-        """Say how many frames were followed; trouble where the surface was found on none."""
-        unsure = {frame for rows in doubtful.values() for frame in rows} & set(frames)
-        n_found = len(set(frames) - unsure)
-        text = f"Track: {n_found} frames followed"
+    def _tell_end(self, frames: Collection[int], facts: _Facts, cure: str = "key it there, track again") -> None:
+        """Say how many frames were followed, how sure, and where not; trouble where the surface was found on none."""
+        unsure = {int(frame): px for frame, px in facts["unsure"].items()}
+        text = f"Track: {len(frames)} frame{'s'[: len(frames) != 1]} followed"
         if unsure:
-            text += f"; the surface was not found on {summarise(sorted(unsure))}: {cure}"
-        self.message_sent.emit(text, "good" if n_found else "trouble")
+            text += f"; up to {max(unsure.values()):.0f} px off on {summarise(sorted(unsure))}"
+        if facts["lost"]:
+            text += f"; the surface was not found on {summarise(facts['lost'])}, which got no keys"
+        if unsure or facts["lost"]:
+            text += f": {cure}"
+        self.message_sent.emit(text, "good" if frames else "trouble")
 
 
 def _tracked_keys(shape: RotoShape, rows: _Rows, feathers: _Rows) -> dict[int, Key]:
