@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.inspector.shapes_tab import EYE
@@ -14,13 +16,14 @@ from rotopaint_ui.panel.view_memory import ViewMemory, fitting
 from rotopaint_ui.session.shot import PlateFacts, read_run_results
 
 from .conftest import FakeHost
+from .mouse import LEFT, NONE
 
 
-def opened(qtbot: QtBot, facts: PlateFacts, out: Path) -> Panel:
+def opened(qtbot: QtBot, facts: PlateFacts, out: Path, size: tuple[int, int] = (1000, 700)) -> Panel:
     """A panel with the shot and its project, as after opening a plate."""
     panel = Panel(FakeHost())
     qtbot.addWidget(panel)
-    panel.resize(1000, 700)
+    panel.resize(*size)
     panel.show()
     panel.activateWindow()
     qtbot.waitUntil(panel.isActiveWindow, timeout=20_000)
@@ -52,6 +55,26 @@ def test_a_shot_is_looked_at_as_it_was_left(qtbot: QtBot, facts: PlateFacts, out
     assert again._widgets.canvas.is_fitted is False
     found = ViewMemory(session, again._widgets).note()
     assert found["view"] == pytest.approx(wanted["view"], abs=0.05)
+    again.shut_down()
+
+
+def test_panes_have_the_sizes_that_the_hand_gave_them(qtbot: QtBot, facts: PlateFacts, out: Path) -> None:
+    """The timeline made higher and the inspector wider by a drag of the lines beside them."""
+    first = opened(qtbot, facts, out, (1400, 1000))
+    for splitter, by in ((first._widgets.rows, QPoint(0, -70)), (first._widgets.columns, QPoint(-50, 0))):
+        line = splitter.handle(1)
+        before, middle = splitter.sizes()[1], line.rect().center()
+        end = QPointF(middle + by)
+        qtbot.mousePress(line, LEFT, pos=middle)
+        held = QMouseEvent(QEvent.Type.MouseMove, end, line.mapToGlobal(end), Qt.MouseButton.NoButton, LEFT, NONE)
+        QApplication.sendEvent(line, held)
+        qtbot.mouseRelease(line, LEFT)
+        assert splitter.sizes()[1] > before + 40
+    wanted = first.timeline.height(), first.inspector.width()
+    first.shut_down()
+
+    again = opened(qtbot, facts, out, (1400, 1000))
+    qtbot.waitUntil(lambda: (again.timeline.height(), again.inspector.width()) == wanted, timeout=10_000)
     again.shut_down()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
@@ -21,24 +20,23 @@ def arrange(panel: QWidget, widgets: PanelWidgets) -> None:
     row = tight(QHBoxLayout(middle))
     row.addWidget(widgets.tools)
     row.addWidget(viewer, 1)
-    split = QSplitter(Qt.Orientation.Horizontal)
-    split.addWidget(middle)
-    split.addWidget(widgets.inspector)
-    split.setStretchFactor(0, 1)
-    split.setSizes([1000, INSPECTOR_PX])
-    split.setHandleWidth(3)
-    split.setChildrenCollapsible(False)
     below = QWidget()
     rows = tight(QVBoxLayout(below))
     rows.addWidget(widgets.review_bar)
     rows.addWidget(widgets.timeline, 1)
-    sides = QSplitter(Qt.Orientation.Vertical)
-    sides.addWidget(split)
-    sides.addWidget(below)
-    sides.setStretchFactor(0, 1)
-    sides.setStretchFactor(1, 0)
-    sides.setHandleWidth(3)
-    sides.setChildrenCollapsible(False)
+    _fill_splitter(widgets.columns, middle, widgets.inspector)
+    widgets.columns.setSizes([1000, INSPECTOR_PX])
+    _fill_splitter(widgets.rows, widgets.columns, below)
     whole = tight(QVBoxLayout(panel))
-    for widget in (widgets.top, sides, widgets.status):
-        whole.addWidget(widget, 1 if widget is sides else 0)
+    for widget in (widgets.top, widgets.rows, widgets.status):
+        whole.addWidget(widget, 1 if widget is widgets.rows else 0)
+
+
+def _fill_splitter(splitter: QSplitter, viewer: QWidget, pane: QWidget) -> None:
+    """The viewer takes what room there is; the pane keeps the size that it was given."""
+    splitter.addWidget(viewer)
+    splitter.addWidget(pane)
+    splitter.setStretchFactor(0, 1)
+    splitter.setStretchFactor(1, 0)
+    splitter.setHandleWidth(3)
+    splitter.setChildrenCollapsible(False)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QSplitter
 
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.host import Host
@@ -23,7 +25,10 @@ _COMPARING = (("wipe", "flip", "preview_seam"), ("canvas.fit_face", "canvas.fit"
 
 @dataclass(frozen=True, slots=True)
 class PanelWidgets:
-    """What a panel shows, from top to bottom; `actions` are its commands by name."""
+    """What a panel shows, from top to bottom; `actions` are its commands by name.
+
+    `columns` holds the viewer beside the inspector, `rows` both above the timeline.
+    """
 
     actions: Mapping[str, QAction]
     top: TopBar
@@ -34,6 +39,8 @@ class PanelWidgets:
     review_bar: ReviewBar
     timeline: Timeline
     status: StatusLine
+    columns: QSplitter
+    rows: QSplitter
 
 
 def make_widgets(
@@ -62,6 +69,8 @@ def make_widgets(
         review_bar=ReviewBar(actions),
         timeline=Timeline(session, frame_cache),
         status=StatusLine(),
+        columns=QSplitter(Qt.Orientation.Horizontal),
+        rows=QSplitter(Qt.Orientation.Vertical),
     )
 
 

@@ -1,4 +1,4 @@
-"""How a shot is looked at, as the project has it: frame, zoom, tab, pack, hidden and locked shapes, colours, window."""
+"""How a shot is looked at, as the project has it: frame, zoom, tab, pack, what is hidden, locked, window and panes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtCore import QPointF, QRect
-from PySide6.QtWidgets import QMainWindow
+from PySide6.QtWidgets import QMainWindow, QSplitter
 
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.session.session import ShotSession
@@ -38,6 +38,7 @@ class ViewMemory:
             "colours": dict(session.colours),
             "xsheet": {part: {str(f): each for f, each in row.items()} for part, row in session.xsheet.items()},
             "window": rectangle(place) if isinstance(window, QMainWindow) else None,
+            "panes": [pane_px(self._widgets.columns), pane_px(self._widgets.rows)],
         }
 
     def restore(self) -> None:
@@ -70,6 +71,9 @@ class ViewMemory:
         is_filled = window.isMaximized() or window.isFullScreen()
         if note["window"] is not None and isinstance(window, QMainWindow) and not is_filled:
             window.setGeometry(fitting(QRect(*map(int, note["window"])), window.screen().availableGeometry()))
+        for splitter, px in zip((widgets.columns, widgets.rows), note.get("panes", ())):  # of a newer version
+            if px:
+                give_pane(splitter, int(px))
         if note["view"] is not None:
             zoom, x, y = map(float, note["view"])
             widgets.canvas.look_at(x, y, zoom)
@@ -80,6 +84,16 @@ class ViewMemory:
 def rectangle(area: QRect) -> list[int]:
     """Left, top, width, height."""
     return [area.x(), area.y(), area.width(), area.height()]
+
+
+def pane_px(splitter: QSplitter) -> int:
+    """How wide or high the pane beside the viewer is; 0 while it is hidden."""
+    return splitter.sizes()[1]
+
+
+def give_pane(splitter: QSplitter, px: int) -> None:
+    """Give the pane beside the viewer a size; the viewer has the rest."""
+    splitter.setSizes([max(sum(splitter.sizes()) - px, 0), px])
 
 
 def fitting(wanted: QRect, screen: QRect) -> QRect:
