@@ -206,7 +206,7 @@ class Tour:
                 found.append((hypot(b.x() - a.x(), b.y() - a.y()), name, a, b))
         return max(found)[1:]
 
-    def drag_worst(self, picture: str = "") -> None:
+    def drag_worst(self, picture: str) -> None:
         """Put that landmark where it belongs."""
         name, start, end = self.worst_landmark()
         steps = self.session.state
@@ -215,15 +215,11 @@ class Tour:
         self.wait("the shapes", lambda: self.session.state is not steps and not self.session.edits.is_dragging)
         assert self.session.document is not None
         assert name in self.session.document.landmarks.hand[self.session.frame]
-        if picture:
-            self.film(f"{picture}_set")
+        self.film(f"{picture}_set")
 
     def correct(self) -> None:
-        """Drag a landmark, its shapes follow; on the next worst frame spread one as far as the bracket says."""
+        """Drag a landmark, its shapes follow; spread that as far as the bracket says."""
         self.drag_worst("05_landmark")
-        self.press("y")
-        self.press("n")
-        self.drag_worst()
         timeline = self.panel.timeline
         self.wait("the bracket", lambda: timeline.reach is not None)
         assert timeline.reach is not None
