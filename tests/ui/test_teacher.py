@@ -117,7 +117,9 @@ def test_one_key_teaches_in_one_step_and_says_what_changed(qtbot: QtBot, shot: P
     assert places(shot.session, frame=1001)[0] == (12.0, 20.0)  # a person's key stays
     assert shot.session.state.marks == {1005: "needs work"}
     said = shot.status.text.text()
-    assert said.startswith("Teach shot: moved 2 of 5 frames, at most 3.0 px at 1002; 1 marked needs work")
+    assert said.startswith(
+        "Teach shot: moved seam on 2 of 5 frames, at most 3.0 px at 1002; not sure of seam: 1 marked needs work"
+    )
     assert shot.timeline.moved is not None
     assert set(shot.timeline.moved.by_frame) == {1002, 1003}
     assert not shot.status.progress.isVisible()
@@ -374,7 +376,7 @@ def test_the_shot_is_learnt_in_one_step_that_undo_takes_back(qtbot: QtBot, shot:
     assert state.predicted is not None
     assert state.predicted.shape("seam").at(1002)[0][:2] == (13.0, 21.0)  # the models say so from here on
     assert shot.session.run.errors[1002]["seam"] == 7.0
-    assert shot.status.text.text().startswith("Learn shot: moved 2 of 5 frames, at most 3.0 px at 1002")
+    assert shot.status.text.text().startswith("Learn shot: moved seam on 2 of 5 frames, at most 3.0 px at 1002")
     qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
     assert shot.session.state == before
     assert shot.session.run.errors == errors

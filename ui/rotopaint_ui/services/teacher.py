@@ -9,7 +9,7 @@ that. What it says stands for the models from then on, so that later corrections
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -288,7 +288,7 @@ class Teacher(QObject):
         moved = keys_moved_between(before.document, document)
         self.taught.emit(before.document, document)
         session.notify()
-        self.message_sent.emit(f"{self._what}: {summary_of(moved, session, len(doubtful))}", "good")
+        self.message_sent.emit(f"{self._what}: {summary_of(moved, session, taught.doubtful, len(doubtful))}", "good")
 
 
 def _pack_beside(project: Path) -> Path:
@@ -317,13 +317,15 @@ def _corrections(document: RotoDocument) -> dict[tuple[str, int], Key | Landmark
     return made
 
 
-def summary_of(moved: KeyDiff, session: ShotSession, n_doubtful: int) -> str:
-    """What teaching has changed, in one line."""
+def summary_of(moved: KeyDiff, session: ShotSession, doubtful: Mapping[str, Collection[int]], n_marked: int) -> str:
+    """What teaching has changed, of which shapes, and which it is not sure of, in one line."""
     frames = [frame for frame, px in moved.by_frame.items() if px >= SEEN_PX]
     total = 0 if session.plate is None else len(session.plate.frames)
-    marked = f"; {n_doubtful} marked needs work" if n_doubtful else ""
+    unsure = ", ".join(session.names.of(name) for name, rows in doubtful.items() if rows)
+    marked = f"; not sure of {unsure}: {n_marked} marked needs work" if n_marked else ""
     if not frames:
         return f"every frame already fits, none was moved{marked}"
     at = max(frames, key=moved.by_frame.__getitem__)
+    what = session.names.of(min(moved.shapes)) if len(moved.shapes) == 1 else f"{len(moved.shapes)} shapes"
     most = f"at most {moved.by_frame[at]:.1f} px at {at}"
-    return f"moved {len(frames)} of {total} frames, {most}{marked}. Hold U to see them before"
+    return f"moved {what} on {len(frames)} of {total} frames, {most}{marked}. Hold U to see them before"
