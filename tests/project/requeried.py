@@ -124,7 +124,8 @@ def _value(db: sqlite3.Connection, tables: list[str], chance: random.Random) -> 
         db.execute("UPDATE note SET value = ? WHERE name = ?", (text, name))
         return
     number, sealed = chance.choice(db.execute("SELECT id, data FROM value").fetchall())
-    with suppress(ValueError, TypeError):
+    sealed = sealed if isinstance(sealed, bytes) else str(sealed).encode()  # a try before may have changed it
+    with suppress(ValueError):
         sealed = unsealed(sealed)
     if chance.random() < 0.15:
         sealed = json.dumps(chance.choice(mutations.VALUES)).encode()
