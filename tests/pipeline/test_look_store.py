@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import pickle
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from rotopaint_ai.crops import Crop
 from rotopaint_ai.pipeline.look_store import LookStore
@@ -37,3 +41,16 @@ def test_nothing_is_kept_where_no_folder_was_named() -> None:
     store = LookStore()
     store.keep(1001, made_up_look(1))
     assert store.look_up(1001) is None
+
+
+def test_a_disk_that_is_full_is_named_by_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(*given: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    store = LookStore()
+    store.open_in(tmp_path)
+    monkeypatch.setattr(pickle, "dump", fill)
+    with pytest.raises(OSError, match="No space left") as refused:
+        store.keep(1001, made_up_look(1))
+    assert refused.value.filename == str(tmp_path)
+    store.close()
