@@ -36,12 +36,8 @@ def grooves(taken_TS: Array, ribbon: Ribbon) -> Array:
 
     taken_TS: log light that paint adds to each sample. Texture cancels out, and so does what stands in one place only.
     """
-    n_rows = ribbon.centre + 1
-    n_runs = int(ribbon.line.run_S[-1]) + 1
-    row, column = np.nonzero(ribbon.own_TS & (ribbon.line.half_S > 0))
-    place = ribbon.line.run_S[column] * n_rows + np.abs(row - ribbon.centre)
-    total = np.bincount(place, taken_TS[row, column], n_runs * n_rows)
-    return (total / np.maximum(np.bincount(place, minlength=len(total)), 1)).reshape(n_runs, n_rows)
+    total, count = (rows[:, ribbon.centre :] + rows[:, ribbon.centre :: -1] for rows in ribbon.sums(taken_TS))
+    return np.asarray(total / np.maximum(count, 1))
 
 
 def crossed(ribbon: Ribbon, reach_S: Array) -> Bools:
@@ -63,7 +59,7 @@ def _crossings(line: CentreLine, reach_S: Array, rows: int) -> tuple[Index, Inde
     some = np.arange(0, len(line.run_S), _EVERY)
     others = np.flatnonzero(reach_S > 0)[::_OTHERS]
     dx, dy = (line.points_S[some, None, axis] - line.points_S[others, axis] for axis in (0, 1))
-    near = np.hypot(dx, dy) < rows + reach_S[others]
+    near = dx * dx + dy * dy < (rows + reach_S[others]) ** 2
     near &= np.abs(line.tangents_S[some] @ line.tangents_S[others].T) < _PARALLEL
     apart = np.maximum(_APART[0], _APART[1] * line.half_S[others])
     near &= (line.run_S[some, None] != line.run_S[others]) | (np.abs(some[:, None] - others) > apart)

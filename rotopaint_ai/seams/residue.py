@@ -50,14 +50,8 @@ def lifted(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
 
 def usually_taken(taken_TS: Array, ribbon: Ribbon) -> Array:
     """Log light (T, S) that paint adds in a row of a column's run, on average."""
-    out: Array = np.zeros(taken_TS.shape, np.float32)
-    seam_TS = ribbon.own_TS & (ribbon.line.half_S > 0)
-    edges = np.flatnonzero(np.diff(ribbon.line.run_S, prepend=-1, append=-1))
-    for first, end in zip(edges[:-1], edges[1:]):
-        counts = seam_TS[:, first:end]
-        total = (taken_TS[:, first:end] * counts).sum(1) / np.maximum(counts.sum(1), 1)
-        out[:, first:end] = total[:, None]
-    return out
+    total, count = ribbon.sums(taken_TS)
+    return np.asarray((total / np.maximum(count, 1))[ribbon.line.run_S].T)
 
 
 def _left(depth: Array, usual: Array, groove: NDArray[np.bool_]) -> Array:
