@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -134,6 +135,11 @@ def do(job: RunJob, *, events: bool) -> int:
         outcome = run(job, sink, cancel)
     if not events:
         without = f", {n_frames(len(outcome.lost))} without a face" if outcome.lost else ""
-        first = f"; look first at {', '.join(map(str, outcome.worst[:N_NAMED]))}" if len(outcome.done) > 1 else ""
+        first = f"; look first at {_named(outcome.worst)}" if len(outcome.done) > 1 else ""
         say(f"{n_frames(len(outcome.done))} done{without}{first}; open {outcome.report}")
     return OK if outcome.is_whole else FRAMES_FAILED
+
+
+def _named(worst: Mapping[int, str | None]) -> str:
+    """The first of the worst frames, each with its shape: `1007 (seam_left), 1019`."""
+    return ", ".join(f"{frame} ({shape})" if shape else str(frame) for frame, shape in list(worst.items())[:N_NAMED])

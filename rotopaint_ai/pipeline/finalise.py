@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
@@ -28,13 +28,16 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: frames by what became of them, which ones to look at first, and the files to look at."""
+    """How a run ended: frames by what became of them, which ones to look at first, and the files to look at.
+
+    worst: by frame the shape that is expected to be farthest off, None without any; the worst frame first.
+    """
 
     done: tuple[int, ...]
     failed: Mapping[int, str]
     missing: tuple[int, ...]
     lost: tuple[int, ...]
-    worst: tuple[int, ...]
+    worst: Mapping[int, str | None]
     report: Path
     exports: tuple[Exported, ...]
 
@@ -68,7 +71,7 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
         failed={record.frame: record.message or "" for record in records if record.status == "failed"},
         missing=plan.missing,
         lost=tuple(record.frame for record in records if record.status == "lost"),
-        worst=tuple(worst),
+        worst=_worst_shapes(worst, records, plan.pack.sheet.seam_names),
         exports=tuple(exports),
         report=report,
     )
@@ -92,6 +95,13 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
             sink(warning(f"--export {exported.format.lower()}: {exported.error}"))
     sink(_finished_event(outcome, content))
     return outcome
+
+
+def _worst_shapes(
+    frames: Sequence[int], records: Sequence[FrameRecord], seams: Container[str]
+) -> dict[int, str | None]:
+    found = {record.frame: record.worst_shape(seams) for record in records}
+    return {frame: shape[0] if (shape := found[frame]) else None for frame in frames}
 
 
 def _no_face_reason(records: Sequence[FrameRecord]) -> str:

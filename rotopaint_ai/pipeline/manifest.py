@@ -68,6 +68,7 @@ def run_manifest(
         "seam": {
             "meaning": VISIBILITY_MEANING,
             "by_frame": {str(r.frame): [r.seam_before, r.seam_after] for r in found},
+            "by_seam": _by_seam(found),
             "flicker": _flicker(found),
             "filled_by": _filled_by(found),
         },
@@ -223,6 +224,12 @@ def _frame_picture(out: Path, record: FrameRecord, is_worst: bool, seams: Contai
         "after": _beside_report(names.after) if has_both else None,
         "compare_size": _jpeg_size(out / names.before) if has_both else None,
     }
+
+
+def _by_seam(found: Sequence[FrameRecord]) -> dict[str, dict[str, Sequence[float]]]:
+    """By seam and frame how much it shows before and, where it was painted, after."""
+    names = sorted({name for record in found for name in record.seam_scores})
+    return {name: {str(r.frame): r.seam_scores[name] for r in found if name in r.seam_scores} for name in names}
 
 
 def _flicker(found: Sequence[FrameRecord]) -> dict[str, float | None]:

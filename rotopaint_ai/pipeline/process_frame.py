@@ -236,6 +236,8 @@ class FrameProcessor:
         with timed(ms, "measure"):
             before = seams.seen if seams is not None else None
             after = filled.seams.look(filled.after) if filled is not None else None
+            names = seams.names if seams is not None else ()
+            looks = [seen for seen in (before, after) if seen is not None]
         if number in self.pictured:
             with timed(ms, "pictures"):
                 draw_pictures(self.out, frame, settled.crop, filled)
@@ -246,7 +248,8 @@ class FrameProcessor:
             message=settled.lost,
             seam_before=round(before.score, 4) if before is not None else None,
             seam_after=round(after.score, 4) if after is not None else None,
-            seam_contrast=_contrast(seams.names if seams is not None else (), before, after),
+            seam_contrast=_contrast(names, looks),
+            seam_scores=_scores(names, looks),
             seam_fill=filled.chosen if filled is not None else {},
             matte_px=round(mattes.seam_px, 1),
             outputs={name: each.st_size for name, each in facts.items()},
@@ -356,10 +359,14 @@ def tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:
     )
 
 
-def _contrast(names: Sequence[str], before: Visibility | None, after: Visibility | None) -> dict[str, list[Stations]]:
+def _contrast(names: Sequence[str], looks: Sequence[Visibility]) -> dict[str, list[Stations]]:
     """Contrast along each seam before and, where it was painted, after."""
-    rows = [seen.contrast for seen in (before, after) if seen is not None]
-    return {name: [list(row[k]) for row in rows] for k, name in enumerate(names)}
+    return {name: [list(seen.contrast[k]) for seen in looks] for k, name in enumerate(names)}
+
+
+def _scores(names: Sequence[str], looks: Sequence[Visibility]) -> dict[str, list[float]]:
+    """How much each seam shows before and, where it was painted, after."""
+    return {name: [round(seen.scores[k], 4) for seen in looks] for k, name in enumerate(names)}
 
 
 def _frame_message(frame: int, message: str) -> str:

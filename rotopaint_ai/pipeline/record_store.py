@@ -65,7 +65,7 @@ class FrameRecord:
     `status` lost means that no face was found: mattes are empty and the clean plate is the plate. `landmarks` rows are
     `[x, y, expected_error_px]` or None where occluded, in the order of the sheet. `outputs` maps paths relative to the
     run's folder to sizes in bytes, `written_ns` to the times of the files. `seam_contrast`: by seam, its contrast along
-    it (`seams/visibility.py`) before and, where it was painted, after.
+    it (`seams/visibility.py`) before and, where it was painted, after; `seam_scores` likewise, how much it shows.
     `work` tells what of people's work went into the frame; `predicted` and `predicted_landmarks` are what the models
     found where a person's shapes and landmarks stand.
     """
@@ -84,6 +84,7 @@ class FrameRecord:
     seam_before: float | None = None
     seam_after: float | None = None
     seam_contrast: Mapping[str, Sequence[Stations]] = field(default_factory=dict)
+    seam_scores: Mapping[str, Sequence[float]] = field(default_factory=dict)
     seam_fill: Mapping[str, float] = field(default_factory=dict)
     matte_px: float = 0.0
     outputs: Mapping[str, int] = field(default_factory=dict)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from rotopaint_ai.report.curves import Chart, Curve, draw
 from rotopaint_ai.report.parts import FigureSection, Json, colours
+
+_BY_HAND = "#8fa3b8"  # seams that no sheet knows
 
 
 def errors_chart(run: Json) -> FigureSection | None:
@@ -51,8 +54,19 @@ def seam_chart(run: Json) -> FigureSection | None:
     curves = [Curve("before", "#f2a541", [rows[frame][0] for frame in frames])]
     if any(pair[1] is not None for pair in rows.values()):
         curves.append(Curve("after", "#43c7b4", [rows[frame][1] for frame in frames]))
+        curves += _each_seam(run, frames)
     chart = Chart("Seam visibility", "", frames, curves, _held_bands(run), _marked_frames(run))
     return FigureSection("Seam visibility", run["seam"]["meaning"] + _painted_lead(run["seam"]), Markup(draw(chart)))
+
+
+def _each_seam(run: Json, frames: Sequence[int]) -> list[Curve]:
+    """How visible each seam is after; nothing for runs that did not say."""
+    colour, curves = colours(run["shapes"]), []
+    for name, table in run["seam"].get("by_seam", {}).items():
+        after = {frame: pair[1] for frame, pair in _by_frame(table).items() if len(pair) > 1}
+        values = [after.get(frame) for frame in frames]
+        curves.append(Curve(f"{name}, after", colour.get(name, _BY_HAND), values, dim=True))
+    return curves
 
 
 def _painted_lead(seam: Json) -> str:

@@ -422,10 +422,10 @@ def test_demo_runs_the_sample(
     assert (tmp_path / "rotopaint_demo/report/index.html").is_file()
     told = capsys.readouterr().out
     assert "report/index.html" in told
-    opened = [
-        each["frame"] for each in json.loads(Path("rotopaint_demo/run.json").read_text())["pictures"] if each["worst"]
-    ]
-    assert f"2 frames done; look first at {', '.join(map(str, opened))}; open" in told
+    pictures = json.loads(Path("rotopaint_demo/run.json").read_text())["pictures"]
+    opened = [f"{each['frame']} ({each['worst_shape']})" for each in pictures if each["worst"]]
+    assert "(seam_" in opened[0]
+    assert f"2 frames done; look first at {', '.join(opened)}; open" in told
 
 
 def test_training_without_torch_names_the_line_that_installs_it(

@@ -91,6 +91,14 @@ def test_page_of_a_run_without_shapes_or_clean_plates() -> None:
     assert _parsed(render_report(content)).loads == []
 
 
+def test_page_draws_how_visible_each_seam_is_after() -> None:
+    content = run_content()
+    frames = list(content["seam"]["by_frame"])
+    content["seam"]["by_seam"] = {"seam": {frames[0]: [2.0, 0.5], frames[1]: [2.0]}, "by hand": {frames[0]: [3.0, 0.7]}}
+    drawn = re.findall(r'data-curve="([^"]*, after)" stroke', render_report(content))
+    assert drawn == ["seam, after", "by hand, after"]
+
+
 def test_page_is_written_beside_its_pictures(tmp_path: Path) -> None:
     path = write_report(tmp_path, run_content())
     assert path == tmp_path / "report" / "index.html"
