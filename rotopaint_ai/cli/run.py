@@ -135,11 +135,11 @@ def do(job: RunJob, *, events: bool) -> int:
         outcome = run(job, sink, cancel)
     if not events:
         without = f", {n_frames(len(outcome.lost))} without a face" if outcome.lost else ""
-        first = f"; look first at {_named(outcome.worst)}" if len(outcome.done) > 1 else ""
+        first = f"; look first at {_frames_with_shapes(outcome.worst)}" if len(outcome.done) > 1 else ""
         say(f"{n_frames(len(outcome.done))} done{without}{first}; open {outcome.report}")
     return OK if outcome.is_whole else FRAMES_FAILED
 
 
-def _named(worst: Mapping[int, str | None]) -> str:
+def _frames_with_shapes(worst: Mapping[int, str | None]) -> str:
     """The first of the worst frames, each with its shape: `1007 (seam_left), 1019`."""
     return ", ".join(f"{frame} ({shape})" if shape else str(frame) for frame, shape in list(worst.items())[:N_NAMED])

@@ -27,6 +27,7 @@ _LEAST = 0.002  # log light of lines that any bank has
 _FAR = 4.0  # of them, over which banks are looked at
 AROUND_PX = 16  # of the shrunk crop: as far as clear pixels tell how bright the face can be
 _OVER = 0.4  # log light above the brightest of them from which on it is the seam's; twice that is certain
+_TOLD = 0.3  # share of clear pixels around from which on they start to tell; half as much again tells all
 _SPOT_PX = 1.0  # sigma: a single pixel is no spot
 
 
@@ -55,8 +56,8 @@ def excess(light: Array, rgb: Array, hole: Bools, floor: float) -> Array:
 
     light: log light of the paint; rgb: (h, w, 3) scene-linear, the plate.
     """
-    clear = np.where(hole[..., None], np.float32(-1.0), rgb)
-    brightest: Array = cv2.dilate(clear, np.ones((2 * AROUND_PX + 1, 2 * AROUND_PX + 1), np.uint8))
+    clear, wide = np.where(hole[..., None], np.float32(-1.0), rgb), 2 * AROUND_PX + 1
+    brightest: Array = cv2.dilate(clear, np.ones((wide, wide), np.uint8))
     over = light - np.log(np.maximum(brightest, 0.0) + np.float32(floor))
     over[~hole | (brightest[..., 0] < 0)] = 0.0  # in the middle of a wide matte there is nothing to compare with
     most = np.maximum(np.maximum(over[..., 0], over[..., 1]), over[..., 2])
@@ -64,6 +65,8 @@ def excess(light: Array, rgb: Array, hole: Bools, floor: float) -> Array:
         return np.zeros_like(over)
     spot = cv2.GaussianBlur(most, (0, 0), _SPOT_PX)
     sure = cv2.dilate(np.clip(spot / np.float32(_OVER) - 1.0, 0.0, 1.0), _AROUND)
+    share = cv2.boxFilter((~hole).astype(np.float32), -1, (wide, wide), borderType=cv2.BORDER_REPLICATE)
+    sure *= np.clip((share / np.float32(_TOLD) - 1.0) / 0.5, 0.0, 1.0)
     return np.asarray(sure[..., None] * np.maximum(over, 0.0))
 
 

@@ -36,7 +36,7 @@ def grooves(taken_TS: Array, ribbon: Ribbon) -> Array:
 
     taken_TS: log light that paint adds to each sample. Texture cancels out, and so does what stands in one place only.
     """
-    total, count = (rows[:, ribbon.centre :] + rows[:, ribbon.centre :: -1] for rows in ribbon.sums(taken_TS))
+    total, count = (rows[:, ribbon.centre :] + rows[:, ribbon.centre :: -1] for rows in ribbon.row_sums(taken_TS))
     return np.asarray(total / np.maximum(count, 1))
 
 
@@ -87,7 +87,7 @@ def joined(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
     From the nearest samples of the same row and run on both sides; where there is one side only, from that. Only where
     it brings light, as paint on the whole does, or takes some where that does.
     """
-    taken = grooves(relight.added(relit_TSC, relight.mean_of(light_TSC)), ribbon)
+    taken = grooves(relight.light_added(relit_TSC, relight.mean_of(light_TSC)), ribbon)
     crossed_TS = crossed(ribbon, _reach(taken, ribbon.line))
     if not crossed_TS.any():
         return relit_TSC

@@ -191,7 +191,7 @@ def mean_of(field_TSC: Array) -> Array:
     return out
 
 
-def added(relit_TSC: Array, own_TS: Array) -> Array:
+def light_added(relit_TSC: Array, own_TS: Array) -> Array:
     """Log light (T, S) that paint adds in the mean over colours; own_TS: `mean_of` the plate's."""
     out: Array = relit_TSC[..., 3] - np.float32(1.0)
     out *= own_TS

@@ -33,7 +33,7 @@ _VALLEY = np.ones((2 * _ROWS + 1, 1), np.uint8)
 def lifted(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
     """What to make of every sample, as `relight.relight` gives it, with valleys left in the groove lifted."""
     own = relight.mean_of(light_TSC)
-    added = relight.added(relit_TSC, own)
+    added = relight.light_added(relit_TSC, own)
     usual = usually_taken(added, ribbon)
     groove = usual > np.maximum(_SHOWS, _GROOVE * usual.max(0))
     held = np.flatnonzero(groove.any(1))
@@ -50,7 +50,7 @@ def lifted(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
 
 def usually_taken(taken_TS: Array, ribbon: Ribbon) -> Array:
     """Log light (T, S) that paint adds in a row of a column's run, on average."""
-    total, count = ribbon.sums(taken_TS)
+    total, count = ribbon.row_sums(taken_TS)
     return np.asarray((total / np.maximum(count, 1))[ribbon.line.run_S].T)
 
 

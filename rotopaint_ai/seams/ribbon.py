@@ -83,7 +83,7 @@ class Ribbon:
         out: Array = cv2.remap(small, self.map_x_TS, self.map_y_TS, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         return out
 
-    def sums(self, field_TS: Array) -> tuple[Array, Array]:
+    def row_sums(self, field_TS: Array) -> tuple[Array, Array]:
         """Sum of a field's samples in the matte beside the curve, of each run and row, and their number: (runs, T)."""
         seam_TS = self.own_TS & (self.line.half_S > 0)
         starts = np.flatnonzero(np.diff(self.line.run_S, prepend=-1))

@@ -60,3 +60,14 @@ def test_a_gleam_where_seams_meet_goes_and_one_on_the_way_is_kept(place: tuple[i
     bank_fill._dim_spots(fields, scene)
     light = fields[y, x, :3] + np.log(scene.small[y, x, :3] + scene.floor)
     assert np.exp(light) - scene.floor == pytest.approx(0.3 if place == (80, 48) else 1.5, rel=0.02)
+
+
+def test_few_clear_pixels_do_not_tell_how_bright_the_face_is() -> None:
+    """In a wide matte the nearest clear pixels may lie in a shadow: what they reach would be a square of it."""
+    rgb, hole = np.full((61, 61, 3), 0.5, np.float32), np.ones((61, 61), bool)
+    rgb[:, 20:24], hole[:, 20:24] = 0.02, False
+    light = np.log(rgb + np.float32(0.01))
+    assert not glint.excess(light, rgb, hole, 0.01).any()
+    hole[:, 32:] = False
+    rgb[:, 32:] = 0.02
+    assert glint.excess(light, rgb, hole, 0.01)[30, 25:31].min() > 2.0
