@@ -87,7 +87,7 @@ def requeried(data: bytes, chance: random.Random) -> bytes:
                 db.execute("DELETE FROM note WHERE name = 'sum'")
             db.commit()
             return db.serialize()
-        except (sqlite3.DatabaseError, OverflowError, UnicodeDecodeError):
+        except (sqlite3.DatabaseError, OverflowError, UnicodeDecodeError, MemoryError):
             return mutations.mutated(data, chance)
 
 
