@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 LEAST_LIKENESS: Final = 0.7  # correlation of the detail from which on the region is seen
 LEAST_SEEN: Final = 0.6  # share of the region that nothing covers
-LOST_SHARE: Final = 0.1  # of a region's width and height: whose place is less sure than that is lost
+LOST_SHARE: Final = 0.05  # of a region's width and height: whose place is less sure than that is lost
 _SCALES: Final = ((3.0, 10.0), (1.1, 24.0))  # blur in pixels, share of the region that a local mean is taken over
 _STEP_PX, _STEP_SHARE, _SLOPE_SHARE, _BEND_SHARE = 10.0, 0.25, 0.05, 0.02  # a frame's step: standard deviations
 _KEYED_PX = 1e-3  # standard deviation at the keyed frame itself

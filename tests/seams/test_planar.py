@@ -127,7 +127,7 @@ def test_plain_skin_under_a_light_is_not_taken_as_found(plates: str) -> None:
     assert max(off(points, frame) for frame, points in found.points.items()) < 0.6
 
 
-def test_along_stripes_it_is_unsure_by_as_much_as_it_may_be_off(plates: str) -> None:
+def test_along_stripes_nothing_is_taken_as_found(plates: str) -> None:
     """Stripes that go along themselves look as if they stood still."""
     draw = np.random.default_rng(13)
     x = np.arange(WIDTH) + np.zeros((HEIGHT, 1))
@@ -136,7 +136,6 @@ def test_along_stripes_it_is_unsure_by_as_much_as_it_may_be_off(plates: str) -> 
         cv2.imwrite(plates.replace("####", str(frame)), picture.astype(np.uint8))
     found = follow_plane(badge(1001), FRAMES[:6], open_plate(plates))
     assert set(FRAMES[1:6]) == found.unsure.keys() | set(found.lost)
-    assert min(found.unsure.values()) > 3
 
 
 def test_a_hand_over_a_part_of_it_does_not_drag_it_along(plates: str) -> None:
