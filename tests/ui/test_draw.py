@@ -97,6 +97,13 @@ def test_return_ends_a_seam_with_a_width_and_spreads_nothing(qtbot: QtBot, shot:
     assert (made.closed, made.role, made.width_px) == (False, "seam", 4.0)
     assert session.state.spreads == ()
     assert session.review.corrected_frames() == set()  # nothing of the models was corrected: no bracket is proposed
+    state, loop = session.state, shot._services.review
+    session.edits.show(replace(state, predicted=None))  # as while a shot is being opened: nothing is known of models
+    loop.refresh()
+    assert loop.reach is not None
+    session.edits.show(state)
+    loop.refresh()
+    assert loop.reach is None
     stroke = 4 * np.hypot(20, 2) + np.pi * 2**2  # with its round ends
     assert matte(made, 1001, WIDTH, HEIGHT).coverage.sum() == pytest.approx(stroke, rel=0.01)
 

@@ -48,7 +48,8 @@ class ReviewLoop:
         """Look at the session again."""
         session = self._session
         self._look_at_answer()
-        seen = (session.frame, session.document, session.state.spreads, session.runs.is_live)
+        state = session.state
+        seen = (session.frame, session.document, state.predicted, state.spreads, session.runs.is_live)
         if all(a is b or a == b for a, b in zip(seen, self._seen)) and self._seen:
             return
         self._seen = seen

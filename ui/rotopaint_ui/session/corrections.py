@@ -65,6 +65,7 @@ class CorrectionEdits:
         self._say, self._refuses, self._flush = say, refuses, flush
         self._asked: LandmarkDrag | None = None  # what the engine is working on
         self._is_ending = False
+        self._proposed: tuple[RotoDocument, int, frozenset[int], tuple[int, int]] | None = None
         edits.pending = self
 
     # --- landmarks
@@ -133,7 +134,11 @@ class CorrectionEdits:
         document = state.predicted or state.document
         if document is None:
             return frame, frame
-        return propose(document, frame, corrected=frozenset(self._corrected()))
+        corrected, known = frozenset(self._corrected()), self._proposed
+        if known is None or known[0] is not document or known[1:3] != (frame, corrected):
+            reach = propose(document, frame, corrected=corrected)
+            known = self._proposed = document, frame, corrected, reach
+        return known[3]
 
     def spread(self, frame: int, first: int, last: int, way: str = RANGE) -> None:
         """Carry the correction at `frame` over `first` to `last`; human keys stay. One step, when it is worked out."""

@@ -14,7 +14,9 @@ from rotopaint_ui.session.edit_stack import EditStack
 from rotopaint_ui.session.error_scale import ErrorScale, scale_of
 from rotopaint_ui.session.shot_runs import ShotRuns
 
-_NOTHING: dict[str, frozenset[int]] = {}
+KeyedFrames = dict[str, frozenset[int]]
+_Keyed = tuple[RotoDocument, RotoDocument | None, KeyedFrames]  # what they were found in, and the frames
+_NOTHING: KeyedFrames = {}
 
 
 class ReviewState:
@@ -24,28 +26,32 @@ class ReviewState:
         self, edits: EditStack, runs: ShotRuns, refuses: Callable[[], bool], changed: Callable[[], None]
     ) -> None:
         self._edits, self._runs, self._refuses, self._changed = edits, runs, refuses, changed
-        self._keyed: tuple[RotoDocument, RotoDocument | None, dict[str, frozenset[int]]] | None = None
+        self._keyed: _Keyed | None = None
+        self._corrected: tuple[RotoDocument, RotoDocument | None, frozenset[int]] | None = None
         self._scale: tuple[object, float, ErrorScale] | None = None
         self._settled: tuple[object, object, object, object, AbstractSet[int]] | None = None
 
-    def corrected_frames(self) -> set[int]:
+    def corrected_frames(self) -> frozenset[int]:
         """Frames where a person has keyed a shape of the models or placed a landmark; a shape of their own is none."""
         document, predicted = self._document, self._edits.state.predicted
         if document is None:
-            return set()
-        model = {shape.name for shape in (predicted or document).shapes}
-        shapes = (shape for shape in document.shapes if shape.name in model)
-        keyed = {frame for shape in shapes for frame in manual_keys.human_keys(shape)}
-        return keyed | set(document.landmarks.hand)
+            return frozenset()
+        known = self._corrected
+        if known is None or known[0] is not document or known[1] is not predicted:
+            model = {shape.name for shape in (predicted or document).shapes}
+            shapes = (shape for shape in document.shapes if shape.name in model)
+            keyed = {frame for shape in shapes for frame in manual_keys.human_keys(shape)}
+            known = self._corrected = document, predicted, frozenset(keyed | document.landmarks.hand.keys())
+        return known[2]
 
-    def keyed_frames(self) -> dict[str, frozenset[int]]:
+    def keyed_frames(self) -> KeyedFrames:
         """For every shape the frames where a person has keyed it, or moved it by a landmark that sits on it."""
         document, predicted = self._document, None if self._runs.is_live else self._edits.state.predicted
         if document is None:
             return _NOTHING
         known = self._keyed
         if known is None or known[0] is not document or known[1] is not predicted:
-            known = self._keyed = document, predicted, settled_in(predicted, document)
+            known = self._keyed = document, predicted, _keyed_anew(known, predicted, document)
         return known[2]
 
     def accepted_frames(self) -> frozenset[int]:
@@ -101,3 +107,13 @@ class ReviewState:
     def _document(self) -> RotoDocument | None:
         live = self._runs.live_document
         return self._edits.state.document if live is None else live
+
+
+def _keyed_anew(known: _Keyed | None, predicted: RotoDocument | None, document: RotoDocument) -> KeyedFrames:
+    """Frames that people have keyed, by shape; shapes that stand as they were known are not looked at again."""
+    if known is None or known[1] is not predicted or known[0].landmarks is not document.landmarks:
+        return settled_in(predicted, document)
+    same = {id(shape) for shape in known[0].shapes}
+    changed = tuple(shape for shape in document.shapes if id(shape) not in same)
+    found = known[2] | settled_in(predicted, replace(document, shapes=changed))
+    return {shape.name: found[shape.name] for shape in document.shapes}
