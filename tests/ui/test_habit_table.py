@@ -16,6 +16,7 @@ COMMANDS = {  # the commands behind a habit; one without a row here has no key o
     "reshape with falloff": ("tool.reshape",),
     "transform a shape": ("tool.transform",),
     "draw a Bézier": ("tool.draw",),
+    "add a point": ("tool.points",),
     "thickness and feather at each point, by handles": ("tool.width",),
     "smooth, cusp": ("edit.smooth", "edit.cusp"),
     "no feather": ("edit.feather_none",),
@@ -42,6 +43,8 @@ COMMANDS = {  # the commands behind a habit; one without a row here has no key o
 NO_KEY = {
     "draw a B-spline or an X-spline",
     "end an open spline",  # the drawing tool's own Return
+    "close a shape",
+    "take away the selected points",  # Del, as everywhere
     "move a key in time",
     "curves of values over time",
     "keys of that transform in the dope sheet",
