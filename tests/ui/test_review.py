@@ -375,3 +375,15 @@ def test_the_outline_of_the_face_does_not_lead_the_frames_list(qtbot: QtBot, ses
     group = tab.table.topLevelItem(0)
     assert group is not None
     assert [group.child(row).text(0) for row in range(2)] == ["seam", "eye"]
+
+
+def test_marks_do_not_hide_why_a_frame_wants_to_be_looked_at(qtbot: QtBot, shot: Panel) -> None:
+    """On a screen of 1366 x 768 the count of marks gives way, not the reason."""
+    shot.resize(1366, 700)
+    bar = shot.review_bar
+    bar.show_reason("seam_left may be 6.1 px off")
+    bar.show_summary("10 of 24 accepted, 12 need work, 2 rejected")
+    qtbot.waitUntil(lambda: bar.width() > 1300, timeout=20_000)
+    qtbot.wait(10)
+    assert bar.reason.width() >= bar.reason.fontMetrics().horizontalAdvance(bar.reason.text())
+    assert bar.summary.x() > bar.reason.x()

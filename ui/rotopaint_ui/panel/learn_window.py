@@ -82,6 +82,7 @@ class LearnWindow(QWidget):
         self.name = QLineEdit()
         self.name.setPlaceholderText("Name of the new pack, such as the character's")
         self.minutes = number_box(0.5, 600.0, " min", "How long the training takes, export included", 1)
+        self.minutes.setDecimals(1)
         self.minutes.setValue(5.0)
         self.bar = QProgressBar()
         self.bar.setRange(0, 1000)

@@ -40,9 +40,9 @@ class ReviewBar(QFrame):
         self.visits.setAccessibleName("Frames that N goes to")
         self.reason = Elided()
         self.reason.setObjectName("note")
-        self.reason.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.summary = Elided()  # it gives way: marks must not make the window wider than the screen
+        self.summary = Elided()  # it gives way first: marks must not hide why N came here, or make the window wider
         self.summary.setObjectName("note")
+        self.summary.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.buttons: dict[str, QToolButton] = {}
         row = QHBoxLayout(self)
         row.setContentsMargins(10, 3, 10, 3)
@@ -55,9 +55,9 @@ class ReviewBar(QFrame):
         row.addSpacing(8)
         self._add_buttons(row, actions, "accept", "needs_work", "reject")
         row.addSpacing(4)
-        row.addWidget(self.summary)
-        row.addSpacing(4)
-        row.addWidget(self.reason, 1)
+        row.addWidget(self.reason)
+        row.addSpacing(8)
+        row.addWidget(self.summary, 1)
         self._add_buttons(row, actions, *_CARRYING)
         self.frame.valueChanged.connect(self.frame_wanted)
         self.visits.currentTextChanged.connect(self.visits_changed)
