@@ -35,7 +35,10 @@ EDGE_PX = 3  # around a rig in another frame: its soft edge is not lent
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    """What `clean --rig` says: the names of a rig's shapes, none for all closed ones, and a clean plate."""
+    """What `clean --rig` says: the names of a rig's shapes, none for all closed ones, and a clean plate.
+
+    A picture of a numbered sequence that is named itself is that picture alone.
+    """
 
     names: frozenset[str] = frozenset()
     clean_plate: Plate | None = None
@@ -49,6 +52,13 @@ class Rig:
         size = (found.width, found.height)
         check_same_size(f"--clean-plate {found.name}:", size, plate, "take one of the plate's format")
         return cls(names, found)
+
+    @property
+    def clean_frames(self) -> Sequence[int]:
+        """The frames of the clean plate."""
+        if self.clean_plate is None:
+            return ()
+        return self.clean_plate.frames if self.clean_plate.named is None else (self.clean_plate.named,)
 
     def shapes_of(self, shapes: Sequence[RotoShape]) -> list[RotoShape]:
         """Those shapes that are the rig's. Raises: DocumentError for names that are none, and where there are none."""
@@ -80,7 +90,7 @@ class RigPainter:
         self._plate = plate
         self._frames = frozenset(frames)
         self._matte_of = matte_of
-        self._clean_plate = rig.clean_plate
+        self._clean_plate, self._clean_frames = rig.clean_plate, rig.clean_frames
         self._lending = KeptByFrame(self._read_loan, kept=KEPT)
         self._clean = KeptByFrame(self._of_clean_plate, kept=KEPT_CLEAN)
 
@@ -102,8 +112,8 @@ class RigPainter:
         """The clean plate's, and where that leaves something open, of frames near by until each pixel has ENOUGH."""
         points = rig.BackgroundPoints(now.rgb, now.free)
         open_yet = cover > 0
-        if self._clean_plate is not None:
-            nearest = min(self._clean_plate.frames, key=lambda each: abs(each - number))
+        if self._clean_frames:
+            nearest = min(self._clean_frames, key=lambda each: abs(each - number))
             loan = _lay_on(now, points, self._clean.at(nearest), cover.shape, corner, is_plate=True)
             open_yet &= ~loan.free
             yield loan

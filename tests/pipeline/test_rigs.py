@@ -87,6 +87,16 @@ def test_a_wide_rig_is_filled_from_other_frames_or_a_clean_plate(
     assert (tmp_path / "patch/plate.1001.exr").exists()
 
 
+def test_one_picture_of_a_numbered_clean_plate_is_that_picture_alone(
+    shot: Path, clean: np.ndarray, tmp_path: Path
+) -> None:
+    cv2.imwrite(str(tmp_path / "empty.0001.png"), clean)
+    cv2.imwrite(str(tmp_path / "empty.1002.png"), np.full_like(clean, 60000))
+    assert not _off(shot, tmp_path / "out", clean_plate=str(tmp_path / "empty.0001.png")).failed
+    got = cv2.imread(str(tmp_path / "out/clean/plate.1002.png"), cv2.IMREAD_UNCHANGED)
+    assert _psnr(got, clean) > 45
+
+
 def test_names_that_are_no_shape_and_other_sizes_are_reported(shot: Path, tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="'leg' is no shape of the document; it has arm, mouth"):
         _off(shot, tmp_path, names="leg")
