@@ -15,7 +15,8 @@ from rotopaint_ai.errors import UsageError
 _FORMER = (
     "learned",
     "temporal",
-)  # that commands and shows still name: the first is what auto is, the second won nowhere
+    "telea",
+)  # that commands and shows still name: the first is what auto is, the others won nowhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,6 @@ _BANKS = "rotopaint_ai.seams.bank_fill"
 FILLS = (
     Fill("auto", "the pack's network, or both banks where it has none", f"{_BANKS}:paint_auto", uses_model=True),
     Fill("two-bank", "both banks of skin joined across the seam", f"{_BANKS}:paint_two_bank"),
-    Fill("telea", "plain smooth fill, for comparison", "rotopaint_ai.seams.telea:paint_telea"),
 )
 DEFAULT = FILLS[0].name
 

@@ -18,7 +18,7 @@ def choices(module: object) -> list[str]:
 
 
 def test_both_commands_offer_every_fill() -> None:
-    assert choices(run) == choices(clean) == ["auto", "two-bank", "telea"]
+    assert choices(run) == choices(clean) == ["auto", "two-bank"]
 
 
 @pytest.mark.parametrize("fill", fills.FILLS, ids=lambda fill: fill.name)
@@ -26,7 +26,7 @@ def test_every_row_names_a_function_that_is_there(fill: fills.Fill) -> None:
     assert callable(fill.load())
 
 
-@pytest.mark.parametrize("name", ["temporal", "learned"])
+@pytest.mark.parametrize("name", ["temporal", "learned", "telea"])
 def test_what_names_a_fill_of_before_is_painted_by_the_default(name: str) -> None:
     assert fills.named(name) == fills.FILLS[0]
     for command, words in ((run, ["p.####.exr", "--out", "o"]), (clean, ["p.####.exr", "s.nk", "--out", "o"])):

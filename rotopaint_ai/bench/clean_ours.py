@@ -20,7 +20,7 @@ from rotopaint_ai.seams.ribbon import Curve
 
 Array = NDArray[Any]
 
-METHODS = tuple(name for name in fills.names() if name != "telea")  # a peer of its own
+METHODS = fills.names()
 OWN = ", own matte"
 
 

@@ -97,7 +97,7 @@ JOB = RunJob("a plate.####.exr", "out", ("10,20,30,40",), resume=True)
     [
         RunJob("p", "o", ("auto",)),
         replace(JOB, crops=("-10,-20,30,40", "1005:-10,20,30,40"), frames="-5--1,3", threads=3),
-        replace(JOB, model="a pack", exports=("nuke", "svg"), method="telea", device="cpu", colourspace="sRGB"),
+        replace(JOB, model="a pack", exports=("nuke", "svg"), method="two-bank", device="cpu", colourspace="sRGB"),
         replace(JOB, key_tolerance_px=0.25),
         replace(JOB, clean=False, patch=True, force=True, overwrite=True, resume=False),
         replace(JOB, crops=(), project="shot.rotopaint", teach=True),

@@ -181,9 +181,9 @@ def test_settings_of_a_seam_that_is_not_there_are_refused(plate: Plate, tmp_path
 def test_what_settings_leave_out_is_as_asked_for_all(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"upper": {"grain": 0.5}}), encoding="utf-8")
-    paints = read_settings(path, Paint("telea"))
-    assert paints.of("upper") == Paint("telea", 0.5)
-    assert paints.of("lower") == Paint("telea")
+    paints = read_settings(path, Paint("two-bank"))
+    assert paints.of("upper") == Paint("two-bank", 0.5)
+    assert paints.of("lower") == Paint("two-bank")
 
 
 def test_the_command_line_takes_mattes_and_patch(

@@ -447,7 +447,7 @@ def test_clean_takes_shapes_from_the_project_and_notes_what_it_painted(
     assert clean(plates, pack, tmp_path, "--frames", "1003-1004") == 0
     assert set(stale(path)) == set(range(1001, 1013)) - {1003, 1004}
     assert (open_plate(tmp_path / "out" / "clean").read(1003).rgb == open_plate(plates).read(1003).rgb).all()
-    assert clean(plates, pack, tmp_path, "--frames", "1004", "--method", "telea") == 0
+    assert clean(plates, pack, tmp_path, "--frames", "1004", "--method", "two-bank") == 0
     assert 1004 in stale(path)  # painted otherwise than the project says
     assert clean(plates, pack, tmp_path, "--leave-project", "--frames", "1004") == 0
     assert 1004 in stale(path)  # somebody else takes note of it
@@ -480,7 +480,7 @@ def test_a_run_with_relative_paths_is_found_from_another_folder(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert stale(path, 1001, 1002) == []
-    assert clean(plates, pack, tmp_path, "--frames", "1001", "--method", "telea") == 0
+    assert clean(plates, pack, tmp_path, "--frames", "1001", "--method", "two-bank") == 0
     assert stale(path, 1001, 1002) == [1001]  # painted otherwise than the project says
 
 

@@ -187,7 +187,7 @@ def test_auto_crop_finds_the_puppet(puppet: ModuleType, plates: str, pack: Path,
         ({"crops": ("10,10",)}, CropError, "X,Y,W,H"),
         ({"crops": ("0,0,100000,100000",)}, CropError, "around the face"),
         ({"exports": ("maya",)}, UsageError, "--export maya"),
-        ({"method": "spline"}, UsageError, "--method spline: wanted one of auto, two-bank, telea"),
+        ({"method": "spline"}, UsageError, "--method spline: wanted one of auto, two-bank"),
     ],
 )
 def test_wrong_use_is_refused_before_work_starts(

@@ -136,3 +136,10 @@ def test_motion_is_that_of_the_background(shift: tuple[int, int]) -> None:
 def test_motion_without_anything_to_track_is_none() -> None:
     flat = np.full((*SIZE, 3), 0.2, np.float32)
     assert np.array_equal(rig.BackgroundPoints(flat, np.ones(SIZE, bool)).motion_to(flat), np.eye(2, 3))
+
+
+def test_a_march_restores_what_lies_between_its_8_bit_steps() -> None:
+    ramp = np.linspace(0.5, 0.502, 240, dtype=np.float32)[None, :, None].repeat(160, 0).repeat(3, 2)
+    ramp[0, 0], ramp[0, 1] = 0.0, 1.0
+    hole = arm(width=10) > 0
+    assert np.abs(rig.inpainted(ramp, hole, 3.0, cv2.INPAINT_TELEA) - ramp[hole]).max() < 5e-4

@@ -49,7 +49,7 @@ def test_settings_and_width_make_every_frame_stale(
 ) -> None:
     state = session.state
     assert state.document is not None
-    for settings in (SeamSettings(grain=0.5), SeamSettings(strength=0.9), SeamSettings(method="telea")):
+    for settings in (SeamSettings(grain=0.5), SeamSettings(strength=0.9), SeamSettings(method="two-bank")):
         assert prints.stale(replace(state, seams={"seam": settings}), FRAMES, fresh) == list(FRAMES)
     assert prints.stale(replace(state, seams={"seam": SeamSettings()}), FRAMES, fresh) == []
     wide = edit.set_seam(state.document, "seam", width_px=9.0)

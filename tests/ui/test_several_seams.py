@@ -84,7 +84,7 @@ def test_a_taper_is_set_for_all_and_leaves_the_other_end_as_it_was(qtbot: QtBot,
 
 def test_methods_that_differ_are_mixed_and_going_back_means_all(qtbot: QtBot, shot: Panel) -> None:
     session, seam = shot.session, shot.inspector.seam
-    session.seams.set({"right": replace(session.seams.of("right"), method="telea", width_px=9.0)})
+    session.seams.set({"right": replace(session.seams.of("right"), method="two-bank", width_px=9.0)})
     assert seam.method.currentIndex() == -1
     qtbot.mouseClick(seam.reset, LEFT)
     assert session.state.seams == {}
