@@ -30,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-predict", action="store_true", help="leave out our own predicted mattes")
     parser.add_argument("--peers", metavar="PYTHON", help="a Python that has scikit-image and opencv-contrib")
     parser.add_argument(
-        "--best",
+        "--quick",
         action="store_true",
-        help="also slow peers, seconds a frame: xphoto's best FSR and shift map, G'MIC's matchpatch and morpho",
+        help="leave out slow peers, seconds a frame: xphoto's best FSR and shift map, G'MIC's matchpatch and morpho",
     )
     parser.add_argument("--repeats", type=int, default=7, metavar="N", help="rounds of the speed comparison (7)")
     parser.add_argument("--page", metavar="FILE", help="write tables and 4 x pictures as HTML")
@@ -109,7 +109,7 @@ def _measure_case(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, 
     from rotopaint_ai.bench.clean_score import left_windows, score_case
 
     ours = clean_ours.fill_case(case, _chosen_methods(arguments), arguments.model)
-    asked = clean_peers.ask(case.sights, python=arguments.peers, best=arguments.best)
+    asked = clean_peers.ask(case.sights, python=arguments.peers, quick=arguments.quick)
     theirs = {each.name: each for each in asked if each.refused is None}
     lights = {"untouched": [s.plate for s in case.sights], **{n: made.lights for n, made in (ours | theirs).items()}}
     scores = {name: _rounded_scores(score_case(case, made)) for name, made in lights.items()}
