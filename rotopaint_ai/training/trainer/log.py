@@ -235,7 +235,8 @@ class Profile:
     """Shares of a training's time, weighed over its log, and what binds it.
 
     `busy` is the share of its threads' time that the processor gave it, or of its time that the GPU computed;
-    `copied_gb_per_s` what a batch is copied at on its way to the network; `remote` the share of its memory that lies on
+    `copied_gb_per_s` what a batch is copied at on its way to the network; `memory_bound` the part of the computing that
+    the device's bandwidth to its memory binds, by its roofline; `remote` the share of its memory that lies on
     other NUMA nodes than its cores. None where nobody can tell.
     """
 
@@ -246,6 +247,7 @@ class Profile:
     computing: float
     busy: float | None
     copied_gb_per_s: float
+    memory_bound: float | None
     remote: float | None
     device: str
     activations: str
@@ -256,7 +258,10 @@ class Profile:
 
     def line(self) -> str:
         """The profile in one line, for whoever asks why it is not faster."""
-        text = f"bound by {self.bound_by}: {self.computing:.1%} computing, {self.waiting:.1%} waiting for batches, "
+        of_it = "" if self.memory_bound is None else f" ({self.memory_bound:.0%} of it memory bandwidth)"
+        text = (
+            f"bound by {self.bound_by}: {self.computing:.1%} computing{of_it}, {self.waiting:.1%} waiting for batches, "
+        )
         text += f"{self.copying:.1%} copying at {self.copied_gb_per_s:.2f} GB/s, {self.talking:.1%} gradients"
         if self.busy is not None:
             text += f"; {self.device} busy {self.busy:.0%}"
@@ -266,12 +271,18 @@ class Profile:
 
 
 def profile(
-    rows: Sequence[Row], *, device: str, activations: str, reading_share: float, remote: float | None = None
+    rows: Sequence[Row],
+    *,
+    device: str,
+    activations: str,
+    reading_share: float,
+    memory_bound: float | None = None,
+    remote: float | None = None,
 ) -> Profile | None:
     """The profile of a run by its log, each line weighed by its minutes; None where there is none.
 
     `reading_share`: of the time in which batches are made, what went into reading and decoding pictures. `activations`:
-    how they were kept at last.
+    how they were kept at last. `memory_bound`: see `Profile`.
     """
     if not rows:
         return None
@@ -286,7 +297,7 @@ def profile(
         "reading and decoding pictures" if reading_share > 0.5 else "augmentation": waiting,
         "copying": copying,
         "gradients": talking,
-        "arithmetic" if activations == KEEPING else f"memory (activations: {activations})": computing,
+        _computing_name(activations, memory_bound): computing,
     }
     busy = mean("busy_share")
     return Profile(
@@ -297,10 +308,17 @@ def profile(
         computing=computing,
         busy=busy if busy > 0 else None,
         copied_gb_per_s=mean("copied_gb_per_s"),
+        memory_bound=memory_bound,
         remote=remote,
         device=device,
         activations=activations,
     )
+
+
+def _computing_name(activations: str, memory_bound: float | None) -> str:
+    if activations != KEEPING:
+        return f"memory (activations: {activations})"
+    return "memory bandwidth" if memory_bound is not None and memory_bound > 0.5 else "arithmetic"
 
 
 def gpu_clock() -> Callable[[], float]:

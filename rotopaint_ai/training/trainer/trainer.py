@@ -30,6 +30,7 @@ from rotopaint_ai.training.trainer.group import ALONE, Group
 from rotopaint_ai.training.trainer.launch import remote_share
 from rotopaint_ai.training.trainer.log import Budget, LogWindow, Profile, Reporter, Row, gpu_clock, profile, write_log
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, MovingAverage, rate_at
+from rotopaint_ai.training.trainer.roofline import Operations, memory_bound_share
 from rotopaint_ai.training.trainer.task import Batch, Moment, Net, Task
 from rotopaint_ai.training.trainer.threads import prefetching_batches
 
@@ -141,6 +142,7 @@ class Trainer(Generic[Net, Batch]):
         self.has_joined = False  # held-out samples are trained on
         self.rows: list[Row] = []
         self.making_s = 0.0  # that the thread of batches took
+        self.operations = Operations()  # of the first step of this life
         self.window = self._new_window()
 
     def fit(
@@ -263,7 +265,7 @@ class Trainer(Generic[Net, Batch]):
         while True:
             self.optimiser.zero_grad(set_to_none=True)
             try:
-                with self.activations.saving():
+                with self.activations.saving(), self._noting():
                     loss, parts = self.objective(inputs, moment)
                     cast(Any, loss).backward()
                 return loss, parts
@@ -275,6 +277,9 @@ class Trainer(Generic[Net, Batch]):
                 raise TrainingError(
                     f"step {self.at}: memory ran out ({refused}); set a smaller batch, or activations=offload"
                 )
+
+    def _noting(self) -> contextlib.AbstractContextManager[object]:
+        return contextlib.nullcontext() if self.operations.noted else self.operations
 
     def evaluate(self) -> Row:
         """The log's next line, with the scores of the averaged weights; keeps them when they are the best so far.
@@ -369,6 +374,7 @@ class Trainer(Generic[Net, Batch]):
             device="processor" if self.group.device.type == "cpu" else "GPU",
             activations=self.activations.current,
             reading_share=self.task.reading_s() / max(self.making_s, 1e-9),
+            memory_bound=memory_bound_share(self.operations.noted, self.group.device),
             remote=remote_share(),
         )
         return Trained(net, validated, tuple(self.rows), self.at, self.seconds / 60, found)

@@ -20,6 +20,7 @@ from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTa
 from rotopaint_ai.training.trainer import trainer
 from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.log import LogWindow, Row, profile
+from rotopaint_ai.training.trainer.roofline import Operations, Roofline, memory_bound_share
 from rotopaint_ai.training.trainer.trainer import Trainer, read_checkpoint, write_checkpoint
 
 TINY = ["widths=[8,8,8,8,8]", "neck=8", "fine=8", "batch=4", "input_size=64", "small_size=64", "learn_all=0"]
@@ -52,6 +53,37 @@ def test_the_largest_share_binds(shares: Any, reading: float, activations: str, 
     )
 
 
+@pytest.mark.parametrize(("share", "said"), [(0.3, "arithmetic"), (0.7, "memory bandwidth")])
+def test_computing_is_told_from_waiting_for_memory(share: float, said: str) -> None:
+    found = profile([_row(1, 0, 0, 0)], device="GPU", activations="keep", reading_share=0, memory_bound=share)
+    assert found is not None
+    assert found.line().startswith(f"bound by {said}: 100.0% computing ({share:.0%} of it memory bandwidth), ")
+
+
+def test_each_operation_takes_at_least_what_its_roofline_says() -> None:
+    rows, columns = torch.ones(64, 32), torch.ones(32, 16)
+    with Operations() as done:
+        product = rows @ columns  # 65,536 operations; 4 * (2048 + 512 + 1024) bytes
+        product.view(-1).add_(1.0)  # none counted; 1024 numbers read and written
+    assert [(each.flop, each.n_bytes) for each in done.noted] == [(65536, 14336), (0, 8192)]
+    roofline = Roofline(flop_per_s=1e6, bytes_per_s=1e6)
+    assert roofline.memory_share(done.noted) == pytest.approx(0.008192 / (0.065536 + 0.008192))
+    assert Roofline(1e9, 1e6).memory_share(done.noted) == 1.0
+
+
+def test_the_way_back_is_counted_and_a_device_is_measured() -> None:
+    conv = torch.nn.Conv2d(8, 8, 3)
+    with Operations() as done:
+        conv(torch.ones(1, 8, 10, 10)).sum().backward()  # type: ignore[no-untyped-call]
+    forward = 2 * 8 * 8 * 9 * 64
+    assert next(each.flop for each in done.noted if each.flop) == forward
+    assert sum(each.flop for each in done.noted) >= 2 * forward  # with the gradients of the weights
+    share = memory_bound_share(done.noted, torch.device("cpu"))
+    assert share is not None
+    assert 0 < share <= 1
+    assert memory_bound_share([], torch.device("cpu")) is None
+
+
 def test_lines_of_the_log_weigh_by_their_minutes() -> None:
     rows = [_row(1, 0.9, 0, 0), _row(4, 0.1, 0, 0)]  # one minute, then three
     found = profile(rows, device="processor", activations="keep", reading_share=0)
@@ -78,6 +110,8 @@ def test_a_training_says_what_bound_it(faces: Path, tmp_path: Path) -> None:
     found = Trainer(recipe, LandmarkTask(recipe, build_net(recipe, 4), faces_data), tmp_path).fit().profile
     assert found is not None
     assert found.waiting + found.copying + found.talking + found.computing == pytest.approx(1)
+    assert found.memory_bound is not None
+    assert 0 < found.memory_bound < 1
     assert found.device == "processor"
     assert found.copied_gb_per_s > 0
     assert 0 < (found.busy or 0) <= 1

@@ -1,0 +1,89 @@
+"""Whether a training's arithmetic is bound by the processor or by memory, by a roofline measured on the device.
+
+Each operation of a step has a least time: its floating-point operations at the rate of a large matrix product, or its
+bytes, read and written once, at the rate of a large copy; the longer one binds it.
+Source: Williams, Waterman & Patterson, "Roofline: an insightful visual performance model" (2009).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+SIDE, COPIED, ROUNDS = 1024, 64 << 20, 3
+
+
+class Operation(NamedTuple):
+    """What one operation of torch did: floating-point operations, bytes read and written, and in which numbers."""
+
+    flop: float
+    n_bytes: int
+    dtype: torch.dtype
+
+
+class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes all that torch does while it is entered, the way back included."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.noted: list[Operation] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if not func.is_view:
+            count = flop_registry.get(func.overloadpacket)
+            flop = count(*args, **(kwargs or {}), out_val=out) if count else 0
+            tensors = [leaf for leaf in tree_leaves((args, kwargs, out)) if isinstance(leaf, Tensor)]
+            if tensors:
+                self.noted.append(Operation(flop, sum(t.nbytes for t in tensors), tensors[0].dtype))
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """What a device reaches: floating-point operations a second, and bytes a second, read and written."""
+
+    flop_per_s: float
+    bytes_per_s: float
+
+    def memory_share(self, operations: Sequence[Operation]) -> float:
+        """Of the least time that operations take, the part of those that memory binds: 0 to 1."""
+        times = [(each.flop / self.flop_per_s, each.n_bytes / self.bytes_per_s) for each in operations]
+        total = sum(max(pair) for pair in times)
+        return sum(memory for arithmetic, memory in times if memory > arithmetic) / max(total, 1e-12)
+
+
+def memory_bound_share(operations: Sequence[Operation], device: torch.device) -> float | None:
+    """Their `memory_share` on a device, measured now in the numbers of most of its arithmetic; None where none was."""
+    most = max(operations, key=lambda each: each.flop, default=None)
+    if most is None or not most.flop:
+        return None
+    return measure_roofline(device, most.dtype).memory_share(operations)
+
+
+def measure_roofline(device: torch.device, dtype: torch.dtype) -> Roofline:
+    """Measure a device, all its threads together; takes about a tenth of a second."""
+    side = torch.ones(SIDE, SIDE, device=device, dtype=dtype)
+    source = torch.ones(COPIED, device=device, dtype=torch.uint8)
+    target = torch.empty_like(source)
+    product_s = _shortest_s(lambda: side @ side, device)
+    return Roofline(2 * SIDE**3 / product_s, 2 * COPIED / _shortest_s(lambda: target.copy_(source), device))
+
+
+def _shortest_s(act: Callable[[], object], device: torch.device) -> float:
+    taken = []
+    for _ in range(ROUNDS + 1):  # the first one warms up
+        began = time.perf_counter()
+        act()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        taken.append(time.perf_counter() - began)
+    return min(taken)
