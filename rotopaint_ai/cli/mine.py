@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rotopaint_ai.training.mining.mine import Mined
 
 PACKING = "packing pictures"
-PLANES, CUT, RAW = "planes", "cut", "raw"
+PLANES, CUT, RAW, H264 = "planes", "cut", "raw", "h264"
 EXIT_CODES = "exit codes: 0 all done; 2 wrong use; 3 some frames could not be read (the data set holds the others)"
 
 
@@ -80,12 +80,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="pack the pictures into tars of this size (64 is a good one), for a server or a slow disk",
     )
     parser.add_argument(
+        "--shard-codec",
         "--shard-quality",
-        metavar="Q",
+        metavar="CODEC",
         default=PLANES,
         help="how packed pictures are coded, with what that loses: planes (the default: brightness whole, colour at "
-        "half size; fastest to read, some six times the bytes), cut (the JPEGs as they were cut), 1 to 100 (JPEG of "
-        "this quality), or raw",
+        "half size; fastest to read, some six times the bytes), cut (the JPEGs as they were cut), h264 (clips of "
+        "twelve pictures: the fewest bytes), 1 to 100 (JPEG of this quality), or raw",
     )
     parser.add_argument(
         "--exclude",
@@ -112,11 +113,11 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if arguments.shards is not None and not 0 < arguments.shards < 1e5:
         raise UsageError(f"--shards {arguments.shards}: wanted megabytes per tar, such as 64")
-    quality = arguments.shard_quality
-    if quality not in (PLANES, CUT, RAW, *map(str, range(1, 101))):
-        raise UsageError(f"--shard-quality {quality}: wanted planes, cut, raw, or 1 to 100")
-    if quality != PLANES and arguments.shards is None:
-        raise UsageError(f"--shard-quality {quality}: wanted --shards MB as well")
+    codec = arguments.shard_codec
+    if codec not in (PLANES, CUT, RAW, H264, *map(str, range(1, 101))):
+        raise UsageError(f"--shard-codec {codec}: wanted planes, cut, raw, h264, or 1 to 100")
+    if codec != PLANES and arguments.shards is None:
+        raise UsageError(f"--shard-codec {codec}: wanted --shards MB as well")
     if arguments.size < 32 or arguments.tolerance <= 0:
         raise UsageError(f"--size {arguments.size} --tolerance {arguments.tolerance}: wanted 32 or more, and above 0")
     check_cluster_arguments(arguments)
@@ -175,8 +176,8 @@ def _pack_pictures(mined: Mined, arguments: argparse.Namespace, progress: Progre
     from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
     from rotopaint_ai.training.mining.samples import claimed_dataset, remove_pictures
 
-    folder, quality, packed = Path(arguments.out), arguments.shard_quality, count(1)
-    coding: Any = quality if quality in (PLANES, RAW) else None if quality == CUT else int(quality)
+    folder, codec, packed = Path(arguments.out), arguments.shard_codec, count(1)
+    coding: Any = codec if codec in (PLANES, RAW, H264) else None if codec == CUT else int(codec)
     recode = None if coding is None else Recoder(coding)
     total = sum(mined.n_samples.values())
 
@@ -194,4 +195,4 @@ def _packing_text(recode: Recoder) -> str:
     summary = f"shards: {share:.0%} of the bytes, {recode.psnr_db:.1f} dB from the pictures as cut"
     if recode.psnr_db >= _LOSS_DB:
         return summary
-    return f"{summary}; warning: below {_LOSS_DB:.0f} dB fine detail is lost, mine again with a better --shard-quality"
+    return f"{summary}; warning: below {_LOSS_DB:.0f} dB fine detail is lost, mine again with a better --shard-codec"

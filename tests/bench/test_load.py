@@ -11,7 +11,7 @@ import pytest
 from rotopaint_ai.bench import load
 from rotopaint_ai.bench.loading.measure import LoadingSettings, measure_all
 from rotopaint_ai.bench.loading.readers import forget, readers_of
-from rotopaint_ai.bench.loading.sources import AS_TRUE, PLANES, RAW, encode_all, shot
+from rotopaint_ai.bench.loading.sources import AS_TRUE, CLIPS, PLANES, RAW, encode_all, shot
 from rotopaint_ai.errors import UsageError
 
 
@@ -32,7 +32,7 @@ def test_every_reader_gives_the_frames_that_were_asked_for(tmp_path: Path) -> No
                 assert (error[1:] < beside).all(), f"{source.name}: {name} at {first}"
             n_ways += 1
         forget(source)
-    assert n_ways >= 13
+    assert n_ways >= 16
 
 
 def test_the_table_holds_every_way_and_our_ratio_over_the_peer(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_the_table_holds_every_way_and_our_ratio_over_the_peer(tmp_path: Path) -
     assert [(ratio["over"], ratio["ours"], ratio["cache"]) for ratio in content["ratios"]] == [
         (f"PyAV on mp4 h264, {keys}", ours, cache)
         for keys in ("default keys", "key every 12")
-        for ours in ("shards of JPEG", AS_TRUE, PLANES, RAW)
+        for ours in ("shards of JPEG", AS_TRUE, PLANES, RAW, CLIPS)
         for cache in ("warm", "cold")
     ]
     assert not content["failed"]
@@ -52,6 +52,7 @@ def test_the_table_holds_every_way_and_our_ratio_over_the_peer(tmp_path: Path) -
     assert fidelity["PNG files"] > 60  # lossless
     assert fidelity["mp4 h264, default keys"] <= fidelity[AS_TRUE] < fidelity["shards of JPEG"]
     assert megabytes[AS_TRUE] < megabytes["shards of JPEG"]
+    assert megabytes[CLIPS] < megabytes["shards of JPEG"] / 2
 
 
 def test_absurd_settings_are_refused() -> None:

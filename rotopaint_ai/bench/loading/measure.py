@@ -16,10 +16,20 @@ from typing import Any
 import numpy as np
 
 from rotopaint_ai.bench.loading.readers import absent, forget, readers_of
-from rotopaint_ai.bench.loading.sources import AS_TRUE, N_COMPARED, PLANES, RAW, EncodedShot, encode_all, psnr_db, shot
+from rotopaint_ai.bench.loading.sources import (
+    AS_TRUE,
+    CLIPS,
+    N_COMPARED,
+    PLANES,
+    RAW,
+    EncodedShot,
+    encode_all,
+    psnr_db,
+    shot,
+)
 
 CLIP = 16
-OURS, PEER = ("shards of JPEG", AS_TRUE, PLANES, RAW), "PyAV"
+OURS, PEER = ("shards of JPEG", AS_TRUE, PLANES, RAW, CLIPS), "PyAV"
 READER = "mapped tar"
 WANTED = {"mp4 h264, default keys": 10.0, "mp4 h264, key every 12": 3.0}  # goal P4
 

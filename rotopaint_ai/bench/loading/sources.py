@@ -27,6 +27,7 @@ AS_TRUE = (
 )
 PLANES = "shards of planes"  # brightness whole, colour at half size, as in the movies
 RAW = "shards of raw pictures"
+CLIPS = "shards of h264 clips"
 N_COMPARED = 24
 
 
@@ -82,6 +83,7 @@ def encode_all(folder: Path, n_frames: int, size: int, only: Sequence[str] = ())
         ("mp4 h264, every frame a key", "movie", lambda p, s: _movie(p.with_suffix(".mp4"), s, "libx264", {}, 1)),
         ("webm vp9, default keys", "movie", lambda p, s: _movie(p.with_suffix(".webm"), s, "libvpx-vp9", _VP9, None)),
         ("webm vp9, key every 12", "movie", lambda p, s: _movie(p.with_suffix(".webm"), s, "libvpx-vp9", _VP9, 12)),
+        ("mov ProRes 422", "movie", lambda p, s: _movie(p.with_suffix(".mov"), s, "prores_ks", _PRORES, 1)),
         ("JPEG files", "files", lambda p, s: _write_files(p, s, ".jpg")),
         ("PNG files", "files", lambda p, s: _write_files(p, s, ".png")),
         ("EXR files, half, ZIP", "files", _exr_files),
@@ -89,6 +91,7 @@ def encode_all(folder: Path, n_frames: int, size: int, only: Sequence[str] = ())
         (AS_TRUE, "shards", lambda p, s: _shards(p, s, quality)),
         (PLANES, "shards", lambda p, s: _shards(p, s, coding="planes")),
         (RAW, "shards", lambda p, s: _shards(p, s, coding="raw")),
+        (CLIPS, "shards", lambda p, s: _shards(p, s, coding="h264")),
     ]
     makers = [row for row in makers if not only or any(text in row[0] for text in only)]
     found: list[EncodedShot] = []
@@ -104,6 +107,7 @@ def encode_all(folder: Path, n_frames: int, size: int, only: Sequence[str] = ())
     return found
 
 
+_PRORES = {"profile": "standard"}
 _VP9 = {"deadline": "realtime", "cpu-used": "8", "crf": "30", "b": "0"}
 
 
@@ -112,7 +116,7 @@ def _movie(path: Path, pictures: Iterator[Picture], codec: str, options: dict[st
 
     with av.open(str(path), "w") as container:
         stream: Any = container.add_stream(codec, rate=Fraction(FPS), options=options)
-        stream.pix_fmt = "yuv420p"
+        stream.pix_fmt = "yuv422p10le" if codec == "prores_ks" else "yuv420p"
         if keys is not None:
             stream.codec_context.gop_size = keys
         for at, picture in enumerate(pictures):
@@ -165,7 +169,7 @@ def _shards(
     pictures: Iterator[Picture],
     quality: int = QUALITY,
     *,
-    coding: Literal["planes", "raw"] | None = None,
+    coding: Literal["planes", "raw", "h264"] | None = None,
 ) -> None:
     """As `rotopaint mine --shards` leaves them: files as they are cut, or coded anew from what was before that."""
     loose = folder.with_name(folder.name + "-loose")

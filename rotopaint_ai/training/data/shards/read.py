@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +21,8 @@ import numpy.typing as npt
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.plates.deflate import crc32
-from rotopaint_ai.training.data.shards.store import Index, Shard, ShardStore
+from rotopaint_ai.training.data.shards.clips import decode_clip
+from rotopaint_ai.training.data.shards.store import Index, Member, Shard, ShardStore
 
 Picture = npt.NDArray[np.uint8]
 RAW = b"\x93NUMPY"  # how a file of one array begins
@@ -50,8 +52,7 @@ class ShardPictures:
 
     def data(self, name: str) -> memoryview:
         """The bytes of a picture's file. Raises TrainingError where they are not those that were packed."""
-        number = self.shard_of(name)
-        member = self.index.shards[number].members[name]
+        number, member = self.shard_of(name), self._member(name)
         found = memoryview(self._mapped(number))[member.offset : member.offset + member.size]
         if member.crc32 is not None and name not in self._whole:
             if crc32(found) != member.crc32:
@@ -65,10 +66,11 @@ class ShardPictures:
 
     def picture(self, name: str) -> Picture:
         """A picture: (H, W, 3) RGB. Raises TrainingError for one that cannot be decoded."""
+        if self._member(name).number is not None:
+            return self._pictures_of_clip([name])[0]
         found = decode(self.data(name))
         if found is None:
-            shard = self.index.shards[self.shard_of(name)].name
-            raise TrainingError(f"{shard}: {name} in it cannot be read as a picture; copy the shard again")
+            raise self._unreadable(name)
         return found
 
     def clip(self, names: Sequence[str], size: tuple[int, int]) -> Picture:
@@ -77,19 +79,44 @@ class ShardPictures:
         Raises TrainingError where one cannot be decoded or has another size.
         """
         clip = np.empty((len(names), size[1], size[0], 3), np.uint8)
-        with ThreadPoolExecutor(max(1, min(len(names), n_cores()))) as pool:
-            for _ in pool.map(self._put, clip, names):
+        rows = [list(run) for _, run in groupby(range(len(names)), lambda row: self._shard_and_offset(names[row]))]
+        with ThreadPoolExecutor(max(1, min(len(rows), n_cores()))) as pool:
+            for _ in pool.map(lambda run: self._put(clip[run[0] : run[-1] + 1], [names[row] for row in run]), rows):
                 pass
         return clip
 
-    def _put(self, place: Picture, name: str) -> None:
-        if _decode_into(self.data(name), place):
+    def _put(self, places: Picture, names: Sequence[str]) -> None:
+        """Decode pictures that lie at one place of a shard."""
+        if self._member(names[0]).number is not None:
+            found = self._pictures_of_clip(names)
+        elif all(_decode_into(self.data(name), place) for name, place in zip(names, places)):
             return
-        picture = self.picture(name)
-        if picture.shape != place.shape:
-            got, wanted = (f"{shape[1]}x{shape[0]}" for shape in (picture.shape, place.shape))
-            raise TrainingError(f"{name}: is {got}; wanted {wanted} for a clip of one size")
-        place[:] = picture
+        else:
+            found = [self.picture(name) for name in names]
+        for place, picture, name in zip(places, found, names):
+            if picture.shape != place.shape:
+                got, wanted = (f"{shape[1]}x{shape[0]}" for shape in (picture.shape, place.shape))
+                raise TrainingError(f"{name}: is {got}; wanted {wanted} for a clip of one size")
+            place[:] = picture
+
+    def _pictures_of_clip(self, names: Sequence[str]) -> list[Picture]:
+        """Pictures that lie in one clip, each of its own size."""
+        members = [self._member(name) for name in names]
+        try:
+            found = decode_clip(self.data(names[0]), [member.number or 0 for member in members])
+        except ValueError:
+            raise self._unreadable(names[0]) from None
+        return [np.ascontiguousarray(p[: member.height, : member.width]) for p, member in zip(found, members)]
+
+    def _unreadable(self, name: str) -> TrainingError:
+        shard = self.index.shards[self.shard_of(name)].name
+        return TrainingError(f"{shard}: {name} in it cannot be read as a picture; copy the shard again")
+
+    def _member(self, name: str) -> Member:
+        return self.index.shards[self.shard_of(name)].members[name]
+
+    def _shard_and_offset(self, name: str) -> tuple[int, int]:
+        return self.shard_of(name), self._member(name).offset
 
     def _mapped(self, number: int, check: Callable[[], None] = lambda: None) -> mmap.mmap:
         found = self._open.get(number)

@@ -1,8 +1,10 @@
 """Shards: the index says which tar holds which picture; tars lie on disk, or come from a server into a local cache.
 
     DIR/shards/index.json   {"format": "rotopaint-shards", "version": 1, "shards": [{"name": "000000.tar", "bytes",
-                            "sha256", "members": {"images/x.jpg": [offset, size, crc32], ...}}, ...]}
-    DIR/shards/000000.tar   00000000.jpg, 00000000.json, 00000001.jpg, ...: what WebDataset reads, with no index
+                            "sha256", "members": {"images/x.jpg": [offset, size, crc32], ...}}, ...]}; of a picture in
+                            a clip [offset, size, crc32, number in the clip, width, height]
+    DIR/shards/000000.tar   00000000.jpg, 00000000.json, 00000001.jpg, ...: what WebDataset reads, with no index; clips
+                            are 00000000.mp4, and 00000000.jsonl with a line for each picture
 
 `dataset.json`, `sheet.yaml` and `samples.jsonl` stand beside `shards/` as in any data set.
 
@@ -40,11 +42,21 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class Member(NamedTuple):
-    """Where a picture's bytes lie in its shard, and their CRC-32; an index of an older version has none."""
+    """Where a picture's bytes lie in its shard, and their CRC-32; an index of an older version has none.
+
+    `number`: of the picture in the clip that lies there, and its size; None where the bytes are a picture's own.
+    """
 
     offset: int
     size: int
     crc32: int | None = None
+    number: int | None = None
+    width: int = 0
+    height: int = 0
+
+    def row(self) -> list[int | None]:
+        """The member as the index tells of it."""
+        return list(self[:3] if self.number is None else self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,7 @@ class Shard:
 
     def row(self) -> dict[str, Any]:
         """The shard as the index tells of it."""
-        places = {name: list(member) for name, member in self.members.items()}
+        places = {name: member.row() for name, member in self.members.items()}
         return {"name": self.name, "bytes": self.n_bytes, "sha256": self.sha256, "members": places}
 
 
@@ -100,10 +112,12 @@ def _shard(row: Any) -> Shard:
         raise ValueError(f"the sha256 of {name} is {sha256[:60]!r}; wanted 64 hexadecimal digits")
     if not 0 < n_bytes <= MOST_BYTES:
         raise ValueError(f"{name} has {n_bytes:,} bytes; wanted 1 to {MOST_BYTES:,}")
-    members = {str(key): Member(*(int(value) for value in place[:3])) for key, place in row["members"].items()}
+    members = {str(key): Member(*(int(value) for value in place[:6])) for key, place in row["members"].items()}
     for key, member in members.items():
         if member.offset < 0 or member.size < 0 or member.offset + member.size > n_bytes:
             raise ValueError(f"'{key}' lies outside its shard")
+        if member.number is not None and min(member.number, member.width - 1, member.height - 1) < 0:
+            raise ValueError(f"'{key}' has no place or size in its clip")
     return Shard(name, n_bytes, sha256, members)
 
 
@@ -186,7 +200,7 @@ class Server:
         return parse_index(self.read(INDEX), f"{self.url}/{INDEX}")
 
     def shard(self, shard: Shard, check: Callable[[], None] = lambda: None) -> Path:
-        """The shard in the cache, fetched if it is not there; processes on one machine fetch it once."""
+        """The shard in the cache, fetched if it is not there whole; processes on one machine fetch it once."""
         path = self.cache / f"{shard.sha256[:32]}.tar"
         if shard.n_bytes > self.limit_bytes:
             raise TrainingError(
@@ -195,7 +209,7 @@ class Server:
             )
         self.cache.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock")):
-            if path.is_file() and path.stat().st_size == shard.n_bytes:
+            if path.is_file() and _sha256(path) == shard.sha256:  # once in each process that reads it
                 os.utime(path)
                 return path
             self._make_room(shard.n_bytes)
@@ -248,6 +262,11 @@ class Server:
             total += path.stat().st_size
             if total > self.limit_bytes:
                 path.unlink(missing_ok=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def open_store(source: str | Path) -> ShardStore:

@@ -1,4 +1,4 @@
-"""Packing a data set's folder into shards: `rotopaint mine ... --shards MB [--shard-quality Q]`."""
+"""Packing a data set's folder into shards: `rotopaint mine ... --shards MB [--shard-codec CODEC]`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import math
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -18,10 +19,14 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing, write_text
 from rotopaint_ai.plates.deflate import crc32
 from rotopaint_ai.training.data.dataset import Dataset, Sample, read_dataset
+from rotopaint_ai.training.data.shards import clips
 from rotopaint_ai.training.data.shards.read import Picture, decode, planes
 from rotopaint_ai.training.data.shards.store import FOLDER, INDEX, Index, Member, Shard
 
 SHARD_MB = 64  # large enough that a server's delay per file is nothing beside its bytes
+
+
+Coding = int | Literal["planes", "raw", "h264"]
 
 
 @dataclass(slots=True)
@@ -29,49 +34,66 @@ class Recoder:
     """Codes pictures anew and keeps account of what that loses.
 
     `coding`: the quality of a JPEG (1 to 100); `planes`, brightness whole and colour at half size, as movies and most
-    JPEGs have it, which takes next to nothing to read; or `raw`. A side that is odd makes planes raw.
+    JPEGs have it, which takes next to nothing to read; `raw`; or `h264`, pictures of a shot together as clips. A side
+    that is odd makes planes raw.
     """
 
-    coding: int | Literal["planes", "raw"]
+    coding: Coding
     n: int = 0
     n_bytes_before: int = 0
     n_bytes: int = 0
     psnr_db: float = 0.0  # the mean over all pictures, in 8-bit sRGB; 99 where nothing is lost
 
     @property
-    def suffix(self) -> str:
-        """Of a picture's name in a tar."""
-        return ".jpg" if isinstance(self.coding, int) else ".npy"
+    def together(self) -> int:
+        """How many pictures of a shot one file of a tar may hold."""
+        return clips.LENGTH if self.coding == "h264" else 1
 
-    def __call__(self, data: bytes) -> bytes:
-        """A picture's file, coded anew. Raises ValueError for one that cannot be read."""
-        picture = decode(data)
-        if picture is None:
+    @property
+    def suffix(self) -> str:
+        """Of a file's name in a tar."""
+        return ".jpg" if isinstance(self.coding, int) else clips.SUFFIX if self.coding == "h264" else ".npy"
+
+    def __call__(self, *files: bytes) -> bytes:
+        """One picture's file coded anew, or several as a clip. Raises ValueError for one that cannot be read."""
+        pictures = [decode(data) for data in files]
+        meant = [picture for picture in pictures if picture is not None]
+        if len(meant) < len(files):
             raise ValueError("cannot be read as a picture")
-        made = self._coded(picture)
-        again = decode(made)
-        assert again is not None
-        apart = float(np.mean((again.astype(np.float32) - picture) ** 2))
-        self.psnr_db = (self.psnr_db * self.n + _psnr_db(apart)) / (self.n + 1)
-        self.n, self.n_bytes_before, self.n_bytes = (
-            self.n + 1,
-            self.n_bytes_before + len(data),
-            self.n_bytes + len(made),
-        )
+        made = self._coded(meant)
+        for picture, again in zip(meant, self._decoded(made, len(files))):
+            kept = again[: picture.shape[0], : picture.shape[1]]
+            apart = float(np.mean((kept.astype(np.float32) - picture) ** 2))
+            self.psnr_db = (self.psnr_db * self.n + _psnr_db(apart)) / (self.n + 1)
+            self.n += 1
+        self.n_bytes_before += sum(map(len, files))
+        self.n_bytes += len(made)
         return made
 
     def size_of(self, sample: Sample, n_bytes_before: int) -> int:
-        """About how many bytes a sample's picture will take: exact but for JPEG, which is taken to stay as it is."""
-        pixels = sample.width * sample.height
-        return n_bytes_before if isinstance(self.coding, int) else pixels * (6 if self.coding == "raw" else 3) // 2
+        """About how many bytes a sample's picture will take: exact for planes and raw; a JPEG is taken to stay as it
+        is, and to be eight times what it is in a clip."""
+        if self.coding not in ("planes", "raw"):
+            return n_bytes_before // (8 if self.coding == "h264" else 1)
+        return sample.width * sample.height * (6 if self.coding == "raw" else 3) // 2
 
-    def _coded(self, picture: Picture) -> bytes:
+    def _coded(self, pictures: Sequence[Picture]) -> bytes:
+        if self.coding == "h264":
+            return clips.encode_clip(pictures)
+        (picture,) = pictures
         if not isinstance(self.coding, int):
             stored, raw = planes(picture) if self.coding == "planes" else None, io.BytesIO()
             np.save(raw, picture if stored is None else stored)
             return raw.getvalue()
         options = [cv2.IMWRITE_JPEG_QUALITY, self.coding]
         return bytes(cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), options)[1])
+
+    def _decoded(self, made: bytes, count: int) -> Sequence[Picture]:
+        if self.coding == "h264":
+            return clips.decode_clip(made, range(count))
+        again = decode(made)
+        assert again is not None
+        return [again]
 
 
 def _psnr_db(apart: float) -> float:
@@ -140,15 +162,18 @@ def _write(
     members: dict[str, Member] = {}
     with replacing(path) as beside:
         with tarfile.open(beside, "w", format=tarfile.USTAR_FORMAT) as tar:
-            for row in rows:
-                check()
-                source = folder / data.samples[row].image
-                suffix, content = source.suffix.lower(), source.read_bytes()
-                if recode is not None:
-                    suffix, content = recode.suffix, _coded(recode, content, source)
-                place = _add(tar, f"{row:08}{suffix}", content)
-                members.setdefault(data.samples[row].image, place)
-                _add(tar, f"{row:08}.json", lines[row].encode())
+            for run in _rows_together(data, rows, 1 if recode is None else recode.together):
+                for _ in run:
+                    check()
+                sources = [folder / data.samples[row].image for row in run]
+                suffix, content = _coded_file(sources, recode)
+                place = _add(tar, f"{run[0]:08}{suffix}", content)
+                for number, row in enumerate(run):
+                    sample = data.samples[row]
+                    in_clip = place._replace(number=number, width=sample.width, height=sample.height)
+                    members.setdefault(sample.image, in_clip if suffix == clips.SUFFIX else place)
+                truth = "".join(lines[row] + "\n" for row in run) if suffix == clips.SUFFIX else lines[run[0]]
+                _add(tar, f"{run[0]:08}.json{'l' if suffix == clips.SUFFIX else ''}", truth.encode())
         hashed = _Hash()
         with beside.open("rb") as stream:
             while block := stream.read(1 << 20):
@@ -156,11 +181,25 @@ def _write(
     return Shard(path.name, hashed.n_bytes, hashed.hexdigest(), members)
 
 
-def _coded(recode: Recoder, content: bytes, source: Path) -> bytes:
+def _rows_together(data: Dataset, rows: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Rows of one shot that follow each other, at most so many together."""
+
+    def shot(row: int) -> tuple[str, str]:
+        return data.samples[row].character, data.samples[row].shot
+
+    for _, group in groupby(rows, shot):
+        run = list(group)
+        yield from (run[at : at + most] for at in range(0, len(run), most))
+
+
+def _coded_file(sources: Sequence[Path], recode: Recoder | None) -> tuple[str, bytes]:
+    """The suffix and the bytes of a file that holds some pictures."""
+    if recode is None:
+        return sources[0].suffix.lower(), sources[0].read_bytes()
     try:
-        return recode(content)
+        return recode.suffix, recode(*(source.read_bytes() for source in sources))
     except ValueError as error:
-        raise TrainingError(f"{source}: {error}; mine the data set again") from error
+        raise TrainingError(f"{sources[0]}: {error}; mine the data set again") from error
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> Member:

@@ -20,6 +20,7 @@ from rotopaint_ai.errors import DiskError, TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
 from rotopaint_ai.training.data.dataset import Sample, join, read_dataset, write_dataset, write_picture
 from rotopaint_ai.training.data.memory import Memory, join_memories, load_pictures, shrink_memory
+from rotopaint_ai.training.data.shards.clips import decode_clip
 from rotopaint_ai.training.data.shards.read import ShardPictures, decode, planes
 from rotopaint_ai.training.data.shards.store import INDEX, TRIES, Folder, Server, Shard, parse_index
 from rotopaint_ai.training.data.shards.stream import Sampler, fetching, sizes_of
@@ -99,7 +100,7 @@ def test_a_damaged_shard_is_named(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "shards/000001.tar").write_bytes(b"short")
     with pytest.raises(TrainingError, match=r"000001.tar: has 5 bytes, the index says [\d,]+; copy it again"):
         data.picture(data.groups().index(1))  # type: ignore[union-attr]
-    offset, size, _ = index.shards[2].members[next(iter(index.shards[2].members))]
+    offset, size, *_ = index.shards[2].members[next(iter(index.shards[2].members))]
     whole = bytearray((tmp_path / "shards/000002.tar").read_bytes())
     for at in range(offset + size // 2, offset + size, 20):  # most decoders make some picture of these
         whole[at] ^= 1
@@ -187,6 +188,85 @@ def test_a_tar_is_as_large_as_was_asked_for_whatever_the_coding(
         assert len(shard.members) <= 30_000 // (most - 128)
 
 
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Recoder]:
+    """Two soft shots of 13 and 4 pictures, whose sizes differ from frame to frame: loose, and packed as clips."""
+    loose, out = tmp_path_factory.mktemp("loose"), tmp_path_factory.mktemp("clips")
+    rows, columns = np.mgrid[0:61, 0:64]
+    (loose / "images").mkdir()
+    samples = []
+    for n in range(17):
+        shot, name, side = "sh010" if n < 13 else "sh020", f"images/{n:02}.png", 54 + n % 8
+        soft = np.stack([rows * 3 + 9 * n, columns * 2 + 9 * n, rows + columns], 2)[:side, :side] % 256
+        write_picture(loose / name, cv2.GaussianBlur(soft.astype(np.uint8), (0, 0), 3))
+        marks = {"a": (5.0, 5.0, 1.0), "b": (50.0, 30.0, 1.0)}
+        samples.append(Sample(name, side, side, "pip", shot, 1001 + n, "train", marks))
+    sheet = Sheet(name="two", landmarks=(LandmarkSpec("a"), LandmarkSpec("b")), shapes=())
+    write_dataset(loose, name="soft", licence="CC0", sheet=sheet, samples=samples)
+    recode = Recoder("h264")
+    pack_dataset(loose, out, recode=recode)
+    return loose, out, recode
+
+
+def test_clips_give_each_picture_at_its_own_size_in_any_order(clips: tuple[Path, Path, Recoder]) -> None:
+    plain, coded = (read_dataset(folder) for folder in clips[:2])
+    assert coded.samples == plain.samples
+    for row in (16, 3, 12, 0, 11):
+        meant, found = (data.picture(row).astype(float) for data in (plain, coded))
+        beside = plain.picture(row + 1 if row < 16 else 15)[:54, :54].astype(float)
+        assert found.shape == meant.shape
+        assert np.abs(found - meant).mean() < 2.5 < np.abs(found[:54, :54] - beside).mean()  # not the one beside it
+    assert clips[2].n == 17
+    assert clips[2].psnr_db > 36
+    assert clips[2].n_bytes < clips[2].n_bytes_before
+
+
+def test_a_clip_ends_with_its_shot_and_holds_at_most_twelve(clips: tuple[Path, Path, Recoder]) -> None:
+    (shard,) = parse_index((clips[1] / INDEX).read_bytes(), "here").shards
+    of_each = [member.number for member in shard.members.values()]
+    assert of_each == [*range(12), 0, *range(4)]
+    assert len({member.offset for member in shard.members.values()}) == 3
+
+
+def test_pictures_of_a_clip_are_decoded_together_and_are_what_single_ones_are(
+    clips: tuple[Path, Path, Recoder],
+) -> None:
+    data = read_dataset(clips[1])
+    rows = [0, 8, 8, 16]  # of three clips, all 54 x 54
+    found = data.packs[0].clip([data.samples[row].image for row in rows], (54, 54))
+    np.testing.assert_array_equal(found, np.stack([data.picture(row) for row in rows]))
+    with pytest.raises(TrainingError, match="is 54x54; wanted 60x54"):
+        data.packs[0].clip([data.samples[0].image], (60, 54))
+
+
+def test_webdataset_reads_clips_with_a_line_for_each_picture(clips: tuple[Path, Path, Recoder]) -> None:
+    tariterators = pytest.importorskip("webdataset.tariterators")
+    with (clips[1] / "shards/000000.tar").open("rb") as stream:
+        files = tariterators.tar_file_expander([{"url": "0", "stream": stream}])
+        found = list(tariterators.group_by_keys(files))
+    assert [row["mp4"][4:8] for row in found] == [b"ftyp"] * 3
+    frames = [json.loads(line)["frame"] for row in found for line in row["jsonl"].splitlines()]
+    assert frames == list(range(1001, 1018))
+
+
+def test_a_damaged_clip_is_named(clips: tuple[Path, Path, Recoder], tmp_path: Path) -> None:
+    index = pack_dataset(clips[0], tmp_path, recode=Recoder("h264"))
+    tar, member = tmp_path / "shards/000000.tar", index.shards[0].members["images/00.png"]
+    whole = bytearray(tar.read_bytes())
+    whole[member.offset + member.size // 2] ^= 1
+    tar.write_bytes(whole)
+    with pytest.raises(TrainingError, match=r"images/00.png in it was altered since it was packed; copy it again"):
+        read_dataset(tmp_path).picture(0)
+    for broken in (whole[member.offset : member.offset + 200], b"", b"no movie at all"):
+        with pytest.raises(ValueError, match="cannot be read as a clip"):
+            decode_clip(bytes(broken), [0])
+    beyond = json.loads((tmp_path / INDEX).read_text())
+    beyond["shards"][0]["members"]["images/16.png"][3] = 40
+    (tmp_path / INDEX).write_text(json.dumps(beyond))
+    with pytest.raises(TrainingError, match=r"000000.tar: images/16.png in it cannot be read as a picture"):
+        read_dataset(tmp_path).picture(16)
+
+
 def test_planes_of_an_odd_picture_are_raw_ones() -> None:
     picture = np.arange(7 * 5 * 3, dtype=np.uint8).reshape(7, 5, 3)
     png = bytes(cv2.imencode(".png", picture[..., ::-1])[1])
@@ -235,6 +315,8 @@ GOOD = {"name": "0.tar", "bytes": 1, "sha256": "0" * 64, "members": {}}
         ({"members": [3]}, "cannot be read as an index"),
         ({"members": {"a": []}}, "cannot be read as an index"),
         ({"members": {"a": [0, 2]}}, "outside its shard"),
+        ({"members": {"a": [0, 1, 0, -1, 4, 4]}}, "no place or size in its clip"),
+        ({"members": {"a": [0, 1, 0, 3, 0, 4]}}, "no place or size in its clip"),
     ],
 )
 def test_an_index_that_points_elsewhere_or_asks_for_too_much_is_refused(wrong: dict[str, object], said: str) -> None:
@@ -336,6 +418,9 @@ def test_a_moody_server_is_asked_again_until_the_bytes_are_right(packed: Path, t
     assert moody.n_asked == 4
     server.shard(shard)
     assert moody.n_asked == 4  # it is in the cache now
+    path.write_bytes(bytes(path.stat().st_size))  # of the right size, and damaged
+    assert server.shard(shard).read_bytes() == (packed / "shards/000000.tar").read_bytes()
+    assert moody.n_asked == 5
     assert not list(tmp_path.glob(".*part*"))
 
 
