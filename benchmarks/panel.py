@@ -5,7 +5,8 @@ done when the viewer has painted. 20 shapes x 500 keys and 43 landmarks on a 192
 
 - a control point dragged, by the whole panel, and in the same run by a plain QGraphicsView editor of the same shapes;
 - a landmark dragged, all 20 shapes following: the answers come from a stand-in for the live engine that takes 1 ms;
-  with `--engine` also on the shipped sample shot, with the real engine and pack (10 shapes, 64 landmarks);
+  with `--engine` also on the shipped sample shot, with the real engine and pack (64 landmarks; the pack's 10 shapes
+  follow, 10 drawn ones stand among them);
 - undo and redo of steps that moved a shape;
 - the next frame, and playback, from the cache; 2,000 frames opened, to the first picture; memory while they are
   scrubbed through.
@@ -398,8 +399,10 @@ def measure_engine(steps: int, size: Sequence[int], folder: Path) -> dict[str, A
     until(
         lambda: panel.session.document is not None and panel.frame_cache.image(PLATE, panel.session.frame) is not None
     )
-    document = panel.session.document
-    assert document is not None
+    found = panel.session.document
+    assert found is not None
+    document = _with_drawn(found)
+    panel.session.edits.show(replace(panel.session.state, document=document))
     panel.take_tool("landmark")
     names = document.landmarks.names
     mark = document.landmarks.keys[panel.session.frame][names.index("seam_bridge_4")]
@@ -410,6 +413,21 @@ def measure_engine(steps: int, size: Sequence[int], folder: Path) -> dict[str, A
     times = drag(panel.canvas, paints, place, steps, _followed(panel, paints))
     panel.shut_down()
     return {"shapes": len(document.shapes), **spread_of(*times)}
+
+
+def _with_drawn(document: RotoDocument) -> RotoDocument:
+    """The document with shapes that a person drew, until there are `N_SHAPES`; each has a key on every frame."""
+    frames = range(document.first_frame, document.last_frame + 1)
+    drawn = tuple(
+        RotoShape(
+            f"drawn {at}",
+            True,
+            "matte",
+            {f: Key(ring(200 + 60 * at + 2 * (f - frames[0]), 200, 40, 25), "human") for f in frames},
+        )
+        for at in range(N_SHAPES - len(document.shapes))
+    )
+    return replace(document, shapes=(*document.shapes, *drawn))
 
 
 def main(words: Sequence[str] | None = None) -> int:
