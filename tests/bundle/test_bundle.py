@@ -66,9 +66,9 @@ def root(tmp_path: Path) -> Root:
 
 @pytest.fixture
 def display() -> Iterator[str]:
-    """A screen of 1600 x 1000 that nobody sees."""
+    """A screen of 1600 x 1000 that nobody sees; it stays when xdotool leaves, or the program would find it closed."""
     read, write = os.pipe()
-    command = ["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1000x24", "-nolisten", "tcp"]
+    command = ["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1000x24", "-nolisten", "tcp", "-noreset"]
     server = subprocess.Popen(command, pass_fds=(write,), stderr=subprocess.DEVNULL)
     os.close(write)
     with os.fdopen(read) as told:

@@ -226,6 +226,12 @@ class Dataset:
         if isinstance(folder, ShardPictures):
             folder.fetch(self.samples[row].image, check)
 
+    def bring(self, row: int) -> None:
+        """Have the bytes of a sample's picture in memory, where they come in shards. Raises TrainingError."""
+        folder = self.folders[row]
+        if isinstance(folder, ShardPictures):
+            folder.data(self.samples[row].image)
+
     @property
     def packs(self) -> tuple[ShardPictures, ...]:
         """The shards that pictures lie in."""

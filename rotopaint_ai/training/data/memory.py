@@ -63,7 +63,9 @@ def load_pictures(
     factors = np.minimum(1.0, side_px / (face_side(dataset.truth.landmarks) * margin))
     sizes = [(sample.width, sample.height) for sample in dataset.samples]
     if (groups := dataset.groups()) is not None:
-        streamed = Streamed(dataset.picture, sizes, [float(factor) for factor in factors], dataset.fetch)
+        streamed = Streamed(
+            dataset.picture, sizes, [float(factor) for factor in factors], dataset.fetch, bring=dataset.bring
+        )
         return replace(_memory(streamed, sizes, dataset.truth, np.ones((len(dataset), 2))), groups=groups)
     pictures = []
     for row, factor in enumerate(factors):

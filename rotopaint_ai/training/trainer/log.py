@@ -276,13 +276,14 @@ def profile(
     device: str,
     activations: str,
     reading_share: float,
+    decoding_share: float = 0.0,
     memory_bound: float | None = None,
     remote: float | None = None,
 ) -> Profile | None:
     """The profile of a run by its log, each line weighed by its minutes; None where there is none.
 
-    `reading_share`: of the time in which batches are made, what went into reading and decoding pictures. `activations`:
-    how they were kept at last. `memory_bound`: see `Profile`.
+    `reading_share`, `decoding_share`: of the time in which batches are made, what went into bringing pictures' bytes to
+    memory, and into decoding them. `activations`: how they were kept at last. `memory_bound`: see `Profile`.
     """
     if not rows:
         return None
@@ -294,7 +295,7 @@ def profile(
     waiting, copying, talking = (mean(f"{name}_share") for name in ("waiting", "copying", "talking"))
     computing = max(0.0, 1 - waiting - copying - talking)
     shares = {
-        "reading and decoding pictures" if reading_share > 0.5 else "augmentation": waiting,
+        _waiting_name(reading_share, decoding_share): waiting,
         "copying": copying,
         "gradients": talking,
         _computing_name(activations, memory_bound): computing,
@@ -313,6 +314,12 @@ def profile(
         device=device,
         activations=activations,
     )
+
+
+def _waiting_name(reading_share: float, decoding_share: float) -> str:
+    if reading_share + decoding_share <= 0.5:
+        return "augmentation"
+    return "the disk" if reading_share > decoding_share else "decoding pictures"
 
 
 def _computing_name(activations: str, memory_bound: float | None) -> str:

@@ -126,9 +126,9 @@ class Task(ABC, Generic[Net, Batch]):
         """Stands round the training; what it gives is called with each moment, to have far data fetched in time."""
         yield lambda moment: None
 
-    def reading_s(self) -> float:
-        """Seconds in which pictures were read and decoded while batches were made."""
-        return 0.0
+    def reading_and_decoding_s(self) -> tuple[float, float]:
+        """Seconds in which pictures' bytes came to memory, and were decoded, while batches were made."""
+        return 0.0, 0.0
 
     def preview(self, net: Net, folder: Path) -> None:
         """Leave a picture of the averaged network's answers at an evaluation; asked of the first rank."""

@@ -369,11 +369,13 @@ class Trainer(Generic[Net, Batch]):
             validated.load_state_dict(self.best_state)
             validated = _plain(validated)
         net = last if self.has_joined else validated
+        reading, decoding = (seconds / max(self.making_s, 1e-9) for seconds in self.task.reading_and_decoding_s())
         found = profile(
             self.rows,
             device="processor" if self.group.device.type == "cpu" else "GPU",
             activations=self.activations.current,
-            reading_share=self.task.reading_s() / max(self.making_s, 1e-9),
+            reading_share=reading,
+            decoding_share=decoding,
             memory_bound=memory_bound_share(self.operations.noted, self.group.device),
             remote=remote_share(),
         )

@@ -32,18 +32,20 @@ def _row(minutes: float, waiting: float, copying: float, talking: float) -> Row:
 
 
 @pytest.mark.parametrize(
-    ("shares", "reading", "activations", "said"),
+    ("shares", "making", "activations", "said"),
     [
-        ((0.1, 0.1, 0.1), 0.9, "keep", "arithmetic"),
-        ((0.6, 0.1, 0.1), 0.9, "keep", "reading and decoding pictures"),
-        ((0.6, 0.1, 0.1), 0.1, "keep", "augmentation"),
-        ((0.1, 0.5, 0.1), 0.1, "keep", "copying"),
-        ((0.1, 0.1, 0.6), 0.1, "keep", "gradients"),
-        ((0.1, 0.1, 0.1), 0.1, "offload", "memory (activations: offload)"),
+        ((0.1, 0.1, 0.1), (0.5, 0.4), "keep", "arithmetic"),
+        ((0.6, 0.1, 0.1), (0.5, 0.4), "keep", "the disk"),
+        ((0.6, 0.1, 0.1), (0.1, 0.5), "keep", "decoding pictures"),
+        ((0.6, 0.1, 0.1), (0.1, 0.3), "keep", "augmentation"),
+        ((0.1, 0.5, 0.1), (0.1, 0.0), "keep", "copying"),
+        ((0.1, 0.1, 0.6), (0.1, 0.0), "keep", "gradients"),
+        ((0.1, 0.1, 0.1), (0.1, 0.0), "offload", "memory (activations: offload)"),
     ],
 )
-def test_the_largest_share_binds(shares: Any, reading: float, activations: str, said: str) -> None:
-    found = profile([_row(1, *shares)], device="processor", activations=activations, reading_share=reading, remote=0.25)
+def test_the_largest_share_binds(shares: Any, making: tuple[float, float], activations: str, said: str) -> None:
+    of_making = dict(zip(("reading_share", "decoding_share"), making))
+    found = profile([_row(1, *shares)], device="processor", activations=activations, **of_making, remote=0.25)
     assert found is not None
     assert found.bound_by == said
     assert found.computing == pytest.approx(1 - sum(shares))

@@ -155,7 +155,7 @@ def smaller(picture: Picture, factor: float) -> Picture:
 class Streamed(Sequence[Picture]):
     """Pictures by row, from `read(row)`, shrunk by their factors. `on_disk` are the sizes that `read` gives.
 
-    `fetch(row, check)` brings what a row needs to this machine.
+    `fetch(row, check)` brings what a row needs to this machine, `bring(row)` its bytes to memory.
     """
 
     read: Callable[[int], Picture]
@@ -163,10 +163,12 @@ class Streamed(Sequence[Picture]):
     factors: Sequence[float]
     fetch: Callable[[int, Check], None] = lambda row, check: None
     budget_bytes: float = field(default_factory=lambda: MEMORY_SHARE * memory_bytes())
+    bring: Callable[[int], None] = lambda row: None
     _kept: dict[int, Picture] = field(init=False, default_factory=dict)
     _n_bytes: int = field(init=False, default=0)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
-    reading_s: float = field(init=False, default=0.0)  # in which pictures were read and decoded
+    reading_s: float = field(init=False, default=0.0)  # in which bytes came to memory
+    decoding_s: float = field(init=False, default=0.0)
 
     def __len__(self) -> int:
         return len(self.on_disk)
@@ -183,9 +185,12 @@ class Streamed(Sequence[Picture]):
 
     def _decoded(self, row: int) -> Picture:
         start = time.perf_counter()
+        self.bring(row)
+        came = time.perf_counter()
         picture = smaller(self.read(row), self.factors[row])
         with self._lock:
-            self.reading_s += time.perf_counter() - start
+            self.reading_s += came - start
+            self.decoding_s += time.perf_counter() - came
             if row not in self._kept and self._n_bytes + picture.nbytes <= self.budget_bytes:
                 self._kept[row] = picture
                 self._n_bytes += picture.nbytes
@@ -248,11 +253,13 @@ def fetch(pictures: Sequence[Picture], row: int, check: Check) -> None:
         pictures.fetch(row, check)
 
 
-def reading_s(pictures: Sequence[Picture]) -> float:
-    """The seconds in which pictures were read and decoded; none for those that lay in memory from the start."""
+def reading_and_decoding_s(pictures: Sequence[Picture]) -> tuple[float, float]:
+    """The seconds in which pictures' bytes came to memory, and were decoded; none for those that were there before."""
     if isinstance(pictures, Joined):
-        return reading_s(pictures.first) + reading_s(pictures.second)
-    return pictures.reading_s if isinstance(pictures, Streamed) else 0.0
+        pairs = zip(reading_and_decoding_s(pictures.first), reading_and_decoding_s(pictures.second))
+        reading, decoding = (a + b for a, b in pairs)
+        return reading, decoding
+    return (pictures.reading_s, pictures.decoding_s) if isinstance(pictures, Streamed) else (0.0, 0.0)
 
 
 def made_smaller(pictures: Sequence[Picture], factor: float) -> Sequence[Picture]:

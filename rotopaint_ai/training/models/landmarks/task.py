@@ -26,7 +26,7 @@ from rotopaint_ai.training.data.dataset import Picture, Truth, write_picture
 from rotopaint_ai.training.data.memory import Memory, face_side, join_memories, shrink_memory
 from rotopaint_ai.training.data.pose_augment import PoseAugment
 from rotopaint_ai.training.data.rigid_structure import RigidStructure
-from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_s, sizes_of
+from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_and_decoding_s, sizes_of
 from rotopaint_ai.training.evaluation.contact_sheets import FOUND, TRUE, contact_sheet, draw_curve, draw_points
 from rotopaint_ai.training.models.landmarks import losses
 from rotopaint_ai.training.models.landmarks.config import PackConfig
@@ -296,9 +296,9 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
         n = len(self.data.held_out)
         return np.unique(np.linspace(0, n - 1, min(n, self.config.eval_limit)).round().astype(np.intp))
 
-    def reading_s(self) -> float:
-        """Seconds of reading and decoding."""
-        return reading_s(self.everything.pictures)
+    def reading_and_decoding_s(self) -> tuple[float, float]:
+        """Seconds of either."""
+        return reading_and_decoding_s(self.everything.pictures)
 
     @contextlib.contextmanager
     def prefetching(self, first: Moment) -> Iterator[Callable[[Moment], None]]:

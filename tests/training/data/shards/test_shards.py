@@ -23,7 +23,7 @@ from rotopaint_ai.training.data.memory import Memory, join_memories, load_pictur
 from rotopaint_ai.training.data.shards.clips import decode_clip
 from rotopaint_ai.training.data.shards.read import ShardPictures, decode, planes
 from rotopaint_ai.training.data.shards.store import INDEX, TRIES, Folder, Server, Shard, parse_index
-from rotopaint_ai.training.data.shards.stream import Sampler, fetching, sizes_of
+from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_and_decoding_s, sizes_of
 from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
 
 N = 23
@@ -74,6 +74,26 @@ def test_memory_from_shards_is_the_same_however_it_is_asked(folder: Path, packed
         np.testing.assert_array_equal(a.truth.landmarks, b.truth.landmarks)
         for row in (0, N // 2, len(a) - 1):
             np.testing.assert_array_equal(a.pictures[row], b.pictures[row])
+
+
+def test_bytes_that_come_and_their_decoding_are_timed_apart(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, now = read_dataset(packed), [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    monkeypatch.setattr(ShardPictures, "data", lambda self, name: now.__setitem__(0, now[0] + 3))
+    monkeypatch.setattr(ShardPictures, "picture", _slow_picture(now))
+    memory = load_pictures(data, side_px=24, margin=1.3)
+    both = join_memories(memory, memory)
+    assert (memory.pictures[1] == 7).all()
+    assert reading_and_decoding_s(both.pictures) == (6.0, 10.0)  # each of the two has that picture
+    assert reading_and_decoding_s(()) == (0.0, 0.0)
+
+
+def _slow_picture(now: list[float]) -> Callable[[ShardPictures, str], np.ndarray]:
+    def picture(self: ShardPictures, name: str) -> np.ndarray:
+        now[0] += 5
+        return np.full((40, 60, 3), 7, np.uint8)
+
+    return picture
 
 
 def test_webdataset_reads_the_tars(packed: Path) -> None:
