@@ -42,10 +42,13 @@ class FrameTab(QWidget):
         self._noted: int | None = None  # the frame whose note is in the field
         session.leaving.append(self._write_note)
         self.table = self._make_table()
+        facts = QVBoxLayout()
+        facts.setContentsMargins(0, 0, 12, 0)
+        for widget in (self._empty, self._text, self.note):
+            facts.addWidget(widget)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 12, 0, 0)
-        for widget in (self._empty, self._text, self.note):
-            column.addWidget(widget)
+        column.addLayout(facts)
         column.addWidget(self.table, 1)
 
     def refresh(self) -> None:
