@@ -14,10 +14,11 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.pipeline.overrides import overrides_of
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import Spread, State
-from rotopaint_ai.shapes.roto import Key, Landmark
+from rotopaint_ai.shapes.roto import Key, Landmark, RotoShape
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.inspector.frame_tab import FrameTab
 from rotopaint_ui.inspector.shapes_tab import ShapesTab
+from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.review_loop import ReviewLoop, Visits
 from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.session.key_diff import keys_moved_between
@@ -387,3 +388,19 @@ def test_marks_do_not_hide_why_a_frame_wants_to_be_looked_at(qtbot: QtBot, shot:
     qtbot.wait(10)
     assert bar.reason.width() >= bar.reason.fontMetrics().horizontalAdvance(bar.reason.text())
     assert bar.summary.x() > bar.reason.x()
+
+
+def test_a_frame_that_needed_work_is_worked_on_by_a_correction(qtbot: QtBot, shot: Panel) -> None:
+    """Teach marks frames so, and nobody learns from those: a correction there would count for nothing."""
+    session = shot.session
+    session.edits.act("mark", replace(session.state, marks={1002: "needs work", 1005: "needs work", 1006: "rejected"}))
+    assert session.document is not None
+    moved = move_points(session.document, "seam", [1002, 1006], range(3), 2, 0)
+    session.edits.act("move points", replace(session.state, document=moved))
+    assert session.state.marks == {1005: "needs work", 1006: "rejected"}
+    session.edits.undo()
+    assert session.state.marks == {1002: "needs work", 1005: "needs work", 1006: "rejected"}
+    own = RotoShape("mine", True, keys={1002: Key(session.document.shape("eye").at(1002), "human")})
+    drawn = replace(session.document, shapes=(*session.document.shapes, own))
+    session.edits.act("draw matte", replace(session.state, document=drawn))
+    assert session.state.marks[1002] == "needs work"

@@ -190,8 +190,9 @@ def lesson_of(shot: Corrected, models: Models, config: PackConfig) -> ShotLesson
     reading = read_shot(shot.predicted, shot.plate, models)
     holds = {reading.hold_of[frame] for frame in shot.frames if frame in reading.hold_of}
     if len(holds) < FEWEST:
+        told = "1 pose is" if len(holds) == 1 else f"{len(holds)} poses are"
         raise UsageError(
-            f"{len(holds)} poses are corrected (frames {summarise(sorted(shot.frames))}); wanted {FEWEST} or more: "
+            f"{told} corrected (frames {summarise(sorted(shot.frames))}); wanted {FEWEST} or more: "
             "correct another, or press Teach, which takes one"
         )
     solved = teach(reading, shot.predicted, shot.document, shot.errors).keys

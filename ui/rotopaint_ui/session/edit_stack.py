@@ -13,6 +13,7 @@ from rotopaint_ai.errors import ProjectError
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.history import History, Step, StepStore
+from rotopaint_ui.session.worked_marks import without_worked
 
 LET_GO = "Let go of the drag first, or leave it with Esc"
 
@@ -71,6 +72,7 @@ class EditStack:
         if self.is_gesture_open():
             self._changed()  # what was pressed shows again what is
         elif new != self._state:
+            new = without_worked(self._state, new)
             self._push(Step(label, self._state), new)
             self._state = new
             self._changed()
@@ -144,7 +146,8 @@ class EditStack:
     def commit(self) -> None:
         """End the gesture; one that has led back to where it began was none."""
         step, self._gesture = self._gesture, None
-        if step is not None and step.before != self._state:
+        if step is not None and step.before is not None and step.before != self._state:
+            self._state = without_worked(step.before, self._state)
             self._push(step, self._state)
             self._changed()
         elif step is not None and step.before is not None:

@@ -1,0 +1,39 @@
+"""Frames that needed work and have been worked on. No Qt, no numpy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rotopaint_ai.project.state import State
+from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+
+
+def without_worked(before: State, after: State) -> State:
+    """The state after an edit, without the marks "needs work" of frames that a person has corrected in it.
+
+    Such a mark says that nobody may learn from the frame. A shape that the models do not make is no correction; a mark
+    that the edit itself has set stays.
+    """
+    waiting = {frame for frame, mark in after.marks.items() if mark == "needs work" == before.marks.get(frame)}
+    if not waiting or before.document is None or after.document is None or before.document is after.document:
+        return after
+    models = {shape.name for shape in (after.predicted or after.document).shapes}
+    worked = waiting & _corrected_between(before.document, after.document, models)
+    marks = {frame: mark for frame, mark in after.marks.items() if frame not in worked}
+    return replace(after, marks=marks) if worked else after
+
+
+def _corrected_between(before: RotoDocument, after: RotoDocument, names: set[str]) -> set[int]:
+    """Frames where a person has keyed one of the shapes anew, or placed a landmark."""
+    was, old, new = {shape.name: shape for shape in before.shapes}, before.landmarks, after.landmarks
+    found = {frame for frame in new.hand if new.keys.get(frame) != old.keys.get(frame)}
+    for shape in after.shapes:
+        if shape.name in names and shape is not was.get(shape.name):
+            found |= _keyed_anew(was.get(shape.name), shape)
+    return found
+
+
+def _keyed_anew(before: RotoShape | None, after: RotoShape) -> set[int]:
+    known = {} if before is None else before.keys
+    human = (frame for frame, key in after.keys.items() if key.source == "human" and key is not known.get(frame))
+    return {frame for frame in human if after.keys[frame] != known.get(frame)}
