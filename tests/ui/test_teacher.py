@@ -18,6 +18,7 @@ from rotopaint_ai.shapes.roto import Key
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.repeats import repeated_correction
+from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts, read_run_results
 
 from .conftest import make_document, move_points
@@ -106,6 +107,24 @@ def correct(panel: Panel, frame: int, dx: float = 2) -> None:
 
 def taught(panel: Panel) -> bool:
     return panel.session.edits.last_step == "teach shot"
+
+
+def test_what_teach_expects_is_known_when_the_shot_is_opened_again(
+    qtbot: QtBot, shot: Panel, facts: PlateFacts, out: Path
+) -> None:
+    shot.session.start_project()
+    shot.session.keep_run()
+    before = dict(shot.session.run.errors[1002])
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
+    assert shot.session.run.errors[1002]["seam"] == 7.0 != before["seam"]
+    shot.shut_down()
+    again = ShotSession()
+    again.open(facts, out)
+    again.start_project()
+    assert again.run.errors[1002]["seam"] == 7.0
+    assert again.edits.undo() == "teach shot"
+    assert again.run.errors[1002] == before
 
 
 def test_one_key_teaches_in_one_step_and_says_what_changed(qtbot: QtBot, shot: Panel) -> None:

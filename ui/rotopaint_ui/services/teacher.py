@@ -282,7 +282,7 @@ class Teacher(QObject):
             session.project.keep_learnt(predicted)
             session.take_expected(taught.errors)
         else:
-            session.runs.take_taught(before.document, keys, taught.errors)
+            session.take_taught(before.document, keys, taught.errors)
         session.edits.act(self._what.lower(), after)
         self._marked = frozenset(doubtful)
         moved = keys_moved_between(before.document, document)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,22 @@ class ProjectFile:
         known = None if self._store is None else self._idle().note(f"run {face}")
         return RunRecord() if known is None else run_record.from_json(known)
 
+    def keep_taught(self, run: RunRecord, taught: RunRecord, moved: Mapping[str, Sequence[int]]) -> None:
+        """Note what Teach expects in place of a run, and the frames of each shape that it moved."""
+        note = {"of": _errors_digest(run), "run": run_record.to_json(taught), "moved": dict(moved)}
+        self._write_note(lambda project: project.set_note("taught run", note))
+
+    def taught_of(self, run: RunRecord) -> tuple[RunRecord, dict[str, list[int]]] | None:
+        """What Teach expected in place of a run; None where nothing is known, or it was of another run."""
+        note = None if self._store is None else self._idle().note("taught run")
+        try:
+            if note is None or note["of"] != _errors_digest(run):
+                return None
+            moved = {str(name): [int(frame) for frame in frames] for name, frames in note["moved"].items()}
+            return run_record.from_json(note["run"]), moved
+        except (AttributeError, KeyError, TypeError, ValueError, ProjectError):
+            return None  # the run's own errors are shown
+
     def keep_shapes(self, path: Path | None) -> None:
         """Note which shapes file on disk is ours, to tell one that somebody else's run has written since."""
         if path is not None:
@@ -293,3 +310,8 @@ def _notes(project: Project) -> tuple[RunRecord, dict[int, str], Mapping[str, An
         return record, {int(frame): str(each) for frame, each in (painted or {}).items()}, dict(view or {}), place
     except (TypeError, ValueError, AttributeError) as error:
         raise ProjectError(f"{project.path}: what it keeps of its plate is damaged ({error}); restore it") from error
+
+
+def _errors_digest(run: RunRecord) -> str:
+    """What tells one run's expected errors from another's."""
+    return hashlib.sha256(json.dumps(run_record.to_json(run)["errors"], sort_keys=True).encode()).hexdigest()

@@ -32,7 +32,7 @@ from rotopaint_ui.session.seam_settings import SeamEdits
 from rotopaint_ui.session.shape_names import ShapeNames
 from rotopaint_ui.session.shapes_file import ShapesFile
 from rotopaint_ui.session.shot import HAND_NAME, PlateFacts, Results, default_out
-from rotopaint_ui.session.shot_runs import ShotRuns
+from rotopaint_ui.session.shot_runs import Keys, ShotRuns
 from rotopaint_ui.session.xsheet import Exposures
 
 
@@ -357,6 +357,9 @@ class ShotSession:
         self.run = opened.run
         self.project.take(opened, awaits_plate=awaits_plate)
         self.edits.show(opened.state, opened.store, opened.behind, opened.ahead)
+        taught, document = self.project.taught_of(opened.run), opened.state.document
+        if taught is not None and document is not None:
+            self.runs.restore_taught(taught[0].errors, taught[1], document)
         self.notify()
         if opened.was_left_behind:
             steps = f"{len(opened.behind)} steps" if len(opened.behind) != 1 else "1 step"
@@ -483,6 +486,12 @@ class ShotSession:
         self.runs.remember(self.state)
         self.run = self.runs.record.with_errors(errors)
         self.keep_run()
+
+    def take_taught(self, before: RotoDocument, keys: Keys, errors: Mapping[str, Mapping[int, float]]) -> None:
+        """What Teach expects of the curves that it leaves, kept with the project."""
+        self.runs.take_taught(before, keys, errors)
+        if (taught := self.runs.taught) is not None:
+            self.project.keep_taught(self.runs.record, *taught)
 
     def keep_run(self) -> None:
         """Keep what is known of the shot's frames in the project, and which shapes file on disk belongs to it."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rotopaint_ai.project.merge_run import UnderHand
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import State
-from rotopaint_ai.shapes.roto import Key, RotoDocument
+from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ui.session.edit_stack import EditStack
 from rotopaint_ui.session.live_document import LiveDocument
 
@@ -73,6 +73,22 @@ class ShotRuns:
         was = {shape.name: shape.keys for shape in before.shapes}
         moved = {name: {f: key for f, key in row.items() if key != was[name].get(f)} for name, row in keys.items()}
         self._taught = _Taught(self.record.errors, moved, self.record.with_errors(errors).errors)
+
+    @property
+    def taught(self) -> tuple[RunRecord, dict[str, list[int]]] | None:
+        """The record with what Teach expects, and the frames of each shape that it moved; None where it has not."""
+        taught = self._taught
+        if taught is None or taught.before is not self.record.errors:
+            return None
+        return replace(self.record, errors=taught.errors), {name: sorted(row) for name, row in taught.moved.items()}
+
+    def restore_taught(self, errors: Expected, moved: Mapping[str, Sequence[int]], document: RotoDocument) -> None:
+        """What Teach expected in an earlier session, of the keys that it had moved and that stand."""
+        keys = {
+            shape.name: {f: shape.keys[f] for f in moved.get(shape.name, ()) if _is_propagated(shape, f)}
+            for shape in document.shapes
+        }
+        self._taught = _Taught(self.record.errors, keys, errors)
 
     def shown(self, document: RotoDocument | None) -> RunRecord:
         """The record, with Teach's expected errors where they hold."""
@@ -145,3 +161,7 @@ class ShotRuns:
 def _hash_of(document: RotoDocument) -> int:
     head = document.width, document.height, document.first_frame, document.last_frame, document.fps
     return hash((head, *((shape.name, *shape.keys.items()) for shape in document.shapes)))
+
+
+def _is_propagated(shape: RotoShape, frame: int) -> bool:
+    return frame in shape.keys and shape.keys[frame].source == "propagated"
