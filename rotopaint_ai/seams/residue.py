@@ -40,11 +40,13 @@ def lifted(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
     if not len(held):
         return relit_TSC
     rows = slice(max(0, held[0] - 2 * _ROWS), held[-1] + 2 * _ROWS + 1)  # as far as a valley there can reach
-    smooth = cv2.GaussianBlur(own[rows] + added[rows], (_WIDE, 1), _NEAR, borderType=cv2.BORDER_REPLICATE)
+    light: Array = own[rows] + added[rows]
+    smooth = cv2.GaussianBlur(light, (_WIDE, 1), _NEAR, borderType=cv2.BORDER_REPLICATE)
     depth = cv2.morphologyEx(smooth, cv2.MORPH_BLACKHAT, _VALLEY)
     share = _left(depth, usual[rows], groove[rows] & ribbon.own_TS[rows]) * ribbon.own_TS[rows]
+    lift = share * np.minimum(depth, _MOST * np.maximum(usual[rows], 0.0))
     out: Array = relit_TSC.copy()
-    out[rows, :, :3] += (share * np.minimum(depth, _MOST * np.maximum(usual[rows], 0.0)))[..., None]
+    out[rows, :, :3] += np.minimum(lift, np.maximum(smooth + depth - light, 0.0))[..., None]  # to the rims, no higher
     return out
 
 

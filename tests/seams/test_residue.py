@@ -65,3 +65,9 @@ def test_what_is_taken_off_one_seam_says_nothing_of_another() -> None:
     inside = ribbon.line.half_S > 0
     assert np.allclose(middle[inside & (ribbon.line.run_S == 0)], 0.3, atol=1e-4)
     assert np.allclose(middle[ribbon.line.run_S == 1], 0.0)
+
+
+def test_what_stands_light_among_dark_samples_is_not_lifted_above_the_rims() -> None:
+    ribbon, light, relit = seam()
+    relit[:, KEPT.start : KEPT.stop : 2, 3] = 1.0  # every other column of the groove
+    assert left(residue.lifted(relit, light, ribbon), light).max() <= 1e-6
