@@ -22,7 +22,7 @@ from rotopaint_ai.live.engine import LiveEngine
 from rotopaint_ai.pipeline.save_to_project import OpenProject
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import DISPLAY, to_display
-from rotopaint_ai.project import CropBox, Project, SeamSettings, State, codecs, corrections, faces, run_record
+from rotopaint_ai.project import CropBox, Project, SeamSettings, State, corrections, faces, run_record
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.seams.strokes import Stroke, to_json
 from rotopaint_ai.shapes import edit_layers, group_moves
@@ -282,7 +282,7 @@ def test_a_run_can_be_undone_and_other_frames_stay(
     assert before.document is not None
     assert loaded.state.document.shape("outline").frames == before.document.shape("outline").frames
     assert [step.label for step in loaded.behind] == ["run", "fix", "run"]
-    assert codecs.applied(loaded.state, project.before(loaded.behind[-1].number)) == before
+    assert project.before(loaded.behind[-1].number, loaded.state) == before
     project.close()
 
 
