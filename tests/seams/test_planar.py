@@ -127,6 +127,17 @@ def test_plain_skin_under_a_light_is_not_taken_as_found(plates: str) -> None:
     assert max(off(points, frame) for frame, points in found.points.items()) < 0.6
 
 
+def test_faint_detail_says_by_how_much_it_may_be_off(plates: str) -> None:
+    """Eight grey levels of detail under grain of 1.5: found, but not to a pixel."""
+    write_plain(plates, detail=8.0)
+    found = follow_plane(badge(1001), FRAMES[:4], open_plate(plates))
+    assert found.lost == ()
+    assert found.unsure
+    for frame, px in found.unsure.items():
+        assert 1.5 < px < 8
+        assert off(found.points[frame], frame) < 2 * px
+
+
 def test_along_stripes_nothing_is_taken_as_found(plates: str) -> None:
     """Stripes that go along themselves look as if they stood still."""
     draw = np.random.default_rng(13)

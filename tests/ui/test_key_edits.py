@@ -213,6 +213,15 @@ def test_keys_hold_go_on_come_and_go(canvas: Canvas, session: ShotSession) -> No
     assert not canvas.edit("hold")  # no key here now
 
 
+def test_deleting_keys_of_several_shapes_says_of_how_many(canvas: Canvas, session: ShotSession) -> None:
+    """With no shape selected the keys of all go: an artist has to see that."""
+    said: list[str] = []
+    session.message_sent.append(said.append)
+    session.select(None)
+    assert canvas.edit("delete_key")
+    assert said == ["Deleted the keys of 2 shapes at 1001"]
+
+
 def test_the_last_key_of_a_shape_stays(canvas: Canvas, session: ShotSession) -> None:
     said: list[str] = []
     session.message_sent.append(said.append)

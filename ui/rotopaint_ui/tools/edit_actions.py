@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
+from rotopaint_ai.frames import summarise
 from rotopaint_ai.shapes import edit_frames, edit_layers, edit_tangents
 from rotopaint_ai.shapes.edit import set_seam
 from rotopaint_ai.shapes.edit_feather import clear_feather, outward, pull_feather
@@ -214,7 +215,10 @@ def delete_key_here(context: EditContext) -> bool:
     frames = set(context.session.held_frames())
     if context.reach is not None:
         frames |= set(range(context.reach.first, context.reach.last + 1))
-    return bool(names) and context.put("delete key", lambda document: edit_frames.delete_keys(document, names, frames))
+    done = bool(names) and context.put("delete key", lambda document: edit_frames.delete_keys(document, names, frames))
+    if done and len(names) > 1:
+        context.session.say(f"Deleted the keys of {len(names)} shapes at {summarise(sorted(frames))}")
+    return done
 
 
 def go_on(context: EditContext, kind: Interpolation) -> bool:
