@@ -1,8 +1,8 @@
 """Seams by the whole shot: one rigid head is solved from all holds, and each seam is looked for where that head has it.
 
 A hold alone may take a wrinkle, a silhouette or the rim of an eye for its seam. A seam is cut into a print, so that all
-holds show the same curves in space: where most have found them, they say where the others lie (`shapes/rigid_head.py`).
-Solving and looking go in turns. What people keyed binds the head and never moves.
+holds show the same curves in space: where most have found them, they say where the others lie (`head_solve.py`). What
+people keyed binds the head and never moves.
 
 H holds, L landmarks, D numbers of a spline, complex x + iy in the plate.
 """
@@ -13,7 +13,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from rotopaint_ai.crops import around
 from rotopaint_ai.errors import PlateError
 from rotopaint_ai.jobs import Cancel, Event, Sink
 from rotopaint_ai.pipeline.executor import Eta
+from rotopaint_ai.pipeline.head_solve import LOOKS, ShotSaid, build_of, solved_head
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import Settled
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
@@ -29,19 +31,21 @@ from rotopaint_ai.pipeline.track import DIGITS, STILL, LazyRgb, crop_area, look_
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, place
 from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, aligned
-from rotopaint_ai.shapes.rigid_head import KnownCurve, curves_on_head
+from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance, point_numbers, spline_points
 from rotopaint_ai.shapes.shot_solver import head_poses
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
 STRETCH = 160  # holds solved together: no shot takes more memory than that
 FEWEST = 4  # holds that can outvote one
 PROGRESS_INTERVAL_S = 1.0
-TURNS = 2  # of solving and looking
-NEAR = 0.01  # of the face: how far off the head's curve a seam is taken to lie
-OUTLIER = 2.0  # times farther off the head's curve than usual: a hold's own curve that gives way
+# Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.
+NEAR = 0.005  # of the face: how far off the head's curve a seam is taken to lie in the end
+KNOWN_FACE = 0.005  # of the face: landmarks expected to be less far off come from models that know the character
+OUTLIER = 0.03  # of the head's size: how far off the head's a curve of such models gives way
 LEAST_PX = 0.4  # how far off a hold's own curve may be
 UNKNOWN = 0.5  # of the head's size: how far off a curve is taken to be that is hidden
 
@@ -92,7 +96,7 @@ def with_shot_seams(plan: Plan, records: Iterable[FrameRecord], sink: Sink, canc
     if specs:
         holds = [hold_of(record, plan, specs) for record in records if record.hold is None and record.landmarks]
         holds = [hold for hold in holds if np.isfinite(hold.points_L).sum() >= TOO_FEW]
-        progress = _Progress(sink, cancel, Eta(total=TURNS * len(holds), done=0))
+        progress = _Progress(sink, cancel, Eta(total=(len(LOOKS) + 1) * len(holds), done=0))
         for stretch in stretches(sorted(holds, key=lambda hold: hold.record.frame)):
             made.placed |= _solved(plan, stretch, specs, progress)
     return made
@@ -107,7 +111,7 @@ class _Progress:
     eta: Eta
     last: float = field(default_factory=time.monotonic)
 
-    def over(self, looks: Iterable[dict[str, Placed]]) -> Iterator[dict[str, Placed]]:
+    def over(self, looks: Iterable[T]) -> Iterator[T]:
         """Looks as they are done."""
         for found in looks:
             self.cancel.check()
@@ -202,90 +206,77 @@ def _marks_along(
 def _solved(
     plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], progress: _Progress
 ) -> dict[int, dict[str, Placed]]:
-    """By first frame of a hold its seams that could be looked for, where the whole stretch has them."""
+    """By first frame of a hold its seams that give way to what the whole stretch says of them."""
     assert plan.models.find_seams is not None
-    points = np.array([hold.points_L for hold in holds])
-    _, _, whole = aligned(points)
-    error = np.array([hold.error_px_L for hold in holds])
-    error = np.where(np.isfinite(error), error, 2 * np.nanmax(error))
-    heads = head_poses(whole, np.array([hold.record.frame for hold in holds], np.float64))
-    placed: list[dict[str, Placed]] = [{} for _ in holds]
-    lengths = [_length(spec.name, holds) for spec in specs]
+    shot, names = _said_of(holds, [spec.name for spec in specs]), [spec.name for spec in specs]
+    build = build_of(specs, plan.pack.sheet, shot)
     with ThreadPoolExecutor(plan.threads) as pool:
-        for _ in range(TURNS):
-            known = [_known_curve(spec.name, holds, placed, abs(heads.factor_H)) for spec in specs]
-            on_head = curves_on_head(heads, whole, error, _by_length(known, lengths))
-            jobs = [
-                pool.submit(_looked_for, plan, hold, {spec.name: each[k] for spec, each in zip(specs, on_head)}, before)
-                for k, (hold, before) in enumerate(zip(holds, placed))
-            ]
-            placed = list(progress.over(job.result() for job in jobs))
-    chosen = {spec.name: _chosen(spec.name, holds, each) for spec, each in zip(specs, on_head)}
-    chosen[specs[int(np.argmax(lengths))].name][:] = True  # the longest is hardest to take for something else
+        look = lambda hold: look_at(plan, holds[hold].record)  # noqa: E731
+        on_head = solved_head(shot, build, look, plan.models.find_seams, pool, progress.over)
+        curves = [dict(zip(names, each)) for each in zip(*on_head)]
+        placed = list(progress.over(pool.map(partial(_looked_for, plan), holds, curves)))
+    far = 0.0 if _models_know_little(shot) else OUTLIER
+    sizes = (far * abs(shot.heads.factor_H)).tolist()
     return {
-        hold.record.frame: {name: each for name, each in found.items() if chosen[name][k]}
-        for k, (hold, found) in enumerate(zip(holds, placed))
+        hold.record.frame: {name: new for name, new in found.items() if _gives_way(hold, name, on_head, size)}
+        for hold, found, on_head, size in zip(holds, placed, curves, sizes)
     }
 
 
-def _chosen(name: str, holds: Sequence[_Hold], on_head: Complex) -> NDArray[np.bool_]:
-    """Holds (H,) whose own curve of a seam lies much farther off the head's than is usual on this shot.
+def _said_of(holds: Sequence[_Hold], names: Sequence[str]) -> ShotSaid:
+    """What each hold says of itself."""
+    _, _, points = aligned(np.array([hold.points_L for hold in holds]))
+    error = np.array([hold.error_px_L for hold in holds])
+    error = np.where(np.isfinite(error), error, 2 * np.nanmax(error))
+    heads = head_poses(points, np.array([hold.record.frame for hold in holds], np.float64))
+    known = _by_length([_known_curve(name, holds, abs(heads.factor_H)) for name in names])
+    hidden = np.array([[name in hold.hidden for name in names] for hold in holds])
+    return ShotSaid(heads, points, error, known, np.array([hold.face_px for hold in holds]), hidden)
 
-    On eight training shots of two characters that no pack had seen and four of the stage, 17 % of curves got worse by
-    more than 0.1 px where every curve was moved, 5 % with this, and as many came within a pixel.
+
+def _models_know_little(shot: ShotSaid) -> bool:
+    """Whether the head's curves are better than the models' own, as of a character that they have not learnt.
+
+    Expected errors of landmarks are 0.5-1.3 % of the face with the shipped pack and 0.3-0.4 % with one of five minutes,
+    whose own curves are off by less than the head's.
     """
-    off = np.array([open_curve_distance(hold.splines[name], each) for hold, each in zip(holds, on_head)])
-    known = np.array([name not in hold.hidden for hold in holds])
-    return np.asarray(off > OUTLIER * (np.median(off[known]) if known.any() else np.inf))
+    return bool(np.median(shot.error_px_HL / shot.face_px_H[:, None]) > KNOWN_FACE)
 
 
-def _known_curve(
-    name: str, holds: Sequence[_Hold], placed: Sequence[Mapping[str, Placed]], size_H: Array
-) -> KnownCurve:
-    """What all holds say of a seam: people's keys, the curve placed last, or what was found alone."""
-    splines, noise = [], []
-    for hold, found, size in zip(holds, placed, size_H):
-        each = found.get(name)
-        splines.append(hold.splines[name] if each is None else spline_points(each.points))
-        off_px = hold.noise_px[name] if each is None else each.expected_error_px
-        noise.append(UNKNOWN * size if name in hold.hidden or not np.isfinite(off_px) else max(off_px, LEAST_PX))
-    return KnownCurve(np.array(splines), np.array(noise), np.array([name in hold.exact for hold in holds]))
+def _gives_way(hold: _Hold, name: str, on_head: Mapping[str, Complex], far_px: float) -> bool:
+    return open_curve_distance(hold.splines[name], on_head[name]) > far_px
 
 
-def _by_length(known: Sequence[KnownCurve], lengths: Sequence[float]) -> list[KnownCurve]:
+def _known_curve(name: str, holds: Sequence[_Hold], size_H: Array) -> KnownCurve:
+    """What all holds say of a seam: people's keys, or what was found alone."""
+    noise = [
+        UNKNOWN * size if name in hold.hidden or not np.isfinite(hold.noise_px[name]) else hold.noise_px[name]
+        for hold, size in zip(holds, size_H.tolist())
+    ]
+    splines, exact = zip(*((hold.splines[name], name in hold.exact) for hold in holds))
+    return KnownCurve(np.array(splines), np.maximum(noise, LEAST_PX), np.array(exact))
+
+
+def _by_length(known: Sequence[KnownCurve]) -> list[KnownCurve]:
     """Curves, the shorter the less they say: a short piece of a crease looks like many others."""
-    longest = max(lengths)
+    lengths = [float(np.median(abs(np.diff(_control_points(each), axis=1)).sum(axis=1))) for each in known]
     return [
-        replace(each, noise_px_H=each.noise_px_H * longest / max(length, 1e-6)) for each, length in zip(known, lengths)
+        replace(each, noise_px_H=each.noise_px_H * max(lengths) / max(length, 1e-6))
+        for each, length in zip(known, lengths)
     ]
 
 
-def _length(name: str, holds: Sequence[_Hold]) -> float:
-    """The usual length of a seam on the plate, pixels, from point to point."""
-    splines = np.array([hold.splines[name] for hold in holds])
-    return float(np.median(abs(np.diff(splines[:, : splines.shape[1] // 3], axis=1)).sum(axis=1)))
+def _control_points(known: KnownCurve) -> Complex:
+    return known.splines_HD[:, : known.splines_HD.shape[1] // 3]
 
 
-def _looked_for(
-    plan: Plan, hold: _Hold, on_head: Mapping[str, Complex], before: Mapping[str, Placed]
-) -> dict[str, Placed]:
-    """Seams of a hold as the picture shows them where the head has them, but those that are hidden or a person's.
-
-    One that comes no nearer to the head's stays as it was.
-    """
+def _looked_for(plan: Plan, hold: _Hold, on_head: Mapping[str, Complex]) -> dict[str, Placed]:
+    """Seams of a hold as the picture shows them where the head has them, but those that are hidden or a person's."""
     assert plan.models.find_seams is not None
     names = [name for name in on_head if name not in hold.exact and name not in hold.hidden]
     seen = look_at(plan, hold.record) if names else None
     if seen is None:
-        return dict(before)
+        return {}
     near = NEAR * hold.face_px
     seams = [Seam(point_numbers(on_head[name]), hold.record.widths.get(name, 0.0), near) for name in names]
-    found = dict(zip(names, place(seams, seen, hold.face_px, plan.models.find_seams, is_near=True)))
-    return {**before, **{name: each for name, each in found.items() if _is_nearer(each, name, on_head, before, hold)}}
-
-
-def _is_nearer(
-    new: Placed, name: str, on_head: Mapping[str, Complex], before: Mapping[str, Placed], hold: _Hold
-) -> bool:
-    present = spline_points(before[name].points) if name in before else hold.splines[name]
-    return open_curve_distance(spline_points(new.points), on_head[name]) < open_curve_distance(present, on_head[name])
+    return dict(zip(names, place(seams, seen, hold.face_px, plan.models.find_seams, is_near=True)))

@@ -20,6 +20,8 @@ NEAR = 12.0  # weight of the prediction, as if so many places had said it
 LEAST_SPREAD = 1.0  # steps that a prediction may be off whatever it says of itself
 BEND = 1.0  # typical change of the offset from one pair to the next, in steps
 JUMP = 0.002  # weight of any other change
+NEAR_PLACE = 0.25  # weight of each place's prediction where a rigid head gives it
+ANYWHERE = 1e-3  # how likely any other offset is then
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +35,28 @@ class Path:
     doubt: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Offsets:
+    """Where a seam is likely to lie at each pair: mean and deviation (S,) in steps, and how likely anything is to be
+    seen there."""
+
+    mean: Array
+    deviation: Array
+    seen: Array
+
+
+def likely_offsets(logits: Array, spread: float) -> Offsets:
+    """What a strip's logits (S, D + 1) say of each place, near a prediction that is `spread` steps off.
+
+    The whole posterior of the chain of `smooth_path`, so that a place between two creases stays unsure.
+    """
+    odds, nothing = _odds(logits)
+    near = np.exp(-0.5 * (OFFSETS / max(spread, LEAST_SPREAD)) ** 2) + ANYWHERE
+    posterior = _chain_posterior((odds + nothing / N_OFFSETS + 1e-5) ** TRUST * near**NEAR_PLACE)
+    mean = posterior @ OFFSETS
+    return Offsets(mean, np.sqrt((posterior * (OFFSETS - mean[:, None]) ** 2).sum(axis=1)), 1 - nothing[:, 0])
+
+
 def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
     """The smooth path through a strip's logits (S, D + 1); `expected_error` in steps; the first
     and last `beyond` places are not the curve's own.
@@ -40,16 +64,9 @@ def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
     Posterior means of a hidden Markov chain (forward and backward sums, Rabiner 1989): offsets change little from
     place to place, lie near the prediction, and show in the pixels, except where nothing is to be seen.
     """
-    peak = logits.max(axis=1, keepdims=True)
-    odds = np.exp(logits.astype(np.float64) - peak)
-    nothing = odds[:, -1:] / odds.sum(axis=1, keepdims=True)
+    seen_at, nothing = _odds(logits)
     near = np.exp(-0.5 * (OFFSETS / max(1.25 * expected_error, LEAST_SPREAD)) ** 2) + 0.02
-    seen_at = odds[:, :-1] / odds.sum(axis=1, keepdims=True)
-    emit = (seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (NEAR / len(logits))
-    emit /= emit.max(axis=1, keepdims=True)
-    forward, backward = _forward_sums(np.stack([emit, emit[::-1]], axis=1)).transpose(1, 0, 2)
-    posterior = forward * backward[::-1] / emit
-    posterior /= posterior.sum(axis=1, keepdims=True)
+    posterior = _chain_posterior((seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (NEAR / len(logits)))
     best = posterior.argmax(axis=1)
     around = np.abs(np.arange(N_OFFSETS) - best[:, None]) <= 2
     local = posterior * around
@@ -57,6 +74,21 @@ def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
     doubt = (posterior * np.abs(OFFSETS - moves[:, None])).sum(axis=1)
     own = slice(beyond, len(logits) - beyond)
     return Path(moves, nothing[:, 0], float((nothing[own] < 0.5).mean()), float(doubt[own].mean()))
+
+
+def _odds(logits: Array) -> tuple[Array, Array]:
+    """Probabilities of each offset (S, D), and that nothing is to be seen (S, 1)."""
+    odds = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    odds /= odds.sum(axis=1, keepdims=True)
+    return odds[:, :-1], odds[:, -1:]
+
+
+def _chain_posterior(emit: Array) -> Array:
+    """Probabilities of a chain's offsets (S, D) from what each place says of them."""
+    emit = emit / emit.max(axis=1, keepdims=True)
+    forward, backward = _forward_sums(np.stack([emit, emit[::-1]], axis=1)).transpose(1, 0, 2)
+    posterior = forward * backward[::-1] / emit
+    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
 
 def slide(hidden: Array, beyond: int, spread: float) -> int:

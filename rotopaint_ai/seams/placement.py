@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.crops import Crop, cut
-from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS, slide, smooth_path
+from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS, likely_offsets, slide, smooth_path
 from rotopaint_ai.shapes.bezier import evaluate, segments
 from rotopaint_ai.shapes.fit import fit_segments
 
@@ -160,6 +160,33 @@ def place(
         found = _again(found, seams, seen, face_px, evidence, zoom)
     step_px = face_px / (ACROSS * evidence.zooms[-1])
     return [_settled(seam, item, seen, step_px) for seam, item in zip(seams, found)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sighting:
+    """Where a seam is likely to lie beside a curve: of each place its parameter `at`, counted in segments, the mean and
+    the deviation of its offset along the curve's normal in pixels, and how likely anything is to be seen there (S,)."""
+
+    at: Array
+    offset_px: Array
+    deviation_px: Array
+    seen: Array
+
+
+def sight(
+    curves: Sequence[Array], seen: SeamLook, face_px: float, evidence: Evidence, spread_px: float, zoom: int
+) -> list[Sighting | None]:
+    """What the picture shows beside curves (P, 6) that are about `spread_px` off; None of one that is too short."""
+    step = face_px / zoom / ACROSS
+    ribbons = [places_along(points, face_px / zoom / ALONG) for points in curves]
+    known = [each for each in ribbons if each is not None]
+    read = iter(read_strips(known, seen, step, evidence, zoom) if known else ())
+    return [None if each is None else _sighting(each.pairs, next(read), spread_px / step, step) for each in ribbons]
+
+
+def _sighting(places: CurvePlaces, logits: Array, spread: float, step: float) -> Sighting:
+    found = likely_offsets(logits, spread)
+    return Sighting(places.at, found.mean * step, found.deviation * step, found.seen)
 
 
 def _again(

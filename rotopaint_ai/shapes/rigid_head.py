@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.shapes.facespace import Array, Complex
+from rotopaint_ai.shapes.head_cameras import Cameras, Pull, ball_depth, first_cameras
 from rotopaint_ai.shapes.samples import basis, open_curve_distance
 from rotopaint_ai.shapes.shot_solver import HeadPoses
 
@@ -33,12 +34,7 @@ ROUNDS = 8
 ALONE = 10  # rounds with landmarks alone
 OFF_MEAN = 0.15  # how far off the mean of what is said of a curve may be
 LANDMARKS = 10.0  # independent points that all landmarks of a hold count for
-BALL = 1.6  # radius of the ball that a face is before anything tells its depth
 DEEP_MARKS, DEEP_CURVES = 1.0, 0.02  # weight of that ball beside what a hold says
-TURN = 1.0  # radians that a head is turned from its usual pose
-ZOOM = 10.0  # and by how much it grows in one step
-PERSPECTIVE = 0.08  # size of the face over its distance
-STEP = 0.3  # radians of one step at most
 HAND_PX = 0.3  # how far off a person's curve may be
 HAND_ALONG_PX = 4.0  # and its points along it, where one is as good as another
 HAND_END_PX = 0.5  # and its ends
@@ -69,12 +65,9 @@ def curves_on_head(
     if not known:
         return []
     error = np.maximum(error_px_HL, LEAST_PX)
-    cameras, marks = _first_cameras(heads, points_HL)
+    cameras, marks = cameras_by_landmarks(heads, points_HL, error_px_HL)
     seen = [_Seen.of(each) for each in known]
-    for _ in range(ALONE):
-        cameras = cameras.moved(_by_landmarks(cameras, marks, points_HL, error))
-        marks = _fitted_marks(cameras, marks, points_HL, error)
-    guesses = [_curve_in_space(cameras, heads, each.splines_HD) for each in known]
+    guesses = [curve_in_space(cameras, heads, each.splines_HD) for each in known]
     curves = guesses
     for _ in range(ROUNDS):
         curves = [_fitted_curve(cameras, *each) for each in zip(seen, curves, guesses)]
@@ -91,11 +84,7 @@ def points_on_head(
 
     Most holds may be wrong, each in its own way: a point is where the surest of them agree. `points_HL` are landmarks.
     """
-    error = np.maximum(error_px_HL, LEAST_PX)
-    cameras, marks = _first_cameras(heads, points_HL)
-    for _ in range(ALONE):
-        cameras = cameras.moved(_by_landmarks(cameras, marks, points_HL, error))
-        marks = _fitted_marks(cameras, marks, points_HL, error)
+    cameras, _ = cameras_by_landmarks(heads, points_HL, error_px_HL)
     holds = np.unique(np.linspace(0, len(observed_HK) - 1, _STARTS).astype(int))
     starts = cameras.on_ball(observed_HK)[holds]
     observed, noise = np.tile(observed_HK, len(holds)), np.maximum(np.tile(observed_error_px_HK, len(holds)), LEAST_PX)
@@ -109,7 +98,17 @@ def points_on_head(
     return cameras.see(best)
 
 
-def _apart(cameras: _Cameras, points: Array, observed: Complex) -> Array:
+def cameras_by_landmarks(heads: HeadPoses, points_HL: Complex, error_px_HL: Array) -> tuple[Cameras, Array]:
+    """Cameras, and landmarks in space (L, 3), by the landmarks of all holds alone."""
+    error = np.maximum(error_px_HL, LEAST_PX)
+    cameras, marks = first_cameras(heads, points_HL)
+    for _ in range(ALONE):
+        cameras = cameras.moved(_by_landmarks(cameras, marks, points_HL, error))
+        marks = _fitted_marks(cameras, marks, points_HL, error)
+    return cameras, marks
+
+
+def _apart(cameras: Cameras, points: Array, observed: Complex) -> Array:
     """Squares of how far what is said of points lies off them, in what counts as the same."""
     return np.asarray((abs(observed - cameras.see(points)) / (FOUND_TWICE * cameras.size[:, None])) ** 2)
 
@@ -119,102 +118,10 @@ def is_borne_out(new: Complex, present: Complex, on_head: Complex, least_px: flo
     return open_curve_distance(new, present) > open_curve_distance(new, on_head) + least_px
 
 
-# --- cameras ----------------------------------------------------------------------------------------------------------
-
-_Pull = tuple[Array, Array]  # normal equations (H, 6, 6) and (H, 6) of steps in log size, turn and shift
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Cameras:
-    """Size (H,), rotation (H, 3, 3) and shift (H, 2) of the head in each hold."""
-
-    size: Array
-    turn: Array
-    shift: Array
-
-    def see(self, points: Array) -> Complex:
-        """Points in space (M, 3) on the plate (H, M)."""
-        y = points @ self.turn.transpose(0, 2, 1)
-        flat = self.size[:, None, None] * y[..., :2] / (1 - PERSPECTIVE * y[..., 2:])
-        return np.asarray((self.shift[:, None] + flat) @ _PLACE)
-
-    def on_ball(self, at_HK: Complex) -> Array:
-        """The points in space (H, K, 3) that each hold sees at `at_HK`, were the head a ball."""
-        flat = (at_HK - (self.shift @ _PLACE)[:, None]) / self.size[:, None]
-        return np.stack([flat.real, flat.imag, _ball_depth(flat)], axis=-1) @ self.turn
-
-    def projection_slopes(self, points: Array) -> tuple[Array, Array]:
-        """How points on the plate move with the cameras (H, M, 2, 6) and with the points in space (H, M, 2, 3)."""
-        y = points @ self.turn.transpose(0, 2, 1)
-        size, near = self.size[:, None], 1 / (1 - PERSPECTIVE * y[..., 2])
-        by_y = np.zeros((*y.shape[:2], 2, 3))
-        by_y[..., 0, 0] = by_y[..., 1, 1] = size * near
-        by_y[..., 2] = (size * PERSPECTIVE * near**2)[..., None] * y[..., :2]
-        by_camera = np.zeros((*y.shape[:2], 2, 6))
-        by_camera[..., 0] = (size * near)[..., None] * y[..., :2]
-        by_camera[..., 1:4] = by_y @ -_cross_matrices(y)
-        by_camera[..., 0, 4] = by_camera[..., 1, 5] = 1
-        return by_camera, np.einsum("hmck,hkj->hmcj", by_y, self.turn)
-
-    def moved(self, *pulls: _Pull) -> _Cameras:
-        """Every camera one step nearer to what its hold says, and to the shot's usual pose."""
-        whole, pull = (np.sum(parts, axis=0) for parts in zip(self._usual_pose(), *pulls))
-        step = np.linalg.solve(whole, pull[..., None])[..., 0]
-        spin = step[:, 1:4]
-        spin = spin * np.minimum(1, STEP / np.maximum(np.linalg.norm(spin, axis=1), 1e-9))[:, None]
-        size = self.size * np.exp(np.clip(step[:, 0], -0.2, 0.2))
-        return _Cameras(size, _rotations(spin) @ self.turn, self.shift + step[:, 4:])
-
-    def _usual_pose(self) -> _Pull:
-        left, _, right = np.linalg.svd(self.turn.mean(axis=0))
-        lean = self.turn @ (left @ right).T
-        pull = np.zeros((len(self.size), 6))
-        pull[:, 1] = (lean[:, 1, 2] - lean[:, 2, 1]) / (2 * TURN**2)
-        pull[:, 2] = (lean[:, 2, 0] - lean[:, 0, 2]) / (2 * TURN**2)
-        return np.tile(np.diag([ZOOM**-2, TURN**-2, TURN**-2, 1e-6, 1e-9, 1e-9]), (len(pull), 1, 1)), pull
-
-
-def _first_cameras(heads: HeadPoses, points_HL: Complex) -> tuple[_Cameras, Array]:
-    """Landmarks on a ball, and the small turns of it that they look most like."""
-    faces = (points_HL - heads.shift_H[:, None]) / heads.factor_H[:, None]
-    mean = faces.mean(axis=0)
-    flat, depth = np.stack([mean.real, mean.imag, np.ones(len(mean))], 1), _ball_depth(mean)
-    off = np.concatenate([(faces - mean).real, (faces - mean).imag])
-    off = off - (flat @ np.linalg.lstsq(flat, off.T, rcond=None)[0]).T
-    deep = depth - depth.mean()
-    x, y = (off @ deep / max(float(deep @ deep), 1e-9)).reshape(2, -1)
-    unit = heads.factor_H / abs(heads.factor_H)
-    turn = np.zeros((len(faces), 3, 3))
-    turn[:, 0, 0] = turn[:, 1, 1] = unit.real
-    turn[:, 0, 1], turn[:, 1, 0], turn[:, 2, 2] = -unit.imag, unit.imag, 1
-    turn = turn @ _rotations(np.clip(np.stack([-y, x, 0 * x], 1), -0.6, 0.6))
-    shift = np.stack([heads.shift_H.real, heads.shift_H.imag], 1)
-    return _Cameras(np.abs(heads.factor_H), turn, shift), np.stack([mean.real, mean.imag, depth], 1)
-
-
-def _ball_depth(face: Complex) -> Array:
-    """Of points of a face seen from the front, taken for a ball."""
-    return np.asarray(np.sqrt(np.maximum(BALL**2 - abs(face) ** 2, 0.1)) - BALL)
-
-
-def _cross_matrices(by: Array) -> Array:
-    """Matrices (..., 3, 3) of the cross product with vectors (..., 3)."""
-    x, y, z = np.moveaxis(by, -1, 0)
-    none = np.zeros_like(x)
-    return np.moveaxis(np.array([[none, -z, y], [z, none, -x], [-y, x, none]]), (0, 1), (-2, -1))
-
-
-def _rotations(by: Array) -> Array:
-    """Rotations (H, 3, 3) about vectors (H, 3) by their lengths (Rodrigues 1840)."""
-    angle = np.maximum(np.linalg.norm(by, axis=1), 1e-12)[:, None, None]
-    across = _cross_matrices(by / angle[:, 0])
-    return np.asarray(np.eye(3) + np.sin(angle) * across + (1 - np.cos(angle)) * across @ across)
-
-
 # --- landmarks --------------------------------------------------------------------------------------------------------
 
 
-def _by_landmarks(cameras: _Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> _Pull:
+def _by_landmarks(cameras: Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> Pull:
     """Landmarks are at least as far off as they usually lie off their places on the head, and far fewer than they
     seem."""
     off = points_HL - cameras.see(marks)
@@ -227,7 +134,7 @@ def _by_landmarks(cameras: _Cameras, marks: Array, points_HL: Complex, error_px_
 
 
 def _fitted_marks(
-    cameras: _Cameras, marks: Array, points_HL: Complex, error_px_HL: Array, deep: float = DEEP_MARKS
+    cameras: Cameras, marks: Array, points_HL: Complex, error_px_HL: Array, deep: float = DEEP_MARKS
 ) -> Array:
     """Landmarks in space, near the ball by the weight `deep`."""
     n = len(points_HL)
@@ -237,7 +144,7 @@ def _fitted_marks(
     whole = whole + np.einsum("hmci,hm,hmcj->mij", by_place, weight, by_place, optimize=True)
     right = np.einsum("hm,hmi->mi", weight * off.real, by_place[..., 0, :])
     right = right + np.einsum("hm,hmi->mi", weight * off.imag, by_place[..., 1, :])
-    right[:, 2] += deep * n * (_ball_depth(marks[:, :2] @ _PLACE) - marks[:, 2])
+    right[:, 2] += deep * n * (ball_depth(marks[:, :2] @ _PLACE) - marks[:, 2])
     return np.asarray(marks + np.linalg.solve(whole, right[..., None])[..., 0])
 
 
@@ -268,11 +175,11 @@ class _Seen:
         across = np.broadcast_to(_PER_SEGMENT / (m * noise**2), at.shape)
         return cls(weights, at, 1j * way / np.maximum(abs(way), 1e-9), across, exact / along**2, known.exact_H)
 
-    def residual(self, cameras: _Cameras, curve: Array) -> Complex:
+    def residual(self, cameras: Cameras, curve: Array) -> Complex:
         """How far places lie off the curve (H, M), turned so that the real part is across its way."""
         return np.asarray((self.at - cameras.see(self.weights @ curve)) * self.normal.conj())
 
-    def trusted(self, cameras: _Cameras, curve: Array) -> _Seen:
+    def trusted(self, cameras: Cameras, curve: Array) -> _Seen:
         """Places that nobody drew, weighed by how far off the curve they lie."""
         far = self.residual(cameras, curve).real ** 2 * self.across / 4
         return replace(self, across=np.where(self.is_exact[:, None], self.across, self.across / (1 + far)))
@@ -283,10 +190,10 @@ class _Seen:
         return a * x + b * y, a * y - b * x
 
 
-def _curve_in_space(cameras: _Cameras, heads: HeadPoses, observed: Complex) -> Array:
+def curve_in_space(cameras: Cameras, heads: HeadPoses, observed: Complex) -> Array:
     """A curve's points in space, in the mean of what is said of it."""
     inside = ((observed - heads.shift_H[:, None]) / heads.factor_H[:, None]).mean(axis=0)
-    guess = np.stack([inside.real, inside.imag, _ball_depth(inside)], 1)
+    guess = np.stack([inside.real, inside.imag, ball_depth(inside)], 1)
     left = observed - cameras.see(guess)
     a = (cameras.size[:, None, None] * cameras.turn[:, :2]).reshape(-1, 3)
     b = np.stack([left.real, left.imag], 1).reshape(len(a), -1)
@@ -294,7 +201,7 @@ def _curve_in_space(cameras: _Cameras, heads: HeadPoses, observed: Complex) -> A
     return np.asarray(guess + np.linalg.solve(a.T @ a + ridge, a.T @ b).T)
 
 
-def _fitted_curve(cameras: _Cameras, seen: _Seen, now: Array, guess: Array) -> Array:
+def _fitted_curve(cameras: Cameras, seen: _Seen, now: Array, guess: Array) -> Array:
     """A curve in space from all that is said of it, near the mean of that."""
     seen = seen.trusted(cameras, now)
     _, by_place = cameras.projection_slopes(seen.weights @ now)
@@ -309,7 +216,7 @@ def _fitted_curve(cameras: _Cameras, seen: _Seen, now: Array, guess: Array) -> A
     return np.asarray(now + np.linalg.solve(whole, right).reshape(now.shape))
 
 
-def _by_curve(cameras: _Cameras, seen: _Seen, curve: Array) -> _Pull:
+def _by_curve(cameras: Cameras, seen: _Seen, curve: Array) -> Pull:
     seen = seen.trusted(cameras, curve)
     by_camera, _ = cameras.projection_slopes(seen.weights @ curve)
     off = seen.residual(cameras, curve)

@@ -27,7 +27,7 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 SEAMS = ("seam_bridge", "seam_left", "seam_right")
 FRAMES = range(1001, 1025)
 _PLATES = tuple(f"plate.{frame}.exr" for frame in range(1001, 1005))
-LOWER_PX, UPPER_PX, CURVE_PX = 18.0, 24.0, 7.0  # by the shot: 14, 22 and 6.2, all of the one on the silhouette
+LOWER_PX, UPPER_PX, CURVE_PX = 18.0, 12.0, 3.0  # by the shot: 14.5, 9.2 and 1.8, of the one on the silhouette
 
 
 def job(out: Path) -> RunJob:
@@ -88,7 +88,7 @@ def mean_distances(found: dict[int, FrameRecord], truth: RotoDocument) -> dict[s
 def test_the_shot_as_a_whole_lies_nearer_to_the_truth_than_frames_alone(whole: Path, truth: RotoDocument) -> None:
     alone, together = (mean_distances(records(whole, stage), truth) for stage in (TRACKED, SETTLED))
     assert all(together[name] < alone[name] + 0.1 for name in SEAMS)
-    assert sum(together.values()) < 0.8 * sum(alone.values())
+    assert sum(together.values()) < 0.5 * sum(alone.values())
 
 
 def test_a_run_in_tasks_and_a_resumed_one_have_the_same_ends(whole: Path, tmp_path: Path) -> None:

@@ -7,16 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rotopaint_ai.shapes.rigid_head import (
-    BALL,
-    PERSPECTIVE,
-    KnownCurve,
-    _Cameras,
-    _fitted_marks,
-    curves_on_head,
-    is_borne_out,
-    points_on_head,
-)
+from rotopaint_ai.shapes.head_cameras import BALL, PERSPECTIVE, Cameras
+from rotopaint_ai.shapes.rigid_head import KnownCurve, _fitted_marks, curves_on_head, is_borne_out, points_on_head
 from rotopaint_ai.shapes.samples import open_curve_distance
 from rotopaint_ai.shapes.shot_solver import head_poses
 
@@ -31,7 +23,7 @@ def turned(yaw: float, pitch: float) -> Array:
 
 
 @pytest.fixture(scope="module")
-def head() -> tuple[_Cameras, Array, Array]:
+def head() -> tuple[Cameras, Array, Array]:
     """Poses of a turning head, its landmarks and a curve on it, away from any ball."""
     k = np.arange(N_HOLDS)
     turn = np.array([turned(0.3 * np.sin(each), 0.2 * np.cos(0.7 * each)) for each in k])
@@ -41,10 +33,10 @@ def head() -> tuple[_Cameras, Array, Array]:
     ends = np.array([(-1.0, 0.1, -0.5), (0.0, 0.3, 0.5), (1.0, 0.0, -0.4)])
     away = np.array([0.3, 0.05, 0.15])
     curve = np.concatenate([ends, ends - away, ends + away])
-    return _Cameras(np.full(N_HOLDS, 60.0), turn, shift), marks, curve
+    return Cameras(np.full(N_HOLDS, 60.0), turn, shift), marks, curve
 
 
-def test_a_curve_drawn_in_three_poses_tells_right_from_wrong_in_the_others(head: tuple[_Cameras, Array, Array]) -> None:
+def test_a_curve_drawn_in_three_poses_tells_right_from_wrong_in_the_others(head: tuple[Cameras, Array, Array]) -> None:
     cameras, marks, curve = head
     draw = np.random.default_rng(2)
     points = cameras.see(marks)
@@ -69,7 +61,7 @@ def test_a_curve_that_hardly_moves_is_not_borne_out() -> None:
     assert not is_borne_out(line, line + 1j, line + 2j, 0.0)
 
 
-def test_slopes_are_those_of_small_steps(head: tuple[_Cameras, Array, Array]) -> None:
+def test_slopes_are_those_of_small_steps(head: tuple[Cameras, Array, Array]) -> None:
     cameras, _, curve = head
     by_camera, by_place = cameras.projection_slopes(curve)
     for k in range(3):
@@ -77,30 +69,30 @@ def test_slopes_are_those_of_small_steps(head: tuple[_Cameras, Array, Array]) ->
         step[k] = 1e-6
         there = (cameras.see(curve + step) - cameras.see(curve)) / 1e-6
         assert there == pytest.approx(by_place[..., 0, k] + 1j * by_place[..., 1, k], abs=1e-3)
-    larger = _Cameras(cameras.size * np.exp(1e-6), cameras.turn, cameras.shift)
+    larger = Cameras(cameras.size * np.exp(1e-6), cameras.turn, cameras.shift)
     there = (larger.see(curve) - cameras.see(curve)) / 1e-6
     assert there == pytest.approx(by_camera[..., 0, 0] + 1j * by_camera[..., 1, 0], abs=1e-3)
     spun = np.array([turned(1e-6, 0.0)]) @ cameras.turn
-    there = (_Cameras(cameras.size, spun, cameras.shift).see(curve) - cameras.see(curve)) / 1e-6
+    there = (Cameras(cameras.size, spun, cameras.shift).see(curve) - cameras.see(curve)) / 1e-6
     assert there == pytest.approx(by_camera[..., 0, 2] + 1j * by_camera[..., 1, 2], abs=1e-3)
     assert PERSPECTIVE > 0
 
 
 def test_points_on_the_ball_lie_on_it() -> None:
     """The face's middle is its foremost point; 0.6 of the radius aside it is 0.2 of the radius deep (3, 4, 5)."""
-    camera = _Cameras(np.ones(1), np.eye(3)[None], np.zeros((1, 2)))
+    camera = Cameras(np.ones(1), np.eye(3)[None], np.zeros((1, 2)))
     found = camera.on_ball(np.array([[0, 0.6 * BALL, 0.6j * BALL]]))[0]
     assert found == pytest.approx(BALL * np.array([[0, 0, 0], [0.6, 0, -0.2], [0, 0.6, -0.2]]))
 
 
 def test_what_holds_say_of_a_landmark_counts_by_the_squares_of_their_errors() -> None:
     """Two holds of one pose, 0 px said with an error of 1 and 3 px with one of 2: (0 * 1 + 3 / 4) / (1 + 1 / 4) px."""
-    cameras = _Cameras(np.full(2, 100.0), np.tile(np.eye(3), (2, 1, 1)), np.zeros((2, 2)))
+    cameras = Cameras(np.full(2, 100.0), np.tile(np.eye(3), (2, 1, 1)), np.zeros((2, 2)))
     found = _fitted_marks(cameras, np.zeros((1, 3)), np.array([[0.0], [3.0 + 3.0j]]), np.array([[1.0], [2.0]]))
     assert 100 * found[0] == pytest.approx([0.6, 0.6, 0], abs=1e-4)
 
 
-def test_points_are_where_the_surest_holds_agree(head: tuple[_Cameras, Array, Array]) -> None:
+def test_points_are_where_the_surest_holds_agree(head: tuple[Cameras, Array, Array]) -> None:
     """Five holds of twelve lie along one way, more and more, as a landmark does that the pose pulls off its place."""
     cameras, marks, curve = head
     draw = np.random.default_rng(4)

@@ -1,0 +1,149 @@
+"""A shot's rigid head as its landmarks, its seams and its pictures have it together.
+
+What the picture shows beside the head's curves draws them, first from afar, then from near: solving and looking go in
+turns. H holds, L landmarks, C seams, D numbers of a spline, M places of a curve, complex x + iy in the plate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.seams.placement import Evidence, SeamLook, Sighting, sight
+from rotopaint_ai.shapes.facespace import Complex
+from rotopaint_ai.shapes.head_bundle import (
+    PER_SEGMENT,
+    Head,
+    HeadBuild,
+    SeenCurve,
+    curve_normals,
+    first_head,
+    gauss_newton_step,
+    joints_of,
+    said,
+)
+from rotopaint_ai.shapes.rigid_head import KnownCurve
+from rotopaint_ai.shapes.samples import basis, point_numbers
+from rotopaint_ai.shapes.shot_solver import HeadPoses
+from rotopaint_ai.sheet import ShapeSpec, Sheet, mirrored_order
+
+Array = NDArray[Any]
+Look = Callable[[int], SeamLook | None]  # of a hold by its number
+Sightings = Sequence[Sighting | None]  # of the seams of a hold
+
+# Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.
+LOOKS = ((0.03, 1), (0.02, 1), (0.012, 2), (0.008, 2), (0.006, 2), (0.006, 2))  # how far off curves are taken to be, of
+# the face, and at which zoom they are looked at
+FIRST_STEPS, STEPS = 12, 3  # of the solver before the first look, and after each
+SHARP = 0.0015  # of the face: how well a crease can be seen at best
+ALIKE = 4.0  # pairs of places that say as much as one
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShotSaid:
+    """What is known of a shot's holds: their poses, landmarks off the seams (H, L) and how far off these may be, what
+    is said of each seam, the longest side of each face (H,), and which seams cannot be seen (H, C)."""
+
+    heads: HeadPoses
+    points_HL: Complex
+    error_px_HL: Array
+    known: Sequence[KnownCurve]
+    face_px_H: Array
+    hidden_HC: NDArray[np.bool_]
+
+
+def solved_head(
+    shot: ShotSaid,
+    build: HeadBuild,
+    look: Look,
+    evidence: Evidence,
+    pool: Executor,
+    watched: Callable[[Any], Any] = iter,
+) -> list[Complex]:
+    """Every seam in each hold (H, D) as the head has it. `watched` goes over the holds of each look as they are
+    done."""
+    marks, known = (shot.points_HL, shot.error_px_HL), said(shot.known, np.abs(shot.heads.factor_H))
+    head = _after_steps(first_head(shot.heads, *marks, shot.known, build), marks, known, build, FIRST_STEPS)
+    for spread, zoom in LOOKS:
+        curves = head.splines()
+        ask = partial(_sighted, shot, curves, look, evidence, (spread, zoom if zoom in evidence.zooms else 1))
+        found = list(watched(pool.map(ask, range(len(shot.points_HL)))))
+        head = _after_steps(head, marks, [*known, *_seen_curves(shot, curves, found)], build, STEPS)
+    return head.splines()
+
+
+def build_of(specs: Sequence[ShapeSpec], sheet: Sheet, shot: ShotSaid) -> HeadBuild:
+    """How faces of a sheet are built, with the joints that its seams show in this shot."""
+    joints = joints_of([each.splines_HD for each in shot.known], np.abs(shot.heads.factor_H))
+    order = mirrored_order(sheet)
+    if order is None:
+        return HeadBuild(None, (), joints)
+    on_seams = {name for spec in sheet.shapes if spec in specs for name in spec.on_landmarks.values()}
+    names = [name for name in sheet.landmark_names if name not in on_seams]
+    mirror = {name: sheet.landmark_names[order[k]] for k, name in enumerate(sheet.landmark_names)}
+    if any(mirror[name] not in names for name in names) or all(mirror[name] == name for name in names):
+        return HeadBuild(None, (), joints)
+    return HeadBuild(np.array([names.index(mirror[name]) for name in names]), _mirror_pairs(specs, mirror), joints)
+
+
+def _mirror_pairs(specs: Sequence[ShapeSpec], mirror: dict[str, str]) -> tuple[tuple[int, int, bool], ...]:
+    """Pairs of seams that lie on landmarks that mirror each other, and whether the second runs the other way."""
+    pairs = []
+    for a, one in enumerate(specs):
+        image = {point: mirror[name] for point, name in one.on_landmarks.items()}
+        back = {one.n_points - 1 - point: name for point, name in image.items()}
+        for b, other in enumerate(specs[a:], a):
+            if image and one.n_points == other.n_points and dict(other.on_landmarks) in (image, back):
+                pairs.append((a, b, dict(other.on_landmarks) != image))
+    return tuple(pairs)
+
+
+def _after_steps(
+    head: Head, marks: tuple[Complex, Array], seen: Sequence[SeenCurve], build: HeadBuild, steps: int
+) -> Head:
+    for _ in range(steps):
+        head = gauss_newton_step(head, *marks, seen, build)
+    return head
+
+
+def _sighted(
+    shot: ShotSaid, curves: Sequence[Complex], look: Look, evidence: Evidence, how: tuple[float, int], hold: int
+) -> Sightings:
+    """What a hold's picture shows beside the head's curves; None of seams that are hidden or a person's."""
+    none: list[Sighting | None] = [None] * len(curves)
+    asked = [k for k, each in enumerate(shot.known) if not (each.exact_H[hold] or shot.hidden_HC[hold, k])]
+    seen = look(hold) if asked else None
+    if seen is None:
+        return none
+    face_px, (spread, zoom) = float(shot.face_px_H[hold]), how
+    found = sight([point_numbers(curves[k][hold]) for k in asked], seen, face_px, evidence, spread * face_px, zoom)
+    for k, each in zip(asked, found):
+        none[k] = each
+    return none
+
+
+def _seen_curves(shot: ShotSaid, curves: Sequence[Complex], found: Sequence[Sightings]) -> Iterable[SeenCurve]:
+    for k, splines in enumerate(curves):
+        weights = basis(splines.shape[1] // 3, False, PER_SEGMENT)
+        at = splines @ weights.T
+        normal, number = curve_normals(at), np.arange(len(weights)) / PER_SEGMENT
+        rows = [_at_places(each[k], number, SHARP * face) for each, face in zip(found, shot.face_px_H.tolist())]
+        move, across, far = (np.array(each) for each in zip(*rows))
+        yield SeenCurve(k, weights, at + normal * move, normal, across, far)
+
+
+def _at_places(found: Sighting | None, number: Array, sharp_px: float) -> tuple[Array, Array, Array]:
+    """Moves of a curve's places (M,) in pixels, how much each binds, and beyond how many pixels it counts less."""
+    if found is None:
+        return np.zeros(len(number)), np.zeros(len(number)), np.ones(len(number))
+    move, deviation, seen = (
+        np.interp(number, found.at, each) for each in (found.offset_px, found.deviation_px, found.seen)
+    )
+    far = np.hypot(deviation, sharp_px)
+    return move, seen / far**2 * len(found.at) / len(number) / ALIKE, far

@@ -1,0 +1,335 @@
+"""A shot's rigid head in one solve: cameras of all holds, landmarks and seams in space, and how a face is built.
+
+Bundle adjustment (Triggs, McLauchlan, Hartley and Fitzgibbon 2000): Gauss-Newton steps over everything at once, the
+cameras eliminated first (Schur complement). What lies far off counts less (Cauchy weights, Holland and Welsch 1977).
+A face is a mirror image of itself, so that each side seam says where the other is, and depth is known where a head
+hardly turns. A seam that ends on another ends there in every hold. Both are soft, so that a crooked face may be one.
+
+H holds, L landmarks, C curves, D numbers of a spline (points, then ends of incoming and outgoing tangents), M places of
+a curve, N = L + the sum of D points in space. Complex x + iy in the plate, pixels. Points in space (N, 3) are in face
+units, z towards the camera, x across the plane of symmetry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.shapes.facespace import Array, Complex
+from rotopaint_ai.shapes.head_cameras import PERSPECTIVE, Cameras, ball_depth
+from rotopaint_ai.shapes.rigid_head import LANDMARKS, LEAST_PX, KnownCurve, cameras_by_landmarks, curve_in_space
+from rotopaint_ai.shapes.samples import basis
+from rotopaint_ai.shapes.shot_solver import HeadPoses
+
+# Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
+PER_SEGMENT = 8  # places of each cubic
+SYMMETRIC = 0.01  # how far off its mirror image a curve may be
+SYMMETRIC_MARKS = 0.03  # and a landmark, whose places models find less alike
+JOINED = 0.015  # how far off another curve an end that lies on it
+ON_CURVE = 0.06  # of the head's size: an end nearer than that to another curve lies on it
+STIFF = 0.02  # how far a handle may move otherwise than its point
+OFF_USUAL = 0.15  # how far off the mean of what is said of it a curve may lie
+DEEP = 0.3  # how far off the ball a landmark may lie
+MARKS_WEIGHT = 4.0  # of landmarks beside what is seen of curves
+END = 0.05  # of the head's size: how far off along its way a curve's end may be
+LEAST_NOISE_PX = 0.4  # of what models say of a curve
+HAND_PX = 0.15  # of what a person drew
+LONGEST_STEP = 0.2  # of a point in space
+_MIRROR = np.array([-1.0, 1.0, 1.0])
+_PLACE = np.array([1, 1j])
+_ROUNDS_OF_PLANE = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadBuild:
+    """How a face is built: the landmark that each is in the mirror (L,); pairs of curves that are mirror images, and
+    whether the second runs the other way; ends (curve, number of its point) that lie on another curve."""
+
+    mirror_L: NDArray[np.intp] | None
+    mirrored: tuple[tuple[int, int, bool], ...]
+    joints: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenCurve:
+    """What is said of a curve's places: weights (M, D) of its numbers in each; where they lie (H, M), normals there;
+    how much that binds them along these (H, M), 1 / px^2; beyond how many pixels it counts less."""
+
+    curve: int
+    weights: Array
+    at: Complex
+    normal: Complex
+    across: Array
+    far_px: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Head:
+    """Cameras, points in space (N, 3), where they lie if nothing tells (N, 3), and the slice of each curve."""
+
+    cameras: Cameras
+    points: Array
+    usual: Array
+    curves: tuple[slice, ...]
+
+    def splines(self) -> list[Complex]:
+        """Every curve in each hold (H, D)."""
+        return [self.cameras.see(self.points[part]) for part in self.curves]
+
+
+def first_head(
+    heads: HeadPoses, points_HL: Complex, error_px_HL: Array, known: Sequence[KnownCurve], build: HeadBuild
+) -> Head:
+    """Cameras from the landmarks alone, curves in the mean of what is said of them, x across the face."""
+    cameras, marks = cameras_by_landmarks(heads, points_HL, error_px_HL)
+    curves = [curve_in_space(cameras, heads, each.splines_HD) for each in known]
+    ends = np.cumsum([len(marks), *map(len, curves)]).tolist()
+    points = np.concatenate([marks, *curves])
+    head = Head(cameras, points, points, tuple(slice(a, b) for a, b in pairwise(ends)))
+    if build.mirror_L is not None:
+        head = _across_plane(head, *_symmetry_plane(marks, build.mirror_L))
+    usual = head.points.copy()
+    usual[: len(marks), 2] = ball_depth(usual[: len(marks), :2] @ _PLACE)
+    return replace(head, usual=usual)
+
+
+def joints_of(splines_CHD: Sequence[Complex], size_H: Array) -> tuple[tuple[int, int, int], ...]:
+    """Ends of curves (curve, number of its point) that lie on another curve in most holds."""
+    found = []
+    for a, splines in enumerate(splines_CHD):
+        for b, others in enumerate(splines_CHD):
+            if a != b:
+                places = others @ basis(others.shape[1] // 3, False, PER_SEGMENT).T
+                for end in (0, splines.shape[1] // 3 - 1):
+                    apart = abs(splines[:, end, None] - places).min(axis=1) / size_H
+                    found += [(a, end, b)] if np.median(apart) < ON_CURVE else []
+    return tuple(found)
+
+
+def said(known: Sequence[KnownCurve], size_H: Array) -> list[SeenCurve]:
+    """What people and models say of curves, each as a whole across its way, and of where it ends."""
+    return [part for k, each in enumerate(known) for part in (_said_across(k, each), _said_of_ends(k, each, size_H))]
+
+
+def _said_across(curve: int, known: KnownCurve) -> SeenCurve:
+    weights = basis(known.splines_HD.shape[1] // 3, False, PER_SEGMENT)
+    at, exact = known.splines_HD @ weights.T, known.exact_H[:, None]
+    noise = np.maximum(known.noise_px_H, LEAST_NOISE_PX)[:, None]
+    across = PER_SEGMENT / (at.shape[1] * np.where(exact, HAND_PX, 2 * noise) ** 2)
+    across = np.broadcast_to(across, at.shape)
+    return SeenCurve(curve, weights, at, curve_normals(at), across, np.where(exact, np.inf, noise))
+
+
+def _said_of_ends(curve: int, known: KnownCurve, size_H: Array) -> SeenCurve:
+    """Ends, bound along the curve's way, which takes the place of the normal.
+
+    A person's own is one of many: who corrects a curve often leaves its ends as they were.
+    """
+    n = known.splines_HD.shape[1] // 3
+    weights, at = np.eye(3 * n)[[0, n - 1]], known.splines_HD[:, [0, n - 1]]
+    way = at - known.splines_HD[:, [2 * n, 2 * n - 1]]
+    off = np.maximum(np.where(known.exact_H, 0.0, known.noise_px_H), END * size_H)[:, None]
+    across = np.broadcast_to(off**-2.0, at.shape)
+    return SeenCurve(curve, weights, at, way / np.maximum(abs(way), 1e-9), across, off)
+
+
+def curve_normals(at_HM: Complex) -> Complex:
+    """Unit normals of curves at their places."""
+    way = np.gradient(at_HM, axis=1)
+    return np.asarray(1j * way / np.maximum(abs(way), 1e-9))
+
+
+# --- one step ---------------------------------------------------------------------------------------------------------
+
+
+def gauss_newton_step(
+    head: Head, points_HL: Complex, error_px_HL: Array, seen: Sequence[SeenCurve], build: HeadBuild
+) -> Head:
+    """The head one Gauss-Newton step nearer to all that is said of it."""
+    whole, pull = head.cameras.usual_pose()
+    equations = _Equations(whole, pull, *_usual_places(head, points_HL.shape[1]))
+    _add_landmarks(equations, head, points_HL, np.maximum(error_px_HL, LEAST_PX))
+    for each in seen:
+        _add_curve(equations, head, each)
+    for tie in _ties(head, build):
+        _add_tie(equations, head, tie)
+    camera_step, point_step = equations.solved()
+    return replace(head, cameras=head.cameras.stepped(camera_step), points=head.points + point_step)
+
+
+@dataclass(slots=True, eq=False)
+class _Equations:
+    """Normal equations of steps: cameras (H, 6, 6) and (H, 6), points (N, 3, N, 3) and (N, 3), both (H, 6, N, 3)."""
+
+    cameras: Array
+    camera_pull: Array
+    points: Array
+    point_pull: Array
+    both: Array
+
+    def solved(self) -> tuple[Array, Array]:
+        """Steps of cameras (H, 6) and points (N, 3), none of them longer than is safe."""
+        n, both = self.point_pull.size, self.both.reshape(*self.camera_pull.shape, -1)
+        inverse = np.linalg.inv(self.cameras + 1e-9 * np.eye(6))
+        by_camera, rows = inverse @ both, both.reshape(-1, n)
+        whole = self.points.reshape(n, n) - rows.T @ by_camera.reshape(-1, n)
+        step = np.linalg.solve(whole, self.point_pull.ravel() - by_camera.reshape(-1, n).T @ self.camera_pull.ravel())
+        cameras = (inverse @ (self.camera_pull - both @ step)[..., None])[..., 0]
+        safe = max(1.0, float(abs(step).max()) / LONGEST_STEP)
+        return np.asarray(cameras / safe), np.asarray(step.reshape(-1, 3) / safe)
+
+    def add_places(
+        self, part: slice, weights: Array | None, slopes: tuple[Array, Array], bind: Array, off: Complex
+    ) -> None:
+        """Places of `part` of the points: what binds them (H, M, 2, 2) and how far off they lie (H, M). `weights`
+        (M, n) of points in places; without them each place is a point."""
+        by_camera, by_place = slopes
+        to_camera, to_place = bind @ by_camera, bind @ by_place
+        pull = (bind @ np.stack([off.real, off.imag], axis=-1)[..., None])[..., 0]
+        self.cameras = self.cameras + np.einsum("hmka,hmkb->hab", by_camera, to_camera, optimize=True)
+        self.camera_pull = self.camera_pull + np.einsum("hmka,hmk->ha", by_camera, pull, optimize=True)
+        own = np.einsum("hmki,hmkj->mij", by_place, to_place, optimize=True)
+        own_pull = np.einsum("hmki,hmk->mi", by_place, pull, optimize=True)
+        both = np.einsum("hmka,hmkj->hajm", by_camera, to_place, optimize=True)
+        if weights is None:
+            at = np.arange(part.start, part.stop)
+            self.points[at, :, at] += own
+        else:
+            m, n = weights.shape
+            table = (weights.T @ (own.reshape(m, 9, 1) * weights[:, None]).reshape(m, -1)).reshape(n, 3, 3, n)
+            self.points[part, :, part] += table.transpose(0, 1, 3, 2)
+            both, own_pull = both @ weights, weights.T @ own_pull
+        self.both[:, :, part] += both.transpose(0, 1, 3, 2)
+        self.point_pull[part] += own_pull
+
+
+def _usual_places(head: Head, n_marks: int) -> tuple[Array, Array, Array]:
+    """Equations of points that nothing else binds, and none yet of points and cameras together."""
+    n, bound = len(head.points), np.full(head.points.shape, OFF_USUAL**-2)
+    bound[:n_marks] = 1e-2, 1e-2, DEEP**-2
+    whole = np.diag(bound.ravel() + 1e-6).reshape(n, 3, n, 3)
+    return whole, bound * (head.usual - head.points), np.zeros((len(head.cameras.size), 6, n, 3))
+
+
+def _add_landmarks(equations: _Equations, head: Head, points_HL: Complex, error_px_HL: Array) -> None:
+    """Landmarks are at least as far off as they usually lie off their places on the head, and far fewer than they
+    seem."""
+    part = slice(0, points_HL.shape[1])
+    off = points_HL - head.cameras.see(head.points[part])
+    noise = np.maximum(error_px_HL, np.sqrt((abs(off) ** 2).mean(axis=0)))
+    noise = noise * np.sqrt(points_HL.shape[1] / LANDMARKS)
+    weight = MARKS_WEIGHT / (noise**2 * (1 + abs(off) ** 2 / (2 * np.maximum(noise, 1)) ** 2))
+    slopes = head.cameras.projection_slopes(head.points[part])
+    equations.add_places(part, None, slopes, weight[..., None, None] * np.eye(2), off)
+
+
+def _add_curve(equations: _Equations, head: Head, seen: SeenCurve) -> None:
+    part = head.curves[seen.curve]
+    places = seen.weights @ head.points[part]
+    off = seen.at - head.cameras.see(places)
+    across = seen.across / (1 + ((off * seen.normal.conj()).real / (2 * seen.far_px)) ** 2)
+    normal = np.stack([seen.normal.real, seen.normal.imag], axis=-1)
+    bind = across[..., None, None] * normal[..., None] * normal[..., None, :]
+    equations.add_places(part, seen.weights, head.cameras.projection_slopes(places), bind, off)
+
+
+# --- how a face is built ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tie:
+    """Sums of points (T, N) that are to be zero in each of x, y and z but for a deviation; `off` (T, 3) is what they
+    are. A robust tie that lies far off counts less."""
+
+    sums: tuple[Array, Array, Array]
+    off: Array
+    deviation: float
+    is_robust: bool = True
+
+
+def _ties(head: Head, build: HeadBuild) -> Iterator[_Tie]:
+    if build.mirror_L is not None:
+        pairs = [(i, j) for i, j in enumerate(build.mirror_L.tolist()) if i <= j]
+        yield _mirror_tie(head, pairs, SYMMETRIC_MARKS)
+        for a, b, is_reversed in build.mirrored:
+            yield _mirror_tie(head, _mirrored_numbers(head.curves[a], head.curves[b], is_reversed), SYMMETRIC)
+    for curve, end, other in build.joints:
+        yield _joint_tie(head, head.curves[curve].start + end, head.curves[other])
+    for part in head.curves:
+        yield _handle_tie(head, part)
+
+
+def _tie(head: Head, one: Array, other: Array, sign: Array, deviation: float) -> _Tie:
+    """`one` and `other` (T, N) sums of points that are the same but for the sign of each coordinate."""
+    x, y, z = (one - each * other for each in sign)
+    off = np.stack([sums @ head.points[:, c] for c, sums in enumerate((x, y, z))], axis=1)
+    return _Tie((x, y, z), off, deviation)
+
+
+def _mirror_tie(head: Head, pairs: Sequence[tuple[int, int]], deviation: float) -> _Tie:
+    each = np.eye(len(head.points))
+    one, other = (each[list(column)] for column in zip(*pairs))
+    return _tie(head, one, other, _MIRROR, deviation)
+
+
+def _mirrored_numbers(one: slice, other: slice, is_reversed: bool) -> list[tuple[int, int]]:
+    """Numbers of a spline and of its mirror image; of one that is its own image each pair once."""
+    n = (one.stop - one.start) // 3
+    k = np.arange(3 * n)
+    image = np.concatenate([k[:n][::-1], k[2 * n :][::-1], k[n : 2 * n][::-1]]) if is_reversed else k
+    pairs = [(one.start + i, other.start + j) for i, j in zip(k.tolist(), image.tolist())]
+    return [(i, j) for i, j in pairs if one != other or i <= j]
+
+
+def _joint_tie(head: Head, end: int, curve: slice) -> _Tie:
+    weights = basis((curve.stop - curve.start) // 3, False, PER_SEGMENT)
+    near = int(np.linalg.norm(weights @ head.points[curve] - head.points[end], axis=1).argmin())
+    one, other = np.zeros((1, len(head.points))), np.zeros((1, len(head.points)))
+    one[0, end], other[0, curve] = 1, weights[near]
+    return _tie(head, one, other, np.ones(3), JOINED)
+
+
+def _handle_tie(head: Head, curve: slice) -> _Tie:
+    """Handles keep their usual way from their points, so that a curve that little is seen of has no kink."""
+    n, each = (curve.stop - curve.start) // 3, np.eye(len(head.points))
+    at = each[curve.start : curve.start + n]
+    sums = each[curve.start + n : curve.stop] - np.concatenate([at, at])
+    return _Tie((sums, sums, sums), sums @ (head.points - head.usual), STIFF, is_robust=False)
+
+
+def _add_tie(equations: _Equations, head: Head, tie: _Tie) -> None:
+    weight = np.full(tie.off.shape, tie.deviation**-2)
+    if tie.is_robust:
+        weight = weight / (1 + (tie.off / (2 * tie.deviation)) ** 2)
+    for c, sums in enumerate(tie.sums):
+        heavy = sums * weight[:, c, None]
+        equations.points[:, c, :, c] += sums.T @ heavy
+        equations.point_pull[:, c] -= heavy.T @ tie.off[:, c]
+
+
+def _symmetry_plane(marks: Array, mirror_L: NDArray[np.intp]) -> tuple[Array, float]:
+    """Normal (3,) and distance of the plane that swaps landmarks with those that they are in the mirror."""
+    pairs = np.array([(i, j) for i, j in enumerate(mirror_L.tolist()) if i < j])
+    one, other = marks[pairs[:, 0]], marks[pairs[:, 1]]
+    middle, weight = (one + other) / 2, np.ones(len(one))
+    for _ in range(_ROUNDS_OF_PLANE):
+        normal = np.linalg.svd((one - other) * weight[:, None])[2][0]
+        distance = float(np.average(middle @ normal, weights=weight))
+        image = other - 2 * (other @ normal - distance)[:, None] * normal
+        weight = 1 / (1 + (np.linalg.norm(image - one, axis=1) / 0.1) ** 2)
+    return normal * np.sign(normal[0]), distance * float(np.sign(normal[0]))
+
+
+def _across_plane(head: Head, normal: Array, distance: float) -> Head:
+    """The same head with x along a plane's normal and none of it on the plane."""
+    z = np.array([0.0, 0.0, 1.0]) - normal[2] * normal
+    z = z / np.linalg.norm(z)
+    axes, middle = np.stack([normal, np.cross(z, normal), z]), normal * distance
+    cameras, away = head.cameras, head.cameras.turn @ middle
+    size = cameras.size / (1 - PERSPECTIVE * away[:, 2])
+    shift = cameras.shift + size[:, None] * away[:, :2]
+    return replace(head, cameras=Cameras(size, cameras.turn @ axes.T, shift), points=(head.points - middle) @ axes.T)

@@ -1,0 +1,115 @@
+"""Cameras that see a rigid head in each hold of a shot, and a first guess of them from landmarks.
+
+H holds, L landmarks, M points, complex x + iy in the plate. Points in space (., 3) are in face units (root mean square
+radii of the landmarks), z towards the camera.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rotopaint_ai.shapes.facespace import Array, Complex
+from rotopaint_ai.shapes.shot_solver import HeadPoses
+
+# Chosen on training shots of two puppets that the shipped pack never saw, by the mean error of visible seams.
+BALL = 1.6  # radius of the ball that a face is before anything tells its depth
+TURN = 1.0  # radians that a head is turned from its usual pose
+ZOOM = 10.0  # and by how much it grows in one step
+PERSPECTIVE = 0.08  # size of the face over its distance
+STEP = 0.3  # radians of one step at most
+_PLACE = np.array([1, 1j])
+
+Pull = tuple[Array, Array]  # normal equations (H, 6, 6) and (H, 6) of steps in log size, turn and shift
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cameras:
+    """Size (H,), rotation (H, 3, 3) and shift (H, 2) of the head in each hold."""
+
+    size: Array
+    turn: Array
+    shift: Array
+
+    def see(self, points: Array) -> Complex:
+        """Points in space (M, 3) on the plate (H, M)."""
+        y = points @ self.turn.transpose(0, 2, 1)
+        flat = self.size[:, None, None] * y[..., :2] / (1 - PERSPECTIVE * y[..., 2:])
+        return np.asarray((self.shift[:, None] + flat) @ _PLACE)
+
+    def on_ball(self, at_HK: Complex) -> Array:
+        """The points in space (H, K, 3) that each hold sees at `at_HK`, were the head a ball."""
+        flat = (at_HK - (self.shift @ _PLACE)[:, None]) / self.size[:, None]
+        return np.stack([flat.real, flat.imag, ball_depth(flat)], axis=-1) @ self.turn
+
+    def projection_slopes(self, points: Array) -> tuple[Array, Array]:
+        """How points on the plate move with the cameras (H, M, 2, 6) and with the points in space (H, M, 2, 3)."""
+        y = points @ self.turn.transpose(0, 2, 1)
+        size, near = self.size[:, None], 1 / (1 - PERSPECTIVE * y[..., 2])
+        by_y = np.zeros((*y.shape[:2], 2, 3))
+        by_y[..., 0, 0] = by_y[..., 1, 1] = size * near
+        by_y[..., 2] = (size * PERSPECTIVE * near**2)[..., None] * y[..., :2]
+        by_camera = np.zeros((*y.shape[:2], 2, 6))
+        by_camera[..., 0] = (size * near)[..., None] * y[..., :2]
+        by_camera[..., 1:4] = by_y @ -_cross_matrices(y)
+        by_camera[..., 0, 4] = by_camera[..., 1, 5] = 1
+        return by_camera, np.einsum("hmck,hkj->hmcj", by_y, self.turn)
+
+    def moved(self, *pulls: Pull) -> Cameras:
+        """Every camera one step nearer to what its hold says, and to the shot's usual pose."""
+        whole, pull = (np.sum(parts, axis=0) for parts in zip(self.usual_pose(), *pulls))
+        return self.stepped(np.linalg.solve(whole, pull[..., None])[..., 0])
+
+    def stepped(self, step: Array) -> Cameras:
+        """Every camera after a step (H, 6) in log size, turn and shift, no longer than is safe."""
+        spin = step[:, 1:4]
+        spin = spin * np.minimum(1, STEP / np.maximum(np.linalg.norm(spin, axis=1), 1e-9))[:, None]
+        size = self.size * np.exp(np.clip(step[:, 0], -0.2, 0.2))
+        return Cameras(size, rotations(spin) @ self.turn, self.shift + step[:, 4:])
+
+    def usual_pose(self) -> Pull:
+        """How the shot's usual pose pulls."""
+        left, _, right = np.linalg.svd(self.turn.mean(axis=0))
+        lean = self.turn @ (left @ right).T
+        pull = np.zeros((len(self.size), 6))
+        pull[:, 1] = (lean[:, 1, 2] - lean[:, 2, 1]) / (2 * TURN**2)
+        pull[:, 2] = (lean[:, 2, 0] - lean[:, 0, 2]) / (2 * TURN**2)
+        return np.tile(np.diag([ZOOM**-2, TURN**-2, TURN**-2, 1e-6, 1e-9, 1e-9]), (len(pull), 1, 1)), pull
+
+
+def first_cameras(heads: HeadPoses, points_HL: Complex) -> tuple[Cameras, Array]:
+    """Landmarks on a ball, and the small turns of it that they look most like."""
+    faces = (points_HL - heads.shift_H[:, None]) / heads.factor_H[:, None]
+    mean = faces.mean(axis=0)
+    flat, depth = np.stack([mean.real, mean.imag, np.ones(len(mean))], 1), ball_depth(mean)
+    off = np.concatenate([(faces - mean).real, (faces - mean).imag])
+    off = off - (flat @ np.linalg.lstsq(flat, off.T, rcond=None)[0]).T
+    deep = depth - depth.mean()
+    x, y = (off @ deep / max(float(deep @ deep), 1e-9)).reshape(2, -1)
+    unit = heads.factor_H / abs(heads.factor_H)
+    turn = np.zeros((len(faces), 3, 3))
+    turn[:, 0, 0] = turn[:, 1, 1] = unit.real
+    turn[:, 0, 1], turn[:, 1, 0], turn[:, 2, 2] = -unit.imag, unit.imag, 1
+    turn = turn @ rotations(np.clip(np.stack([-y, x, 0 * x], 1), -0.6, 0.6))
+    shift = np.stack([heads.shift_H.real, heads.shift_H.imag], 1)
+    return Cameras(np.abs(heads.factor_H), turn, shift), np.stack([mean.real, mean.imag, depth], 1)
+
+
+def ball_depth(face: Complex) -> Array:
+    """Of points of a face seen from the front, taken for a ball."""
+    return np.asarray(np.sqrt(np.maximum(BALL**2 - abs(face) ** 2, 0.1)) - BALL)
+
+
+def _cross_matrices(by: Array) -> Array:
+    """Matrices (..., 3, 3) of the cross product with vectors (..., 3)."""
+    x, y, z = np.moveaxis(by, -1, 0)
+    none = np.zeros_like(x)
+    return np.moveaxis(np.array([[none, -z, y], [z, none, -x], [-y, x, none]]), (0, 1), (-2, -1))
+
+
+def rotations(by: Array) -> Array:
+    """Rotations (H, 3, 3) about vectors (H, 3) by their lengths (Rodrigues 1840)."""
+    angle = np.maximum(np.linalg.norm(by, axis=1), 1e-12)[:, None, None]
+    across = _cross_matrices(by / angle[:, 0])
+    return np.asarray(np.eye(3) + np.sin(angle) * across + (1 - np.cos(angle)) * across @ across)

@@ -1,0 +1,116 @@
+"""A rigid head in one solve: what most holds say, what a person drew, what the mirror shows, where a seam ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.shapes.head_bundle import HeadBuild, first_head, gauss_newton_step, joints_of, said
+from rotopaint_ai.shapes.head_cameras import Cameras, rotations
+from rotopaint_ai.shapes.rigid_head import KnownCurve
+from rotopaint_ai.shapes.samples import open_curve_distance
+from rotopaint_ai.shapes.shot_solver import HeadPoses, head_poses
+
+Array = np.ndarray[Any, Any]
+N_HOLDS = 12
+NO_BUILD = HeadBuild(None, (), ())
+
+
+def straight(start: tuple[float, float, float], end: tuple[float, float, float], n: int) -> Array:
+    """A curve in space (3 n, 3) from place to place, bulging towards the camera."""
+    at = np.linspace(start, end, n)
+    at[:, 2] -= 0.2 * (at[:, 0] ** 2 + at[:, 1] ** 2)
+    way = np.gradient(at, axis=0) / 3
+    return np.concatenate([at, at - way, at + way])
+
+
+LEFT, RIGHT = straight((0.9, -0.6, 0.0), (0.8, 0.5, 0.0), 5), straight((-0.9, -0.6, 0.0), (-0.8, 0.5, 0.0), 5)
+BRIDGE = straight(tuple(RIGHT[2]), tuple(LEFT[2]), 7)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def shot() -> tuple[HeadPoses, Array, Array, list[Array]]:
+    """Poses, landmarks (H, L), landmarks in the mirror (L,), and the true bridge, right and left side in each hold."""
+    k = np.arange(N_HOLDS)
+    turn = rotations(np.stack([0.2 * np.cos(0.7 * k), 0.25 * np.sin(k), 0.05 * np.sin(2.0 * k)], axis=1))
+    cameras = Cameras(np.full(N_HOLDS, 80.0), turn, np.stack([200 + 3.0 * k, 150 - 2.0 * k], 1))
+    half = np.random.default_rng(1).uniform((0.1, -1.1), (1.1, 1.1), (12, 2))
+    half = np.concatenate([half, 0.3 - 0.5 * (half**2).sum(axis=1, keepdims=True)], axis=1)
+    marks = np.concatenate([half, half * (-1, 1, 1)])
+    points = cameras.see(marks)
+    points = points + np.random.default_rng(2).normal(0, 0.5, (*points.shape, 2)) @ (1, 1j)
+    mirror = np.concatenate([np.arange(12, 24), np.arange(12)])
+    return head_poses(points, k.astype(float)), points, mirror, [cameras.see(c) for c in (BRIDGE, RIGHT, LEFT)]
+
+
+def solved(shot: tuple[HeadPoses, Array, Array, list[Array]], known: list[KnownCurve], build: HeadBuild) -> list[Array]:
+    heads, points, _, _ = shot
+    head = first_head(heads, points, np.full(points.shape, 0.5), known, build)
+    for _ in range(12):
+        head = gauss_newton_step(head, points, np.full(points.shape, 0.5), said(known, np.abs(heads.factor_H)), build)
+    return head.splines()
+
+
+def off(found: Array, true: Array) -> float:
+    """The mean over all holds, pixels."""
+    return float(np.mean([open_curve_distance(a, b) for a, b in zip(found, true)]))
+
+
+def told(splines: Array, noise_px: float = 1.0) -> KnownCurve:
+    return KnownCurve(splines, np.full(N_HOLDS, noise_px), np.zeros(N_HOLDS, bool))
+
+
+def test_the_head_finds_a_curve_that_a_third_of_the_holds_have_wrong(
+    shot: tuple[HeadPoses, Array, Array, list[Array]],
+) -> None:
+    bridge, right, left = shot[3]
+    wrong = bridge + np.where(np.arange(N_HOLDS) % 3 == 0, 9j, 0)[:, None]
+    found = solved(shot, [told(wrong), told(right), told(left)], NO_BUILD)
+    assert off(wrong, bridge) > 2.5
+    assert off(found[0], bridge) < 0.8
+
+
+def test_a_persons_curve_outweighs_what_all_other_holds_have_wrong_alike(
+    shot: tuple[HeadPoses, Array, Array, list[Array]],
+) -> None:
+    bridge, right, left = shot[3]
+    drawn = np.isin(np.arange(N_HOLDS), (2, 7))
+    said_of_it = np.where(drawn[:, None], bridge, bridge + 4j)
+    known = KnownCurve(said_of_it, np.full(N_HOLDS, 3.0), drawn)
+    alone, keyed = (
+        solved(shot, [each, told(right), told(left)], NO_BUILD)[0] for each in (told(bridge + 4j, 3.0), known)
+    )
+    assert off(alone, bridge) > 3
+    assert off(keyed, bridge) < 1
+
+
+def test_a_side_says_where_the_other_is(shot: tuple[HeadPoses, Array, Array, list[Array]]) -> None:
+    bridge, right, left = shot[3]
+    wrong = left + 6  # in all holds: nothing but the other side tells
+    known = [told(bridge, 0.5), told(right, 0.5), told(wrong, 4.0)]
+    alone = solved(shot, known, NO_BUILD)
+    mirrored = solved(shot, known, HeadBuild(shot[2], ((1, 2, False),), ()))
+    assert off(alone[2], left) > 4
+    assert off(mirrored[2], left) < 3
+    assert off(mirrored[1], right) < 0.7
+
+
+def test_an_end_stays_on_the_curve_that_it_lies_on(shot: tuple[HeadPoses, Array, Array, list[Array]]) -> None:
+    bridge, right, left = shot[3]
+    size = np.abs(shot[0].factor_H)
+    joints = joints_of([bridge, right, left], size)
+    assert joints == ((0, 0, 1), (0, 6, 2))
+    short = bridge.copy()
+    short[:, 0] += 4  # the first point, in all holds
+    known = [told(short, 8.0), told(right, 0.5), told(left, 0.5)]
+    alone, joined = (solved(shot, known, replace(NO_BUILD, joints=each))[0] for each in ((), joints))
+    assert np.mean(abs(joined[:, 0] - bridge[:, 0])) < 0.75 * np.mean(abs(alone[:, 0] - bridge[:, 0]))
+
+
+def test_nothing_moves_where_all_is_said_rightly(shot: tuple[HeadPoses, Array, Array, list[Array]]) -> None:
+    curves = shot[3]
+    found = solved(shot, [told(each) for each in curves], HeadBuild(shot[2], ((0, 0, True), (1, 2, False)), ()))
+    assert max(off(a, b) for a, b in zip(found, curves)) < 0.7
