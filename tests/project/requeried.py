@@ -81,7 +81,7 @@ def requeried(data: bytes, chance: random.Random) -> bytes:
             db.deserialize(data)
             tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]
             for _ in range(chance.choice((1, 1, 2, 3)) if tables else 0):
-                with suppress(sqlite3.IntegrityError, sqlite3.OperationalError, UnicodeDecodeError):
+                with suppress(sqlite3.IntegrityError, sqlite3.OperationalError, UnicodeDecodeError, IndexError):
                     chance.choice((_set, _set, _value, _value, _value, _row, _schema))(db, tables, chance)
             if chance.random() < 0.9:
                 db.execute("DELETE FROM note WHERE name = 'sum'")
