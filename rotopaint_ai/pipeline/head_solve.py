@@ -67,7 +67,7 @@ def solved_head(
     watched: Callable[[Any], Any] = iter,
 ) -> list[Complex]:
     """Every seam in each hold (H, D) as the head has it. `watched` goes over the holds of each look as they are
-    done."""
+    done. Raises LinAlgError where no head fits."""
     marks, known = (shot.points_HL, shot.error_px_HL), said(shot.known, np.abs(shot.heads.factor_H))
     head = _after_steps(first_head(shot.heads, *marks, shot.known, build), marks, known, build, FIRST_STEPS)
     for spread, zoom in LOOKS:
@@ -78,14 +78,19 @@ def solved_head(
     return head.splines()
 
 
+def names_off_seams(specs: Sequence[ShapeSpec], sheet: Sheet) -> list[str]:
+    """Landmarks that do not lie on these seams, in the sheet's order."""
+    on_seams = {name for spec in specs for name in spec.on_landmarks.values()}
+    return [name for name in sheet.landmark_names if name not in on_seams]
+
+
 def build_of(specs: Sequence[ShapeSpec], sheet: Sheet, shot: ShotSaid) -> HeadBuild:
     """How faces of a sheet are built, with the joints that its seams show in this shot."""
     joints = joints_of([each.splines_HD for each in shot.known], np.abs(shot.heads.factor_H))
     order = mirrored_order(sheet)
     if order is None:
         return HeadBuild(None, (), joints)
-    on_seams = {name for spec in sheet.shapes if spec in specs for name in spec.on_landmarks.values()}
-    names = [name for name in sheet.landmark_names if name not in on_seams]
+    names = names_off_seams(specs, sheet)
     mirror = {name: sheet.landmark_names[order[k]] for k, name in enumerate(sheet.landmark_names)}
     if any(mirror[name] not in names for name in names) or all(mirror[name] == name for name in names):
         return HeadBuild(None, (), joints)

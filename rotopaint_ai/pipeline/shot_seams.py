@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.crops import around
 from rotopaint_ai.errors import PlateError
-from rotopaint_ai.jobs import Cancel, Event, Sink
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.jobs import Cancel, Event, Sink, notice
 from rotopaint_ai.pipeline.executor import Eta
-from rotopaint_ai.pipeline.head_solve import LOOKS, ShotSaid, build_of, solved_head
+from rotopaint_ai.pipeline.head_solve import LOOKS, ShotSaid, build_of, names_off_seams, solved_head
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import Settled
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
@@ -95,7 +96,7 @@ def with_shot_seams(plan: Plan, records: Iterable[FrameRecord], sink: Sink, canc
     specs = movable_seams(plan)
     if specs:
         holds = [hold_of(record, plan, specs) for record in records if record.hold is None and record.landmarks]
-        holds = [hold for hold in holds if np.isfinite(hold.points_L).sum() >= TOO_FEW]
+        holds = [hold for hold in holds if _says_enough(hold)]
         progress = _Progress(sink, cancel, Eta(total=(len(LOOKS) + 1) * len(holds), done=0))
         for stretch in stretches(sorted(holds, key=lambda hold: hold.record.frame)):
             made.placed |= _solved(plan, stretch, specs, progress)
@@ -146,8 +147,7 @@ def hold_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Hol
     """A tracked exposure and what people have done there."""
     sheet, settled = plan.pack.sheet, plan.work.respected(record.frame, Settled.of(record), plan.pack.sheet)
     rows = np.array([(np.nan,) * 3 if row is None else row for row in settled.landmarks], np.float64)
-    on_seams = {name for spec in specs for name in spec.on_landmarks.values()}
-    off = [name not in on_seams for name in sheet.landmark_names]
+    off = [sheet.landmark_row(name) for name in names_off_seams(specs, sheet)]
     seen = rows[np.isfinite(rows[:, 0]), :2]
     names = [spec.name for spec in specs]
     return _Hold(
@@ -162,9 +162,14 @@ def hold_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Hol
     )
 
 
+def _says_enough(hold: _Hold) -> bool:
+    is_known = np.isfinite(hold.points_L) & np.isfinite(hold.error_px_L)
+    return bool(is_known.sum() >= TOO_FEW) and all(np.isfinite(each).all() for each in hold.splines.values())
+
+
 def look_at(plan: Plan, record: FrameRecord) -> SeamLook | None:
-    """A look at a tracked exposure: the one that tracking has kept, else the frame is read again; None where it cannot
-    be, which is told of where frames are painted."""
+    """A look at a tracked exposure: the one that was kept, else the frame is read again; None where it cannot be, which
+    is told of where frames are painted."""
     kept = plan.looks.look_up(record.frame)
     if kept is not None:
         return kept
@@ -206,22 +211,39 @@ def _marks_along(
 def _solved(
     plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], progress: _Progress
 ) -> dict[int, dict[str, Placed]]:
-    """By first frame of a hold its seams that give way to what the whole stretch says of them."""
-    assert plan.models.find_seams is not None
-    names = [spec.name for spec in specs]
-    shot = _said_of(holds, names)
-    build = build_of(specs, plan.pack.sheet, shot)
-    with ThreadPoolExecutor(plan.threads) as pool:
-        look = lambda hold: look_at(plan, holds[hold].record)  # noqa: E731
-        on_head = solved_head(shot, build, look, plan.models.find_seams, pool, progress.over)
-        curves = [dict(zip(names, each)) for each in zip(*on_head)]
-        placed = list(progress.over(pool.map(partial(_looked_for, plan), holds, curves)))
+    """By first frame of a hold its seams that give way to what the whole stretch says of them; none where no head fits
+    the stretch."""
+    try:
+        shot = _said_of(holds, [spec.name for spec in specs])
+        curves, placed = _looked_for_on_head(plan, holds, specs, shot, progress)
+    except np.linalg.LinAlgError:
+        where = summarise([hold.record.frame for hold in holds])
+        text = f"seams at {where}: no head fits all frames, so that each keeps its own; look them over"
+        progress.sink(notice(text, is_warning=True))
+        return {}
     far = 0.0 if _models_know_little(shot) else OUTLIER
     sizes = (far * abs(shot.heads.factor_H)).tolist()
     return {
         hold.record.frame: {name: new for name, new in found.items() if _gives_way(hold, name, on_head, size)}
         for hold, found, on_head, size in zip(holds, placed, curves, sizes)
     }
+
+
+def _looked_for_on_head(
+    plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], shot: ShotSaid, progress: _Progress
+) -> tuple[list[dict[str, Complex]], list[dict[str, Placed]]]:
+    """Of each hold its seams as the head has them, and as its picture shows them there."""
+    assert plan.models.find_seams is not None
+    build, names = build_of(specs, plan.pack.sheet, shot), [spec.name for spec in specs]
+    with ThreadPoolExecutor(plan.threads) as pool:
+        try:
+            look = lambda hold: look_at(plan, holds[hold].record)  # noqa: E731
+            on_head = solved_head(shot, build, look, plan.models.find_seams, pool, progress.over)
+            curves = [dict(zip(names, each)) for each in zip(*on_head)]
+            return curves, list(progress.over(pool.map(partial(_looked_for, plan), holds, curves)))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _said_of(holds: Sequence[_Hold], names: Sequence[str]) -> ShotSaid:

@@ -149,7 +149,7 @@ def curve_normals(at_HM: Complex) -> Complex:
 def gauss_newton_step(
     head: Head, points_HL: Complex, error_px_HL: Array, seen: Sequence[SeenCurve], build: HeadBuild
 ) -> Head:
-    """The head one Gauss-Newton step nearer to all that is said of it."""
+    """The head one Gauss-Newton step nearer to all that is said of it. Raises LinAlgError where there is none."""
     whole, pull = head.cameras.usual_pose()
     equations = _Equations(whole, pull, *_usual_places(head, points_HL.shape[1]))
     _add_landmarks(equations, head, points_HL, np.maximum(error_px_HL, LEAST_PX))
@@ -179,6 +179,8 @@ class _Equations:
         whole = self.points.reshape(n, n) - rows.T @ by_camera.reshape(-1, n)
         step = np.linalg.solve(whole, self.point_pull.ravel() - by_camera.reshape(-1, n).T @ self.camera_pull.ravel())
         cameras = (inverse @ (self.camera_pull - both @ step)[..., None])[..., 0]
+        if not (np.isfinite(step).all() and np.isfinite(cameras).all()):
+            raise np.linalg.LinAlgError("no finite step")
         safe = max(1.0, float(abs(step).max()) / LONGEST_STEP)
         return np.asarray(cameras / safe), np.asarray(step.reshape(-1, 3) / safe)
 

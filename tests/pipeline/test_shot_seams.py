@@ -1,0 +1,136 @@
+"""Seams by the whole shot, on made-up holds: which landmarks are used, and what comes of holds that no head fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.errors import CancelledError
+from rotopaint_ai.jobs import Cancel, Event
+from rotopaint_ai.pipeline import head_solve
+from rotopaint_ai.pipeline.head_solve import build_of
+from rotopaint_ai.pipeline.look_store import LookStore
+from rotopaint_ai.pipeline.overrides import NO_OVERRIDES
+from rotopaint_ai.pipeline.plan import Plan
+from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.shot_seams import _said_of, hold_of, movable_seams, with_shot_seams
+from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
+
+Array = np.ndarray[Any, Any]
+N_HOLDS, FACE_PX = 6, 100.0
+FACE = {"a": (-0.9, -0.9), "b": (-0.4, 0.8), "c": (-0.3, -0.2), "d": (-0.8, 0.1), "e": (-0.7, 0.6)}  # right sides
+PLACES = {f"{name}_{side}": (x * sign, y) for side, sign in (("R", 1), ("L", -1)) for name, (x, y) in FACE.items()}
+SIDES = {"seam_right": ("d_R", "e_R"), "seam_left": ("d_L", "e_L")}
+SHEET = Sheet(
+    "made up",
+    tuple(LandmarkSpec(name, mirror=name[:-1] + ("L" if name.endswith("R") else "R")) for name in PLACES),
+    (
+        *(ShapeSpec(name, closed=False, n_points=2, role="seam", on_landmarks=dict(enumerate(ends)))
+          for name, ends in SIDES.items()),
+        ShapeSpec("seam_bridge", closed=False, n_points=2, role="seam", on_landmarks={0: "c_R", 1: "c_L"}),
+    ),
+)  # fmt: skip
+
+
+def record_of(frame: int) -> FrameRecord:
+    at = {name: FACE_PX / 2 * np.array(xy) + (100 + frame, 100) for name, xy in PLACES.items()}
+    shapes = {}
+    for spec in SHEET.shapes:
+        first, last = (at[name] for name in spec.on_landmarks.values())
+        third = (last - first) / 3
+        shapes[spec.name] = [[*first, *-third, *third], [*last, *-third, *third]]
+    landmarks = [[float(x), float(y), 1.0] for x, y in at.values()]
+    errors = dict.fromkeys(SHEET.shape_names, 1.0)
+    return FrameRecord(frame, "done", crop=(100.0, 100.0, 130.0), landmarks=landmarks, shapes=shapes, errors=errors)
+
+
+@dataclass
+class Evidence:
+    """Sees each seam where it is looked for."""
+
+    zooms: tuple[int, ...] = (1, 2)
+    calls: int = 0
+    tell: Callable[[], None] = lambda: None
+
+    def __call__(self, strips: Array) -> Array:
+        self.calls += 1
+        self.tell()
+        logits = np.zeros((1, strips.shape[1] // 2, strips.shape[2] + 1), np.float32)
+        logits[..., strips.shape[2] // 2] = 5
+        return logits
+
+
+@dataclass
+class Plate:
+    """Grey frames."""
+
+    read_frames: list[int] = field(default_factory=list)
+
+    def read(self, frame: int, **_: object) -> SimpleNamespace:
+        self.read_frames.append(frame)
+        grey = np.full((200, 220, 3), 0.2, np.float32)
+        return SimpleNamespace(codes=grey, origin=(0, 0), region=lambda x, y, w, h: (grey[y : y + h, x : x + w],))
+
+
+def plan_of(evidence: Evidence, plate: Plate, still: tuple[str, ...] = ()) -> Plan:
+    plan = SimpleNamespace(
+        pack=SimpleNamespace(sheet=SHEET, card={"seams_left_as_predicted": still}),
+        models=SimpleNamespace(find_seams=evidence),
+        work=NO_OVERRIDES,
+        threads=1,
+        looks=LookStore(),
+        kept=SimpleNamespace(look_up=lambda frame, area: None),
+        plate=plate,
+    )
+    return cast(Plan, plan)
+
+
+@pytest.mark.parametrize("still", [(), ("seam_bridge",), ("seam_right",), ("seam_right", "seam_left")])
+def test_landmarks_of_seams_that_stay_are_points_of_the_head(still: tuple[str, ...]) -> None:
+    plan = plan_of(Evidence(), Plate(), still)
+    specs = movable_seams(plan)
+    shot = _said_of([hold_of(record_of(k), plan, specs) for k in range(N_HOLDS)], [spec.name for spec in specs])
+    assert shot.points_HL.shape == (N_HOLDS, len(PLACES) - 2 * len(specs))
+    mirror = build_of(specs, SHEET, shot).mirror_L
+    assert (mirror is None) == (still == ("seam_right",))  # one side's ends lie on its seam, the other's do not
+    if mirror is not None:
+        faces = shot.points_HL[0] - 100
+        assert faces[mirror] == pytest.approx(-faces.conj())
+    settled = list(with_shot_seams(plan, [record_of(k) for k in range(N_HOLDS)], lambda event: None, Cancel()))
+    assert all(each.shapes[name] == record_of(each.frame).shapes[name] for each in settled for name in still)
+
+
+def test_a_frame_whose_curve_is_not_finite_stays_and_spoils_no_other() -> None:
+    records = [record_of(k) for k in range(N_HOLDS)]
+    records[2] = replace(records[2], shapes={**records[2].shapes, "seam_left": [[np.nan] * 6] * 2})
+    records[3] = replace(records[3], landmarks=[[*row[:2], np.nan] for row in records[3].landmarks or () if row])
+    settled = list(with_shot_seams(plan_of(Evidence(), Plate()), records, lambda event: None, Cancel()))
+    assert settled[2:4] == records[2:4]
+    assert all(settled[k] != records[k] for k in (0, 1, 4, 5))
+    assert np.isfinite([list(settled[k].shapes.values()) for k in (0, 1, 4, 5)]).all()
+
+
+def test_where_no_head_fits_frames_keep_their_own_seams_and_a_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def singular(*_: object) -> None:
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    monkeypatch.setattr(head_solve, "gauss_newton_step", singular)
+    records = [record_of(k) for k in range(N_HOLDS)]
+    told = list[Event]()
+    settled = list(with_shot_seams(plan_of(Evidence(), Plate()), records, told.append, Cancel()))
+    assert settled == records
+    assert [event.kind for event in told] == ["warning"]
+    assert "0-5" in told[0].facts["message"]
+
+
+def test_who_cancels_does_not_wait_for_looks_not_begun() -> None:
+    cancel = Cancel()
+    evidence = Evidence(tell=cancel.request)
+    with pytest.raises(CancelledError):
+        with_shot_seams(plan_of(evidence, Plate()), [record_of(k) for k in range(60)], lambda event: None, cancel)
+    assert evidence.calls < 20
