@@ -179,7 +179,10 @@ def look_at(plan: Plan, record: FrameRecord) -> SeamLook | None:
         read = plan.kept.look_up(record.frame, area) or plan.plate.read(record.frame, keep_native=False, near=area)
     except PlateError:
         return None
-    return look_near(LazyRgb(read), read.origin, crop, to_display)
+    seen = look_near(LazyRgb(read), read.origin, crop, to_display)
+    if seen is not None:
+        plan.looks.keep(record.frame, seen)
+    return seen
 
 
 def with_placed(record: FrameRecord, placed: Mapping[str, Placed], sheet: Sheet) -> FrameRecord:

@@ -94,6 +94,8 @@ def track_shot(
     `after_s` and `n_later`: see `Eta`. Raises CancelledError; DiskError where the journal is gone meanwhile.
     """
     with closing(plan.looks):
+        if plan.models.find_seams is not None:
+            plan.looks.open_in(state.folder)
         if any(frame not in state.finished for frame in plan.frames):
             eta = Eta(total=len(plan.frames), done=len(state.finished), after_s=after_s, n_later=n_later)
             _follow_face(plan, state, sink, cancel, eta)
@@ -110,7 +112,6 @@ def _follow_face(plan: Plan, state: RunState, sink: Sink, cancel: Cancel, eta: E
     }
     if plan.models.find_seams is not None:
         models["find_seams"] = plan.models.find_seams
-        plan.looks.open_in(state.folder)
     start = _snapshot_of(plan, state, models)
     tracker = FaceTracker(plan.models, plan.crops, instability=plan.instability, keep_look=keep_look)
     start = start or Snapshot(0, tracker)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -134,3 +135,12 @@ def test_who_cancels_does_not_wait_for_looks_not_begun() -> None:
     with pytest.raises(CancelledError):
         with_shot_seams(plan_of(evidence, Plate()), [record_of(k) for k in range(60)], lambda event: None, cancel)
     assert evidence.calls < 20
+
+
+def test_a_frame_without_a_kept_look_is_read_once(tmp_path: Path) -> None:
+    plate = Plate()
+    plan = plan_of(Evidence(), plate)
+    plan.looks.open_in(tmp_path)
+    with_shot_seams(plan, [record_of(k) for k in range(N_HOLDS)], lambda event: None, Cancel())
+    plan.looks.close()
+    assert sorted(plate.read_frames) == list(range(N_HOLDS))
