@@ -34,7 +34,7 @@ from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, place
 from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, aligned
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance, point_numbers, spline_points
-from rotopaint_ai.shapes.shot_solver import head_poses
+from rotopaint_ai.shapes.shot_solver import HeadPoses, head_poses
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = NDArray[Any]
@@ -49,6 +49,7 @@ KNOWN_FACE = 0.005  # of the face: landmarks expected to be less far off come fr
 OUTLIER = 0.03  # of the head's size: how far off the head's a curve of such models gives way
 LEAST_PX = 0.4  # how far off a hold's own curve may be
 UNKNOWN = 0.5  # of the head's size: how far off a curve is taken to be that is hidden
+STRAY = 1.0  # of the head's size: how far off where most holds have it a curve lies that is not on the head
 
 Shapes = Mapping[str, Sequence[PointRow]]
 
@@ -255,7 +256,7 @@ def _said_of(holds: Sequence[_Hold], names: Sequence[str]) -> ShotSaid:
     error = np.array([hold.error_px_L for hold in holds])
     error = np.where(np.isfinite(error), error, 2 * np.nanmax(error))
     heads = head_poses(points, np.array([hold.record.frame for hold in holds], np.float64))
-    known = _by_length([_known_curve(name, holds, abs(heads.factor_H)) for name in names])
+    known = _by_length([_without_strays(_known_curve(name, holds, abs(heads.factor_H)), heads) for name in names])
     hidden = np.array([[name in hold.hidden for name in names] for hold in holds])
     return ShotSaid(heads, points, error, known, np.array([hold.face_px for hold in holds]), hidden)
 
@@ -281,6 +282,17 @@ def _known_curve(name: str, holds: Sequence[_Hold], size_H: Array) -> KnownCurve
     ]
     splines, exact = zip(*((hold.splines[name], name in hold.exact) for hold in holds))
     return KnownCurve(np.array(splines), np.maximum(noise, LEAST_PX), np.array(exact))
+
+
+def _without_strays(known: KnownCurve, heads: HeadPoses) -> KnownCurve:
+    """A curve where most holds have it in those where it lies far off, as one does that was parked beside the face."""
+    factor, shift = heads.factor_H[:, None], heads.shift_H[:, None]
+    inside = (known.splines_HD - shift) / factor
+    usual = np.median(inside.real, axis=0) + 1j * np.median(inside.imag, axis=0)
+    is_stray = abs(inside - usual).mean(axis=1) > STRAY
+    splines = np.where(is_stray[:, None], usual * factor + shift, known.splines_HD)
+    noise = np.where(is_stray, UNKNOWN * abs(heads.factor_H), known.noise_px_H)
+    return KnownCurve(splines, noise, known.exact_H & ~is_stray)
 
 
 def _by_length(known: Sequence[KnownCurve]) -> list[KnownCurve]:

@@ -16,7 +16,7 @@ from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.pipeline import head_solve
 from rotopaint_ai.pipeline.head_solve import build_of
 from rotopaint_ai.pipeline.look_store import LookStore
-from rotopaint_ai.pipeline.overrides import NO_OVERRIDES
+from rotopaint_ai.pipeline.overrides import NO_OVERRIDES, Overrides
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.shot_seams import _said_of, hold_of, movable_seams, with_shot_seams
@@ -78,11 +78,11 @@ class Plate:
         return SimpleNamespace(codes=grey, origin=(0, 0), region=lambda x, y, w, h: (grey[y : y + h, x : x + w],))
 
 
-def plan_of(evidence: Evidence, plate: Plate, still: tuple[str, ...] = ()) -> Plan:
+def plan_of(evidence: Evidence, plate: Plate, still: tuple[str, ...] = (), work: Overrides = NO_OVERRIDES) -> Plan:
     plan = SimpleNamespace(
         pack=SimpleNamespace(sheet=SHEET, card={"seams_left_as_predicted": still}),
         models=SimpleNamespace(find_seams=evidence),
-        work=NO_OVERRIDES,
+        work=work,
         threads=1,
         looks=LookStore(),
         kept=SimpleNamespace(look_up=lambda frame, area: None),
@@ -114,6 +114,17 @@ def test_a_frame_whose_curve_is_not_finite_stays_and_spoils_no_other() -> None:
     assert settled[2:4] == records[2:4]
     assert all(settled[k] != records[k] for k in (0, 1, 4, 5))
     assert np.isfinite([list(settled[k].shapes.values()) for k in (0, 1, 4, 5)]).all()
+
+
+def test_a_seam_that_a_person_parked_beside_the_face_moves_no_other_frame() -> None:
+    records = [record_of(k) for k in range(N_HOLDS)]
+    parked = [[row[0] + 4 * FACE_PX, *row[1:]] for row in records[2].shapes["seam_left"]]
+    plan = plan_of(Evidence(), Plate(), work=Overrides(splines={2: {"seam_left": parked}}))
+    settled = list(with_shot_seams(plan, records, lambda event: None, Cancel()))
+    for before, after in zip(records, settled):
+        for name in SHEET.shape_names:
+            assert np.array(after.shapes[name])[:, :2] == pytest.approx(np.array(before.shapes[name])[:, :2], abs=3)
+    assert settled[2].shapes["seam_left"] == records[2].shapes["seam_left"]
 
 
 def test_where_no_head_fits_frames_keep_their_own_seams_and_a_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
