@@ -32,6 +32,7 @@ SYMMETRIC_MARKS = 0.03  # and a landmark, whose places models find less alike
 JOINED = 0.015  # how far off another curve an end that lies on it
 ON_CURVE = 0.06  # of the head's size: an end nearer than that to another curve lies on it
 STIFF = 0.02  # how far a handle may move otherwise than its point
+BENDING = 0.05  # and a point than its neighbours
 OFF_USUAL = 0.15  # how far off the mean of what is said of it a curve may lie
 DEEP = 0.3  # how far off the ball a landmark may lie
 MARKS_WEIGHT = 4.0  # of landmarks beside what is seen of curves
@@ -262,7 +263,7 @@ def _ties(head: Head, build: HeadBuild) -> Iterator[_Tie]:
     for curve, end, other in build.joints:
         yield _joint_tie(head, head.curves[curve].start + end, head.curves[other])
     for part in head.curves:
-        yield _handle_tie(head, part)
+        yield from _stiff_ties(head, part)
 
 
 def _tie(head: Head, one: Array, other: Array, sign: Array, deviation: float) -> _Tie:
@@ -295,12 +296,14 @@ def _joint_tie(head: Head, end: int, curve: slice) -> _Tie:
     return _tie(head, one, other, np.ones(3), JOINED)
 
 
-def _handle_tie(head: Head, curve: slice) -> _Tie:
-    """Handles keep their usual way from their points, so that a curve that little is seen of has no kink."""
+def _stiff_ties(head: Head, curve: slice) -> Iterator[_Tie]:
+    """Curves keep their usual bends, and handles their way from their points: where little is seen of one, no kink and
+    no hook."""
     n, each = (curve.stop - curve.start) // 3, np.eye(len(head.points))
     at = each[curve.start : curve.start + n]
-    sums = each[curve.start + n : curve.stop] - np.concatenate([at, at])
-    return _Tie((sums, sums, sums), sums @ (head.points - head.usual), STIFF, is_robust=False)
+    handles = each[curve.start + n : curve.stop] - np.concatenate([at, at])
+    for sums, deviation in ((handles, STIFF), (np.diff(at, 2, axis=0), BENDING)):
+        yield _Tie((sums, sums, sums), sums @ (head.points - head.usual), deviation, is_robust=False)
 
 
 def _add_tie(equations: _Equations, head: Head, tie: _Tie) -> None:
