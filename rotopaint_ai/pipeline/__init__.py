@@ -7,8 +7,7 @@ The way of a run, in the order in which it is read:
     split           the same in tasks for several processes: track, paint, gather
     executor        frames read ahead, tracked in order, finished side by side; snapshots; the time of each stage
     tracking_pass   the first pass: the face followed through the shot (`track`), then its seams by the whole shot
-                    (`shot_seams`, by the head of `head_solve`, from the looks in `look_store`), and their ends
-                    (`shot_ends`)
+                    (`shot_seams`, by the head of `head_solve`, from the looks in `look_store`)
     painting_pass   the second pass: each settled frame painted once, with what people have done on the shot
                     (`overrides`), from pixels that the first has kept (`frame_store`) while there is room
     process_frame   one settled frame to files and a record; a hold copies its mattes

@@ -38,11 +38,6 @@ class Cameras:
         flat = self.size[:, None, None] * y[..., :2] / (1 - PERSPECTIVE * y[..., 2:])
         return np.asarray((self.shift[:, None] + flat) @ _PLACE)
 
-    def on_ball(self, at_HK: Complex) -> Array:
-        """The points in space (H, K, 3) that each hold sees at `at_HK`, were the head a ball."""
-        flat = (at_HK - (self.shift @ _PLACE)[:, None]) / self.size[:, None]
-        return np.stack([flat.real, flat.imag, ball_depth(flat)], axis=-1) @ self.turn
-
     def projection_slopes(self, points: Array) -> tuple[Array, Array]:
         """How points on the plate move with the cameras (H, M, 2, 6) and with the points in space (H, M, 2, 3)."""
         y = points @ self.turn.transpose(0, 2, 1)

@@ -40,11 +40,6 @@ HAND_ALONG_PX = 4.0  # and its points along it, where one is as good as another
 HAND_END_PX = 0.5  # and its ends
 LEAST_PX = 0.5  # and what the models say
 TOGETHER = 2.0  # times as far off as expected a run's curves are taken to be: most of a shot's lean one way
-# Of single points, chosen on shots of the stage on which nothing was trained.
-FOUND_TWICE = 0.06  # of the head's size: points that hold by hold are found so near each other say the same
-DEEP_POINTS = 0.1  # weight of the ball beside what a hold says
-_AGREED = 12  # rounds in which its holds agree on a point
-_STARTS = 24  # holds whose word for a point is tried as the shot's
 _PER_SEGMENT = 8
 _PLACE = np.array([1, 1j])
 
@@ -77,27 +72,6 @@ def curves_on_head(
     return [cameras.see(curve) for curve in curves]
 
 
-def points_on_head(
-    heads: HeadPoses, points_HL: Complex, error_px_HL: Array, observed_HK: Complex, observed_error_px_HK: Array
-) -> Complex:
-    """Where K points of the head lie in each hold (H, K), where each shows them by itself, `observed_error_px_HK` off.
-
-    Most holds may be wrong, each in its own way: a point is where the surest of them agree. `points_HL` are landmarks.
-    """
-    cameras, _ = cameras_by_landmarks(heads, points_HL, error_px_HL)
-    holds = np.unique(np.linspace(0, len(observed_HK) - 1, _STARTS).astype(int))
-    starts = cameras.on_ball(observed_HK)[holds]
-    observed, noise = np.tile(observed_HK, len(holds)), np.maximum(np.tile(observed_error_px_HK, len(holds)), LEAST_PX)
-    found = starts.reshape(-1, 3)
-    for _ in range(_AGREED):
-        found = _fitted_marks(
-            cameras, found, observed, noise * np.sqrt(1 + _apart(cameras, found, observed)), DEEP_POINTS
-        )
-    price = (np.log1p(_apart(cameras, found, observed)) / noise**2).sum(axis=0).reshape(len(holds), -1)
-    best = found.reshape(starts.shape)[price.argmin(axis=0), np.arange(observed_HK.shape[1])]
-    return cameras.see(best)
-
-
 def cameras_by_landmarks(heads: HeadPoses, points_HL: Complex, error_px_HL: Array) -> tuple[Cameras, Array]:
     """Cameras, and landmarks in space (L, 3), by the landmarks of all holds alone."""
     error = np.maximum(error_px_HL, LEAST_PX)
@@ -106,11 +80,6 @@ def cameras_by_landmarks(heads: HeadPoses, points_HL: Complex, error_px_HL: Arra
         cameras = cameras.moved(_by_landmarks(cameras, marks, points_HL, error))
         marks = _fitted_marks(cameras, marks, points_HL, error)
     return cameras, marks
-
-
-def _apart(cameras: Cameras, points: Array, observed: Complex) -> Array:
-    """Squares of how far what is said of points lies off them, in what counts as the same."""
-    return np.asarray((abs(observed - cameras.see(points)) / (FOUND_TWICE * cameras.size[:, None])) ** 2)
 
 
 def is_borne_out(new: Complex, present: Complex, on_head: Complex, least_px: float) -> bool:
@@ -133,18 +102,16 @@ def _by_landmarks(cameras: Cameras, marks: Array, points_HL: Complex, error_px_H
     return whole, pull + np.einsum("hm,hmi->hi", weight * off.imag, by_camera[..., 1, :])
 
 
-def _fitted_marks(
-    cameras: Cameras, marks: Array, points_HL: Complex, error_px_HL: Array, deep: float = DEEP_MARKS
-) -> Array:
-    """Landmarks in space, near the ball by the weight `deep`."""
+def _fitted_marks(cameras: Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> Array:
+    """Landmarks in space, near the ball where little tells their depth."""
     n = len(points_HL)
     _, by_place = cameras.projection_slopes(marks)
     off, weight = points_HL - cameras.see(marks), 1 / error_px_HL**2
-    whole = np.diag([1e-3, 1e-3, deep]) * n
+    whole = np.diag([1e-3, 1e-3, DEEP_MARKS]) * n
     whole = whole + np.einsum("hmci,hm,hmcj->mij", by_place, weight, by_place, optimize=True)
     right = np.einsum("hm,hmi->mi", weight * off.real, by_place[..., 0, :])
     right = right + np.einsum("hm,hmi->mi", weight * off.imag, by_place[..., 1, :])
-    right[:, 2] += deep * n * (ball_depth(marks[:, :2] @ _PLACE) - marks[:, 2])
+    right[:, 2] += DEEP_MARKS * n * (ball_depth(marks[:, :2] @ _PLACE) - marks[:, 2])
     return np.asarray(marks + np.linalg.solve(whole, right[..., None])[..., 0])
 
 

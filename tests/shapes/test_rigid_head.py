@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rotopaint_ai.shapes.head_cameras import BALL, PERSPECTIVE, Cameras
-from rotopaint_ai.shapes.rigid_head import KnownCurve, _fitted_marks, curves_on_head, is_borne_out, points_on_head
+from rotopaint_ai.shapes.head_cameras import PERSPECTIVE, Cameras
+from rotopaint_ai.shapes.rigid_head import KnownCurve, _fitted_marks, curves_on_head, is_borne_out
 from rotopaint_ai.shapes.samples import open_curve_distance
 from rotopaint_ai.shapes.shot_solver import head_poses
 
@@ -78,33 +78,8 @@ def test_slopes_are_those_of_small_steps(head: tuple[Cameras, Array, Array]) -> 
     assert PERSPECTIVE > 0
 
 
-def test_points_on_the_ball_lie_on_it() -> None:
-    """The face's middle is its foremost point; 0.6 of the radius aside it is 0.2 of the radius deep (3, 4, 5)."""
-    camera = Cameras(np.ones(1), np.eye(3)[None], np.zeros((1, 2)))
-    found = camera.on_ball(np.array([[0, 0.6 * BALL, 0.6j * BALL]]))[0]
-    assert found == pytest.approx(BALL * np.array([[0, 0, 0], [0.6, 0, -0.2], [0, 0.6, -0.2]]))
-
-
 def test_what_holds_say_of_a_landmark_counts_by_the_squares_of_their_errors() -> None:
     """Two holds of one pose, 0 px said with an error of 1 and 3 px with one of 2: (0 * 1 + 3 / 4) / (1 + 1 / 4) px."""
     cameras = Cameras(np.full(2, 100.0), np.tile(np.eye(3), (2, 1, 1)), np.zeros((2, 2)))
     found = _fitted_marks(cameras, np.zeros((1, 3)), np.array([[0.0], [3.0 + 3.0j]]), np.array([[1.0], [2.0]]))
     assert 100 * found[0] == pytest.approx([0.6, 0.6, 0], abs=1e-4)
-
-
-def test_points_are_where_the_surest_holds_agree(head: tuple[Cameras, Array, Array]) -> None:
-    """Five holds of twelve lie along one way, more and more, as a landmark does that the pose pulls off its place."""
-    cameras, marks, curve = head
-    draw = np.random.default_rng(4)
-    points, true = cameras.see(marks), cameras.see(curve[[0, 2]])
-    points = points + draw.normal(0, 0.5, (*points.shape, 2)) @ (1, 1j)
-    said = true + draw.normal(0, 1.0, (*true.shape, 2)) @ (1, 1j)
-    said[:5, 1] += np.linspace(20, 12, 5) * 1j
-    noise = np.full(said.shape, 3.0)
-    noise[:5, 1] = 6.0
-    heads = head_poses(points, np.arange(N_HOLDS, dtype=float))
-    found = points_on_head(heads, points, np.full(points.shape, 0.5), said, noise)
-    assert abs(said - true)[:5, 1].min() > 10
-    assert abs(found - true).max() < 4
-    alone = points_on_head(heads, points, np.full(points.shape, 0.5), said[:, :1], noise[:, :1])
-    np.testing.assert_allclose(found[:, :1], alone, atol=1e-9)

@@ -1,4 +1,4 @@
-"""The ends of the sample shot's seams, on every frame, by the truth that ships with it."""
+"""The sample shot's seams and their ends, on every frame, by the truth that ships with it."""
 
 from __future__ import annotations
 
