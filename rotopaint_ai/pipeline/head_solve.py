@@ -19,7 +19,6 @@ from rotopaint_ai.seams.placement import Evidence, SeamLook, Sighting, sight
 from rotopaint_ai.shapes.facespace import Complex
 from rotopaint_ai.shapes.head_bundle import (
     PER_SEGMENT,
-    Head,
     HeadBuild,
     SeenCurve,
     curve_normals,
@@ -68,13 +67,17 @@ def solved_head(
 ) -> list[Complex]:
     """Every seam in each hold (H, D) as the head has it. `watched` goes over the holds of each look as they are
     done. Raises LinAlgError where no head fits."""
-    marks, known = (shot.points_HL, shot.error_px_HL), said(shot.known, np.abs(shot.heads.factor_H))
-    head = _after_steps(first_head(shot.heads, *marks, shot.known, build), marks, known, build, FIRST_STEPS)
+    marks, size = (shot.points_HL, shot.error_px_HL), np.abs(shot.heads.factor_H)
+    head = first_head(shot.heads, *marks, shot.known, build)
+    for _ in range(FIRST_STEPS):
+        head = gauss_newton_step(head, *marks, said(shot.known, size, head.splines()), build)
     for spread, zoom in LOOKS:
         curves = head.splines()
         ask = partial(_sighted, shot, curves, look, evidence, (spread, zoom if zoom in evidence.zooms else 1))
-        found = list(watched(pool.map(ask, range(len(shot.points_HL)))))
-        head = _after_steps(head, marks, [*known, *_seen_curves(shot, curves, found)], build, STEPS)
+        found = _seen_curves(shot, curves, list(watched(pool.map(ask, range(len(shot.points_HL))))))
+        seen = [*said(shot.known, size, curves), *found]
+        for _ in range(STEPS):
+            head = gauss_newton_step(head, *marks, seen, build)
     return head.splines()
 
 
@@ -107,14 +110,6 @@ def _mirror_pairs(specs: Sequence[ShapeSpec], mirror: dict[str, str]) -> tuple[t
             if image and one.n_points == other.n_points and dict(other.on_landmarks) in (image, back):
                 pairs.append((a, b, dict(other.on_landmarks) != image))
     return tuple(pairs)
-
-
-def _after_steps(
-    head: Head, marks: tuple[Complex, Array], seen: Sequence[SeenCurve], build: HeadBuild, steps: int
-) -> Head:
-    for _ in range(steps):
-        head = gauss_newton_step(head, *marks, seen, build)
-    return head
 
 
 def _sighted(

@@ -111,18 +111,28 @@ def joints_of(splines_CHD: Sequence[Complex], size_H: Array) -> tuple[tuple[int,
     return tuple(found)
 
 
-def said(known: Sequence[KnownCurve], size_H: Array) -> list[SeenCurve]:
-    """What people and models say of curves, each as a whole across its way, and of where it ends."""
-    return [part for k, each in enumerate(known) for part in (_said_across(k, each), _said_of_ends(k, each, size_H))]
+def said(known: Sequence[KnownCurve], size_H: Array, on_head: Sequence[Complex]) -> list[SeenCurve]:
+    """What people and models say of curves, each as a whole across its way, and of where it ends.
+
+    A place of the head's curves (H, D) is held against the nearest one of what is said: nobody can say which is which.
+    """
+    parts = zip(known, on_head)
+    return [
+        each for k, (say, at) in enumerate(parts) for each in (_said_across(k, say, at), _said_of_ends(k, say, size_H))
+    ]
 
 
-def _said_across(curve: int, known: KnownCurve) -> SeenCurve:
+def _said_across(curve: int, known: KnownCurve, on_head: Complex) -> SeenCurve:
     weights = basis(known.splines_HD.shape[1] // 3, False, PER_SEGMENT)
-    at, exact = known.splines_HD @ weights.T, known.exact_H[:, None]
+    places, exact = known.splines_HD @ weights.T, known.exact_H[:, None]
+    apart = (on_head @ weights.T)[:, :, None] - places[:, None]
+    near = abs(apart).argmin(axis=2)
+    at, normal = (np.take_along_axis(each, near, axis=1) for each in (places, curve_normals(places)))
+    along = abs((np.take_along_axis(apart, near[..., None], axis=2)[..., 0] * normal.conj()).imag)
+    is_beside = along <= abs(np.diff(places, axis=1)).max(axis=1, keepdims=True)  # and not past an end
     noise = np.maximum(known.noise_px_H, LEAST_NOISE_PX)[:, None]
-    across = PER_SEGMENT / (at.shape[1] * np.where(exact, HAND_PX, 2 * noise) ** 2)
-    across = np.broadcast_to(across, at.shape)
-    return SeenCurve(curve, weights, at, curve_normals(at), across, np.where(exact, np.inf, noise))
+    across = is_beside * PER_SEGMENT / (at.shape[1] * np.where(exact, HAND_PX, 2 * noise) ** 2)
+    return SeenCurve(curve, weights, at, normal, across, np.broadcast_to(np.where(exact, np.inf, noise), at.shape))
 
 
 def _said_of_ends(curve: int, known: KnownCurve, size_H: Array) -> SeenCurve:

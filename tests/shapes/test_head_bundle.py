@@ -50,7 +50,9 @@ def solved(shot: tuple[HeadPoses, Array, Array, list[Array]], known: list[KnownC
     heads, points, _, _ = shot
     head = first_head(heads, points, np.full(points.shape, 0.5), known, build)
     for _ in range(12):
-        head = gauss_newton_step(head, points, np.full(points.shape, 0.5), said(known, np.abs(heads.factor_H)), build)
+        head = gauss_newton_step(
+            head, points, np.full(points.shape, 0.5), said(known, np.abs(heads.factor_H), head.splines()), build
+        )
     return head.splines()
 
 
