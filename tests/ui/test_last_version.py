@@ -92,3 +92,11 @@ def test_a_key_that_is_held_down_is_one_press(shot: Panel) -> None:
     """Else what is shown while it is held comes and goes as the keyboard repeats it."""
     assert not any(shot.commands[name].autoRepeat() for name in ("before", "last_version", "play"))
     assert shot.commands["next"].autoRepeat()
+
+
+def test_the_preview_says_that_it_is_one(qtbot: QtBot, shot: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shot.previewer, "refresh", lambda: None)
+    qtbot.keyClick(shot.canvas, K.Key_P, SHIFT)
+    assert shot.status.text.text() == "Preview: seams of 1001 painted away, nothing written"
+    qtbot.keyClick(shot.canvas, K.Key_P, SHIFT)
+    assert shot.status.text.text() == "Preview left"

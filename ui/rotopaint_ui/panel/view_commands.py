@@ -131,6 +131,8 @@ class ViewCommands:
         if on != actions["flip"].isChecked():
             actions["flip"].trigger()
         self._services.previewer.switch(on)
+        frame = self._services.session.frame
+        self._say(f"Preview: seams of {frame} painted away, nothing written" if on else "Preview left")
 
     def show_panes(self) -> None:
         """Show what stands around the viewer, as far as it is wanted."""
