@@ -143,7 +143,7 @@ def _snapshot_of(plan: Plan, state: RunState, models: Mapping[str, object]) -> S
 
 
 def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> TrackedShot:
-    """Write the settled journal anew: what people have keyed since may move ends in every frame."""
+    """Write the settled journal anew: what people have keyed since may move seams in every frame."""
     path, counted = state.folder / f"{SETTLED}.journal", Counted(state)
     settled = with_shot_seams(plan, counted, sink, cancel)
     light = list[FrameRecord]()

@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.shapes.facespace import Array, Complex
 from rotopaint_ai.shapes.head_cameras import PERSPECTIVE, Cameras, ball_depth
-from rotopaint_ai.shapes.rigid_head import LANDMARKS, LEAST_PX, KnownCurve, cameras_by_landmarks, curve_in_space
+from rotopaint_ai.shapes.rigid_head import (
+    LEAST_PX,
+    KnownCurve,
+    cameras_by_landmarks,
+    curve_in_space,
+    landmark_weights,
+)
 from rotopaint_ai.shapes.samples import basis
 from rotopaint_ai.shapes.shot_solver import HeadPoses
 
@@ -125,10 +131,10 @@ def said(known: Sequence[KnownCurve], size_H: Array, on_head: Sequence[Complex])
 def _said_across(curve: int, known: KnownCurve, on_head: Complex) -> SeenCurve:
     weights = basis(known.splines_HD.shape[1] // 3, False, PER_SEGMENT)
     places, exact = known.splines_HD @ weights.T, known.exact_H[:, None]
-    apart = (on_head @ weights.T)[:, :, None] - places[:, None]
-    near = abs(apart).argmin(axis=2)
+    wanted = on_head @ weights.T
+    near = np.array([abs(one[:, None] - other).argmin(axis=1) for one, other in zip(wanted, places)])
     at, normal = (np.take_along_axis(each, near, axis=1) for each in (places, curve_normals(places)))
-    along = abs((np.take_along_axis(apart, near[..., None], axis=2)[..., 0] * normal.conj()).imag)
+    along = abs(((wanted - at) * normal.conj()).imag)
     is_beside = along <= abs(np.diff(places, axis=1)).max(axis=1, keepdims=True)  # and not past an end
     noise = np.maximum(known.noise_px_H, LEAST_NOISE_PX)[:, None]
     across = is_beside * PER_SEGMENT / (at.shape[1] * np.where(exact, HAND_PX, 2 * noise) ** 2)
@@ -229,13 +235,9 @@ def _usual_places(head: Head, n_marks: int) -> tuple[Array, Array, Array]:
 
 
 def _add_landmarks(equations: _Equations, head: Head, points_HL: Complex, error_px_HL: Array) -> None:
-    """Landmarks are at least as far off as they usually lie off their places on the head, and far fewer than they
-    seem."""
     part = slice(0, points_HL.shape[1])
     off = points_HL - head.cameras.see(head.points[part])
-    noise = np.maximum(error_px_HL, np.sqrt((abs(off) ** 2).mean(axis=0)))
-    noise = noise * np.sqrt(points_HL.shape[1] / LANDMARKS)
-    weight = MARKS_WEIGHT / (noise**2 * (1 + abs(off) ** 2 / (2 * np.maximum(noise, 1)) ** 2))
+    weight = MARKS_WEIGHT * landmark_weights(off, error_px_HL)
     slopes = head.cameras.projection_slopes(head.points[part])
     equations.add_places(part, None, slopes, weight[..., None, None] * np.eye(2), off)
 

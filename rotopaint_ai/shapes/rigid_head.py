@@ -90,12 +90,18 @@ def is_borne_out(new: Complex, present: Complex, on_head: Complex, least_px: flo
 # --- landmarks --------------------------------------------------------------------------------------------------------
 
 
+def landmark_weights(off: Complex, error_px_HL: Array) -> Array:
+    """How much landmarks that lie `off` their places on the head (H, L) bind it, 1 / px^2.
+
+    They are at least as far off as they usually lie off their places, and far fewer than they seem.
+    """
+    noise = np.sqrt(off.shape[1] / LANDMARKS) * np.maximum(error_px_HL, np.sqrt((abs(off) ** 2).mean(axis=0)))
+    return np.asarray(1 / (noise**2 * (1 + abs(off) ** 2 / (2 * np.maximum(noise, 1)) ** 2)))
+
+
 def _by_landmarks(cameras: Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> Pull:
-    """Landmarks are at least as far off as they usually lie off their places on the head, and far fewer than they
-    seem."""
     off = points_HL - cameras.see(marks)
-    noise = np.sqrt(points_HL.shape[1] / LANDMARKS) * np.maximum(error_px_HL, np.sqrt((abs(off) ** 2).mean(axis=0)))
-    weight = 1 / (noise**2 * (1 + abs(off) ** 2 / (2 * np.maximum(noise, 1)) ** 2))
+    weight = landmark_weights(off, error_px_HL)
     by_camera, _ = cameras.projection_slopes(marks)
     whole = np.einsum("hmci,hm,hmcj->hij", by_camera, weight, by_camera, optimize=True)
     pull = np.einsum("hm,hmi->hi", weight * off.real, by_camera[..., 0, :])
