@@ -27,7 +27,6 @@ from rotopaint_ai.training.models.landmarks.task import predict_held_out, seen_e
 from rotopaint_ai.training.pack.prepare import Prepared, prepare
 from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.log import Budget
-from rotopaint_ai.training.trainer.threads import prefetching_batches
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 # Held-out samples measure here and are not learned from; turns and evaluations go by the clock of the race.
@@ -136,7 +135,7 @@ def run_ours(order: dict[str, Any], meter: TrainingClock, init: str | None) -> N
     folder.mkdir(parents=True, exist_ok=True)
     budget = Budget(ready.config.limit_s, began=0.0, now=lambda: meter.cpu_s)
     run = Trainer(ready.config, ready.task, folder, budget=budget)
-    with prefetching_batches(run.make_batch, 0) as batches:
+    with run.batches() as batches:
         while not meter.is_over and not run.is_over:
             if meter.is_due:
                 meter.seen(run.average.net, ready)

@@ -1,4 +1,4 @@
-"""How many threads a training computes on, and the one that makes its batches.
+"""How many threads a training computes on.
 
 Every core computes, unless one thread alone turns out to be quicker.
 
@@ -8,18 +8,15 @@ times slower than one of them by itself.
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import itertools
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import torch
 
-from rotopaint_ai.training.data.shards.stream import Producer
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.group import ALONE
 from rotopaint_ai.training.trainer.task import Moment, Task
@@ -79,28 +76,3 @@ class _Trial:
             cast(Any, loss).backward()
             taken.append(time.perf_counter() - start)
         return min(taken[1:])
-
-
-Batch = TypeVar("Batch")
-_AHEAD = 3  # batches made before they are wanted
-
-
-@contextlib.contextmanager
-def prefetching_batches(make: Callable[[int], Batch], first: int) -> Iterator[Iterator[tuple[Batch, float]]]:
-    """Batches of step `first` and on, each with the seconds it was waited for; the thread ends with the block.
-
-    What `make` raises is raised where the batch is taken.
-    """
-    producer = Producer(map(make, itertools.count(first)), _AHEAD, "batches")
-    try:
-        yield _timed(producer)
-    finally:
-        producer.stop()
-        producer.join()
-
-
-def _timed(producer: Producer[Batch]) -> Iterator[tuple[Batch, float]]:
-    while True:
-        start = time.perf_counter()
-        batch = producer.take()
-        yield batch, time.perf_counter() - start

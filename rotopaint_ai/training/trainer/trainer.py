@@ -1,6 +1,6 @@
 """The one training loop, for every network: `Trainer(config, task, folder).fit()`, and its checkpoint on disk.
 
-One thread makes batches, the main one computes. What happens at a step depends only on the seed and the step's number
+Others make batches, the main thread computes. What happens at a step depends only on the seed and the step's number
 (and, under a time budget, on the clock), so that a run that was stopped goes on exactly where its checkpoint stands. A
 checkpoint is whole or not there, and resumed only by the training that wrote it.
 """
@@ -25,6 +25,7 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import Sink
 from rotopaint_ai.training.data.dataset_checks import data_print
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
+from rotopaint_ai.training.trainer.batches import Batches, TimedBatch, n_processes, prefetching_batches
 from rotopaint_ai.training.trainer.config import TrainConfig, gives_config
 from rotopaint_ai.training.trainer.group import ALONE, Group
 from rotopaint_ai.training.trainer.launch import remote_share
@@ -32,7 +33,6 @@ from rotopaint_ai.training.trainer.log import Budget, LogWindow, Profile, Report
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, MovingAverage, rate_at
 from rotopaint_ai.training.trainer.roofline import Operations, memory_bound_share
 from rotopaint_ai.training.trainer.task import Batch, Moment, Net, Task
-from rotopaint_ai.training.trainer.threads import prefetching_batches
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -141,7 +141,7 @@ class Trainer(Generic[Net, Batch]):
         self.best_state = copy.deepcopy(self.average.net.state_dict()) if task.scores else {}
         self.has_joined = False  # held-out samples are trained on
         self.rows: list[Row] = []
-        self.making_s = 0.0  # that the thread of batches took
+        self.making_s, self.reading_s, self.decoding_s = 0.0, 0.0, 0.0  # of batches
         self.operations = Operations()  # of the first step of this life
         self.window = self._new_window()
 
@@ -162,10 +162,8 @@ class Trainer(Generic[Net, Batch]):
             self.load()
         self._begin()
         report = Reporter(sink)
-        with (
-            self.task.prefetching(self.moment(self.at)) as prefetch,
-            prefetching_batches(self.make_batch, self.at) as batches,
-        ):
+        # batches first: their processes are begun while there are no threads of ours
+        with self.batches() as batches, self.task.prefetching(self.moment(self.at)) as prefetch:
             while not self.is_over:
                 prefetch(self.moment(self.at))
                 self._check(check)
@@ -219,16 +217,14 @@ class Trainer(Generic[Net, Batch]):
             report.row(self.evaluate())
         self.has_joined = True
 
-    def make_batch(self, step: int) -> Batch:
-        """This rank's part of the batch of a step; the same for the same seed and moment."""
-        start = time.perf_counter()
-        batch = self.task.make_batch(self.moment(step))
-        self.making_s += time.perf_counter() - start
-        return batch
+    def batches(self) -> contextlib.AbstractContextManager[Batches[Batch]]:
+        """This rank's parts of the batches of this step and on; the same for the same seed and moments."""
+        return prefetching_batches(self.task, self.moment, self.at, n_processes(self.group.device))
 
-    def step(self, batch: Batch, waited: float) -> None:
+    def step(self, made: TimedBatch[Batch], waited: float) -> None:
         """One step of the optimiser. `waited`: seconds in which the batch was waited for."""
-        start = time.perf_counter()
+        start, batch = time.perf_counter(), made.batch
+        self._note_making(made)
         moment = self.moment(self.at)
         for group in self.optimiser.param_groups:
             group["lr"] = self.config.learning_rate * rate_at(moment.progress, warmup=self.config.warmup)
@@ -256,6 +252,11 @@ class Trainer(Generic[Net, Batch]):
             n_bytes=_n_bytes(batch),
             parts=parts,
         )
+
+    def _note_making(self, made: TimedBatch[Batch]) -> None:
+        self.making_s += made.taken_s
+        self.reading_s += made.reading_s
+        self.decoding_s += made.decoding_s
 
     def gradients(self, inputs: Any, moment: Moment) -> tuple[Tensor, dict[str, float]]:
         """The loss of a batch and its gradients; where memory runs out, once more with less kept.
@@ -369,7 +370,7 @@ class Trainer(Generic[Net, Batch]):
             validated.load_state_dict(self.best_state)
             validated = _plain(validated)
         net = last if self.has_joined else validated
-        reading, decoding = (seconds / max(self.making_s, 1e-9) for seconds in self.task.reading_and_decoding_s())
+        reading, decoding = (seconds / max(self.making_s, 1e-9) for seconds in (self.reading_s, self.decoding_s))
         found = profile(
             self.rows,
             device="processor" if self.group.device.type == "cpu" else "GPU",

@@ -13,6 +13,7 @@ from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
+from rotopaint_ai.training.trainer.batches import make_timed
 from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.trainer import Trainer
 
@@ -28,7 +29,7 @@ memory = load_pictures(read_dataset(Path(faces)), side_px=300, margin=1.3)
 Path(folder).mkdir()
 data = LandmarkData(memory, memory, np.ones(4, np.float32), (1, 0, 2, 3))
 run = Trainer(recipe, LandmarkTask(recipe, build_net(recipe, 4), data), Path(folder))
-batch = run.make_batch(0)
+batch = make_timed(run.task, run.moment(0))
 used = int(next(line for line in Path("/proc/self/status").read_text().splitlines() if "VmSize" in line).split()[1])
 resource.setrlimit(resource.RLIMIT_AS, ((used << 10) + HEADROOM, resource.RLIM_INFINITY))
 run.step(batch, 0.0)

@@ -29,6 +29,7 @@ from rotopaint_ai.training.models.seam.task import SeamConfig, SeamNet, SeamTask
 from rotopaint_ai.training.models.segmentation.task import SegmentationConfig, SegmentationTask
 from rotopaint_ai.training.models.segmentation.task import build_net as build_opinion
 from rotopaint_ai.training.models.segmentation.views import SegmentationView
+from rotopaint_ai.training.trainer.batches import make_timed
 from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.group import Group
 from rotopaint_ai.training.trainer.task import Task
@@ -85,7 +86,7 @@ def test_a_step_keeps_everything_on_the_rank_s_device(
     task = make(faces)
     config = task.config  # type: ignore[attr-defined]
     trainer = Trainer(config, task, tmp_path, Group(device=META))
-    batch = trainer.make_batch(0)
+    batch = make_timed(trainer.task, trainer.moment(0))
     trainer.step(batch, 0.0)
     trainer.step(batch, 0.0)
     assert trainer.at == 2
@@ -95,4 +96,4 @@ def test_a_step_keeps_everything_on_the_rank_s_device(
     }
     here = replace(trainer.moment(0), group=Group())
     with pytest.raises(RuntimeError, match="device"):  # the network is there, the batch is here
-        trainer.gradients(task.to_device(batch, here), here)
+        trainer.gradients(task.to_device(batch.batch, here), here)

@@ -17,6 +17,7 @@ from rotopaint_ai.errors import CancelledError, TrainingError, UsageError
 from rotopaint_ai.jobs import Event
 from rotopaint_ai.training.data.dataset_checks import data_print
 from rotopaint_ai.training.trainer.activations import Activations
+from rotopaint_ai.training.trainer.batches import make_timed
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.group import Group
 from rotopaint_ai.training.trainer.log import Reporter
@@ -193,5 +194,5 @@ def test_memory_that_runs_out_whatever_is_kept_ends_it_in_one_line(tmp_path: Pat
 
     run.objective = ask
     with pytest.raises(TrainingError, match=r"step 0: memory ran out \(.* allocate 9 bytes\); set a smaller batch, or"):
-        run.step(run.make_batch(0), 0.0)
+        run.step(make_timed(run.task, run.moment(0)), 0.0)
     assert tried == ["keep", "checkpoint", "offload"][:tries]

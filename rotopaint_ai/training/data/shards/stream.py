@@ -135,6 +135,13 @@ Check = Callable[[], None]
 Size = tuple[int, int]  # width, height
 
 MEMORY_SHARE = 0.4  # of the machine's memory, for pictures that were decoded
+_keepers = 1  # processes that keep pictures, each its own
+
+
+def keep_less(processes: int) -> None:
+    """Have this process keep a share of the pictures only, as so many like it keep theirs."""
+    global _keepers
+    _keepers = processes
 
 
 def target_size(size: Size, factor: float) -> Size:
@@ -191,7 +198,7 @@ class Streamed(Sequence[Picture]):
         with self._lock:
             self.reading_s += came - start
             self.decoding_s += time.perf_counter() - came
-            if row not in self._kept and self._n_bytes + picture.nbytes <= self.budget_bytes:
+            if row not in self._kept and self._n_bytes + picture.nbytes <= self.budget_bytes / _keepers:
                 self._kept[row] = picture
                 self._n_bytes += picture.nbytes
         return picture

@@ -26,6 +26,7 @@ from rotopaint_ai.seams.placement import ZOOMS, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import Dataset, Picture, join, read_dataset
 from rotopaint_ai.training.data.dataset_checks import split_held_out
+from rotopaint_ai.training.data.shards.stream import reading_and_decoding_s
 from rotopaint_ai.training.models.seam.examples import Example, Examples, StripBatch, batch_of
 from rotopaint_ai.training.models.seam.net import SeamNet, export
 from rotopaint_ai.training.trainer.config import TrainConfig
@@ -81,6 +82,10 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
     def make_batch(self, moment: Moment) -> StripBatch:
         """This rank's strips."""
         return batch_of([self._example(rng) for rng in moment.generators()])
+
+    def reading_and_decoding_s(self) -> tuple[float, float]:
+        """Seconds of either."""
+        return reading_and_decoding_s(self.examples.pictures)
 
     def _example(self, rng: np.random.Generator) -> Example:
         for _ in range(_TRIES):

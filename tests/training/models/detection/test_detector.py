@@ -32,6 +32,7 @@ from rotopaint_ai.training.models.detection.scenes import (
 )
 from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask, as_tensors, build_net
 from rotopaint_ai.training.pack.network import TrainOptions, check_place, task_of, train_network
+from rotopaint_ai.training.trainer.batches import make_timed
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 SMALL = ("widths=[8,8,8,8,8]", "neck=8", "width=128", "height=64", "batch=2", "minutes=null", "log_every=2")
@@ -193,7 +194,7 @@ def test_a_stopped_training_goes_on_where_it_stood(tmp_path: Path) -> None:
     whole = Trainer(plan, DetectorTask(plan, build_net(plan), scenes), _made(tmp_path / "whole"))
     whole.fit()
     first = Trainer(plan, DetectorTask(plan, build_net(plan), scenes), _made(tmp_path / "two"))
-    first.step(first.make_batch(0), 0.0)
+    first.step(make_timed(first.task, first.moment(0)), 0.0)
     first.save()
     second = Trainer(plan, DetectorTask(plan, build_net(plan), scenes), tmp_path / "two")
     second.fit(resume=True)
