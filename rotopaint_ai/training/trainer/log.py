@@ -328,14 +328,19 @@ def _computing_name(activations: str, memory_bound: float | None) -> str:
     return "memory bandwidth" if memory_bound is not None and memory_bound > 0.5 else "arithmetic"
 
 
+_ASK_S = 1.0  # over which NVML's figure is a mean, at the least
+
+
 def gpu_clock() -> Callable[[], float]:
-    """A clock of the seconds that the GPU has computed since now, as the driver says at each look; stands still where
-    it says nothing."""
+    """A clock of the seconds that the GPU has computed since now, as the driver says of the time just gone; it is asked
+    at most every _ASK_S, as an answer takes as long as a step. Stands still where the driver says nothing."""
     last, busy = time.perf_counter(), 0.0
 
     def look() -> float:
         nonlocal last, busy
         now = time.perf_counter()
+        if now - last < _ASK_S:
+            return busy
         with contextlib.suppress(Exception):  # without NVML, or a driver that is not asked
             busy += (now - last) * torch.cuda.utilization() / 100
         last = now

@@ -20,7 +20,7 @@ from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.trainer import roofline, trainer
 from rotopaint_ai.training.trainer.config import override
-from rotopaint_ai.training.trainer.log import LogWindow, Row, profile
+from rotopaint_ai.training.trainer.log import LogWindow, Row, gpu_clock, profile
 from rotopaint_ai.training.trainer.roofline import Operations, Roofline, memory_bound_share
 from rotopaint_ai.training.trainer.trainer import Trainer, read_checkpoint, write_checkpoint
 
@@ -152,3 +152,15 @@ def test_a_gpu_of_which_nobody_tells_how_busy_it_was_is_said_so() -> None:
     told = profile([silent], device="processor", activations="keep", reading_share=0)
     assert told is not None
     assert "is unknown" not in told.line()
+
+
+def test_the_driver_is_asked_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, asked = [0.0], []
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("torch.cuda.utilization", lambda: asked.append(now[0]) or 50)
+    clock = gpu_clock()
+    for step in range(1, 301):
+        now[0] = step / 100
+        busy = clock()
+    assert len(asked) == 3
+    assert busy == pytest.approx(1.5, abs=0.02)
