@@ -108,8 +108,9 @@ class FrameRecord:
         return True
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values."""
-        return asdict(self)
+        """The record as JSON values, its own: they are to be read alone."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {**values, "source": None if self.source is None else asdict(self.source)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> FrameRecord:

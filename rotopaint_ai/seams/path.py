@@ -5,6 +5,7 @@ Dimensions: S pairs of places along the curve, D offsets across it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,16 +46,20 @@ class Offsets:
     seen: Array
 
 
-def likely_offsets(logits: Array, spread: float) -> Offsets:
-    """What a strip's logits (S, D + 1) say of each place, near a prediction that is `spread` steps off.
+def likely_offsets(strips: Sequence[Array], spread: float) -> list[Offsets]:
+    """What each strip's logits (S, D + 1) say of its places, near a prediction that is `spread` steps off.
 
     The whole posterior of the chain of `smooth_path`, so that a place between two creases stays unsure.
     """
-    odds, nothing = _odds(logits)
-    near = np.exp(-0.5 * (OFFSETS / max(spread, LEAST_SPREAD)) ** 2) + ANYWHERE
-    posterior = _chain_posterior((odds + nothing / N_OFFSETS + 1e-5) ** TRUST * near**NEAR_PLACE)
+    near = (np.exp(-0.5 * (OFFSETS / max(spread, LEAST_SPREAD)) ** 2) + ANYWHERE) ** NEAR_PLACE
+    odds = [_odds(logits) for logits in strips]
+    emits = [(seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near for seen_at, nothing in odds]
+    return [_offsets_of(posterior, 1 - each[1][:, 0]) for posterior, each in zip(_chain_posteriors(emits), odds)]
+
+
+def _offsets_of(posterior: Array, seen: Array) -> Offsets:
     mean = posterior @ OFFSETS
-    return Offsets(mean, np.sqrt((posterior * (OFFSETS - mean[:, None]) ** 2).sum(axis=1)), 1 - nothing[:, 0])
+    return Offsets(mean, np.sqrt((posterior * (OFFSETS - mean[:, None]) ** 2).sum(axis=1)), seen)
 
 
 def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
@@ -66,7 +71,7 @@ def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
     """
     seen_at, nothing = _odds(logits)
     near = np.exp(-0.5 * (OFFSETS / max(1.25 * expected_error, LEAST_SPREAD)) ** 2) + 0.02
-    posterior = _chain_posterior((seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (NEAR / len(logits)))
+    (posterior,) = _chain_posteriors([(seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (NEAR / len(logits))])
     best = posterior.argmax(axis=1)
     around = np.abs(np.arange(N_OFFSETS) - best[:, None]) <= 2
     local = posterior * around
@@ -83,10 +88,17 @@ def _odds(logits: Array) -> tuple[Array, Array]:
     return odds[:, :-1], odds[:, -1:]
 
 
-def _chain_posterior(emit: Array) -> Array:
-    """Probabilities of a chain's offsets (S, D) from what each place says of them."""
-    emit = emit / emit.max(axis=1, keepdims=True)
-    forward, backward = _forward_sums(np.stack([emit, emit[::-1]], axis=1)).transpose(1, 0, 2)
+def _chain_posteriors(emits: Sequence[Array]) -> list[Array]:
+    """Probabilities of each chain's offsets (S, D) from what its places say of them, all chains side by side."""
+    emits = [emit / emit.max(axis=1, keepdims=True) for emit in emits]
+    ways = np.ones((max(map(len, emits), default=1), 2 * len(emits), N_OFFSETS))  # what follows a chain changes nothing
+    for k, emit in enumerate(emits):
+        ways[: len(emit), 2 * k], ways[: len(emit), 2 * k + 1] = emit, emit[::-1]
+    sums = _forward_sums(ways)
+    return [_posterior(emit, *sums[: len(emit), 2 * k : 2 * k + 2].swapaxes(0, 1)) for k, emit in enumerate(emits)]
+
+
+def _posterior(emit: Array, forward: Array, backward: Array) -> Array:
     posterior = forward * backward[::-1] / emit
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 

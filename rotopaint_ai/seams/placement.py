@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.crops import Crop, cut
-from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS, likely_offsets, slide, smooth_path
+from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS, Offsets, likely_offsets, slide, smooth_path
 from rotopaint_ai.shapes.bezier import evaluate, segments
 from rotopaint_ai.shapes.fit import fit_segments
 
@@ -180,12 +180,12 @@ def sight(
     step = face_px / zoom / ACROSS
     ribbons = [places_along(points, face_px / zoom / ALONG) for points in curves]
     known = [each for each in ribbons if each is not None]
-    read = iter(read_strips(known, seen, step, evidence, zoom) if known else ())
-    return [None if each is None else _sighting(each.pairs, next(read), spread_px / step, step) for each in ribbons]
+    read = read_strips(known, seen, step, evidence, zoom) if known else []
+    found = iter(likely_offsets(read, spread_px / step))
+    return [None if each is None else _sighting(each.pairs, next(found), step) for each in ribbons]
 
 
-def _sighting(places: CurvePlaces, logits: Array, spread: float, step: float) -> Sighting:
-    found = likely_offsets(logits, spread)
+def _sighting(places: CurvePlaces, found: Offsets, step: float) -> Sighting:
     return Sighting(places.at, found.mean * step, found.deviation * step, found.seen)
 
 

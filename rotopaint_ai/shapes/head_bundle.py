@@ -173,7 +173,7 @@ def gauss_newton_step(
     for each in seen:
         _add_curve(equations, head, each)
     for tie in _ties(head, build):
-        _add_tie(equations, head, tie)
+        _add_tie(equations, tie)
     camera_step, point_step = equations.solved()
     return replace(head, cameras=head.cameras.stepped(camera_step), points=head.points + point_step)
 
@@ -191,29 +191,28 @@ class _Equations:
     def solved(self) -> tuple[Array, Array]:
         """Steps of cameras (H, 6) and points (N, 3), none of them longer than is safe."""
         n, both = self.point_pull.size, self.both.reshape(*self.camera_pull.shape, -1)
-        inverse = np.linalg.inv(self.cameras + 1e-9 * np.eye(6))
-        by_camera, rows = inverse @ both, both.reshape(-1, n)
-        whole = self.points.reshape(n, n) - rows.T @ by_camera.reshape(-1, n)
-        step = np.linalg.solve(whole, self.point_pull.ravel() - by_camera.reshape(-1, n).T @ self.camera_pull.ravel())
-        cameras = (inverse @ (self.camera_pull - both @ step)[..., None])[..., 0]
+        root = np.linalg.inv(np.linalg.cholesky(self.cameras + 1e-9 * np.eye(6)))
+        rows, pull = (root @ both).reshape(-1, n), (root @ self.camera_pull[..., None]).ravel()
+        whole = self.points.reshape(n, n) - rows.T @ rows
+        step = np.linalg.solve(whole, self.point_pull.ravel() - rows.T @ pull)
+        cameras = (root.transpose(0, 2, 1) @ (pull - rows @ step).reshape(-1, 6, 1))[..., 0]
         if not (np.isfinite(step).all() and np.isfinite(cameras).all()):
             raise np.linalg.LinAlgError("no finite step")
         safe = max(1.0, float(abs(step).max()) / LONGEST_STEP)
         return np.asarray(cameras / safe), np.asarray(step.reshape(-1, 3) / safe)
 
     def add_places(
-        self, part: slice, weights: Array | None, slopes: tuple[Array, Array], bind: Array, off: Complex
+        self, part: slice, weights: Array | None, slopes: tuple[Array, Array], bind: Array, off: Array
     ) -> None:
-        """Places of `part` of the points: what binds them (H, M, 2, 2) and how far off they lie (H, M). `weights`
-        (M, n) of points in places; without them each place is a point."""
+        """Places of `part` of the points, each along a way: what binds them (H, M) and how far off they lie (H, M).
+        `weights` (M, n) of points in places; without them each place is a point."""
         by_camera, by_place = slopes
-        to_camera, to_place = bind @ by_camera, bind @ by_place
-        pull = (bind @ np.stack([off.real, off.imag], axis=-1)[..., None])[..., 0]
-        self.cameras = self.cameras + np.einsum("hmka,hmkb->hab", by_camera, to_camera, optimize=True)
-        self.camera_pull = self.camera_pull + np.einsum("hmka,hmk->ha", by_camera, pull, optimize=True)
-        own = np.einsum("hmki,hmkj->mij", by_place, to_place, optimize=True)
-        own_pull = np.einsum("hmki,hmk->mi", by_place, pull, optimize=True)
-        both = np.einsum("hmka,hmkj->hajm", by_camera, to_place, optimize=True)
+        to_camera, by_hold = bind[..., None] * by_camera, by_place.transpose(1, 2, 0)
+        to_place = by_hold * bind.T[:, None]
+        self.cameras += by_camera.transpose(0, 2, 1) @ to_camera
+        self.camera_pull += (off[:, None] @ to_camera)[:, 0]
+        own, own_pull = to_place @ by_hold.transpose(0, 2, 1), (to_place @ off.T[..., None])[..., 0]
+        both = (to_camera[..., None] * by_place[..., None, :]).reshape(*bind.shape, -1).transpose(0, 2, 1)
         if weights is None:
             at = np.arange(part.start, part.stop)
             self.points[at, :, at] += own
@@ -222,7 +221,7 @@ class _Equations:
             table = (weights.T @ (own.reshape(m, 9, 1) * weights[:, None]).reshape(m, -1)).reshape(n, 3, 3, n)
             self.points[part, :, part] += table.transpose(0, 1, 3, 2)
             both, own_pull = both @ weights, weights.T @ own_pull
-        self.both[:, :, part] += both.transpose(0, 1, 3, 2)
+        self.both[:, :, part] += both.reshape(len(bind), 6, 3, -1).transpose(0, 1, 3, 2)
         self.point_pull[part] += own_pull
 
 
@@ -230,7 +229,8 @@ def _usual_places(head: Head, n_marks: int) -> tuple[Array, Array, Array]:
     """Equations of points that nothing else binds, and none yet of points and cameras together."""
     n, bound = len(head.points), np.full(head.points.shape, OFF_USUAL**-2)
     bound[:n_marks] = 1e-2, 1e-2, DEEP**-2
-    whole = np.diag(bound.ravel() + 1e-6).reshape(n, 3, n, 3)
+    whole = np.zeros((n, 3, n, 3))
+    whole.reshape(-1)[:: 3 * n + 1] = bound.ravel() + 1e-6
     return whole, bound * (head.usual - head.points), np.zeros((len(head.cameras.size), 6, n, 3))
 
 
@@ -238,18 +238,17 @@ def _add_landmarks(equations: _Equations, head: Head, points_HL: Complex, error_
     part = slice(0, points_HL.shape[1])
     off = points_HL - head.cameras.see(head.points[part])
     weight = MARKS_WEIGHT * landmark_weights(off, error_px_HL)
-    slopes = head.cameras.projection_slopes(head.points[part])
-    equations.add_places(part, None, slopes, weight[..., None, None] * np.eye(2), off)
+    for way in (1.0, 1j):
+        slopes = head.cameras.slopes_along(head.points[part], np.full(off.shape, way))
+        equations.add_places(part, None, slopes, weight, (off * np.conj(way)).real)
 
 
 def _add_curve(equations: _Equations, head: Head, seen: SeenCurve) -> None:
     part = head.curves[seen.curve]
     places = seen.weights @ head.points[part]
-    off = seen.at - head.cameras.see(places)
-    across = seen.across / (1 + ((off * seen.normal.conj()).real / (2 * seen.far_px)) ** 2)
-    normal = np.stack([seen.normal.real, seen.normal.imag], axis=-1)
-    bind = across[..., None, None] * normal[..., None] * normal[..., None, :]
-    equations.add_places(part, seen.weights, head.cameras.projection_slopes(places), bind, off)
+    off = ((seen.at - head.cameras.see(places)) * seen.normal.conj()).real
+    across = seen.across / (1 + (off / (2 * seen.far_px)) ** 2)
+    equations.add_places(part, seen.weights, head.cameras.slopes_along(places, seen.normal), across, off)
 
 
 # --- how a face is built ----------------------------------------------------------------------------------------------
@@ -257,10 +256,12 @@ def _add_curve(equations: _Equations, head: Head, seen: SeenCurve) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tie:
-    """Sums of points (T, N) that are to be zero in each of x, y and z but for a deviation; `off` (T, 3) is what they
-    are. A robust tie that lies far off counts less."""
+    """Sums of some points each (T, K) that are to be zero in x, y and z but for a deviation: the points' numbers, how
+    much of each coordinate they bring (T, K, 3), and what the sums are now (T, 3). A robust tie that lies far off
+    counts less."""
 
-    sums: tuple[Array, Array, Array]
+    numbers: NDArray[np.intp]
+    shares: Array
     off: Array
     deviation: float
     is_robust: bool = True
@@ -278,17 +279,10 @@ def _ties(head: Head, build: HeadBuild) -> Iterator[_Tie]:
         yield from _stiff_ties(head, part)
 
 
-def _tie(head: Head, one: Array, other: Array, sign: Array, deviation: float) -> _Tie:
-    """`one` and `other` (T, N) sums of points that are the same but for the sign of each coordinate."""
-    x, y, z = (one - each * other for each in sign)
-    off = np.stack([sums @ head.points[:, c] for c, sums in enumerate((x, y, z))], axis=1)
-    return _Tie((x, y, z), off, deviation)
-
-
 def _mirror_tie(head: Head, pairs: Sequence[tuple[int, int]], deviation: float) -> _Tie:
-    each = np.eye(len(head.points))
-    one, other = (each[list(column)] for column in zip(*pairs))
-    return _tie(head, one, other, _MIRROR, deviation)
+    numbers = np.array(pairs)
+    shares = np.broadcast_to(np.stack([np.ones(3), -_MIRROR]), (*numbers.shape, 3))
+    return _Tie(numbers, shares, _sums(head.points, numbers, shares), deviation)
 
 
 def _mirrored_numbers(one: slice, other: slice, is_reversed: bool) -> list[tuple[int, int]]:
@@ -302,30 +296,37 @@ def _mirrored_numbers(one: slice, other: slice, is_reversed: bool) -> list[tuple
 
 def _joint_tie(head: Head, end: int, curve: slice) -> _Tie:
     weights = basis((curve.stop - curve.start) // 3, False, PER_SEGMENT)
-    near = int(np.linalg.norm(weights @ head.points[curve] - head.points[end], axis=1).argmin())
-    one, other = np.zeros((1, len(head.points))), np.zeros((1, len(head.points)))
-    one[0, end], other[0, curve] = 1, weights[near]
-    return _tie(head, one, other, np.ones(3), JOINED)
+    near = weights[int(np.linalg.norm(weights @ head.points[curve] - head.points[end], axis=1).argmin())]
+    (known,) = near.nonzero()
+    numbers = np.concatenate([[end], curve.start + known])[None]
+    shares = np.concatenate([[1.0], -near[known]])[None, :, None] * np.ones(3)
+    return _Tie(numbers, shares, _sums(head.points, numbers, shares), JOINED)
 
 
 def _stiff_ties(head: Head, curve: slice) -> Iterator[_Tie]:
     """Curves keep their usual bends, and handles their way from their points: where little is seen of one, no kink and
     no hook."""
-    n, each = (curve.stop - curve.start) // 3, np.eye(len(head.points))
-    at = each[curve.start : curve.start + n]
-    handles = each[curve.start + n : curve.stop] - np.concatenate([at, at])
-    for sums, deviation in ((handles, STIFF), (np.diff(at, 2, axis=0), BENDING)):
-        yield _Tie((sums, sums, sums), sums @ (head.points - head.usual), deviation, is_robust=False)
+    n = (curve.stop - curve.start) // 3
+    at = curve.start + np.arange(n)
+    handles = np.stack([np.arange(curve.start + n, curve.stop), np.concatenate([at, at])], axis=1)
+    bends = np.stack([at[:-2], at[1:-1], at[2:]], axis=1)
+    for numbers, share, deviation in ((handles, (1, -1), STIFF), (bends, (1, -2, 1), BENDING)):
+        shares = np.broadcast_to(np.array(share, float)[:, None], (*numbers.shape, 3))
+        yield _Tie(numbers, shares, _sums(head.points - head.usual, numbers, shares), deviation, is_robust=False)
 
 
-def _add_tie(equations: _Equations, head: Head, tie: _Tie) -> None:
+def _sums(points: Array, numbers: NDArray[np.intp], shares: Array) -> Array:
+    return np.asarray((points[numbers] * shares).sum(axis=1))
+
+
+def _add_tie(equations: _Equations, tie: _Tie) -> None:
     weight = np.full(tie.off.shape, tie.deviation**-2)
     if tie.is_robust:
         weight = weight / (1 + (tie.off / (2 * tie.deviation)) ** 2)
-    for c, sums in enumerate(tie.sums):
-        heavy = sums * weight[:, c, None]
-        equations.points[:, c, :, c] += sums.T @ heavy
-        equations.point_pull[:, c] -= heavy.T @ tie.off[:, c]
+    heavy, axis = tie.shares * weight[:, None], np.arange(3)
+    np.subtract.at(equations.point_pull, tie.numbers, heavy * tie.off[:, None])
+    one, other = tie.numbers[:, :, None, None], tie.numbers[:, None, :, None]
+    np.add.at(equations.points, (one, axis, other, axis), heavy[:, :, None] * tie.shares[:, None])
 
 
 def _symmetry_plane(marks: Array, mirror_L: NDArray[np.intp]) -> tuple[Array, float]:

@@ -19,7 +19,6 @@ TURN = 1.0  # radians that a head is turned from its usual pose
 ZOOM = 10.0  # and by how much it grows in one step
 PERSPECTIVE = 0.08  # size of the face over its distance
 STEP = 0.3  # radians of one step at most
-_PLACE = np.array([1, 1j])
 
 Pull = tuple[Array, Array]  # normal equations (H, 6, 6) and (H, 6) of steps in log size, turn and shift
 
@@ -36,20 +35,26 @@ class Cameras:
         """Points in space (M, 3) on the plate (H, M)."""
         y = points @ self.turn.transpose(0, 2, 1)
         flat = self.size[:, None, None] * y[..., :2] / (1 - PERSPECTIVE * y[..., 2:])
-        return np.asarray((self.shift[:, None] + flat) @ _PLACE)
+        at = self.shift[:, None] + flat
+        return np.asarray(at[..., 0] + 1j * at[..., 1])
 
     def projection_slopes(self, points: Array) -> tuple[Array, Array]:
         """How points on the plate move with the cameras (H, M, 2, 6) and with the points in space (H, M, 2, 3)."""
-        y = points @ self.turn.transpose(0, 2, 1)
-        size, near = self.size[:, None], 1 / (1 - PERSPECTIVE * y[..., 2])
-        by_y = np.zeros((*y.shape[:2], 2, 3))
-        by_y[..., 0, 0] = by_y[..., 1, 1] = size * near
-        by_y[..., 2] = (size * PERSPECTIVE * near**2)[..., None] * y[..., :2]
-        by_camera = np.zeros((*y.shape[:2], 2, 6))
-        by_camera[..., 0] = (size * near)[..., None] * y[..., :2]
-        by_camera[..., 1:4] = by_y @ -_cross_matrices(y)
-        by_camera[..., 0, 4] = by_camera[..., 1, 5] = 1
-        return by_camera, np.einsum("hmck,hkj->hmcj", by_y, self.turn)
+        ways = [self.slopes_along(points, np.full((len(self.size), len(points)), way)) for way in (1.0, 1j)]
+        by_camera, by_place = (np.stack(each, axis=2) for each in zip(*ways))
+        return by_camera, by_place
+
+    def slopes_along(self, points: Array, way: Complex) -> tuple[Array, Array]:
+        """How far points on the plate move along unit ways (H, M) with the cameras (H, M, 6) and with the points in
+        space (H, M, 3)."""
+        x, y, z = np.moveaxis(points @ self.turn.transpose(0, 2, 1), -1, 0)
+        near = 1 / (1 - PERSPECTIVE * z)
+        a, b = (self.size[:, None] * near * each for each in (way.real, way.imag))
+        grows = a * x + b * y
+        c = PERSPECTIVE * near * grows
+        spins = y * c - z * b, z * a - x * c, x * b - y * a
+        by_camera = np.stack([grows, *spins, way.real, way.imag], axis=-1)
+        return by_camera, np.stack([a, b, c], axis=-1) @ self.turn
 
     def moved(self, *pulls: Pull) -> Cameras:
         """Every camera one step nearer to what its hold says, and to the shot's usual pose."""
