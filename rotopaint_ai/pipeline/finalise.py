@@ -21,9 +21,18 @@ from rotopaint_ai.pipeline.pictures import choose_worst, ordinary_frames, remove
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import changed_plates
 from rotopaint_ai.pipeline.record_store import Counted, FrameRecord, RunState
+from rotopaint_ai.pipeline.shot_widths import usual_width
 from rotopaint_ai.report.page import write_report
 from rotopaint_ai.shapes.reduce import reduce_document
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import (
+    ControlPoint,
+    Key,
+    Landmark,
+    LandmarkKeys,
+    RotoDocument,
+    RotoShape,
+    StrokeWidth,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +157,15 @@ def _finished_event(outcome: Outcome, content: Mapping[str, Any]) -> Event:
     return Event("finished", facts)
 
 
-WIDTH_SHARE = 0.9
-
-
 def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
     """Landmarks and shapes of all frames whose face was found, reduced where the job asks for it.
 
-    One width serves the whole shot, so it covers 9 of 10 frames; a shape is hidden in frames where the face was lost.
+    A seam has one width for the whole shot, and in frames where it was painted with another its keys say so; a shape is
+    hidden in frames where the face was lost.
     """
     names = [spec.name for spec in plan.pack.sheet.shapes]
     landmarks, keys = PackedLandmarks(), {name: PackedKeys() for name in names}
-    widths: dict[str, list[float]] = {name: [] for name in names}
+    widths: dict[str, dict[int, float]] = {name: {} for name in names}
     hidden: dict[str, set[int]] = {name: set() for name in names}
     for record in records:
         for name in names if record.status == "lost" else record.hidden:
@@ -168,8 +175,13 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
         landmarks.put(record.frame, record.landmarks or ())
         for name, rows in record.shapes.items():
             keys[name].put(record.frame, rows)
-        for name, width in record.widths.items():
-            widths[name].append(width)
+            if name in record.widths:
+                widths[name][record.frame] = record.widths[name]
+    usual = {name: usual_width(list(each.values())) if each else None for name, each in widths.items()}
+    for spec in plan.pack.sheet.shapes:
+        for frame, width in widths[spec.name].items():
+            if width != usual[spec.name] and not spec.closed:
+                keys[spec.name].widen(frame, width / 2, spec.feather_px)
     return RotoDocument(
         width=plan.plate.width,
         height=plan.plate.height,
@@ -184,7 +196,7 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
                 closed=spec.closed,
                 role=spec.role,
                 keys=keys[spec.name],
-                width_px=_shape_width(widths[spec.name]) if not spec.closed else None,
+                width_px=usual[spec.name] if not spec.closed else None,
                 feather_px=spec.feather_px,
                 taper=spec.taper,
                 visible=dict.fromkeys(sorted(hidden[spec.name]), False),
@@ -192,10 +204,6 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
             for spec in plan.pack.sheet.shapes
         ),
     )
-
-
-def _shape_width(widths: list[float]) -> float | None:
-    return round(sorted(widths)[min(len(widths) - 1, int(WIDTH_SHARE * len(widths)))], 3) if widths else None
 
 
 def n_keys(document: RotoDocument) -> int:
@@ -245,7 +253,7 @@ class PackedValues(Mapping[int, V], Generic[V]):
 
 
 class PackedKeys(PackedValues[Key]):
-    """A shape's keys, from rows of six numbers."""
+    """A shape's keys, from rows of six numbers; half a width and a feather follow where a key has its own."""
 
     def __init__(self) -> None:
         super().__init__(_key_of_numbers)
@@ -253,6 +261,11 @@ class PackedKeys(PackedValues[Key]):
     def put(self, frame: int, rows: Sequence[Row]) -> None:
         """The key of a frame."""
         self.add(frame, [number for row in rows for number in row])
+
+    def widen(self, frame: int, half_px: float, feather_px: float) -> None:
+        """Give the key of a frame a width of its own."""
+        rows = [number for point in self[frame].points for number in point]
+        self.add(frame, [*rows, half_px, feather_px])
 
 
 class PackedLandmarks(PackedValues[tuple[Landmark | None, ...]]):
@@ -267,7 +280,10 @@ class PackedLandmarks(PackedValues[tuple[Landmark | None, ...]]):
 
 
 def _key_of_numbers(numbers: list[float]) -> Key:
-    return Key(tuple(ControlPoint(*numbers[at : at + 6]) for at in range(0, len(numbers), 6)))
+    n_points = len(numbers) // 6
+    half_and_feather = numbers[6 * n_points :]
+    widths = (StrokeWidth(half_and_feather[0], *half_and_feather),) * n_points if half_and_feather else ()
+    return Key(tuple(ControlPoint(*numbers[at : at + 6]) for at in range(0, 6 * n_points, 6)), widths=widths)
 
 
 def _landmark_row_of(numbers: list[float]) -> tuple[Landmark | None, ...]:

@@ -127,7 +127,8 @@ def _is_as_settled(painted: FrameRecord, now: FrameRecord, processor: Overriding
     if painted.status == "failed":
         return False
     own = processor.work.respected(now.frame, Settled.of(now), processor.inner.sheet)
-    return (painted.shapes, painted.errors, painted.landmarks or ()) == (own.shapes, own.errors, own.landmarks)
+    now_settled = own.shapes, own.errors, own.landmarks, own.widths
+    return (painted.shapes, painted.errors, painted.landmarks or (), painted.widths) == now_settled
 
 
 def _has_picture(out: Path, frame: int) -> bool:

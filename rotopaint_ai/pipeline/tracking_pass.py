@@ -34,6 +34,7 @@ from rotopaint_ai.pipeline.record_store import (
 from rotopaint_ai.pipeline.render_frame import NOT_FINITE
 from rotopaint_ai.pipeline.run_events import tracked_event
 from rotopaint_ai.pipeline.shot_seams import PROGRESS_INTERVAL_S, with_shot_seams
+from rotopaint_ai.pipeline.shot_widths import with_shot_widths
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
@@ -145,7 +146,7 @@ def _snapshot_of(plan: Plan, state: RunState, models: Mapping[str, object]) -> S
 def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> TrackedShot:
     """Write the settled journal anew: what people have keyed since may move seams in every frame."""
     path, counted = state.folder / f"{SETTLED}.journal", Counted(state)
-    settled = with_shot_seams(plan, counted, sink, cancel)
+    settled = with_shot_widths(with_shot_seams(plan, counted, sink, cancel))
     light = list[FrameRecord]()
     with replacing(path) as beside, closing(Journal(beside)) as journal:
         for record in _with_progress(settled, len(state.finished), sink):
