@@ -30,7 +30,7 @@ from rotopaint_ai.seams import width
 from rotopaint_ai.seams.fitted import pack_lines
 from rotopaint_ai.seams.ribbon import resample
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ai.training.models.fill.frames import plates_of, read_view
+from rotopaint_ai.stage.filmed import plates_of, read_seam_frame
 from scripts.fitted_layers import build_layers, numbers_of
 
 Array = npt.NDArray[Any]
@@ -76,7 +76,7 @@ def _of_frame(
     path: Path, truth: RotoDocument, rng: np.random.Generator, times: int, apart: float
 ) -> Iterator[tuple[Array, Array]]:
     frame = int(path.name.split(".")[1])
-    view = read_view(path, truth)
+    view = read_seam_frame(path, truth)
     grey, cover = width.root_light(view.plate), view.seam.astype(np.float32) / 255
     lines = [np.asarray(line) for line, _ in view.curves]
     size = width.face_px(truth.shapes, frame, truth.landmarks.keys.get(frame, ()))

@@ -24,7 +24,7 @@ from rotopaint_ai.seams.matte import seam_curves, seam_matte
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ai.training.models.fill.frames import burn_seam
+from rotopaint_ai.stage.burnt_seams import burn_seam
 
 Array = NDArray[Any]
 
@@ -67,14 +67,14 @@ def codes(light: Array) -> Array:
 
 def rendered_case(folder: Path, *, every: int, last: int | None = None, predicted: RotoDocument | None = None) -> Case:
     """A shot of plate.####, clean.#### and seam.#### pictures with truth.roto.json. Raises: UsageError without any."""
-    from rotopaint_ai.training.models.fill.frames import plates_of, read_view
+    from rotopaint_ai.stage.filmed import plates_of, read_seam_frame
 
     truth = document.read(folder / "truth.roto.json")
     paths = plates_of(folder)
     suffix = ".jpg" if any(path.suffix == ".jpg" for path in paths) else paths[0].suffix if paths else ""
     found = []
     for path in [path for path in paths if path.suffix == suffix][:last:every]:
-        view, frame = read_view(path, truth), int(path.name.split(".")[1])
+        view, frame = read_seam_frame(path, truth), int(path.name.split(".")[1])
         if view.seam.any():
             found.append(_sight(frame, view.plate, view.clean, view.seam > 0, view.curves))
     if not found:

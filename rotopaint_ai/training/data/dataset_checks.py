@@ -251,6 +251,11 @@ def _last_frames(data: Dataset, rows: list[int]) -> list[int]:
     return ordered[-count:] if count else []
 
 
+def split_of_shot(folder: Path) -> Split:
+    """Shots whose folder begins with `test` are only measured on."""
+    return "test" if folder.name.startswith("test") else "train"
+
+
 class MarkedPicture(Protocol):
     """A picture with its truth, marked for training (`train`), for validation (`val`) or kept out of both (`test`)."""
 

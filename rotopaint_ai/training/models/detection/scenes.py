@@ -17,20 +17,17 @@ import numpy.typing as npt
 import torch
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.exchange import document
 from rotopaint_ai.landmarks.faces import SURE, FaceFound, faces_of, letterboxed
-from rotopaint_ai.plates.colour import to_display
-from rotopaint_ai.plates.plate import open_plate
 from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.stage.crowd_plates import FORMAT, POINTS
+from rotopaint_ai.stage.filmed import OUTLINE, TOLERANCE_PX, TRUTH, filmed_faces
 from rotopaint_ai.training.data.dataset import read_dataset, read_picture
+from rotopaint_ai.training.data.dataset_checks import split_of_shot
 
 Array = npt.NDArray[Any]
 Picture = npt.NDArray[np.uint8]
 
-OUTLINE = "face_outline"
 SEEN = 0.35  # share of a face that has to show for it to count
-_TOLERANCE_PX = 0.3
 _LONGEST = 640  # pictures are kept no longer than this
 
 
@@ -87,7 +84,7 @@ def read_scenes(sources: Sequence[str | Path], *, check: Callable[[], None] = la
 def _scenes(folder: Path) -> Iterator[DetectionScene]:
     if (folder / "plates.jsonl").is_file():
         return _plates(folder)
-    if (folder / "truth.roto.json").is_file():
+    if (folder / TRUTH).is_file():
         return _shot(folder)
     return _crops(folder)
 
@@ -130,7 +127,7 @@ def _crops(folder: Path) -> Iterator[DetectionScene]:
 
 def _outline(control: Array | None, landmarks: Array) -> Array | None:
     if control is not None and np.isfinite(control).all():
-        return flatten(control.astype(float), True, _TOLERANCE_PX)
+        return flatten(control.astype(float), True, TOLERANCE_PX)
     known = landmarks[np.isfinite(landmarks).all(axis=1)]
     return None if len(known) < 5 else np.asarray(cv2.convexHull(known.astype(np.float32))[:, 0], float)
 
@@ -140,33 +137,10 @@ def _landmark_numbers(landmarks: Array, visible: Array, row: int | None) -> tupl
 
 
 def _shot(folder: Path) -> Iterator[DetectionScene]:
-    roto = document.read(folder / "truth.roto.json")
-    shape = next((shape for shape in roto.shapes if shape.name == OUTLINE), None)
-    if shape is None:
-        raise TrainingError(f"{folder / 'truth.roto.json'}: no shape '{OUTLINE}'; wanted one round the face")
-    names = roto.landmarks.names if roto.landmarks is not None else ()
-    with open_plate(str(_plate_of(folder))) as plate:
-        for frame in sorted(set(plate.frames) & set(shape.keys)):
-            marks = roto.landmarks.keys.get(frame, ()) if roto.landmarks is not None else ()
-            placed = {name: mark for name, mark in zip(names, marks) if mark is not None}
-            points = [(placed[n].x, placed[n].y, 1.0) if n in placed else (np.nan,) * 3 for n in POINTS]
-            control = np.array([[p.x, p.y, p.in_dx, p.in_dy, p.out_dx, p.out_dy] for p in shape.keys[frame].points])
-            outline = flatten(control, True, _TOLERANCE_PX)
-            shown = np.rint(np.clip(to_display(plate.read(frame, keep_native=False).rgb), 0, 1) * 255).astype(np.uint8)
-            faces = (Face(outline, np.array(points, float), 1.0),)
-            yield DetectionScene(shown, faces, split_of(folder), f"{folder.name}.{frame}")
-
-
-def split_of(shot: Path) -> str:
-    """Shots whose folder begins with `test` are only judged on."""
-    return "test" if shot.name.startswith("test") else "train"
-
-
-def _plate_of(folder: Path) -> Path:
-    for suffix in ("exr", "png", "jpg"):
-        if any(folder.glob(f"plate.*.{suffix}")):
-            return folder / f"plate.####.{suffix}"
-    raise TrainingError(f"{folder}: no plate.####.exr, .png or .jpg beside its truth")
+    for one in filmed_faces(folder):
+        points = [(*one.landmarks[name], 1.0) if name in one.landmarks else (np.nan,) * 3 for name in POINTS]
+        face = Face(one.outline, np.array(points, float), 1.0)
+        yield DetectionScene(one.picture, (face,), split_of_shot(folder), one.name)
 
 
 def _limited(scene: DetectionScene) -> DetectionScene:

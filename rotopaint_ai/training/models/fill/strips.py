@@ -15,12 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.exchange import document
 from rotopaint_ai.files import replacing
 from rotopaint_ai.plates.colour import encode, linearise
 from rotopaint_ai.seams import bank_fill, cleanplate, learned, relight
 from rotopaint_ai.seams.bank_fill import TABLES
 from rotopaint_ai.seams.ribbon import Curve
-from rotopaint_ai.training.models.fill.frames import FillFrame, add_groove, add_occluders, paint_texture, views
+from rotopaint_ai.stage.burnt_seams import add_groove, add_occluders, paint_texture
+from rotopaint_ai.stage.filmed import TRUTH, SeamFrame, plates_of, read_seam_frame
+from rotopaint_ai.training.data.dataset_checks import split_of_shot
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
@@ -39,11 +42,23 @@ class StraightenedFrame:
     exposure: float
 
 
+def seam_frames(folders: Sequence[Path], *, every: int = 1) -> Iterator[SeamFrame]:
+    """Every so many frames of some shots. Raises: TrainingError for test shots, and where a shot holds none."""
+    for folder in folders:
+        if split_of_shot(folder) == "test":
+            raise TrainingError(f"{folder}: test shots are for tests; name training shots")
+        plates = plates_of(folder)[::every]
+        if not plates:
+            raise TrainingError(f"{folder}: no plate.#### with clean.#### and seam.####; film shots with the stage")
+        truth = document.read(folder / TRUTH)
+        yield from (read_seam_frame(path, truth) for path in plates)
+
+
 def straighten_frames(
     folders: Sequence[Path], rng: Rng, *, every: int, sizes: int, made_up: int
 ) -> Iterator[StraightenedFrame]:
     """Every so many frames of shots at `sizes` random sizes, then as many seams made up on clean ones and textures."""
-    for view in views(folders, every=every):
+    for view in seam_frames(folders, every=every):
         seen = [view] * sizes + [add_groove(_ground(view.clean, rng), rng) for _ in range(made_up)]
         for one in seen:
             one = add_occluders(one, rng) if rng.random() < _COVERED else one
@@ -56,7 +71,7 @@ def _ground(clean: Array, rng: Rng) -> Array:
     return clean if rng.random() < 0.6 else paint_texture(320, rng)
 
 
-def straighten_view(view: FillFrame, rng: Rng, size: float) -> StraightenedFrame | None:
+def straighten_view(view: SeamFrame, rng: Rng, size: float) -> StraightenedFrame | None:
     """One frame, degraded at random and straightened on its ribbon; None where no matte is left."""
     exposure = float(rng.uniform(-1.0, 1.0))
     plate, clean = degrade(resize_picture(view.plate, size), resize_picture(view.clean, size), exposure, rng)

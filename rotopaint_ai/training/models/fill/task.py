@@ -28,6 +28,7 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_text
 from rotopaint_ai.seams import learned
 from rotopaint_ai.seams.learned import N_ANSWERS, N_CHANNELS, TRACE
+from rotopaint_ai.stage.filmed import shots_in
 from rotopaint_ai.training.models.fill.strips import Strips, cut
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.onnx_export import export_checked
@@ -200,7 +201,7 @@ NETWORKS.register("fill")(Network(FillConfig(), FillTask.prepare, file="fill.onn
 
 def split_shots(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """Shots to train on, and held-out ones, in folders of shots or shots themselves. Raises TrainingError."""
-    shots = [shot for folder in folders for shot in _shots_in(folder)]
+    shots = [shot for folder in folders for shot in shots_in(folder)]
     val = [shot for shot in shots if any(part.name.lower().startswith("val") for part in (shot, shot.parent))]
     train = [shot for shot in shots if shot not in val]
     if not val and len(train) > 1:
@@ -209,11 +210,6 @@ def split_shots(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     if not train or not val:
         raise TrainingError("no shots to train on and hold back; film some: python -m rotopaint_ai.stage seams FOLDER")
     return train, val
-
-
-def _shots_in(folder: Path) -> list[Path]:
-    inner = sorted(path.parent for path in folder.glob("*/truth.roto.json"))
-    return inner or ([folder] if (folder / "truth.roto.json").is_file() else [])
 
 
 def _kept(path: Path, shots: Sequence[Path], seed: int, *, sizes: int, made_up: int) -> Strips:

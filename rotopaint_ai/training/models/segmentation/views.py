@@ -16,19 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.exchange import document
-from rotopaint_ai.plates.colour import to_display
-from rotopaint_ai.plates.plate import open_plate
 from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.shapes.rasterise import rasterise_open
+from rotopaint_ai.stage.filmed import OUTLINE, TOLERANCE_PX, filmed_faces, read_seam, shots_in
 from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry, nominal_crop, random_matrix, warp_picture
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
+from rotopaint_ai.training.data.dataset_checks import split_of_shot
 from rotopaint_ai.training.evaluation.evaluate import TOLERANCES_PX, boundary_f, intersection_over_union
-from rotopaint_ai.training.models.detection.scenes import split_of
 
 Array = npt.NDArray[Any]
-OUTLINE = "face_outline"
-_TOLERANCE_PX = 0.3
 _SEEN = 0.9  # share of a seam's landmarks that has to show
 _ROOM = 0.35  # of a face's side: how much is kept round it
 
@@ -56,7 +52,9 @@ def read_views(sources: Sequence[str | Path], *, check: Callable[[], None] = lam
     Raises: TrainingError where there are none.
     """
     found: list[SegmentationView] = []
-    for view in (view for source in sources for folder in _folders(Path(source)) for view in _views(folder)):
+    for view in (
+        view for source in sources for folder in shots_in(Path(source)) or [Path(source)] for view in _views(folder)
+    ):
         found.append(view)
         check()
     if not found:
@@ -66,42 +64,19 @@ def read_views(sources: Sequence[str | Path], *, check: Callable[[], None] = lam
     return found
 
 
-def _folders(folder: Path) -> list[Path]:
-    inner = sorted(path.parent for path in folder.glob("*/truth.roto.json"))
-    return inner or [folder]
-
-
-def _views(folder: Path) -> Iterator[SegmentationView]:
-    if (folder / "truth.roto.json").is_file():
-        return _of_shot(folder)
-    return _of_dataset(read_dataset(folder))
+def _views(source: Path) -> Iterator[SegmentationView]:
+    shots = shots_in(source)
+    for shot in shots:
+        yield from _of_shot(shot)
+    if not shots:
+        yield from _of_dataset(read_dataset(source))
 
 
 def _of_shot(folder: Path) -> Iterator[SegmentationView]:
-    roto = document.read(folder / "truth.roto.json")
-    outline = next((shape for shape in roto.shapes if shape.name == OUTLINE), None)
-    suffix = next((s for s in ("exr", "png", "jpg") if any(folder.glob(f"plate.*.{s}"))), None)
-    if outline is None or suffix is None or roto.landmarks is None:
-        raise TrainingError(f"{folder}: wanted plate.####, seam.#### and a truth with landmarks and '{OUTLINE}'")
-    with open_plate(str(folder / f"plate.####.{suffix}")) as plate:
-        for frame in sorted(set(plate.frames) & set(outline.keys)):
-            seam = cv2.imread(str(folder / f"seam.{frame:04d}.png"), cv2.IMREAD_GRAYSCALE)
-            if seam is None:
-                raise TrainingError(f"{folder / f'seam.{frame:04d}.png'}: cannot be read; wanted the seam's coverage")
-            picture = to_display(plate.read(frame, keep_native=False).rgb)
-            marks = [(m.x, m.y) for m in roto.landmarks.keys.get(frame, ()) if m is not None]
-            control = np.array([list(point) for point in outline.keys[frame].points], float)
-            shown = np.rint(np.clip(picture, 0, 1) * 255).astype(np.uint8)
-            name = f"{folder.name}.{frame}"
-            if len(marks) >= 5:
-                yield _tight(
-                    shown,
-                    np.asarray(seam),
-                    flatten(control, True, _TOLERANCE_PX),
-                    np.array(marks),
-                    name,
-                    split_of(folder),
-                )
+    for one in filmed_faces(folder):
+        seam, marks = read_seam(one.path), np.array(list(one.landmarks.values()))
+        if len(marks) >= 5:
+            yield _tight(one.picture, seam, one.outline, marks, one.name, split_of_shot(folder))
 
 
 def _tight(picture: Array, seam: Array, outline: Array, landmarks: Array, name: str, split: str) -> SegmentationView:
@@ -137,7 +112,7 @@ def _of_dataset(data: Dataset) -> Iterator[SegmentationView]:
         seam = np.zeros((sample.height, sample.width), np.float32)
         for k in seams:
             _draw_view(seam, data.truth.points[n, rows[data.sheet.shapes[k].name]], float(data.truth.width[n, k]))
-        shape = flatten(outline.astype(float), True, _TOLERANCE_PX)
+        shape = flatten(outline.astype(float), True, TOLERANCE_PX)
         covered = np.rint(np.minimum(seam, 1) * 255).astype(np.uint8)
         yield SegmentationView(
             data.picture(n), covered, shape, data.truth.landmarks[n][known], sample.split, sample.image

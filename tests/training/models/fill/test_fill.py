@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import cv2
 import numpy as np
 import onnx
 import pytest
@@ -19,17 +18,18 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import find_pack, load_pack
 from rotopaint_ai.seams import bank_fill, learned, relight
-from rotopaint_ai.training.models.fill import frames, strips, task
-from rotopaint_ai.training.models.fill.frames import FillFrame
+from rotopaint_ai.stage import burnt_seams
+from rotopaint_ai.stage.filmed import SeamFrame
+from rotopaint_ai.training.models.fill import strips, task
 from rotopaint_ai.training.pack.network import TrainOptions, deliver, find_network
 from rotopaint_ai.training.trainer.task import NETWORKS
 from rotopaint_ai.training.trainer.trainer import Trainer
 from scripts import fit_relight as table
 
 
-def _views(n: int, seed: int = 0) -> list[FillFrame]:
+def _views(n: int, seed: int = 0) -> list[SeamFrame]:
     rng = np.random.default_rng(seed)
-    return [frames.add_groove(frames.paint_texture(200, rng), rng) for _ in range(n)]
+    return [burnt_seams.add_groove(burnt_seams.paint_texture(200, rng), rng) for _ in range(n)]
 
 
 @pytest.fixture(scope="module")
@@ -39,19 +39,9 @@ def laid() -> list[strips.StraightenedFrame]:
     return [one for one in found if one is not None]
 
 
-def test_a_burnt_in_seam_changes_nothing_outside_its_coverage() -> None:
-    rng = np.random.default_rng(3)
-    clean = frames.paint_texture(160, rng)
-    view = frames.burn_seam(clean, rng)
-    apart = np.abs(view.plate - view.clean).max(2)
-    assert not apart[view.seam == 0].any()
-    assert apart[view.seam > 0].max() > 0.01
-    assert np.array_equal(view.clean, clean)
-
-
 def test_worn_pairs_stay_pairs() -> None:
     """Lens, grade, grain and compression are the same for both: without a seam they come out the same."""
-    clean = frames.paint_texture(96, np.random.default_rng(4))
+    clean = burnt_seams.paint_texture(96, np.random.default_rng(4))
     for seed in range(12):
         plate, true = strips.degrade(clean, clean, 0.3, np.random.default_rng(seed))
         assert np.array_equal(plate, true)
@@ -61,9 +51,9 @@ def test_test_shots_are_refused_and_empty_ones_named(tmp_path: Path) -> None:
     (tmp_path / "test01").mkdir()
     (tmp_path / "s1").mkdir()
     with pytest.raises(TrainingError, match=r"test01.*training shots"):
-        next(frames.views([tmp_path / "test01"]))
+        next(strips.seam_frames([tmp_path / "test01"]))
     with pytest.raises(TrainingError, match=r"s1.*no plate"):
-        next(frames.views([tmp_path / "s1"]))
+        next(strips.seam_frames([tmp_path / "s1"]))
 
 
 def test_a_fitted_table_takes_off_most_of_the_seams_it_was_fitted_on(laid: list[strips.StraightenedFrame]) -> None:
@@ -216,14 +206,6 @@ def test_shots_marked_val_are_held_out(tmp_path: Path) -> None:
         task.split_shots([made[0]])
 
 
-def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
-    codes = np.full((8, 8, 3), 188, np.uint8)
-    cv2.imwrite(str(tmp_path / "a.png"), codes)
-    assert frames.read_linear(tmp_path / "a.png")[0, 0, 0] == pytest.approx(
-        ((188 / 255 + 0.055) / 1.055) ** 2.4, rel=1e-4
-    )
-
-
 def test_training_starts_from_no_file_of_another_kind(tmp_path: Path) -> None:
     _write_fill(tmp_path / "other.onnx", learned.N_CHANNELS)
     with pytest.raises(TrainingError, match=r"other\.onnx.*not a fill"):
@@ -251,27 +233,6 @@ def test_contrast_is_against_the_banks_which_stay(laid: list[strips.Straightened
     assert times.std() > 0.05
     own = lit[:, 3] + times[:, None, None, None] * (lit[:, 1] - lit[:, 3])
     assert torch.allclose(light[:, 1], own, atol=1e-4)
-
-
-def test_what_stands_before_a_face_hides_its_seam_in_plate_and_clean_alike() -> None:
-    rng = np.random.default_rng(4)
-    view = frames.add_groove(frames.paint_texture(160, rng), rng)
-    hidden = frames.add_occluders(view, rng)
-    same = (hidden.plate == hidden.clean).all(2) | (view.plate != view.clean).any(2)
-    assert same.mean() > 0.5
-    assert ((hidden.seam > 0) <= (view.seam > 0)).all()
-    assert (hidden.seam > 0).sum() < (view.seam > 0).sum()
-
-
-def test_a_branch_joins_the_first_seam() -> None:
-    rng = np.random.default_rng(5)
-    view = frames.burn_seam(frames.paint_texture(160, rng), rng)
-    both = frames.add_branch(view, rng)
-    assert len(both.curves) == 2
-    assert (both.seam > 0).sum() > (view.seam > 0).sum()
-    start = np.asarray(both.curves[1][0])[0]
-    assert np.hypot(*(np.asarray(view.curves[0][0]) - start).T).min() < 2.0
-    assert np.array_equal(both.clean, view.clean)
 
 
 @pytest.mark.parametrize("n_channels", [11, learned.N_CHANNELS])  # files of before know one plane less

@@ -1,89 +1,22 @@
-"""Frames to learn from: a plate with its seam, the same frame without it, and where the seam runs.
-
-They are read from shots, or seams are burnt into pictures that have none: the true light under those is known to the
-last bit.
+"""Seams burnt into pictures that have none: the true light under them is known to the last bit.
 
 H, W rows and columns; pictures are scene-linear RGB float32.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.exchange import document
-from rotopaint_ai.plates import oiio
-from rotopaint_ai.plates.colour import linearise
-from rotopaint_ai.seams.matte import seam_curves
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.stage.face_paint import noise
+from rotopaint_ai.stage.filmed import SeamFrame
 
 Array = npt.NDArray[Any]
-SUFFIXES = (".exr", ".png", ".jpg")
-
-
-@dataclass(frozen=True, slots=True)
-class FillFrame:
-    """One frame: plate and clean (H, W, 3), coverage of the seam (H, W) 0..255, and the seams' curves."""
-
-    plate: Array
-    clean: Array
-    seam: Array
-    curves: tuple[Curve, ...]
-
-
-def read_linear(path: Path) -> Array:
-    """A picture (H, W, 3), scene-linear. Raises: PlateError where it cannot be read."""
-    is_light = path.suffix == ".exr"
-    with oiio.opened_image(path) as source:
-        codes = oiio.read_pixels(source, path, first=0, end=3, dtype=np.float32 if is_light else np.uint8)
-    return np.asarray(codes if is_light else linearise(codes, "sRGB"), np.float32)
-
-
-def plates_of(folder: Path) -> list[Path]:
-    """The plates of a shot that have a clean frame and a seam beside them, in the order of their numbers."""
-    found = [path for suffix in SUFFIXES for path in sorted(folder.glob(f"plate.*{suffix}"))]
-    return [path for path in found if _beside(path, "clean").exists() and _seam_of(path).exists()]
-
-
-def read_view(path: Path, document_of_shot: Any) -> FillFrame:
-    """The frame of a plate's file; `document_of_shot` is the truth of its shot."""
-    frame = int(path.name.split(".")[1])
-    seam = cv2.imread(str(_seam_of(path)), cv2.IMREAD_GRAYSCALE)
-    if seam is None:
-        raise TrainingError(f"{_seam_of(path)}: cannot be read; wanted the seam's coverage as PNG")
-    curves = tuple(seam_curves(document_of_shot.shapes, frame))
-    return FillFrame(read_linear(path), read_linear(_beside(path, "clean")), np.asarray(seam), curves)
-
-
-def views(folders: Sequence[Path], *, every: int = 1) -> Iterator[FillFrame]:
-    """Every so many frames of some shots. Raises: TrainingError for test shots, and where a shot holds none."""
-    for folder in folders:
-        if folder.name.startswith("test"):
-            raise TrainingError(f"{folder}: test shots are for tests; name training shots")
-        plates = plates_of(folder)[::every]
-        if not plates:
-            raise TrainingError(f"{folder}: no plate.#### with clean.#### and seam.####; film shots with the stage")
-        truth = document.read(folder / "truth.roto.json")
-        for path in plates:
-            yield read_view(path, truth)
-
-
-def _beside(path: Path, name: str) -> Path:
-    return path.with_name(path.name.replace("plate", name, 1))
-
-
-def _seam_of(path: Path) -> Path:
-    return path.with_name(f"seam.{path.name.split('.')[1]}.png")
-
-
 Rng = np.random.Generator
 
 _BRIGHT = 0.35  # share of made-up seams whose gap is bright in places
@@ -91,7 +24,7 @@ _GLINTS = 0.4  # share of made-up seams with highlights on the groove's edges
 _BRANCHES = 0.35  # share of made-up seams that another one runs into
 
 
-def add_groove(clean: Array, rng: Rng) -> FillFrame:
+def add_groove(clean: Array, rng: Rng) -> SeamFrame:
     """A made-up seam across a picture: groove, bevels lit and dark, wandering along a random curve.
 
     Both pictures get the same new grain. The matte covers gap and bevels.
@@ -101,10 +34,10 @@ def add_groove(clean: Array, rng: Rng) -> FillFrame:
         view = add_branch(view, rng)
     grain = 1.0 + float(rng.choice([0.0, 0.01, 0.03])) * rng.standard_normal(clean.shape)
     plate, true = (np.asarray(x * grain, np.float32) for x in (view.plate, view.clean))
-    return FillFrame(plate, true, view.seam, view.curves)
+    return SeamFrame(plate, true, view.seam, view.curves)
 
 
-def burn_seam(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | None = None) -> FillFrame:
+def burn_seam(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | None = None) -> SeamFrame:
     """A picture with a made-up seam; with `may_step` its two sides may differ in shade, and so does the clean frame.
 
     line: where it runs (N, 2), corner origin; across the whole picture unless given.
@@ -124,10 +57,10 @@ def burn_seam(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | N
     true = clean * np.exp(step * np.clip(beside.across / reach, -1, 1) / 2)[..., None]
     plate = np.asarray(clean * seam, np.float32)
     curves: tuple[Curve, ...] = ((line, reach),)
-    return FillFrame(plate, np.asarray(true, np.float32), (255 * covered).astype(np.uint8), curves)
+    return SeamFrame(plate, np.asarray(true, np.float32), (255 * covered).astype(np.uint8), curves)
 
 
-def add_branch(view: FillFrame, rng: Rng) -> FillFrame:
+def add_branch(view: SeamFrame, rng: Rng) -> SeamFrame:
     """A view whose first seam another one runs into, as a side seam runs into the bridge's."""
     first = np.asarray(view.curves[0][0])
     k = int(rng.integers(len(first) // 10, len(first) * 9 // 10))
@@ -137,10 +70,10 @@ def add_branch(view: FillFrame, rng: Rng) -> FillFrame:
     heading = turn + np.linspace(0.0, rng.normal(0, 0.8), 200)
     line = first[k] + np.cumsum(np.stack([np.cos(heading), np.sin(heading)], 1), 0) * (length / 200)
     second = burn_seam(view.plate, rng, line=line)
-    return FillFrame(second.plate, view.clean, np.maximum(view.seam, second.seam), (*view.curves, *second.curves))
+    return SeamFrame(second.plate, view.clean, np.maximum(view.seam, second.seam), (*view.curves, *second.curves))
 
 
-def add_occluders(view: FillFrame, rng: Rng) -> FillFrame:
+def add_occluders(view: SeamFrame, rng: Rng) -> SeamFrame:
     """A view with things in front of it, in plate and clean frame alike: rods, and edges that run along the seam.
 
     Hidden pixels are no seam. Soft edges are as far from focus as props are.
@@ -154,7 +87,7 @@ def add_occluders(view: FillFrame, rng: Rng) -> FillFrame:
         thing = colour * np.exp(0.2 * noise(rng, height, width, coarse=int(rng.integers(3, 40)), octaves=2))[..., None]
         plate, clean = (x + alpha[..., None] * (thing - x) for x in (plate, clean))
         seam = np.where(alpha > 0.5, 0, seam)
-    return FillFrame(np.asarray(plate, np.float32), np.asarray(clean, np.float32), seam.astype(np.uint8), view.curves)
+    return SeamFrame(np.asarray(plate, np.float32), np.asarray(clean, np.float32), seam.astype(np.uint8), view.curves)
 
 
 def _rod(size: tuple[int, int], rng: Rng) -> Array:
@@ -165,7 +98,7 @@ def _rod(size: tuple[int, int], rng: Rng) -> Array:
     return np.asarray(cv2.GaussianBlur(drawn, (0, 0), float(rng.uniform(0.4, 3.5))))
 
 
-def _edge(view: FillFrame, rng: Rng) -> Array:
+def _edge(view: SeamFrame, rng: Rng) -> Array:
     """How far something whose edge runs beside a seam, for a part of its length, covers each pixel (H, W)."""
     line = np.asarray(view.curves[int(rng.integers(len(view.curves)))][0])
     beside = _Beside(*nearest(line, view.seam.shape), len(line), rng)

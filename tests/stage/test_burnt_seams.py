@@ -1,0 +1,52 @@
+"""Seams burnt into pictures: what is known of them is exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from rotopaint_ai.stage import burnt_seams, filmed
+
+
+def test_a_burnt_in_seam_changes_nothing_outside_its_coverage() -> None:
+    rng = np.random.default_rng(3)
+    clean = burnt_seams.paint_texture(160, rng)
+    view = burnt_seams.burn_seam(clean, rng)
+    apart = np.abs(view.plate - view.clean).max(2)
+    assert not apart[view.seam == 0].any()
+    assert apart[view.seam > 0].max() > 0.01
+    assert np.array_equal(view.clean, clean)
+
+
+def test_what_stands_before_a_face_hides_its_seam_in_plate_and_clean_alike() -> None:
+    rng = np.random.default_rng(4)
+    view = burnt_seams.add_groove(burnt_seams.paint_texture(160, rng), rng)
+    hidden = burnt_seams.add_occluders(view, rng)
+    same = (hidden.plate == hidden.clean).all(2) | (view.plate != view.clean).any(2)
+    assert same.mean() > 0.5
+    assert ((hidden.seam > 0) <= (view.seam > 0)).all()
+    assert (hidden.seam > 0).sum() < (view.seam > 0).sum()
+
+
+def test_a_branch_joins_the_first_seam() -> None:
+    rng = np.random.default_rng(5)
+    view = burnt_seams.burn_seam(burnt_seams.paint_texture(160, rng), rng)
+    both = burnt_seams.add_branch(view, rng)
+    assert len(both.curves) == 2
+    assert (both.seam > 0).sum() > (view.seam > 0).sum()
+    start = np.asarray(both.curves[1][0])[0]
+    assert np.hypot(*(np.asarray(view.curves[0][0]) - start).T).min() < 2.0
+    assert np.array_equal(both.clean, view.clean)
+
+
+def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
+    codes = np.full((8, 8, 3), 188, np.uint8)
+    cv2.imwrite(str(tmp_path / "a.png"), codes)
+    assert filmed.read_linear(tmp_path / "a.png")[0, 0, 0] == pytest.approx(
+        ((188 / 255 + 0.055) / 1.055) ** 2.4, rel=1e-4
+    )
