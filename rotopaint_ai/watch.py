@@ -6,14 +6,18 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
+from contextlib import contextmanager, nullcontext
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from rotopaint_ai.errors import in_one_line
 from rotopaint_ai.frames import n_frames
-from rotopaint_ai.jobs import RESUMES, Cancel, Event, Sink
+from rotopaint_ai.jobs import RESUMES, Cancel, Event, Sink, n_cores
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 TERSE_INTERVAL_S = 10.0
 _LATE_S = 2.0  # after which more than a moment is left
@@ -162,6 +166,42 @@ Progress = Callable[[str, int, int], None]  # stage, parts of it that are done, 
 
 def silent(stage: str, done: int, total: int) -> None:
     """Progress that nobody watches."""
+
+
+def work_in_order(
+    work: Callable[[_Item], _Result],
+    items: Sequence[_Item],
+    stage: str,
+    progress: Progress,
+    workers: futures.Executor | None = None,
+) -> Iterator[_Result]:
+    """What `work` makes of each item, in their order; by those workers, without any here, one after the other."""
+    progress(stage, 0, len(items))
+    results = map(work, items) if workers is None else workers.map(work, items)
+    for done, result in enumerate(results, start=1):
+        progress(stage, done, len(items))
+        yield result
+
+
+def work_on_each(
+    work: Callable[[_Item], _Result],
+    items: Sequence[_Item],
+    stage: str,
+    progress: Progress,
+    workers: futures.Executor | None = None,
+) -> list[_Result]:
+    """What `work` makes of each item, by those workers; without any on every core: arrays are worked on outside
+    Python's lock."""
+    progress(stage, 0, len(items))
+    with futures.ThreadPoolExecutor(n_cores()) if workers is None else nullcontext(workers) as pool:
+        waiting = [pool.submit(work, item) for item in items]
+        try:
+            for done, _ in enumerate(futures.as_completed(waiting), start=1):
+                progress(stage, done, len(items))
+            return [each.result() for each in waiting]
+        finally:  # whoever is stopped waits for no more than what is under way
+            for each in waiting:
+                each.cancel()
 
 
 class StagedProgress:

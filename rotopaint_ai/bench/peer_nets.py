@@ -170,7 +170,7 @@ class Peer:
     def export(self, n_landmarks: int, path: Path) -> None:
         """Write the network, its weights drawn at random, as ONNX for single crops [1, 3, S, S]."""
         example = torch.zeros(1, 3, self.size_px, self.size_px)
-        save_onnx(self.build(n_landmarks).eval(), path, "crop", self.outputs, example, free={})
+        save_onnx(self.build(n_landmarks).eval(), path, ("crop", self.outputs), example, free={})
 
 
 PEERS: Final[dict[str, Peer]] = {

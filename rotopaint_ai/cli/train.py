@@ -327,7 +327,6 @@ def _silent(event: Event) -> None:
 
 def _learning_curve(arguments: argparse.Namespace) -> int:
     """Train on one share of the frames after another in this process, and print the curve."""
-    from rotopaint_ai.training.data.dataset_checks import split_held_out
     from rotopaint_ai.training.evaluation import learning_curve
     from rotopaint_ai.training.pack.train import train
 
@@ -353,7 +352,6 @@ def _learning_curve(arguments: argparse.Namespace) -> int:
             arguments.datasets,
             Path(arguments.out),
             train=partial(train_part, *watching),
-            split=split_held_out,
             shares=shares,
             resume=arguments.resume,
         )

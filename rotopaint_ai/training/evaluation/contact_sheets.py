@@ -18,8 +18,7 @@ from rotopaint_ai.training.evaluation.predictions import Predictions, true_curve
 
 FOUND, TRUE, TEXT = (60, 255, 60), (255, 60, 60), (255, 255, 255)
 _SUB = 4  # bits of sub-pixel precision that cv2 draws with
-N_WORST = 24
-_COLUMNS = 6
+N_WORST, _COLUMNS, _TILE_PX = 24, 6, 320  # of the sheet of worst cases
 
 
 def draw_points(crop: Picture, found: Array, true: Array | None, text: str = "") -> Picture:
@@ -62,23 +61,22 @@ def _to_fixed_point(point: npt.NDArray[np.floating[Any]]) -> tuple[int, int]:
     return int(x), int(y)
 
 
-def worst_rows(predicted: Predictions, n: int = N_WORST) -> npt.NDArray[np.intp]:
+def worst_rows(predicted: Predictions) -> npt.NDArray[np.intp]:
     """Samples with the largest landmark error in percent of the face, worst first."""
     share = per_frame(predicted.distance_px) / predicted.face_px
-    return np.argsort(-np.nan_to_num(share), kind="stable")[:n]
+    return np.argsort(-np.nan_to_num(share), kind="stable")[:N_WORST]
 
 
-def worst_cases(dataset: Dataset, predicted: Predictions, *, n: int = N_WORST, size_px: int = 320) -> Picture:
+def worst_cases(dataset: Dataset, predicted: Predictions) -> Picture:
     """The worst samples side by side with their frame, true and expected error."""
-    tiles = [_case(dataset, predicted, int(row), size_px) for row in worst_rows(predicted, n)]
-    return contact_sheet(tiles, columns=min(_COLUMNS, len(tiles)))
+    return contact_sheet([_case(dataset, predicted, int(row)) for row in worst_rows(predicted)], _COLUMNS)
 
 
-def _case(dataset: Dataset, predicted: Predictions, row: int, size_px: int) -> Picture:
+def _case(dataset: Dataset, predicted: Predictions, row: int) -> Picture:
     true = dataset.truth.landmarks[row]
     crop = around(true[np.isfinite(true).all(axis=1)].astype(np.float64))
     crop = replace(crop, side=crop.side * 1.1)
-    picture = cut(dataset.picture(row).astype(np.float32), (0, 0), crop, size_px).clip(0, 255).astype(np.uint8)
+    picture = cut(dataset.picture(row).astype(np.float32), (0, 0), crop, _TILE_PX).clip(0, 255).astype(np.uint8)
     for spec in dataset.sheet.shapes:
         curves = (
             true_curve(dataset, row, spec.name),
@@ -86,12 +84,12 @@ def _case(dataset: Dataset, predicted: Predictions, row: int, size_px: int) -> P
         )
         for points, colour in zip(curves, (TRUE, FOUND)):
             if points is not None:
-                line = np.asarray(crop.to_crop(sample(points, spec.closed), size_px))
+                line = np.asarray(crop.to_crop(sample(points, spec.closed), _TILE_PX))
                 draw_curve(picture, line, spec.closed, colour)
     return draw_points(
         picture,
-        _sub_pixels(crop, predicted.landmarks[row], size_px),
-        _sub_pixels(crop, true, size_px),
+        _sub_pixels(crop, predicted.landmarks[row], _TILE_PX),
+        _sub_pixels(crop, true, _TILE_PX),
         _sheet_caption(dataset, predicted, row),
     )
 

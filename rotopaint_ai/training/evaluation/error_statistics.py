@@ -8,7 +8,6 @@ Letters: N frames, L landmarks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import cv2
@@ -53,21 +52,23 @@ def spread(values: npt.NDArray[np.floating[Any]]) -> dict[str, float | None]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationBin:
-    """A tenth of the landmarks by expected error: what was expected and what came, means in pixels."""
+def reliability(true: Array, expected: Array) -> list[dict[str, Any]]:
+    """Tenths of the landmarks by expected error: what was expected and what came, means in pixels, and their count.
 
-    expected_px: float
-    true_px: float
-    count: int
-
-
-def reliability(true: Array, expected: Array, n_bins: int = _BINS) -> tuple[CalibrationBin, ...]:
-    """Equally filled bins by expected error; pairs with NaN are left out. A believable pack has both means alike."""
+    Pairs with NaN are left out. A believable pack has both means alike.
+    """
     known = np.isfinite(true) & np.isfinite(expected)
     t, e = true[known], expected[known]
-    order = np.array_split(np.argsort(e, kind="stable"), min(n_bins, max(len(e), 1)))
-    return tuple(CalibrationBin(float(e[rows].mean()), float(t[rows].mean()), len(rows)) for rows in order if len(rows))
+    order = np.array_split(np.argsort(e, kind="stable"), min(_BINS, max(len(e), 1)))
+    return [
+        {
+            "expected_px": round_figure(float(e[rows].mean())),
+            "true_px": round_figure(float(t[rows].mean())),
+            "count": len(rows),
+        }
+        for rows in order
+        if len(rows)
+    ]
 
 
 def rank_correlation(a: Array, b: Array) -> float | None:
@@ -77,14 +78,14 @@ def rank_correlation(a: Array, b: Array) -> float | None:
     return float(rho) if np.isfinite(rho) else None
 
 
-def ceiling(expected: Array, seed: int = 0) -> float | None:
+def ceiling(expected: Array) -> float | None:
     """The rank correlation that flawless expected errors of this spread would reach.
 
     A landmark's true error is one draw: with an even spread of expected errors even perfect ones rank no better than
     chance. Drawn from the Rayleigh law (an isotropic normal miss) whose mean is the expected error.
     """
     known = expected[np.isfinite(expected)]
-    drawn = np.random.default_rng(seed).rayleigh(known * _MEAN_OF_RAYLEIGH)
+    drawn = np.random.default_rng(0).rayleigh(known * _MEAN_OF_RAYLEIGH)
     return rank_correlation(drawn, known)
 
 
@@ -123,13 +124,10 @@ def calibration_figures(true_NL: Array, expected_NL: Array) -> dict[str, Any]:
         "rank_correlation": round_figure(rank_correlation(true_NL.ravel(), expected.ravel())),
         "rank_correlation_at_best": round_figure(ceiling(expected.ravel())),
         "rank_correlation_of_frames": round_figure(rank_correlation(frame_true, frame_expected)),
-        "mean_true_px": round_figure(_known_mean(true_NL)),
-        "mean_expected_px": round_figure(_known_mean(expected)),
+        "mean_true_px": spread(true_NL)["mean"],
+        "mean_expected_px": spread(expected)["mean"],
         **shown_first(frame_true, frame_expected),
-        "reliability": [
-            {"expected_px": round_figure(b.expected_px), "true_px": round_figure(b.true_px), "count": b.count}
-            for b in reliability(true_NL.ravel(), expected.ravel())
-        ],
+        "reliability": reliability(true_NL.ravel(), expected.ravel()),
     }
 
 
@@ -149,11 +147,6 @@ def doubts(result: Mapping[str, Any]) -> list[str]:
     if true_px is not None and expected_px is not None and true_px > OVERCONFIDENT * expected_px:
         found.append(f"landmarks are {true_px:.1f} px off where {expected_px:.1f} px are expected")
     return found
-
-
-def _known_mean(values: Array) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else None
 
 
 _SAME_PX = 0.02  # truth that moved less did not move

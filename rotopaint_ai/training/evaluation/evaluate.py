@@ -9,10 +9,9 @@ Letters: N samples, L landmarks, K shapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -27,8 +26,7 @@ from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.shapes import rasterise
 from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.sheet import ShapeSpec, Sheet
-from rotopaint_ai.training.data.dataset import Dataset, Split, write_picture
-from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
+from rotopaint_ai.training.data.dataset import Dataset, Split
 from rotopaint_ai.training.evaluation.error_statistics import (
     calibration_figures,
     doubts,
@@ -40,8 +38,8 @@ from rotopaint_ai.training.evaluation.error_statistics import (
     spread,
 )
 from rotopaint_ai.training.evaluation.gate import has_learned, learned_frames
-from rotopaint_ai.training.evaluation.predictions import Predictions, predict_samples, true_curve
-from rotopaint_ai.watch import Progress, silent
+from rotopaint_ai.training.evaluation.predictions import READING, Predictions, predict_samples, true_curve
+from rotopaint_ai.watch import Progress, silent, work_in_order
 
 Array = npt.NDArray[np.float64]
 Matte = npt.NDArray[np.float32]
@@ -75,20 +73,15 @@ def measure_mattes(
     dataset: Dataset,
     predicted: Predictions,
     rows: npt.NDArray[np.intp],
-    tell: Callable[[int, int], None],
+    progress: Progress,
     workers: Executor | None = None,
 ) -> MatteFigures:
-    """Rasterise the shapes of some samples, found and true, and compare. Open shapes need a known width.
-
-    `tell` hears how many parts are done, and of how many."""
+    """Rasterise the shapes of some samples, found and true, and compare. Open shapes need a known width."""
     shapes = dataset.sheet.shapes
     iou = np.full((len(dataset), len(shapes)), np.nan)
     boundary = np.full((len(dataset), len(shapes), len(TOLERANCES_PX)), np.nan)
     parts = [_pairs_of(dataset, predicted, rows[at : at + _ROWS_AT_ONCE]) for at in range(0, len(rows), _ROWS_AT_ONCE)]
-    compared = map(_compare, parts) if workers is None else workers.map(_compare, parts)
-    tell(0, len(parts))
-    for done, (part, figures) in enumerate(zip(parts, compared), start=1):
-        tell(done, len(parts))
+    for part, figures in zip(parts, work_in_order(_compare, parts, COMPARING, progress, workers)):
         for pair, (overlap, edges) in zip(part, figures):
             iou[pair.row, pair.column] = overlap
             boundary[pair.row, pair.column] = edges
@@ -176,7 +169,7 @@ def _matte_edge(matte: Matte) -> npt.NDArray[np.bool_]:
 
 
 FACE_WIDTH = "width of the box round all known landmarks"
-READING, COMPARING = "reading pictures", "comparing mattes"
+COMPARING = "comparing mattes"
 STAGES: Final[Mapping[str, float]] = {READING: 55, COMPARING: 45}  # each one's share of the time, in percent
 OUTER_EYE_CORNERS = ("eye_right_outer", "eye_left_outer")
 
@@ -190,26 +183,6 @@ class PackEvaluation:
     result: dict[str, Any]
 
 
-def evaluate(
-    pack: str | Path | None,
-    dataset: Dataset,
-    *,
-    splits: tuple[Split, ...] = ("test",),
-    contact: Path | None = None,
-    progress: Progress = silent,
-    most_mattes: int | None = 60,
-) -> dict[str, Any]:
-    """Metrics of a pack on some splits of a data set (`test`; `val`, else all, where there is no such sample).
-
-    `contact`: where to write a contact sheet of the worst cases. Raises: PackError; TrainingError when the pack and the
-    data set share neither landmarks nor shapes.
-    """
-    found = measure_pack(pack, dataset, splits=splits, progress=progress, most_mattes=most_mattes)
-    if contact is not None:
-        write_picture(contact, worst_cases(found.dataset, found.predicted))
-    return found.result
-
-
 def measure_pack(
     pack: str | Path | None,
     dataset: Dataset,
@@ -220,11 +193,15 @@ def measure_pack(
     eyes: tuple[str, str] | None = None,
     workers: Executor | None = None,
 ) -> PackEvaluation:
-    """As `evaluate`, with what the pack predicted of each sample. `workers`: who does it in parts; `progress` is told
-    of each, by the names of STAGES, and may raise to stop."""
+    """Metrics of a pack on some splits of a data set (`test`; `val`, else all, where there is no such sample).
+
+    `most_mattes`, `eyes`: as `pack_metrics` has them. `workers`: who does it in parts; `progress` is told of each, by
+    the names of STAGES, and may raise to stop. Raises: PackError; TrainingError when the pack and the data set share
+    neither landmarks nor shapes.
+    """
     loaded = load_pack(pack)
     chosen = choose_samples(dataset, splits)
-    predicted = predict_samples(open_models(loaded, device="cpu"), chosen, partial(progress, READING), workers)
+    predicted = predict_samples(open_models(loaded, device="cpu"), chosen, progress, workers)
     result = {
         "pack": loaded.name,
         "dataset": chosen.name,
@@ -267,7 +244,7 @@ def pack_metrics(
     seams = [k for k, shape in enumerate(sheet.shapes) if shape.role == "seam"]
     others = [k for k, shape in enumerate(sheet.shapes) if shape.role != "seam"]
     rows = _spread_rows(len(dataset), most_mattes)
-    mattes = measure_mattes(dataset, predicted, rows, partial(progress, COMPARING), workers)
+    mattes = measure_mattes(dataset, predicted, rows, progress, workers)
     known, by_shot = np.isfinite(predicted.distance_px), rows_by_shot(dataset)
     return {
         "n_samples": len(dataset),
@@ -319,7 +296,7 @@ def normalised_errors(
     The mean over samples of each one's mean. Raises: UsageError for landmarks that the sheet does not have.
     """
     frames = per_frame(distance)
-    result = {"nme_face_size": round_figure(_finite_mean(frames / predicted.face_px * 100))}
+    result = {"nme_face_size": spread(frames / predicted.face_px * 100)["mean"]}
     names = dataset.sheet.landmark_names
     for name in eyes or ():
         if name not in names:
@@ -328,13 +305,8 @@ def normalised_errors(
     if all(name in names for name in pair):
         a, b = (dataset.truth.landmarks[:, names.index(name)].astype(np.float64) for name in pair)
         scale = np.array([sample.pixel_scale for sample in dataset.samples])
-        result["nme_interocular"] = round_figure(_finite_mean(frames / (np.linalg.norm(a - b, axis=1) / scale) * 100))
+        result["nme_interocular"] = spread(frames / (np.linalg.norm(a - b, axis=1) / scale) * 100)["mean"]
     return result
-
-
-def _finite_mean(values: Array) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else None
 
 
 def _shape_figures(

@@ -9,7 +9,7 @@ believed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ from typing import Any, Final
 from rotopaint_ai.errors import PackError, in_one_line
 from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.pack import find_pack, load_card
-from rotopaint_ai.training.data.dataset import Dataset, Sample, Split
+from rotopaint_ai.training.data.dataset import SPLITS, Dataset, Split
 
 TOLERANCE = 0.05  # share by which a distance may grow
 FLOOR_PX = 0.1  # and what it may always grow by: below that nobody sees it
@@ -142,10 +142,8 @@ Frames = Mapping[str, Mapping[str, str]]
 def card_frames(data: Dataset, init: str | Path | None) -> dict[str, Frames]:
     """What a card says of the frames that a training on `data` from the pack `init` learns from."""
     known = _init_training(init)
-    found = {
-        FRAMES: _unite(known.get(FRAMES, {}), known.get(FRAMES_AT_LAST, {}), _frames(data, "train")),
-        FRAMES_AT_LAST: _frames(data, "val"),
-    }
+    before = (each for name in (FRAMES, FRAMES_AT_LAST) for each in _each(known.get(name)))
+    found = {FRAMES: _by_shot([*before, *_frames(data, "train")]), FRAMES_AT_LAST: _by_shot(_frames(data, "val"))}
     is_too_much = sum(len(shots) for each in found.values() for shots in each.values()) > _MOST_SHOTS
     return {} if is_too_much else found
 
@@ -159,26 +157,21 @@ def _init_training(init: str | Path | None) -> Mapping[str, Any]:
     return training if isinstance(training, Mapping) else {}
 
 
-def _frames(data: Dataset, split: Split) -> Frames:
-    return _by_shot([sample for sample in data.samples if sample.split == split])
+Place = tuple[str, str, int]  # character, shot and frame
 
 
-def _by_shot(samples: Sequence[Sample]) -> Frames:
+def _frames(data: Dataset, *splits: Split) -> list[Place]:
+    return [(s.character, s.shot, s.frame) for s in data.samples if s.split in splits]
+
+
+def _by_shot(frames: Iterable[Place]) -> Frames:
     found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for sample in samples:
-        found[sample.character][sample.shot].append(sample.frame)
+    for character, shot, frame in frames:
+        found[character][shot].append(frame)
     return {character: {shot: summarise(own) for shot, own in shots.items()} for character, shots in found.items()}
 
 
-def _unite(*parts: Frames) -> Frames:
-    found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for part in parts:
-        for character, shot, frame in _each(part):
-            found[character][shot].append(frame)
-    return {character: {shot: summarise(own) for shot, own in shots.items()} for character, shots in found.items()}
-
-
-def _each(frames: Any) -> Iterator[tuple[str, str, int]]:
+def _each(frames: Any) -> Iterator[Place]:
     """Character, shot and number of every frame on a card; what is no such table holds none. Raises: UsageError."""
     for character, shots in frames.items() if isinstance(frames, Mapping) else ():
         for shot, text in shots.items() if isinstance(shots, Mapping) else ():
@@ -196,7 +189,7 @@ def learned_frames(card: Mapping[str, Any], measured: Dataset) -> dict[str, str]
         return {}
     names = (FRAMES, FRAMES_AT_LAST) if training.get(AT_LAST) is True else (FRAMES,)
     known = {each for name in names for each in _each(training.get(name))}
-    learned = [s for s in measured.samples if (s.character, s.shot, s.frame) in known]
+    learned = [each for each in _frames(measured, *SPLITS) if each in known]
     return {shot: text for shots in _by_shot(learned).values() for shot, text in shots.items()}
 
 

@@ -13,16 +13,18 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from markupsafe import Markup
 
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json, write_text
+from rotopaint_ai.report.templates import fill_template
 from rotopaint_ai.training.data.dataset import Dataset, Sample, join, read_dataset, write_dataset
+from rotopaint_ai.training.data.dataset_checks import split_held_out
 from rotopaint_ai.training.evaluation.gate import value_at
 
 SHARES: Final = (0.1, 0.25, 0.5, 1.0)
@@ -78,14 +80,14 @@ def part_of(data: Dataset, share: float) -> Dataset:
     return data.subset(np.array(rows, dtype=np.intp))
 
 
-def with_held_out(data: Dataset, split: Callable[[Dataset], Dataset]) -> Dataset:
+def with_held_out(data: Dataset) -> Dataset:
     """The data set with its held-out frames fixed, so that each part is measured on the same ones.
 
-    Where `split` holds out the ends of shots, those ends become shots of their own.
+    Where the ends of shots are held out, they become shots of their own.
     """
     if len(data.rows_of("val")):
         return data
-    held = split(data)
+    held = split_held_out(data)
     samples = tuple(replace(s, shot=f"{s.shot} end") if s.split == "val" else s for s in held.samples)
     return replace(held, samples=samples)
 
@@ -121,7 +123,6 @@ def measure(
     out: Path,
     *,
     train: Train,
-    split: Callable[[Dataset], Dataset],
     shares: Sequence[float] = SHARES,
     resume: bool = False,
 ) -> tuple[Point, ...]:
@@ -129,7 +130,7 @@ def measure(
 
     `resume` leaves out what was trained before. Raises: TrainingError where a share holds too few frames; as `train`.
     """
-    data = with_held_out(join([read_dataset(source) for source in datasets]), split)
+    data = with_held_out(join([read_dataset(source) for source in datasets]))
     work = out.with_name(out.name + ".run") / "curve"
     points: list[Point] = []
     for share in shares:
@@ -193,60 +194,38 @@ def _write_curve(folder: Path, name: str, points: Sequence[Point]) -> None:
 
 def page(name: str, points: Sequence[Point]) -> str:
     """The curve as one HTML page with its plot and its table."""
-    css = files("rotopaint_ai.report").joinpath("page.css").read_text(encoding="utf-8")
-    body = f"<pre>{escape(table(points))}</pre>"
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(name)} - learning curve</title>'
-        f"<style>{css}</style></head><body><header><h1>{escape(name)}: error over roto'd frames</h1></header><main>"
-        f"<section>{plot(points)}</section><section>{body}</section></main></body></html>\n"
+    return fill_template(
+        "rotopaint_ai.training.evaluation",
+        "learning_curve.html",
+        css=Markup(files("rotopaint_ai.report").joinpath("page.css").read_text(encoding="utf-8")),
+        name=name,
+        table=table(points),
+        **_plot(points),
     )
 
 
-_WIDTH, _HEIGHT, _RIM = 760.0, 360.0, 56.0
+_WIDTH, _HEIGHT, _RIM = 760.0, 360.0, 56.0  # of the plot
 
 
-def plot(points: Sequence[Point]) -> str:
-    """Mean errors over the number of frames, as SVG."""
+def _plot(points: Sequence[Point]) -> dict[str, Any]:
+    """Mean errors over the number of frames: lines with their colours and places, and the marks of both axes."""
     top = max((value for point in points for value in point.errors_px.values()), default=1.0) * 1.1
     most = max((point.n_frames for point in points), default=1) * 1.04
 
     def place(frames: float, error: float) -> tuple[float, float]:
         return _RIM + (_WIDTH - 2 * _RIM) * frames / most, _HEIGHT - _RIM - (_HEIGHT - 2 * _RIM) * error / top
 
-    lines = []
-    for name, colour in _COLOURS.items():
-        spots = [place(p.n_frames, p.errors_px[name]) for p in points if name in p.errors_px]
-        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in spots) if spots else ""
-        lines.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        lines += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>' for x, y in spots]
-        if spots:
-            x, y = spots[-1]
-            lines.append(f'<text x="{x - 6:.1f}" y="{y - 9:.1f}" text-anchor="end" fill="{colour}">{name}</text>')
-    return (
-        f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="learning curve">'
-        f"{_axes(points, top, place)}{''.join(lines)}</svg>"
-    )
+    spots = {name: [place(p.n_frames, p.errors_px[name]) for p in points if name in p.errors_px] for name in _COLOURS}
+    errors = np.arange(0, top, _round_step(top / 5)).tolist()
+    return {
+        "lines": [(name, _COLOURS[name], places) for name, places in spots.items() if places],
+        "errors": [(f"{error:.4g} px", place(0, error)[1]) for error in errors],
+        "frames": [(point.n_frames, place(point.n_frames, 0)[0]) for point in points],
+        "size": (_WIDTH, _HEIGHT, _RIM),
+    }
 
 
 def _round_step(least: float) -> float:
     """The smallest of 1, 2, 5 and their tenfolds that is not below `least`."""
     tens = 10.0 ** math.floor(math.log10(max(least, 1e-6)))
     return next(many * tens for many in (1, 2, 5, 10) if many * tens >= least * (1 - 1e-9))
-
-
-def _axes(points: Sequence[Point], top: float, place: Callable[[float, float], tuple[float, float]]) -> str:
-    marks = []
-    step = _round_step(top / 5)
-    for error in np.arange(0, top, step).tolist():
-        y = place(0, error)[1]
-        marks.append(f'<line class="grid" x1="{_RIM:g}" x2="{_WIDTH - _RIM:g}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        marks.append(f'<text class="tick" x="{_RIM - 8:g}" y="{y + 4:.1f}" text-anchor="end">{error:.4g} px</text>')
-    for point in points:
-        x = place(point.n_frames, 0)[0]
-        marks.append(
-            f'<text class="tick" x="{x:.1f}" y="{_HEIGHT - _RIM + 20:g}" text-anchor="middle">{point.n_frames}</text>'
-        )
-    marks.append(
-        f'<text class="tick" x="{_WIDTH / 2:g}" y="{_HEIGHT - 10:g}" text-anchor="middle">frames with roto</text>'
-    )
-    return "".join(marks)

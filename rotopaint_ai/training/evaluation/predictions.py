@@ -8,7 +8,7 @@ Letters: N samples, L landmarks and K shapes of the data set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -28,9 +28,11 @@ from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.dataset import Array, Dataset, Picture
 from rotopaint_ai.training.data.memory import face_bounds
+from rotopaint_ai.watch import Progress, work_in_order
 
 Array64 = npt.NDArray[np.float64]
 
+READING = "reading pictures"
 _BATCH = 16
 _FEWEST = 3  # landmarks that a pack and a data set have to share
 
@@ -67,33 +69,24 @@ class _Columns:
 
 
 def predict_samples(
-    models: Models, dataset: Dataset, tell: Callable[[int, int], None], workers: Executor | None = None
+    models: Models, dataset: Dataset, progress: Progress, workers: Executor | None = None
 ) -> Predictions:
     """Run a pack on the nominal crop of every sample, as it is once a run has settled on the face.
 
-    `tell` hears how many samples are done, and of how many. `workers`: who does it in parts; they open the pack from
-    its folder. Raises: TrainingError when the pack and the
+    `workers`: who does it in parts; they open the pack from its folder. Raises: TrainingError when the pack and the
     data set share fewer than 3 landmarks and no shape.
     """
     columns = _match(models.pack.sheet, dataset, models.pack.name)
     starts = range(0, len(dataset), _BATCH)
     parts = [dataset.subset(np.arange(start, min(start + _BATCH, len(dataset)))) for start in starts]
-    frames, shapes = [], []
-    tell(0, len(dataset))
-    for some_frames, some_shapes in _answers(models, parts, workers):
-        frames += some_frames
-        tell(len(frames), len(dataset))
-        shapes += some_shapes
+    here = workers is None
+    answer = partial(_answer, models) if here else partial(_answer_elsewhere, models.pack.folder.absolute())
+    answers = list(work_in_order(answer, parts, READING, progress, workers))
+    frames, shapes = ([each for some in kind for each in some] for kind in zip(*answers))
     return _as_predictions(dataset, models.pack.sheet, columns, frames, shapes, _time(models))
 
 
 _Answer = tuple[list[FrameLandmarks], list[FrameShapes]]
-
-
-def _answers(models: Models, parts: list[Dataset], workers: Executor | None) -> Iterable[_Answer]:
-    if workers is None:
-        return map(partial(_answer, models), parts)
-    return workers.map(partial(_answer_elsewhere, models.pack.folder.absolute()), parts)
 
 
 def _answer_elsewhere(pack: Path, part: Dataset) -> _Answer:

@@ -17,7 +17,6 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.plates import Plate, open_plate
 from rotopaint_ai.plates.kinds import kind_of
 from rotopaint_ai.plates.sequence import Listing
-from rotopaint_ai.training.mining.options import work_in_order
 from rotopaint_ai.training.mining.sources import NUKE_SUFFIXES, read_source
 from rotopaint_ai.training.mining.takes import (
     FrameTruth,
@@ -31,7 +30,7 @@ from rotopaint_ai.training.mining.takes import (
     scale_truth,
     shot_and_character,
 )
-from rotopaint_ai.watch import Progress, silent
+from rotopaint_ai.watch import Progress, silent, work_in_order
 
 _Part = TypeVar("_Part")
 _Reading = list[Take] | DocumentError | NothingToLearn

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import FrameRange
-from rotopaint_ai.jobs import n_cores
-from rotopaint_ai.watch import Progress
 
 TOLERANCE_PX = 0.25
 ALL_KINDS = "suspicious"
@@ -30,47 +26,8 @@ STAGES: Final[Mapping[str, float]] = {
 }
 
 
-def work_in_order(
-    work: Callable[[_Item], _Result],
-    items: Sequence[_Item],
-    stage: str,
-    progress: Progress,
-    workers: Executor | None = None,
-) -> Iterator[_Result]:
-    """What `work` makes of each item, in their order; by those workers, without any here, one after the other."""
-    progress(stage, 0, len(items))
-    results = map(work, items) if workers is None else workers.map(work, items)
-    for done, result in enumerate(results, start=1):
-        progress(stage, done, len(items))
-        yield result
-
-
-def work_on_each(
-    work: Callable[[_Item], _Result],
-    items: Sequence[_Item],
-    stage: str,
-    progress: Progress,
-    workers: Executor | None = None,
-) -> list[_Result]:
-    """What `work` makes of each item, by those workers; without any on every core: arrays are worked on outside
-    Python's lock."""
-    progress(stage, 0, len(items))
-    with ThreadPoolExecutor(n_cores()) if workers is None else nullcontext(workers) as pool:
-        waiting = [pool.submit(work, item) for item in items]
-        try:
-            for done, _ in enumerate(as_completed(waiting), start=1):
-                progress(stage, done, len(items))
-            return [each.result() for each in waiting]
-        finally:  # whoever is stopped waits for no more than what is under way
-            for each in waiting:
-                each.cancel()
-
-
 Shot = tuple[str, str]  # character and name
 HELD_OUT = 0.1  # share of a character's frames that held-out shots come to, at least
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
-
 SIZE = 400  # pixels of a picture's side
 KINDS: Final = ("swapped", "jumped", "misfit", "twisted", "shifted", "held", "outside")
 FACE_SHARE = 0.62  # face box / picture

@@ -29,9 +29,9 @@ from rotopaint_ai.plates import Frame, Plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.training.data.dataset import FORMAT, Sample, ShapeTruth, Split, write_picture
 from rotopaint_ai.training.mining.curves import Array, Rows
-from rotopaint_ai.training.mining.options import FACE_SHARE, work_in_order
+from rotopaint_ai.training.mining.options import FACE_SHARE
 from rotopaint_ai.training.mining.vectorise import MinedTruth
-from rotopaint_ai.watch import Progress
+from rotopaint_ai.watch import Progress, work_in_order
 
 _FOLDERS = ("images", "mining", "shards")
 _FILES = ("dataset.json", "sheet.yaml", "samples.jsonl")

@@ -22,8 +22,7 @@ from rotopaint_ai.training.mining.correspondence import Correspondence, find_cor
 from rotopaint_ai.training.mining.curves import Array, RawCurves, Rows, sample_curves
 from rotopaint_ai.training.mining.faces import Faces, frontalise, is_own_mirror, name_pairs, partners, place_faces
 from rotopaint_ai.training.mining.join import JoinedFrame
-from rotopaint_ai.training.mining.options import work_on_each
-from rotopaint_ai.watch import Progress, silent
+from rotopaint_ai.watch import Progress, silent, work_on_each
 
 _CLEARLY = 0.35  # another order of points has to bring the points this much closer to be believed
 _CLOSE = 0.6  # steps between points: a typical distance to the track's middle that only tracking brings about

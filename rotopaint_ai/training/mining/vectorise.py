@@ -15,7 +15,7 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet, load_sheet
 from rotopaint_ai.training.mining.curves import Array, Rows
 from rotopaint_ai.training.mining.faces import Faces, frontalise
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes
-from rotopaint_ai.training.mining.options import MineOptions, work_on_each
+from rotopaint_ai.training.mining.options import MineOptions
 from rotopaint_ai.training.mining.plans import ShapePlan, drop_landmarks_beside, plan_by_sheet, plan_group
 from rotopaint_ai.training.mining.sheet_proposal import (
     build_sheet,
@@ -29,7 +29,7 @@ from rotopaint_ai.training.mining.sheet_proposal import (
 )
 from rotopaint_ai.training.mining.symmetric_groups import SymmetricGroup, align_shapes, collect_shapes, find_faces
 from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
-from rotopaint_ai.watch import Progress, silent
+from rotopaint_ai.watch import Progress, silent, work_on_each
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,10 @@ from rotopaint_ai.pipeline.track import STILL
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.sheet import mirrored_order
 from rotopaint_ai.training.data.augment import straight_batch
-from rotopaint_ai.training.data.dataset import Dataset
+from rotopaint_ai.training.data.dataset import Dataset, write_picture
 from rotopaint_ai.training.data.memory import Memory
-from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, evaluate
+from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
+from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, measure_pack
 from rotopaint_ai.training.evaluation.gate import AT_LAST, JUDGED, card_frames
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
@@ -54,6 +55,7 @@ from rotopaint_ai.training.trainer.onnx_export import Traces
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
 
 _CHECKED_SAMPLES = 16
+_MOST_MATTES = 60  # samples, of those measured, whose mattes are compared
 _INT8_SAMPLES = 24, 64  # to fit integers to, and to judge them by
 
 
@@ -216,10 +218,10 @@ class _Making:
         data = self.ready.data
         splits = cast(Any, ("test",) if len(data.rows_of("test")) else ("val",))
         with self.part("evaluation"):
-            contact = self.run_folder / "worst.jpg"
-            metrics = evaluate(pack, data, splits=splits, contact=contact, progress=lambda *_: self.check())
-        write_card(pack, {**card, "metrics": metrics})
-        return metrics
+            found = measure_pack(pack, data, splits=splits, progress=lambda *_: self.check(), most_mattes=_MOST_MATTES)
+            write_picture(self.run_folder / "worst.jpg", worst_cases(found.dataset, found.predicted))
+        write_card(pack, {**card, "metrics": found.result})
+        return found.result
 
 
 def int8_samples(ready: Prepared) -> Int8Samples:

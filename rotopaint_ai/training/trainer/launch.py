@@ -59,20 +59,18 @@ def wanted_environment(environment: Mapping[str, str], platform: str) -> dict[st
     return {**SETTINGS, **environment, DONE: "1"}
 
 
-def start_again(arguments: Sequence[str] | None = None) -> None:
+def start_again() -> None:
     """Replace this process by the same command with the settings; returns where there is nothing to gain.
 
-    To be called first thing by a command that trains, before threads are started or files opened. `arguments` are those
-    after `python -m rotopaint_ai` (None: this process's own).
+    To be called first thing by a command that trains, before threads are started or files opened.
     """
     environment = wanted_environment(os.environ, sys.platform)
     if environment is None:
         return
     environment[BEGAN] = str(began())
-    given = sys.argv[1:] if arguments is None else list(arguments)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, "-m", "rotopaint_ai", *given], environment)
+    os.execve(sys.executable, [sys.executable, "-m", "rotopaint_ai", *sys.argv[1:]], environment)
 
 
 NODES = Path("/sys/devices/system/node")
@@ -248,9 +246,9 @@ FOLDER = "ROTOPAINT_EXIT_REASONS"
 LAST, LOST = "last", "lost"
 
 
-def exit_reasons_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
+def exit_reasons_folder() -> Path | None:
     """Where this rank leaves its words; None where nobody asked for them."""
-    return Path(environment[FOLDER]) if environment.get(FOLDER) else None
+    return Path(os.environ[FOLDER]) if os.environ.get(FOLDER) else None
 
 
 def may_be_mended(error: BaseException) -> bool:
@@ -279,27 +277,26 @@ RESTARTS = 3  # of all ranks, from the last checkpoint, when one of them is lost
 NEW_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 
-def is_rank(environment: Mapping[str, str] = os.environ) -> bool:
+def is_rank() -> bool:
     """Whether this process was started by the launcher."""
-    return "RANK" in environment and "WORLD_SIZE" in environment
+    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 
-def launcher_command(layout: Layout, arguments: Sequence[str], *, restarts: int = RESTARTS) -> list[str]:
+def launcher_command(layout: Layout, arguments: Sequence[str]) -> list[str]:
     """The command that starts every rank with `python -m rotopaint_ai` and these arguments."""
     launcher = [sys.executable, "-m", "rotopaint_ai.training.trainer.launch", "--standalone"]
-    launcher += ["--nproc-per-node", str(layout.n_ranks), "--max-restarts", str(restarts)]
+    launcher += ["--nproc-per-node", str(layout.n_ranks), "--max-restarts", str(RESTARTS)]
     return [*launcher, "-m", "rotopaint_ai", *arguments]
 
 
-def launch(layout: Layout, arguments: Sequence[str], *, restarts: int = RESTARTS) -> int:
+def launch(layout: Layout, arguments: Sequence[str]) -> int:
     """Start the ranks, wait for them, tell in a line what ended them early, and return the exit code."""
     with tempfile.TemporaryDirectory(prefix="rotopaint-ranks-") as folder:
         environment = {**os.environ, **NEW_STORE, **layout.environment(), FOLDER: folder}
-        command = launcher_command(layout, arguments, restarts=restarts)
-        process = subprocess.Popen(command, env=environment, start_new_session=True)
+        process = subprocess.Popen(launcher_command(layout, arguments), env=environment, start_new_session=True)
         with _passing_on(process):
             code = process.wait()
-        return _report_exit(Path(folder), code, restarts)
+        return _report_exit(Path(folder), code)
 
 
 @contextmanager
@@ -322,7 +319,7 @@ def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _report_exit(folder: Path, code: int, restarts: int) -> int:
+def _report_exit(folder: Path, code: int) -> int:
     last, lost = read_exit_reason(folder, LAST), read_exit_reason(folder, LOST)
     if last is not None:
         print(f"rotopaint train: {last[0]}", file=sys.stderr, flush=True)
@@ -331,14 +328,14 @@ def _report_exit(folder: Path, code: int, restarts: int) -> int:
         print("rotopaint train: stopped; --resume goes on from the last checkpoint", file=sys.stderr, flush=True)
     elif code:
         reason = f"; the last reason: {lost[0]}" if lost is not None else ", each time by the system (out of memory?)"
-        message = f"a rank was lost {restarts + 1} times{reason}; --resume goes on from the last checkpoint"
+        message = f"a rank was lost {RESTARTS + 1} times{reason}; --resume goes on from the last checkpoint"
         print(f"rotopaint train: {message}", file=sys.stderr, flush=True)
     return code
 
 
-def has_restarted(environment: Mapping[str, str] = os.environ) -> bool:
+def has_restarted() -> bool:
     """Whether the launcher has started this rank again after a loss, so that it must go on from the checkpoint."""
-    return int(environment.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def main(words: Sequence[str]) -> int:

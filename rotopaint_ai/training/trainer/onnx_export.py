@@ -35,7 +35,8 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.inference.session import open_session
 
 Array = npt.NDArray[Any]
-Traces = dict[str, "onnx.ModelProto"]  # graphs as they were traced, by the names of their files
+Names = tuple[str, Sequence[str]]  # of a model's input and of its outputs
+Traces = dict[type[nn.Module], "onnx.ModelProto"]  # graphs as they were traced, by the kind of model
 FREE_BATCH = {0: torch.export.Dim("N")}
 
 
@@ -53,7 +54,7 @@ def as_arrays(model: nn.Module) -> Callable[[Array], list[Array]]:
 def export_checked(
     model: nn.Module,
     path: Path,
-    names: tuple[str, Sequence[str]],
+    names: Names,
     sample: Array,
     *,
     limits: Mapping[str, float],
@@ -67,29 +68,20 @@ def export_checked(
 ) -> float:
     """Write a model as ONNX, run the file on `sample` and compare; the largest difference of the first limited output.
 
-    `names`: of the input and of the outputs. `limits`: of the outputs to compare, how far they may be apart, in `unit`.
+    `limits`: of the outputs to compare, how far they may be apart, in `unit`.
     `example`: what to trace with (None: two rows of the sample); `free`: its axes of any length (None: the first).
     `counts`: which rows of outputs, wanted and got, are to be compared (None: all). `rewrite`: as `save_onnx` has it.
-    `traces`: of models that differ in their tensors' values alone, the first one's trace serves those after it.
+    `traces`: of models of one kind that differ in their tensors' values alone, the first one's serves those after it.
     The file is written whole or not at all; one that differs is taken away. Raises TrainingError where the two differ
     by more.
     """
     model = model.eval()
     if example is None:
         example = sample[:2] if len(sample) > 1 else np.repeat(sample[:1], 2, 0)
+    shown = torch.from_numpy(np.ascontiguousarray(example))
+    free = FREE_BATCH if free is None else free
     with replacing(path) as beside:
-        save_onnx(
-            model,
-            beside,
-            names[0],
-            names[1],
-            torch.from_numpy(np.ascontiguousarray(example)),
-            free=FREE_BATCH if free is None else free,
-            translations=translations,
-            rewrite=rewrite,
-            traces=traces,
-            name=path.name,
-        )
+        save_onnx(model, beside, names, shown, free=free, translations=translations, rewrite=rewrite, traces=traces)
         apart = _differences(model, beside, names, sample, counts)
         for name, limit in limits.items():
             if not apart[name] <= limit:
@@ -103,7 +95,7 @@ def export_checked(
 def _differences(
     model: nn.Module,
     path: Path,
-    names: tuple[str, Sequence[str]],
+    names: Names,
     sample: Array,
     counts: Callable[[Sequence[Array], Sequence[Array]], Array] | None,
 ) -> dict[str, float]:
@@ -119,55 +111,44 @@ def _differences(
 def save_onnx(
     model: nn.Module,
     path: Path,
-    input_name: str,
-    output_names: Sequence[str],
+    names: Names,
     example: torch.Tensor,
     *,
     free: Any,
     translations: Mapping[Any, Any] | None = None,
     rewrite: bool = False,
     traces: Traces | None = None,
-    name: str = "",
 ) -> None:
     """Write a model of one input as ONNX; `free` maps the input's axes of any length to `torch.export.Dim`s.
 
     `translations`: what operators of our own become, as ONNX script. `rewrite`: by the exporter's rules, which fold
-    batch norms into convolutions and take as long as all the rest. `traces`, `name`: see `export_checked`.
+    batch norms into convolutions and take as long as all the rest. `names`, `traces`: see `export_checked`.
     """
     traces = {} if traces is None else traces
-    known = traces.get(name)
+    known = traces.get(type(model))
     graph = None if known is None or rewrite else _with_tensors(known, model)
     if graph is None:
-        graph = _trace(model, input_name, output_names, example, free, translations, rewrite)
-        traces[name] = ir.to_proto(graph)
+        with _quiet(), torch.no_grad():
+            program = torch.onnx.export(
+                model,
+                (example,),
+                dynamo=True,
+                input_names=[names[0]],
+                output_names=list(names[1]),
+                dynamic_shapes=(free,),
+                custom_translation_table={
+                    torch.ops.aten.linalg_inv_ex.default: _inverse_operator,
+                    **(translations or {}),
+                },
+                verbose=False,
+                optimize=rewrite,
+            )
+        assert program is not None
+        graph = program.model
+        traces[type(model)] = ir.to_proto(graph)
     if not rewrite:
         _simplify(graph)
     onnx.save(_named(ir.to_proto(graph)), str(path))
-
-
-def _trace(
-    model: nn.Module,
-    input_name: str,
-    output_names: Sequence[str],
-    example: torch.Tensor,
-    free: Any,
-    translations: Mapping[Any, Any] | None,
-    rewrite: bool,
-) -> Any:
-    with _quiet(), torch.no_grad():
-        program = torch.onnx.export(
-            model,
-            (example,),
-            dynamo=True,
-            input_names=[input_name],
-            output_names=list(output_names),
-            dynamic_shapes=(free,),
-            custom_translation_table={torch.ops.aten.linalg_inv_ex.default: _inverse_operator, **(translations or {})},
-            verbose=False,
-            optimize=rewrite,
-        )
-    assert program is not None
-    return program.model
 
 
 def _inverse_operator(matrix: Any) -> tuple[Any, Any]:

@@ -24,9 +24,9 @@ def test_bins_of_a_believable_pack_lie_on_the_diagonal() -> None:
     true = rng.rayleigh(said * np.sqrt(2 / np.pi))  # mean of a Rayleigh law: sigma * sqrt(pi / 2)
     bins = reliability(true, said)
     assert len(bins) == 10
-    assert sum(b.count for b in bins) == 40_000
+    assert sum(b["count"] for b in bins) == 40_000
     for b in bins:
-        assert b.true_px == pytest.approx(b.expected_px, rel=0.05)
+        assert b["true_px"] == pytest.approx(b["expected_px"], rel=0.05)
     got = rank_correlation(true.ravel(), said.ravel())
     assert got == pytest.approx(ceiling(said.ravel()), abs=0.02)
 

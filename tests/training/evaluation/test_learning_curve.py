@@ -13,7 +13,6 @@ import pytest
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.training.data import dataset_checks
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
-from rotopaint_ai.training.data.dataset_checks import split_held_out
 from rotopaint_ai.training.evaluation import learning_curve as curve
 from rotopaint_ai.training.evaluation.learning_curve import Point
 
@@ -27,7 +26,7 @@ def test_every_beginning_is_spread_evenly() -> None:
 
 
 def test_parts_hold_one_another_and_keep_what_is_held_out(faces: Path) -> None:
-    data = curve.with_held_out(read_dataset(faces), split_held_out)
+    data = curve.with_held_out(read_dataset(faces))
     dataset_checks.check_dataset(data)  # the ends of shots are shots of their own
     held = {s.image for s in data.samples if s.split == "val"}
     assert len(held) == 2
@@ -59,17 +58,17 @@ def test_the_curve_is_measured_written_and_gone_on_with(faces: Path, tmp_path: P
         }
 
     out = tmp_path / "pack"
-    points = curve.measure([faces], out, train=train, split=split_held_out, shares=(0.25, 0.5, 1.0))
+    points = curve.measure([faces], out, train=train, shares=(0.25, 0.5, 1.0))
     assert asked == [(6, "25"), (11, "50"), (22, "pack")]
     assert [p.errors_px for p in points] == [{"landmarks": 10 / n, "seams": 20 / n} for n in (6, 11, 22)]
     page = (tmp_path / "pack.run" / "learning_curve.html").read_text()
     assert "<svg" in page
     assert "frames with roto" in page
-    again = curve.measure([faces], out, train=train, split=split_held_out, shares=(0.25, 0.5, 1.0), resume=True)
+    again = curve.measure([faces], out, train=train, shares=(0.25, 0.5, 1.0), resume=True)
     assert again == points
     assert len(asked) == 3
     with pytest.raises(TrainingError, match="5% of it are 1 frames; wanted 4 or more"):
-        curve.measure([faces], out, train=train, split=split_held_out, shares=(0.05, 1.0))
+        curve.measure([faces], out, train=train, shares=(0.05, 1.0))
 
 
 def test_advice() -> None:

@@ -18,7 +18,7 @@ from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.dataset_checks import split_held_out
-from rotopaint_ai.training.evaluation.evaluate import evaluate
+from rotopaint_ai.training.evaluation.evaluate import measure_pack
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions, build_net, seen_error
 from rotopaint_ai.training.models.pretrained import face_places, find_weights, load_pretrained, read_weights
@@ -121,17 +121,16 @@ def _tells_pixels_of_the_plate(rows: list[Event]) -> None:
         assert facts["held_out_p95_px"] > facts["held_out_px"]
 
 
-def test_evaluation_is_in_plate_pixels(made: tuple[TrainReport, list[Event]], faces: Path, tmp_path: Path) -> None:
+def test_evaluation_is_in_plate_pixels(made: tuple[TrainReport, list[Event]], faces: Path) -> None:
     data = read_dataset(faces)
-    sheet = tmp_path / "worst.png"
-    plain = evaluate(made[0].pack, data, contact=sheet)
-    doubled = evaluate(
+    plain = measure_pack(made[0].pack, data).result
+    doubled = measure_pack(
         made[0].pack, replace(data, samples=tuple(replace(s, pixel_scale=s.pixel_scale / 2) for s in data.samples))
-    )
+    ).result
     assert doubled["landmarks_px"]["mean"] == pytest.approx(plain["landmarks_px"]["mean"] * 2, rel=1e-3)
     assert doubled["landmarks_percent"] == plain["landmarks_percent"]
     assert plain["per_shape"]["seam"]["px"]["mean"] > 0
-    assert sheet.is_file()
+    assert made[0].pack.with_name(f"{made[0].pack.name}.run").joinpath("worst.jpg").is_file()
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_end(
@@ -173,7 +172,7 @@ def _is_judged_before_it_learns_all(report: TrainReport, faces: Path) -> None:
     weights = [read_weights(folder).tensors["heat_of_landmark"] for folder in (run / "judged", report.pack)]
     assert np.abs(weights[0] - weights[1]).max() > 1e-4  # it went on learning
     assert load_pack(report.pack).card["training"]["learned_held_out_at_last"] is True
-    again = evaluate(run / "judged", read_dataset(faces), splits=("test",))
+    again = measure_pack(run / "judged", read_dataset(faces)).result
     assert again["landmarks_px"] == report.metrics["landmarks_px"]
     rows = [row.split(",") for row in (run / "log.csv").read_text().splitlines()[1:]]
     assert [int(row[0]) for row in rows] == [8, 15, 16, 24]  # held-out samples join at 60 % of 24 steps

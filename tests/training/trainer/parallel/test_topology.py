@@ -63,7 +63,7 @@ def test_other_strategies_are_refused(strategy: str) -> None:
 
 def test_the_launcher_gets_every_rank_its_cores() -> None:
     layout = choose(TWO, "2")
-    words = launcher_command(layout, ["train", "data"], restarts=1)
+    words = launcher_command(layout, ["train", "data"])
     assert words[words.index("--nproc-per-node") + 1] == "2"
     assert words[-4:] == ["-m", "rotopaint_ai", "train", "data"]
     assert layout.environment() == {"ROTOPAINT_RANK_CPUS": "0,1,2,3;4,5,6,7", "OMP_NUM_THREADS": "4"}

@@ -61,7 +61,7 @@ def test_a_rank_that_nothing_can_mend_ends_all(
     assert as_rank(error) == 0  # the launcher starts nobody again
     assert as_rank(AssertionError("nobody trains after that")) == 0
     assert capsys.readouterr().err == ""
-    assert launch._report_exit(tmp_path, 0, 3) == code
+    assert launch._report_exit(tmp_path, 0) == code
     assert capsys.readouterr().err.startswith(f"rotopaint train: {told}")
 
 
@@ -70,9 +70,9 @@ def test_a_rank_that_lost_another_is_started_again(
 ) -> None:
     assert as_rank(RuntimeError("Connection closed by peer")) == 1
     assert as_rank(None) == 0
-    assert launch._report_exit(tmp_path, 0, 3) == 0
+    assert launch._report_exit(tmp_path, 0) == 0
     assert capsys.readouterr().err == ""
-    assert launch._report_exit(tmp_path, 1, 3) == 1
+    assert launch._report_exit(tmp_path, 1) == 1
     assert "a rank was lost 4 times; the last reason: RuntimeError: Connection closed" in capsys.readouterr().err
 
 
