@@ -297,7 +297,10 @@ def _corrected_truth(found: Corrections, each: CorrectedFrame, sits: OnLandmarks
         points = bezier.as_array(each.shapes[shape.name]) if shape.name in each.shapes else None
         if points is not None and shape.is_visible(each.frame) and is_curve(points, shape.closed):
             provenance = Provenance.CORRECTED if shape.name in each.human_shapes else Provenance.ACCEPTED
-            shapes[shape.name] = _raw_shape(shape, points, found.widths.get(shape.name), provenance)
+            width = found.widths.get(shape.name)  # the document's is a matte's, widened by the model's doubt: no truth
+            shapes[shape.name] = RawShape(
+                points, shape.closed, shape.role, width, shape.feather_px, provenance, is_on_sheet=True
+            )
     marks = zip(found.document.landmarks.names, each.landmarks)
     places = {name: (mark.x, mark.y, 1.0) for name, mark in marks if mark is not None}
     moved = {
@@ -308,11 +311,6 @@ def _corrected_truth(found: Corrections, each: CorrectedFrame, sits: OnLandmarks
     by_hand = each.hand_landmarks | moved.keys()
     provenances = {name: Provenance.CORRECTED if name in by_hand else Provenance.ACCEPTED for name in places}
     return FrameTruth(shapes, {**places, **moved}, provenances=provenances)
-
-
-def _raw_shape(shape: RotoShape, points: Array, width_px: float | None, provenance: Provenance) -> RawShape:
-    """A shape as it stands. The document's own width is that of a matte, widened by the model's doubt: no truth."""
-    return RawShape(points, shape.closed, shape.role, width_px, shape.feather_px, provenance, is_on_sheet=True)
 
 
 def _moved_landmarks(each: CorrectedFrame, sits: OnLandmarks) -> dict[str, tuple[float, float, float]]:

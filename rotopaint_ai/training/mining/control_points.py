@@ -11,7 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from rotopaint_ai.training.mining.correspondence import Correspondence
-from rotopaint_ai.training.mining.curves import N_PLACES, Array, Bools, RawCurves, Rows, turning_deg
+from rotopaint_ai.training.mining.curves import (
+    N_PLACES,
+    Array,
+    Bools,
+    RawCurves,
+    Rows,
+    share_distance,
+    share_gaps,
+    turning_deg,
+)
 from rotopaint_ai.training.mining.revectorise import PointLayout, fit_curves
 
 CORNER_DEG = 35.0
@@ -52,14 +61,14 @@ def find_corners(correspondence: Correspondence) -> Array:
             if closed
             else narrow[max(0, place - 4) : place + 5].max()
         )
-        if around > _SHARP * wide[place] and all(_apart(grid[place], other, closed) > _NEAR for other in found):
+        if around > _SHARP * wide[place] and all(share_distance(grid[place], other, closed) > _NEAR for other in found):
             found.append(float(grid[place]))
     return np.sort(np.array(found))
 
 
 def mark_corners(corners: Array, shares: Array, closed: bool) -> Bools:
     """Which of some control points stand on one of the corners, both as shares of the mean."""
-    return np.array([any(_apart(s, c, closed) < _NEAR for c in corners) for s in shares], dtype=bool)
+    return np.array([any(share_distance(s, c, closed) < _NEAR for c in corners) for s in shares], dtype=bool)
 
 
 def find_extremes(face_NC: Array) -> Array:
@@ -75,7 +84,7 @@ def set_point_count(shares: Array, n_points: int, kept: Sequence[float], closed:
     while len(shares) > n_points:
         gaps = np.diff(np.append(shares, shares[0] + 1)) if closed else np.append(np.diff(shares), np.inf)
         before = np.roll(gaps, 1)
-        free = np.array([all(_apart(s, k, closed) > 1e-6 for k in kept) for s in shares])
+        free = np.array([all(share_distance(s, k, closed) > 1e-6 for k in kept) for s in shares])
         free[0] = False
         if not closed:
             free[-1] = False
@@ -83,7 +92,7 @@ def set_point_count(shares: Array, n_points: int, kept: Sequence[float], closed:
             free[1:] = True
         shares = np.delete(shares, np.where(free, gaps + before, np.inf).argmin())
     while len(shares) < n_points:
-        gaps = np.diff(np.append(shares, shares[0] + 1)) if closed else np.diff(shares)
+        gaps = share_gaps(shares, closed)
         g = int(gaps.argmax())
         shares = np.sort(np.append(shares, np.mod(shares[g] + gaps[g] / 2, 1.0)))
     return shares
@@ -93,7 +102,7 @@ def merge_places(wanted: list[tuple[float, float]], closed: bool) -> Array:
     """Shares from (importance, share), the less important of two near ones left out; ascending."""
     kept: list[float] = []
     for _, share in sorted(wanted, key=lambda item: -item[0]):
-        if all(_apart(share, other, closed) > _NEAR for other in kept):
+        if all(share_distance(share, other, closed) > _NEAR for other in kept):
             kept.append(share)
     return np.sort(np.array(kept))
 
@@ -128,7 +137,7 @@ def _add_where_worst(
     hopeless: set[float] = set()
     excess_G, mean = _excess(small, shares, mark_corners(corners, shares, closed))
     while len(shares) < most:
-        lengths = np.diff(np.append(shares, shares[0] + 1)) if closed else np.diff(shares)
+        lengths = share_gaps(shares, closed)
         usable = (lengths > 2.2 * _NEAR) & ~np.isin(shares[: len(lengths)], list(hopeless))
         open_G = np.where(usable, excess_G, 0.0)
         if (mean <= _TARGET * tolerance_px and open_G.max() <= tolerance_px) or open_G.max() <= 0:
@@ -152,7 +161,7 @@ def _excess(correspondence: Correspondence, shares: Array, corners: Bools) -> tu
     worst_G = np.sqrt((error_FG**2).mean(axis=0))
     odd = np.sort(peak_FG, axis=0)[-min(_FEW_OUTLIERS + 1, len(peak_FG))]
     peak_G = np.maximum(np.quantile(peak_FG, 0.9, axis=0) / _PEAK, odd / _WORST)
-    lengths = np.diff(np.append(shares, shares[0] + 1)) if correspondence.curves.closed else np.diff(shares)
+    lengths = share_gaps(shares, correspondence.curves.closed)
     mean = float((error_FG * lengths).sum(axis=1).mean() / lengths.sum())
     return np.maximum(worst_G / _SEGMENT, peak_G), mean
 
@@ -202,7 +211,7 @@ def _split_segment(shares: Array, segment: int, closed: bool, mirrored: bool) ->
     new = [middle]
     if mirrored:
         other = float(np.mod(1.0 - middle, 1.0))
-        if all(_apart(other, one, closed) > _NEAR for one in (middle, *shares)):
+        if all(share_distance(other, one, closed) > _NEAR for one in (middle, *shares)):
             new.append(other)
     return np.array(new)
 
@@ -212,12 +221,7 @@ def _with_fewest(shares: Array, closed: bool) -> Array:
     if not closed:
         return merge_places([(1.0, 0.0), (1.0, 1.0), *((0.0, float(s)) for s in shares)], closed)
     while len(shares) < 3:
-        gaps = np.diff(np.append(shares, shares[0] + 1)) if len(shares) else np.array([1.0])
+        gaps = share_gaps(shares, closed) if len(shares) else np.array([1.0])
         g = int(gaps.argmax())
         shares = np.sort(np.append(shares, np.mod((shares[g] if len(shares) else 0.0) + gaps[g] / 2, 1.0)))
     return shares
-
-
-def _apart(one: float, other: float, closed: bool) -> float:
-    away = abs(one - other)
-    return min(away, 1 - away) if closed else away

@@ -24,7 +24,8 @@ from rotopaint_ai.training.mining.curves import (
     at_shares,
     directions,
     group_mean,
-    reversed_where,
+    reverse_where,
+    share_distance,
     shares_at,
     slide_places,
 )
@@ -94,7 +95,7 @@ def find_correspondence(
     anchor_shares, anchors = anchor_shares[usable], anchors_FAC[:, usable]
     pins = _pins(anchor_shares, curves.closed)
     samples, flipped, first = _orient(normal.samples, normal.put(anchors), mean, pins, groups, curves.closed)
-    face = np.where(flipped[:, None, None], _back(face_FMC, curves.closed), face_FMC)
+    face = reverse_where(face_FMC, flipped, curves.closed)
     for _ in range(_ROUNDS):
         found = _anchor_places(face, anchors, first, pins / N_PLACES, curves.closed, reach)
         found = _agree_in_groups(found, pins / N_PLACES, groups)
@@ -106,12 +107,8 @@ def find_correspondence(
     misfit = np.sqrt((off**2).sum(axis=2).mean(axis=1))
     everything = np.full(len(usable), np.nan)
     everything[usable] = pins / N_PLACES
-    return Correspondence(reversed_where(curves, flipped), shares, mean, flipped, everything, misfit)
-
-
-def _back(samples: Array, closed: bool) -> Array:
-    back = samples[:, ::-1]
-    return np.roll(back, 1, axis=1) if closed else back
+    oriented = replace(curves, samples_FMC=reverse_where(curves.samples_FMC, flipped, curves.closed))
+    return Correspondence(oriented, shares, mean, flipped, everything, misfit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +162,8 @@ def _in_order(shares: Array, closed: bool) -> Bools:
     usable = np.isfinite(shares)
     for one in range(len(shares)):
         for other in range(one):
-            near = abs(shares[one] - shares[other])
-            near = min(near, 1 - near) if closed else near
-            if usable[one] and usable[other] and near < 1.5 / N_PLACES:
+            near = share_distance(shares[one], shares[other], closed) < 1.5 / N_PLACES
+            if usable[one] and usable[other] and near:
                 usable[one] = False
     return usable
 
@@ -183,7 +179,7 @@ def _orient(
 ) -> tuple[Array, Bools, Array]:
     """Turn curves round that run against the mean, and find where on each the mean begins; a group is of one mind."""
     names, of_row = np.unique(groups, return_inverse=True)
-    ways = [samples, _back(samples, closed)]
+    ways = [samples, reverse_where(samples, np.ones(len(samples), dtype=bool), closed)]
     costs = np.stack([group_mean(_shift_costs(way, anchors, mean, pins, closed), of_row) for way in ways])
     flips = costs[1].min(axis=1) < costs[0].min(axis=1)
     shift = costs[flips.astype(np.intp), np.arange(len(names))].argmin(axis=1) / N_PLACES

@@ -88,11 +88,22 @@ def _marks(points: npt.NDArray[np.floating], closed: bool) -> Array:
     return np.asarray(along / max(float(along[-1]), 1e-12))
 
 
-def reversed_where(curves: RawCurves, backwards: Bools) -> RawCurves:
-    """The same curves, those marked run the other way; a closed one keeps its first point."""
-    back = curves.samples_FMC[:, ::-1]
-    back = np.roll(back, 1, axis=1) if curves.closed else back
-    return RawCurves(np.where(backwards[:, None, None], back, curves.samples_FMC), curves.lengths, curves.closed)
+def reverse_where(samples_FMC: Array, backwards: Bools, closed: bool) -> Array:
+    """Samples, of curves that are marked from their other end; a closed curve keeps its first one."""
+    back = samples_FMC[:, ::-1]
+    back = np.roll(back, 1, axis=1) if closed else back
+    return np.where(backwards[:, None, None], back, samples_FMC)
+
+
+def share_distance(one: Array | float, other: Array | float, closed: bool) -> Array:
+    """How far apart shares of the way are; on a closed curve the shorter way round."""
+    away = np.abs(np.asarray(one) - other)
+    return np.minimum(away, 1 - away) if closed else away
+
+
+def share_gaps(shares: Array, closed: bool) -> Array:
+    """Shares of the way between places and those after them; a closed curve's last one is followed by its first."""
+    return np.diff(np.append(shares, shares[0] + 1)) if closed else np.diff(shares)
 
 
 def at_shares(samples_FMC: Array, shares_FN: Array, closed: bool) -> Array:

@@ -210,24 +210,31 @@ def _series(name: str) -> str:
     return re.sub(r"\d+$", "", name)
 
 
+def typical_curve(face_FMC: Array, n_samples: int) -> Array:
+    """Of a shape's curves the one whose extent is the most usual, thinned out to about so many samples [M, 2]."""
+    extent = np.concatenate((face_FMC.min(axis=1), face_FMC.max(axis=1)), axis=1)
+    row = int(np.abs(extent - np.median(extent, axis=0)).sum(axis=1).argmin())
+    return np.asarray(face_FMC[row, :: max(1, face_FMC.shape[1] // n_samples)])
+
+
 def is_own_mirror(face_FMC: Array, closed: bool) -> bool:
     """Whether a shape's mean place is its own mirror image: its middle on the axis and as wide to either side."""
     low, high = face_FMC[..., 0].min(axis=1), face_FMC[..., 0].max(axis=1)
     middle, width = np.median(low + high) / 2, np.median(high - low)
     if abs(middle) > _MIRROR_NEAR or (not closed and width < 2 * _ON_AXIS):
         return False
-    points = _typical(face_FMC)
+    points = typical_curve(face_FMC, 128)
     mirrored = points * np.array([-1.0, 1.0])
     away = np.linalg.norm(points[:, None] - mirrored[None], axis=2).min(axis=1)
     return bool(np.mean(away) < 0.6 * _MIRROR_NEAR)
 
 
-def _typical(face_FMC: Array) -> Array:
-    """The frame closest to the median extent, thinned out."""
-    extent = np.concatenate((face_FMC.min(axis=1), face_FMC.max(axis=1)), axis=1)
-    row = int(np.abs(extent - np.median(extent, axis=0)).sum(axis=1).argmin())
-    step: npt.NDArray[np.float64] = face_FMC[row, :: max(1, face_FMC.shape[1] // 128)]
-    return step
+def mean_places(places_FLC: Array) -> Array:
+    """Usual places [L, 2] of landmarks [F, L, 2] in face space; NaN where no frame knows one."""
+    known = np.isfinite(places_FLC[..., 0]).any(axis=0)
+    mean = np.full(places_FLC.shape[1:], np.nan)
+    mean[known] = np.nanmedian(places_FLC[:, known], axis=0)
+    return mean
 
 
 def frontalise(places_FLC: Array, mean_LC: Array, names: Sequence[str]) -> Array:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 
 import numpy as np
 
-from rotopaint_ai.training.mining.curves import Array, Rows
+from rotopaint_ai.training.mining.curves import Array, Bools, Rows
 from rotopaint_ai.training.mining.faces import Faces, mirrored_misfit, name_pairs
 from rotopaint_ai.training.mining.options import KINDS, LabelIssue
 from rotopaint_ai.training.mining.outliers import (
@@ -31,12 +31,14 @@ from rotopaint_ai.training.mining.vectorise import MinedTruth
 from rotopaint_ai.watch import Progress, silent
 
 _STAGE = "checking labels"
+_APART = 0.08  # face units: places that are closer cannot be told to be swapped
 _LEAP = 0.025  # face units: a smaller leap is motion
 _BACK = 0.35  # a leap comes back: its neighbours are this much closer to each other than to it
 _OTHERS = 0.35  # a point leaps alone when the rest moves this much less
 _STILL_PX = 0.02  # roto that moves less did not move
 _LAG_GAIN = 0.25  # how much better another frame's picture has to agree
 _AGREES = 0.5
+_MOST_LAG = 2  # frames
 
 
 def find_swapped(plans: Sequence[ShapePlan], faces: Faces) -> list[LabelIssue]:
@@ -52,21 +54,30 @@ def find_swapped(plans: Sequence[ShapePlan], faces: Faces) -> list[LabelIssue]:
     by_name = {plan.shape.name: plan for plan in plans}
     for plan in plans:
         twin = by_name.get(plan.twin or "")
-        if twin is None or twin is plan or plan.shape.name > twin.shape.name:
-            continue
-        here, there = plan.shape.face_FMC.mean(axis=1), twin.shape.face_FMC.mean(axis=1)
-        home, away = np.median(here, axis=0), np.median(there, axis=0)
-        if np.linalg.norm(home - away) < 0.08:
-            continue
-        for row in np.intersect1d(plan.shape.rows, twin.shape.rows):
-            a = here[np.searchsorted(plan.shape.rows, row)]
-            b = there[np.searchsorted(twin.shape.rows, row)]
-            own = np.linalg.norm(a - home) + np.linalg.norm(b - away)
-            other = np.linalg.norm(a - away) + np.linalg.norm(b - home)
-            if other < 0.5 * own and not whole[row]:
-                names = f"{plan.shape.name}, {twin.shape.name}"
-                found.append(LabelIssue(int(row), "swapped", names, "lie where the other belongs"))
+        if twin is not None and plan.shape.name < twin.shape.name:
+            middles = [_middles(each, len(whole)) for each in (plan, twin)]
+            names = f"{plan.shape.name}, {twin.shape.name}"
+            rows = np.flatnonzero(_trade_places(*middles) & ~whole)
+            found += [LabelIssue(int(row), "swapped", names, "lie where the other belongs") for row in rows]
     return found
+
+
+def _middles(plan: ShapePlan, n_rows: int) -> Array:
+    """[F, 2] middle of a shape in face space, NaN in frames without it."""
+    middles = np.full((n_rows, 2), np.nan)
+    middles[plan.shape.rows] = plan.shape.face_FMC.mean(axis=1)
+    return middles
+
+
+def _trade_places(here: Array, there: Array) -> Bools:
+    """[F] whether two places [F, 2] each lie where the other one belongs; NaN is not known. False throughout for places
+    that are too close to each other to tell."""
+    home, away = (np.median(places[np.isfinite(places[:, 0])], axis=0) for places in (here, there))
+    if np.linalg.norm(home - away) < _APART:
+        return np.zeros(len(here), dtype=bool)
+    own = np.linalg.norm(here - home, axis=1) + np.linalg.norm(there - away, axis=1)
+    other = np.linalg.norm(here - away, axis=1) + np.linalg.norm(there - home, axis=1)
+    return np.asarray(other < 0.5 * own)
 
 
 def find_swapped_landmarks(
@@ -77,16 +88,9 @@ def find_swapped_landmarks(
     pairs: dict[int, list[str]] = {}
     for one, two in name_pairs(list(names)):
         a, b = places_FLC[:, names.index(one)], places_FLC[:, names.index(two)]
-        known = np.isfinite(a[:, 0]) & np.isfinite(b[:, 0])
-        if known.sum() < 3:
-            continue
-        home, away = np.median(a[known], axis=0), np.median(b[known], axis=0)
-        if np.linalg.norm(home - away) < 0.08:
-            continue
-        own = np.linalg.norm(a - home, axis=1) + np.linalg.norm(b - away, axis=1)
-        other = np.linalg.norm(a - away, axis=1) + np.linalg.norm(b - home, axis=1)
-        for row in np.flatnonzero(known & (other < 0.5 * own)).tolist():
-            pairs.setdefault(row, []).append(f"{one}, {two}")
+        if np.isfinite(a[:, 0] + b[:, 0]).sum() >= 3:
+            for row in np.flatnonzero(_trade_places(a, b)).tolist():
+                pairs.setdefault(row, []).append(f"{one}, {two}")
     return [_swap_issue(row, found) for row, found in pairs.items() if row not in known_swaps]
 
 
@@ -200,13 +204,13 @@ def find_held(rows: Rows, frames: Sequence[int], motion_px: Array, change: Array
     return found
 
 
-def lag_of(motion_px: Array, change: Array, *, most: int = 2) -> int:
+def lag_of(motion_px: Array, change: Array) -> int:
     """By how many frames the roto's motion comes later than the picture's: 0 unless another lag agrees much better.
 
     Correlation of the two over a shot, gaps left out; both have to vary for an answer.
     """
     scores: dict[int, float] = {}
-    for lag in range(-most, most + 1):
+    for lag in range(-_MOST_LAG, _MOST_LAG + 1):
         a = motion_px[max(0, lag) : len(motion_px) + min(0, lag)]
         b = change[max(0, -lag) : len(change) + min(0, -lag)]
         known = np.isfinite(a) & np.isfinite(b)

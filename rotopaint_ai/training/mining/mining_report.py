@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 import cv2
@@ -15,6 +16,7 @@ from rotopaint_ai.errors import TrainingError, in_one_line
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.training.data.dataset import write_picture
 from rotopaint_ai.training.mining.curves import Array
+from rotopaint_ai.training.mining.faces import typical_curve
 from rotopaint_ai.training.mining.join import JoinedFrame
 from rotopaint_ai.training.mining.options import HARMLESS, LabelIssue
 from rotopaint_ai.training.mining.samples import WrittenPicture, safe
@@ -60,14 +62,8 @@ def write_report(
             picture = _draw_issues(truth, each.row, pictures[each.row], folder.parent, own)
             write_picture(folder / name, picture)
             shown[each.row] = name
-        content = {
-            "shot": source.shot,
-            "frame": source.frame,
-            "kind": each.kind,
-            "about": each.about,
-            "text": each.text,
-        }
-        listed.append({**content, "picture": shown.get(each.row)})
+        issue = {"kind": each.kind, "about": each.about, "text": each.text, "picture": shown.get(each.row)}
+        listed.append({"shot": source.shot, "frame": source.frame, **issue})
     write_json(folder / "suspicious.json", listed)
     lines = "".join(f"{_exclude_line(truth, issues, row)}\n" for row in _harmful_rows(issues))
     return _write_list(folder / "suspicious.txt", lines)
@@ -160,11 +156,7 @@ class CurveResidual:
 
     def content(self) -> dict[str, object]:
         """The line of the table for machines."""
-        rounded = {name: round(float(getattr(self, name)), 4) for name in ("mean_px", "p95_px", "max_px")}
-        return {
-            **{name: getattr(self, name) for name in ("shape", "shot", "n_frames", "n_artist", "n_points")},
-            **rounded,
-        }
+        return {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(self).items()}
 
 
 def tabulate_residuals(
@@ -212,10 +204,10 @@ def alias_notes(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
     shots = {name: _shots_with(truth, name) for name in truth.sheet.shape_names}
     drawn = set().union(*shots.values())
     partial = {name: found for name, found in shots.items() if found and found != drawn}
-    places = {plan.shape.name: _typical_curve(plan.shape.face_FMC) for plan in truth.plans}
+    places = {plan.shape.name: typical_curve(plan.shape.face_FMC, 256) for plan in truth.plans}
     closed = {plan.shape.name: plan.shape.closed for plan in truth.plans}
     notes, alike = [], set()
-    for one, two in _pairs(list(partial)):
+    for one, two in combinations(partial, 2):
         if (
             closed[one] == closed[two]
             and not shots[one] & shots[two]
@@ -272,17 +264,6 @@ def _shot_names(truth: MinedTruth, shots: frozenset[int] | set[int]) -> str:
 def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
-
-
-def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
-    return [(one, two) for at, one in enumerate(names) for two in names[at + 1 :]]
-
-
-def _typical_curve(face_FMC: Array) -> Array:
-    """The samples [M, 2] of the frame whose extent is the most usual."""
-    extent = np.concatenate((face_FMC.min(axis=1), face_FMC.max(axis=1)), axis=1)
-    row = int(np.abs(extent - np.median(extent, axis=0)).sum(axis=1).argmin())
-    return np.asarray(face_FMC[row, ::4])
 
 
 def _curves_apart(one: Array, two: Array) -> float:

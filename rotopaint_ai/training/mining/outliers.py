@@ -80,10 +80,6 @@ class _FoldedGaussian:
     mean: Array  # [folds, 2N]
     precision: Array  # [folds, 2N, 2N]
 
-    def residual_of(self, values_D: Array, fold: int, block: npt.NDArray[np.intp], unknown: Bools) -> Array:
-        """How far a block's points (n, 2) are from where the known others put them."""
-        return self.ask(values_D, fold, block, unknown)[0]
-
     def ask(self, values_D: Array, fold: int, block: npt.NDArray[np.intp], unknown: Bools) -> tuple[Array, float]:
         """The residual of a block, and how much likelier the rest becomes without it (squared Mahalanobis distance)."""
         columns = _xy_columns(block)
@@ -170,7 +166,7 @@ def fit_face_model(truth: MinedTruth, left_out: set[int]) -> LabelModel | None:
     fold = np.random.default_rng(0).permutation(len(values)) % _FOLDS
     weights = good.astype(np.float64)
     models = {noise: _fit_folds(values, weights, fold, noise) for noise in _NOISES}
-    noise = min(_NOISES, key=lambda each: _misfit(models[each], values, good))
+    noise = min(_NOISES, key=lambda each: float(np.median(_leave_one_out(models[each], values)[good])))
     model = models[noise]
     away = _leave_one_out(model, values)
     far = (away / np.maximum(np.quantile(away[good], 0.9, axis=0), 1e-6)).max(axis=1) > _FAR
@@ -178,10 +174,6 @@ def fit_face_model(truth: MinedTruth, left_out: set[int]) -> LabelModel | None:
         model = _fit_folds(values, weights * ~far, fold, noise)
     face = LabelModel(own, values, unknown, model, {})
     return LabelModel(own, values, unknown, model, _p90(face, np.flatnonzero(good)))
-
-
-def _misfit(model: _FoldedGaussian, values: Array, good: Bools) -> float:
-    return float(np.median(_leave_one_out(model, values)[good]))
 
 
 def _p90(face: LabelModel, rows: npt.NDArray[np.intp]) -> dict[str, float]:
@@ -256,7 +248,7 @@ def _is_shared(face: LabelModel, truth: MinedTruth, row: int, name: str) -> bool
 
 def _residual_of(face: LabelModel, row: int, name: str) -> Array:
     fold = int(face.model.fold_F[row])
-    return face.model.residual_of(face.values_FD[row], fold, face.blocks.of[name], face.unknown_FD[row])
+    return face.model.ask(face.values_FD[row], fold, face.blocks.of[name], face.unknown_FD[row])[0]
 
 
 def find_late_shapes(face: LabelModel, truth: MinedTruth, rows: Rows, left_out: set[int]) -> list[LabelIssue]:
@@ -301,7 +293,7 @@ def _fits(face: LabelModel, truth: MinedTruth, frames: Mapping[int, int], frame:
     for lag, shape in zip(_LAGS, placed):
         values = face.values_FD[row].copy()
         values[_xy_columns(block)] = shape.ravel()
-        residual = face.model.residual_of(values, int(face.model.fold_F[row]), block, face.unknown_FD[row])
+        residual, _ = face.model.ask(values, int(face.model.fold_F[row]), block, face.unknown_FD[row])
         offs[lag] = float(np.sqrt((residual**2).sum(axis=1).mean()))
     return offs
 

@@ -20,7 +20,7 @@ from rotopaint_ai.training.mining.control_points import (
     set_point_count,
 )
 from rotopaint_ai.training.mining.correspondence import Correspondence
-from rotopaint_ai.training.mining.curves import N_PLACES, Array, at_shares
+from rotopaint_ai.training.mining.curves import N_PLACES, Array, at_shares, reverse_where, share_distance
 from rotopaint_ai.training.mining.faces import Faces
 from rotopaint_ai.training.mining.options import TOLERANCE_PX
 from rotopaint_ai.training.mining.revectorise import PointLayout, fit_curves
@@ -49,12 +49,9 @@ class ShapePlan:
 
     def mirror_of(self, point: int) -> tuple[str, int] | None:
         """Shape and control point that a control point becomes in a mirrored picture."""
-        n = len(self.placement.shares)
-        if self.twin is None:
-            return None
-        if self.twin != self.shape.name:
-            return self.twin, point
-        return self.twin, (n - point) % n if self.shape.closed else n - 1 - point
+        if self.twin is None or self.twin != self.shape.name:
+            return None if self.twin is None else (self.twin, point)
+        return self.twin, _mirrored_point(point, len(self.placement.shares), self.shape.closed)
 
 
 def plan_group(group: SymmetricGroup, *, tolerance_px: float, n_points: int | None = None) -> list[ShapePlan]:
@@ -96,7 +93,7 @@ def plan_by_sheet(
         point: member.anchors[name] for point, name in spec.on_landmarks.items() if name in member.anchors
     }
     backwards = _descends(found, closed)
-    given = {_point_in_run(point, spec.n_points, closed, backwards): share for point, share in found.items()}
+    given = {_mirrored_point(point, spec.n_points, closed): s for point, s in found.items()} if backwards else found
     if not given or (not closed and set(given) <= {0, spec.n_points - 1}):
         plan = plan_group(group, tolerance_px=TOLERANCE_PX, n_points=spec.n_points)[at]
         start, shares = find_start(group), plan.placement.shares
@@ -108,18 +105,12 @@ def plan_by_sheet(
     points = np.stack([bezier.reverse(row, closed) for row in plan.points_FP6]) if backwards else plan.points_FP6
     first = min(given) if given and closed else 0
     points = np.roll(points, -first if backwards else first, axis=1) if closed else points
-    return ShapePlan(
-        member.shape, correspondence, plan.placement, dict(spec.on_landmarks), points, _twin_name(group, at)
-    )
+    twin = _twin(group, [each.shape.name for each in group.members], at)
+    return ShapePlan(member.shape, correspondence, plan.placement, dict(spec.on_landmarks), points, twin)
 
 
-def _twin_name(group: SymmetricGroup, at: int) -> str | None:
-    return _twin(group, [member.shape.name for member in group.members], at)
-
-
-def _point_in_run(point: int, n_points: int, closed: bool, backwards: bool) -> int:
-    if not backwards:
-        return point
+def _mirrored_point(point: int, n_points: int, closed: bool) -> int:
+    """The number of a control point in a run that is counted backwards; a closed one keeps its first."""
     return (n_points - point) % n_points if closed else n_points - 1 - point
 
 
@@ -177,9 +168,7 @@ def find_start(group: SymmetricGroup) -> float:
 def _mean_in_face(member: GroupMember) -> Array:
     """The median curve of a member in face space, in correspondence: [N + 1, C]."""
     face = member.shape.face_FMC * (np.array([-1.0, 1.0]) if member.mirrored else 1.0)
-    backwards = member.correspondence.backwards
-    back = np.roll(face[:, ::-1], 1, axis=1) if member.shape.closed else face[:, ::-1]
-    face = np.where(backwards[:, None, None], back, face)
+    face = reverse_where(face, member.correspondence.backwards, member.shape.closed)
     return np.asarray(np.median(at_shares(face, member.correspondence.shares_FN, member.shape.closed), axis=0))
 
 
@@ -232,8 +221,7 @@ def _on(shares: Array, anchors: Mapping[str, float], closed: bool) -> dict[int, 
     """The control point nearest to each landmark on the curve."""
     on = {}
     for name, share in anchors.items():
-        away = np.abs(shares - share)
-        away = np.minimum(away, 1 - away) if closed else away
+        away = share_distance(shares, share, closed)
         if away.min() < 1e-6:
             on[int(away.argmin())] = name
     return on

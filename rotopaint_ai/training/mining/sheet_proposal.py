@@ -20,11 +20,11 @@ from rotopaint_ai.plates import Plate
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
 from rotopaint_ai.training.data.seam_widths import USUAL_SEAM_SHARE
-from rotopaint_ai.training.mining.curves import Array
+from rotopaint_ai.training.mining.curves import Array, share_distance
 from rotopaint_ai.training.mining.faces import Faces, partners
 from rotopaint_ai.training.mining.join import JoinedFrame
 from rotopaint_ai.training.mining.plans import ShapePlan
-from rotopaint_ai.training.mining.symmetric_groups import GroupMember, RawShapeTrack
+from rotopaint_ai.training.mining.symmetric_groups import GroupMember, RawShapeTrack, point_orders
 from rotopaint_ai.training.mining.takes import FrameTruth, RawShape
 
 _MOST = 24  # frames of each shape
@@ -38,10 +38,7 @@ def reference_rows(sheet: Path, plate: Plate) -> tuple[JoinedFrame, ...]:
 
     `plate`: of whatever frame; nothing of these is read.
     """
-    try:
-        data = read_dataset(sheet.parent) if sheet.name == "sheet.yaml" else None
-    except TrainingError:
-        return ()
+    data = _dataset_of(sheet)
     if data is None:
         return ()
     return tuple(
@@ -51,11 +48,16 @@ def reference_rows(sheet: Path, plate: Plate) -> tuple[JoinedFrame, ...]:
 
 def val_shots_of_sheet(sheet: Path) -> set[tuple[str, str]]:
     """Character and shot of what the data set whose sheet this is does not learn from; nothing where it lies alone."""
-    try:
-        data = read_dataset(sheet.parent) if sheet.name == "sheet.yaml" else None
-    except TrainingError:
-        return set()
+    data = _dataset_of(sheet)
     return set() if data is None else {(s.character, s.shot) for s in data.samples if s.split != "train"}
+
+
+def _dataset_of(sheet: Path) -> Dataset | None:
+    """The data set whose sheet this is; None where it lies alone."""
+    try:
+        return read_dataset(sheet.parent) if sheet.name == "sheet.yaml" else None
+    except TrainingError:
+        return None
 
 
 def _spread_samples(data: Dataset) -> list[int]:
@@ -103,8 +105,7 @@ def sheet_places_on(member: GroupMember, rows: Sequence[JoinedFrame], n_points: 
 
 def _middle(shares: Array, closed: bool) -> float:
     """The share that is nearest to all others; on a closed curve round its start."""
-    apart = np.abs(shares[:, None] - shares)
-    apart = np.minimum(apart, 1 - apart) if closed else apart
+    apart = share_distance(shares[:, None], shares, closed)
     return float(shares[apart.sum(axis=1).argmin()])
 
 
@@ -157,12 +158,8 @@ def keep_drawn(
     for group in own.values():
         drawn = [rows[plan.shape.rows[at]] for at in group]
         if _sits(drawn, spec) and _is_in_order(plan, spec, rows, group, known, faces, marks):
-            points[group] = [_reference_shape(row, spec).points for row in drawn]
+            points[group] = [row.truth.shapes[spec.name].points for row in drawn]
     return replace(plan, points_FP6=points)
-
-
-def _reference_shape(row: JoinedFrame, spec: ShapeSpec) -> RawShape:
-    return row.truth.shapes[spec.name]
 
 
 def _sits(drawn: Sequence[JoinedFrame], spec: ShapeSpec) -> bool:
@@ -171,7 +168,7 @@ def _sits(drawn: Sequence[JoinedFrame], spec: ShapeSpec) -> bool:
     for row in drawn:
         for point, name in spec.on_landmarks.items():
             if name in row.truth.landmarks:
-                away = np.linalg.norm(_reference_shape(row, spec).points[:, :2] - row.truth.landmarks[name][:2], axis=1)
+                away = np.linalg.norm(row.truth.shapes[spec.name].points[:, :2] - row.truth.landmarks[name][:2], axis=1)
                 right.append(away.argmin() == point)
     return not right or bool(np.mean(right) >= _SITS_SHARE)
 
@@ -192,21 +189,15 @@ def _is_in_order(
     if not known:
         return True
     at, to = (plan.shape.rows[part] for part in (own, known))
-    places = [np.stack([_reference_shape(rows[row], spec).points[:, :2] for row in part]) for part in (at, to)]
+    places = [np.stack([rows[row].truth.shapes[spec.name].points[:, :2] for row in part]) for part in (at, to)]
     own_FP2, known_FP2 = (faces.to_face(points, part) for points, part in zip(places, (at, to)))
     mine, theirs = (faces.to_face(marks[part, :, :2], part) for part in (at, to))
     away = np.linalg.norm(mine[:, None] - theirs[None], axis=3)
     n_both = np.isfinite(away).sum(axis=2)
     alike = np.where(n_both > 0, np.nansum(away, axis=2) / np.maximum(n_both, 1), np.inf).argmin(axis=1)
-    off = [float(np.linalg.norm(own_FP2 - known_FP2[alike][:, order], axis=2).mean()) for order in _point_orders(spec)]
+    _, orders = point_orders(spec.n_points, spec.closed)
+    off = [float(np.linalg.norm(own_FP2 - known_FP2[alike][:, order], axis=2).mean()) for order in orders]
     return int(np.argmin(off)) == 0
-
-
-def _point_orders(spec: ShapeSpec) -> list[Array]:
-    """Orders in which the same control points may have been named: as they are, then from elsewhere and backwards."""
-    steps = np.arange(spec.n_points)
-    both = (steps, steps[::-1])
-    return [np.roll(way, -shift) for way in both for shift in (range(spec.n_points) if spec.closed else (0,))]
 
 
 _MOST_OWN = 8  # landmarks taken from a shape's own control points
@@ -229,8 +220,7 @@ def _landmark_points(plan: ShapePlan) -> list[int]:
     n = len(shares)
     chosen = set(np.flatnonzero(plan.placement.corners).tolist()) | ({0} if closed else {0, n - 1})
     while len(chosen) < min(n, _MOST_OWN):
-        away = np.abs(shares[:, None] - shares[sorted(chosen)])
-        away = np.minimum(away, 1 - away) if closed else away
+        away = share_distance(shares[:, None], shares[sorted(chosen)], closed)
         chosen.add(int(away.min(axis=1).argmax()))
         if plan.twin == plan.shape.name:
             chosen |= {image[1] for point in chosen if (image := plan.mirror_of(point))}
@@ -285,7 +275,7 @@ def _from_landmarks(plan: ShapePlan, names: Sequence[str], places: Array, faces:
     Held-out shots of rendered puppets with 0.7 px of noise on the landmarks: 0.69 px mean with about 20 of 64, 0.73
     with only the 3 nearest to each point, 0.72 with all of them.
     """
-    points = np.median(faces.to_face(plan.points_FP6[..., :2], plan.shape.rows), axis=0)
+    points = _on_mean(plan, faces)
     known = np.flatnonzero(np.isfinite(places).all(axis=1))
     away = np.linalg.norm(points[:, None] - places[known], axis=2)
     near = {int(known[column]) for row in np.argsort(away, axis=1, kind="stable")[:, :_NEAR_POINT] for column in row}

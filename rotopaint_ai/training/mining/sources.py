@@ -55,7 +55,9 @@ def read_source(
     width, height = size or (None, None)
     roto, losses = formats.read(path, width=width, height=height)
     roto = _without_default_widths(roto) if path.suffix.lower() in NUKE_SUFFIXES else roto
-    take = _document_take(path, roto, plates, losses, _always if interpolated else _truth_rule(roto))
+    take = _document_take(
+        path, roto, plates, losses, (lambda shape, frame: True) if interpolated else _truth_rule(roto)
+    )
     return [replace(take, counts_from_first=form.counts_from_first)]
 
 
@@ -118,10 +120,6 @@ def _truth_rule(roto: RotoDocument) -> IsTruth:
         return stands_still and left.source in sources
 
     return is_truth
-
-
-def _always(shape: RotoShape, frame: int) -> bool:
-    return True
 
 
 def _truth_of_roto(roto: RotoDocument, frame: int, is_truth: IsTruth) -> FrameTruth:

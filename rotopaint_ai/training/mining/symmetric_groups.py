@@ -20,7 +20,15 @@ from rotopaint_ai.shapes import bezier
 from rotopaint_ai.sheet import Role
 from rotopaint_ai.training.mining.correspondence import Correspondence, find_correspondence
 from rotopaint_ai.training.mining.curves import Array, RawCurves, Rows, sample_curves
-from rotopaint_ai.training.mining.faces import Faces, frontalise, is_own_mirror, name_pairs, partners, place_faces
+from rotopaint_ai.training.mining.faces import (
+    Faces,
+    frontalise,
+    is_own_mirror,
+    mean_places,
+    name_pairs,
+    partners,
+    place_faces,
+)
 from rotopaint_ai.training.mining.join import JoinedFrame
 from rotopaint_ai.watch import Progress, silent, work_on_each
 
@@ -94,8 +102,8 @@ def _normal(points: Array, turn: complex) -> Array:
     return np.stack((z.real, z.imag), axis=1)
 
 
-def _orders(n: int, closed: bool) -> tuple[list[tuple[int, bool]], Rows]:
-    """Every order in which n points may stand: (shift, backwards), and the rows in that order."""
+def point_orders(n: int, closed: bool) -> tuple[list[tuple[int, bool]], Rows]:
+    """Every order in which n points may stand, first as they are: (shift, backwards), and the rows in that order."""
     shifts = range(n) if closed else range(1)
     names = [(shift, flip) for flip in (False, True) for shift in shifts]
     index = [np.roll(np.arange(n)[::-1] if flip else np.arange(n), -shift) for shift, flip in names]
@@ -104,7 +112,7 @@ def _orders(n: int, closed: bool) -> tuple[list[tuple[int, bool]], Rows]:
 
 def _agree(polygons: Array, closed: bool) -> tuple[Rows, npt.NDArray[np.bool_], Array, float]:
     """Orders that bring each polygon closest to the middle one, how far they stay off, and the usual step of points."""
-    names, index = _orders(polygons.shape[1], closed)
+    names, index = point_orders(polygons.shape[1], closed)
     current = polygons
     chosen = np.zeros(len(polygons), dtype=np.intp)
     for _ in range(3):
@@ -277,11 +285,7 @@ def align_shapes(
     """
     everywhere = np.arange(len(faces.turn))
     places = faces.to_face(marks[..., :2], everywhere)
-    with np.errstate(all="ignore"):
-        known = np.isfinite(places).all(axis=2).any(axis=0)
-        mean = np.full((len(names), 2), np.nan)
-        mean[known] = np.nanmedian(places[:, known], axis=0)
-    partner = partners(names, frontalise(places, mean, names), fixed=fixed)
+    partner = partners(names, frontalise(places, mean_places(places), names), fixed=fixed)
     shape_names = [shape.name for shape in shapes]
     middles = np.array([np.median(shape.face_FMC.mean(axis=1), axis=0) for shape in shapes]).reshape(-1, 2)
     twins = partners(shape_names, np.where(np.abs(middles[:, :1]) > 0.06, middles, np.nan))

@@ -13,7 +13,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.sheet import ShapeSpec, Sheet, load_sheet
 from rotopaint_ai.training.mining.curves import Array, Rows
-from rotopaint_ai.training.mining.faces import Faces, frontalise
+from rotopaint_ai.training.mining.faces import Faces, frontalise, mean_places
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes
 from rotopaint_ai.training.mining.options import MineOptions
 from rotopaint_ai.training.mining.plans import ShapePlan, drop_landmarks_beside, plan_by_sheet, plan_group
@@ -108,19 +108,19 @@ def vectorise(
     if sheet is None:
         if names:
             plans = [drop_landmarks_beside(plan, names, marks, faces) for plan in plans]
-            plans = cover_bare_points(plans, _mean_places(marks, faces), faces)
+            plans = cover_bare_points(plans, mean_places(_in_face_space(marks, faces)), faces)
         else:
             plans = choose_own_landmarks(plans)
         names, marks = _add_point_landmarks(names, marks, plans, rows)
         title = options.name or "-".join(dict.fromkeys(row.character for row in rows))
-        mean = _mean_places(marks, faces)
-        frontal = frontalise(faces.to_face(marks[..., :2], np.arange(len(marks))), mean, names)
-        sheet = build_sheet(title, plans, names, mean, frontal, faces)
+        places = _in_face_space(marks, faces)
+        mean = mean_places(places)
+        sheet = build_sheet(title, plans, names, mean, frontalise(places, mean, names), faces)
     else:
         names, marks = _add_point_landmarks(names, marks, plans, rows)
         marks = _in_sheet_order(marks, names, sheet.landmark_names)
         names = list(sheet.landmark_names)
-    distances = tuple(work_on_each(_residuals, plans, "measuring residuals", progress, workers))
+    distances = tuple(work_on_each(spline_distances, plans, "measuring residuals", progress, workers))
     return MinedTruth(rows, shots, tuple(names), marks, faces, tuple(plans), distances, sheet)
 
 
@@ -158,10 +158,6 @@ def _plan_group(wanted: _Wanted, tolerance_px: float) -> list[ShapePlan]:
     return [
         plan_by_sheet(wanted.group, at, spec, known) for at, (spec, known) in enumerate(zip(wanted.specs, wanted.known))
     ]
-
-
-def _residuals(plan: ShapePlan) -> Array:
-    return spline_distances(plan.shape.raw, plan.points_FP6, plan.shape.closed)
 
 
 def _add_point_landmarks(
@@ -221,15 +217,13 @@ def _in_sheet_order(marks: Array, names: Sequence[str], wanted: Sequence[str]) -
     return out
 
 
-def _mean_places(marks: Array, faces: Faces) -> Array:
-    places = faces.to_face(marks[..., :2], np.arange(len(marks)))
-    known = np.isfinite(places[..., 0]).any(axis=0)
-    mean = np.full((marks.shape[1], 2), np.nan)
-    mean[known] = np.nanmedian(places[:, known], axis=0)
-    return mean
+def _in_face_space(marks: Array, faces: Faces) -> Array:
+    """[F, L, 2] landmarks of all frames on the mean face."""
+    return faces.to_face(marks[..., :2], np.arange(len(marks)))
 
 
-def spline_distances(raw: Sequence[Array], points_FP6: Array, closed: bool) -> Array:
+def spline_distances(plan: ShapePlan) -> Array:
     """[F, 2] symmetric mean and largest distance in pixels of raw curves to their new splines."""
-    found = [bezier.curve_distance(own, new, closed) for own, new in zip(raw, points_FP6)]
+    pairs = zip(plan.shape.raw, plan.points_FP6)
+    found = [bezier.curve_distance(own, new, plan.shape.closed) for own, new in pairs]
     return np.array(found, dtype=np.float64).reshape(-1, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.training.mining.annotations import from_relative_segments
-from rotopaint_ai.training.mining.curves import RawCurves, reversed_where, sample_curves
+from rotopaint_ai.training.mining.curves import RawCurves, reverse_where, sample_curves
 from rotopaint_ai.training.mining.revectorise import PointLayout, fit_curves
 
 Array = npt.NDArray[np.float64]
@@ -102,7 +103,7 @@ def _shares_on(raw: RawCurves, points: Array) -> tuple[RawCurves, Array]:
         steps = np.mod(np.diff(place, append=place[:1]), 1.0)
         if steps.sum() < 1.5:
             break
-        raw = reversed_where(raw, np.array([True]))
+        raw = replace(raw, samples_FMC=reverse_where(raw.samples_FMC, np.array([True]), raw.closed))
     return raw, place[0] + np.concatenate(([0.0], np.cumsum(steps[:-1])))
 
 
