@@ -19,6 +19,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.crops import Crop
 from rotopaint_ai.training.data.dataset import Array, Picture
 from rotopaint_ai.training.data.memory import Memory, face_bounds
 from rotopaint_ai.training.data.pose_augment import ElasticWarp, PoseAugment, cut_elastic, cut_turned_face
@@ -121,6 +122,12 @@ def move_spline(points_PK: Array, matrix: Matrix) -> Array:
     moved = move_points(place, matrix)
     ends = [move_points(place + points_PK[..., at : at + 2], matrix) - moved for at in (2, 4)]
     return cast(Array, np.concatenate([moved, *ends], axis=-1))
+
+
+def spline_in_crop(points_P6: npt.NDArray[np.float64], crop: Crop, size_px: int) -> npt.NDArray[np.float64]:
+    """Control points (P, 6) of the plate in the crop's picture of `size_px` pixels."""
+    tangents = points_P6[:, 2:] * (size_px / crop.side)
+    return np.concatenate([crop.to_crop(points_P6[:, :2], size_px), tangents], axis=1)
 
 
 def warp_picture(picture: Picture, matrix: Matrix, size_px: int, border: int = cv2.BORDER_REPLICATE) -> Picture:

@@ -114,11 +114,11 @@ def _draw_issues(
         closed = next(plan.shape.closed for plan in truth.plans if plan.shape.name == name)
         hue = np.array([[[number * 37 % 180, 200, 255]]], dtype=np.uint8)
         colour = tuple(int(v) for v in cv2.cvtColor(hue, cv2.COLOR_HSV2RGB)[0, 0])
-        places = np.rint(picture.where.points(line) * 2 * 8).astype(np.int32)
+        places = np.rint(picture.where.to_crop(line, picture.size) * 2 * 8).astype(np.int32)
         thick = 3 if any(_is_about(each, name) for each in found) else 1
         cv2.polylines(canvas, [places[:, None]], closed, colour, thick, cv2.LINE_AA, 3)
         cv2.circle(canvas, [int(v) for v in places[0]], 24, colour, -1, cv2.LINE_AA, 3)
-    for name, (x, y) in zip(truth.names, picture.where.points(truth.marks[row, :, :2])):
+    for name, (x, y) in zip(truth.names, picture.where.to_crop(truth.marks[row, :, :2], picture.size)):
         if np.isfinite(x):
             is_about = any(_is_about(each, name) for each in found)
             size, colour, thick = (80, (255, 60, 60), 2) if is_about else (12, (255, 255, 255), 1)

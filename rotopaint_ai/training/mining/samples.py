@@ -27,6 +27,7 @@ from rotopaint_ai.files import write_text
 from rotopaint_ai.locks import locked
 from rotopaint_ai.plates import Frame, Plate
 from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.training.data.augment import spline_in_crop
 from rotopaint_ai.training.data.dataset import FORMAT, Sample, ShapeTruth, Split, write_picture
 from rotopaint_ai.training.mining.curves import Array, Rows
 from rotopaint_ai.training.mining.options import FACE_SHARE
@@ -106,33 +107,8 @@ _PICTURES_AT_ONCE = 16
 Thumb = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class SquareCut:
-    """A square of the plate and the picture made of it: plate point p lies at `(p - (x, y)) * scale` in the picture."""
-
-    x: float
-    y: float
-    side: float
-    size: int
-
-    @property
-    def scale(self) -> float:
-        """Picture pixels per plate pixel."""
-        return self.size / self.side
-
-    def points(self, points: Array) -> Array:
-        """Plate points (..., 2) in the picture."""
-        return np.asarray((points - np.array([self.x, self.y])) * self.scale)
-
-    def spline(self, points_P6: Array) -> Array:
-        """Control points (P, 6) in the picture."""
-        moved = points_P6 * self.scale
-        moved[:, :2] -= np.array([self.x, self.y]) * self.scale
-        return np.asarray(moved)
-
-
-def frame_cut(points: Array, *, size: int, face_share: float = FACE_SHARE) -> SquareCut:
-    """The square around points (N, 2) whose box takes up `face_share` of it, on whole pixels.
+def frame_cut(points: Array, *, size: int, face_share: float = FACE_SHARE) -> tuple[Crop, int]:
+    """The square around points (N, 2) whose box takes up `face_share` of it, on whole pixels, and its picture's side.
 
     A face smaller than the picture wants keeps its own pixels: the picture is then smaller, never enlarged.
     """
@@ -141,24 +117,23 @@ def frame_cut(points: Array, *, size: int, face_share: float = FACE_SHARE) -> Sq
     side = float(np.ceil(max(longest / face_share, _LEAST_PX)))
     if size < side <= size * _PIXEL_FOR_PIXEL:  # a slightly tighter picture keeps the plate's own pixels
         side = float(size)
-    x, y = np.floor((low + high) / 2 - side / 2)
-    return SquareCut(float(x), float(y), side, min(size, int(side)))
+    x, y = np.floor((low + high) / 2 - side / 2) + side / 2
+    return Crop(float(x), float(y), side), min(size, int(side))
 
 
-def cut_picture(frame: Frame, where: SquareCut) -> npt.NDArray[np.uint8]:
+def cut_picture(frame: Frame, where: Crop, size: int) -> Pixels:
     """The picture (size, size, 3) RGB, display-referred 8 bit; beyond the plate its edge goes on."""
     around = int(np.ceil(where.side * 0.05)) + 4
-    x, y = int(where.x) - around, int(where.y) - around
+    x, y = (int(middle - where.side / 2) - around for middle in (where.x, where.y))
     wide = int(where.side) + 2 * around
     rgb, origin = frame.region(x, y, wide, wide)
     if not rgb.size:  # the face lies beyond the data window: all that is left is its nearest edge
         rgb, origin = frame.rgb, frame.origin
-    middle = Crop(where.x + where.side / 2, where.y + where.side / 2, where.side)
-    display = to_display(np.asarray(cut(np.asarray(rgb, np.float32), origin, middle, where.size), np.float32))
+    display = to_display(np.asarray(cut(np.asarray(rgb, np.float32), origin, where, size), np.float32))
     return np.round(np.clip(display, 0.0, 1.0) * 255).astype(np.uint8)
 
 
-def over_background(picture: Pixels, path: Path, where: SquareCut, seed: int) -> Pixels:
+def over_background(picture: Pixels, path: Path, where: Crop, seed: int) -> Pixels:
     """A cut picture (S, S, 3) over soft shades of a few colours, by the alpha of its file; as it is without alpha.
 
     Beyond the file's edge the face is taken to go on. Raises: PlateError where the file cannot be read.
@@ -166,9 +141,8 @@ def over_background(picture: Pixels, path: Path, where: SquareCut, seed: int) ->
     alpha = _alpha(path)
     if alpha is None:
         return picture
-    middle = Crop(where.x + where.side / 2, where.y + where.side / 2, where.side)
-    cover = cut(np.repeat(alpha[..., None], 3, axis=2), (0, 0), middle, where.size).clip(0, 1)
-    mixed = picture * cover + background(where.size, seed) * (1 - cover)
+    cover = cut(np.repeat(alpha[..., None], 3, axis=2), (0, 0), where, len(picture)).clip(0, 1)
+    mixed = picture * cover + background(len(picture), seed) * (1 - cover)
     return np.asarray(np.round(mixed).clip(0, 255), np.uint8)
 
 
@@ -194,22 +168,24 @@ def background(size: int, seed: int) -> npt.NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True)
 class WrittenPicture:
-    """A picture written, by its path in the data set, and the square of the plate that it shows."""
+    """A picture written, by its path in the data set, the square of the plate that it shows, and its side in pixels."""
 
     image: str
-    where: SquareCut
+    where: Crop
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
 class _PictureToCut:
-    """A row's frame, its square, the square of its shot that stays, and the file that its picture goes to."""
+    """A row's frame, its picture's square and side, the square of its shot that stays, and the picture's file."""
 
     row: int
     shot: str
     plate: Plate
     frame: int
-    where: SquareCut
-    still: SquareCut
+    where: Crop
+    size: int
+    still: tuple[Crop, int]
     image: str
     cut_out: Path | None  # the file whose alpha says where the face is
 
@@ -228,7 +204,8 @@ def cut_all(
         failed += some_failed
     if not thumbs:
         raise TrainingError(f"{out}: no frame of the plates could be read ({failed[0] if failed else 'none named'})")
-    return {each.row: WrittenPicture(each.image, each.where) for each in wanted if each.row in thumbs}, thumbs, failed
+    written = [each for each in wanted if each.row in thumbs]
+    return {each.row: WrittenPicture(each.image, each.where, each.size) for each in written}, thumbs, failed
 
 
 def _pictures_to_cut(truth: MinedTruth, size: int, face_share: float) -> list[_PictureToCut]:
@@ -237,11 +214,11 @@ def _pictures_to_cut(truth: MinedTruth, size: int, face_share: float) -> list[_P
     for row, source in enumerate(truth.rows):
         points = truth.extent(row)
         if len(points) >= 2:
-            where = frame_cut(points, size=size, face_share=face_share)
+            square = frame_cut(points, size=size, face_share=face_share)
             image = f"{IMAGES}/{safe(source.character)}_{safe(source.shot)}_{source.frame:04d}.jpg"
             cut_out = source.truth.picture if source.truth.is_cut_out else None
             place = still[truth.shots[row]]
-            wanted.append(_PictureToCut(row, source.shot, source.plate, source.frame, where, place, image, cut_out))
+            wanted.append(_PictureToCut(row, source.shot, source.plate, source.frame, *square, place, image, cut_out))
     return wanted
 
 
@@ -254,15 +231,15 @@ def _cut_some(wanted: Sequence[_PictureToCut], out: Path) -> tuple[dict[int, Thu
         except PlateError as error:
             failed.append(f"{each.shot} {each.frame}: {error}")
             continue
-        picture = cut_picture(frame, each.where)
+        picture = cut_picture(frame, each.where, each.size)
         if each.cut_out is not None:
             picture = over_background(picture, each.cut_out, each.where, each.frame)
         write_picture(out / each.image, picture, quality=_JPEG_QUALITY)
-        thumbs[each.row] = np.asarray(cut_picture(frame, each.still).mean(axis=2), dtype=np.float32)
+        thumbs[each.row] = np.asarray(cut_picture(frame, *each.still).mean(axis=2), dtype=np.float32)
     return thumbs, failed
 
 
-def _shot_cut(truth: MinedTruth, rows: Rows) -> SquareCut:
+def _shot_cut(truth: MinedTruth, rows: Rows) -> tuple[Crop, int]:
     clouds = [points for points in (truth.extent(int(row)) for row in rows) if len(points)]
     points = np.concatenate(clouds) if clouds else np.array([[0.0, 0.0], [64.0, 64.0]])
     return frame_cut(points, size=_THUMB, face_share=1.0)
@@ -321,8 +298,8 @@ def remove_unused(folder: Path, kept: set[str], pictures: Iterable[WrittenPictur
 
 def make_sample(truth: MinedTruth, row: int, picture: WrittenPicture, val: set[tuple[str, str]]) -> Sample:
     """One line of the data set; `val` holds the (character, shot) that are held out."""
-    source, where = truth.rows[row], picture.where
-    places = where.points(truth.marks[row, :, :2])
+    source, where, scale = truth.rows[row], picture.where, picture.size / picture.where.side
+    places = where.to_crop(truth.marks[row, :, :2], picture.size)
     landmarks = {
         name: (float(x), float(y), float(truth.marks[row, at, 2]))
         for at, (name, (x, y)) in enumerate(zip(truth.names, places))
@@ -331,15 +308,15 @@ def make_sample(truth: MinedTruth, row: int, picture: WrittenPicture, val: set[t
     shapes = {}
     for plan, at in truth.plans_at(row):
         width = plan.shape.width_px[at]
-        scaled = None if not np.isfinite(width) or width <= 0 else float(width * where.scale)
-        shapes[plan.shape.name] = ShapeTruth(where.spline(plan.points_FP6[at]).tolist(), scaled)
+        scaled = None if not np.isfinite(width) or width <= 0 else float(width * scale)
+        shapes[plan.shape.name] = ShapeTruth(spline_in_crop(plan.points_FP6[at], where, picture.size).tolist(), scaled)
     split: Split = "val" if (source.character, source.shot) in val else "train"
-    extent = where.points(truth.extent(row))
+    extent = where.to_crop(truth.extent(row), picture.size)
     low, high = extent.min(axis=0), extent.max(axis=0)
     return Sample(
         image=picture.image,
-        width=where.size,
-        height=where.size,
+        width=picture.size,
+        height=picture.size,
         character=source.character,
         shot=source.shot,
         frame=source.frame,
@@ -347,5 +324,5 @@ def make_sample(truth: MinedTruth, row: int, picture: WrittenPicture, val: set[t
         landmarks=landmarks,
         shapes=shapes,
         face_box=(float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1])),
-        pixel_scale=round(where.scale, 6),
+        pixel_scale=round(scale, 6),
     )

@@ -22,6 +22,7 @@ from rotopaint_ai.shapes.bezier import as_array
 from rotopaint_ai.shapes.refit import Keys
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ai.sheet import Sheet
+from rotopaint_ai.training.data.augment import spline_in_crop
 from rotopaint_ai.training.data.dataset import Picture, Truth
 from rotopaint_ai.training.data.memory import Memory
 
@@ -104,16 +105,16 @@ def _sample(
     splines = _splines(sheet, drawn, frame)
     marks = _with_hand_landmarks(sheet, drawn, frame, _on_splines(sheet, splines, drawn.corrected, read_L2))
     crop, size = _picture_crop(read_L2, *wanted)
-    scale = size / crop.side
     points = np.full((sheet.n_points, 6), np.nan)
     rows = sheet.point_rows()
     for name, spline in splines.items():
-        points[rows[name]] = np.concatenate([crop.to_crop(spline[:, :2], size), spline[:, 2:] * scale], axis=1)
-    widths = np.array([hold.width_px.get(spec.name, np.nan) * scale for spec in sheet.shapes])
+        points[rows[name]] = spline_in_crop(spline, crop, size)
+    widths = np.array([hold.width_px.get(spec.name, np.nan) for spec in sheet.shapes]) * (size / crop.side)
     solved = crop.to_crop(marks, size)
     own = solved.copy()
     if frame not in drawn.frames:
-        own[_rows_on(sheet, drawn.corrected)] = np.nan
+        corrected = (spec for spec in sheet.shapes if spec.name in drawn.corrected)
+        own[[sheet.landmark_row(mark) for spec in corrected for mark in spec.on_landmarks.values()]] = np.nan
     known, whole = (
         tuple(np.asarray(each, np.float32) for each in (places, hold.visible_L > 0.5, points, widths))
         for places in (own, solved)
@@ -155,13 +156,6 @@ def _with_hand_landmarks(
         if mark is not None and name in known.hand.get(frame, frozenset()) and name in sheet.landmark_names:
             marks_L2[sheet.landmark_row(name)] = mark.x, mark.y
     return marks_L2
-
-
-def _rows_on(sheet: Sheet, names: Set[str]) -> list[int]:
-    """Landmarks that sit on these shapes."""
-    return [
-        sheet.landmark_row(mark) for spec in sheet.shapes if spec.name in names for mark in spec.on_landmarks.values()
-    ]
 
 
 def _picture_crop(points_L2: npt.NDArray[np.float64], input_size: int, margin: float) -> tuple[Crop, int]:
