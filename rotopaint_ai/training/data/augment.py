@@ -59,6 +59,7 @@ class Batch(NamedTuple):
     visible: Array
 
 
+_BORDERS = (cv2.BORDER_REPLICATE, cv2.BORDER_REFLECT_101, cv2.BORDER_CONSTANT)
 Hard = Callable[[Picture, Random], tuple[Picture, npt.NDArray[np.bool_] | None]]
 PARTS: Registry[Hard] = Registry("augmentation")
 
@@ -163,12 +164,9 @@ class Augmenter:
             if turn is not None:
                 landmarks[at], visible[at] = turn.landmarks, turn.visible
             matrix, flips = random_matrix(nominal_crop(landmarks[at], self.margin), size_px, self.geometry, rng)
-            border = _border(rng, bool(self.parts))
-            warp = (
-                ElasticWarp.draw(size_px, self.geometry.elastic_shift, rng)
-                if _happens(self.geometry.elastic, rng)
-                else None
-            )
+            border = int(rng.choice(_BORDERS)) if self.parts else cv2.BORDER_REPLICATE
+            is_warped = self.geometry.elastic > 0 and rng.random() < self.geometry.elastic
+            warp = ElasticWarp.draw(size_px, self.geometry.elastic_shift, rng) if is_warped else None
             picture, moved = memory.pictures[row], move_points(landmarks[at], matrix)
             if turn is not None:
                 crop = cut_turned_face(picture, turn, matrix, size_px, border, warp)
@@ -179,36 +177,16 @@ class Augmenter:
             moved = moved if warp is None else warp.moved(moved)
             order = list(self.mirror) if flips else slice(None)
             landmarks[at], visible[at] = moved[order], visible[at][order]
-            crops[at], visible[at] = self._degrade(crop, landmarks[at], visible[at], rng)
-        return Batch(crops, landmarks, visible)
-
-    def _degrade(self, crop: Picture, landmarks: Array, visible: Array, rng: Random) -> tuple[Picture, Array]:
-        for name, probability in self.parts.items():
-            if rng.random() >= probability:
-                continue
-            crop, hidden = PARTS[name](crop, rng)
+            crops[at], hidden = apply_parts(crop, self.parts, rng)
             if hidden is not None:
-                visible = np.where(_is_under(hidden, landmarks), np.minimum(visible, 0), visible)
-        return crop, visible
+                visible[at] = np.where(_is_under(hidden, landmarks[at]), np.minimum(visible[at], 0), visible[at])
+        return Batch(crops, landmarks, visible)
 
 
 def straight_batch(memory: Memory, rows: Sequence[int], size_px: int, margin: float) -> Batch:
     """The nominal crops of some rows, as `run` cuts them once it follows the face."""
     identity = range(memory.truth.landmarks.shape[1])
     return Augmenter(STRAIGHT, {}, margin, identity).batch(memory, rows, size_px, np.random.default_rng(0))
-
-
-def _happens(probability: float, rng: Random) -> bool:
-    """Nothing is drawn for what never happens."""
-    return probability > 0 and bool(rng.random() < probability)
-
-
-def _border(rng: Random, vary: bool) -> int:
-    return (
-        int(rng.choice((cv2.BORDER_REPLICATE, cv2.BORDER_REFLECT_101, cv2.BORDER_CONSTANT)))
-        if vary
-        else cv2.BORDER_REPLICATE
-    )
 
 
 def _is_under(hidden: npt.NDArray[np.bool_], landmarks: Array) -> npt.NDArray[np.bool_]:
@@ -219,6 +197,18 @@ def _is_under(hidden: npt.NDArray[np.bool_], landmarks: Array) -> npt.NDArray[np
     cells = cells.clip(0, size - 1)
     under: npt.NDArray[np.bool_] = np.logical_and(inside, hidden[cells[:, 1], cells[:, 0]])
     return under
+
+
+def apply_parts(
+    picture: Picture, parts: Mapping[str, float], rng: Random
+) -> tuple[Picture, npt.NDArray[np.bool_] | None]:
+    """A picture after photometric parts, each with its probability, and the pixels that they hid, if any."""
+    covered = None
+    for name, probability in parts.items():
+        if rng.random() < probability:
+            picture, hidden = PARTS[name](picture, rng)
+            covered = hidden if covered is None else covered if hidden is None else covered | hidden
+    return picture, covered
 
 
 # Photometric parts. Each takes 8-bit RGB and a generator and returns the picture, and the pixels that it hid or None.

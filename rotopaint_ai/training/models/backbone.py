@@ -5,10 +5,11 @@ N batch, C channels, H rows, W columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -47,6 +48,12 @@ class PyramidConfig(TrainConfig):
     def pyramid(self) -> dict[str, Any]:
         """What a network's constructor wants of it."""
         return {name: getattr(self, name) for name in ("backbone", "widths", "depths", "neck")}
+
+
+def weighted_sum(parts: Mapping[str, Tensor], weights: Mapping[str, float]) -> tuple[Tensor, dict[str, float]]:
+    """The sum of a loss's parts by a recipe's weights, and each part for the log."""
+    loss = torch.stack([weights[name] * part for name, part in parts.items()]).sum()
+    return loss, {name: float(part.detach()) for name, part in parts.items()}
 
 
 class ConvNorm(nn.Sequential):

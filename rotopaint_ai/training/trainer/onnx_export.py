@@ -23,6 +23,7 @@ import onnx
 import onnx_ir as ir
 import onnx_ir.passes.common as common
 import torch
+from onnx import numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 from onnxscript import opset18
@@ -225,6 +226,50 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
+def read_graph(path: Path) -> onnx.GraphProto:
+    """The graph of a network's file. Raises TrainingError on any other file."""
+    try:
+        return onnx.load(str(path)).graph
+    except Exception as error:  # protobuf raises many kinds
+        raise TrainingError(f"{path}: cannot be read ({error}); copy the pack again") from error
+
+
+def load_weights(net: nn.Module, graph: onnx.GraphProto, path: Path) -> None:
+    """Take the weights of a network's file, up to its batch norms, into one of the same layout.
+
+    Batch norms are nodes there, in their order and with equal tensors shared, or folded into convolutions: then the
+    file holds their offsets alone, and the rest of them does nothing. Raises: TrainingError where a tensor is missing
+    or of another shape.
+    """
+    stored = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
+    state = net.state_dict()
+    for name, module in net.named_modules():
+        if isinstance(module, nn.BatchNorm2d):
+            state[f"{name}.weight"] = torch.full_like(module.weight, (1 + module.eps) ** 0.5)
+            state[f"{name}.running_mean"] = torch.zeros_like(module.weight)
+            state[f"{name}.running_var"] = torch.ones_like(module.weight)
+    for name, place in _places(net, graph).items():
+        if place not in stored or stored[place].shape != tuple(state[name].shape):
+            raise TrainingError(
+                f"{path}: has no weights '{place}' to start from; train without it (seam_minutes=0, or no `start`)"
+            )
+        state[name] = torch.tensor(stored[place])
+    net.load_state_dict(state)
+
+
+def _places(net: nn.Module, graph: onnx.GraphProto) -> dict[str, str]:
+    """Where a file holds each tensor; a folded norm's offset (`fine.1.bias`) is named after its convolution
+    (`fine.0.weight_bias`)."""
+    norms = [name for name, module in net.named_modules() if isinstance(module, nn.BatchNorm2d)]
+    nodes = [node for node in graph.node if node.op_type == "BatchNormalization"]
+    places = {name: name for name, _ in net.named_parameters() if name.rpartition(".")[0] not in norms}
+    if not nodes:
+        return places | {f"{norm}.bias": f"{norm.removesuffix('1')}0.weight_bias" for norm in norms}
+    pairs = [(norm, node.input[1:5]) for norm, node in zip(norms, nodes)]
+    return places | {f"{norm}.{part}": name for norm, names in pairs for part, name in zip(_NORM, names)}
+
+
+_NORM = ("weight", "bias", "running_mean", "running_var")  # as an ONNX node takes them after its input
 _BETWEEN: Mapping[str, int] = {"Add": 2, "Resize": 1, "Relu": 1}  # operators there, and how many tensors they take
 
 

@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.training.data.augment import PARTS
+from rotopaint_ai.training.data.augment import apply_parts
 from rotopaint_ai.training.models.detection.net import MASK_SCALE
 from rotopaint_ai.training.models.detection.scenes import SEEN, DetectionScene, Face, Picture
 
@@ -174,9 +174,7 @@ class Batches:
             other = self.scenes[int(rng.integers(len(self.scenes)))].picture
             boxes = [np.concatenate((face.outline.min(0), face.outline.max(0))) for face in placed]
             square[band[0] : band[1]] = add_distractors(square[band[0] : band[1]], boxes, other, rng)
-        for name, probability in self.parts.items():
-            if rng.random() < probability:
-                square, _ = PARTS[name](square, rng)
+        square, _ = apply_parts(square, self.parts, rng)
         return square[band[0] : band[1]], placed
 
     def _grid_cells(self, rng: Random) -> list[tuple[int, int, int, int]]:

@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from rotopaint_ai.landmarks.faces import letterboxed
 from rotopaint_ai.training.data.augment import PARTS
 from rotopaint_ai.training.data.dataset_checks import split_samples
-from rotopaint_ai.training.models.backbone import PyramidConfig
+from rotopaint_ai.training.models.backbone import PyramidConfig, weighted_sum
 from rotopaint_ai.training.models.detection.batches import Batches, DetectorBatch
 from rotopaint_ai.training.models.detection.net import (
     MASK_SCALE,
@@ -116,9 +116,7 @@ def total(
     output: DetectorOutput, target: DetectionTarget, parts: Mapping[str, float]
 ) -> tuple[Tensor, dict[str, float]]:
     """The weighted sum of the parts, and each part for the log."""
-    values = {name: LOSSES[name](output, target) for name, share in parts.items() if share}
-    loss = torch.stack([parts[name] * value for name, value in values.items()]).sum()
-    return loss, {name: float(value.detach()) for name, value in values.items()}
+    return weighted_sum({name: LOSSES[name](output, target) for name, share in parts.items() if share}, parts)
 
 
 class _Cells(NamedTuple):
@@ -240,23 +238,6 @@ _IS_FACE = 0.3  # score from which file and network are compared
 CPU = torch.device("cpu")
 
 
-def _detection_parts() -> dict[str, float]:
-    return {
-        "occluders": 0.2,
-        "shadow": 0.3,
-        "tone": 0.8,
-        "colour": 0.5,
-        "channels": 0.15,
-        "blur": 0.2,
-        "noise": 0.4,
-        "jpeg": 0.2,
-    }
-
-
-def _detection_losses() -> dict[str, float]:
-    return {"propose": 1.0, "propose_box": 1.0, "judge": 1.0, "judge_box": 1.0, "mask": 1.0, "keypoints": 0.25}
-
-
 @dataclass(frozen=True, slots=True)
 class DetectorConfig(PyramidConfig):
     """A detector's training: `width` x `height` of the network's picture, what a batch looks like and is to give."""
@@ -266,8 +247,28 @@ class DetectorConfig(PyramidConfig):
     eval_every: int = 50
     width: int = 320
     height: int = 192
-    augment: dict[str, float] = field(default_factory=_detection_parts)
-    losses: dict[str, float] = field(default_factory=_detection_losses)
+    augment: dict[str, float] = field(
+        default_factory=lambda: {
+            "occluders": 0.2,
+            "shadow": 0.3,
+            "tone": 0.8,
+            "colour": 0.5,
+            "channels": 0.15,
+            "blur": 0.2,
+            "noise": 0.4,
+            "jpeg": 0.2,
+        }
+    )
+    losses: dict[str, float] = field(
+        default_factory=lambda: {
+            "propose": 1.0,
+            "propose_box": 1.0,
+            "judge": 1.0,
+            "judge_box": 1.0,
+            "mask": 1.0,
+            "keypoints": 0.25,
+        }
+    )
     together: float = 0.4
     rotation_deg: float = 15.0
     things: float = 0.7

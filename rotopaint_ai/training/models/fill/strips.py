@@ -59,16 +59,12 @@ def straighten_frames(
 ) -> Iterator[StraightenedFrame]:
     """Every so many frames of shots at `sizes` random sizes, then as many seams made up on clean ones and textures."""
     for view in seam_frames(folders, every=every):
-        seen = [view] * sizes + [add_groove(_ground(view.clean, rng), rng) for _ in range(made_up)]
-        for one in seen:
+        grounds = (view.clean if rng.random() < 0.6 else paint_texture(320, rng) for _ in range(made_up))
+        for one in [view] * sizes + [add_groove(ground, rng) for ground in grounds]:
             one = add_occluders(one, rng) if rng.random() < _COVERED else one
             found = straighten_view(one, rng, float(rng.choice(SIZES)))
             if found is not None:
                 yield found
-
-
-def _ground(clean: Array, rng: Rng) -> Array:
-    return clean if rng.random() < 0.6 else paint_texture(320, rng)
 
 
 def straighten_view(view: SeamFrame, rng: Rng, size: float) -> StraightenedFrame | None:

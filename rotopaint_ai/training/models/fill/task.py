@@ -31,7 +31,7 @@ from rotopaint_ai.seams.learned import N_ANSWERS, N_CHANNELS, TRACE
 from rotopaint_ai.stage.filmed import shots_in
 from rotopaint_ai.training.models.fill.strips import Strips, cut
 from rotopaint_ai.training.trainer.config import TrainConfig
-from rotopaint_ai.training.trainer.onnx_export import export_checked
+from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
 from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
 
 WIDTHS = (16, 32, 56)
@@ -341,26 +341,7 @@ def export(net: FillNet, path: Path) -> float:
 def load_written(net: FillNet, path: Path) -> None:
     """Take the weights of a `fill.onnx`, whose batch norms are folded into convolutions and stay as they are.
 
-    Channels that it has not weigh nothing.
-
     Raises: TrainingError where it is no such network.
     """
-    import onnx
-    from onnx import numpy_helper
-
-    kept = {each.name: numpy_helper.to_array(each).copy() for each in onnx.load(str(path)).graph.initializer}
-    try:
-        with torch.no_grad():
-            for name, part in net.named_modules():
-                if isinstance(part, nn.Conv2d):
-                    weight = torch.from_numpy(kept[f"{name}.weight"])
-                    part.weight.zero_()
-                    part.weight[:, : weight.shape[1]] = weight
-                    if part.bias is not None:
-                        part.bias.copy_(torch.from_numpy(kept[f"{name}.bias"]))
-                elif isinstance(part, nn.BatchNorm2d):
-                    part.weight.fill_((1.0 + part.eps) ** 0.5)
-                    part.bias.copy_(torch.from_numpy(kept[f"{name.removesuffix('1')}0.weight_bias"]))
-    except (KeyError, RuntimeError) as error:
-        raise TrainingError(f"{path}: not a fill of this kind ({error}); leave `start` out") from error
+    load_weights(net, read_graph(path), path)
     net.is_frozen = True

@@ -15,32 +15,6 @@ from rotopaint_ai.training.trainer import config as recipes
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
 
 
-def _landmark_losses() -> dict[str, float]:
-    return {
-        "coarse_heat": 1.0,
-        "coarse_place": 0.5,
-        "fine_heat": 1.0,
-        "place": 1.0,
-        "expected_error": 0.1,
-        "anisotropy": 0.1,
-        "visible": 0.2,
-    }
-
-
-def _landmark_parts() -> dict[str, float]:
-    return {
-        "occluders": 0.4,
-        "shadow": 0.3,
-        "tone": 0.8,
-        "colour": 0.6,
-        "channels": 0.15,
-        "coarse": 0.1,
-        "blur": 0.15,
-        "noise": 0.4,
-        "jpeg": 0.15,
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class PackConfig(PyramidConfig):
     """Everything that decides a pack's training, apart from the data; what all networks share stands in `TrainConfig`.
@@ -66,9 +40,31 @@ class PackConfig(PyramidConfig):
     eval_limit: int = 400  # held-out samples looked at during training
     learn_all: float = 0.0  # share of the run, at its end, in which held-out samples are trained on as well
     # what a batch looks like and what is asked of it
-    losses: dict[str, float] = field(default_factory=_landmark_losses)
+    losses: dict[str, float] = field(
+        default_factory=lambda: {
+            "coarse_heat": 1.0,
+            "coarse_place": 0.5,
+            "fine_heat": 1.0,
+            "place": 1.0,
+            "expected_error": 0.1,
+            "anisotropy": 0.1,
+            "visible": 0.2,
+        }
+    )
     hidden_weight: float = 0.3
-    augment: dict[str, float] = field(default_factory=_landmark_parts)
+    augment: dict[str, float] = field(
+        default_factory=lambda: {
+            "occluders": 0.4,
+            "shadow": 0.3,
+            "tone": 0.8,
+            "colour": 0.6,
+            "channels": 0.15,
+            "coarse": 0.1,
+            "blur": 0.15,
+            "noise": 0.4,
+            "jpeg": 0.15,
+        }
+    )
     scale_low: float = 0.85
     scale_high: float = 1.35
     shift: float = 0.07

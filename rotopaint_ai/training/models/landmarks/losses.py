@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from rotopaint_ai.training.models.backbone import weighted_sum
 from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, FINE_STRIDE, LandmarkOutput
 from rotopaint_ai.training.registry import Registry
 
@@ -51,9 +52,7 @@ def total(
     that counts for nothing is worked out all the same: ranks wait for a gradient of every weight.
     """
     norm = max(float(target.weight.sum()) if norm is None else norm, 1e-6)
-    values = {name: (LOSSES[name](output, target) * target.weight).sum() / norm for name in parts}
-    loss = torch.stack([parts[name] * value for name, value in values.items()]).sum()
-    return loss, {name: float(value.detach()) for name, value in values.items()}
+    return weighted_sum({name: (LOSSES[name](output, target) * target.weight).sum() / norm for name in parts}, parts)
 
 
 @LOSSES.register("coarse_heat")

@@ -6,21 +6,15 @@ N batch, T places along, S pairs of places, D offsets.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import onnx
 import torch
-from onnx import numpy_helper
 from torch import Tensor, nn
 
-from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.seams.placement import GAP, MULTIPLE
-from rotopaint_ai.training.trainer.onnx_export import export_checked
+from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
 
 _PARITY = 1e-3
 WIDTHS = (16, 32, 64)
@@ -63,60 +57,14 @@ def _conv_block(n_in: int, n_out: int, *, size: int = 3, stride: int = 1, dilati
 
 def seam_net(path: Path) -> SeamNet:
     """The network that a `seam.onnx` was made from, up to its batch norms. Raises TrainingError on any other file."""
-    try:
-        graph = onnx.load(str(path)).graph
-        stored = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
-    except Exception as error:  # protobuf raises many kinds
-        raise TrainingError(f"{path}: cannot be read ({error}); copy the pack again") from error
-    net = _empty_net(stored, path)
-    state, places = net.state_dict(), _places(net, graph)
-    state |= _norms_that_do_nothing(net)
-    for name, wanted in places.items():
-        if wanted not in stored or stored[wanted].shape != tuple(state[name].shape):
-            raise TrainingError(f"{path}: has no weights '{wanted}' to start from; train with seam_minutes=0")
-        state[name] = torch.tensor(stored[wanted])
-    net.load_state_dict(state)
-    return net.eval()
-
-
-def _empty_net(stored: Mapping[str, npt.NDArray[Any]], path: Path) -> SeamNet:
-    """A network of the sizes of a file's weights."""
+    graph = read_graph(path)
     firsts = ("fine.0.weight", "middle.0.0.weight", "coarse.0.0.weight")
-    if missing := [name for name in firsts if name not in stored]:
-        raise TrainingError(f"{path}: has no weights '{missing[0]}' to start from; train with seam_minutes=0")
-    a, b, c = (len(stored[name]) for name in firsts)
-    return SeamNet((a, b, c), sum(bool(re.fullmatch(r"coarse\.\d+\.0\.weight", name)) for name in stored) - 2)
-
-
-_NORM = ("weight", "bias", "running_mean", "running_var")  # as an ONNX node takes them after its input
-
-
-def _places(net: SeamNet, graph: onnx.GraphProto) -> dict[str, str]:
-    """Where a file holds each tensor. Its batch norms are nodes, in their order and with equal tensors shared, or
-    folded into convolutions: then it holds their offsets alone."""
-    norms = [name for name, module in net.named_modules() if isinstance(module, nn.BatchNorm2d)]
-    nodes = [node for node in graph.node if node.op_type == "BatchNormalization"]
-    places = {name: name for name, _ in net.named_parameters() if name.rpartition(".")[0] not in norms}
-    if not nodes:
-        return places | {f"{norm}.bias": _stored_name(f"{norm}.bias") for norm in norms}
-    pairs = [(norm, node.input[1:5]) for norm, node in zip(norms, nodes)]
-    return places | {f"{norm}.{part}": name for norm, names in pairs for part, name in zip(_NORM, names)}
-
-
-def _norms_that_do_nothing(net: SeamNet) -> dict[str, Tensor]:
-    """Of all batch norms what is not their offset."""
-    found: dict[str, Tensor] = {}
-    for name, module in net.named_modules():
-        if isinstance(module, nn.BatchNorm2d):
-            found[f"{name}.weight"] = torch.full_like(module.weight, (1 + module.eps) ** 0.5)
-            found[f"{name}.running_mean"] = torch.zeros_like(module.weight)
-            found[f"{name}.running_var"] = torch.ones_like(module.weight)
-    return found
-
-
-def _stored_name(name: str) -> str:
-    """A folded offset of a block's norm (`fine.1.bias`) is named after its convolution (`fine.0.weight_bias`)."""
-    return f"{name.removesuffix('1.bias')}0.weight_bias"
+    sizes = {item.name: item.dims[0] for item in graph.initializer if item.name.endswith(".weight")}
+    n_coarse = sum(bool(re.fullmatch(r"coarse\.\d+\.0\.weight", name)) for name in sizes)
+    a, b, c = (sizes.get(name, 0) or width for name, width in zip(firsts, WIDTHS))
+    net = SeamNet((a, b, c), max(0, n_coarse - 2))
+    load_weights(net, graph, path)
+    return net.eval()
 
 
 def export(net: SeamNet, path: Path) -> float:

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry
 from rotopaint_ai.training.data.dataset_checks import split_samples
-from rotopaint_ai.training.models.backbone import ConvNorm, PyramidConfig, PyramidNet
+from rotopaint_ai.training.models.backbone import ConvNorm, PyramidConfig, PyramidNet, weighted_sum
 from rotopaint_ai.training.models.segmentation.views import Crops, Cutter, SegmentationView, figures, read_views
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
@@ -162,9 +162,7 @@ def total(
     output: SegmentationOutput, target: SegmentationTarget, parts: Mapping[str, float]
 ) -> tuple[Tensor, dict[str, float]]:
     """The weighted sum of the parts, and each part for the log."""
-    values = {name: LOSSES[name](output, target) for name, share in parts.items() if share}
-    loss = torch.stack([parts[name] * value for name, value in values.items()]).sum()
-    return loss, {name: float(value.detach()) for name, value in values.items()}
+    return weighted_sum({name: LOSSES[name](output, target) for name, share in parts.items() if share}, parts)
 
 
 @LOSSES.register("classes")
@@ -211,23 +209,6 @@ OUTPUTS = ("seam", "face", "edges")
 PARITY = 0.001
 
 
-def _segmentation_parts() -> dict[str, float]:
-    return {
-        "occluders": 0.3,
-        "shadow": 0.3,
-        "tone": 0.8,
-        "colour": 0.5,
-        "channels": 0.1,
-        "blur": 0.2,
-        "noise": 0.4,
-        "jpeg": 0.3,
-    }
-
-
-def _segmentation_losses() -> dict[str, float]:
-    return {"classes": 1.0, "overlap": 0.5, "edges": 1.0, "own_edges": 0.5, "at_edges": 0.2}
-
-
 @dataclass(frozen=True, slots=True)
 class SegmentationConfig(PyramidConfig):
     """A segmentation network's training: the crop, the streams, what a batch looks like and is to give."""
@@ -240,8 +221,21 @@ class SegmentationConfig(PyramidConfig):
     crop_margin: float = 1.3
     shape: int = 16  # channels of the shape stream
     batch: int = 8
-    augment: dict[str, float] = field(default_factory=_segmentation_parts)
-    losses: dict[str, float] = field(default_factory=_segmentation_losses)
+    augment: dict[str, float] = field(
+        default_factory=lambda: {
+            "occluders": 0.3,
+            "shadow": 0.3,
+            "tone": 0.8,
+            "colour": 0.5,
+            "channels": 0.1,
+            "blur": 0.2,
+            "noise": 0.4,
+            "jpeg": 0.3,
+        }
+    )
+    losses: dict[str, float] = field(
+        default_factory=lambda: {"classes": 1.0, "overlap": 0.5, "edges": 1.0, "own_edges": 0.5, "at_edges": 0.2}
+    )
     scale_low: float = 0.75
     scale_high: float = 1.2
     shift: float = 0.12

@@ -19,7 +19,14 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.shapes.rasterise import rasterise_open
 from rotopaint_ai.stage.filmed import OUTLINE, TOLERANCE_PX, filmed_faces, read_seam, shots_in
-from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry, nominal_crop, random_matrix, warp_picture
+from rotopaint_ai.training.data.augment import (
+    STRAIGHT,
+    Geometry,
+    apply_parts,
+    nominal_crop,
+    random_matrix,
+    warp_picture,
+)
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
 from rotopaint_ai.training.data.dataset_checks import split_of_shot
 from rotopaint_ai.training.evaluation.evaluate import TOLERANCES_PX, boundary_f, intersection_over_union
@@ -163,16 +170,9 @@ class Cutter:
         picture = warp_picture(view.picture, matrix, self.size_px)
         seam = warp_picture(view.seam, matrix, self.size_px, cv2.BORDER_CONSTANT) / np.float32(255)
         face = rasterise_outline(transform_points(view.outline, matrix), self.size_px)
-        for name, probability in self.parts.items():
-            if rng.random() < probability:
-                picture, hidden = PARTS[name](picture, rng)
-                seam = seam if hidden is None else np.where(hidden, np.float32(0), seam)
+        picture, hidden = apply_parts(picture, self.parts, rng)
+        seam = seam if hidden is None else np.where(hidden, np.float32(0), seam)
         return picture, seam.astype(np.float32), face
-
-
-def straight_cutter(views: Sequence[SegmentationView], size_px: int, margin: float) -> Cutter:
-    """Cuts the nominal crops, as `run` does."""
-    return Cutter(views, size_px, margin, STRAIGHT, {})
 
 
 def transform_points(points: Array, matrix: Array) -> Array:
@@ -195,11 +195,12 @@ def figures(
     segment: Callable[[Array], Sequence[Array]], views: Sequence[SegmentationView], size_px: int, margin: float
 ) -> dict[str, Any]:
     """Figures on the nominal crops of some views, in crop pixels; `segment` takes and gives what `matte.onnx` does."""
-    cutter = straight_cutter(views, size_px, margin)
+    cutter = Cutter(views, size_px, margin, STRAIGHT, {})
     rng = np.random.default_rng(0)
     rows = [_one(segment, *cutter.one(view, rng)) for view in views]
     names = rows[0].keys()
-    return {"views": len(rows), **{name: _mean_figure([row[name] for row in rows if name in row]) for name in names}}
+    means = {name: round(float(np.mean([row[name] for row in rows if name in row])), 4) for name in names}
+    return {"views": len(rows), **means}
 
 
 def _one(segment: Callable[[Array], Sequence[Array]], picture: Array, seam: Array, face: Array) -> dict[str, float]:
@@ -211,7 +212,3 @@ def _one(segment: Callable[[Array], Sequence[Array]], picture: Array, seam: Arra
         found |= {f"{name}_f_{px}_px": float(score) for px, score in zip(TOLERANCES_PX, scores)}
         found[f"{name}_iou"] = intersection_over_union(drawn, (true >= 0.5).astype(np.float32))
     return found
-
-
-def _mean_figure(values: Sequence[float]) -> float:
-    return round(float(np.mean(values)), 4)

@@ -208,7 +208,7 @@ def test_shots_marked_val_are_held_out(tmp_path: Path) -> None:
 
 def test_training_starts_from_no_file_of_another_kind(tmp_path: Path) -> None:
     _write_fill(tmp_path / "other.onnx", learned.N_CHANNELS)
-    with pytest.raises(TrainingError, match=r"other\.onnx.*not a fill"):
+    with pytest.raises(TrainingError, match=r"other\.onnx.*has no weights"):
         task.load_written(task.FillNet(), tmp_path / "other.onnx")
 
 
