@@ -93,6 +93,11 @@ class Follower:
     _instabilities: deque[float] = field(default_factory=lambda: deque(maxlen=_EVIDENCE))
     _is_a_face: bool = False
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the next exposure will be read in crops beside its own as well (`moved_crops`)."""
+        return self.limits.instability < inf and not self._is_a_face
+
     def step(
         self, frame: int, rgb: Picture, origin: tuple[int, int] = (0, 0), hand: Hand | None = None
     ) -> FrameLandmarks:
@@ -204,7 +209,8 @@ class Follower:
         if share > limit:
             why = f"landmarks follow the crop by {share:.1%} of it, a face's by less than {limit:.1%}"
             return f"the model doubts that this is a face ({why})"
-        self._is_a_face = self._is_a_face or len(self._instabilities) == _EVIDENCE
+        n_faces = sum(each <= limit for each in self._instabilities)  # more than half: no later median is above it
+        self._is_a_face = self._is_a_face or n_faces > _EVIDENCE // 2 or len(self._instabilities) == _EVIDENCE
         return None
 
     def _off_plate(self, reading: FaceReading, rgb: Picture, origin: tuple[int, int]) -> str | None:

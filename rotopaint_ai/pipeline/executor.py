@@ -40,7 +40,6 @@ from rotopaint_ai.plates.plate_window import Area
 Value = TypeVar("Value")
 Known = Any  # what the tracker says of a frame; the line only carries it
 SettledFrames = Sequence[tuple[int, Known]]
-ROOM = 0.2  # times its height: how much further than the tracker's last reach a frame is read
 Times = MutableMapping[str, float]  # wall time of each stage of a frame in milliseconds
 STAGES = ("decode", "detect", "de-jitter", "shapes", "mattes", "fill", "encode", "measure", "pictures")
 
@@ -60,6 +59,10 @@ class Tracker(Protocol):
     @property
     def reach(self) -> Area | None:
         """What will be looked at again of the frame that was pushed last; None: anything."""
+
+    @property
+    def room(self) -> float:
+        """How much further than `reach` the next frames are likely to be looked at, times its height."""
 
 
 @dataclass(slots=True)
@@ -172,13 +175,14 @@ class Executor:
             read.error = PlateError(f"frame {read.number}: cannot be looked at ({error}); render it again")
             read.frame = None
             return tracker.skip(read.number)
-        self._keep_waiting(read, read.frame, tracker.reach)
+        self._keep_waiting(read, read.frame, tracker)
         return settled
 
-    def _keep_waiting(self, read: FrameInFlight, frame: Frame, reach: Area | None) -> None:
+    def _keep_waiting(self, read: FrameInFlight, frame: Frame, tracker: Tracker) -> None:
+        reach = tracker.reach
         read.frame = frame if reach is None else frame.narrowed(reach)
         self._waiting[read.number] = read
-        self._near = None if reach is None else reach.grown(ROOM * (reach.bottom - reach.top))
+        self._near = None if reach is None else reach.grown(tracker.room * (reach.bottom - reach.top))
 
     def _start_finishing(self, pool: ThreadPoolExecutor, settled: SettledFrames) -> Iterator[FrameRecord]:
         for number, known in settled:

@@ -45,6 +45,11 @@ class _Settled:
     def reach(self) -> None:
         """A frame is finished at once."""
 
+    @property
+    def room(self) -> float:
+        """None is needed."""
+        return 0.0
+
     def flush(self) -> SettledFrames:
         """Nothing is left."""
         return ()

@@ -30,6 +30,7 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 Array = npt.NDArray[Any]
 
 DIGITS = 4  # coordinates are rounded to 1/10,000 px once, here, so that files, mattes and a resumed run agree exactly
+ROOM, DOUBTFUL_ROOM = 0.2, 0.4  # of the crop's side: how much further than a frame's crop the next are read
 _MARGIN_PX = 2
 IN_SIGHT = 0.8  # probability from which on a landmark is surely seen
 KeepLook = Callable[[int, SeamLook], None]
@@ -72,7 +73,7 @@ class FaceTracker:
             limits=LostLimits(instability=instability),
         )
         self._dejitter = Dejitter()
-        self.reach: Area | None = None  # see `executor.Tracker`
+        self.reach: Area | None = None  # this and `room`: see `executor.Tracker`
         still = frozenset(models.pack.card.get(STILL, ()))
         self._placer = SeamPlacer(models.pack.sheet, models.find_seams, to_display, still, keep_look)
 
@@ -88,6 +89,11 @@ class FaceTracker:
             ready = self._dejitter.push(found)
         with timed(ms, "shapes"):
             return self._settle_frames(ready)
+
+    @property
+    def room(self) -> float:
+        """More while crops beside the face's own are read, too."""
+        return DOUBTFUL_ROOM if self._follower.is_doubtful else ROOM
 
     def skip(self, frame: int) -> SettledFrames:
         """Take note of a frame that cannot be read."""

@@ -138,17 +138,17 @@ def read(path: Path) -> Picture:
     return Picture(found, _by_library(path, found))
 
 
-def read_within(path: Path, area: Area, again: Callable[[], Array]) -> Picture:
+def read_within(path: Path, area: Area, again: Callable[[], Array], is_sound: bool) -> Picture:
     """The same, with only the pixels of an area in memory where the file can be read so; `again` reads all of them.
 
-    What lies beside them is unpacked as well, so that a damaged file is refused as ever.
+    What lies beside them is unpacked as well, so that a damaged file is refused as ever, but where it `is_sound`.
     """
     with contents(path) as data:
         found = _header_of_exr(data, path)
         shape = (found.data_height, found.data_width, len(found.detail.choice.channels))
         cut = area.cut((found.x, found.y), shape)
         if cut != _all_of(found) and _is_plain(found.detail):
-            codes: Any = WindowedCodes(shape, cut, _unpacked_rows(data, path, found, cut), again)
+            codes: Any = WindowedCodes(shape, cut, _unpacked_rows(data, path, found, cut, is_sound=is_sound), again)
             return Picture(found, codes)
     return read(path)
 
@@ -171,8 +171,8 @@ def _dtype(detail: ExrDetail) -> str:
     return max((types[name] for name in detail.choice.channels), key=("float16", "float32").index)
 
 
-def _unpacked_rows(data: Contents, path: Path, found: Header, cut: PixelRect) -> Array:
-    """The chosen channels of some pixels, from chunks of rows."""
+def _unpacked_rows(data: Contents, path: Path, found: Header, cut: PixelRect, *, is_sound: bool = False) -> Array:
+    """The chosen channels of some pixels, from chunks of rows; `is_sound`: the others need no check."""
     detail: ExrDetail = found.detail
     chunks = Chunks(data, path.name, detail.exr, detail.choice.part)
     part, lines = chunks.part, chunks.part.lines_per_chunk
@@ -182,6 +182,8 @@ def _unpacked_rows(data: Contents, path: Path, found: Header, cut: PixelRect) ->
         top = index * lines
         end = min(top + lines, part.height)
         first, last = max(top, cut.top), min(end, cut.bottom)
+        if is_sound and first >= last:
+            continue
         raw = chunks.rows(index, top, (end - top) * part.width * part.pixel_bytes, is_wanted=first < last)
         if raw is None:
             continue

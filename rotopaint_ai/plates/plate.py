@@ -34,7 +34,7 @@ class FrameReader:
 
     header: Callable[[Path], Header]
     read: Callable[[Path], Picture]
-    within: Callable[[Path, Area, Callable[[], Array]], Picture] | None = None
+    within: Callable[[Path, Area, Callable[[], Array], bool], Picture] | None = None
 
 
 _STILL = FrameReader(stills.header, stills.read)
@@ -208,7 +208,7 @@ class Plate:
 
         `keep_native=False` gives up `write_clean` and keeps only the pixels. `near`: where somebody will look; other
         pixels may then be read again when wanted, see `Frame.narrowed`. `fingerprint`: the file's, where somebody knows
-        that it is the same as before; else it is made. Raises: MissingFrameError, DamagedFrameError,
+        that it is the same as when it was read before; else it is made. Raises: MissingFrameError, DamagedFrameError,
         UnsupportedPlateError, each naming the file; PlateError for a frame of another size, and where another
         movie has taken the place of this one.
         """
@@ -229,7 +229,8 @@ class Plate:
         if near is None or reader.within is None:
             picture = reader.read(path)
         else:
-            picture = reader.within(path, near, partial(_read_again, path, kind, before))
+            again = partial(_read_again, path, kind, before)
+            picture = reader.within(path, near, again, bool(fingerprint))
         return self._frame_of_picture(frame, picture, path, before, keep_native, fingerprint or plate_fingerprint(path))
 
     def close(self) -> None:

@@ -268,6 +268,26 @@ def test_what_is_found_after_the_face_was_lost_answers_for_itself() -> None:
     assert doubted([True] * 9 + [None] + [False] * 3 + [True], 0.05)[-1] is False
 
 
+def test_crops_beside_the_face_are_read_until_more_than_half_of_the_first_exposures_show_one() -> None:
+    """Whatever the others showed, the median of eight would not be above the limit then."""
+    asked: list[int] = []
+
+    def model(crops: Picture) -> tuple[Picture, Picture, Picture]:
+        asked.append(len(crops))
+        return detect(crops)
+
+    limits = LostLimits(instability=0.05)
+    follow = Follower(
+        model, SIZE, CropKeys({1: Box(70, 62.5, 60, 60).crop()}), display=lambda rgb: rgb, limits=limits, holds=None
+    )
+    doubts = []
+    for frame in range(1, 9):
+        doubts.append(follow.is_doubtful)
+        follow.step(frame, plate(100, 90))
+    assert doubts == [True] * 5 + [False] * 3
+    assert asked.count(len(moved_crops(Crop(0, 0, 1)))) == 5
+
+
 def test_a_face_is_not_doubted_any_more_after_a_few_exposures() -> None:
     assert doubted([True] * 8 + [False] * 12, 0.05) == [False] * 20
     assert doubted([True, False, True, False, True, True, False, True], 0.05)[4:] == [False] * 4

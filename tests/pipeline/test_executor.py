@@ -13,7 +13,7 @@ import OpenImageIO
 import pytest
 
 from rotopaint_ai.jobs import Cancel
-from rotopaint_ai.pipeline.executor import ROOM, Eta, Executor, SettledFrames, Snapshot
+from rotopaint_ai.pipeline.executor import Eta, Executor, SettledFrames, Snapshot
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.plates import oiio
 from rotopaint_ai.plates.plate import Frame, open_plate
@@ -32,6 +32,10 @@ class _Tracker:
     @property
     def reach(self) -> Area:
         return FACE
+
+    @property
+    def room(self) -> float:
+        return 0.2
 
     def push(self, frame: Frame, ms: MutableMapping[str, float]) -> SettledFrames:
         self.means[frame.number] = float(frame.region(20, 40, 40, 50)[0].mean())
@@ -68,7 +72,7 @@ def test_frames_are_read_near_where_the_face_was(tmp_path: Path) -> None:
     assert done == list(range(1, 9))
     assert tracker.means == {frame: frame / 8 for frame in range(1, 9)}
     assert asked[1] is None  # nobody knows yet
-    assert asked[8] == FACE.grown(ROOM * 50.0)
+    assert asked[8] == FACE.grown(0.2 * 50.0)
     assert set(kept.values()) == {40 * 50 * 3 * 2}
 
 

@@ -72,6 +72,21 @@ def test_a_damaged_chunk_is_refused_wherever_it_lies(tmp_path: Path, near: Area 
             plate.read(1, near=near)
 
 
+def test_what_is_known_to_be_sound_is_not_unpacked_beside_what_is_wanted(tmp_path: Path) -> None:
+    path = save(tmp_path / "p.0001.exr", picture(64, 80).astype(np.float16), attributes={"compression": "zip"})
+    near = Area(0, 0, 64, 30)
+    with open_plate(path) as plate:
+        before = plate.read(1, near=near)
+        data = bytearray(path.read_bytes())
+        offset = struct.unpack_from("<5Q", data, before.native.picture.header.detail.exr.tables_at)[4]  # type: ignore[union-attr]
+        data[offset + 60 : offset + 80] = bytes(20)
+        path.write_bytes(data)
+        after = plate.read(1, near=near, fingerprint=before.fingerprint)
+        assert after.codes[:30].tobytes() == before.codes[:30].tobytes()
+        with pytest.raises(DamagedFrameError):
+            plate.read(1, near=near)
+
+
 @pytest.mark.parametrize("compression", ["zip", "none"])
 def test_channels_lie_in_the_order_of_their_names(tmp_path: Path, compression: str) -> None:
     """Whatever the order of their list, as OpenEXR has it: the names of the first and the last are exchanged."""
