@@ -20,9 +20,11 @@ def user_cache() -> Path:
     return Path(platformdirs.user_cache_dir("rotopaint", appauthor=False))
 
 
-def refuse_devices(path: Path) -> None:
-    """Raises UsageError where a pipe, a socket or a device has the place that a file is to take."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
+def refuse_no_file(path: Path) -> None:
+    """Raises UsageError where a folder, a pipe, a socket or a device has the place that a file is to take."""
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder, and a file is to go there; choose another name")
+    if path.exists() and not path.is_file():
         raise UsageError(f"{path}: is a pipe, a socket or a device, and would be replaced; choose another name")
 
 
@@ -34,7 +36,7 @@ def replacing(path: Path) -> Iterator[Path]:
     that does not say what file it is about (a full disk's) says `path` when it leaves here. Raises: UsageError where
     `path` is no file.
     """
-    refuse_devices(path)
+    refuse_no_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.part{path.suffix}")
     try:

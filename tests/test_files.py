@@ -37,3 +37,10 @@ def test_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
         write(tmp_path / "a.nk", RotoDocument(100, 80, 1, 1))
     assert stat.S_ISFIFO((tmp_path / "a.nk").stat().st_mode)
     assert [path.name for path in tmp_path.iterdir()] == ["a.nk"]
+
+
+def test_a_folder_in_a_files_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.nk").mkdir()
+    for act in (lambda: write_text(tmp_path / "a.nk", "x"), lambda: write(tmp_path / "a.nk", RotoDocument(9, 8, 1, 1))):
+        with pytest.raises(UsageError, match=r"a\.nk: is a folder, and a file is to go there"):
+            act()

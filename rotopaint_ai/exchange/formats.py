@@ -38,7 +38,7 @@ from rotopaint_ai.exchange.format_spec import FormatSpec, Tell, WrittenFile, of_
 from rotopaint_ai.exchange.limits import bounded_width, check_names
 from rotopaint_ai.exchange.parsing import SizeConflictError
 from rotopaint_ai.exchange.stroke_outlines import closed_strokes
-from rotopaint_ai.files import refuse_devices
+from rotopaint_ai.files import refuse_no_file
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
@@ -375,7 +375,7 @@ def _write_in_place(path: Path | str, meant: RotoDocument, tell: Tell | None = N
         raise UsageError(f"{Path(path).name}: {each.name} of this suffix is read only; {writes}")
     meant, given_up = plain_shapes.reduced_to(meant, each.holds)
     target = Path(path)
-    refuse_devices(target)
+    refuse_no_file(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with TemporaryDirectory(prefix=".rotopaint-", dir=target.parent) as folder:

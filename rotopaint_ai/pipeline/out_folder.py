@@ -3,7 +3,7 @@
 `DIR/.rotopaint/folder.json` says which plate and which job a folder belongs to, and which of its files we wrote. Every
 command that writes pictures claims its folder first. A claim is refused, before anything is written, where the folder
 belongs to another plate or job, where a file of somebody else's stands in the way, where a source lies in a folder that
-would be written to, and where a folder is a link.
+would be written to, where a folder is a link, and where a folder or a pipe has the place of a file.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def claimed(claim: FolderClaim) -> Iterator[None]:
     """The folder for as long as the block runs. Raises: UsageError where it is not to be had, and why."""
     refuse_sources(claim.out, claim.files, [*([claim.plate] if claim.plate else []), *claim.sources])
     _refuse_links(claim.out, claim.files)
+    _refuse_what_is_no_file(claim.out, claim.files)
     busy = f"{claim.out}: another run is writing here; wait for it, or choose another --out"
     state = claim.out / FOLDER
     known = _read_note(state / NAME)
@@ -125,6 +126,24 @@ def _refuse_links(out: Path, files: Iterable[Files]) -> None:
     for name in sorted(_names_in(out / FOLDER)):
         if (out / FOLDER / name).is_symlink():
             raise _link_refused(out / FOLDER / name)
+
+
+def _refuse_what_is_no_file(out: Path, files: Sequence[Files]) -> None:
+    """A pipe in `.rotopaint` keeps its reader waiting for good; a folder in a file's place, or a file in a folder's, is
+    noticed when all is done."""
+    for folder in sorted({each.folder for each in files} | {FOLDER}):
+        wanted = _Matcher(each for each in files if each.folder == folder)
+        try:
+            entries = list(os.scandir(out / folder))
+        except NotADirectoryError:
+            where = out / folder if out.is_dir() else out
+            raise UsageError(f"{where}: is a file, or lies in one; wanted a folder") from None
+        except FileNotFoundError:
+            continue
+        for entry in entries:
+            is_ours = wanted.has(entry.name) or (folder == FOLDER and not entry.is_dir())
+            if is_ours and not entry.is_file() and not entry.is_symlink():
+                raise UsageError(f"{entry.path}: is no file, and one of ours goes there; remove it")
 
 
 def _link_refused(path: Path) -> UsageError:
@@ -328,8 +347,6 @@ def _read_note(path: Path) -> dict[str, Any] | None:
             return dict(content)
     except FileNotFoundError:
         return _read_old(path.with_name("job.json"))
-    except NotADirectoryError:
-        raise UsageError(f"{path.parent.parent}: is a file, or lies in one; wanted a folder") from None
     except (OSError, ValueError, AttributeError) as error:
         raise UsageError(f"{path}: cannot be read ({error}); remove it, and add --overwrite") from error
     raise UsageError(f"{path}: is of another kind; remove it, and add --overwrite")

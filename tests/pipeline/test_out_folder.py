@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -193,6 +194,34 @@ def test_no_file_of_ours_may_be_a_link(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=f"{name}: is a link"):
         clean(plates, out, overwrite=True)
     assert target.read_text() == "somebody's"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes among the files")
+@pytest.mark.parametrize("name", ["lock", "folder.json", "job.json", "frames.journal"])
+def test_a_pipe_among_our_files_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+    (out / ".rotopaint").mkdir(parents=True)
+    os.mkfifo(out / ".rotopaint" / name)
+    with pytest.raises(UsageError, match=f"{name}: is no file, and one of ours goes there"):
+        clean(plates, out, overwrite=True)
+
+
+def test_a_folder_in_a_files_place_is_noticed_before_the_work(tmp_path: Path) -> None:
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+    (out / "clean" / "plate.0002.png").mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"plate\.0002\.png: is no file, and one of ours goes there"):
+        clean(plates, out)
+    assert [path.name for path in (out / "clean").iterdir()] == ["plate.0002.png"]
+
+
+@pytest.mark.parametrize("folder", ["clean", ".rotopaint"])
+def test_a_file_in_a_folders_place_is_noticed_before_the_work(tmp_path: Path, folder: str) -> None:
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+    out.mkdir()
+    (out / folder).write_text("somebody's")
+    with pytest.raises(UsageError, match=f"{folder}: is a file, or lies in one; wanted a folder"):
+        clean(plates, out, overwrite=True)
+    assert (out / folder).read_text() == "somebody's"
 
 
 def _replace_by_as_long(folder: Path) -> None:
