@@ -184,6 +184,8 @@ def _scan(path: Path) -> tuple[list[int], int, int, str]:
         if not streams:
             raise UnsupportedPlateError(f"{path.name}: no picture in this movie; wanted a video stream")
         stream = next((s for s in streams if s.disposition & av.stream.Disposition.default), streams[0])
+        if stream.codec_context is None:
+            raise UnsupportedPlateError(f"{path.name}: of a codec that is unknown here; export it as ProRes or H.264")
         content = hashlib.sha1(stream.codec_context.extradata or b"", usedforsecurity=False)
         packets = []
         for packet in _packets(container, stream):

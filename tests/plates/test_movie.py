@@ -162,6 +162,13 @@ def test_sound_alone_is_no_plate(tmp_path: Path) -> None:
         open_plate(tmp_path / "m.mkv")
 
 
+def test_a_movie_of_an_unknown_codec_is_refused(tmp_path: Path) -> None:
+    path = _movie(tmp_path / "a.mov", codec="png", pixels="rgb24")
+    path.write_bytes(path.read_bytes().replace(b"png ", b"zzzz"))
+    with pytest.raises(UnsupportedPlateError, match=r"a\.mov: of a codec that is unknown here"):
+        open_plate(path)
+
+
 def test_text_called_a_movie(tmp_path: Path) -> None:
     (tmp_path / "m.mp4").write_bytes(b"this is not a movie at all, really")
     with pytest.raises(DamagedFrameError, match=r"m\.mp4"):

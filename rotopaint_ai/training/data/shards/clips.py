@@ -18,7 +18,8 @@ import numpy.typing as npt
 Picture = npt.NDArray[np.uint8]
 LENGTH = 12
 SUFFIX = ".mp4"
-ENCODER, OPTIONS = "libx264", {"crf": "18", "tune": "fastdecode", "bf": "0", "sc_threshold": "0"}
+ENCODER, DECODER = "libx264", "h264"
+OPTIONS = {"crf": "18", "tune": "fastdecode", "bf": "0", "sc_threshold": "0"}
 MOST_PIXELS = 64 << 20  # of one picture, before memory is asked for
 
 
@@ -46,20 +47,29 @@ def _enlarged(picture: Picture, height: int, width: int) -> Picture:
 
 
 def decode_clip(data: memoryview | bytes, numbers: Sequence[int]) -> list[Picture]:
-    """Pictures of a clip by number, RGB, of the clip's size. Raises ValueError where one cannot be decoded."""
+    """Pictures of a clip by number, RGB, of the clip's size. Raises ValueError where one cannot be decoded, as in a
+    movie that `encode_clip` does not make."""
     import av
 
     wanted, found = set(numbers), {}
     try:
         with cast(Any, av.open(io.BytesIO(data), "r", format="mp4")) as movie:
             stream = movie.streams.video[0]
+            if max(wanted) >= LENGTH or stream.codec_context is None or stream.codec_context.name != DECODER:
+                raise ValueError("is no clip")
             stream.codec_context.thread_count = 1  # clips are decoded side by side
             stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}
             for number, frame in enumerate(movie.decode(stream)):
                 if number in wanted:
-                    found[number] = cv2.cvtColor(frame.to_ndarray(format="yuv420p"), cv2.COLOR_YUV2RGB_I420)
+                    found[number] = _picture(frame)
                 if len(found) == len(wanted):
                     break
-        return [cast(Picture, found[number]) for number in numbers]
-    except (av.FFmpegError, LookupError, cv2.error) as error:
+        return [found[number] for number in numbers]
+    except (av.FFmpegError, LookupError, ValueError, cv2.error) as error:
         raise ValueError("cannot be read as a clip") from error
+
+
+def _picture(frame: Any) -> Picture:
+    if frame.width % 2 or frame.height % 2:
+        raise ValueError("a side is odd")
+    return cast(Picture, cv2.cvtColor(frame.to_ndarray(format="yuv420p"), cv2.COLOR_YUV2RGB_I420))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+import av
 import cv2
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from rotopaint_ai.errors import DiskError, TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
 from rotopaint_ai.training.data.dataset import Sample, join, read_dataset, write_dataset, write_picture
 from rotopaint_ai.training.data.memory import Memory, join_memories, load_pictures, shrink_memory
-from rotopaint_ai.training.data.shards.clips import decode_clip
+from rotopaint_ai.training.data.shards.clips import decode_clip, encode_clip
 from rotopaint_ai.training.data.shards.read import ShardPictures, decode, planes
 from rotopaint_ai.training.data.shards.store import INDEX, TRIES, Folder, Server, Shard, parse_index
 from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_and_decoding_s, sizes_of
@@ -285,6 +287,44 @@ def test_a_damaged_clip_is_named(clips: tuple[Path, Path, Recoder], tmp_path: Pa
     (tmp_path / INDEX).write_text(json.dumps(beyond))
     with pytest.raises(TrainingError, match=r"000000.tar: images/16.png in it cannot be read as a picture"):
         read_dataset(tmp_path).picture(16)
+
+
+def _movie(codec: str, size: tuple[int, int], pixels: str, length: int = 1) -> bytes:
+    file = io.BytesIO()
+    with av.open(file, "w", format="mp4") as movie:
+        stream = movie.add_stream(codec, rate=24)
+        stream.width, stream.height, stream.pix_fmt = *size, pixels
+        for _ in range(length):
+            movie.mux(stream.encode(av.VideoFrame.from_ndarray(np.zeros((*size[::-1], 3), np.uint8), format="rgb24")))
+        movie.mux(stream.encode())
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("movie", "number"),
+    [
+        (_movie("libx264", (63, 48), "yuv444p"), 0),
+        (_movie("libx264", (64, 47), "yuv444p"), 0),
+        (_movie("mpeg4", (64, 48), "yuv420p"), 0),
+        (_movie("libx264", (64, 48), "yuv420p", 40), 39),
+    ],
+)
+def test_a_movie_that_is_none_of_our_clips_is_refused(movie: bytes, number: int) -> None:
+    with pytest.raises(ValueError, match="cannot be read as a clip"):
+        decode_clip(movie, [number])
+
+
+def test_a_clip_whose_bytes_were_changed_is_read_or_refused() -> None:
+    whole, chance, refused = encode_clip([np.zeros((48, 64, 3), np.uint8)] * 2), random.Random(5), 0
+    for _ in range(200):
+        changed = bytearray(whole)
+        for _ in range(30):
+            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        try:
+            assert [picture.ndim for picture in decode_clip(changed, [0, 1])] == [3, 3]
+        except ValueError:
+            refused += 1
+    assert 0 < refused < 200
 
 
 def test_planes_of_an_odd_picture_are_raw_ones() -> None:
