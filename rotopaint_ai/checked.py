@@ -1,16 +1,19 @@
 """Plain values of YAML and JSON files, checked into frozen dataclasses; a wrong one is refused in one line.
 
 The dataclass is the whole description: its annotations say what a field may be, its defaults what may be left out.
-`msgspec` does the checking; it is imported when the first file is read, so that modules with dialects stay light.
+`msgspec` does the checking; it and PyYAML are imported when the first file is read, so that modules with dialects stay
+light.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from rotopaint_ai.errors import RotopaintError
@@ -26,7 +29,39 @@ _WORDS = {
     "object": "named fields",
     "null": "nothing",
 }
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _STEP = re.compile(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]")
+
+
+class DoubledNameError(ValueError):
+    """A name stands twice in one place: the first of them would be lost."""
+
+
+def refuse_doubled(names: Iterable[object]) -> None:
+    """Raises DoubledNameError, in one line, for a name that is there more than once."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise DoubledNameError(f"'{name}' stands {count} times in one place")
+
+
+@cache
+def yaml_loader(*, aliases: bool) -> Any:
+    """PyYAML's safe loader that refuses doubled names and, without `aliases`, a part that stands for another one, with
+    which a few bytes tell of any number of values."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if not aliases and self.check_event(yaml.AliasEvent):
+                raise yaml.YAMLError(f"*{self.peek_event().anchor} stands for another part; write it out")
+            return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            scalars = (key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            refuse_doubled(name for name in scalars if name != "<<")
+            return super().construct_mapping(node, deep)
+
+    return Loader
 
 
 def check(content: object, kind: type[T], *, error: type[RotopaintError], others: bool = False) -> T:
@@ -40,13 +75,21 @@ def check(content: object, kind: type[T], *, error: type[RotopaintError], others
 
     try:
         value = msgspec.convert(content, kind)
+        refused = next(_refusals(content, value, "", others), None)
     except msgspec.ValidationError as wrong:
         raise error(_sentence(str(wrong), content, kind).strip()) from wrong
-    except UnicodeEncodeError as wrong:  # JSON can spell half of a character out, as `\ud800`
-        raise error(f"the text {wrong.object[:40]!a} holds half a character; mend or rename it") from wrong
-    for sentence in _refusals(content, value, "", others):
-        raise error(sentence.strip())
+    except UnicodeEncodeError as wrong:
+        raise error(_half_a_character(wrong.object)) from wrong
+    except RecursionError as wrong:  # an alias of YAML may stand for what it stands in
+        raise error("holds itself, or parts in parts without end; write each of them once") from wrong
+    if refused is not None:
+        raise error(refused.strip())
     return value
+
+
+def _half_a_character(text: object) -> str:
+    """JSON and YAML can spell half of a character out, as `\\ud800`; no file can hold it, nor any name a null."""
+    return f"the text {str(text)[:40]!a} holds a null or half a character; mend or rename it"
 
 
 def check_format(content: object, name: str, version: int, *, error: type[RotopaintError]) -> dict[str, Any]:
@@ -117,6 +160,8 @@ def _refusals(content: object, value: object, where: str, others: bool) -> Itera
     """Sentences on fields that are not known and numbers that are not finite, depth first."""
     if isinstance(value, float) and not math.isfinite(value):
         yield f"{where} is {value}; wanted a finite number"
+    elif isinstance(value, str) and _NO_TEXT.search(value):
+        yield _half_a_character(value)
     elif is_dataclass(value) and isinstance(content, Mapping):
         known = [field.name for field in fields(value)]
         for name in () if others else content:
@@ -129,6 +174,7 @@ def _refusals(content: object, value: object, where: str, others: bool) -> Itera
                 yield from _refusals(content[name], getattr(value, name), _under(where, name), others)
     elif isinstance(value, Mapping) and isinstance(content, Mapping):
         for name, item in value.items():
+            yield from _refusals(name, name, where, others)
             yield from _refusals(content.get(name), item, _under(where, str(name)), others)
     elif isinstance(value, list | tuple) and isinstance(content, list | tuple):
         for row, (part, item) in enumerate(zip(content, value)):

@@ -21,11 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from rotopaint_ai.checked import check, check_format
+from rotopaint_ai.checked import check, check_format, yaml_loader
 from rotopaint_ai.errors import PackError
 
 FORMAT = "rotopaint-sheet"
 VERSION = 1
+MOST_LETTERS, MOST_POINTS = 1 << 20, 10_000  # of a sheet's text, and of a shape
 
 Role = Literal["seam", "matte"]
 
@@ -138,8 +139,10 @@ def parse_sheet(text: str, *, where: str = "sheet.yaml") -> Sheet:
     """Read a sheet from its YAML text; `where` names it in messages. Raises PackError."""
     import yaml
 
+    if len(text) > MOST_LETTERS:
+        raise PackError(f"{where}: has {len(text):,} letters; wanted at most {MOST_LETTERS:,} for a character sheet")
     try:
-        content = yaml.safe_load(text)
+        content = yaml.load(text, yaml_loader(aliases=False))
     except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:  # of tags: `!!int x`
         raise PackError(f"{where}: not valid YAML ({error}); mend or replace the sheet") from error
     try:
@@ -204,7 +207,7 @@ _MAY_BE_BLANK = ("mirror", "on_landmarks", "from_landmarks", "width_share")
 def _check_sheet(sheet: Sheet) -> None:
     if not sheet.name.strip():
         raise PackError("the sheet's name is empty; wanted a name")
-    names = set(_unique_names(sheet.landmark_names, "landmark"))
+    names = _unique_names(sheet.landmark_names, "landmark")
     _unique_names(sheet.shape_names, "shape")
     mirrors = {landmark.name: landmark.mirror or landmark.name for landmark in sheet.landmarks}
     for landmark in sheet.landmarks:
@@ -223,8 +226,9 @@ def _check_sheet(sheet: Sheet) -> None:
 
 def _check_shape(shape: ShapeSpec, names: set[str]) -> None:
     least = 3 if shape.closed else 2
-    if shape.n_points < least:
-        raise PackError(f"shape '{shape.name}': {shape.n_points} control points; wanted at least {least}")
+    if not least <= shape.n_points <= MOST_POINTS:
+        wanted = f"{least} to {MOST_POINTS:,}"
+        raise PackError(f"shape '{shape.name}': {shape.n_points} control points; wanted {wanted}")
     for name in (*shape.on_landmarks.values(), *shape.from_landmarks):
         if name not in names:
             raise PackError(f"shape '{shape.name}': '{name}' is not a landmark of this sheet")
@@ -239,14 +243,14 @@ def _check_shape(shape: ShapeSpec, names: set[str]) -> None:
         raise PackError(f"shape '{shape.name}': taper is {shape.taper}; wanted shares from 0 to 1")
 
 
-def _unique_names(names: Iterable[str], what: str) -> list[str]:
-    seen: list[str] = []
+def _unique_names(names: Iterable[str], what: str) -> set[str]:
+    seen: set[str] = set()
     for name in names:
         if name in seen:
             raise PackError(f"{what} '{name}' stands twice in the sheet; wanted each name once")
         if not name.strip():
             raise PackError(f"a {what}'s name is {name!r}; wanted a name")
-        seen.append(name)
+        seen.add(name)
     if what == "landmark" and not seen:
         raise PackError("the sheet has no landmarks; wanted at least one")
     return seen

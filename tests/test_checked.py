@@ -26,6 +26,11 @@ class Tree:
     notes: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Anything:
+    notes: dict[str, object] = field(default_factory=dict)
+
+
 def test_a_right_content_becomes_the_dataclass() -> None:
     content = {"leaves": [{"name": "a", "size": 2, "ends": [1, 2]}], "notes": {"x": 3}}
     assert check(content, Tree, error=PackError) == Tree((Leaf("a", 2.0, 0, (1.0, 2.0)),), {"x": 3})
@@ -47,7 +52,8 @@ def test_a_right_content_becomes_the_dataclass() -> None:
         ({"leaves": [{"name": "a", "sise": 1}]}, "leaves 'a' has an unknown field 'sise'; did you mean 'size'?"),
         ({"leaves": [{"nam": "a"}]}, "leaves 1: name is missing; is 'nam' meant for it?"),
         ({"notes": {"x": "y"}}, "notes: x is 'y'"),
-        ({"leaves": [{"name": "a", "side": "\ud800"}]}, r"the text '\ud800' holds half a character; mend or rename it"),
+        ({"leaves": [{"name": "a", "side": "\ud800"}]}, r"the text '\ud800' holds a null or half a character"),
+        ({"leaves": [{"name": "a\0"}]}, r"the text 'a\x00' holds a null or half a character; mend or rename it"),
         ({"notes": {"x": "y", "z": 1}}, "notes: one of them is"),
     ],
 )
@@ -55,6 +61,13 @@ def test_a_wrong_content_is_refused_by_where_got_and_wanted(content: object, sen
     with pytest.raises(PackError) as caught:
         check(content, Tree, error=PackError)
     assert str(caught.value).startswith(sentence)
+
+
+def test_a_content_that_holds_itself_is_refused() -> None:
+    ring: dict[str, object] = {}
+    ring["notes"] = ring
+    with pytest.raises(PackError, match="holds itself, or parts in parts without end"):
+        check(ring, Anything, error=PackError)
 
 
 def test_other_fields_may_be_let_through() -> None:

@@ -55,7 +55,12 @@ BAD = {
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}, {name: a}]": "stands twice",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a, wieght: 2}]": "unknown field 'wieght'",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a, mirror: b}, {name: b}]": "mirrors to 'b'",
-    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: [{name: s, closed: true, n_points: 2}]": "at least 3",  # noqa: E501
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: [{name: s, closed: true, n_points: 2}]": "wanted 3 to 10,000",  # noqa: E501
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: [{name: s, closed: true, n_points: 1000000}]": "wanted 3 to 10,000",  # noqa: E501
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: []\nshapes: []": "'shapes' stands 2 times",  # noqa: E501
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: &a [*a]": r"\*a stands for another part; write it out",
+    'format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: "\\ud800"}]': "holds a null or half a character",
+    f"name: {'a' * (1 << 20)}": "letters; wanted at most 1,048,576",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: [{name: s, closed: 2, n_points: 4}]": "wanted true or false",  # noqa: E501
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: [{name: s, closed: true, n_points: 4, on_landmarks: {9: a}}]": "point 9 of 4",  # noqa: E501
 }

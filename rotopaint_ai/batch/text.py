@@ -8,38 +8,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import yaml
 
+from rotopaint_ai.checked import DoubledNameError, refuse_doubled, yaml_loader
 from rotopaint_ai.errors import UsageError
 
 _PLAIN = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:timestamp")  # resolved otherwise, or not at all
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
-    """PyYAML's safe loader with those two differences."""
+class _Loader(yaml_loader(aliases=True)):  # type: ignore[misc]  # PyYAML has no types
+    """YAML 1.2's whole numbers."""
 
     yaml_implicit_resolvers: ClassVar[Any] = {
         sign: [(tag, pattern) for tag, pattern in rows if tag not in _PLAIN]
         for sign, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
-        for name in names:
-            _refuse_second(name, names.count(name))
-        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
-        return mapping
-
 
 _Loader.add_implicit_resolver(_PLAIN[0], re.compile(r"^(?:0|-?[1-9][0-9]*)$"), list("-0123456789"))
-
-
-class _TwiceError(ValueError):
-    pass
 
 
 def read_text(path: Path) -> Any:
@@ -52,7 +42,7 @@ def read_text(path: Path) -> Any:
         raise UsageError(f"{path.name}: is not UTF-8 text ({error.reason}); save it as UTF-8") from error
     try:
         return _parse_yaml(text)
-    except _TwiceError as error:
+    except DoubledNameError as error:
         raise UsageError(f"{path.name}: {error}; keep one of them") from error
     except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:  # of tags: `!!int x`
         raise UsageError(f"{path.name}: is not YAML ({' '.join(str(error).split())[:160]}); correct it") from error
@@ -61,19 +51,12 @@ def read_text(path: Path) -> Any:
 def _parse_yaml(text: str) -> Any:
     if text.lstrip().startswith("{"):  # JSON may be indented with tabs, which are no YAML
         try:
-            return json.loads(text, object_pairs_hook=_refuse_doubled)
+            return json.loads(text, object_pairs_hook=_without_doubled)
         except json.JSONDecodeError:  # YAML's own braces
             pass
     return yaml.load(text, _Loader)
 
 
-def _refuse_doubled(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        _refuse_second(name, names.count(name))
+def _without_doubled(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    refuse_doubled(name for name, _ in pairs)
     return dict(pairs)
-
-
-def _refuse_second(name: str, count: int) -> None:
-    if count > 1:
-        raise _TwiceError(f"'{name}' stands {count} times in one place")

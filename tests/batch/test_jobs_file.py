@@ -84,6 +84,8 @@ def test_shots_take_the_defaults_and_paths_are_relative_to_the_file(tmp_path: Pa
         ("out: x\nshots: [{name: a, plates: p, crop: auto, retries: -1}]", "a: chunk 50, retries -1: wanted at least"),
         ("out: x\ndefaults: {chunk: many}\nshots: [{name: a}]", "defaults: chunk is 'many'; wanted a whole number"),
         ("out: x\nshots: [{name: a, plates: p, crop: auto, frames: 1:30}]", "a: frames '1:30'"),
+        ("out: x\nshots: [{name: a, plates: p, resources: &r {GPU: *r}}]", "holds itself, or parts in parts"),
+        ('out: "x\\0"\nshots: [{name: a, plates: p}]', "holds a null or half a character"),
     ],
 )
 def test_refusals(tmp_path: Path, text: str, message: str) -> None:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import yaml
 
-from rotopaint_ai.checked import check
+from rotopaint_ai.checked import check, yaml_loader
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.training.trainer.activations import MODES
 from rotopaint_ai.training.trainer.group import HOOKS
@@ -61,8 +61,8 @@ def read_content(recipe: str | Path | None) -> tuple[dict[str, Any], str]:
 def parse_content(text: str, where: str) -> dict[str, Any]:
     """The fields in a recipe's text, unchecked. Raises UsageError naming `where`."""
     try:
-        content = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
+        content = yaml.load(text, yaml_loader(aliases=True)) or {}
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:  # of tags: `!!int x`
         raise UsageError(f"{where}: not valid YAML ({error}); mend the recipe") from error
     if not isinstance(content, dict):
         raise UsageError(f"{where}: wanted named fields such as 'minutes: 12'")
@@ -85,8 +85,8 @@ def override(config: AnyConfig, settings: Iterable[str]) -> AnyConfig:
         if not equals:
             raise UsageError(f"--set {setting}: wanted key=value, such as minutes=5")
         try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError as error:
+            value = yaml.load(text, yaml_loader(aliases=True))
+        except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:
             raise UsageError(f"--set {setting}: the value is not valid YAML") from error
         name, dot, inner = key.strip().partition(".")
         table = content.get(name)

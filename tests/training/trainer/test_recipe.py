@@ -34,6 +34,16 @@ def test_every_recipe_of_one_network_is_a_config(name: str) -> None:
     assert config.name == config.task == name
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("steps: 9\nsteps: 5", "'steps' stands 2 times"), ("steps: !!int x", "not valid YAML"), ("[" * 5000, "not valid")],
+)
+def test_text_that_is_no_recipe_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "r.yaml").write_text(text)
+    with pytest.raises(UsageError, match=f"r.yaml.*{reason}"):
+        load_pack_config(tmp_path / "r.yaml")
+
+
 def test_shipped_recipes_build_one_network() -> None:
     first, second = (build_net(load_pack_config(name), 3) for name in ("character", "shipped"))
     assert {k: v.shape for k, v in first.state_dict().items()} == {k: v.shape for k, v in second.state_dict().items()}
