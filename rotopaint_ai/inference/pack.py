@@ -65,6 +65,7 @@ _VOUCHED = ("*.onnx", "*.data", SHEET)  # what a card must hash: models, their o
 # StringStringEntryProto{key: "location", value: a name of less than 128 bytes} of TensorProto.external_data, onnx.proto
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x01-\x7f])", re.DOTALL)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+BAD_PERCENT = 5.0  # of the face's width: twice what the shipped pack is off on faces that it has not seen
 _CARD_LIMIT_BYTES = 4_000_000
 
 

@@ -30,6 +30,7 @@ _BATCH = 8
 _EVIDENCE = 8  # exposures after which it is settled that a shot shows a face
 _MOVES = ((-0.2, 0.0), (0.2, 0.0), (0.0, -0.2), (0.0, 0.2))  # in sides ...
 _MOVED_SCALE = 1.2  # ... and as much larger, so that a face stays inside
+DOUBT = "the model doubts that this is a face"
 _MEMORY = 25  # accepted frames from which the usual expected error is taken
 
 
@@ -208,7 +209,7 @@ class Follower:
             share = max(median(self._instabilities), 0.0 if is_followed else share)
         if share > limit:
             why = f"landmarks follow the crop by {share:.1%} of it, a face's by less than {limit:.1%}"
-            return f"the model doubts that this is a face ({why})"
+            return f"{DOUBT} ({why})"
         n_faces = sum(each <= limit for each in self._instabilities)  # more than half: no later median is above it
         self._is_a_face = self._is_a_face or n_faces > _EVIDENCE // 2 or len(self._instabilities) == _EVIDENCE
         return None

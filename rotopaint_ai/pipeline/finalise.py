@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Event, Sink, warning
+from rotopaint_ai.landmarks.detect import DOUBT
 from rotopaint_ai.pipeline.executor import give_back
 from rotopaint_ai.pipeline.export import Exported
 from rotopaint_ai.pipeline.export_workers import write_exports
@@ -85,11 +86,12 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
         report=report,
     )
     if outcome.lost:
-        where = f"face not found at {summarise(outcome.lost)} ({_no_face_reason(records)})"
+        reason = _no_face_reason(records)
+        force = ", or --force where there is a face, and look its landmarks over" if reason.startswith(DOUBT) else ""
         sink(
             warning(
-                f"{where}; mattes are empty there and the clean plate is the plate; add a box: --crop FRAME:X,Y,W,H, "
-                "or --force where there is a face"
+                f"face not found at {summarise(outcome.lost)} ({reason}); mattes are empty there and the clean plate "
+                f"is the plate; add a box: --crop FRAME:X,Y,W,H{force}"
             )
         )
     if plan.job.project is None and (older := other_frames(plan.out, plan.claim().files)):

@@ -17,8 +17,8 @@ from rotopaint_ai.crops import AUTO, Crop, CropKeys, around
 from rotopaint_ai.errors import CropError, PlateError, UsageError
 from rotopaint_ai.frames import evenly_spread, parse_frames, summarise
 from rotopaint_ai.inference.models import Models, open_detector, open_models
-from rotopaint_ai.inference.pack import Pack, load_pack
-from rotopaint_ai.jobs import Event, RunJob, n_cores, notice
+from rotopaint_ai.inference.pack import BAD_PERCENT, Pack, load_pack
+from rotopaint_ai.jobs import Event, RunJob, n_cores, notice, warning
 from rotopaint_ai.landmarks.detect import FaceReading, instability, moved_crops, propose, read
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed
 from rotopaint_ai.pipeline.export import check_exports, export_files
@@ -61,7 +61,7 @@ class Plan:
     inputs: ProjectInputs = field(default_factory=ProjectInputs)
     kept: FrameStore = field(default_factory=FrameStore)
     looks: LookStore = field(default_factory=LookStore)
-    note: Event | None = None  # what a person ought to know before the work starts
+    notes: tuple[Event, ...] = ()  # what a person ought to know before the work starts
 
     @property
     def work(self) -> Overrides:
@@ -128,8 +128,9 @@ def make_plan(job: RunJob) -> Plan:
         load_pack(job.model), device=job.device, threads=max(min(threads, TRACKING_THREADS), threads // 2)
     )
     crops, note = _crops_to_follow(job, plate, frames, models, keys)
+    notes = tuple(each for each in (note, _doubt_of(models.pack)) if each is not None)
     models = replace(models, pack=replace(models.pack, sheet=inputs.work.sheet(models.pack.sheet)))
-    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, inputs, note=note)
+    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, inputs, notes=notes)
 
 
 def _project_crops(inputs: ProjectInputs, job: RunJob) -> tuple[str, ...]:
@@ -162,6 +163,20 @@ def instability_limit(card: Mapping[str, Any]) -> float:
     except (KeyError, TypeError, ValueError):
         return inf
     return max(INSTABILITY, INSTABILITY_PER_ERROR * error_share)
+
+
+def _doubt_of(pack: Pack) -> Event | None:
+    """What is to be said of a pack whose card calls it bad, as one that was trained for a minute."""
+    try:
+        share = float(pack.card["metrics"]["landmarks_percent"]["mean"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    if not share > BAD_PERCENT:
+        return None
+    return warning(
+        f"pack {pack.name}: its landmarks are {share:.1f} % of the face off on held-out frames, too far to tell a face "
+        "from anything else; look every frame over, or train it longer"
+    )
 
 
 def choose_frames(plate: Plate, text: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -224,7 +239,7 @@ def propose_crop(
     if face is None:
         raise CropError(
             f"crop 'auto': no face found in {summarise(sorted(seen))} of {plate.name} ({len(seen)} frames looked at"
-            f"{_other_finds(n_others)}); draw a box: --crop X,Y,W,H"
+            f"{_other_finds(n_others)}); draw a box: --crop X,Y,W,H{_force_advice(n_others)}"
         )
     return face.keys(), notice(face.note, is_warning=face.is_doubtful)
 
@@ -244,6 +259,10 @@ def _is_readable(face: FaceFound, frame: Frame, models: Models, limit: float) ->
 
 def _other_finds(count: int) -> str:
     return f", {count} finds in which the landmark model reads no face" if count else ""
+
+
+def _force_advice(count: int) -> str:
+    return ", or add --force if one is a face" if count else ""
 
 
 def _proposed_by_landmarks(plate: Plate, frames: tuple[int, ...], models: Models) -> CropKeys:

@@ -81,8 +81,8 @@ def _older_cleans(plan: Plan) -> int:
 
 def _tell_beforehand(plan: Plan, sink: Sink) -> None:
     """What a person ought to know before the first frame."""
-    if plan.note is not None:
-        sink(plan.note)
+    for note in plan.notes:
+        sink(note)
     if not plan.job.clean and (older := _older_cleans(plan)):
         sink(
             warning(

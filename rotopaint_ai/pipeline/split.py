@@ -57,8 +57,8 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
     plan = make_plan(job)
     with plan.plate, claimed(plan.claim()), closing(open_tracking(plan, sink)[0]) as state:
         sink(started(plan, n_done=len(state.finished)))
-        if plan.note is not None:
-            sink(plan.note)
+        for said in plan.notes:
+            sink(said)
         shot = track_shot(plan, state, sink, cancel)
         note = {
             "began": began,

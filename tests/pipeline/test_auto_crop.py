@@ -105,6 +105,7 @@ def test_what_the_landmark_model_cannot_read_is_no_face(
     with pytest.raises(CropError) as refused:
         run(_job(plates, pack, tmp_path, "1001-1004"), lambda event: None, Cancel())
     assert "(4 frames looked at, 4 finds in which the landmark model reads no face)" in str(refused.value)
+    assert str(refused.value).endswith("draw a box: --crop X,Y,W,H, or add --force if one is a face")
     assert "\n" not in str(refused.value)
 
 

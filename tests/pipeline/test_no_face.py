@@ -42,11 +42,26 @@ def test_a_box_on_no_face_is_not_painted_without_force(
     assert main([*words, "--export", ""]) == 3
     said = capsys.readouterr()
     assert "face not found at 1001-1003 (the model doubts that this is a face" in said.err
+    assert "or --force where there is a face, and look its landmarks over" in said.err
     assert "0 frames done, 3 frames without a face" in said.out
     first = tmp_path / "plates/plate.1001.exr"
     assert (out / "clean/plate.1001.exr").read_bytes() == first.read_bytes()
     assert main([*words, "--export", "", "--force"]) == 0
     assert (out / "clean/plate.1001.exr").read_bytes() != first.read_bytes()
+
+
+def test_a_pack_that_was_hardly_trained_says_so_and_goes_on(
+    puppet: ModuleType, judging_pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its doubts are worth nothing, so that it refuses no face, and nothing else either."""
+    card = json.loads((judging_pack / "card.json").read_text())
+    kept = {name: card[name] for name in ("name", "input_size", "crop_margin")}
+    write_card(judging_pack, {**kept, "metrics": {"landmarks_percent": {"median": 9.3, "mean": 11.6}}})
+    plates = str(puppet.make_plates(tmp_path / "plates", range(1001, 1003)))
+    words = ["run", plates, "--crop", puppet.crop_text(), "--out", str(tmp_path / "out"), "--model", str(judging_pack)]
+    assert main([*words, "--export", ""]) == 0
+    said = capsys.readouterr().err
+    assert "warning: pack puppet: its landmarks are 11.6 % of the face off on held-out frames, too far to tell" in said
 
 
 def test_packs_that_err_more_may_be_less_stable_and_unmeasured_ones_are_believed() -> None:

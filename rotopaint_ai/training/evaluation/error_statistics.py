@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.inference.pack import BAD_PERCENT
 from rotopaint_ai.landmarks import metrics
 from rotopaint_ai.landmarks.dejitter import Dejitter
 from rotopaint_ai.landmarks.holds import compare
@@ -27,7 +28,6 @@ BAD_PX = 2.0  # a frame is bad when its visible landmarks are worse than this on
 SHOWN = 0.1  # share of the frames that an artist is shown first
 _BINS = 10
 FEWEST_FRAMES, FEWEST_RANKED = 5, 10  # samples below which figures, and ranks of frames, say little
-BAD_PERCENT = 5.0  # of the face's width: twice what the shipped pack is off on faces that it has not seen
 TRUSTED_RANK = 0.4  # half of what goal G7 wants of frames
 OVERCONFIDENT = 1.5  # times the expected error
 _MEAN_OF_RAYLEIGH = float(np.sqrt(2 / np.pi))

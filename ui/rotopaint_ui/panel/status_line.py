@@ -32,6 +32,7 @@ _PANEL_WORDS = (  # what the engine calls by its command line, as the panel call
     ("use --device cpu", "choose cpu as Device in Preferences"),
     ("name one with --model", "choose one at the top of the panel"),
     ("add a box: --crop FRAME:X,Y,W,H", "draw a box around the face there"),
+    ("or add --force if one is a face", "or choose 'Run, and paint what the model doubts' in Shot"),
     ("or --force where there is a face", "or choose 'Run, and paint what the model doubts' in Shot"),
 )
 _OPTIONS = {  # what is left of options, by what the panel has for them
