@@ -1,19 +1,16 @@
 """Plain values of YAML and JSON files, checked into frozen dataclasses; a wrong one is refused in one line.
 
 The dataclass is the whole description: its annotations say what a field may be, its defaults what may be left out.
-`msgspec` does the checking; it and PyYAML are imported when the first file is read, so that modules with dialects stay
-light.
+`msgspec` does the checking; it is imported when the first file is read, so that modules with dialects stay light.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
-from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from rotopaint_ai.errors import RotopaintError
@@ -31,37 +28,6 @@ _WORDS = {
 }
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _STEP = re.compile(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]")
-
-
-class DoubledNameError(ValueError):
-    """A name stands twice in one place: the first of them would be lost."""
-
-
-def refuse_doubled(names: Iterable[object]) -> None:
-    """Raises DoubledNameError, in one line, for a name that is there more than once."""
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise DoubledNameError(f"'{name}' stands {count} times in one place")
-
-
-@cache
-def yaml_loader(*, aliases: bool) -> Any:
-    """PyYAML's safe loader that refuses doubled names and, without `aliases`, a part that stands for another one, with
-    which a few bytes tell of any number of values."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if not aliases and self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError(f"*{self.peek_event().anchor} stands for another part; write it out")
-            return super().compose_node(parent, index)
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            scalars = (key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-            refuse_doubled(name for name in scalars if name != "<<")
-            return super().construct_mapping(node, deep)
-
-    return Loader
 
 
 def check(content: object, kind: type[T], *, error: type[RotopaintError], others: bool = False) -> T:

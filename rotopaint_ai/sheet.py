@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from rotopaint_ai.checked import check, check_format, yaml_loader
+from rotopaint_ai.checked import check, check_format
 from rotopaint_ai.errors import PackError
+from rotopaint_ai.yaml_text import yaml_loader
 
 FORMAT = "rotopaint-sheet"
 VERSION = 1

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import yaml
 
-from rotopaint_ai.checked import DoubledNameError, refuse_doubled, yaml_loader
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.yaml_text import DoubledNameError, refuse_doubled, yaml_loader
 
 _PLAIN = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:timestamp")  # resolved otherwise, or not at all
 
