@@ -205,8 +205,7 @@ def _write_results(
 ) -> None:
     from rotopaint_ai.files import write_json
     from rotopaint_ai.training.data.dataset import write_picture
-    from rotopaint_ai.training.evaluation import page
-    from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
+    from rotopaint_ai.training.evaluation.contact_sheets import worst_cases, write_page
 
     against = results[1] if len(results) > 1 else None
     if arguments.json:
@@ -216,7 +215,7 @@ def _write_results(
     if arguments.contact and worst is not None:
         write_picture(Path(arguments.contact), worst)
     if arguments.html and worst is not None:
-        page.write_page(Path(arguments.html), results[0], worst, compared, against)
+        write_page(Path(arguments.html), results[0], worst, compared, against)
 
 
 def figures_table(results: Sequence[Mapping[str, Any]]) -> str:

@@ -106,8 +106,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.batch.cluster import executor_of
     from rotopaint_ai.cli import FRAMES_FAILED, OK
     from rotopaint_ai.errors import UsageError
-    from rotopaint_ai.training.mining.mine import mine
-    from rotopaint_ai.training.mining.mining_report import residual_text
+    from rotopaint_ai.training.mining.mine import mine, residual_text
     from rotopaint_ai.training.mining.options import STAGES, Exclusion, MineOptions
     from rotopaint_ai.training.mining.takes import renames_of
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from rotopaint_ai.training.models.landmarks import losses
+from rotopaint_ai.training.models.landmarks import config as losses
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.trainer.group import Group
@@ -50,7 +50,7 @@ def main(words: list[str]) -> None:
             start, used = time.perf_counter(), time.process_time()
         with torch.autocast("cpu", torch.bfloat16) if kind == "ours" else contextlib.nullcontext():
             output = model(crops)
-        loss, _ = losses.total(output, target, parts)
+        loss, _ = losses.total_loss(output, target, parts)
         optimiser.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         optimiser.step()

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
 from rotopaint_ai.training.data.memory import Memory
-from rotopaint_ai.training.models.landmarks import losses
+from rotopaint_ai.training.models.landmarks import config as losses
 from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import CENTRE_JITTER, make_augmenter
 from rotopaint_ai.training.pack.prepare import Prepared
@@ -52,7 +52,7 @@ def steps(ready: Prepared, workers: int) -> Iterator[tuple[LandmarkNet, int]]:
         for crops, landmarks, visible in loader:
             target = losses.make_target(landmarks, visible, weights, config.input_size, config.hidden_weight)
             jitter = torch.randn(target.points.shape) * CENTRE_JITTER * COARSE_STRIDE
-            loss, _ = losses.total(net(crops, jitter), target, config.losses)
+            loss, _ = losses.total_loss(net(crops, jitter), target, config.losses)
             optimiser.zero_grad()
             torch.autograd.backward(loss)
             optimiser.step()

@@ -1,7 +1,7 @@
 """Keyed frames seen from other sides: pictures warped as their head would turn, landmarks with them.
 
 A character is keyed in a few dozen poses, and a test shot shows others. What a small turn does to a picture follows
-from the depths of its landmarks (`rigid_structure`): every place of the face moves by how far it lies towards the
+from the depths of its landmarks (`shapes.head_structure`): every place of the face moves by how far it lies towards the
 viewer. What comes to lie behind something nearer is hidden, what comes into view is stretched from what was beside it.
 Light stays on the face.
 
@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.training.data.rigid_structure import RigidStructure
+from rotopaint_ai.shapes.head_structure import RigidStructure
 
 Places = npt.NDArray[np.float32]
 Random = np.random.Generator

@@ -7,7 +7,6 @@ Each file imports only from those above it:
     error_statistics    spreads, rank correlations, jitter, whether expected errors can be believed
     gate                a new pack must not be worse than an old one, on frames that neither has learned from
     learning_curve      how the error falls with the number of frames
-    contact_sheets      the worst samples side by side
-    page                the evaluation as one HTML file
+    contact_sheets      the worst samples side by side; the evaluation as one HTML file
     evaluate            all figures of a pack on a data set, mattes among them
 """

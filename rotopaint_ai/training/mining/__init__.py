@@ -19,6 +19,5 @@ Each file imports only from those above it:
     samples             pictures and lines of the data set, and the folder that they are written into
     outliers            a Gaussian model of the face finds what does not fit
     label_checks        frames that somebody should look at
-    mining_report       residuals, issues with pictures, names that differ
-    mine                the whole of `rotopaint mine`
+    mine                the whole of `rotopaint mine`; residuals, issues with pictures, names that differ
 """

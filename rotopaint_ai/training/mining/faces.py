@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.shapes.head_structure import fit_structure
 from rotopaint_ai.similarity import fit_similarity
-from rotopaint_ai.training.data.rigid_structure import fit_structure
 from rotopaint_ai.training.mining.curves import Array
 
 Complex = npt.NDArray[np.complex128]

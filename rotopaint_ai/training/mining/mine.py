@@ -1,18 +1,31 @@
-"""From finished roto and its plates to a data set: the whole of `rotopaint mine` in one place."""
+"""From finished roto and its plates to a data set: the whole of `rotopaint mine`, and what it tells of one.
+
+It tells residuals per shape and shot, label issues with pictures, and shapes that shots lack.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from pathlib import Path
 
-from rotopaint_ai.errors import UsageError
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.errors import TrainingError, UsageError, in_one_line
+from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.sheet import Sheet
-from rotopaint_ai.training.data.dataset import write_dataset
+from rotopaint_ai.training.data.dataset import write_dataset, write_picture
+from rotopaint_ai.training.mining.curves import Array
+from rotopaint_ai.training.mining.faces import typical_curve
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes, join_sources
 from rotopaint_ai.training.mining.label_checks import check_labels
-from rotopaint_ai.training.mining.mining_report import CurveResidual, alias_notes, residual_table, write_report
 from rotopaint_ai.training.mining.options import (
+    HARMLESS,
     LabelIssue,
     MineOptions,
     Shot,
@@ -20,7 +33,15 @@ from rotopaint_ai.training.mining.options import (
     choose_tests,
     choose_val,
 )
-from rotopaint_ai.training.mining.samples import claimed_dataset, clear_dataset, cut_all, make_sample, remove_unused
+from rotopaint_ai.training.mining.samples import (
+    WrittenPicture,
+    claimed_dataset,
+    clear_dataset,
+    cut_all,
+    make_sample,
+    remove_unused,
+    safe,
+)
 from rotopaint_ai.training.mining.sheet_proposal import val_shots_of_sheet
 from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
 from rotopaint_ai.training.mining.vectorise import MinedTruth, vectorise
@@ -149,3 +170,253 @@ def _excluded_rows(truth: MinedTruth, issues: Sequence[LabelIssue], kinds: Set[s
     rows = {each.row for each in issues if each.kind in kinds}
     shots = {truth.shots[each.row] for each in issues if each.kind in kinds and each.kind == "shifted"}
     return rows | {row for row, shot in enumerate(truth.shots) if shot in shots}
+
+
+_MOST_PICTURES = 60  # of suspicious frames
+_FONT = cv2.FONT_HERSHEY_SIMPLEX
+_MOST_LINES = 6  # of writing on one of them
+_SAME_PLACE = 0.03  # face units: two shapes whose usual places lie this near to each other everywhere are one
+_MOST_NAMES = 8  # shapes named in one line
+
+
+def residual_table(truth: MinedTruth) -> list[CurveResidual]:
+    """Residuals of every shape in every shot."""
+    lines = []
+    for plan, distance in zip(truth.plans, truth.distances):
+        shots = [truth.rows[row].shot for row in plan.shape.rows]
+        lines += tabulate_residuals(plan.shape.name, distance, shots, plan.shape.raw, len(plan.placement.shares))
+    return lines
+
+
+def write_report(
+    truth: MinedTruth,
+    pictures: Mapping[int, WrittenPicture],
+    table: Sequence[CurveResidual],
+    issues: Sequence[LabelIssue],
+    folder: Path,
+) -> list[str]:
+    """Write the residual table, the list of suspicious frames and a picture of each (the first 60) to `folder`.
+
+    `suspicious.txt` has a line for each frame as `--exclude @FILE` takes it, the reason behind a `#`: strike out what
+    is all right and mine again. One that was edited is kept. Returns what is to be said of that.
+    """
+    write_text(folder / "residuals.txt", residual_text(table) if table else "no shapes\n")
+    write_json(folder / "residuals.json", [line.content() for line in table])
+    listed = []
+    shown: dict[int, str] = {}
+    for each in issues:
+        source = truth.rows[each.row]
+        if each.row in pictures and each.row not in shown and len(shown) < _MOST_PICTURES:
+            name = f"{safe(source.shot)}_{source.frame:04d}.jpg"
+            own = [other for other in issues if other.row == each.row]
+            picture = _draw_issues(truth, each.row, pictures[each.row], folder.parent, own)
+            write_picture(folder / name, picture)
+            shown[each.row] = name
+        issue = {"kind": each.kind, "about": each.about, "text": each.text, "picture": shown.get(each.row)}
+        listed.append({"shot": source.shot, "frame": source.frame, **issue})
+    write_json(folder / "suspicious.json", listed)
+    lines = "".join(f"{_exclude_line(truth, issues, row)}\n" for row in _harmful_rows(issues))
+    return _write_list(folder / "suspicious.txt", lines)
+
+
+def _write_list(path: Path, lines: str) -> list[str]:
+    """Write the list, or where the last one is no longer as it was written, beside it."""
+    edited = _is_edited(path)
+    written = path.with_name(f"{path.stem}.new{path.suffix}") if edited else path
+    write_text(written, f"{_checksum_line(lines)}{lines}")
+    return [f"{path.parent.name}/{path.name} was edited and is kept; today's list is {written.name}"] if edited else []
+
+
+def _checksum_line(lines: str) -> str:
+    return f"# {hashlib.sha256(lines.encode()).hexdigest()[:16]}: mine writes this list anew until somebody edits it\n"
+
+
+def _is_edited(path: Path) -> bool:
+    try:
+        first, _, lines = path.read_bytes().decode("utf-8", "replace").partition("\n")
+    except FileNotFoundError:
+        return False
+    return f"{first}\n" != _checksum_line(lines)
+
+
+def _harmful_rows(issues: Sequence[LabelIssue]) -> list[int]:
+    """Rows of what does harm; what was put right or is true all the same need not be excluded."""
+    return sorted({each.row for each in issues if each.kind not in HARMLESS})
+
+
+def _exclude_line(truth: MinedTruth, issues: Sequence[LabelIssue], row: int) -> str:
+    own = [each for each in issues if each.row == row and each.kind not in HARMLESS]
+    source, whole = truth.rows[row], any("whole shot" in each.text for each in own)
+    words = "; ".join(f"{each.kind}: {each.about}: {each.text}" for each in own[:3]).replace(",", "")
+    return f"{source.shot if whole else f'{source.shot}:{source.frame}'}  # {words}"
+
+
+def _draw_issues(
+    truth: MinedTruth, row: int, picture: WrittenPicture, folder: Path, found: Sequence[LabelIssue]
+) -> npt.NDArray[np.uint8]:
+    """A picture twice as large with the new splines, where they start and the landmarks drawn on it (RGB); what is
+    suspicious is drawn thicker and written at the top."""
+    decoded = cv2.imread(str(folder / picture.image), cv2.IMREAD_COLOR)
+    if decoded is None:
+        raise TrainingError(f"{folder / picture.image}: written a moment ago and cannot be read; is the disk full?")
+    canvas = cv2.resize(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB), None, fx=2, fy=2, interpolation=cv2.INTER_LINEAR)
+    for number, (name, line) in enumerate(truth.curves(row).items()):
+        closed = next(plan.shape.closed for plan in truth.plans if plan.shape.name == name)
+        hue = np.array([[[number * 37 % 180, 200, 255]]], dtype=np.uint8)
+        colour = tuple(int(v) for v in cv2.cvtColor(hue, cv2.COLOR_HSV2RGB)[0, 0])
+        places = np.rint(picture.where.to_crop(line, picture.size) * 2 * 8).astype(np.int32)
+        thick = 3 if any(_is_about(each, name) for each in found) else 1
+        cv2.polylines(canvas, [places[:, None]], closed, colour, thick, cv2.LINE_AA, 3)
+        cv2.circle(canvas, [int(v) for v in places[0]], 24, colour, -1, cv2.LINE_AA, 3)
+    for name, (x, y) in zip(truth.names, picture.where.to_crop(truth.marks[row, :, :2], picture.size)):
+        if np.isfinite(x):
+            is_about = any(_is_about(each, name) for each in found)
+            size, colour, thick = (80, (255, 60, 60), 2) if is_about else (12, (255, 255, 255), 1)
+            cv2.circle(canvas, (round(x * 16), round(y * 16)), size, colour, thick, cv2.LINE_AA, 3)
+    return _add_captions(np.asarray(canvas, dtype=np.uint8), found)
+
+
+def _is_about(issue: LabelIssue, name: str) -> bool:
+    return name in issue.about.removesuffix(" ...").split(", ")
+
+
+def _add_captions(canvas: npt.NDArray[np.uint8], found: Sequence[LabelIssue]) -> npt.NDArray[np.uint8]:
+    """What is suspicious, a line each, on a darkened band so that it reads on any plate."""
+    shown = found[:_MOST_LINES]
+    band = canvas[: 10 + 18 * len(shown)]
+    band[:] = band // 3
+    for line, each in enumerate(shown):
+        text = f"{each.kind}: {each.about}: {each.text}".encode("ascii", "replace").decode()
+        cv2.putText(canvas, text, (8, 20 + 18 * line), _FONT, 0.42, (255, 255, 255), 1, cv2.LINE_AA)
+    return canvas
+
+
+@dataclass(frozen=True, slots=True)
+class CurveResidual:
+    """One shape in one shot: mean over frames of the mean distance, its 95th percentile, and the largest distance."""
+
+    shape: str
+    shot: str
+    n_frames: int
+    n_artist: int
+    n_points: int
+    mean_px: float
+    p95_px: float
+    max_px: float
+
+    def content(self) -> dict[str, object]:
+        """The line of the table for machines."""
+        return {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(self).items()}
+
+
+def tabulate_residuals(
+    shape: str, distance_F2: Array, shots: Sequence[str], raw: Sequence[Array], n_points: int
+) -> list[CurveResidual]:
+    """The lines of one shape, shot by shot and, of several shots, for all of them."""
+    lines = []
+    names = list(dict.fromkeys(shots))
+    for shot in [*names, *(["all"] if len(names) > 1 else [])]:
+        rows = [row for row, own in enumerate(shots) if shot in (own, "all")]
+        mean = distance_F2[rows, 0]
+        lines.append(
+            CurveResidual(
+                shape,
+                shot,
+                len(rows),
+                int(np.median([len(raw[row]) for row in rows])),
+                n_points,
+                float(mean.mean()),
+                float(np.quantile(mean, 0.95)),
+                float(distance_F2[rows, 1].max()),
+            )
+        )
+    return lines
+
+
+def residual_text(lines: Sequence[CurveResidual]) -> str:
+    """The table for people."""
+    lines = [replace(line, shape=in_one_line(line.shape), shot=in_one_line(line.shot)) for line in lines]
+    width = max([len(line.shape) for line in lines] + [5])
+    shot = max([len(line.shot) for line in lines] + [4])
+    head = f"{'shape':{width}}  {'shot':{shot}}  frames  points (artist)   mean px    95 %     max"
+    rows = [
+        f"{line.shape:{width}}  {line.shot:{shot}}  {line.n_frames:6d}  {line.n_points:6d} ({line.n_artist:d})".ljust(
+            width + shot + 28
+        )
+        + f"{line.mean_px:9.3f} {line.p95_px:7.3f} {line.max_px:7.2f}"
+        for line in lines
+    ]
+    return "\n".join([head, *rows]) + "\n"
+
+
+def alias_notes(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
+    """A line for each shape that looks like another one of other shots, and one for those that shots lack."""
+    shots = {name: _shots_with(truth, name) for name in truth.sheet.shape_names}
+    drawn = set().union(*shots.values())
+    partial = {name: found for name, found in shots.items() if found and found != drawn}
+    places = {plan.shape.name: typical_curve(plan.shape.face_FMC, 256) for plan in truth.plans}
+    closed = {plan.shape.name: plan.shape.closed for plan in truth.plans}
+    notes, alike = [], set()
+    for one, two in combinations(partial, 2):
+        if (
+            closed[one] == closed[two]
+            and not shots[one] & shots[two]
+            and _curves_apart(places[one], places[two]) < _SAME_PLACE
+        ):
+            alike |= {one, two}
+            where = (_shot_names(truth, shots[one]), _shot_names(truth, shots[two]))
+            notes.append(
+                f"'{two}' of {where[1]} lies where '{one}' of {where[0]} does: if it is the same shape, mine again "
+                f"with --rename '{two}={one}'"
+            )
+    lacking = [f"{name} ({_shot_names(truth, drawn - found)})" for name, found in partial.items() if name not in alike]
+    if lacking:
+        notes.append(f"shapes that shots lack: {_list_names(lacking)}; they are learnt from the other shots")
+    return [*notes, *_beside_sheet(truth, rows)]
+
+
+def _beside_sheet(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
+    """Shapes and landmarks that the sources have and the sheet has not, and the other way round."""
+    drawn = dict.fromkeys(name for row in rows for name in row.truth.shapes)
+    unknown = [name for name in drawn if name not in truth.sheet.shape_names]
+    absent = [name for name in truth.sheet.shape_names if name not in drawn]
+    notes = []
+    if unknown:
+        notes.append(f"shapes that the sheet does not name were left out: {_list_names(unknown)}; map them by --rename")
+    if absent:
+        notes.append(f"shapes of the sheet that no source has: {_list_names(absent)}")
+    given = dict.fromkeys(name for row in rows for name in row.truth.landmarks)
+    known = [name for name, column in zip(truth.names, truth.marks.transpose(1, 0, 2)) if np.isfinite(column).any()]
+    unknown = [name for name in given if name not in truth.sheet.landmark_names]
+    absent = [name for name in truth.sheet.landmark_names if name not in known]
+    if unknown:
+        notes.append(
+            f"landmarks that the sheet does not name were left out: {_list_names(unknown)}; map them by --rename"
+        )
+    if absent:
+        notes.append(
+            f"landmarks of the sheet that no source has: {_list_names(absent)}; they cannot be learnt from this"
+        )
+    return notes
+
+
+def _shots_with(truth: MinedTruth, name: str) -> frozenset[int]:
+    return frozenset(
+        int(truth.shots[row]) for plan in truth.plans if plan.shape.name == name for row in plan.shape.rows
+    )
+
+
+def _shot_names(truth: MinedTruth, shots: frozenset[int] | set[int]) -> str:
+    by_number: Mapping[int, str] = {int(n): row.shot for n, row in zip(truth.shots, truth.rows)}
+    return _list_names([by_number[number] for number in sorted(shots)])
+
+
+def _list_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def _curves_apart(one: Array, two: Array) -> float:
+    """Mean distance of two sampled curves, the larger of both directions."""
+    away = np.linalg.norm(one[:, None] - two[None], axis=2)
+    return float(max(away.min(axis=0).mean(), away.min(axis=1).mean()))

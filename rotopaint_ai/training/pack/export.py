@@ -16,8 +16,8 @@ from rotopaint_ai.inference.pack import FILL, INT8, LANDMARKS, SEAM, SHAPES, SHE
 from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.sheet import Sheet, dump_sheet
 from rotopaint_ai.training.data.dataset import Array
+from rotopaint_ai.training.models.backbone import save_weights
 from rotopaint_ai.training.models.landmarks.net import CropModel
-from rotopaint_ai.training.models.pretrained import save_weights
 from rotopaint_ai.training.trainer.onnx_export import Traces, export_checked, write_int8
 
 PARITY_PX = 0.01

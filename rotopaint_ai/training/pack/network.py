@@ -19,7 +19,7 @@ from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.inference.pack import CARD, load_card, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
-from rotopaint_ai.training.models.pretrained import load_pyramid
+from rotopaint_ai.training.models.backbone import load_pyramid
 from rotopaint_ai.training.trainer import threads
 from rotopaint_ai.training.trainer.config import PACK, SHOT, load_config, load_plugins, read_content
 from rotopaint_ai.training.trainer.group import ALONE, Group

@@ -19,16 +19,16 @@ import numpy.typing as npt
 import torch
 
 from rotopaint_ai.jobs import Event, Sink, n_cores
+from rotopaint_ai.shapes.head_structure import choose_structure
 from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data import dataset_checks
 from rotopaint_ai.training.data.dataset import Dataset, join, read_dataset
 from rotopaint_ai.training.data.dataset_checks import split_held_out
 from rotopaint_ai.training.data.memory import face_side, load_pictures
-from rotopaint_ai.training.data.rigid_structure import choose_structure
 from rotopaint_ai.training.data.seam_widths import with_seam_widths
+from rotopaint_ai.training.models.backbone import TransferReport, face_places, find_weights, load_pretrained
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, Splines, build_net, predict_held_out
-from rotopaint_ai.training.models.pretrained import TransferReport, face_places, find_weights, load_pretrained
 from rotopaint_ai.training.trainer.log import Budget
 
 LOAD_MARGIN = 1.15  # pictures are kept this much larger than the crop, so that a closer crop still has its detail

@@ -22,15 +22,12 @@ from torch import nn
 from rotopaint_ai.inference.pack import SEAM
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.landmarks import metrics
+from rotopaint_ai.shapes.deformable_head import DeformableModel, fit_head, has_head
 from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data.augment import nominal_crop
 from rotopaint_ai.training.data.dataset import Dataset, Truth
 from rotopaint_ai.training.data.memory import Memory
-from rotopaint_ai.training.models.landmarks.config import PackConfig
-from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
-from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions
-from rotopaint_ai.training.models.prior.deformable import DeformableModel, fit_head, has_head
-from rotopaint_ai.training.models.prior.face_prior import (
+from rotopaint_ai.training.models.face_prior import (
     ANISOTROPIES,
     ERROR_SCALES,
     EXTRAPOLATIONS,
@@ -38,8 +35,10 @@ from rotopaint_ai.training.models.prior.face_prior import (
     OCCLUSION_FACTORS,
     FacePrior,
 )
-from rotopaint_ai.training.models.seam import net as seam_nets
-from rotopaint_ai.training.models.seam.task import left_as_predicted, tune
+from rotopaint_ai.training.models.landmarks.config import PackConfig
+from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
+from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions
+from rotopaint_ai.training.models.seam.task import export, left_as_predicted, seam_net, tune
 from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, add_warped_copies, choose_guards
 
 Array64 = npt.NDArray[np.float64]
@@ -305,12 +304,12 @@ def tune_seams(
     samples."""
     if start is None or not has_seams_to_tune(config, data, start):
         return SeamSelection(start, (), {})
-    first = seam_nets.seam_net(start)
+    first = seam_net(start)
     tuned = tune(data, first, minutes=seconds / 60, seed=config.seed, check=check)
     net, path = first, start
     if tuned is not None and tuned.is_better:
         net, path = tuned.net, folder / SEAM
-        seam_nets.export(net, path)
+        export(net, path)
     model = shape_model(config, chosen, data.subset(data.rows_of("train")))
     assert model is not None  # there are seams
     with torch.no_grad():

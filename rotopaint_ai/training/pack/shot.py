@@ -35,6 +35,7 @@ from rotopaint_ai.pipeline.teach import read_anew, read_shot, teach
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.project import Project, corrections, run_record
+from rotopaint_ai.shapes.head_structure import fit_structure
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.manual_keys import with_keys
 from rotopaint_ai.shapes.refit import Errors, corrected_shapes
@@ -42,11 +43,7 @@ from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.sheet import mirror_permutation, mirrored_order
 from rotopaint_ai.training.data.augment import straight_batch
 from rotopaint_ai.training.data.memory import Memory
-from rotopaint_ai.training.data.rigid_structure import fit_structure
-from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
-from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
-from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net, predict_held_out
-from rotopaint_ai.training.models.pretrained import (
+from rotopaint_ai.training.models.backbone import (
     face_places,
     find_fill_model,
     find_others,
@@ -54,6 +51,9 @@ from rotopaint_ai.training.models.pretrained import (
     find_weights,
     load_pretrained,
 )
+from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
+from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
+from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net, predict_held_out
 from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, add_warped_copies
 from rotopaint_ai.training.pack.export import as_crops, write_pack
 from rotopaint_ai.training.pack.lesson import DrawnShot, ShotLesson, make_lesson

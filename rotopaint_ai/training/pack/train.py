@@ -33,10 +33,10 @@ from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
 from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, measure_pack
 from rotopaint_ai.training.evaluation.gate import AT_LAST, JUDGED, card_frames
+from rotopaint_ai.training.models.backbone import face_places, find_fill_model, find_others, find_seam_model
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import predict_held_out
-from rotopaint_ai.training.models.pretrained import face_places, find_fill_model, find_others, find_seam_model
 from rotopaint_ai.training.pack.export import Int8Samples, as_crops, write_pack
 from rotopaint_ai.training.pack.prepare import Prepared, Tail, prepare
 from rotopaint_ai.training.pack.select import (

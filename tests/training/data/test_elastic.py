@@ -6,11 +6,11 @@ import cv2
 import numpy as np
 import pytest
 
+from rotopaint_ai.shapes.head_structure import RigidStructure
 from rotopaint_ai.training.data.augment import Augmenter, Geometry
 from rotopaint_ai.training.data.dataset import Truth
 from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.data.pose_augment import ElasticWarp, PoseAugment, cut_elastic
-from rotopaint_ai.training.data.rigid_structure import RigidStructure
 
 SIZE = 160
 DOTS = np.array([(x, y) for x in range(60, 261, 50) for y in range(60, 261, 50)], np.float32) + 0.5

@@ -19,7 +19,7 @@ from rotopaint_ai.stage.__main__ import main as stage
 from rotopaint_ai.training.models.detection import task as detection
 from rotopaint_ai.training.models.fill import task as fill
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
-from rotopaint_ai.training.models.seam import net as seam
+from rotopaint_ai.training.models.seam import task as seam
 from rotopaint_ai.training.pack.network import find_network, task_of
 from rotopaint_ai.training.trainer.config import PACK, load_config
 from rotopaint_ai.training.trainer.launch import DONE

@@ -19,9 +19,9 @@ from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.dataset_checks import split_held_out
 from rotopaint_ai.training.evaluation.evaluate import measure_pack
+from rotopaint_ai.training.models.backbone import face_places, find_weights, load_pretrained, read_weights
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions, build_net, seen_error
-from rotopaint_ai.training.models.pretrained import face_places, find_weights, load_pretrained, read_weights
 from rotopaint_ai.training.pack import export
 from rotopaint_ai.training.pack.train import TrainReport, train
 from rotopaint_ai.training.trainer.launch import DONE, SETTINGS, wanted_environment

@@ -13,9 +13,8 @@ import pytest
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
-from rotopaint_ai.training.models.landmarks.config import load_pack_config
-from rotopaint_ai.training.models.landmarks.losses import LOSSES
-from rotopaint_ai.training.models.seam import net as seam
+from rotopaint_ai.training.models.landmarks.config import LOSSES, load_pack_config
+from rotopaint_ai.training.models.seam import task as seam
 from rotopaint_ai.training.pack.network import TrainOptions, task_of, train_network
 from rotopaint_ai.training.pack.train import train
 
@@ -25,7 +24,7 @@ HEAD = '''
 """Landmarks straight from the pooled pyramid: no heat-maps."""
 import torch
 from torch import nn
-from rotopaint_ai.training.models.landmarks.losses import LOSSES
+from rotopaint_ai.training.models.landmarks.config import LOSSES
 from rotopaint_ai.training.models.landmarks.net import HEADS, LandmarkNet, LandmarkOutput
 from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS
 
@@ -143,7 +142,7 @@ def _install(folder: Path, module: str, text: str) -> None:
 
 
 def test_an_installed_package_registers_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loss = "from rotopaint_ai.training.models.landmarks.losses import LOSSES\nLOSSES.register('house')(abs)\n"
+    loss = "from rotopaint_ai.training.models.landmarks.config import LOSSES\nLOSSES.register('house')(abs)\n"
     _install(tmp_path / "site", "studio_parts", loss)
     (tmp_path / "mine.yaml").write_text("losses: {house: 1.0}\n")
     with pytest.raises(UsageError, match="house"):

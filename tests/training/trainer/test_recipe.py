@@ -9,7 +9,7 @@ import pytest
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.pack import find_pack
 from rotopaint_ai.training.data import augment
-from rotopaint_ai.training.models.landmarks import losses
+from rotopaint_ai.training.models.landmarks import config as losses
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.task import build_net
 from rotopaint_ai.training.pack.network import find_network, task_of

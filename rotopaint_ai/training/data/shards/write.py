@@ -7,7 +7,7 @@ import io
 import math
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -19,8 +19,15 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing, write_text
 from rotopaint_ai.plates.deflate import crc32
 from rotopaint_ai.training.data.dataset import Dataset, Sample, read_dataset
-from rotopaint_ai.training.data.shards import clips
-from rotopaint_ai.training.data.shards.read import Picture, decode, planes
+from rotopaint_ai.training.data.shards.read import (
+    CLIP_LENGTH,
+    CLIP_SUFFIX,
+    Picture,
+    decode,
+    decode_clip,
+    encode_clip,
+    planes,
+)
 from rotopaint_ai.training.data.shards.store import FOLDER, INDEX, Index, Member, Shard
 
 SHARD_MB = 64  # large enough that a server's delay per file is nothing beside its bytes
@@ -47,12 +54,12 @@ class Recoder:
     @property
     def together(self) -> int:
         """How many pictures of a shot one file of a tar may hold."""
-        return clips.LENGTH if self.coding == "h264" else 1
+        return CLIP_LENGTH if self.coding == "h264" else 1
 
     @property
     def suffix(self) -> str:
         """Of a file's name in a tar."""
-        return ".jpg" if isinstance(self.coding, int) else clips.SUFFIX if self.coding == "h264" else ".npy"
+        return ".jpg" if isinstance(self.coding, int) else CLIP_SUFFIX if self.coding == "h264" else ".npy"
 
     def __call__(self, *files: bytes) -> bytes:
         """One picture's file coded anew, or several as a clip. Raises ValueError for one that cannot be read."""
@@ -64,7 +71,8 @@ class Recoder:
         for picture, again in zip(meant, self._decoded(made, len(files))):
             kept = again[: picture.shape[0], : picture.shape[1]]
             apart = float(np.mean((kept.astype(np.float32) - picture) ** 2))
-            self.psnr_db = (self.psnr_db * self.n + _psnr_db(apart)) / (self.n + 1)
+            psnr_db = 10 * math.log10(255**2 / apart) if apart > 0 else 99.0
+            self.psnr_db = (self.psnr_db * self.n + psnr_db) / (self.n + 1)
             self.n += 1
         self.n_bytes_before += sum(map(len, files))
         self.n_bytes += len(made)
@@ -79,7 +87,7 @@ class Recoder:
 
     def _coded(self, pictures: Sequence[Picture]) -> bytes:
         if self.coding == "h264":
-            return clips.encode_clip(pictures)
+            return encode_clip(pictures)
         (picture,) = pictures
         if not isinstance(self.coding, int):
             stored, raw = planes(picture) if self.coding == "planes" else None, io.BytesIO()
@@ -90,14 +98,10 @@ class Recoder:
 
     def _decoded(self, made: bytes, count: int) -> Sequence[Picture]:
         if self.coding == "h264":
-            return clips.decode_clip(made, range(count))
+            return decode_clip(made, range(count))
         again = decode(made)
         assert again is not None
         return [again]
-
-
-def _psnr_db(apart: float) -> float:
-    return 10 * math.log10(255**2 / apart) if apart > 0 else 99.0
 
 
 def pack_dataset(
@@ -171,14 +175,12 @@ def _write(
                 for number, row in enumerate(run):
                     sample = data.samples[row]
                     in_clip = place._replace(number=number, width=sample.width, height=sample.height)
-                    members.setdefault(sample.image, in_clip if suffix == clips.SUFFIX else place)
-                truth = "".join(lines[row] + "\n" for row in run) if suffix == clips.SUFFIX else lines[run[0]]
-                _add(tar, f"{run[0]:08}.json{'l' if suffix == clips.SUFFIX else ''}", truth.encode())
-        hashed = _Hash()
+                    members.setdefault(sample.image, in_clip if suffix == CLIP_SUFFIX else place)
+                truth = "".join(lines[row] + "\n" for row in run) if suffix == CLIP_SUFFIX else lines[run[0]]
+                _add(tar, f"{run[0]:08}.json{'l' if suffix == CLIP_SUFFIX else ''}", truth.encode())
         with beside.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                hashed.add(block)
-    return Shard(path.name, hashed.n_bytes, hashed.hexdigest(), members)
+            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    return Shard(path.name, path.stat().st_size, sha256, members)
 
 
 def _rows_together(data: Dataset, rows: Sequence[int], most: int) -> Iterator[list[int]]:
@@ -209,16 +211,3 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> Member:
     tar.addfile(facts, io.BytesIO(data))
     padded = -(-len(data) // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
     return Member(tar.offset - padded, len(data), crc32(data))
-
-
-@dataclass(slots=True)
-class _Hash:
-    n_bytes: int = 0
-    _sha: hashlib._Hash = field(default_factory=hashlib.sha256)
-
-    def add(self, block: bytes) -> None:
-        self.n_bytes += len(block)
-        self._sha.update(block)
-
-    def hexdigest(self) -> str:
-        return self._sha.hexdigest()

@@ -19,17 +19,16 @@ from torch import Tensor
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.shapes.bezier import sample
+from rotopaint_ai.shapes.head_structure import RigidStructure
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.augment import Augmenter, Geometry, straight_batch
 from rotopaint_ai.training.data.augment import Batch as CropBatch
 from rotopaint_ai.training.data.dataset import Picture, Truth, write_picture
 from rotopaint_ai.training.data.memory import Memory, face_side, join_memories, shrink_memory
 from rotopaint_ai.training.data.pose_augment import PoseAugment
-from rotopaint_ai.training.data.rigid_structure import RigidStructure
 from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_and_decoding_s, sizes_of
 from rotopaint_ai.training.evaluation.contact_sheets import FOUND, TRUE, contact_sheet, draw_curve, draw_points
-from rotopaint_ai.training.models.landmarks import losses
-from rotopaint_ai.training.models.landmarks.config import PackConfig
+from rotopaint_ai.training.models.landmarks.config import LandmarkTarget, PackConfig, make_target, total_loss
 from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, HEADS, LandmarkNet, Reader
 from rotopaint_ai.training.models.shape_fit import ShapeGraph, fit_shapes
 from rotopaint_ai.training.trainer.task import Moment, Task, precision
@@ -200,7 +199,7 @@ class Inputs(NamedTuple):
 
     crops: Tensor
     jitter: Tensor
-    target: losses.LandmarkTarget
+    target: LandmarkTarget
     norm: float
 
 
@@ -262,7 +261,7 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
     def to_device(self, batch: CropBatch, moment: Moment) -> Inputs:
         """Crops, where the fine windows stand aside, and what is wanted."""
         device = moment.device
-        target = losses.make_target(
+        target = make_target(
             torch.from_numpy(batch.landmarks).to(device),
             torch.from_numpy(batch.visible).to(device),
             torch.from_numpy(self.data.weights_L).to(device),
@@ -279,7 +278,7 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
         """The recipe's losses over the landmarks that count."""
         with moment.precision():
             output = net(inputs.crops, inputs.jitter)
-        return losses.total(output, inputs.target, self.config.losses, norm=inputs.norm)
+        return total_loss(output, inputs.target, self.config.losses, norm=inputs.norm)
 
     def validate(self, net: LandmarkNet) -> tuple[float, ...]:
         """Held-out errors of some samples."""

@@ -22,8 +22,7 @@ from rotopaint_ai.errors import DiskError, TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
 from rotopaint_ai.training.data.dataset import Sample, join, read_dataset, write_dataset, write_picture
 from rotopaint_ai.training.data.memory import Memory, join_memories, load_pictures, shrink_memory
-from rotopaint_ai.training.data.shards.clips import decode_clip, encode_clip
-from rotopaint_ai.training.data.shards.read import ShardPictures, decode, planes
+from rotopaint_ai.training.data.shards.read import ShardPictures, decode, decode_clip, encode_clip, planes
 from rotopaint_ai.training.data.shards.store import INDEX, TRIES, Folder, Server, Shard, parse_index
 from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_and_decoding_s, sizes_of
 from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset

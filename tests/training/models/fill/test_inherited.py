@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 from rotopaint_ai.inference.pack import CARD, FILL, find_pack, load_pack, sha256
-from rotopaint_ai.training.models.pretrained import find_fill_model
+from rotopaint_ai.training.models.backbone import find_fill_model
 from rotopaint_ai.training.pack import export
 
 

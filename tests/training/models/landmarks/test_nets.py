@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rotopaint_ai.training.models.backbone import BACKBONES
-from rotopaint_ai.training.models.landmarks import losses
+from rotopaint_ai.training.models.landmarks import config as losses
 from rotopaint_ai.training.models.landmarks.net import CoarseToFineNet, CropModel, Reader, anisotropy_of, mean_place
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, rate_at
 
@@ -102,7 +102,7 @@ def test_an_optimiser_learns_one_picture_with_every_loss(name: str) -> None:
     parts = dict.fromkeys(losses.LOSSES, 1.0)
     values = []
     for _ in range(60):
-        loss, said = losses.total(net(picture), target, parts)
+        loss, said = losses.total_loss(net(picture), target, parts)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

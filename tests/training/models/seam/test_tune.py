@@ -16,10 +16,9 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.training.data.dataset import Dataset, Truth, read_dataset
-from rotopaint_ai.training.models.pretrained import find_seam_model
+from rotopaint_ai.training.models.backbone import find_seam_model
 from rotopaint_ai.training.models.seam.examples import Examples
-from rotopaint_ai.training.models.seam.net import SeamNet, export, seam_net
-from rotopaint_ai.training.models.seam.task import left_as_predicted, tune
+from rotopaint_ai.training.models.seam.task import SeamNet, export, left_as_predicted, seam_net, tune
 
 
 def test_a_network_is_what_its_file_says() -> None:

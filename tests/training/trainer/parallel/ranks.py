@@ -12,7 +12,7 @@ import torch
 
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.memory import load_pictures
-from rotopaint_ai.training.models.landmarks import losses
+from rotopaint_ai.training.models.landmarks import config as losses
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, as_input, build_net
 from rotopaint_ai.training.trainer.config import override
@@ -38,7 +38,7 @@ def gradients(folder: Path, group: Group, compression: str) -> None:
     jitter = torch.tensor(rng.normal(0, 2, (8, 5, 2)), dtype=torch.float32)
     said = model(group.share(as_input(crops)), group.share(jitter))
     norm = group.sums([float(mine.weight.sum())])[0] / group.ranks
-    loss, _ = losses.total(said, mine, recipe.losses, norm=norm)
+    loss, _ = losses.total_loss(said, mine, recipe.losses, norm=norm)
     loss.backward()
     if group.is_first:
         found = {name: p.grad.clone() for name, p in net.named_parameters() if p.grad is not None}

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rotopaint_ai.training.models.prior.deformable import DeformableModel
+from rotopaint_ai.shapes.deformable_head import DeformableModel
 
 ERROR_SCALES = (0.3, 0.4, 0.6)  # how much of its expected error is a landmark's own, which the others can mend
 NOISE_FLOORS = (0.001, 0.003, 0.008)  # what the head leaves unexplained of a new frame, in units of the face

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from rotopaint_ai.shapes.deformable_head import fit_head
+from rotopaint_ai.training.models.face_prior import FacePrior, _moved_on, _spread
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet, LandmarkOutput
-from rotopaint_ai.training.models.prior.deformable import fit_head
-from rotopaint_ai.training.models.prior.face_prior import FacePrior, _moved_on, _spread
 from rotopaint_ai.training.pack import select as selection
 from rotopaint_ai.training.pack.select import Fold, apply, choose_prior, folds
 from rotopaint_ai.training.trainer.onnx_export import export_checked

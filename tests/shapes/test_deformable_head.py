@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotopaint_ai.training.data.rigid_structure import affine_views, nearest_turns
-from rotopaint_ai.training.models.prior.deformable import MOST_MOTIONS, DeformableModel, fit_head
+from rotopaint_ai.shapes.deformable_head import MOST_MOTIONS, DeformableModel, fit_head
+from rotopaint_ai.shapes.head_structure import affine_views, nearest_turns
 
 HEAD = np.random.default_rng(5).normal(0, 1, (30, 3)) * [1.0, 1.2, 0.6]
 MOTIONS = np.zeros((2, 30, 3))

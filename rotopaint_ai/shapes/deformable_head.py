@@ -8,7 +8,7 @@ rows alone, one z moves x and y at once, and a turn has three numbers, not two f
 Source: Torresani, Hertzmann & Bregler, "Nonrigid structure-from-motion: estimating shape and motion with hierarchical
 priors" (2008), section 4: expectation-maximisation with the motions as latent variables, started from the rigid relief.
 
-Letters: n samples, L landmarks, K motions. Head space and units as in `rigid_structure`.
+Letters: n samples, L landmarks, K motions. Head space and units as in `head_structure`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.training.data.rigid_structure import (
+from rotopaint_ai.shapes.head_structure import (
     RigidStructure,
     affine_views,
     even_faces,
