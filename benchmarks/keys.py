@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import cv2
 import numpy as np
@@ -251,10 +251,19 @@ def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, 
         learnt = shots.fine_tune(
             lesson, _models().pack, config, Path(folder), Budget(None), PACK, lambda event: None, lambda: None
         )
-    reading = read_shot(whole, corrected.plate, learnt.models(_models()))
+    parts = {"detect": _called(learnt.crop_model), "predict_shapes": _called(learnt.shape_model)}
+    reading = read_shot(whole, corrected.plate, replace(_models(), **cast(Any, parts)))
     found = read_anew(reading, corrected.predicted, corrected.document, corrected.errors)
     predicted = with_keys(shot.predicted, found.keys)
     return reading, predicted, {**shot.errors, **found.errors}
+
+
+def _called(net: Any) -> Callable[[Array], tuple[Array, ...]]:
+    """A network as a pack's model."""
+    from rotopaint_ai.training.trainer.onnx_export import as_arrays
+
+    run = as_arrays(net.eval())
+    return lambda given: tuple(run(np.asarray(given, np.float32)))
 
 
 def _keys_of(predicted: RotoDocument, keyed: RotoDocument) -> Mapping[str, Mapping[int, Key]]:

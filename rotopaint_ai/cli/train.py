@@ -262,7 +262,8 @@ def _train_network(task: str, arguments: argparse.Namespace, run: Run) -> int:
 
 def _train_shot(arguments: argparse.Namespace, since: float) -> int:
     """Teach a pack, and the project's shot, what was corrected in it."""
-    from rotopaint_ai.training.pack.shot import ShotTraining, train_shot
+    from rotopaint_ai.training.pack.network import TrainOptions
+    from rotopaint_ai.training.pack.shot import train_shot
 
     for option in ("learning_curve", "resume", "name", "licence"):
         if getattr(arguments, option):
@@ -274,16 +275,16 @@ def _train_shot(arguments: argparse.Namespace, since: float) -> int:
         )
     with watched(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
         report = train_shot(
-            ShotTraining(
-                Path(arguments.datasets[0]),
+            TrainOptions(
+                arguments.datasets,
                 Path(arguments.out),
                 arguments.recipe,
-                tuple(arguments.set),
+                arguments.set,
                 arguments.init,
-                shlex.join(["rotopaint", *sys.argv[1:]]),
-                sink,
-                cancel,
-                since,
+                command=shlex.join(["rotopaint", *sys.argv[1:]]),
+                sink=sink,
+                cancel=cancel,
+                began=since,
             )
         )
     if not arguments.events:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.sheet import ShapeSpec, Sheet
-from rotopaint_ai.training.data.dataset import Dataset, Sample, Split
+from rotopaint_ai.training.data.dataset import Dataset, Picture, Sample, Split
 
 _SAMPLES = 12  # of a curve between two control points
 _MOST_SPANS = 40
@@ -256,17 +256,13 @@ def split_of_shot(folder: Path) -> Split:
     return "test" if folder.name.startswith("test") else "train"
 
 
-class MarkedPicture(Protocol):
-    """A picture with its truth, marked for training (`train`), for validation (`val`) or kept out of both (`test`)."""
+@dataclass(frozen=True, slots=True)
+class MarkedPicture:
+    """A picture (H, W, 3), 8-bit RGB for display, for training (`train`), validation (`val`) or neither (`test`)."""
 
-    @property
-    def split(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def picture(self) -> npt.NDArray[Any]: ...
+    picture: Picture
+    split: str
+    name: str
 
 
 S = TypeVar("S", bound=MarkedPicture)

@@ -52,7 +52,8 @@ def with_seam_widths(data: Dataset) -> Dataset:
     as those of a project where a person set it, else measured."""
     rows = _rows_at_hand(data, np.concatenate([data.rows_of("train"), data.rows_of("val")]))
     rows = np.array(evenly_spread(rows.tolist(), MOST_SAMPLES), np.intp)
-    unknown = [spec for k, spec in enumerate(data.sheet.shapes) if _is_unknown(data, spec, k)]
+    measured = np.asarray(np.isfinite(data.truth.width).any(axis=0)).tolist()
+    unknown = [spec for spec, is_known in zip(data.sheet.shapes, measured) if _is_usual(spec) and not is_known]
     if not len(rows):
         return data
     found = {name: share for name, share in measure_widths(data, unknown, rows).items() if share is not None}
@@ -69,10 +70,6 @@ def _rows_at_hand(data: Dataset, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.i
         return rows
     shards = np.asarray(groups)[rows]
     return rows[np.isin(shards, list(dict.fromkeys(shards.tolist()))[:MOST_SHARDS])]
-
-
-def _is_unknown(data: Dataset, spec: ShapeSpec, k: int) -> bool:
-    return _is_usual(spec) and not np.isfinite(data.truth.width[:, k]).any()
 
 
 def _is_usual(spec: ShapeSpec) -> bool:

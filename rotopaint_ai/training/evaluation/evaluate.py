@@ -72,7 +72,7 @@ class _ShapePair:
 def measure_mattes(
     dataset: Dataset,
     predicted: Predictions,
-    rows: npt.NDArray[np.intp],
+    rows: Sequence[int] | npt.NDArray[np.intp],
     progress: Progress,
     workers: Executor | None = None,
 ) -> MatteFigures:
@@ -243,7 +243,7 @@ def pack_metrics(
     share = distance / predicted.face_width_px[:, None] * 100
     seams = [k for k, shape in enumerate(sheet.shapes) if shape.role == "seam"]
     others = [k for k, shape in enumerate(sheet.shapes) if shape.role != "seam"]
-    rows = _spread_rows(len(dataset), most_mattes)
+    rows = np.arange(len(dataset)) if most_mattes is None else evenly_spread(range(len(dataset)), most_mattes)
     mattes = measure_mattes(dataset, predicted, rows, progress, workers)
     known, by_shot = np.isfinite(predicted.distance_px), rows_by_shot(dataset)
     return {
@@ -272,10 +272,6 @@ def pack_metrics(
         },
         "per_shot": {shot: _shot_figures(sheet, predicted, distance, mattes, own) for shot, own in by_shot.items()},
     }
-
-
-def _spread_rows(n: int, most: int | None) -> npt.NDArray[np.intp]:
-    return np.array(range(n) if most is None else evenly_spread(range(n), most), np.intp)
 
 
 def rows_by_shot(dataset: Dataset) -> dict[str, npt.NDArray[np.intp]]:

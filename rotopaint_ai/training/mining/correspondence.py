@@ -263,13 +263,10 @@ def _agree_in_groups(found: Array, shares: Array, groups: Rows) -> Array:
         middle = _drop_out_of_order(middle, shares)
         near = np.abs(own - middle) <= _NEAR
         mixed = np.where(near, own, middle)
-        ascends = np.array([_has_same_gaps(_drop_out_of_order(row, shares), row) for row in mixed])
+        kept = np.array([_drop_out_of_order(row, shares) for row in mixed])
+        ascends = (np.isfinite(kept) == np.isfinite(mixed)).all(axis=1)
         out[rows] = np.where(ascends[:, None], mixed, middle)
     return out
-
-
-def _has_same_gaps(a: Array, b: Array) -> bool:
-    return bool(np.array_equal(np.isfinite(a), np.isfinite(b)))
 
 
 def _drop_out_of_order(found: Array, shares: Array) -> Array:

@@ -185,7 +185,8 @@ def _costs(samples: Array, rough: Array, mean: Array, closed: bool) -> Array:
     count = n if closed else n + 1
     cost = np.empty((f, count, len(slides)))
     for i in range(count):
-        shares = shares_at(rough, i / n + slides / (n * _FINE)) if closed else _clamp(rough, i, slides)
+        at = i / n + slides / (n * _FINE)
+        shares = shares_at(rough, at if closed else np.clip(at, 0.0, 1.0 - 1e-9))
         here = at_shares(samples, shares, closed)
         ahead = at_shares(samples, shares + 0.6 / n, closed) - at_shares(samples, shares - 0.6 / n, closed)
         ahead = ahead / np.maximum(np.linalg.norm(ahead, axis=2, keepdims=True), 1e-9)
@@ -221,10 +222,6 @@ def _cheapest(cost: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
         half = n // 2
         way = np.concatenate((way[:, n : n + half], way[:, half:n]), axis=1)
     return _smooth((way - _REACH) / float(_FINE), pins, pinned, closed)
-
-
-def _clamp(rough: Array, i: int, slides: npt.NDArray[np.signedinteger]) -> Array:
-    return shares_at(rough, np.clip(i / N_PLACES + slides / (N_PLACES * _FINE), 0.0, 1.0 - 1e-9))
 
 
 def _shift(costs: Array, step: int) -> Array:

@@ -71,7 +71,8 @@ class _Pictures:
         """A plate; the one that is open already where another name led to the same files."""
         if source not in self.plates:
             plate = open_plate(source)
-            self.plates[source] = self.listed.setdefault(_files_of(plate), plate)
+            paths = tuple(dict.fromkeys(plate.path_of(frame).resolve() for frame in plate.frames))
+            self.plates[source] = self.listed.setdefault(paths, plate)
             if not plate.is_movie and self.plates[source] is plate:
                 for frame in plate.frames:
                     self.files.setdefault(plate.path_of(frame).resolve(), (plate, frame))
@@ -113,10 +114,6 @@ class _Pictures:
         if path.is_file():
             self.open(str(path))
         return self.files.get(path)
-
-
-def _files_of(plate: Plate) -> tuple[Path, ...]:
-    return tuple(dict.fromkeys(plate.path_of(frame).resolve() for frame in plate.frames))
 
 
 def join_sources(

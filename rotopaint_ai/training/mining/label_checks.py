@@ -123,17 +123,14 @@ def find_jumped(
         if len(leapt) > 0.6 * off.shape[1]:
             found.append(LabelIssue(int(rows[at]), "jumped", about, "leaps away for one frame"))
             continue
-        rest = np.delete(_motion(places_FNC, at), leapt)
+        before, here, after = places_FNC[at - 1 : at + 2]
+        rest = np.delete(np.linalg.norm(here - (before + after) / 2, axis=1), leapt)
         typical = float(np.nanmedian(rest)) if len(rest) else 0.0
         alone = [names[k] for k in leapt if typical < _OTHERS * off[at, k]]
         if alone:
             shown = ", ".join(alone[:4]) + (" ..." if len(alone) > 4 else "")
             found.append(LabelIssue(int(rows[at]), "jumped", about, f"{shown}: away for one frame"))
     return found
-
-
-def _motion(places: Array, at: int) -> Array:
-    return np.asarray(np.linalg.norm(places[at] - (places[at - 1] + places[at + 1]) / 2, axis=1))
 
 
 def find_misfits(plan: ShapePlan, distance_F2: Array, tolerance_px: float) -> list[LabelIssue]:
@@ -277,19 +274,12 @@ def check_labels(
         found += late
         found += _check_timing(truth, thumbs, rows, frames, wrong)
         for row in rows:
-            named = {**truth.curves(int(row)), **_marks_by_name(truth, int(row))}
+            marks = {name: at for name, at in zip(truth.names, truth.marks[row, :, None, :2]) if np.isfinite(at).all()}
+            named = {**truth.curves(int(row)), **marks}
             plate = truth.rows[row].plate
             found += find_outside(int(row), named, plate.width, plate.height)
     progress(_STAGE, 2 * len(shots), 2 * len(shots))
     return sorted(set(found), key=lambda each: (each.row, KINDS.index(each.kind), each.about))
-
-
-def _marks_by_name(truth: MinedTruth, row: int) -> dict[str, Array]:
-    return {
-        name: truth.marks[row, at : at + 1, :2]
-        for at, name in enumerate(truth.names)
-        if np.isfinite(truth.marks[row, at, 0])
-    }
 
 
 def _find_shape_leaps(truth: MinedTruth, rows: Rows) -> list[LabelIssue]:

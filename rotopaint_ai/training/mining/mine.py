@@ -33,6 +33,7 @@ from rotopaint_ai.training.mining.options import (
     choose_tests,
     choose_val,
 )
+from rotopaint_ai.training.mining.plans import ShapePlan
 from rotopaint_ai.training.mining.samples import (
     WrittenPicture,
     claimed_dataset,
@@ -179,15 +180,6 @@ _SAME_PLACE = 0.03  # face units: two shapes whose usual places lie this near to
 _MOST_NAMES = 8  # shapes named in one line
 
 
-def residual_table(truth: MinedTruth) -> list[CurveResidual]:
-    """Residuals of every shape in every shot."""
-    lines = []
-    for plan, distance in zip(truth.plans, truth.distances):
-        shots = [truth.rows[row].shot for row in plan.shape.rows]
-        lines += tabulate_residuals(plan.shape.name, distance, shots, plan.shape.raw, len(plan.placement.shares))
-    return lines
-
-
 def write_report(
     truth: MinedTruth,
     pictures: Mapping[int, WrittenPicture],
@@ -215,7 +207,8 @@ def write_report(
         issue = {"kind": each.kind, "about": each.about, "text": each.text, "picture": shown.get(each.row)}
         listed.append({"shot": source.shot, "frame": source.frame, **issue})
     write_json(folder / "suspicious.json", listed)
-    lines = "".join(f"{_exclude_line(truth, issues, row)}\n" for row in _harmful_rows(issues))
+    harmful = sorted({each.row for each in issues if each.kind not in HARMLESS})  # the others need not be excluded
+    lines = "".join(f"{_exclude_line(truth, issues, row)}\n" for row in harmful)
     return _write_list(folder / "suspicious.txt", lines)
 
 
@@ -237,11 +230,6 @@ def _is_edited(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return f"{first}\n" != _checksum_line(lines)
-
-
-def _harmful_rows(issues: Sequence[LabelIssue]) -> list[int]:
-    """Rows of what does harm; what was put right or is true all the same need not be excluded."""
-    return sorted({each.row for each in issues if each.kind not in HARMLESS})
 
 
 def _exclude_line(truth: MinedTruth, issues: Sequence[LabelIssue], row: int) -> str:
@@ -309,28 +297,30 @@ class CurveResidual:
         return {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(self).items()}
 
 
-def tabulate_residuals(
-    shape: str, distance_F2: Array, shots: Sequence[str], raw: Sequence[Array], n_points: int
-) -> list[CurveResidual]:
-    """The lines of one shape, shot by shot and, of several shots, for all of them."""
+def residual_table(truth: MinedTruth) -> list[CurveResidual]:
+    """The lines of every shape, shot by shot and, of several shots, for all of them."""
     lines = []
-    names = list(dict.fromkeys(shots))
-    for shot in [*names, *(["all"] if len(names) > 1 else [])]:
-        rows = [row for row, own in enumerate(shots) if shot in (own, "all")]
-        mean = distance_F2[rows, 0]
-        lines.append(
-            CurveResidual(
-                shape,
-                shot,
-                len(rows),
-                int(np.median([len(raw[row]) for row in rows])),
-                n_points,
-                float(mean.mean()),
-                float(np.quantile(mean, 0.95)),
-                float(distance_F2[rows, 1].max()),
-            )
-        )
+    for plan, distance in zip(truth.plans, truth.distances):
+        shots = [truth.rows[row].shot for row in plan.shape.rows]
+        names = list(dict.fromkeys(shots))
+        for shot in [*names, *(["all"] if len(names) > 1 else [])]:
+            rows = [row for row, own in enumerate(shots) if shot in (own, "all")]
+            lines.append(_residual(plan, distance[rows], shot, [len(plan.shape.raw[row]) for row in rows]))
     return lines
+
+
+def _residual(plan: ShapePlan, distance_F2: Array, shot: str, n_points: Sequence[int]) -> CurveResidual:
+    mean, most = distance_F2.T
+    return CurveResidual(
+        plan.shape.name,
+        shot,
+        len(n_points),
+        int(np.median(n_points)),
+        len(plan.placement.shares),
+        float(mean.mean()),
+        float(np.quantile(mean, 0.95)),
+        float(most.max()),
+    )
 
 
 def residual_text(lines: Sequence[CurveResidual]) -> str:
@@ -351,7 +341,8 @@ def residual_text(lines: Sequence[CurveResidual]) -> str:
 
 def alias_notes(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
     """A line for each shape that looks like another one of other shots, and one for those that shots lack."""
-    shots = {name: _shots_with(truth, name) for name in truth.sheet.shape_names}
+    shots = {plan.shape.name: frozenset(truth.shots[plan.shape.rows].tolist()) for plan in truth.plans}
+    shots = {name: shots.get(name, frozenset()) for name in truth.sheet.shape_names}
     drawn = set().union(*shots.values())
     partial = {name: found for name, found in shots.items() if found and found != drawn}
     places = {plan.shape.name: typical_curve(plan.shape.face_FMC, 256) for plan in truth.plans}
@@ -398,12 +389,6 @@ def _beside_sheet(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
             f"landmarks of the sheet that no source has: {_list_names(absent)}; they cannot be learnt from this"
         )
     return notes
-
-
-def _shots_with(truth: MinedTruth, name: str) -> frozenset[int]:
-    return frozenset(
-        int(truth.shots[row]) for plan in truth.plans if plan.shape.name == name for row in plan.shape.rows
-    )
 
 
 def _shot_names(truth: MinedTruth, shots: frozenset[int] | set[int]) -> str:

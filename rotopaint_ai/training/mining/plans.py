@@ -63,7 +63,10 @@ def plan_group(group: SymmetricGroup, *, tolerance_px: float, n_points: int | No
     first = group.members[0]
     closed = first.shape.closed
     correspondences = [member.correspondence.started_at(start) for member in group.members]
-    anchors = [_shift_anchors(member.anchors, start, closed) for member in group.members]
+    anchors = [
+        {name: float(np.mod(share - start, 1.0)) if closed else share for name, share in member.anchors.items()}
+        for member in group.members
+    ]
     symmetric = group.own_mirror and not anchors[0]
     knots = merge_places(_required_places(group, correspondences[0], anchors[0]), closed)
     most = n_points or _most(group, len(knots))
@@ -187,10 +190,6 @@ def _axis(own: GroupMember, image: GroupMember) -> float:
         sums.append(np.exp(2j * np.pi * (at + grid)))
     total = np.median(np.real(sums)) + 1j * np.median(np.imag(sums))
     return float(np.mod(np.angle(total) / (2 * np.pi), 1.0) / 2)
-
-
-def _shift_anchors(anchors: Mapping[str, float], start: float, closed: bool) -> dict[str, float]:
-    return {name: float(np.mod(share - start, 1.0)) if closed else share for name, share in anchors.items()}
 
 
 def _required_places(

@@ -21,7 +21,6 @@ from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ai.training.mining.annotations import read_coco, read_project, read_published
-from rotopaint_ai.training.mining.curves import Array
 from rotopaint_ai.training.mining.takes import FrameTruth, RawShape, Take, is_curve, plate_of
 
 NUKE_SUFFIXES: Final = (".nk", ".gizmo")
@@ -128,7 +127,8 @@ def _truth_of_roto(roto: RotoDocument, frame: int, is_truth: IsTruth) -> FrameTr
     for shape in roto.shapes:
         points = bezier.as_array(shape.at(frame))
         if shape.is_visible(frame) and is_curve(points, shape.closed):
-            (shapes if is_truth(shape, frame) else context)[shape.name] = _raw_of_roto(shape, points)
+            drawn = RawShape(points, shape.closed, shape.role, shape.width_px, shape.feather_px)
+            (shapes if is_truth(shape, frame) else context)[shape.name] = drawn
     by_hand = roto.landmarks.hand.get(frame, frozenset())
     marks = zip(roto.landmarks.names, roto.landmarks.keys.get(frame, ()))
     landmarks = {
@@ -137,7 +137,3 @@ def _truth_of_roto(roto: RotoDocument, frame: int, is_truth: IsTruth) -> FrameTr
         if mark is not None and (shapes or not roto.shapes or name in by_hand)
     }
     return FrameTruth(shapes, landmarks, context=context)
-
-
-def _raw_of_roto(shape: RotoShape, points: Array) -> RawShape:
-    return RawShape(points, shape.closed, shape.role, shape.width_px, shape.feather_px)

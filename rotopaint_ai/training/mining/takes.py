@@ -150,16 +150,13 @@ def rename_takes(takes: Sequence[Take], renames: Mapping[str, str]) -> list[Take
 
     Raises: UsageError for a name that no source has, or that would stand twice in one frame.
     """
-    known = {name for take in takes for name in (*_shape_names(take), *take.landmark_names)}
+    names = [{*_shape_names(take), *take.landmark_names} for take in takes]
+    known = set().union(*names)
     for old in renames:
         if old not in known:
             raise UsageError(f"--rename {old}: no such shape or landmark; there are {', '.join(sorted(known)[:30])}")
-    called = [_with_names(take, {old: new for old, new in renames.items() if _has_name(take, old)}) for take in takes]
-    return _drop_paths(called)
-
-
-def _has_name(take: Take, name: str) -> bool:
-    return name in take.landmark_names or name in _shape_names(take)
+    own = ({old: new for old, new in renames.items() if old in known} for known in names)
+    return _drop_paths([_with_names(take, renamed) for take, renamed in zip(takes, own)])
 
 
 def _shape_names(take: Take) -> list[str]:

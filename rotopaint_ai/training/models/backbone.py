@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.inference.pack import DETECTOR, FILL, MATTE, SEAM, find_pack
+from rotopaint_ai.inference.pack import DETECTOR, FILL, MATTE, find_pack
 from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.data.memory import face_bounds
 from rotopaint_ai.training.registry import Registry
@@ -237,22 +237,11 @@ def find_weights(init: str | Path | None) -> Weights | None:
     return read_weights(folder)
 
 
-def find_seam_model(init: str | Path | None) -> Path | None:
-    """The seam model of the pack to start from, which knows no landmarks and so serves any other; None without one."""
-    return _part_of(init, SEAM)
+def find_part(init: str | Path | None, name: str) -> Path | None:
+    """A file of the pack to start from that serves any character; None without one.
 
-
-def find_fill_model(init: str | Path | None) -> Path | None:
-    """The learned fill of the pack to start from: it sees straightened seams alone, whoever they belong to."""
-    return _part_of(init, FILL)
-
-
-def find_others(init: str | Path | None) -> tuple[Path, ...]:
-    """What else the pack to start from has that serves any character: face detector and segmentation."""
-    return tuple(path for name in (DETECTOR, MATTE) if (path := _part_of(init, name)) is not None)
-
-
-def _part_of(init: str | Path | None, name: str) -> Path | None:
+    A seam model knows no landmarks, and a learned fill sees straightened seams alone, whoever they belong to.
+    """
     if init is not None and str(init) == "none":
         return None
     try:
@@ -260,6 +249,11 @@ def _part_of(init: str | Path | None, name: str) -> Path | None:
     except PackError:
         return None
     return path if path.is_file() else None
+
+
+def find_others(init: str | Path | None) -> tuple[Path, ...]:
+    """What the pack to start from has that serves any character, but for its seam model."""
+    return tuple(path for name in (FILL, DETECTOR, MATTE) if (path := find_part(init, name)) is not None)
 
 
 def read_weights(folder: Path) -> Weights:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from torch import Tensor, nn
 
 from rotopaint_ai.files import write_text
-from rotopaint_ai.inference.pack import FILL, INT8, LANDMARKS, SEAM, SHAPES, SHEET, write_card
+from rotopaint_ai.inference.pack import INT8, LANDMARKS, SHAPES, SHEET, write_card
 from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.sheet import Sheet, dump_sheet
 from rotopaint_ai.training.data.dataset import Array
@@ -45,8 +45,6 @@ def write_pack(
     recipe_yaml: str,
     samples: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
     card: Mapping[str, Any],
-    seam: Path | None = None,
-    fill: Path | None = None,
     others: Sequence[Path] = (),
     traces: Traces | None = None,
     int8: Int8Samples | None = None,
@@ -54,7 +52,7 @@ def write_pack(
     """Write a pack's files into an empty folder, and check the graphs.
 
     `samples`: real crops [N, S, S, 3] and landmarks [N, L, 2] on which the exported graphs are compared with torch.
-    `seam`, `fill`: a seam model and a learned fill to go along, `others`: more models, under their own names.
+    `others`: more models to go along, under their own names.
     `traces`: as `export_checked` has them. `int8`: to add the landmark model in integers, where they are good enough.
     Returns the largest differences in pixels, and the integers' error over the float32 model's.
     Raises: TrainingError when they exceed `PARITY_PX`.
@@ -78,9 +76,6 @@ def write_pack(
         unit=" px",
         traces=traces,
     )
-    for model, name in ((seam, SEAM), (fill, FILL)):
-        if model is not None:
-            shutil.copyfile(model, folder / name)
     for path in others:
         shutil.copyfile(path, folder / path.name)
     if int8 is not None:

@@ -17,18 +17,16 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import torch
 from torch import nn
 
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.inference.models import Models, open_models
-from rotopaint_ai.inference.pack import Pack, find_pack, load_pack
+from rotopaint_ai.inference.pack import SEAM, Pack, find_pack, load_pack
 from rotopaint_ai.inference.pack_folder import replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, Sink
 from rotopaint_ai.pipeline.teach import read_anew, read_shot, teach
@@ -45,9 +43,8 @@ from rotopaint_ai.training.data.augment import straight_batch
 from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.models.backbone import (
     face_places,
-    find_fill_model,
     find_others,
-    find_seam_model,
+    find_part,
     find_weights,
     load_pretrained,
 )
@@ -57,6 +54,7 @@ from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTa
 from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, add_warped_copies
 from rotopaint_ai.training.pack.export import as_crops, write_pack
 from rotopaint_ai.training.pack.lesson import DrawnShot, ShotLesson, make_lesson
+from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.prepare import landmark_weights
 from rotopaint_ai.training.pack.select import calibrate
 from rotopaint_ai.training.pack.train import check_pack_place
@@ -69,21 +67,6 @@ FEWEST = 3  # corrected frames: fewer tell too little of a face that turns; Teac
 _TAIL_S = 45.0  # of one core, for the export and the shot taught
 _NOT_KEPT = ("files", "metrics", "parity", "default")  # of the card of the pack started from
 _CHECKED = 8  # samples on which the exported graphs are compared
-
-
-@dataclass(frozen=True, slots=True)
-class ShotTraining:
-    """What is asked of a training: see `train_shot`."""
-
-    project: Path
-    out: Path
-    recipe: str = "shot"
-    overrides: tuple[str, ...] = ()
-    init: str | None = None
-    command: str = ""
-    sink: Sink = lambda event: None
-    cancel: Cancel | None = None
-    began: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +104,8 @@ class ShotTask(LandmarkTask):
         """Nothing is shown."""
 
 
-def train_shot(options: ShotTraining) -> ShotReport:
-    """Train a pack on a project's corrected frames, write it to `out`, and teach the project's shot with it.
+def train_shot(options: TrainOptions) -> ShotReport:
+    """Train a pack on the corrected frames of a project, the one source, and teach the project's shot with it.
 
     Raises: UsageError where fewer than FEWEST holds are corrected or the pack knows another face; ProjectError,
     PackError, PlateError, TrainingError; CancelledError.
@@ -131,7 +114,7 @@ def train_shot(options: ShotTraining) -> ShotReport:
     check_pack_place(options.out)
     config = load_pack_config(options.recipe, options.overrides)
     budget = Budget(config.limit_s, began=options.began)
-    shot = read_corrected(options.project)
+    shot = read_corrected(Path(options.sources[0]))
     pack = load_pack(find_pack(options.init))
     clock, start = {}, time.perf_counter()
     with closing(open_models(pack, device="cpu", threads=1)) as models:
@@ -200,12 +183,12 @@ def lesson_of(shot: Corrected, models: Models, config: PackConfig) -> ShotLesson
     return make_lesson(reading, shot.plate, drawn, input_size=models.pack.input_size, margin=models.pack.crop_margin)
 
 
-def _teach_project(options: ShotTraining, shot: Corrected) -> int | None:
+def _teach_project(options: TrainOptions, shot: Corrected) -> int | None:
     """Put what the new pack reads into the project, as a step that can be undone; None where somebody works on it.
 
     It stands for what the models say from here on, so that later corrections are carried on from it.
     """
-    project = Project.open(options.project)
+    project = Project.open(Path(options.sources[0]))
     try:
         if project.is_read_only:
             return None
@@ -239,19 +222,6 @@ class FineTuned:
     shape_model: nn.Module
     steps: int
     minutes: float
-
-    def models(self, started_from: Models) -> Models:
-        """As models of the pack that was started from, without a file."""
-        parts = {"detect": _called(self.crop_model.eval()), "predict_shapes": _called(self.shape_model.eval())}
-        return replace(started_from, **cast(Any, parts))
-
-
-def _called(net: torch.nn.Module) -> Callable[[npt.NDArray[np.float32]], tuple[npt.NDArray[np.float32], ...]]:
-    def run(given: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], ...]:
-        with torch.no_grad():
-            return tuple(part.numpy() for part in net(torch.from_numpy(np.asarray(given, np.float32))))
-
-    return run
 
 
 def fine_tune(
@@ -327,7 +297,7 @@ def _keep_before(out: Path, kept: Path) -> None:
 
 
 def write_shot_pack(
-    options: ShotTraining, tuned: FineTuned, lesson: ShotLesson, pack: Pack, config: PackConfig, shot: Corrected
+    options: TrainOptions, tuned: FineTuned, lesson: ShotLesson, pack: Pack, config: PackConfig, shot: Corrected
 ) -> None:
     """Write the pack, which takes the place of an older one."""
     batch = straight_batch(lesson.known, range(min(_CHECKED, len(lesson.known))), pack.input_size, pack.crop_margin)
@@ -336,7 +306,7 @@ def write_shot_pack(
     facts: dict[str, Any] = {
         "command": options.command,
         "recipe": config.name,
-        "project": options.project.name,
+        "project": Path(options.sources[0]).name,
         "frames": summarise(sorted(shot.frames)),
         "steps": tuned.steps,
         "minutes": round(tuned.minutes, 2),
@@ -356,7 +326,5 @@ def write_shot_pack(
             recipe_yaml=config.to_yaml(),
             samples=(as_crops(batch.crops), faces.astype(np.float32)),
             card=card,
-            seam=find_seam_model(options.init),
-            fill=find_fill_model(options.init),
-            others=find_others(options.init),
+            others=(*([seam] if (seam := find_part(options.init, SEAM)) else []), *find_others(options.init)),
         )

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.inference.pack import write_card
+from rotopaint_ai.inference.pack import SEAM, write_card
 from rotopaint_ai.inference.pack_folder import is_replaceable, replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.track import STILL
@@ -33,7 +33,7 @@ from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
 from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, measure_pack
 from rotopaint_ai.training.evaluation.gate import AT_LAST, JUDGED, card_frames
-from rotopaint_ai.training.models.backbone import face_places, find_fill_model, find_others, find_seam_model
+from rotopaint_ai.training.models.backbone import face_places, find_others, find_part
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import predict_held_out
@@ -110,7 +110,7 @@ def train(
         sink(warning(note))
     counts = {"samples": len(ready.train_data), "held_out": len(ready.task.data.held_out)}
     sink(Event("started", {"stage": "train", **counts, "init": _start_of(ready)}))
-    tail = Tail(ready, budget, sink, seams=has_seams_to_tune(ready.config, ready.data, find_seam_model(init)))
+    tail = Tail(ready, budget, sink, seams=has_seams_to_tune(ready.config, ready.data, find_part(init, SEAM)))
     with watch.measuring("training"):
         trained = Trainer(ready.config, ready.task, run_folder, group, budget).fit(
             resume=resume, sink=sink, check=stop.check
@@ -158,7 +158,7 @@ class _Making:
             found = predict_held_out(self.trained.validated, held, rows, config, exact=True, mirror=mirror)
             chosen = select_models(config, self.ready.train_data, found, held, mirror)
         with self.part("seams"):
-            start, seconds = find_seam_model(self.init), self.tail.time_for_seams()
+            start, seconds = find_part(self.init, SEAM), self.tail.time_for_seams()
             seams = tune_seams(config, self.ready.data, chosen, held, start, self.run_folder, seconds, self.check)
         return chosen, seams
 
@@ -206,9 +206,7 @@ class _Making:
             recipe_yaml=config.to_yaml(),
             samples=_real_samples(self.ready.task.data.held_out, config),
             card=card,
-            seam=seams.path,
-            fill=find_fill_model(self.init),
-            others=find_others(self.init),
+            others=(*([seams.path] if seams.path else []), *find_others(self.init)),
             traces=traces,
             int8=int8,
         )

@@ -95,10 +95,9 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How training runs here: each rank's cores, what carries the gradients, and why, in a line for the artist's TD."""
+    """How training runs here: each rank's cores, and why, in a line for the artist's TD."""
 
     cpus: tuple[tuple[int, ...], ...]
-    backend: str
     reason: str
 
     @property
@@ -139,16 +138,16 @@ def choose(topology: Topology, strategy: str = "auto") -> Layout:
     """
     topology_note = _describe_topology(topology)
     if strategy == "single":
-        return Layout((topology.cores,), "none", f"one process, as asked ({topology_note})")
+        return Layout((topology.cores,), f"one process, as asked ({topology_note})")
     if strategy != "auto":
         return _layout_as_asked(topology, strategy, topology_note)
     if topology.n_gpus > 1:
         shares = _split(topology.cores, topology.n_gpus)
-        return Layout(shares, "nccl", f"one rank per GPU, {topology.n_gpus} ranks over NCCL ({topology_note})")
+        return Layout(shares, f"one rank per GPU, {topology.n_gpus} ranks over NCCL ({topology_note})")
     if topology.n_gpus == 1 or len(topology.nodes) == 1:
-        return Layout((topology.cores,), "none", f"one process ({topology_note})")
+        return Layout((topology.cores,), f"one process ({topology_note})")
     reason = f"one rank per NUMA node, {len(topology.nodes)} ranks bound to their cores, over gloo ({topology_note})"
-    return Layout(topology.nodes, "gloo", reason)
+    return Layout(topology.nodes, reason)
 
 
 def bind(environment: Mapping[str, str] = os.environ, topology: Topology | None = None) -> tuple[int, ...]:
@@ -207,9 +206,7 @@ def _layout_as_asked(topology: Topology, strategy: str, topology_note: str) -> L
     if n_ranks == 1:
         return choose(topology, "single")
     backend = "nccl" if topology.n_gpus >= n_ranks else "gloo"
-    return Layout(
-        _split(topology.cores, n_ranks), backend, f"{n_ranks} ranks over {backend}, as asked ({topology_note})"
-    )
+    return Layout(_split(topology.cores, n_ranks), f"{n_ranks} ranks over {backend}, as asked ({topology_note})")
 
 
 def _split(cores: Sequence[int], n_ranks: int) -> tuple[tuple[int, ...], ...]:

@@ -153,7 +153,7 @@ def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
 def test_the_posterior_is_that_of_a_gaussian(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against dense matrices, with slopes by differences: landmarks are a step of the face, something unexplained, and
     anisotropic noise."""
-    monkeypatch.setattr("rotopaint_ai.training.models.prior.face_prior._OUTLYING", 1e6)
+    monkeypatch.setattr("rotopaint_ai.training.models.face_prior._OUTLYING", 1e6)
     head = fit_head(smiling(60, 0), None)
     assert head is not None
     prior = FacePrior(head, error_scale=1.0, noise_floor=0.05)

@@ -21,7 +21,8 @@ from rotopaint_ai.project import Project, State
 from rotopaint_ai.shapes.bezier import as_array
 from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ai.training.pack.lesson import DrawnShot, make_lesson
-from rotopaint_ai.training.pack.shot import ShotTraining, read_corrected, train_shot
+from rotopaint_ai.training.pack.network import TrainOptions
+from rotopaint_ai.training.pack.shot import read_corrected, train_shot
 from rotopaint_ai.training.pack.train import train
 from rotopaint_ai.training.trainer.launch import DONE
 
@@ -122,7 +123,7 @@ def test_three_corrected_frames_teach_a_pack_and_the_shot(project: Path, pack: P
         before = opened.load().state
     out, told = tmp_path / "taught", list[Event]()
     settings = (*TINY, "steps=120", "learning_rate=0.004")
-    report = train_shot(ShotTraining(project, out, overrides=settings, init=str(pack), sink=told.append))
+    report = train_shot(TrainOptions([str(project)], out, "shot", overrides=settings, init=str(pack), sink=told.append))
     assert told[0].facts == {"stage": "train", "samples": 6, "held_out": 0, "init": "discs"}
     assert report.frames == CORRECTED
     assert report.steps == 120
@@ -191,7 +192,9 @@ def test_what_cannot_teach_is_refused_in_one_line(
         assert state.predicted is not None
         opened.append("less", state, replace(state, document=lowered(state.predicted, (1001, 1003))))
     with pytest.raises(UsageError, match=r"2 poses are corrected \(frames 1001, 1003\); wanted 3 or more"):
-        train_shot(ShotTraining(project, tmp_path / "taught", overrides=(*TINY, "steps=2"), init=str(pack)))
+        train_shot(
+            TrainOptions([str(project)], tmp_path / "taught", "shot", overrides=(*TINY, "steps=2"), init=str(pack))
+        )
     assert not (tmp_path / "taught").exists()
     words = ["train", str(project), "--out", str(tmp_path / "taught")]
     assert main(words) == 2

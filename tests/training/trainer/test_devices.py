@@ -53,7 +53,7 @@ def detector(faces: Path) -> Task[Any, Any]:
     t = np.linspace(0, 2 * np.pi, 40, endpoint=False)
     outline = np.stack((60 + 20 * np.cos(t), 32 + 20 * np.sin(t)), 1)
     face = Face(outline, np.column_stack((outline[::8], np.ones(5))), 1.0)
-    scene = DetectionScene(np.full((64, 128, 3), 60, np.uint8), (face,), "train", "made up")
+    scene = DetectionScene(np.full((64, 128, 3), 60, np.uint8), "train", "made up", (face,))
     return DetectorTask(config, build_detector(config), [scene, scene])
 
 
@@ -61,7 +61,7 @@ def segmentation(faces: Path) -> Task[Any, Any]:
     config = override(SegmentationConfig(), [*TINY, "shape=8", "input_size=64", "window=64"])
     outline = np.array([[10.0, 10], [90, 10], [90, 90], [10, 90]])
     view = SegmentationView(
-        np.zeros((100, 100, 3), np.uint8), np.zeros((100, 100), np.uint8), outline, outline, "train", "made up"
+        np.zeros((100, 100, 3), np.uint8), "train", "made up", np.zeros((100, 100), np.uint8), outline, outline
     )
     return SegmentationTask(config, build_opinion(config), [view])
 

@@ -21,10 +21,10 @@ import os
 import queue
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from filelock import FileLock
 
@@ -42,21 +42,21 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class Member(NamedTuple):
-    """Where a picture's bytes lie in its shard, and their CRC-32; an index of an older version has none.
+    """Where a picture's bytes lie in its shard, and their CRC-32.
 
     `number`: of the picture in the clip that lies there, and its size; None where the bytes are a picture's own.
     """
 
     offset: int
     size: int
-    crc32: int | None = None
+    crc32: int
     number: int | None = None
     width: int = 0
     height: int = 0
 
-    def row(self) -> list[int | None]:
+    def row(self) -> Sequence[int | None]:
         """The member as the index tells of it."""
-        return list(self[:3] if self.number is None else self)
+        return self[:3] if self.number is None else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,22 +126,10 @@ PAUSE_S = 0.5
 TIMEOUT_S = 20.0
 CACHE_BYTES = 50e9
 BLOCK = 1 << 16
+_TICK_S = 0.1  # how often somebody who waits for a block is asked whether to go on
 MOST_TEXT = 256 << 20  # bytes of an index or of samples.jsonl
 GRACE_S, SLOWEST = 30.0, 16e3  # an answer may take so long, and a second more for so many bytes
 Fetch = Callable[[str], Iterator[bytes]]
-
-
-class ShardStore(Protocol):
-    """Hands out small files as bytes and shards as local files."""
-
-    def read(self, name: str) -> bytes:
-        """A small file. Raises TrainingError."""
-
-    def index(self) -> Index | None:
-        """The shards; None where the pictures are single files. Raises TrainingError."""
-
-    def shard(self, shard: Shard, check: Callable[[], None] = lambda: None) -> Path:
-        """A local file that holds a shard; `check` may raise to stop fetching it. Raises TrainingError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +139,7 @@ class Folder:
     path: Path
 
     def read(self, name: str) -> bytes:
-        """A small file of the data set."""
+        """A small file of the data set. Raises TrainingError."""
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
@@ -164,11 +152,11 @@ class Folder:
             ) from error
 
     def index(self) -> Index | None:
-        """The index, where there is one."""
+        """The shards; None where the pictures are single files. Raises TrainingError."""
         return parse_index(self.read(INDEX), str(self.path / INDEX)) if (self.path / INDEX).is_file() else None
 
     def shard(self, shard: Shard, check: Callable[[], None] = lambda: None) -> Path:
-        """The shard itself, if it is whole."""
+        """A local file that holds a shard, if it is whole. Raises TrainingError."""
         path = self.path / FOLDER / shard.name
         size = path.stat().st_size if path.is_file() else None
         if size != shard.n_bytes:
@@ -192,7 +180,7 @@ class Server:
     grace_s: float = GRACE_S
 
     def read(self, name: str) -> bytes:
-        """A small file of the data set; asked for anew each time, it may have changed."""
+        """A small file of the data set; asked for anew each time, it may have changed. Raises TrainingError."""
         return bytes(self._persistently(f"{self.url}/{name}", lambda url: b"".join(self._blocks(url, MOST_TEXT))))
 
     def index(self) -> Index:
@@ -200,7 +188,10 @@ class Server:
         return parse_index(self.read(INDEX), f"{self.url}/{INDEX}")
 
     def shard(self, shard: Shard, check: Callable[[], None] = lambda: None) -> Path:
-        """The shard in the cache, fetched if it is not there whole; processes on one machine fetch it once."""
+        """The shard in the cache, fetched if it is not there whole; processes on one machine fetch it once.
+
+        `check` is called now and then and may raise to stop. Raises TrainingError.
+        """
         path = self.cache / f"{shard.sha256[:32]}.tar"
         if shard.n_bytes > self.limit_bytes:
             raise TrainingError(
@@ -269,6 +260,9 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+ShardStore = Folder | Server
+
+
 def open_store(source: str | Path) -> ShardStore:
     """The store of a data set by folder or URL. Raises TrainingError for a kind of URL that is not known."""
     text = str(source)
@@ -317,13 +311,13 @@ def _fetch_s3(url: str) -> Iterator[bytes]:
         raise OSError(str(error)) from error
 
 
-def _fetch_beside(blocks: Iterator[bytes], tick_s: float = 0.1) -> Iterator[bytes]:
+def _fetch_beside(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The blocks as another thread gets them, and an empty one now and then while none comes."""
     producer = Producer(blocks, 16, "fetch")
     try:
         while True:
             try:
-                block = producer.take(tick_s)
+                block = producer.take(_TICK_S)
             except queue.Empty:
                 block = b""
             except StopIteration:

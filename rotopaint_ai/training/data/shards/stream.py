@@ -8,6 +8,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Generic, TypeVar, cast, overload
@@ -94,10 +95,6 @@ class Sampler:
             at += len(rest)
         return rows
 
-    def share(self, step: int, count: int, *, rank: int, ranks: int) -> list[int]:
-        """The part of a step's batch that a rank computes; the parts of all ranks are the whole batch."""
-        return self.batch(step, count)[rank::ranks]
-
     def epoch(self, number: int) -> Rows:
         """The order of an epoch."""
         return _epoch(self, number)
@@ -123,11 +120,7 @@ def _epoch(order: Sampler, number: int) -> Rows:
     groups = np.asarray(order.groups)
     shards = rng.permutation(np.unique(groups))
     windows = [shards[i : i + order.window] for i in range(0, len(shards), order.window)]
-    return np.concatenate([rng.permutation(_members(groups, window)) for window in windows])
-
-
-def _members(groups: npt.NDArray[np.intp], window: Sequence[int] | Rows) -> Rows:
-    return np.flatnonzero(np.isin(groups, window))
+    return np.concatenate([rng.permutation(np.flatnonzero(np.isin(groups, window))) for window in windows])
 
 
 Picture = npt.NDArray[np.uint8]
@@ -294,61 +287,30 @@ def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> 
 
     What cannot be fetched is left to whoever asks for the picture, who then hears why; the shards after it still come.
     """
-    signal = _StepSignal()
     if not ahead(0):
-        yield signal.tell
+        yield lambda step: None
         return
-    thread = threading.Thread(target=_fetch_ahead, args=(pictures, ahead, depth, signal), name="shards", daemon=True)
-    thread.start()
-    try:
-        yield signal.tell
-    finally:
-        signal.stop()
-        thread.join()
+    is_over, running = threading.Event(), Future[None]()
+    running.set_result(None)
 
-
-def _fetch_ahead(pictures: Sequence[Picture], ahead: Ahead, depth: int, signal: _StepSignal) -> None:
-    with contextlib.suppress(CancelledError):
-        while (step := signal.wait()) is not None:
-            for row in ahead(step)[:depth]:
-                _fetch(pictures, row, signal)
-                signal.check()
-
-
-def _fetch(pictures: Sequence[Picture], row: int, signal: _StepSignal) -> None:
-    try:
-        fetch(pictures, row, signal.check)
-    except CancelledError:
-        raise
-    except (RotopaintError, OSError):
-        return
-
-
-class _StepSignal:
-    """The step that training is at, and whether it is over."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._step: int | None = None
-        self._is_over = False
-
-    def tell(self, step: int) -> None:
-        with self._changed:
-            self._step = step
-            self._changed.notify()
-
-    def stop(self) -> None:
-        with self._changed:
-            self._is_over = True
-            self._changed.notify()
-
-    def wait(self) -> int | None:
-        """The newest step, once; None when it is over."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_over or self._step is not None)
-            step, self._step = self._step, None
-            return None if self._is_over else step
-
-    def check(self) -> None:
-        if self._is_over:
+    def check() -> None:
+        if is_over.is_set():
             raise CancelledError("training is over")
+
+    def tell(step: int) -> None:
+        nonlocal running
+        if running.done():
+            running = pool.submit(_fetch_next, pictures, ahead(step)[:depth], check)
+
+    with ThreadPoolExecutor(1, "shards") as pool:
+        try:
+            yield tell
+        finally:
+            is_over.set()
+
+
+def _fetch_next(pictures: Sequence[Picture], rows: Sequence[int], check: Check) -> None:
+    for row in rows:
+        with contextlib.suppress(RotopaintError, OSError):  # whoever asks for the picture hears why
+            fetch(pictures, row, check)
+        check()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -22,7 +22,7 @@ from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.stage.crowd_plates import FORMAT, POINTS
 from rotopaint_ai.stage.filmed import OUTLINE, TOLERANCE_PX, TRUTH, filmed_faces
 from rotopaint_ai.training.data.dataset import read_dataset, read_picture
-from rotopaint_ai.training.data.dataset_checks import split_of_shot
+from rotopaint_ai.training.data.dataset_checks import MarkedPicture, split_of_shot
 
 Array = npt.NDArray[Any]
 Picture = npt.NDArray[np.uint8]
@@ -51,13 +51,10 @@ class Face:
 
 
 @dataclass(frozen=True, slots=True)
-class DetectionScene:
-    """A picture (H, W, 3), 8-bit RGB for display, and its faces; `split` as in data sets."""
+class DetectionScene(MarkedPicture):
+    """A picture and its faces."""
 
-    picture: Picture
     faces: tuple[Face, ...]
-    split: str
-    name: str
 
     def arrays(self) -> Iterator[Array]:
         """What tells it from another."""
@@ -109,7 +106,7 @@ def _plates(folder: Path) -> Iterator[DetectionScene]:
             raise TrainingError(
                 f"{folder / 'plates.jsonl'}: line {number}: {error!r}; make the plates again"
             ) from error
-        yield DetectionScene(read_picture(folder / name), faces, split, name)
+        yield DetectionScene(read_picture(folder / name), split, name, faces)
 
 
 def _crops(folder: Path) -> Iterator[DetectionScene]:
@@ -122,7 +119,7 @@ def _crops(folder: Path) -> Iterator[DetectionScene]:
         outline = _outline(control, landmarks)
         if outline is not None:
             points = np.array([_landmark_numbers(landmarks, visible, row) for row in marks])
-            yield DetectionScene(data.picture(k), (Face(outline, points, 1.0),), sample.split, sample.image)
+            yield DetectionScene(data.picture(k), sample.split, sample.image, (Face(outline, points, 1.0),))
 
 
 def _outline(control: Array | None, landmarks: Array) -> Array | None:
@@ -140,7 +137,7 @@ def _shot(folder: Path) -> Iterator[DetectionScene]:
     for one in filmed_faces(folder):
         points = [(*one.landmarks[name], 1.0) if name in one.landmarks else (np.nan,) * 3 for name in POINTS]
         face = Face(one.outline, np.array(points, float), 1.0)
-        yield DetectionScene(one.picture, (face,), split_of_shot(folder), one.name)
+        yield DetectionScene(one.picture, split_of_shot(folder), one.name, (face,))
 
 
 def _limited(scene: DetectionScene) -> DetectionScene:
@@ -149,7 +146,7 @@ def _limited(scene: DetectionScene) -> DetectionScene:
         return scene
     size = (round(scene.picture.shape[1] * factor), round(scene.picture.shape[0] * factor))
     picture = np.asarray(cv2.resize(scene.picture, size, interpolation=cv2.INTER_AREA), np.uint8)
-    return DetectionScene(picture, tuple(face.scaled(factor) for face in scene.faces), scene.split, scene.name)
+    return replace(scene, picture=picture, faces=tuple(face.scaled(factor) for face in scene.faces))
 
 
 OVERLAP = 0.5

@@ -28,7 +28,7 @@ from rotopaint_ai.training.data.augment import (
     warp_picture,
 )
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
-from rotopaint_ai.training.data.dataset_checks import split_of_shot
+from rotopaint_ai.training.data.dataset_checks import MarkedPicture, split_of_shot
 from rotopaint_ai.training.evaluation.evaluate import TOLERANCES_PX, boundary_f, intersection_over_union
 
 Array = npt.NDArray[Any]
@@ -37,16 +37,13 @@ _ROOM = 0.35  # of a face's side: how much is kept round it
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentationView:
-    """A picture (H, W, 3), 8-bit RGB for display, the seam's coverage (H, W) 0..255, the face's outline (P, 2), and
-    the landmarks (L, 2) that the crop is laid round."""
+class SegmentationView(MarkedPicture):
+    """A picture, the seam's coverage (H, W) 0..255, the face's outline (P, 2), and the landmarks (L, 2) that the crop
+    is laid round."""
 
-    picture: Array
     seam: Array
     outline: Array
     landmarks: Array
-    split: str
-    name: str
 
     def arrays(self) -> Iterator[Array]:
         """What tells it from another."""
@@ -94,7 +91,7 @@ def _tight(picture: Array, seam: Array, outline: Array, landmarks: Array, name: 
     x1, y1 = np.minimum(np.ceil(high + room).astype(int), picture.shape[1::-1])
     at = (float(x0), float(y0))
     part = (slice(y0, y1), slice(x0, x1))
-    return SegmentationView(picture[part].copy(), seam[part].copy(), outline - at, landmarks - at, split, name)
+    return SegmentationView(picture[part].copy(), split, name, seam[part].copy(), outline - at, landmarks - at)
 
 
 def _of_dataset(data: Dataset) -> Iterator[SegmentationView]:
@@ -102,8 +99,8 @@ def _of_dataset(data: Dataset) -> Iterator[SegmentationView]:
     seams = [k for k, shape in enumerate(data.sheet.shapes) if shape.role == "seam" and not shape.closed]
     names = data.sheet.landmark_names
     for n, sample in enumerate(data.samples):
-        marks = [names.index(m) for k in seams for m in data.sheet.shapes[k].on_landmarks.values()]
-        seen = np.nan_to_num(data.truth.visible[n, marks], nan=0.0)
+        on_seams = [names.index(m) for k in seams for m in data.sheet.shapes[k].on_landmarks.values()]
+        seen = np.nan_to_num(data.truth.visible[n, on_seams], nan=0.0)
         known = np.isfinite(data.truth.landmarks[n]).all(axis=1)
         width = data.truth.width[n, seams]
         outline = data.truth.points[n, rows[OUTLINE]] if OUTLINE in rows else None
@@ -121,9 +118,8 @@ def _of_dataset(data: Dataset) -> Iterator[SegmentationView]:
             _draw_view(seam, data.truth.points[n, rows[data.sheet.shapes[k].name]], float(data.truth.width[n, k]))
         shape = flatten(outline.astype(float), True, TOLERANCE_PX)
         covered = np.rint(np.minimum(seam, 1) * 255).astype(np.uint8)
-        yield SegmentationView(
-            data.picture(n), covered, shape, data.truth.landmarks[n][known], sample.split, sample.image
-        )
+        marks = data.truth.landmarks[n][known]
+        yield SegmentationView(data.picture(n), sample.split, sample.image, covered, shape, marks)
 
 
 def _draw_view(seam: Array, points: Array, width_px: float) -> None:

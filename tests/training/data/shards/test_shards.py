@@ -524,14 +524,12 @@ def test_the_cache_keeps_what_was_used_last(packed: Path, tmp_path: Path) -> Non
     assert isinstance(Folder(packed).index(), type(server.index()))
 
 
-def test_every_sample_once_in_an_epoch_and_the_ranks_share_each_batch() -> None:
+def test_every_sample_once_in_an_epoch() -> None:
     groups = tuple(np.repeat(np.arange(20), 7).tolist())
     for order in (Sampler(140, 3), Sampler(140, 3, groups, window=4)):
         seen = [row for step in range(14) for row in order.batch(step, 10)]
         assert sorted(seen) == list(range(140))
         assert order.batch(5, 10) == Sampler(140, 3, order.groups, window=4 if order.groups else 8).batch(5, 10)
-        shares = [order.share(7, 12, rank=rank, ranks=3) for rank in range(3)]
-        assert sorted(row for share in shares for row in share) == sorted(order.batch(7, 12))
     assert Sampler(140, 3).batch(14, 10) != Sampler(140, 3).batch(0, 10)
 
 

@@ -49,7 +49,7 @@ def _scene(*faces: Face, size: tuple[int, int] = (128, 64), split: str = "train"
     picture = np.full((size[1], size[0], 3), 60, np.uint8)
     for face in faces:
         cv2.fillPoly(picture, [face.outline.round().astype(np.int32)], (210, 160, 130))
-    return DetectionScene(picture, faces, split, "made up")
+    return DetectionScene(picture, split, "made up", faces)
 
 
 def _batches(*scenes: DetectionScene) -> Batches:

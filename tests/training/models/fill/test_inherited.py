@@ -13,17 +13,17 @@ import pytest
 pytest.importorskip("torch")
 
 from rotopaint_ai.inference.pack import CARD, FILL, find_pack, load_pack, sha256
-from rotopaint_ai.training.models.backbone import find_fill_model
+from rotopaint_ai.training.models.backbone import find_others, find_part
 from rotopaint_ai.training.pack import export
 
 
 def test_the_shipped_pack_has_a_fill_and_a_pack_from_nothing_none(tmp_path: Path) -> None:
-    assert find_fill_model(None) == find_pack(None) / FILL
+    assert find_part(None, FILL) == find_pack(None) / FILL
     assert load_pack(None).card["training"]["fill"]["steps"] > 0
-    assert find_fill_model("none") is None
+    assert find_part("none", FILL) is None
     shutil.copytree(find_pack(None), tmp_path / "pack")
     (tmp_path / "pack" / FILL).unlink()
-    assert find_fill_model(tmp_path / "pack") is None
+    assert find_part(tmp_path / "pack", FILL) is None
 
 
 def test_a_pack_is_written_with_the_fill_it_started_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_a_pack_is_written_with_the_fill_it_started_from(tmp_path: Path, monkeyp
         recipe_yaml="",
         samples=faces,
         card={"name": "character", "input_size": 8, "crop_margin": 1.3},
-        fill=find_fill_model(None),
+        others=find_others(None),
     )
     written = tmp_path / "character" / FILL
     assert written.read_bytes() == (find_pack(None) / FILL).read_bytes()

@@ -91,7 +91,7 @@ def _view() -> SegmentationView:
     cv2.fillPoly(picture, [outline.round().astype(np.int32)], (200, 60, 60))
     cv2.line(picture, (45, 60), (95, 60), (0, 255, 0), 4)
     cv2.line(seam, (45, 60), (95, 60), 255, 4)
-    return SegmentationView(picture, seam, outline, outline[::6], "train", "made up")
+    return SegmentationView(picture, "train", "made up", seam, outline, outline[::6])
 
 
 def test_truth_goes_with_the_crop() -> None:
