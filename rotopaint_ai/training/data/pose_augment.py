@@ -79,10 +79,13 @@ def cut_elastic(
     picture: npt.NDArray[np.uint8], warp: ElasticWarp, matrix: npt.NDArray[np.float64], size_px: int, border: int
 ) -> npt.NDArray[np.uint8]:
     """The warped crop of a picture; `matrix` as `node_places` has it."""
-    maps = whole_map(node_places(matrix, size_px, warp)) - np.float32(0.5)
-    return cast(
-        npt.NDArray[np.uint8], cv2.remap(picture, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=border)
-    )
+    return _look_up(picture, whole_map(node_places(matrix, size_px, warp)), border)
+
+
+def _look_up(picture: npt.NDArray[np.uint8], maps: Places, border: int) -> npt.NDArray[np.uint8]:
+    """A picture of the places that a map (H, W, 2) of corner-origin coordinates names."""
+    x, y = np.moveaxis(maps - np.float32(0.5), 2, 0)
+    return cast(npt.NDArray[np.uint8], cv2.remap(picture, x, y, cv2.INTER_LINEAR, borderMode=border))
 
 
 Array64 = npt.NDArray[np.float64]
@@ -93,6 +96,7 @@ _REACH = 1.0  # half the square, in longest sides of the face
 _NEAR = 0.12  # longest sides of the face over which a landmark tells the depth around it
 _BEHIND = 0.01  # longest sides: so far behind what is nearer, a place is hidden
 _APART = 0.02  # of the face: a place whose picture comes from further off is hidden by what stands there
+_DEVIATIONS_DEG = 12.0, 7.0  # of turns: yaw, pitch
 _FEWEST = 8  # landmarks that tell the surface
 
 
@@ -119,18 +123,16 @@ class TurnedFace:
 
 @dataclass(frozen=True, slots=True)
 class PoseAugment:
-    """Turns faces with a character's relief: a share of them, by angles with these deviations."""
+    """Turns a share of faces by a character's relief."""
 
     structure: RigidStructure
     share: float
-    yaw_deg: float = 12.0
-    pitch_deg: float = 7.0
 
     def draw(self, landmarks_LC: Points, visible_L: Points, rng: Random) -> TurnedFace | None:
         """A random turn of a sample, or none."""
         if rng.random() >= self.share:
             return None
-        yaw, pitch = np.radians(np.clip(rng.normal(0, 1, 2), -2, 2) * (self.yaw_deg, self.pitch_deg))
+        yaw, pitch = np.radians(np.clip(rng.normal(0, 1, 2), -2, 2) * _DEVIATIONS_DEG)
         return turn_face(self.structure, landmarks_LC, visible_L, float(yaw), float(pitch))
 
 
@@ -255,7 +257,4 @@ def cut_turned_face(
     warp: ElasticWarp | None = None,
 ) -> npt.NDArray[np.uint8]:
     """The crop of a turned picture, warped if that is wanted."""
-    maps = turn.maps(matrix, size_px, warp) - np.float32(0.5)
-    return cast(
-        npt.NDArray[np.uint8], cv2.remap(picture, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=border)
-    )
+    return _look_up(picture, turn.maps(matrix, size_px, warp), border)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -24,6 +23,13 @@ from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.shapes import rasterise
+from rotopaint_ai.shapes.matte_metrics import (
+    TOLERANCES_PX,
+    Matte,
+    boundary_f,
+    intersection_over_union,
+    side_by_side,
+)
 from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Dataset, Split
@@ -42,10 +48,6 @@ from rotopaint_ai.training.evaluation.predictions import READING, Predictions, p
 from rotopaint_ai.watch import Progress, silent, work_in_order
 
 Array = npt.NDArray[np.float64]
-Matte = npt.NDArray[np.float32]
-
-TOLERANCES_PX = (1, 2, 3)
-_ROOM = 2
 _ROWS_AT_ONCE = 16
 
 
@@ -119,53 +121,13 @@ def _compare(pairs: list[_ShapePair]) -> list[tuple[float, Array]]:
 
 def _rasterise_pair(pair: _ShapePair) -> tuple[Matte, Matte]:
     found, true = (_region(points, pair.spec, width, pair.size) for points, width in zip(pair.points, pair.widths))
-    return _side_by_side(found, true)
+    return side_by_side(found, true)
 
 
 def _region(points: Array, spec: ShapeSpec, width: float, size: tuple[int, int]) -> Region:
     if spec.closed:
         return rasterise.rasterise_closed(points, *size)
     return rasterise.rasterise_open(points, *size, width_px=width, taper=spec.taper)
-
-
-def _side_by_side(one: Region, other: Region) -> tuple[Matte, Matte]:
-    """Two mattes in the smallest window that holds both, with room for a boundary all round."""
-    known = [region for region in (one, other) if not region.is_empty]
-    if not known:
-        return np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32)
-    x, y = min(r.x for r in known) - _ROOM, min(r.y for r in known) - _ROOM
-    width = max(r.x + r.coverage.shape[1] for r in known) + _ROOM - x
-    height = max(r.y + r.coverage.shape[0] for r in known) + _ROOM - y
-    pair = []
-    for region in (one, other):
-        matte = np.zeros((height, width), np.float32)
-        rows, columns = region.coverage.shape
-        matte[region.y - y : region.y - y + rows, region.x - x : region.x - x + columns] = region.coverage
-        pair.append(matte)
-    return pair[0], pair[1]
-
-
-def intersection_over_union(a: Matte, b: Matte) -> float:
-    """Sum of the smaller over sum of the larger coverage; 1 for two empty mattes."""
-    larger = float(np.maximum(a, b).sum())
-    return float(np.minimum(a, b).sum()) / larger if larger > 0 else 1.0
-
-
-def boundary_f(found: Matte, true: Matte) -> Array:
-    """[3] harmonic mean of precision and recall of boundary pixels within 1, 2 and 3 px of the other boundary."""
-    edges = [_matte_edge(matte) for matte in (found, true)]
-    if not edges[0].any() or not edges[1].any():
-        return np.full(len(TOLERANCES_PX), float(edges[0].any() == edges[1].any()))
-    away = [cv2.distanceTransform((~edge).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE) for edge in edges]
-    shares = [
-        [float((away[other][edges[own]] <= limit).mean()) for own, other in ((0, 1), (1, 0))] for limit in TOLERANCES_PX
-    ]
-    return np.array([0.0 if p + r == 0 else 2 * p * r / (p + r) for p, r in shares])
-
-
-def _matte_edge(matte: Matte) -> npt.NDArray[np.bool_]:
-    inside = (matte >= 0.5).astype(np.uint8)
-    return np.asarray(inside.astype(bool) & ~cv2.erode(inside, np.ones((3, 3), np.uint8)).astype(bool))
 
 
 FACE_WIDTH = "width of the box round all known landmarks"
@@ -256,8 +218,8 @@ def pack_metrics(
         "landmarks_percent": spread(share),
         "hidden_landmarks_px": spread(np.where(visible, np.nan, predicted.distance_px)),
         **normalised_errors(dataset, predicted, distance, eyes),
-        "seams": _shape_figures(sheet, predicted, mattes, seams),
-        "other_shapes": _shape_figures(sheet, predicted, mattes, others),
+        "seams": _shape_figures(predicted, mattes, seams),
+        "other_shapes": _shape_figures(predicted, mattes, others),
         "motion": jitter_figures(dataset, predicted),
         "expected_error": calibration_figures(distance, predicted.expected_px),
         "visible_accuracy": round_figure(
@@ -267,9 +229,7 @@ def pack_metrics(
             name: {"px": spread(distance[:, at]), "percent": spread(share[:, at])}
             for at, name in enumerate(sheet.landmark_names)
         },
-        "per_shape": {
-            shape.name: _shape_figures(sheet, predicted, mattes, [k]) for k, shape in enumerate(sheet.shapes)
-        },
+        "per_shape": {shape.name: _shape_figures(predicted, mattes, [k]) for k, shape in enumerate(sheet.shapes)},
         "per_shot": {shot: _shot_figures(sheet, predicted, distance, mattes, own) for shot, own in by_shot.items()},
     }
 
@@ -305,9 +265,7 @@ def normalised_errors(
     return result
 
 
-def _shape_figures(
-    sheet: Sheet, predicted: Predictions, mattes: MatteFigures, columns: Sequence[int]
-) -> dict[str, Any]:
+def _shape_figures(predicted: Predictions, mattes: MatteFigures, columns: Sequence[int]) -> dict[str, Any]:
     curves = predicted.curve_px[:, columns]
     share = curves / predicted.face_width_px[:, None] * 100
     result: dict[str, Any] = {"px": spread(curves), "percent": spread(share), **_matte_figures(mattes, columns)}

@@ -21,7 +21,6 @@ from torch import nn
 
 from rotopaint_ai.inference.pack import SEAM
 from rotopaint_ai.jobs import n_cores
-from rotopaint_ai.landmarks import metrics
 from rotopaint_ai.shapes.deformable_head import DeformableModel, fit_head, has_head
 from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data.augment import nominal_crop
@@ -118,12 +117,13 @@ def choose_prior(
     weight = np.isfinite(truth).all(axis=2) * np.where(visible > 0.5, 1.0, _HIDDEN_WEIGHT)
     if not weight.any():
         return None
+    read = points, error, seen, anisotropy
     best, least = None, WORTH * _mean_distance(points, truth, weight)
     for parts in filter(None, candidates):
 
         def distance(settings: dict[str, float], parts: Sequence[Fold] = parts) -> float:
             prior = FacePrior(parts[0].head, **settings)
-            return _mean_distance(apply_in_parts(prior, parts, points, error, seen, anisotropy)[0], truth, weight)
+            return _mean_distance(apply_in_parts(prior, parts, *read)[0], truth, weight)
 
         settings, found = _descended({name: values[len(values) // 2] for name, values in _CHOICES.items()}, distance)
         if found < least * (1.0 if best is None else _CLEARLY):
@@ -147,18 +147,13 @@ def _descended(
 
 
 def apply_in_parts(
-    prior: FacePrior,
-    parts: Sequence[Fold],
-    points: npt.NDArray[np.floating],
-    error: npt.NDArray[np.floating],
-    seen: npt.NDArray[np.floating],
-    anisotropy: npt.NDArray[np.floating],
+    prior: FacePrior, parts: Sequence[Fold], points: npt.NDArray[np.floating], *rest: npt.NDArray[np.floating]
 ) -> tuple[Array64, Array64]:
     """As `apply`, each part of the samples on its own head."""
-    found, left = np.empty(points.shape), np.empty(error.shape)
+    found, left = np.empty(points.shape), np.empty(points.shape[:2])
     for part in parts:
-        rows = part.rows
-        found[rows], left[rows] = apply(prior.on(part.head), points[rows], error[rows], seen[rows], anisotropy[rows])
+        own = (each[part.rows] for each in (points, *rest))
+        found[part.rows], left[part.rows] = apply(prior.on(part.head), *own)
     return found, left
 
 
@@ -208,13 +203,6 @@ def calibrate(distance: npt.NDArray[np.floating[Any]], log_scale: npt.NDArray[np
             break
     power = float(np.clip(theta[1], *POWER_LIMITS))
     return float(np.log((d * np.exp(-power * s)).mean())), power
-
-
-def rank_correlation(a: npt.NDArray[np.floating[Any]], b: npt.NDArray[np.floating[Any]]) -> float:
-    """Spearman's rank correlation of two runs of numbers, pairs with NaN left out; 0 where one does not vary."""
-    known = np.isfinite(a) & np.isfinite(b)
-    rho = metrics.rank_correlation(a[known], b[known])
-    return rho if np.isfinite(rho) else 0.0
 
 
 Check = Callable[[], None]

@@ -96,11 +96,12 @@ def train(
     `began`: when the command did, by `time.time`, for a recipe's `minutes` (None: now).
     Raises: UsageError, TrainingError, PackError; CancelledError when `cancel` is raised, keeping the last checkpoint.
     """
-    folder, watch, stop = Path(out), _Clock(), cancel or Cancel()
+    folder, stop = Path(out), cancel or Cancel()
+    seconds: dict[str, float] = {}
     config = load_pack_config(recipe, overrides)
     budget = Budget(config.limit_s, began=began)
     check_pack_place(folder)
-    with watch.measuring("loading"):
+    with _measuring(seconds, "loading"):
         ready = prepare(datasets, config, init, stop.check)
     run_folder = folder.with_name(folder.name + ".run")
     run_folder.mkdir(parents=True, exist_ok=True)
@@ -111,20 +112,20 @@ def train(
     counts = {"samples": len(ready.train_data), "held_out": len(ready.task.data.held_out)}
     sink(Event("started", {"stage": "train", **counts, "init": _start_of(ready)}))
     tail = Tail(ready, budget, sink, seams=has_seams_to_tune(ready.config, ready.data, find_part(init, SEAM)))
-    with watch.measuring("training"):
+    with _measuring(seconds, "training"):
         trained = Trainer(ready.config, ready.task, run_folder, group, budget).fit(
             resume=resume, sink=sink, check=stop.check
         )
     group.leave()
     if not group.is_first:
-        return TrainReport(folder, {}, {}, watch.seconds, trained.steps, 0.0)
-    making = _Making(ready, trained, run_folder, init, tail, watch, stop.check)
+        return TrainReport(folder, {}, {}, seconds, trained.steps, 0.0)
+    making = _Making(ready, trained, run_folder, init, tail, seconds, stop.check)
     chosen, seams = making.choose()
     card = _card(ready, trained, name or folder.name, licence, command, chosen, seams, init)
     parity, metrics = making.write(folder, chosen, seams, card)
-    report = TrainReport(folder, metrics, parity, watch.seconds, trained.steps, trained.images_per_s, trained.profile)
+    report = TrainReport(folder, metrics, parity, seconds, trained.steps, trained.images_per_s, trained.profile)
     bound = None if trained.profile is None else trained.profile.content()
-    facts = {"metrics": metrics, "seconds": watch.seconds, "profile": bound}
+    facts = {"metrics": metrics, "seconds": seconds, "profile": bound}
     write_json(run_folder / "report.json", {**facts, "parity": parity})
     sink(Event("progress", {"stage": "train", "share": 1.0}))
     sink(Event("finished", {"stage": "train", "pack": str(folder), **facts}))
@@ -140,13 +141,13 @@ class _Making:
     run_folder: Path
     init: str | Path | None
     tail: Tail
-    watch: _Clock
+    seconds: dict[str, float]
     check: Callable[[], None]
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         """Stands round a part of it."""
-        with self.watch.measuring(name), self.tail.part(name):
+        with _measuring(self.seconds, name), self.tail.part(name):
             self.check()
             yield
 
@@ -292,16 +293,11 @@ def _card(
     }
 
 
-class _Clock:
-    """Seconds by stage."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def measuring(self, stage: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[stage] = round(time.perf_counter() - start, 2)
+@contextmanager
+def _measuring(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    """Note the seconds that a stage takes."""
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds[stage] = round(time.perf_counter() - start, 2)

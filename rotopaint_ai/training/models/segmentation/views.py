@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.shapes.bezier import flatten
+from rotopaint_ai.shapes.matte_metrics import TOLERANCES_PX, boundary_f, intersection_over_union
 from rotopaint_ai.shapes.rasterise import rasterise_open
 from rotopaint_ai.stage.filmed import OUTLINE, TOLERANCE_PX, filmed_faces, read_seam, shots_in
 from rotopaint_ai.training.data.augment import (
@@ -29,7 +30,6 @@ from rotopaint_ai.training.data.augment import (
 )
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
 from rotopaint_ai.training.data.dataset_checks import MarkedPicture, split_of_shot
-from rotopaint_ai.training.evaluation.evaluate import TOLERANCES_PX, boundary_f, intersection_over_union
 
 Array = npt.NDArray[Any]
 _SEEN = 0.9  # share of a seam's landmarks that has to show

@@ -13,16 +13,17 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.inference.pack import SEAM
 from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.training.data.dataset import Dataset, Truth, read_dataset
-from rotopaint_ai.training.models.backbone import find_seam_model
+from rotopaint_ai.training.models.backbone import find_part
 from rotopaint_ai.training.models.seam.examples import Examples
 from rotopaint_ai.training.models.seam.task import SeamNet, export, left_as_predicted, seam_net, tune
 
 
 def test_a_network_is_what_its_file_says() -> None:
-    path = find_seam_model(None)
+    path = find_part(None, SEAM)
     assert path is not None
     strip = torch.randn(2, 24, N_OFFSETS, 3, generator=torch.Generator().manual_seed(0))
     session = open_session(path, device="cpu", threads=1, example={"zoomed_strip": strip[:1].numpy()})

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from rotopaint_ai.shapes.matte_metrics import boundary_f, intersection_over_union, side_by_side
 from rotopaint_ai.shapes.rasterise import rasterise_closed
-from rotopaint_ai.training.evaluation.evaluate import _side_by_side, boundary_f, intersection_over_union
 
 HANDLE = 4 / 3 * (math.sqrt(2) - 1)
 
@@ -47,11 +47,11 @@ def test_equal_apart_and_empty() -> None:
 def test_windows_hold_both_mattes_and_change_nothing() -> None:
     one = rasterise_closed(ring(30.0, 50.0), 128, 128)
     other = rasterise_closed(ring(20.0, 90.0), 128, 128)
-    pair = _side_by_side(one, other)
+    pair = side_by_side(one, other)
     assert pair[0].shape == pair[1].shape < (128, 128)
     whole = [np.asarray(region.paste(128, 128)) for region in (one, other)]
     assert intersection_over_union(*pair) == pytest.approx(intersection_over_union(*whole), abs=1e-6)
     np.testing.assert_allclose(boundary_f(*pair), boundary_f(*whole))
-    lonely = _side_by_side(rasterise_closed(ring(5.0, 400.0), 128, 128), one)  # wholly off the picture
+    lonely = side_by_side(rasterise_closed(ring(5.0, 400.0), 128, 128), one)  # wholly off the picture
     assert lonely[0].sum() == 0
     assert lonely[1].sum() == pytest.approx(one.coverage.sum())

@@ -1,0 +1,55 @@
+"""How well two mattes agree: by their overlap, and by how near their boundaries lie."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from rotopaint_ai.shapes.rasterise import Region
+
+Array = npt.NDArray[np.float64]
+Matte = npt.NDArray[np.float32]
+
+TOLERANCES_PX = (1, 2, 3)
+_ROOM = 2
+
+
+def side_by_side(one: Region, other: Region) -> tuple[Matte, Matte]:
+    """Two mattes in the smallest window that holds both, with room for a boundary all round."""
+    known = [region for region in (one, other) if not region.is_empty]
+    if not known:
+        return np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32)
+    x, y = min(r.x for r in known) - _ROOM, min(r.y for r in known) - _ROOM
+    width = max(r.x + r.coverage.shape[1] for r in known) + _ROOM - x
+    height = max(r.y + r.coverage.shape[0] for r in known) + _ROOM - y
+    pair = []
+    for region in (one, other):
+        matte = np.zeros((height, width), np.float32)
+        rows, columns = region.coverage.shape
+        matte[region.y - y : region.y - y + rows, region.x - x : region.x - x + columns] = region.coverage
+        pair.append(matte)
+    return pair[0], pair[1]
+
+
+def intersection_over_union(a: Matte, b: Matte) -> float:
+    """Sum of the smaller over sum of the larger coverage; 1 for two empty mattes."""
+    larger = float(np.maximum(a, b).sum())
+    return float(np.minimum(a, b).sum()) / larger if larger > 0 else 1.0
+
+
+def boundary_f(found: Matte, true: Matte) -> Array:
+    """[3] harmonic mean of precision and recall of boundary pixels within 1, 2 and 3 px of the other boundary."""
+    edges = [_matte_edge(matte) for matte in (found, true)]
+    if not edges[0].any() or not edges[1].any():
+        return np.full(len(TOLERANCES_PX), float(edges[0].any() == edges[1].any()))
+    away = [cv2.distanceTransform((~edge).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE) for edge in edges]
+    shares = [
+        [float((away[other][edges[own]] <= limit).mean()) for own, other in ((0, 1), (1, 0))] for limit in TOLERANCES_PX
+    ]
+    return np.array([0.0 if p + r == 0 else 2 * p * r / (p + r) for p, r in shares])
+
+
+def _matte_edge(matte: Matte) -> npt.NDArray[np.bool_]:
+    inside = (matte >= 0.5).astype(np.uint8)
+    return np.asarray(inside.astype(bool) & ~cv2.erode(inside, np.ones((3, 3), np.uint8)).astype(bool))
