@@ -130,17 +130,14 @@ def test_a_damaged_shard_is_named(folder: Path, tmp_path: Path) -> None:
         data.picture(data.groups().index(2))  # type: ignore[union-attr]
 
 
-def test_a_shard_whose_index_knows_no_checksums_is_compared_as_a_whole(folder: Path, tmp_path: Path) -> None:
-    index = pack_dataset(folder, tmp_path, shard_mb=0.02)
-    old = json.loads((tmp_path / INDEX).read_text())
-    for row in old["shards"]:
+def test_an_index_that_knows_no_checksums_is_refused(folder: Path, tmp_path: Path) -> None:
+    pack_dataset(folder, tmp_path, shard_mb=0.02)
+    index = json.loads((tmp_path / INDEX).read_text())
+    for row in index["shards"]:
         row["members"] = {name: place[:2] for name, place in row["members"].items()}
-    (tmp_path / INDEX).write_text(json.dumps(old))
-    np.testing.assert_array_equal(read_dataset(tmp_path).picture(0), read_dataset(folder).picture(0))
-    tar = tmp_path / "shards" / index.shards[0].name
-    tar.write_bytes(tar.read_bytes()[:-1] + b"x")
-    with pytest.raises(TrainingError, match=r"000000.tar: was altered since it was packed"):
-        read_dataset(tmp_path).picture(0)
+    (tmp_path / INDEX).write_text(json.dumps(index))
+    with pytest.raises(TrainingError, match="pack the data set again"):
+        read_dataset(tmp_path)
 
 
 def test_a_clip_is_decoded_in_place_and_is_what_single_pictures_are(packed: Path, tmp_path: Path) -> None:
