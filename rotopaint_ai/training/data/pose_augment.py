@@ -96,7 +96,6 @@ _REACH = 1.0  # half the square, in longest sides of the face
 _NEAR = 0.12  # longest sides of the face over which a landmark tells the depth around it
 _BEHIND = 0.01  # longest sides: so far behind what is nearer, a place is hidden
 _APART = 0.02  # of the face: a place whose picture comes from further off is hidden by what stands there
-_DEVIATIONS_DEG = 12.0, 7.0  # of turns: yaw, pitch
 _FEWEST = 8  # landmarks that tell the surface
 
 
@@ -123,16 +122,18 @@ class TurnedFace:
 
 @dataclass(frozen=True, slots=True)
 class PoseAugment:
-    """Turns a share of faces by a character's relief."""
+    """Turns faces with a character's relief: a share of them, by angles with these deviations."""
 
     structure: RigidStructure
     share: float
+    yaw_deg: float = 12.0
+    pitch_deg: float = 7.0
 
     def draw(self, landmarks_LC: Points, visible_L: Points, rng: Random) -> TurnedFace | None:
         """A random turn of a sample, or none."""
         if rng.random() >= self.share:
             return None
-        yaw, pitch = np.radians(np.clip(rng.normal(0, 1, 2), -2, 2) * _DEVIATIONS_DEG)
+        yaw, pitch = np.radians(np.clip(rng.normal(0, 1, 2), -2, 2) * (self.yaw_deg, self.pitch_deg))
         return turn_face(self.structure, landmarks_LC, visible_L, float(yaw), float(pitch))
 
 
