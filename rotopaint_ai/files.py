@@ -33,7 +33,8 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to; on success it takes `path`'s place, on failure it is removed.
 
     The temporary name keeps the suffix, because image writers choose their format by it. An OSError of the system
-    that does not say what file it is about (a full disk's) says `path` when it leaves here. Raises: UsageError where
+    that does not say what file it is about (a full disk's), or that names the temporary one, says `path` when it leaves
+    here. Raises: UsageError where
     `path` is no file.
     """
     refuse_no_file(path)
@@ -43,8 +44,8 @@ def replacing(path: Path) -> Iterator[Path]:
         yield beside
         os.replace(beside, path)
     except OSError as error:
-        if error.errno is not None:  # one of words alone would lose them
-            error.filename = error.filename or str(path)
+        if error.errno is not None and str(error.filename or beside) == str(beside):  # words alone would be lost
+            error.filename, error.filename2 = str(path), None
         raise
     finally:
         beside.unlink(missing_ok=True)

@@ -24,6 +24,9 @@ def test_an_error_of_the_system_names_the_file_and_one_of_words_keeps_them(tmp_p
     assert full.value.filename == str(path)
     with pytest.raises(OSError, match=r"^connection reset$"), replacing(path):
         raise OSError("connection reset")
+    with pytest.raises(OSError, match="denied") as refused, replacing(path) as beside:
+        raise OSError(errno.EACCES, "denied", str(beside))
+    assert refused.value.filename == str(path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -22,7 +22,15 @@ from typing import Any, Final, NoReturn, cast, get_args
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import feather_edges
-from rotopaint_ai.exchange.limits import FAR_PX, check_frames, check_metadata, check_names, check_range, check_size
+from rotopaint_ai.exchange.limits import (
+    FAR_PX,
+    check_file,
+    check_frames,
+    check_metadata,
+    check_names,
+    check_range,
+    check_size,
+)
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX as MOST_WIDTH_PX
 from rotopaint_ai.files import write_parts
 from rotopaint_ai.shapes.layers import Layer, LayerPose
@@ -72,6 +80,7 @@ def read(path: Path | str) -> RotoDocument:
     """Read a `*.roto.json`. Raises DocumentError naming file, shape, frame and field where something is wrong."""
     path = Path(path)
     try:
+        check_file(path)
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DocumentError(f"{path.name}: cannot be read as text ({error}); check the path") from error

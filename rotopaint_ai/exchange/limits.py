@@ -6,13 +6,16 @@ Standard library only. Each check raises DocumentError in one line.
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.frames import MOST_FRAMES
 from rotopaint_ai.shapes.roto import Metadata, RotoDocument
 
+MOST_BYTES: Final = 1 << 29  # of a file: no shot's shapes are larger, and reading takes up to twenty times as much
 MOST_PX: Final = 100_000  # of a plate's width and height
 MOST_PIXELS: Final = 1 << 28  # of a plate, 16,384 squared: one of its mattes fills a gigabyte
 FAR_PX: Final = 1e9  # of a coordinate: farther out nothing is a shape, and 32-bit floats lose whole pixels
@@ -20,6 +23,16 @@ MOST_WIDTH_PX: Final = 1_000.0  # of a stroke or feather: no seam is wider, and 
 MOST_METADATA: Final = 1 << 24  # bytes of JSON in a document: the scripts of long shots
 DEEPEST_METADATA: Final = 32
 MOST_NUMBER: Final = 10_000_000  # of a frame: the 32-bit floats of a Nuke script count whole frames up to 16 million
+
+
+def check_file(path: Path) -> None:
+    """Refuses what is no file, as a device that never ends, and a file of too many bytes. Raises OSError where there is
+    nothing."""
+    facts = path.stat()
+    if not stat.S_ISREG(facts.st_mode):
+        raise DocumentError(f"{path.name}: is a folder, a pipe or a device; wanted a file of shapes")
+    if facts.st_size > MOST_BYTES:
+        raise DocumentError(f"{path.name}: is larger than {MOST_BYTES >> 20} MB; export fewer shapes at a time")
 
 
 def check_size(width: int | None, height: int | None, where: str) -> None:

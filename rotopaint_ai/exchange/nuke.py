@@ -14,6 +14,7 @@ from typing import Final
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_metadata, nuke_reader, nuke_rebuild, nuke_script, nuke_writer
 from rotopaint_ai.exchange.features import Feature
+from rotopaint_ai.exchange.limits import check_file
 from rotopaint_ai.exchange.linear_keys import eased_frames
 from rotopaint_ai.exchange.nuke_curves import parse_curves
 from rotopaint_ai.exchange.nuke_reader import NukeReading
@@ -26,7 +27,6 @@ from rotopaint_ai.shapes.straighten import line_at
 
 SUFFIX: Final = ".nk"
 NOT_KEPT: Final[frozenset[Feature]] = frozenset(("taper", "roles", "sources", "landmarks", "fps", "names"))
-MOST_BYTES: Final = 1 << 29  # of a script: reading takes some twenty times as much memory
 LIMIT_PX: Final = 0.02  # goal G8
 
 
@@ -70,8 +70,7 @@ def nuke_text_of(path: Path) -> str:
     Raises DocumentError where it cannot be read or is no text.
     """
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise DocumentError(f"{path.name}: is larger than {MOST_BYTES >> 20} MB; export the roto nodes alone")
+        check_file(path)
         raw = path.read_bytes()
     except OSError as error:
         raise DocumentError(f"{path.name}: cannot be read ({error.strerror}); check the path") from error

@@ -11,14 +11,12 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange.limits import FAR_PX, check_size
+from rotopaint_ai.exchange.limits import FAR_PX, check_file, check_size
 from rotopaint_ai.frames import MOST_FRAMES
 from rotopaint_ai.shapes.roto import Key, Points, Role, RotoDocument, RotoShape
-
-MOST_BYTES: Final = 1 << 29  # of a text file: no shot's shapes are larger, and reading takes some ten times as much
 
 
 class SizeConflictError(DocumentError):
@@ -43,8 +41,7 @@ class ReadResult:
 def text_of(path: Path) -> str:
     """A file's text, UTF-8 with or without a byte order mark. Raises DocumentError."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise DocumentError(f"{path.name}: is larger than {MOST_BYTES >> 20} MB; export fewer shapes at a time")
+        check_file(path)
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         where = f"{error.reason} at byte {error.start}"

@@ -17,7 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.limits import FAR_PX, MOST_WIDTH_PX, check_range, check_size
+from rotopaint_ai.exchange.limits import FAR_PX, MOST_WIDTH_PX, check_file, check_range, check_size
 from rotopaint_ai.exchange.parsing import ReadResult, SizeConflictError
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, Points, RotoDocument, RotoShape
@@ -101,6 +101,7 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
     """
     path = Path(path)
     try:
+        check_file(path)
         text = path.read_text(encoding="utf-8")
         if "<!DOCTYPE" in text or "<!ENTITY" in text:
             raise DocumentError(f"{path.name}: holds a document type; save it as plain SVG")

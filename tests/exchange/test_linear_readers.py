@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import lua, parsing, polygons, round_trip, svg
+from rotopaint_ai.exchange import formats, lua, parsing, polygons, round_trip, svg
 from rotopaint_ai.exchange.polygons import FramePolygon
 from rotopaint_ai.shapes import samples
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
@@ -88,3 +88,14 @@ def test_the_self_check_of_a_traced_mask_stays_small() -> None:
 def test_a_plate_that_fills_the_memory_is_refused() -> None:
     with pytest.raises(DocumentError, match="100000 x 100000 px; wanted at most 268,435,456 pixels"):
         parsing.plate_size("a.ssf", None, 100_000, 100_000)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="reads Linux's file without an end")
+@pytest.mark.parametrize(
+    "suffix", [each.suffixes[0] for each in formats.FORMATS if each.read is not None and each.suffixes != (".blend",)]
+)
+def test_a_file_without_an_end_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"endless.0001{suffix}"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(DocumentError, match="is a folder, a pipe or a device; wanted a file of shapes"):
+        formats.read(path)
