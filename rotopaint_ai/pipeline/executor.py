@@ -253,7 +253,13 @@ _PLAIN = {
     ),
     *((module, "_frombuffer") for module in ("numpy._core.numeric", "numpy.core.numeric")),
 }
-_OWN = "rotopaint_ai."
+_OWN = frozenset(  # no class of these opens a file or starts a process when it is made
+    f"rotopaint_ai.{name}"
+    for name in (
+        *("crops", "sheet", "landmarks.dejitter", "landmarks.detect", "landmarks.holds", "landmarks.track"),
+        *("pipeline.executor", "pipeline.track", "plates.plate_window", "seams.placement", "shapes.predict"),
+    )
+)
 
 
 class _Pickler(pickle.Pickler):
@@ -274,10 +280,10 @@ class _Unpickler(pickle.Unpickler):
         return self._models[name]
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _PLAIN and not (module.startswith(_OWN) and "." not in name):
+        if (module, name) not in _PLAIN and not (module in _OWN and "." not in name):
             raise pickle.UnpicklingError(f"{module}.{name} has no place in a snapshot")
         found = super().find_class(module, name)
-        if module.startswith(_OWN) and not (isinstance(found, type) and found.__module__.startswith(_OWN)):
+        if module in _OWN and not (isinstance(found, type) and found.__module__ in _OWN):
             raise pickle.UnpicklingError(f"{module}.{name} is not a value of this product")
         return found
 
@@ -299,7 +305,9 @@ def load_snapshot(path: Path, models: Mapping[str, object]) -> Snapshot | None:
         if not data.startswith(_MAGIC + b"%08x" % zlib.crc32(body)):
             return None
         snapshot = _Unpickler(io.BytesIO(body), models).load()
-    except (OSError, ValueError, KeyError, EOFError, AttributeError, ImportError, TypeError, pickle.UnpicklingError):
+    except (OSError, ValueError, LookupError, EOFError, AttributeError, ImportError, TypeError, pickle.UnpicklingError):
+        return None
+    except (MemoryError, OverflowError, RecursionError):  # of lengths and depths that somebody has put there
         return None
     return snapshot if isinstance(snapshot, Snapshot) else None
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from rotopaint_ai.crops import Crop
 from rotopaint_ai.landmarks.track import FrameLandmarks
-from rotopaint_ai.pipeline.executor import Snapshot, load_snapshot, save_snapshot
+from rotopaint_ai.locks import _HostLock
+from rotopaint_ai.pipeline.executor import _MAGIC, Snapshot, load_snapshot, save_snapshot
 from rotopaint_ai.pipeline.overrides import Overrides
 from rotopaint_ai.pipeline.process_frame import Settled
 from rotopaint_ai.pipeline.track import _MARGIN_PX, SeamPlacer, crop_window
@@ -122,6 +126,34 @@ def test_a_snapshot_gives_the_same_splines(tmp_path: Path) -> None:
     wanted, got = line.place(marks(1), shapes(1)), again.place(marks(1), shapes(1))
     assert np.array_equal(wanted[1].points_PK, got[1].points_PK)
     assert not np.array_equal(got[1].points_PK[3:], SEAM)
+
+
+class _Opens:
+    """As a folder from elsewhere may have it: a class of ours that opens a file when it is made."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _HostLock, (self.path,)
+
+
+def _write_snapshot(path: Path, body: bytes) -> None:
+    path.write_bytes(_MAGIC + b"%08x" % zlib.crc32(body) + body)
+
+
+def test_a_snapshot_from_elsewhere_opens_no_file(tmp_path: Path) -> None:
+    _write_snapshot(tmp_path / "s", pickle.dumps(_Opens(tmp_path / "made")))
+    assert load_snapshot(tmp_path / "s", {}) is None
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    "body", [b"\x80\x05\x96" + b"\xff" * 8 + b".", b"(" * 10 + b"l", b"\x80\x05j\xff\xff\xff\xff."]
+)
+def test_a_snapshot_that_promises_what_it_has_not_is_none(tmp_path: Path, body: bytes) -> None:
+    _write_snapshot(tmp_path / "s", body)
+    assert load_snapshot(tmp_path / "s", {}) is None
 
 
 def test_what_a_person_placed_or_something_hides_stays() -> None:
