@@ -34,8 +34,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
     The temporary name keeps the suffix, because image writers choose their format by it. An OSError of the system
     that does not say what file it is about (a full disk's), or that names the temporary one, says `path` when it leaves
-    here. Raises: UsageError where
-    `path` is no file.
+    here. Raises: UsageError where `path` is no file.
     """
     refuse_no_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)

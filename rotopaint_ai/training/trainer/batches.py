@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import multiprocessing
-import os
 import signal
 import time
 from collections import deque
@@ -23,6 +22,7 @@ import cv2
 import torch
 
 from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.training.data.shards import stream
 from rotopaint_ai.training.data.shards.stream import Producer
 from rotopaint_ai.training.trainer.task import Moment, Task
@@ -50,7 +50,7 @@ def n_processes(device: torch.device) -> int:
     processor's, which computes on them, nor where a process cannot be doubled."""
     if device.type != "cuda" or "fork" not in multiprocessing.get_all_start_methods():
         return 0
-    return len(os.sched_getaffinity(0)) - 1
+    return n_cores() - 1
 
 
 @contextlib.contextmanager
@@ -58,13 +58,16 @@ def prefetching_batches(
     task: Task[Any, Batch], moment: Callable[[int], Moment], first: int, processes: int = 0
 ) -> Iterator[Batches[Batch]]:
     """Batches of step `first` and on, made by so many processes, or by a thread for fewer than two; they end with the
-    block.
+    block. Processes begin with it, as copies of this one: no other thread may be at work then, whose locks they would
+    never get.
 
     What making a batch raises is raised where it is taken. Raises TrainingError where a process is lost.
     """
     if processes > 1:
         with _pool(task, processes) as pool:
-            yield _timed(_in_turn(pool, moment, first, _AHEAD_OF_EACH * processes))
+            steps = map(moment, itertools.count(first))
+            asked = deque(pool.submit(_make_here, next(steps)) for _ in range(_AHEAD_OF_EACH * processes))
+            yield _timed(_in_turn(pool, asked, steps))
         return
     producer = Producer((make_timed(task, moment(step)) for step in itertools.count(first)), _AHEAD, "batches")
     try:
@@ -102,13 +105,12 @@ def _pool(task: Task[Any, Any], processes: int) -> Iterator[ProcessPoolExecutor]
 
 
 def _in_turn(
-    pool: ProcessPoolExecutor, moment: Callable[[int], Moment], first: int, ahead: int
+    pool: ProcessPoolExecutor, asked: deque[Future[TimedBatch[Any]]], steps: Iterator[Moment]
 ) -> Iterator[TimedBatch[Any]]:
-    steps = itertools.count(first)
-    asked: deque[Future[TimedBatch[Any]]] = deque()
+    """What was asked for, in its order; for each, the next step's is asked for."""
     while True:
-        asked.extend(pool.submit(_make_here, moment(next(steps))) for _ in range(ahead - len(asked)))
         try:
+            asked.append(pool.submit(_make_here, next(steps)))
             made = asked.popleft().result()
         except BrokenProcessPool as error:
             raise TrainingError(

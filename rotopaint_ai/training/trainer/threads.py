@@ -9,7 +9,6 @@ times slower than one of them by itself.
 from __future__ import annotations
 
 import copy
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, cast
 
 import torch
 
+from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.group import ALONE
 from rotopaint_ai.training.trainer.task import Moment, Task
@@ -38,7 +38,7 @@ def choose_threads(config: TrainConfig, task: Task[Any, Any], seconds: Callable[
 
     `seconds` measures a step on so many threads; None: by steps of a copy of the network.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = n_cores()
     chosen = Threads(config.threads or cores)
     if not config.threads and cores > 1:
         chosen = _quicker(cores, seconds or _Trial(config, task).seconds)

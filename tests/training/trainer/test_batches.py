@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 from pathlib import Path
 from typing import Any, cast
@@ -45,7 +46,7 @@ class Failing:
 
 def test_processes_make_what_a_thread_makes(faces: Path) -> None:
     task = SeamTask(CONFIG, SeamNet(), Examples.of(read_dataset(faces)))
-    with prefetching_batches(task, moment, 3) as by_thread, prefetching_batches(task, moment, 3, 2) as by_processes:
+    with prefetching_batches(task, moment, 3, 2) as by_processes, prefetching_batches(task, moment, 3) as by_thread:
         pairs = list(itertools.islice(zip(by_thread, by_processes), 6))
     for (one, _), (two, waited) in pairs:
         assert all(np.array_equal(a, b) for a, b in zip(one.batch, two.batch, strict=True))
@@ -55,8 +56,9 @@ def test_processes_make_what_a_thread_makes(faces: Path) -> None:
 
 
 def test_each_process_makes_some() -> None:
-    task = cast(Task[Any, int], Failing("never"))
+    task, before = cast(Task[Any, int], Failing("never")), set(multiprocessing.active_children())
     with prefetching_batches(task, moment, 0, 2) as batches:
+        assert len(set(multiprocessing.active_children()) - before) == 2  # begun before any batch is taken
         made = {next(batches)[0].batch for _ in range(40)}
     assert os.getpid() not in made
 
