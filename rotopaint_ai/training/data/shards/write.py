@@ -61,20 +61,16 @@ class Recoder:
         """Of a file's name in a tar."""
         return ".jpg" if isinstance(self.coding, int) else CLIP_SUFFIX if self.coding == "h264" else ".npy"
 
-    def __call__(self, *files: bytes) -> bytes:
-        """One picture's file coded anew, or several as a clip. Raises ValueError for one that cannot be read."""
-        pictures = [decode(data) for data in files]
-        meant = [picture for picture in pictures if picture is not None]
-        if len(meant) < len(files):
-            raise ValueError("cannot be read as a picture")
-        made = self._coded(meant)
-        for picture, again in zip(meant, self._decoded(made, len(files))):
+    def __call__(self, pictures: Sequence[Picture], n_bytes_before: int) -> bytes:
+        """A picture, (H, W, 3) RGB, as a file, or several as a clip; `n_bytes_before`: of the files they came from."""
+        made = self._coded(pictures)
+        for picture, again in zip(pictures, self._decoded(made, len(pictures))):
             kept = again[: picture.shape[0], : picture.shape[1]]
             apart = float(np.mean((kept.astype(np.float32) - picture) ** 2))
             psnr_db = 10 * math.log10(255**2 / apart) if apart > 0 else 99.0
             self.psnr_db = (self.psnr_db * self.n + psnr_db) / (self.n + 1)
             self.n += 1
-        self.n_bytes_before += sum(map(len, files))
+        self.n_bytes_before += n_bytes_before
         self.n_bytes += len(made)
         return made
 
@@ -116,7 +112,8 @@ def pack_dataset(
 
     The order is that of the samples. `recode` codes the pictures anew; None packs their files as they are. `check` is
     called once per picture and may raise to stop; an index is written last, so that a broken-off packing is no data
-    set. Raises: TrainingError where a picture is missing, or cannot be coded anew.
+    set. Raises: TrainingError where a picture is missing, or one that is
+    to be coded anew cannot be read or has another size than its sample says.
     """
     (out / FOLDER).mkdir(parents=True, exist_ok=True)
     (out / INDEX).unlink(missing_ok=True)
@@ -169,8 +166,7 @@ def _write(
             for run in _rows_together(data, rows, 1 if recode is None else recode.together):
                 for _ in run:
                     check()
-                sources = [folder / data.samples[row].image for row in run]
-                suffix, content = _coded_file(sources, recode)
+                suffix, content = _coded_file(folder, [data.samples[row] for row in run], recode)
                 place = _add(tar, f"{run[0]:08}{suffix}", content)
                 for number, row in enumerate(run):
                     sample = data.samples[row]
@@ -194,14 +190,25 @@ def _rows_together(data: Dataset, rows: Sequence[int], most: int) -> Iterator[li
         yield from (run[at : at + most] for at in range(0, len(run), most))
 
 
-def _coded_file(sources: Sequence[Path], recode: Recoder | None) -> tuple[str, bytes]:
-    """The suffix and the bytes of a file that holds some pictures."""
+def _coded_file(folder: Path, samples: Sequence[Sample], recode: Recoder | None) -> tuple[str, bytes]:
+    """The suffix and the bytes of a file that holds the pictures of some samples."""
+    sources = [folder / sample.image for sample in samples]
+    files = [source.read_bytes() for source in sources]
     if recode is None:
-        return sources[0].suffix.lower(), sources[0].read_bytes()
-    try:
-        return recode.suffix, recode(*(source.read_bytes() for source in sources))
-    except ValueError as error:
-        raise TrainingError(f"{sources[0]}: {error}; mine the data set again") from error
+        return sources[0].suffix.lower(), files[0]
+    pictures = [_decoded(*each) for each in zip(files, samples, sources)]
+    return recode.suffix, recode(pictures, sum(map(len, files)))
+
+
+def _decoded(data: bytes, sample: Sample, source: Path) -> Picture:
+    """A sample's picture, of the sample's size: a clip keeps no other. Raises TrainingError."""
+    picture = decode(data)
+    if picture is None:
+        raise TrainingError(f"{source}: cannot be read as a picture; mine the data set again")
+    if picture.shape[:2] != (sample.height, sample.width):
+        got, wanted = f"{picture.shape[1]}x{picture.shape[0]}", f"{sample.width}x{sample.height}"
+        raise TrainingError(f"{source}: is {got}; samples.jsonl says {wanted}; mine the data set again")
+    return picture
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> Member:
