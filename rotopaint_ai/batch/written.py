@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.batch.tasks import BatchTask
-from rotopaint_ai.pipeline.out_folder import FOLDER, stamp_at
+from rotopaint_ai.pipeline.out_folder import FOLDER, facts_at
 from rotopaint_ai.pipeline.record_store import CHUNKS, SETTLED, read_journal
 from rotopaint_ai.pipeline.split import NOTE
 
@@ -48,7 +48,7 @@ def is_there(task: BatchTask, noted: Mapping[str, Any]) -> bool:
 
 
 def _sizes(out: Path, *names: str) -> dict[str, int | None]:
-    return {name: None if (stamp := stamp_at(out / name)) is None else stamp[0] for name in names}
+    return {name: None if (facts := facts_at(out / name)) is None else facts.st_size for name in names}
 
 
 def _count_files(folder: Path) -> int:

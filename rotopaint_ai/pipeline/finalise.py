@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from rotopaint_ai.pipeline.executor import give_back
 from rotopaint_ai.pipeline.export import Exported
 from rotopaint_ai.pipeline.export_workers import write_exports
 from rotopaint_ai.pipeline.manifest import run_manifest
-from rotopaint_ai.pipeline.out_folder import other_frames, stamps_in
+from rotopaint_ai.pipeline.out_folder import facts_in, other_frames
 from rotopaint_ai.pipeline.pictures import choose_worst, ordinary_frames, remove_others
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import changed_plates
@@ -125,12 +126,12 @@ def standing(plan: Plan, state: RunState) -> list[FrameRecord]:
     """Light records in the order of frames; failed where what was written is gone, or where the plate has changed."""
     records = [state.finished[frame] for frame in sorted(state.finished)]
     changed = set(changed_plates(plan.plate, records))
-    there = stamps_in(plan.out, {name.rpartition("/")[0] for record in records for name in record.outputs})
+    there = facts_in(plan.out, {name.rpartition("/")[0] for record in records for name in record.outputs})
     return [_record_on_disk(record, plan, there, is_changed=record.frame in changed) for record in records]
 
 
 def _record_on_disk(
-    record: FrameRecord, plan: Plan, there: Mapping[str, tuple[int, int]], *, is_changed: bool
+    record: FrameRecord, plan: Plan, there: Mapping[str, os.stat_result], *, is_changed: bool
 ) -> FrameRecord:
     if record.status == "failed":
         return record
@@ -138,8 +139,9 @@ def _record_on_disk(
         name = record.source.path if record.source is not None else plan.plate.name
         text = f"frame {record.frame}: {name} changed on disk while the run was going on; --resume makes it again"
         return replace(record, status="failed", message=text)
-    if any(there.get(name, (-1, 0))[0] != size for name, size in record.outputs.items()):
-        text = f"frame {record.frame}: files are gone from {plan.out} or not whole; --resume makes them again"
+    if not record.outputs_stand(plan.out, there):
+        gone = f"frame {record.frame}: files are gone from {plan.out} or not those that were written"
+        text = f"{gone}; --resume makes them again"
         return replace(record, status="failed", message=text)
     return record
 

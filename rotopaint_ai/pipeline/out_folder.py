@@ -16,12 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.locks import locked
+from rotopaint_ai.plates.deflate import crc32
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.plates.sequence import pad
 
@@ -31,7 +32,6 @@ FORMAT = "rotopaint-folder"
 VERSION = 1
 _NUMBERED = re.compile(r"^(?P<stem>.*)\.(?P<number>-?\d+)(?P<suffix>\.[^.]+)$", re.DOTALL)
 SAME_TIME_NS = 2_000_000_000  # some disks keep times of files to two seconds
-Stamps = Mapping[str, tuple[int, int] | None]  # size and time in nanoseconds, by name
 _SAMPLE_BYTES = 1 << 20  # of a source's beginning and end, to know it again under another path
 
 
@@ -167,47 +167,83 @@ def _refuse_others(claim: FolderClaim, known: Mapping[str, Any] | None) -> None:
         raise UsageError(f"{claim.out / foreign[0]}{more}: not written by RotoPaint, and would be replaced; {advice}")
 
 
+class Stamp(NamedTuple):
+    """A file as it was written: its bytes, its time in nanoseconds, and the CRC-32 of its content."""
+
+    size: int
+    mtime_ns: int
+    crc32: int
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """The stamp of a file that was just written. Raises OSError where it is gone."""
+        with path.open("rb") as stream:
+            facts = os.fstat(stream.fileno())
+            return cls(facts.st_size, facts.st_mtime_ns, crc32(stream.read()))
+
+    def stands(self, path: Path, facts: os.stat_result | None) -> bool:
+        """Whether the file at `path`, whose `facts` are those of now, is still the one that was written.
+
+        Nobody can set the time when a file was last changed (`st_ctime`): what was changed since it was written, a copy
+        too, is known by its content.
+        """
+        if facts is None or facts.st_size != self.size:
+            return False
+        times = abs(facts.st_mtime_ns - self.mtime_ns), facts.st_ctime_ns - self.mtime_ns
+        return max(times) <= SAME_TIME_NS or _has_content(path, self.crc32)
+
+
+def _has_content(path: Path, wanted: int) -> bool:
+    try:
+        return crc32(path.read_bytes()) == wanted
+    except OSError:
+        return False
+
+
+Stamps = Mapping[str, Stamp | None]  # by name below the folder
+
+
 def stamps_of(out: Path, files: Iterable[Files], frame: int) -> Stamps:
-    """Sizes and times of what was just written for a frame, by name below `out`; None where it is gone already."""
+    """What was just written for a frame; None where it is gone already."""
     names = [f"{each.folder}/{each.name_of(frame)}" for each in files if each.frames is not None]
-    return {name: stamp_at(out / name) for name in names}
+    return {name: _stamp_or_none(out / name) for name in names}
 
 
-def stamps_in(out: Path, folders: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Sizes and times of all files in some folders below `out`; a network disk tells them folder by folder."""
-    stamps: dict[str, tuple[int, int]] = {}
+def _stamp_or_none(path: Path) -> Stamp | None:
+    try:
+        return Stamp.of(path)
+    except OSError:
+        return None
+
+
+def facts_in(out: Path, folders: Iterable[str]) -> dict[str, os.stat_result]:
+    """What the disk says of all files in some folders below `out`; a network disk tells it folder by folder."""
+    facts: dict[str, os.stat_result] = {}
     for folder in folders:
         with suppress(OSError), os.scandir(out / folder) as entries:
             for entry in entries:
                 with suppress(OSError):  # it went while we looked
-                    stamps[f"{folder}/{entry.name}"] = (entry.stat().st_size, entry.stat().st_mtime_ns)
-    return stamps
+                    facts[f"{folder}/{entry.name}"] = entry.stat()
+    return facts
 
 
 def frames_not_as_written(out: Path, written: Mapping[int, Stamps]) -> list[int]:
-    """Those of some frames of which a file is gone, or is another one than was written, as size and time tell."""
+    """Those of some frames of which a file is gone, or is another one than was written."""
     folders = {name.rpartition("/")[0] for stamps in written.values() for name in stamps}
-    there = stamps_in(out, sorted(folders))
+    there = facts_in(out, sorted(folders))
     return sorted(
         frame
         for frame, stamps in written.items()
-        if any(not _is_same(before, there.get(name)) for name, before in stamps.items())
+        if any(stamp is None or not stamp.stands(out / name, there.get(name)) for name, stamp in stamps.items())
     )
 
 
-def _is_same(before: tuple[int, int] | None, now: tuple[int, int] | None) -> bool:
-    if before is None or now is None:
-        return False
-    return before[0] == now[0] and abs(before[1] - now[1]) <= SAME_TIME_NS
-
-
-def stamp_at(path: Path) -> tuple[int, int] | None:
-    """Size in bytes and time in nanoseconds of a file; None where there is none."""
+def facts_at(path: Path) -> os.stat_result | None:
+    """What the disk says of a file; None where there is none."""
     try:
-        facts = path.stat()
+        return path.stat()
     except OSError:
         return None
-    return facts.st_size, facts.st_mtime_ns
 
 
 def other_frames(out: Path, files: Iterable[Files]) -> list[int]:

@@ -118,7 +118,7 @@ def _forget_others(shot: TrackedShot, processor: OverridingProcessor, state: Run
         if record.frame in shot.records.frames
         and _is_as_settled(record, shot.records.at(record.frame), processor)
         and record.work == processor.work.digest(record.frame)
-        and record.outputs_stand(out, untouched=True)
+        and record.outputs_stand(out)
         and (record.frame not in pictured or _has_picture(out, record.frame))
     }
     for frame in set(state.finished) - standing:

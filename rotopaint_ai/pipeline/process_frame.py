@@ -18,7 +18,7 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import Times, timed
 from rotopaint_ai.pipeline.frame_store import FrameStore
-from rotopaint_ai.pipeline.out_folder import FOLDER
+from rotopaint_ai.pipeline.out_folder import FOLDER, Stamp
 from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.pictures import draw_pictures
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile, Stations, Status
@@ -241,7 +241,6 @@ class FrameProcessor:
         if number in self.pictured:
             with timed(ms, "pictures"):
                 draw_pictures(self.out, frame, settled.crop, filled)
-        facts = {name: (self.out / name).stat() for name in written}
         return replace(
             tracked(number, "done" if settled.lost is None else "lost", settled),
             source=self.source(number),
@@ -252,8 +251,7 @@ class FrameProcessor:
             seam_scores=_scores(names, looks),
             seam_fill=filled.chosen if filled is not None else {},
             matte_px=round(mattes.seam_px, 1),
-            outputs={name: each.st_size for name, each in facts.items()},
-            written_ns={name: each.st_mtime_ns for name, each in facts.items()},
+            outputs={name: list(Stamp.of(self.out / name)) for name in written},
             ms={stage: round(time, 2) for stage, time in ms.items()},
         )
 

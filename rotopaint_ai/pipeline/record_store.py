@@ -30,7 +30,7 @@ from typing import Any, Literal
 from rotopaint_ai.errors import DiskError, UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import summarise
-from rotopaint_ai.pipeline.out_folder import FOLDER, SAME_TIME_NS, stamp_at
+from rotopaint_ai.pipeline.out_folder import FOLDER, Stamp, facts_at
 
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 Status = Literal["done", "lost", "failed"]
@@ -64,7 +64,7 @@ class FrameRecord:
 
     `status` lost means that no face was found: mattes are empty and the clean plate is the plate. `landmarks` rows are
     `[x, y, expected_error_px]` or None where occluded, in the order of the sheet. `outputs` maps paths relative to the
-    run's folder to sizes in bytes, `written_ns` to the times of the files. `seam_contrast`: by seam, its contrast along
+    run's folder to the `Stamp` of each, as a row. `seam_contrast`: by seam, its contrast along
     it (`seams/visibility.py`) before and, where it was painted, after; `seam_scores` likewise, how much it shows.
     `work` tells what of people's work went into the frame; `predicted` and `predicted_landmarks` are what the models
     found where a person's shapes and landmarks stand.
@@ -87,8 +87,7 @@ class FrameRecord:
     seam_scores: Mapping[str, Sequence[float]] = field(default_factory=dict)
     seam_fill: Mapping[str, float] = field(default_factory=dict)
     matte_px: float = 0.0
-    outputs: Mapping[str, int] = field(default_factory=dict)
-    written_ns: Mapping[str, int] = field(default_factory=dict)
+    outputs: Mapping[str, Sequence[int]] = field(default_factory=dict)
     work: str = ""
     predicted: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
     predicted_landmarks: Sequence[PointRow | None] | None = None
@@ -127,14 +126,12 @@ class FrameRecord:
         """The record without the points, for a memory that does not grow with the shot."""
         return replace(self, landmarks=None, shapes={}, predicted={}, predicted_landmarks=None)
 
-    def outputs_stand(self, folder: Path, *, untouched: bool = False) -> bool:
-        """Whether every file that the frame wrote is still there with its size; `untouched`: and nobody has written it
-        since, as far as its time tells."""
+    def outputs_stand(self, folder: Path, facts: Mapping[str, os.stat_result] | None = None) -> bool:
+        """Whether every file that the frame wrote is still there as it was written; `facts`: what the disk says of the
+        files in `folder`, by name, where that is known."""
         return all(
-            (now := stamp_at(folder / name)) is not None
-            and now[0] == size
-            and (not untouched or abs(now[1] - self.written_ns.get(name, now[1])) <= SAME_TIME_NS)
-            for name, size in self.outputs.items()
+            Stamp(*row).stands(folder / name, facts_at(folder / name) if facts is None else facts.get(name))
+            for name, row in self.outputs.items()
         )
 
 

@@ -18,7 +18,7 @@ from rotopaint_ai.frames import n_frames, summarise
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, warning
 from rotopaint_ai.pipeline.export_workers import expected_s
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
-from rotopaint_ai.pipeline.out_folder import claimed, stamps_in
+from rotopaint_ai.pipeline.out_folder import claimed, facts_in
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.painting_pass import paint_frames
 from rotopaint_ai.pipeline.plan import Plan, make_plan
@@ -75,7 +75,7 @@ def _run_passes(plan: Plan, tracking: RunState, state: RunState, sink: Sink, can
 
 def _older_cleans(plan: Plan) -> int:
     """How many clean plates of this run's frames lie in its folder already."""
-    there, format = stamps_in(plan.out, ["clean"]), Format.of(plan.plate)
+    there, format = facts_in(plan.out, ["clean"]), Format.of(plan.plate)
     return sum(format.clean_name(frame) in there for frame in plan.frames)
 
 

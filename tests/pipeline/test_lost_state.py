@@ -19,7 +19,7 @@ from rotopaint_ai.crops import Crop, CropKeys
 from rotopaint_ai.errors import CancelledError, DamagedFrameError, DiskError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline import plan, process_frame, tracking_pass
+from rotopaint_ai.pipeline import out_folder, plan, process_frame, tracking_pass
 from rotopaint_ai.pipeline.record_store import crops_before
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates.plate import Plate
@@ -163,14 +163,48 @@ def test_a_plate_that_changes_between_following_and_painting_fails_alone(job: Ru
     assert run(resumed, lambda _: None, Cancel()).is_whole
 
 
-def test_an_output_that_somebody_wrote_anew_in_the_same_size_is_made_again(job: RunJob) -> None:
+def _written_anew(path: Path, *, later_s: int) -> None:
+    """Another content of the same size, as `cp -p` or `rsync -t` would bring it: its time is set afterwards."""
+    facts = path.stat()
+    path.write_bytes(path.read_bytes()[:-4] + b"\0\0\0\0")
+    os.utime(path, ns=(0, facts.st_mtime_ns + later_s * 1_000_000_000))
+
+
+@pytest.fixture
+def long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two seconds, which some disks cannot tell apart, are nothing: a test need not wait for them."""
+    monkeypatch.setattr(out_folder, "SAME_TIME_NS", 0)
+
+
+@pytest.mark.usefixtures("long_ago")
+@pytest.mark.parametrize("later_s", [10, 0])
+def test_an_output_that_somebody_wrote_anew_in_the_same_size_is_made_again(job: RunJob, later_s: int) -> None:
     run(job, lambda _: None, Cancel())
     path = Path(job.out) / "clean/plate.1002.exr"
     before = path.read_bytes()
-    path.write_bytes(before[:-4] + b"\0\0\0\0")
-    os.utime(path, ns=(0, path.stat().st_mtime_ns + 10_000_000_000))
+    _written_anew(path, later_s=later_s)
     run(RunJob.from_json({**job.to_json(), "resume": True}), lambda _: None, Cancel())
     assert path.read_bytes() == before
+
+
+@pytest.mark.usefixtures("long_ago")
+def test_an_output_that_is_written_anew_in_mid_run_is_not_done(job: RunJob) -> None:
+    def harm(event: Event) -> None:
+        if event.kind == "frame" and event.facts["frame"] == 1002:
+            _written_anew(Path(job.out) / "clean/plate.1001.exr", later_s=0)
+
+    outcome = run(job, harm, Cancel())
+    assert list(outcome.failed) == [1001]
+    assert "not those that were written; --resume makes them again" in outcome.failed[1001]
+
+
+@pytest.mark.usefixtures("long_ago")
+def test_a_copy_of_a_whole_run_has_nothing_to_make_again(job: RunJob) -> None:
+    run(job, lambda _: None, Cancel())
+    copy, told = f"{job.out}.copy", list[Event]()
+    shutil.copytree(job.out, copy)
+    assert run(RunJob.from_json({**job.to_json(), "out": copy, "resume": True}), told.append, Cancel()).is_whole
+    assert [event for event in told if event.kind == "frame"] == []
 
 
 def test_older_clean_plates_beside_a_run_without_any_are_reported(job: RunJob) -> None:

@@ -20,7 +20,7 @@ from rotopaint_ai.cli import main
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline.out_folder import FolderClaim, claimed, frames_not_as_written, stamp_at
+from rotopaint_ai.pipeline.out_folder import FolderClaim, Stamp, claimed, frames_not_as_written
 from rotopaint_ai.pipeline.paint_job import CleanJob, paint_clean, paint_mattes
 from rotopaint_ai.pipeline.painter import ExternalMattes
 from rotopaint_ai.pipeline.run import run
@@ -86,10 +86,10 @@ def test_as_many_files_are_counted_as_stand_in_the_way(tmp_path: Path, frames: t
 
 def test_one_file_of_a_frame_that_was_changed_is_enough(tmp_path: Path) -> None:
     (tmp_path / "clean").mkdir()
-    stamps: dict[str, tuple[int, int] | None] = {}
+    stamps: dict[str, Stamp | None] = {}
     for name in ("a", "b", "c"):
         (tmp_path / f"clean/{name}").write_bytes(b"12345")
-        stamps[f"clean/{name}"] = stamp_at(tmp_path / f"clean/{name}")
+        stamps[f"clean/{name}"] = Stamp.of(tmp_path / f"clean/{name}")
     assert frames_not_as_written(tmp_path, {3: stamps, 2: {}}) == []
     (tmp_path / "clean/b").write_bytes(b"123456")
     assert frames_not_as_written(tmp_path, {3: stamps, 1: {"clean/a": stamps["clean/a"]}}) == [3]

@@ -29,7 +29,7 @@ def _record(frame: int) -> FrameRecord:
         errors={name: draw.random() for name in names},
         hidden=("shape_3",),
         seam_contrast=dict.fromkeys(names[:3], stations),
-        outputs={f"matte/{name}.{frame}.exr": draw.randrange(10_000) for name in names},
+        outputs={f"matte/{name}.{frame}.exr": [draw.randrange(10_000), 1, 2] for name in names},
         ms={"decode": draw.random()},
     )
 

@@ -143,7 +143,7 @@ def test_a_picture_of_which_only_the_beginning_is_there_is_not_done(
     late.write_bytes(whole[:200])
     outcome = split.gather(job, _nobody)
     assert list(outcome.failed) == [1004]
-    assert "not whole; --resume makes them again" in outcome.failed[1004]
+    assert "not those that were written; --resume makes them again" in outcome.failed[1004]
     late.write_bytes(whole)
     assert split.gather(job, _nobody).is_whole
 
