@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -187,7 +188,7 @@ class Stamp(NamedTuple):
         Nobody can set the time when a file was last changed (`st_ctime`): what was changed since it was written, a copy
         too, is known by its content.
         """
-        if facts is None or facts.st_size != self.size:
+        if facts is None or not stat.S_ISREG(facts.st_mode) or facts.st_size != self.size:
             return False
         times = abs(facts.st_mtime_ns - self.mtime_ns), facts.st_ctime_ns - self.mtime_ns
         return max(times) <= SAME_TIME_NS or _has_content(path, self.crc32)

@@ -251,7 +251,7 @@ class FrameProcessor:
             seam_scores=_scores(names, looks),
             seam_fill=filled.chosen if filled is not None else {},
             matte_px=round(mattes.seam_px, 1),
-            outputs={name: list(Stamp.of(self.out / name)) for name in written},
+            outputs={name: Stamp.of(self.out / name) for name in written},
             ms={stage: round(time, 2) for stage, time in ms.items()},
         )
 

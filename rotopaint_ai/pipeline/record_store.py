@@ -16,6 +16,7 @@ A light record is some ten kilobytes of small Python values; the store packs it 
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 import re
@@ -64,7 +65,7 @@ class FrameRecord:
 
     `status` lost means that no face was found: mattes are empty and the clean plate is the plate. `landmarks` rows are
     `[x, y, expected_error_px]` or None where occluded, in the order of the sheet. `outputs` maps paths relative to the
-    run's folder to the `Stamp` of each, as a row. `seam_contrast`: by seam, its contrast along
+    run's folder to the stamp of each. `seam_contrast`: by seam, its contrast along
     it (`seams/visibility.py`) before and, where it was painted, after; `seam_scores` likewise, how much it shows.
     `work` tells what of people's work went into the frame; `predicted` and `predicted_landmarks` are what the models
     found where a person's shapes and landmarks stand.
@@ -87,7 +88,7 @@ class FrameRecord:
     seam_scores: Mapping[str, Sequence[float]] = field(default_factory=dict)
     seam_fill: Mapping[str, float] = field(default_factory=dict)
     matte_px: float = 0.0
-    outputs: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    outputs: Mapping[str, Stamp] = field(default_factory=dict)
     work: str = ""
     predicted: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
     predicted_landmarks: Sequence[PointRow | None] | None = None
@@ -120,6 +121,7 @@ class FrameRecord:
             taken["source"] = SourceFile(**taken["source"])
         if taken.get("crop") is not None:
             taken["crop"] = tuple(taken["crop"])
+        taken["outputs"] = {name: Stamp(*row) for name, row in taken.get("outputs", {}).items()}
         return cls(**taken)
 
     def light(self) -> FrameRecord:
@@ -130,8 +132,8 @@ class FrameRecord:
         """Whether every file that the frame wrote is still there as it was written; `facts`: what the disk says of the
         files in `folder`, by name, where that is known."""
         return all(
-            Stamp(*row).stands(folder / name, facts_at(folder / name) if facts is None else facts.get(name))
-            for name, row in self.outputs.items()
+            stamp.stands(folder / name, facts_at(folder / name) if facts is None else facts.get(name))
+            for name, stamp in self.outputs.items()
         )
 
 
@@ -235,7 +237,29 @@ def _whole_lines(stream: Any) -> Iterator[tuple[bytes, dict[str, Any]]]:
         checksum, _, body = line.partition(b" ")
         if not line.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(body[:-1]):
             return
-        yield line, json.loads(body)
+        value = _record_values(body)
+        if value is None:
+            return
+        yield line, value
+
+
+def _record_values(body: bytes) -> dict[str, Any] | None:
+    """A record's JSON values; None for a text of no record, as a folder from elsewhere may hold."""
+    import msgspec
+
+    try:
+        value = json.loads(body, parse_float=_finite, parse_constant=_finite)
+        msgspec.convert(value, FrameRecord)
+    except (ValueError, RecursionError):
+        return None
+    return dict(value)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number")
+    return number
 
 
 _NAMES = tuple(each.name for each in fields(FrameRecord))

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tracemalloc
+import zlib
+from pathlib import Path
 
 import pytest
 
 from rotopaint_ai.pipeline.finalise import PackedKeys, PackedLandmarks
-from rotopaint_ai.pipeline.record_store import FrameRecord, RecordStore, SourceFile, hold_spans
+from rotopaint_ai.pipeline.out_folder import Stamp
+from rotopaint_ai.pipeline.record_store import (
+    FrameRecord,
+    Journal,
+    JournalIndex,
+    RecordStore,
+    SourceFile,
+    hold_spans,
+    read_journal,
+)
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, RotoShape
 
 
@@ -29,7 +41,7 @@ def _record(frame: int) -> FrameRecord:
         errors={name: draw.random() for name in names},
         hidden=("shape_3",),
         seam_contrast=dict.fromkeys(names[:3], stations),
-        outputs={f"matte/{name}.{frame}.exr": [draw.randrange(10_000), 1, 2] for name in names},
+        outputs={f"matte/{name}.{frame}.exr": Stamp(draw.randrange(10_000), 1, 2) for name in names},
         ms={"decode": draw.random()},
     )
 
@@ -98,3 +110,34 @@ def test_landmarks_that_are_not_seen_stay_so() -> None:
     landmarks.put(2, [[1.5, 2.5, 0.25], None])
     landmarks.put(1, ())
     assert dict(landmarks) == {1: (), 2: (Landmark(1.5, 2.5, 0.25), None)}
+
+
+def _line(value: object) -> bytes:
+    body = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return b"%08x " % zlib.crc32(body) + body + b"\n"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        {"a": 1},
+        {"frame": "x", "status": "done"},
+        {"frame": 1.5, "status": "done"},
+        {"frame": 2, "status": "fine"},
+        {"frame": 2, "status": "done", "source": [1]},
+        {"frame": 2, "status": "done", "outputs": {"clean/x": 5}},
+        {"frame": 2, "status": "done", "crop": [1, 2]},
+        b'{"frame": 2, "status": "done", "crop": [NaN, 1, 1]}',
+        b'{"frame": 2, "status": "done", "matte_px": 1e999}',
+        b'{"frame": 2, "status": "done", "matte_px": ' + b"9" * 5000 + b"}",
+        b"[" * 100_000,
+    ],
+)
+def test_a_line_of_a_journal_that_is_no_record_ends_it_as_a_torn_one_does(tmp_path: Path, wrong: object) -> None:
+    path, whole = tmp_path / "frames.journal", _record(1)
+    path.write_bytes(_line(whole.to_json()) + _line(wrong) + _line(_record(3).to_json()))
+    assert [record.frame for record in read_journal(path)] == [1]
+    assert list(JournalIndex(path).frames) == [1]
+    Journal(path).close()
+    assert path.read_bytes() == _line(whole.to_json())
