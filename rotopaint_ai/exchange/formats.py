@@ -6,7 +6,9 @@ what was meant.
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -368,7 +370,9 @@ def write_with_proof(path: Path | str, meant: RotoDocument) -> tuple[Proof, tupl
     return written.proof or proof_of(path, meant).require(Path(path).name), written.losses
 
 
-def _write_in_place(path: Path | str, meant: RotoDocument, tell: Tell | None = None) -> WrittenFile:
+def _write_in_place(
+    path: Path | str, meant: RotoDocument, tell: Tell | None = None, source: Path | None = None
+) -> WrittenFile:
     each = format_of(path)
     if each.write is None or not Path(path).name.lower().endswith(each.suffixes[0]):
         writes = f"write a {each.suffixes[0]}" if each.write else _INSTEAD.get(each.name, "choose another format")
@@ -383,13 +387,23 @@ def _write_in_place(path: Path | str, meant: RotoDocument, tell: Tell | None = N
             written = (
                 each.write_frames(beside, meant, tell) if each.write_frames and tell else each.write(beside, meant)
             )
-            for made in sorted(Path(folder).iterdir()):
+            all_made = sorted(Path(folder).iterdir())
+            for made in all_made if source is not None else ():
+                _refuse_source(target.parent / made.name, source)
+            for made in all_made:
                 os.replace(made, target.parent / made.name)
     except OSError as error:
         error.filename, error.filename2 = str(target), None
         raise
     given_up += tuple(_left_behind(meant, each))
     return replace(written, losses=(*given_up, *written.losses)) if given_up else written
+
+
+def _refuse_source(target: Path, source: Path) -> None:
+    """A script holds more than its shapes: who writes these over it loses the rest. A source may be a pattern."""
+    sources = [source] if source.exists() else source.parent.glob(re.sub("#+", "*", glob.escape(source.name)))
+    if target.exists() and any(each.samefile(target) for each in sources):
+        raise UsageError(f"{target}: is what is read; choose another name to write to")
 
 
 def _left_behind(meant: RotoDocument, each: FormatSpec) -> Iterator[str]:
@@ -449,12 +463,14 @@ def convert(
     `pixel_aspect` and `fps` are the plate's, for sources that state none. `node` picks one node of a script.
     `bands` writes strokes as closed outlines of their width. `begins` hears what will be written in which
     format, `tell` as in `write`.
-    Raises UsageError, DocumentError; the target is not touched by a conversion that fails while reading.
+    Raises UsageError, also where the source would be replaced; DocumentError; the target is not touched by a
+    conversion that fails while reading.
     """
     check_size(width, height)
     if not all(value is None or 0 < value < 1e4 for value in (pixel_aspect, fps)):
         raise UsageError("convert: --pixel-aspect and --fps must be above 0")
     format_of(target)
+    _refuse_source(Path(target), Path(source))
     found, lost = read(source, width=width, height=height, pixel_aspect=pixel_aspect, fps=fps, node=node, override=True)
     meant = edit.shift_frames(found, offset) if offset else found
     if offset and found.metadata:
@@ -462,6 +478,7 @@ def convert(
         lost = (*lost, "--offset: what one program alone understands (layers, colours, strokes) is not kept")
     meant = closed_strokes(meant) if bands else meant
     begins(format_of(target), meant)
-    error, dropped = write(target, meant, tell)
+    written = _write_in_place(target, meant, tell, Path(source))
     n_keys = sum(len(shape.keys) for shape in meant.shapes)
-    return Conversion(written_path(target), len(meant.shapes), n_keys, error, (*lost, *dropped))
+    losses = (*lost, *written.losses)
+    return Conversion(written_path(target), len(meant.shapes), n_keys, written.error_px, losses)

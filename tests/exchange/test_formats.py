@@ -38,6 +38,28 @@ def test_every_pair_carries_the_curves(tmp_path: Path, a: str, b: str) -> None:
             assert p == pytest.approx(q, abs=1e-5)
 
 
+@pytest.mark.parametrize("target", ["a.nk", "./b/../a.nk", "link.nk", "hard.nk"])
+def test_a_source_is_not_replaced_by_its_shapes_alone(tmp_path: Path, target: str) -> None:
+    source = tmp_path / "a.nk"
+    formats.write(source, sample())
+    script = "Blur {\n size 3\n name Blur1\n}\n" + source.read_text()
+    source.write_text(script)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "link.nk").symlink_to(source)
+    (tmp_path / "hard.nk").hardlink_to(source)
+    with pytest.raises(UsageError, match=r"\.nk: is what is read; choose another name"):
+        formats.convert(source, tmp_path / target)
+    assert source.read_text() == script
+
+
+def test_files_of_frames_that_are_read_by_a_pattern_are_not_replaced_either(tmp_path: Path) -> None:
+    formats.write(tmp_path / "s.labelme.json", sample())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(UsageError, match=r"s\.0006\.labelme\.json: is what is read"):
+        formats.convert(tmp_path / "s.####.labelme.json", tmp_path / "s.labelme.json", offset=1)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_losses_of_both_sides_are_listed(tmp_path: Path) -> None:
     document.write(tmp_path / "a.roto.json", sample())
     done = formats.convert(tmp_path / "a.roto.json", tmp_path / "a.svg")
