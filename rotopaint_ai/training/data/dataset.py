@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import cv2
 import numpy as np
@@ -34,6 +34,7 @@ from rotopaint_ai.training.data.shards.store import INDEX, ShardStore, open_stor
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+_LONGEST_PX, _FARTHEST_PX = 65_536, 1_000_000  # of a picture's side, and of what is known from its corner
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +117,16 @@ class _Checker:
         box = content.get("face_box")
         return Sample(
             image=image,
-            width=int(content["width"]),
-            height=int(content["height"]),
+            width=_side(content, "width"),
+            height=_side(content, "height"),
             character=str(content.get("character", "")),
             shot=str(content.get("shot", "")),
             frame=int(content.get("frame", 0)),
             split=content["split"],
             landmarks=landmarks,
             shapes={name: self._shape(name, shape) for name, shape in (content.get("shapes") or {}).items() if shape},
-            face_box=None if box is None else cast(Any, tuple(_numbers(box, 4, "face_box"))),
-            pixel_scale=_numbers([content.get("pixel_scale", 1.0)], 1, "pixel_scale")[0],
+            face_box=None if box is None else _box(box),
+            pixel_scale=_scale(content.get("pixel_scale", 1.0)),
         )
 
     def _point(self, name: str, point: Any) -> tuple[float, float, float]:
@@ -153,7 +154,30 @@ def _numbers(values: Any, count: int, where: str) -> list[float]:
     numbers = [float(value) for value in values]
     if not all(math.isfinite(number) for number in numbers):
         raise ValueError(f"{where}: holds a number that is not finite")
+    if any(abs(number) > _FARTHEST_PX for number in numbers):
+        raise ValueError(f"{where}: holds a number beyond {_FARTHEST_PX:,}")
     return numbers
+
+
+def _side(content: Mapping[str, Any], name: str) -> int:
+    side = int(content[name])
+    if not 0 < side <= _LONGEST_PX:
+        raise ValueError(f"{name} is {side}; wanted 1 to {_LONGEST_PX:,}")
+    return side
+
+
+def _box(values: Any) -> tuple[float, float, float, float]:
+    x, y, width, height = _numbers(values, 4, "face_box")
+    if min(width, height) <= 0:
+        raise ValueError(f"face_box is {width:g} x {height:g}; wanted sides above 0")
+    return x, y, width, height
+
+
+def _scale(value: Any) -> float:
+    (scale,) = _numbers([value], 1, "pixel_scale")
+    if not 0.001 <= scale <= 1000:
+        raise ValueError(f"pixel_scale is {scale:g}; wanted 0.001 to 1,000")
+    return scale
 
 
 FORMAT = "rotopaint-dataset"

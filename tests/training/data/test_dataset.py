@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import resource
+import struct
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.training.data.dataset import join, read_dataset
+from rotopaint_ai.training.data.dataset import join, read_dataset, read_picture
 from rotopaint_ai.training.data.memory import load_pictures, shrink_memory
 
 
@@ -44,6 +49,12 @@ def _broken(faces: Path, folder: Path, change: dict[str, object]) -> Path:
         ({"landmarks": {"chin": [1, 2, 1]}}, "1 landmarks known"),
         ({"landmarks": {"chin": [1, 2], "brow": [1, 2, 1]}}, "'chin': wanted 3 numbers"),
         ({"shapes": {"seam": {"points": [[0, 0, 0, 0, 0, 0]]}}}, "has 1 points; the sheet says 3"),
+        ({"landmarks": {"chin": [1e300, 2, 1], "brow": [1, 2, 1]}}, "'chin': holds a number beyond 1,000,000"),
+        ({"width": 10**9}, "width is 1000000000; wanted 1 to 65,536"),
+        ({"height": 0}, "height is 0; wanted 1 to 65,536"),
+        ({"pixel_scale": 0}, "pixel_scale is 0; wanted 0.001 to 1,000"),
+        ({"pixel_scale": 1e-300}, "pixel_scale is 1e-300; wanted 0.001 to 1,000"),
+        ({"face_box": [0, 0, 0, 5]}, "face_box is 0 x 5; wanted sides above 0"),
     ],
 )
 def test_a_wrong_line_is_named(faces: Path, tmp_path: Path, change: dict[str, object], said: str) -> None:
@@ -82,6 +93,26 @@ def test_a_picture_of_another_size_is_refused(faces: Path, tmp_path: Path) -> No
     (tmp_path / "images").symlink_to(faces / "images")
     with pytest.raises(TrainingError, match=r"is 96x96; samples\.jsonl says 64x96"):
         data.picture(1)
+
+
+def _bombs() -> Iterator[tuple[str, bytes]]:
+    """A PNG and a JPEG of a few hundred bytes that say they have 60,000 x 60,000 pixels."""
+    _, png = cv2.imencode(".png", np.zeros((16, 16, 3), np.uint8))
+    head = b"IHDR" + struct.pack(">II", 60_000, 60_000) + bytes(png[24:29])
+    yield "png", bytes(png[:12]) + head + struct.pack(">I", zlib.crc32(head)) + bytes(png[33:])
+    _, jpeg = cv2.imencode(".jpg", np.zeros((16, 16, 3), np.uint8))
+    start = bytes(jpeg).index(b"\xff\xc0") + 5
+    yield "jpeg", bytes(jpeg[:start]) + struct.pack(">HH", 60_000, 60_000) + bytes(jpeg[start + 4 :])
+
+
+@pytest.mark.parametrize(("kind", "data"), list(_bombs()), ids=["png", "jpeg"])
+def test_a_picture_that_says_it_is_enormous_takes_no_memory(kind: str, data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{kind}"
+    path.write_bytes(data)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(TrainingError, match="cannot be read as a picture"):
+        read_picture(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 
 
 def test_data_sets_with_one_sheet_join(faces: Path) -> None:

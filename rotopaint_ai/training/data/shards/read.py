@@ -8,6 +8,7 @@ are grown at the right and below to that of the clip, and cut again when they ar
 from __future__ import annotations
 
 import io
+import math
 import mmap
 import re
 import threading
@@ -30,6 +31,7 @@ from rotopaint_ai.training.data.shards.store import Index, Member, Shard, ShardS
 
 Picture = npt.NDArray[np.uint8]
 RAW = b"\x93NUMPY"  # how a file of one array begins
+_JPEG, _PNG = b"\xff\xd8", b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(slots=True)
@@ -151,7 +153,8 @@ _RAW_HEAD = re.compile(
 
 
 def decode(data: memoryview | bytes) -> Picture | None:
-    """An encoded picture as (H, W, 3) RGB, None where it is none; JPEG by the fastest decoder that is installed.
+    """A JPEG, a PNG or a raw picture as (H, W, 3) RGB, None where it is none, or one too large; JPEG by the fastest
+    decoder that is installed.
 
     A raw one (.npy of three dimensions) is no copy: it lies where `data` does, and cannot be written to. One of two
     dimensions holds planes: the brightness of every pixel, then both colour differences at half size (I420).
@@ -159,13 +162,27 @@ def decode(data: memoryview | bytes) -> Picture | None:
     if bytes(data[:6]) == RAW:
         stored = _stored(data)
         return stored if stored is None or stored.ndim == 3 else _from_planes(stored)
+    try:
+        return _decoded(data) if 0 < _n_pixels(data) <= _MOST_PIXELS else None
+    except (ValueError, cv2.error):
+        return None
+
+
+def _n_pixels(data: memoryview | bytes) -> int:
+    """How many pixels a JPEG or PNG says it has, which costs nothing; 0 for anything else."""
+    head, fast = bytes(data[:24]), _fast_jpeg()
+    if head[:8] == _PNG and len(head) == 24:
+        return int.from_bytes(head[16:20]) * int.from_bytes(head[20:])
+    if head[:2] != _JPEG:
+        return 0
+    return math.prod(fast.decode_jpeg_header(data)[:2]) if fast else 1  # OpenCV has a limit of its own, 2^30
+
+
+def _decoded(data: memoryview | bytes) -> Picture | None:
     fast = _fast_jpeg()
-    if fast is not None and bytes(data[:2]) == b"\xff\xd8":
-        try:
-            return cast(Picture, fast.decode_jpeg(data))
-        except ValueError:
-            return None
-    found = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR) if len(data) else None
+    if fast is not None and bytes(data[:2]) == _JPEG:
+        return cast(Picture, fast.decode_jpeg(data))
+    found = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
     return None if found is None else cast(Picture, cv2.cvtColor(found, cv2.COLOR_BGR2RGB))
 
 
