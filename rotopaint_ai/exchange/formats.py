@@ -388,7 +388,7 @@ def _write_in_place(
                 each.write_frames(beside, meant, tell) if each.write_frames and tell else each.write(beside, meant)
             )
             all_made = sorted(Path(folder).iterdir())
-            for made in all_made if source is not None else ():
+            for made in all_made:
                 _refuse_source(target.parent / made.name, source)
             for made in all_made:
                 os.replace(made, target.parent / made.name)
@@ -399,10 +399,12 @@ def _write_in_place(
     return replace(written, losses=(*given_up, *written.losses)) if given_up else written
 
 
-def _refuse_source(target: Path, source: Path) -> None:
+def _refuse_source(target: Path, source: Path | None) -> None:
     """A script holds more than its shapes: who writes these over it loses the rest. A source may be a pattern."""
+    if source is None or not target.exists():
+        return
     sources = [source] if source.exists() else source.parent.glob(re.sub("#+", "*", glob.escape(source.name)))
-    if target.exists() and any(each.samefile(target) for each in sources):
+    if any(each.samefile(target) for each in sources):
         raise UsageError(f"{target}: is what is read; choose another name to write to")
 
 

@@ -113,3 +113,9 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "plate.1001.exr")
     with pytest.raises(UsageError, match="is a pipe or a device"):
         find(tmp_path / "plate.1001.exr")
+
+
+def test_a_link_that_leads_to_itself_is_a_missing_frame(tmp_path: Path) -> None:
+    _touch(tmp_path, "plate.1001.exr", "plate.1003.exr")
+    (tmp_path / "plate.1002.exr").symlink_to("plate.1002.exr")
+    assert find(tmp_path / "plate.####.exr").missing == (1002,)
