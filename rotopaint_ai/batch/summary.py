@@ -57,6 +57,7 @@ class ShotSummary:
         parts = [self.message] if self.message else []
         parts += [f"{len(failed)} frame{'s' if len(failed) > 1 else ''} failed, first {failed[0]}"] if failed else []
         parts += [f"not on disk: frames {self.missing}"] if self.missing else []
+        parts += [f"no face at frames {self.lost}"] if self.lost else []
         return "; ".join(parts) if self.state != "done" else ""
 
 
@@ -124,9 +125,13 @@ def _shot_summary(shot: JobShot, show: Show, plan: ShowPlan) -> ShotSummary:
 def _finished_summary(name: str, out: Path, seconds: float) -> ShotSummary:
     path = out / name / "run.json"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+        return _summary_of(name, json.loads(path.read_text(encoding="utf-8")), seconds)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return ShotSummary(name, "failed", message=f"{path}: is damaged; delete it, and the shot is gathered again")
+
+
+def _summary_of(name: str, content: Any, seconds: float) -> ShotSummary:
+    """A shot by its `run.json`."""
     frames, errors = content["frames"], content["errors"]["by_frame"]
     known = {int(f): [error for error in row if error is not None] for f, row in errors.items()}
     worst = sorted(((f, max(row)) for f, row in known.items() if row), key=lambda item: -item[1])[:N_WORST]

@@ -248,14 +248,14 @@ def _record_values(body: bytes) -> dict[str, Any] | None:
     import msgspec
 
     try:
-        value = json.loads(body, parse_float=_finite, parse_constant=_finite)
+        value = json.loads(body, parse_float=_finite_number, parse_constant=_finite_number)
         msgspec.convert(value, FrameRecord)
     except (ValueError, RecursionError):
         return None
     return dict(value)
 
 
-def _finite(text: str) -> float:
+def _finite_number(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text} is no number")

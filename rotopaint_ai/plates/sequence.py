@@ -199,12 +199,12 @@ def _numbered_groups(folder: Path) -> dict[tuple[str, str], dict[str, Path]]:
 def _sorted_files(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            return sorted(Path(entry.path) for entry in entries if entry.name[0] != "." and _is_file(entry))
+            return sorted(Path(entry.path) for entry in entries if entry.name[0] != "." and _is_plain_file(entry))
     except OSError as error:
         raise UsageError(f"{folder}: cannot list this folder ({error.strerror}); check the path") from error
 
 
-def _is_file(entry: os.DirEntry[str]) -> bool:
+def _is_plain_file(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_file()
     except OSError:  # links in a circle

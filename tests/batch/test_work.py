@@ -173,8 +173,8 @@ def test_a_show_in_one_process(show: Path, capsys: pytest.CaptureFixture[str]) -
     assert "gone" in capsys.readouterr().err
 
 
-def test_a_frame_with_one_shape_drawn_by_hand_counts_by_that_shape(show: Path) -> None:
-    """`run.json` has null for shapes that are not known in a frame without a face."""
+def test_a_shot_is_judged_by_its_record(show: Path) -> None:
+    """`run.json` has null for shapes that are not known in a frame without a face; it may also be damaged."""
     main(["batch", str(show)])
     record = show.parent / "renders/a/run.json"
     content = json.loads(record.read_text())
@@ -182,6 +182,14 @@ def test_a_frame_with_one_shape_drawn_by_hand_counts_by_that_shape(show: Path) -
     record.write_text(json.dumps(content))
     first, *_ = summarise_show(read_show(show), plan_show(read_show(show)))
     assert (first.worst, first.median_error_px) == (((1001, 2.5), (1002, 1.5)), 2.0)
+    content["frames"]["lost"] = [1003, 1004]
+    record.write_text(json.dumps(content))
+    first, *_ = summarise_show(read_show(show), plan_show(read_show(show)))
+    assert (first.state, first.trouble) == ("frames failed", "no face at frames 1003-1004")
+    for torn in ("[]", "{}", '{"frames": 5, "errors": {"by_frame": {}}}', "{"):
+        record.write_text(torn)
+        first, *_ = summarise_show(read_show(show), plan_show(read_show(show)))
+        assert first.trouble == f"{record}: is damaged; delete it, and the shot is gathered again"
 
 
 def test_a_killed_show_goes_on_where_it_was(show: Path) -> None:

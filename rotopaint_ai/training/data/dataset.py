@@ -117,16 +117,16 @@ class _Checker:
         box = content.get("face_box")
         return Sample(
             image=image,
-            width=_side(content, "width"),
-            height=_side(content, "height"),
+            width=_picture_side(content, "width"),
+            height=_picture_side(content, "height"),
             character=str(content.get("character", "")),
             shot=str(content.get("shot", "")),
             frame=int(content.get("frame", 0)),
             split=content["split"],
             landmarks=landmarks,
             shapes={name: self._shape(name, shape) for name, shape in (content.get("shapes") or {}).items() if shape},
-            face_box=None if box is None else _box(box),
-            pixel_scale=_scale(content.get("pixel_scale", 1.0)),
+            face_box=None if box is None else _face_box_of(box),
+            pixel_scale=_pixel_scale_of(content.get("pixel_scale", 1.0)),
         )
 
     def _point(self, name: str, point: Any) -> tuple[float, float, float]:
@@ -159,21 +159,21 @@ def _numbers(values: Any, count: int, where: str) -> list[float]:
     return numbers
 
 
-def _side(content: Mapping[str, Any], name: str) -> int:
+def _picture_side(content: Mapping[str, Any], name: str) -> int:
     side = int(content[name])
     if not 0 < side <= _LONGEST_PX:
         raise ValueError(f"{name} is {side}; wanted 1 to {_LONGEST_PX:,}")
     return side
 
 
-def _box(values: Any) -> tuple[float, float, float, float]:
+def _face_box_of(values: Any) -> tuple[float, float, float, float]:
     x, y, width, height = _numbers(values, 4, "face_box")
     if min(width, height) <= 0:
         raise ValueError(f"face_box is {width:g} x {height:g}; wanted sides above 0")
     return x, y, width, height
 
 
-def _scale(value: Any) -> float:
+def _pixel_scale_of(value: Any) -> float:
     (scale,) = _numbers([value], 1, "pixel_scale")
     if not 0.001 <= scale <= 1000:
         raise ValueError(f"pixel_scale is {scale:g}; wanted 0.001 to 1,000")

@@ -163,12 +163,12 @@ def decode(data: memoryview | bytes) -> Picture | None:
         stored = _stored(data)
         return stored if stored is None or stored.ndim == 3 else _from_planes(stored)
     try:
-        return _decoded(data) if 0 < _n_pixels(data) <= _MOST_PIXELS else None
+        return _by_decoder(data) if 0 < _promised_pixels(data) <= _MOST_PIXELS else None
     except (ValueError, cv2.error):
         return None
 
 
-def _n_pixels(data: memoryview | bytes) -> int:
+def _promised_pixels(data: memoryview | bytes) -> int:
     """How many pixels a JPEG or PNG says it has, which costs nothing; 0 for anything else."""
     head, fast = bytes(data[:24]), _fast_jpeg()
     if head[:8] == _PNG and len(head) == 24:
@@ -178,7 +178,7 @@ def _n_pixels(data: memoryview | bytes) -> int:
     return math.prod(fast.decode_jpeg_header(data)[:2]) if fast else 1  # OpenCV has a limit of its own, 2^30
 
 
-def _decoded(data: memoryview | bytes) -> Picture | None:
+def _by_decoder(data: memoryview | bytes) -> Picture | None:
     fast = _fast_jpeg()
     if fast is not None and bytes(data[:2]) == _JPEG:
         return cast(Picture, fast.decode_jpeg(data))

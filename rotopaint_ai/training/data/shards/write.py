@@ -196,11 +196,11 @@ def _coded_file(folder: Path, samples: Sequence[Sample], recode: Recoder | None)
     files = [source.read_bytes() for source in sources]
     if recode is None:
         return sources[0].suffix.lower(), files[0]
-    pictures = [_decoded(*each) for each in zip(files, samples, sources)]
+    pictures = [_sample_picture(*each) for each in zip(files, samples, sources)]
     return recode.suffix, recode(pictures, sum(map(len, files)))
 
 
-def _decoded(data: bytes, sample: Sample, source: Path) -> Picture:
+def _sample_picture(data: bytes, sample: Sample, source: Path) -> Picture:
     """A sample's picture, of the sample's size: a clip keeps no other. Raises TrainingError."""
     picture = decode(data)
     if picture is None:
