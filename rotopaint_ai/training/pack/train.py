@@ -155,7 +155,8 @@ class _Making:
         """What held-out samples say: prior, guards and calibration, and the seam network."""
         config, held = self.ready.config, self.ready.task.data.held_out
         with self.part("fitting"):
-            mirror, rows = mirrored_order(self.ready.data.sheet), np.arange(len(held))
+            mirror = mirrored_order(self.ready.data.sheet) if config.mirrored else None
+            rows = np.arange(len(held))
             found = predict_held_out(self.trained.validated, held, rows, config, exact=True, mirror=mirror)
             chosen = select_models(config, self.ready.train_data, found, held, mirror)
         with self.part("seams"):

@@ -58,6 +58,7 @@ def test_a_pack_comes_out_that_the_product_opens(made: tuple[TrainReport, list[E
     report, _ = made
     pack = load_pack(report.pack)
     assert (pack.name, pack.input_size, pack.crop_margin) == ("discs", 64, 1.3)
+    assert pack.card["reads_mirrored"] is True
     assert pack.card["training"]["command"] == "train me"
     assert pack.card["licence"] == "CC0-1.0"
     assert pack.card["metrics"]["n_samples"] == 4  # the test split
@@ -136,7 +137,7 @@ def test_evaluation_is_in_plate_pixels(made: tuple[TrainReport, list[Event]], fa
 def test_a_run_that_was_stopped_goes_on_to_the_same_end(
     faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = [*TINY, "steps=24", "eval_every=8", "learn_all=0.4", "prior=false"]
+    settings = [*TINY, "steps=24", "eval_every=8", "learn_all=0.4", "prior=false", "mirrored=false"]
     _is_judged_before_it_learns_all(train([faces], tmp_path / "whole", overrides=settings, init="none"), faces)
     cancel = Cancel()
     copied = {name: tmp_path / "whole" / name for name in ("landmarks.onnx", "shapes.onnx")}
@@ -172,6 +173,7 @@ def _is_judged_before_it_learns_all(report: TrainReport, faces: Path) -> None:
     weights = [read_weights(folder).tensors["heat_of_landmark"] for folder in (run / "judged", report.pack)]
     assert np.abs(weights[0] - weights[1]).max() > 1e-4  # it went on learning
     assert load_pack(report.pack).card["training"]["learned_held_out_at_last"] is True
+    assert load_pack(report.pack).card["reads_mirrored"] is False
     again = measure_pack(run / "judged", read_dataset(faces)).result
     assert again["landmarks_px"] == report.metrics["landmarks_px"]
     rows = [row.split(",") for row in (run / "log.csv").read_text().splitlines()[1:]]
