@@ -1,0 +1,133 @@
+"""Smaller landmark networks cut out of the shipped one and trained on, for characters to start from.
+
+    python -m rotopaint_ai.stage dataset FACES --characters 500 --seed 920000
+    python -m benchmarks.smaller FACES OUT [--only shallow ...]
+    rotopaint train CHARACTER --init OUT/shallow --set mirrored=false --set input_size=192 --set depths=[1,1,2,2] ...
+
+What fits of the shipped weights is taken over: a block that is left out only added to its input. OUT/NAME is the
+shipped pack with weights to start from in place of its own. `taught` learns the shipped network's heat-maps and places
+beside the truth. `rotopaint bench infer --model PACK` times a pack, `rotopaint evaluate` tells its error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from benchmarks.crop_pool import Pool, PooledTask, take_core
+from rotopaint_ai.inference.pack import find_pack
+from rotopaint_ai.training.models.backbone import face_places, load_pretrained, read_weights, save_weights
+from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config, total_loss
+from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, LandmarkNet
+from rotopaint_ai.training.models.landmarks.task import Inputs, build_net
+from rotopaint_ai.training.pack.prepare import prepare
+from rotopaint_ai.training.trainer.group import Group
+from rotopaint_ai.training.trainer.task import Moment
+from rotopaint_ai.training.trainer.trainer import Trainer
+
+
+class Cut(NamedTuple):
+    """A smaller network: the side of its crops in pixels, blocks of its stages, and whether the shipped one teaches."""
+
+    side: int
+    depths: tuple[int, ...]
+    is_taught: bool = False
+
+
+CUTS: Mapping[str, Cut] = {
+    "whole": Cut(192, (1, 1, 3, 4)),
+    "shallow": Cut(192, (1, 1, 2, 2)),
+    "taught": Cut(192, (1, 1, 2, 2), is_taught=True),
+    "least": Cut(192, (1, 1, 1, 1)),
+    "small": Cut(160, (1, 1, 2, 2)),
+}
+_pools: dict[int, Pool] = {}  # by the crops' side; what doubled processes have without its being sent
+
+
+class TaughtTask(PooledTask):
+    """A network that learns what a larger one says of its crops, too."""
+
+    def __init__(self, config: PackConfig, net: LandmarkNet, pool: Pool, teacher: LandmarkNet) -> None:
+        super().__init__(config, net, pool)
+        self.teacher = teacher
+
+    def loss(self, net: LandmarkNet, inputs: Inputs, moment: Moment) -> tuple[Tensor, dict[str, float]]:
+        """The recipe's losses, the cross entropy of the two coarse heat-maps, and the distance of their places."""
+        with moment.precision():
+            with torch.no_grad():
+                told = self.teacher(inputs.crops)
+            output = net(inputs.crops, inputs.jitter)
+        total, parts = total_loss(output, inputs.target, self.config.losses, norm=inputs.norm)
+        assert output.coarse_log is not None
+        assert told.coarse_log is not None
+        heat = -(told.coarse_log.exp() * output.coarse_log).sum((2, 3)).mean()
+        place = F.smooth_l1_loss(output.points / COARSE_STRIDE, told.points / COARSE_STRIDE, beta=0.1)
+        return total + heat + place, {**parts, "taught": float((heat + place).detach())}
+
+
+def shipped_net(config: PackConfig, pool: Pool) -> LandmarkNet:
+    """A network by a recipe, with what fits it of the shipped one's weights."""
+    data = pool.ready.train_data
+    net = build_net(config, len(data.sheet.landmarks))
+    load_pretrained(net, read_weights(find_pack(None)), data.sheet.landmark_names, face_places(data.truth.landmarks))
+    return net
+
+
+def train(name: str, at: int, out: Path, samples: int) -> str:
+    """Train one, write what characters start from, and say how it went."""
+    take_core(at)
+    cut = CUTS[name]
+    pool = _pools[cut.side]
+    steps = max(4, samples // pool.ready.config.batch)
+    config = replace(pool.ready.config, depths=cut.depths, steps=steps, eval_every=steps // 4)
+    net, group = shipped_net(config, pool), Group.join()
+    task = PooledTask(config, net, pool)
+    if cut.is_taught:
+        teacher = shipped_net(replace(config, depths=CUTS["whole"].depths), pool)
+        task = TaughtTask(config, net, pool, teacher.to(group.device).eval().requires_grad_(False))
+    with tempfile.TemporaryDirectory() as folder:
+        trained = Trainer(config, task, Path(folder), group).fit()
+    shutil.copytree(find_pack(None), out / name)
+    data = pool.ready.train_data
+    save_weights(out / name, trained.net, data.sheet.landmark_names, face_places(data.truth.landmarks))
+    told = ", ".join(f"{row.scores['held_out_percent']:.3f}" for row in trained.rows)
+    return f"{name}: {steps} steps, {trained.images_per_s:.0f}/s, held out: {told} % of the face"
+
+
+def main() -> int:
+    """Write packs to start from."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("faces")
+    parser.add_argument("out", type=Path, help="a new folder")
+    parser.add_argument("--samples", type=int, default=192_000, help="that each trains on")
+    parser.add_argument("--pool", type=int, default=24_000, help="crops to draw them from")
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--only", nargs="+", choices=sorted(CUTS), default=list(CUTS))
+    options = parser.parse_args()
+    words = ["small_share=0", "minutes=null", "steps=1", f"batch={options.batch}", "learning_rate=0.002", "threads=1"]
+    for side in {CUTS[name].side for name in options.only}:
+        sizes = [f"input_size={side}", f"small_size={side}"]
+        ready = prepare([options.faces], load_pack_config("shipped", [*words, *sizes]), "none")
+        _pools[side] = Pool.make(ready, options.pool)
+    options.out.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(len(options.only), get_context("fork")) as workers:
+        asked = [workers.submit(train, name, at, options.out, options.samples) for at, name in enumerate(options.only)]
+        for each in asked:
+            print(each.result(), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
