@@ -3,8 +3,8 @@
     python benchmarks/soak.py [PART ...] [--frames 10000] [--edits 20000] [--steps 20000] [--gestures 20000] [--seed 1]
 
 run: one `run` of tiny plates. edits: a session edits, undoes and saves a project. panel: the real panel is scrubbed
-through ten times the pictures it may keep, edited by the mouse, undone. server: training's reader takes pictures from a
-server that stalls, breaks off and lies. disk: a run that is stopped and resumed, and a project, where locks are
+through ten times the pictures it may keep, edited by the mouse, undone. server: the training loop takes its pictures
+from a server that stalls, breaks off and lies. disk: a run that is stopped and resumed, and a project, where locks are
 refused, times count in two seconds and renames are slow; what is written must be what a plain disk gets. late: the last
 machine of a split run sees only some of the others' files, and of some only a beginning; it must say so, or write what
 it should have. Flat is: from the first fifth to the end no more than 8 MB and a tenth of memory, with processes that
@@ -27,12 +27,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 STALL_S = 0.02  # of a server that thinks; a real one's seconds, shortened so that 20,000 steps end in minutes
+N_SERVED = 128  # pictures, in some 26 shards
 ROOT = Path(__file__).resolve().parents[1]
 _FOLDERS = (".", "ui", "models", "tests/support", "tests/pipeline", "benchmarks")
 sys.path[:0] = [str(ROOT / folder) for folder in _FOLDERS]
@@ -69,7 +70,11 @@ class Watch:
 def _children() -> list[int]:
     """The processes that this one has started: the models', the decoder."""
     tasks = Path("/proc/self/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    found: list[int] = []
+    for task in tasks:
+        with suppress(OSError):  # the thread has ended
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def soak_run(folder: Path, n_frames: int, seed: int) -> dict[str, Any]:
@@ -243,58 +248,115 @@ def _small_document(desk: Any) -> Any:
 
 
 def soak_server(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
-    """Pictures by a training's own order from shards whose server is often ill, with a cache for half of them."""
+    """The one training loop on pictures from shards, of a server that sends three answers in four as they are.
+
+    The cache on the disk holds half of the shards, the process eight, and no picture is kept once it is decoded.
+    Where the server was ill four times in a row the training ends, and is resumed as a person would resume it.
+    """
+    from rotopaint_ai.errors import TrainingError
+    from rotopaint_ai.training.data.shards import read
+    from rotopaint_ai.training.data.shards.stream import WINDOW
+    from rotopaint_ai.training.trainer.config import TrainConfig
+    from rotopaint_ai.training.trainer.trainer import Trainer
+
+    watch, every, n_checks, n_resumed = Watch(), max(1, n_steps // 20), 0, 0
+    data, plain, asked = _ill_served(folder, random.Random(seed))
+    read.MOST_OPEN = WINDOW
+    config = TrainConfig(name="soak", minutes=None, steps=n_steps, eval_every=every, batch=4, seed=seed, bf16=False)
+    task = _picture_task(data, plain)
+
+    def check() -> None:
+        nonlocal n_checks
+        n_checks += 1
+        if n_checks % every == 0:
+            watch.look(n_checks)
+
+    (folder / "run").mkdir()
+    while True:
+        try:
+            trained = Trainer(config, task, folder / "run").fit(resume=bool(n_resumed), check=check)
+            break
+        except TrainingError as error:
+            if "tries" not in str(error):
+                raise
+            n_resumed += 1
+    told = {"resumed": n_resumed, "answers": sum(asked.values()), **asked, "wrong": task.n_wrong}
+    return {**watch.summary(), **told, "is_whole": not task.n_wrong and trained.steps == n_steps}
+
+
+def _ill_served(folder: Path, chance: random.Random) -> tuple[Any, Any, Counter[str]]:
+    """A data set from an ill server, the same one from the disk, and how the server has answered so far."""
     import numpy as np
 
     from rotopaint_ai.sheet import LandmarkSpec, Sheet
-    from rotopaint_ai.training.data.dataset import Sample, write_dataset, write_picture
+    from rotopaint_ai.training.data.dataset import Sample, read_dataset, write_dataset, write_picture
     from rotopaint_ai.training.data.shards.read import ShardPictures
     from rotopaint_ai.training.data.shards.store import Server
     from rotopaint_ai.training.data.shards.write import pack_dataset
 
-    chance, rng, watch = random.Random(seed), np.random.default_rng(seed), Watch()
-    samples = []
-    for n in range(64):
+    rng, samples, asked = np.random.default_rng(chance.randrange(1 << 30)), [], Counter[str]()
+    for n in range(N_SERVED):
         name = f"images/a.{n}.jpg"
         write_picture(folder / name, rng.integers(0, 255, (48, 64, 3), dtype=np.uint8))
         samples.append(Sample(name, 64, 48, "pip", "sh", n, "train", {"a": (1.0, 2.0, 1.0), "b": (9.0, 9.0, 1.0)}))
     sheet = Sheet("two", (LandmarkSpec("a"), LandmarkSpec("b")))
     write_dataset(folder, name="soak", licence="CC0", sheet=sheet, samples=samples)
-    index = pack_dataset(folder, folder / "packed", shard_mb=0.03)
+    index, packed = pack_dataset(folder, folder / "packed", shard_mb=0.03), folder / "packed"
 
     def fetch(url: str) -> Iterator[bytes]:
-        data = (folder / "packed" / url.removeprefix("mem://x/")).read_bytes()
-        mood = chance.random()
-        if mood < 0.1:
+        data = (packed / url.removeprefix("mem://x/")).read_bytes()
+        mood = chance.choices(("whole", "stalls", "breaks off", "lies"), (75, 10, 10, 5))[0]
+        asked[mood] += 1
+        if mood == "stalls":
             time.sleep(STALL_S)
-        if mood < 0.2:
-            yield data[:100]
+        yield data[:100] if mood == "breaks off" else data[::-1] if mood == "lies" else data
+        if mood == "breaks off":
             raise ConnectionResetError("connection reset")
-        yield data[::-1] if mood < 0.25 else data
 
-    server = Server(
-        "mem://x", folder / "cache", fetch, limit_bytes=len(index.shards) / 2 * index.shards[0].n_bytes, pause_s=0.001
-    )
-    every, wrong, refused = max(1, n_steps // 20), 0, 0
-    plain = {each.image: ShardPictures(_local(folder), index).picture(each.image).sum() for each in samples}
-    pictures = ShardPictures(server, index)
-    for step in range(1, n_steps + 1):
-        if step % 16 == 0:
-            pictures = ShardPictures(server, index)
-        try:
-            name = samples[chance.randrange(64)].image
-            wrong += int(pictures.picture(name).sum() != plain[name])
-        except Exception:
-            refused += 1  # a server that was ill four times in a row
-        if step % every == 0:
-            watch.look(step)
-    return {**watch.summary(), "wrong": wrong, "refused": refused, "is_whole": wrong == 0}
+    half = sum(shard.n_bytes for shard in index.shards) / 2
+    server = Server("mem://x", folder / "cache", fetch, limit_bytes=half, pause_s=0.001)
+    plain = read_dataset(folder)
+    return replace(plain, folders=(ShardPictures(server, index),) * N_SERVED), plain, asked
 
 
-def _local(folder: Path) -> Any:
-    from rotopaint_ai.training.data.shards.store import Folder
+def _picture_task(data: Any, plain: Any) -> Any:
+    """A network of one layer whose batches are a training's own, fetched ahead as for the landmarks' network."""
+    import numpy as np
+    import torch
+    from torch import nn
 
-    return Folder(folder / "packed")
+    from rotopaint_ai.training.data.shards.stream import Sampler, Streamed, fetching
+    from rotopaint_ai.training.trainer.task import Moment, Task
+
+    class PictureTask(Task[nn.Conv2d, Any]):
+        def __init__(self) -> None:
+            torch.manual_seed(0)
+            self.net, self.n_wrong = nn.Conv2d(3, 4, 3), 0
+            self.order = Sampler(len(data), 1, data.groups())
+            sizes = [(sample.width, sample.height) for sample in data.samples]
+            self.pictures = Streamed(data.picture, sizes, [1.0] * len(data), data.fetch, 0.0, data.bring)
+
+        def arrays(self) -> list[Any]:
+            return [data.truth.landmarks]
+
+        def make_batch(self, moment: Moment) -> Any:
+            rows = self.order.batch(moment.step, moment.config.batch)
+            pictures = [self.pictures[row] for row in rows]
+            self.n_wrong += sum(not np.array_equal(each, plain.picture(row)) for each, row in zip(pictures, rows))
+            return np.stack(pictures)
+
+        def to_device(self, batch: Any, moment: Moment) -> Any:
+            return torch.from_numpy(batch).permute(0, 3, 1, 2).float() / 255
+
+        def loss(self, net: nn.Conv2d, inputs: Any, moment: Moment) -> Any:
+            return net(inputs).square().mean(), {"all": 1.0}
+
+        @contextmanager
+        def prefetching(self, first: Moment) -> Iterator[Callable[[Moment], None]]:
+            with fetching(self.pictures, lambda step: self.order.ahead(step, first.config.batch)) as tell:
+                yield lambda moment: tell(moment.step)
+
+    return PictureTask()
 
 
 @contextmanager

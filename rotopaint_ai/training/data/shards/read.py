@@ -7,6 +7,7 @@ are grown at the right and below to that of the clip, and cut again when they ar
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import mmap
@@ -30,20 +31,24 @@ from rotopaint_ai.plates.deflate import crc32
 from rotopaint_ai.training.data.shards.store import Index, Member, Shard, ShardStore
 
 Picture = npt.NDArray[np.uint8]
+_MAP_TRIES = 4
+MOST_OPEN = 64  # shards at once; eight are mixed (`stream.WINDOW`)
 RAW = b"\x93NUMPY"  # how a file of one array begins
 _JPEG, _PNG = b"\xff\xd8", b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(slots=True)
 class ShardPictures:
-    """The pictures of a sharded data set. Safe to ask from several threads; shards are opened when first wanted."""
+    """The pictures of a sharded data set. Safe to ask from several threads; shards are opened when they are wanted, the
+    one that was opened first is let go where there are many."""
 
     store: ShardStore
     index: Index
     _places: dict[str, int] = field(init=False)
     _open: dict[int, mmap.mmap] = field(init=False, default_factory=dict)
-    _whole: set[str] = field(init=False, default_factory=set)  # pictures whose bytes have been compared with the index
+    _whole: dict[int, set[str]] = field(init=False, default_factory=dict)  # of open shards: what is as it was packed
     _locks: tuple[threading.Lock, ...] = field(init=False)
+    _keeping: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self._places = self.index.places()
@@ -60,14 +65,15 @@ class ShardPictures:
         """The bytes of a picture's file. Raises TrainingError where they are not those that were packed."""
         number, member = self.shard_of(name), self._member(name)
         found = memoryview(self._mapped(number))[member.offset : member.offset + member.size]
-        if name not in self._whole:
+        whole = self._whole.setdefault(number, set())
+        if name not in whole:
             if crc32(found) != member.crc32:
                 path = self.store.shard(self.index.shards[number])
                 raise TrainingError(
                     f"{path}: {name} in it was altered since it was packed; copy it again, or remove it where a server "
                     "gives it anew"
                 )
-            self._whole.add(name)
+            whole.add(name)
         return found
 
     def fetch(self, name: str, check: Callable[[], None] = lambda: None) -> None:
@@ -131,10 +137,30 @@ class ShardPictures:
         if found is not None:
             return found
         with self._locks[number]:
-            if number not in self._open:
-                shard = self.index.shards[number]
-                self._open[number] = _map(self.store.shard(shard, check), shard)
-            return self._open[number]
+            found = self._open.get(number)
+            if found is None:
+                found = self._map_shard(self.index.shards[number], check)
+                self._keep_open(number, found)
+            return found
+
+    def _map_shard(self, shard: Shard, check: Callable[[], None]) -> mmap.mmap:
+        for _ in range(_MAP_TRIES):
+            path = self.store.shard(shard, check)
+            with contextlib.suppress(FileNotFoundError):  # whose room somebody else needed, where the cache is full
+                return _map(path, shard)
+        raise TrainingError(
+            f"{path}: is removed again as soon as it has come: more is read at once than the cache holds; set "
+            "ROTOPAINT_CACHE for each training"
+        )
+
+    def _keep_open(self, number: int, mapped: mmap.mmap) -> None:
+        """Each open shard takes one of the files that a process may have open, and its place on a cache's disk."""
+        with self._keeping:
+            self._open[number] = mapped
+            while len(self._open) > MOST_OPEN:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                self._whole.pop(oldest, None)
 
 
 def _map(path: Path, shard: Shard) -> mmap.mmap:

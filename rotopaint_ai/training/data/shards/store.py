@@ -22,6 +22,7 @@ import queue
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -200,9 +201,10 @@ class Server:
             )
         self.cache.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock")):
-            if path.is_file() and _sha256(path) == shard.sha256:  # once in each process that reads it
-                os.utime(path)
-                return path
+            with suppress(FileNotFoundError):  # somebody else who reads from here may need its room at any moment
+                if path.is_file() and _sha256(path) == shard.sha256:  # once in each process that reads it
+                    os.utime(path)
+                    return path
             self._make_room(shard.n_bytes)
             self._persistently(f"{self.url}/{FOLDER}/{shard.name}", lambda url: self._download(url, shard, path, check))
         return path
@@ -247,10 +249,14 @@ class Server:
 
     def _make_room(self, n_bytes: int) -> None:
         """Remove the shards that were used longest ago."""
-        kept = sorted(self.cache.glob("[!.]*.tar"), key=lambda path: path.stat().st_mtime, reverse=True)
+        kept: list[tuple[float, int, Path]] = []
+        for path in self.cache.glob("[!.]*.tar"):
+            with suppress(FileNotFoundError):  # others make room, too
+                facts = path.stat()
+                kept.append((facts.st_mtime, facts.st_size, path))
         total = float(n_bytes)
-        for path in kept:
-            total += path.stat().st_size
+        for _, size, path in sorted(kept, reverse=True):
+            total += size
             if total > self.limit_bytes:
                 path.unlink(missing_ok=True)
 

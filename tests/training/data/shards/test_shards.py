@@ -23,6 +23,7 @@ from rotopaint_ai.errors import DiskError, TrainingError
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
 from rotopaint_ai.training.data.dataset import Sample, join, read_dataset, write_dataset, write_picture
 from rotopaint_ai.training.data.memory import Memory, join_memories, load_pictures, shrink_memory
+from rotopaint_ai.training.data.shards import read, store
 from rotopaint_ai.training.data.shards.read import ShardPictures, decode, decode_clip, encode_clip, planes
 from rotopaint_ai.training.data.shards.store import INDEX, TRIES, Folder, Server, Shard, parse_index
 from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_and_decoding_s, sizes_of
@@ -283,6 +284,27 @@ def test_a_picture_that_was_replaced_by_another_size_or_by_none_is_named_and_not
     assert not (tmp_path / "out" / INDEX).exists()
 
 
+def test_of_many_shards_few_are_open_and_one_that_is_opened_again_is_looked_at_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read, "MOST_OPEN", 2)
+    index, plain = pack_dataset(folder, tmp_path, shard_mb=0.01), read_dataset(folder)
+    assert len(index.shards) > 4
+    data = read_dataset(tmp_path)
+    n_files = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
+    for row in (*range(N), *range(N)):
+        np.testing.assert_array_equal(data.picture(row), plain.picture(row))
+    assert len(data.packs[0]._open) == 2
+    if n_files:
+        assert len(os.listdir("/proc/self/fd")) <= n_files + 2
+    first, member = tmp_path / "shards" / index.shards[0].name, index.shards[0].members[data.samples[0].image]
+    whole = bytearray(first.read_bytes())
+    whole[member.offset + 20] ^= 1
+    first.write_bytes(whole)
+    with pytest.raises(TrainingError, match="was altered since it was packed"):
+        data.picture(0)
+
+
 def test_a_damaged_clip_is_named(clips: tuple[Path, Path, Recoder], tmp_path: Path) -> None:
     index = pack_dataset(clips[0], tmp_path, recode=Recoder("h264"))
     tar, member = tmp_path / "shards/000000.tar", index.shards[0].members["images/00.png"]
@@ -518,6 +540,52 @@ def test_a_full_disk_is_said_at_once(packed: Path, tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="No space left on device; make room, or set ROTOPAINT_CACHE"):
         server.shard(server.index().shards[0])
     assert moody.n_asked == 1
+
+
+@pytest.mark.parametrize("at", ["hashed", "mapped"])
+def test_a_shard_whose_room_somebody_else_needs_meanwhile_is_fetched_again(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """Two trainings share a full cache: what one has just looked at, the other removes."""
+    server, moody = _server(packed, tmp_path)
+    pictures, plain = ShardPictures(server, server.index()), read_dataset(packed)
+    name, hashed, mapped, removed = plain.samples[0].image, store._sha256, read._map, list[Path]()
+
+    def and_removed(path: Path) -> None:
+        if not removed:
+            removed.append(path)
+            path.unlink()
+
+    def hash_of(path: Path) -> str:
+        found = hashed(path)
+        and_removed(path)
+        return found
+
+    def map_of(path: Path, shard: Shard) -> object:
+        and_removed(path)
+        return mapped(path, shard)
+
+    if at == "hashed":
+        server.shard(pictures.index.shards[pictures.shard_of(name)])
+        monkeypatch.setattr(store, "_sha256", hash_of)
+    else:
+        monkeypatch.setattr(read, "_map", map_of)
+    np.testing.assert_array_equal(pictures.picture(name), plain.picture(0))
+    assert len(removed) == 1
+    assert moody.n_asked == 2
+
+
+def test_a_cache_that_keeps_nothing_is_named(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, _ = _server(packed, tmp_path)
+    pictures, mapped = ShardPictures(server, server.index()), read._map
+
+    def map_of(path: Path, shard: Shard) -> object:
+        path.unlink()
+        return mapped(path, shard)
+
+    monkeypatch.setattr(read, "_map", map_of)
+    with pytest.raises(TrainingError, match="removed again as soon as it has come: more is read at once"):
+        pictures.picture("images/a.1001.png")
 
 
 def test_the_cache_keeps_what_was_used_last(packed: Path, tmp_path: Path) -> None:
