@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,22 @@ def user_cache() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("rotopaint", appauthor=False))
+
+
+def file_bytes(path: Path, most: int = 512 << 20) -> bytes:
+    """What a file from elsewhere holds, `most` bytes at most. Raises: OSError as opening it does; UsageError for a pipe
+    or a device, which would keep its reader waiting or never end, and for a file that is larger."""
+    with open(path, "rb", opener=_without_waiting) as stream:
+        facts = os.fstat(stream.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise UsageError(f"{path}: is a pipe or a device; wanted a file")
+        if facts.st_size > most:
+            raise UsageError(f"{path}: has {facts.st_size:,} bytes; wanted {most:,} at most")
+        return stream.read(most)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # for whoever writes into a pipe
 
 
 def refuse_no_file(path: Path) -> None:

@@ -23,6 +23,7 @@ from typing import Any, Literal, cast
 
 from rotopaint_ai.checked import check, check_format
 from rotopaint_ai.errors import PackError
+from rotopaint_ai.files import file_bytes
 from rotopaint_ai.yaml_text import yaml_loader
 
 FORMAT = "rotopaint-sheet"
@@ -130,7 +131,7 @@ def mirrored_order(sheet: Sheet) -> tuple[int, ...] | None:
 def load_sheet(path: Path) -> Sheet:
     """Read a sheet file. Raises PackError, in one line, on anything that is not a sheet."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = file_bytes(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise PackError(f"{path}: cannot be read ({error}); wanted a character sheet (sheet.yaml)") from error
     return parse_sheet(text, where=str(path))

@@ -12,7 +12,7 @@ import pytest
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange.formats import write
-from rotopaint_ai.files import replacing, write_text
+from rotopaint_ai.files import file_bytes, replacing, write_text
 from rotopaint_ai.shapes.roto import RotoDocument
 
 
@@ -40,6 +40,13 @@ def test_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
         write(tmp_path / "a.nk", RotoDocument(100, 80, 1, 1))
     assert stat.S_ISFIFO((tmp_path / "a.nk").stat().st_mode)
     assert [path.name for path in tmp_path.iterdir()] == ["a.nk"]
+
+
+def test_a_file_that_is_larger_than_it_may_be_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(11))
+    assert file_bytes(tmp_path / "a", 11) == bytes(11)
+    with pytest.raises(UsageError, match="a: has 11 bytes; wanted 10 at most"):
+        file_bytes(tmp_path / "a", 10)
 
 
 def test_a_folder_in_a_files_place_is_named(tmp_path: Path) -> None:

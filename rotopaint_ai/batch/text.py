@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import yaml
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import file_bytes
 from rotopaint_ai.yaml_text import DoubledNameError, refuse_doubled, yaml_loader
 
 _PLAIN = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:timestamp")  # resolved otherwise, or not at all
@@ -35,7 +36,7 @@ _Loader.add_implicit_resolver(_PLAIN[0], re.compile(r"^(?:0|-?[1-9][0-9]*)$"), l
 def read_text(path: Path) -> Any:
     """What a jobs file holds. Raises UsageError in one line where it is absent, neither YAML nor JSON, or ambiguous."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = file_bytes(path).decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise UsageError(f"{path}: no such jobs file; check the path (docs/batch.md tells what it holds)") from None
     except UnicodeDecodeError as error:

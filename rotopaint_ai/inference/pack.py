@@ -34,7 +34,7 @@ from typing import Any
 
 from rotopaint_ai.checked import check
 from rotopaint_ai.errors import PackError
-from rotopaint_ai.files import user_cache, write_json
+from rotopaint_ai.files import file_bytes, user_cache, write_json
 from rotopaint_ai.inference.process import read_signature, shipped_places
 from rotopaint_ai.inference.session import Signature, Tensor
 from rotopaint_ai.inference.signing import check_signature
@@ -346,9 +346,7 @@ def _quoted_names(names: Iterable[str]) -> str:
 def _read_card(folder: Path, *, is_trusted: bool = True) -> dict[str, Any]:
     path = folder / CARD
     try:
-        if path.stat().st_size > _CARD_LIMIT_BYTES:
-            raise PackError(f"{path}: larger than {_CARD_LIMIT_BYTES // 1_000_000} MB; wanted a model pack's card")
-        content = path.read_bytes()
+        content = file_bytes(path, _CARD_LIMIT_BYTES)
         card = json.loads(content.decode())
     except FileNotFoundError as error:
         raise PackError(f"{folder}: no {CARD}; wanted a model pack's folder") from error

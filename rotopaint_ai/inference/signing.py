@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.errors import PackError, RotopaintError, UsageError
-from rotopaint_ai.files import write_text
+from rotopaint_ai.files import file_bytes, write_text
 
 SIGNATURE = "card.sig"
 KEYS = "ROTOPAINT_PACK_KEYS"
@@ -67,7 +67,7 @@ def _public(path: Path) -> Any:
     except ImportError as error:
         raise UsageError(f"{KEYS} is set and needs cryptography; pip install 'rotopaint-ai[signed]'") from error
     try:
-        key = load_pem_public_key(path.read_bytes())
+        key = load_pem_public_key(file_bytes(path))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read as a public key ({error}); {KEYS} wants Ed25519 keys") from error
     if not isinstance(key, Ed25519PublicKey):
@@ -77,8 +77,7 @@ def _public(path: Path) -> Any:
 
 def _read_signature(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
-            return base64.b64decode(stream.read(_MOST_BYTES), validate=False)
+        return base64.b64decode(file_bytes(path, _MOST_BYTES), validate=False)
     except (OSError, binascii.Error):
         return b""
 

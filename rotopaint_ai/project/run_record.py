@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from rotopaint_ai.errors import DocumentError, ProjectError
+from rotopaint_ai.files import file_bytes
 
 FORMAT = "rotopaint-run"
 MOST_FRAME = 1_000_000_000  # above and below 0; a timeline reckons with these as floats
@@ -152,7 +153,7 @@ def _any_within(ordered: Sequence[int], first: int, last: int) -> bool:
 def read(path: Path) -> RunRecord:
     """Read a `run.json`. Raises DocumentError in one line where it is not one."""
     try:
-        run = json.loads(path.read_text(encoding="utf-8"))
+        run = json.loads(file_bytes(path))
         if run["format"] != FORMAT:
             raise ValueError(f"format is {run['format']!r}")
         return _record_from_json(run)

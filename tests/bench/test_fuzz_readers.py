@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from module_file import module_at
-from rotopaint_ai.errors import MOST_LETTERS, DocumentError
-from rotopaint_ai.project import run_record
+from rotopaint_ai.batch.jobs_file import read_show
+from rotopaint_ai.errors import MOST_LETTERS, DocumentError, RotopaintError
+from rotopaint_ai.exchange import formats
+from rotopaint_ai.inference.pack import load_card
+from rotopaint_ai.plates.plate import open_plate
+from rotopaint_ai.project import Project, run_record
+from rotopaint_ai.sheet import load_sheet
+from rotopaint_ai.training.data.dataset import read_dataset
+from rotopaint_ai.training.mining.annotations import read_coco
+from rotopaint_ai.training.models.landmarks.config import load_pack_config
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -62,6 +74,49 @@ def test_what_was_found_by_coverage_is_opened_or_refused_in_one_line(
         path = tmp_path / f"damaged{ending}"
         path.write_bytes(base64.b64decode(text))
         assert fuzz.outcome(fuzz.READERS[name].read, path) in ("opened", "refused"), number
+
+
+def _read_in_a_data_set(path: Path) -> object:
+    (path.parent / "dataset.json").write_text('{"format": "rotopaint-dataset", "version": 1, "name": "x"}')
+    path.rename(path.with_name("sheet.yaml"))
+    return read_dataset(path.parent)
+
+
+BY_PATH: dict[str, Callable[[Path], object]] = {
+    "a.nk": formats.read,
+    "a.json": formats.read,
+    "a.rotopaint": lambda path: Project.open(path, write=False),
+    "a.1001.exr": lambda path: open_plate(path).read(1001),
+    "a.mov": open_plate,
+    "card.json": lambda path: load_card(path.parent),
+    "sheet.yaml": load_sheet,
+    "samples": _read_in_a_data_set,
+    "show.yaml": read_show,
+    "run.json": run_record.read,
+    "recipe.yaml": load_pack_config,
+    "coco.json": read_coco,
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes among the files")
+@pytest.mark.parametrize("name", BY_PATH)
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "endless"])
+def test_what_waits_or_never_ends_is_refused_in_the_place_of_any_file(
+    tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    def end(number: int, frame: object) -> None:
+        raise AssertionError("waits for a pipe, or for a device to end")
+
+    make(tmp_path / name)
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(10)
+    try:
+        with pytest.raises(RotopaintError) as refused:
+            BY_PATH[name](tmp_path / name)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert "\n" not in str(refused.value)
 
 
 def test_what_the_fuzzer_looks_for_is_seen(fuzz: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from rotopaint_ai.errors import DocumentError, PlateError, UsageError
+from rotopaint_ai.files import file_bytes
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.plates.sequence import Listing, find
 from rotopaint_ai.project import CorrectedFrame, Corrections, corrections
@@ -56,7 +57,7 @@ def read_coco(path: Path) -> Take:
     DocumentError.
     """
     try:
-        return _coco_take(path, json.loads(path.read_text(encoding="utf-8-sig")))
+        return _coco_take(path, json.loads(file_bytes(path).decode("utf-8-sig")))
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         reason = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
         raise DocumentError(
@@ -243,7 +244,7 @@ def _frame_points(path: Path) -> dict[str, tuple[float, float, float]]:
 
 def _json_object(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(file_bytes(path))
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise DocumentError(f"{path.name}: is not JSON ({error})") from error
     if not isinstance(content, dict):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError, UsageError, in_one_line
-from rotopaint_ai.files import write_json, write_text
+from rotopaint_ai.files import file_bytes, write_json, write_text
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.dataset import write_dataset, write_picture
 from rotopaint_ai.training.mining.curves import Array
@@ -226,7 +226,7 @@ def _checksum_line(lines: str) -> str:
 
 def _is_edited(path: Path) -> bool:
     try:
-        first, _, lines = path.read_bytes().decode("utf-8", "replace").partition("\n")
+        first, _, lines = file_bytes(path).decode("utf-8", "replace").partition("\n")
     except FileNotFoundError:
         return False
     return f"{first}\n" != _checksum_line(lines)

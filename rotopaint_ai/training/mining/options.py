@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import file_bytes
 from rotopaint_ai.frames import FrameRange
 
 TOLERANCE_PX = 0.25
@@ -76,7 +77,7 @@ def _argument_texts(text: str) -> list[str]:
     if not text.startswith("@"):
         return [text]
     try:
-        content = Path(text[1:]).read_text(encoding="utf-8")
+        content = file_bytes(Path(text[1:])).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"--exclude {text}: the file cannot be read ({error}); wanted lines such as shot010:1001-1004"

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.errors import PlateError, TrainingError, UsageError
-from rotopaint_ai.files import write_text
+from rotopaint_ai.files import file_bytes, write_text
 from rotopaint_ai.locks import locked
 from rotopaint_ai.plates import Frame, Plate
 from rotopaint_ai.plates.colour import to_display
@@ -84,7 +84,7 @@ def _is_dataset(folder: Path) -> bool:
     if (folder / _STATE / _MARK).is_file():
         return True
     try:
-        head = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+        head = json.loads(file_bytes(folder / "dataset.json"))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(head, dict) and head.get("format") == FORMAT
@@ -276,7 +276,7 @@ def remove_pictures(folder: Path) -> None:
 def _json_values(path: Path) -> list[Any]:
     """The values of a JSON file, or of each line of a .jsonl; none of what cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = file_bytes(path).decode()
         texts = text.splitlines() if path.suffix == ".jsonl" else [text]
         return [json.loads(each) for each in texts if each.strip()]
     except (OSError, ValueError):

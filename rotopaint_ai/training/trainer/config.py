@@ -23,6 +23,7 @@ import yaml
 
 from rotopaint_ai.checked import check
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import file_bytes
 from rotopaint_ai.training.trainer.activations import MODES
 from rotopaint_ai.training.trainer.group import HOOKS
 from rotopaint_ai.training.trainer.optim import OPTIMISERS
@@ -151,7 +152,7 @@ def _find_recipe(recipe: str | Path | None) -> tuple[str, str]:
     if name in recipe_names():
         return _shipped().joinpath(f"{name}.yaml").read_text(encoding="utf-8"), f"recipe '{name}'"
     try:
-        return Path(name).read_text(encoding="utf-8"), name
+        return file_bytes(Path(name)).decode(), name
     except (OSError, UnicodeDecodeError) as error:
         known = ", ".join(recipe_names())
         raise UsageError(f"recipe '{name}': cannot be read; wanted a YAML file or one of {known}") from error

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from filelock import FileLock
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.files import replacing, user_cache
+from rotopaint_ai.files import file_bytes, replacing, user_cache
 from rotopaint_ai.training.data.shards.stream import Producer
 
 FORMAT = "rotopaint-shards"
@@ -142,7 +142,7 @@ class Folder:
     def read(self, name: str) -> bytes:
         """A small file of the data set. Raises TrainingError."""
         try:
-            return (self.path / name).read_bytes()
+            return file_bytes(self.path / name)
         except FileNotFoundError:
             raise TrainingError(
                 f"{self.path}: no {name}; wanted a data set's folder, made by `rotopaint mine`"
