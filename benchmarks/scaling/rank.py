@@ -33,6 +33,7 @@ from rotopaint_ai.training.trainer.trainer import Trainer
 N_LANDMARKS, N_FACES = 69, 24
 WARM_UP = 2
 N_SUMS = 9
+SHARED = "shared"  # the way in which ranks share one batch
 MARK = "scale "  # before the line that the first rank prints
 Times = npt.NDArray[np.float64]  # [steps, 2] seconds by the clock, and of the processor
 
@@ -47,9 +48,9 @@ class Plan:
     n_rounds: int
     hooks: tuple[str, ...]
 
-    def recipe(self, ranks: int, hook: str) -> PackConfig:
+    def recipe(self, batches: int, hook: str) -> PackConfig:
         """A training whose whole batch is that of so many ranks."""
-        size = [f"batch={self.batch * ranks}", f"input_size={self.size}", f"small_size={self.size}"]
+        size = [f"batch={self.batch * batches}", f"input_size={self.size}", f"small_size={self.size}"]
         length = [f"steps={WARM_UP + self.n_steps + 1}", "minutes=null", "learn_all=0", "eval_every=1000000"]
         return load_pack_config("shipped", [*size, *length, f"compression={hook}"])
 
@@ -78,15 +79,17 @@ def _round(plan: Plan, group: Group) -> Iterator[tuple[str, list[list[list[float
         yield "apart", _of_all(_train(plan, ALONE, "none"), group)
         for hook in plan.hooks:
             yield hook, _of_all(_train(plan, group, hook), group)
+        if plan.batch >= 2 * group.ranks:
+            yield SHARED, _of_all(_train(plan, group, "none", batches=1), group)
 
 
 def _nothing(plan: Plan) -> Times:
     return np.zeros((plan.n_steps, 2))
 
 
-def _train(plan: Plan, group: Group, hook: str) -> Times:
-    """Seconds of each step, by the clock and of the processor."""
-    recipe = plan.recipe(group.ranks, hook)
+def _train(plan: Plan, group: Group, hook: str, batches: int | None = None) -> Times:
+    """Seconds of each step, by the clock and of the processor; of one batch for each rank, or so many for all."""
+    recipe = plan.recipe(batches or group.ranks, hook)
     marks: list[tuple[float, float]] = []
     faces = _faces(plan.size)
     data = LandmarkData(faces, faces, np.ones(N_LANDMARKS, np.float32), tuple(range(N_LANDMARKS)))

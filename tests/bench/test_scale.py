@@ -45,7 +45,13 @@ def _measured(ranks: int, **steps_s: list[list[float]]) -> Measured:
 
 def test_a_row_tells_apart_what_ranks_share_and_what_they_say() -> None:
     one = _measured(1, alone=[[1.0, 1.0]])
-    two = _measured(2, alone=[[1.0, 1.0], [0, 0]], apart=[[1.1, 1.1], [1.0, 1.2]], none=[[1.2, 1.2], [1.25, 1.25]])
+    two = _measured(
+        2,
+        alone=[[1.0, 1.0], [0, 0]],
+        apart=[[1.1, 1.1], [1.0, 1.2]],
+        none=[[1.2, 1.2], [1.25, 1.25]],
+        shared=[[0.5, 0.5], [0.625, 0.625]],
+    )
     rows = tell_ranks([one, two], cores=1)
     assert rows[0] == {"ranks": 1, "alone_ms": 1000.0, "efficiency": 1.0}
     assert rows[1]["apart_ms"] == pytest.approx(1150)  # of each step the slower: 1.1 and 1.2
@@ -53,6 +59,8 @@ def test_a_row_tells_apart_what_ranks_share_and_what_they_say() -> None:
     assert rows[1]["efficiency"] == pytest.approx(0.8)
     assert rows[1]["least_disturbed"] == pytest.approx(0.8)
     assert rows[1]["of_apart"] == pytest.approx(0.92)
+    # the one batch takes both 0.625 s, where one alone took a second: 1.6 times as fast by two
+    assert rows[1]["strong"] == {"efficiency": 0.8, "least_disturbed": 0.8, "by_processor_time": pytest.approx(0.889)}
     assert rows[1]["by_processor_time"] == pytest.approx(0.5 / 0.6125, abs=1e-3)
     # two ranks share a core: a sum of 1 MB takes 2 x 2 x (1 ms + 5 ms), three numbers 2 x 3 x 2 x 1 ms
     assert rows[1]["talk_predicted_ms"] == pytest.approx(24 + 12, abs=0.01)
