@@ -13,6 +13,7 @@ time with two of them. What has many matrices spreads them over cores by itself.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import logging
 import os
@@ -151,7 +152,7 @@ def choose(topology: Topology, strategy: str = "auto") -> Layout:
 
 
 def bind(environment: Mapping[str, str] = os.environ, topology: Topology | None = None) -> tuple[int, ...]:
-    """Keep this rank on its cores; memory that it touches first then lies on their node.
+    """Keep this rank on its cores, and its memory on their node.
 
     They are what it was told or, where a person started torchrun, a NUMA node or an equal part of the machine for each
     rank - unless somebody has bound it already. Returns the cores; none where it stays free.
@@ -164,7 +165,28 @@ def bind(environment: Mapping[str, str] = os.environ, topology: Topology | None 
         return ()
     mine = shares[int(environment.get("LOCAL_RANK", "0")) % len(shares)]
     os.sched_setaffinity(0, mine)
+    prefer_memory_of(mine)
     return tuple(mine)
+
+
+def prefer_memory_of(cores: Sequence[int], nodes: Path = NODES) -> int | None:
+    """Take this process's memory from its cores' NUMA node while that has room, as `numactl --preferred` does.
+
+    Returns the node; None where there is but one, where the cores lie on several, or without libnuma: the kernel then
+    takes memory from the node of the core that touches it first.
+    """
+    on = {int(path.parent.name[4:]): set(parse_cpus(path.read_text())) for path in nodes.glob("node[0-9]*/cpulist")}
+    own = [node for node, its in on.items() if its.issuperset(cores)]
+    if len(on) < 2 or not own:
+        return None
+    try:
+        numa = ctypes.CDLL("libnuma.so.1")
+    except OSError:
+        return None
+    if numa.numa_available() < 0:
+        return None
+    numa.numa_set_preferred(own[0])
+    return own[0]
 
 
 def _own_shares(environment: Mapping[str, str], topology: Topology) -> tuple[tuple[int, ...], ...]:

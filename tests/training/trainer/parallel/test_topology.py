@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from rotopaint_ai.training.trainer.launch import (
     layout_of_torchrun,
     look,
     parse_cpus,
+    prefer_memory_of,
     remote_share,
 )
 
@@ -82,6 +86,22 @@ def test_ranks_of_torchrun_bind_themselves_unless_somebody_has(monkeypatch: pyte
     assert layout_of_torchrun(words, "cpu", (4, 5)) == (
         "4 ranks on 2 hosts over gloo, 2 on this one, as torchrun has it, this one on cores 4-5"
     )
+
+
+@pytest.mark.skipif(find_library("numa") is None, reason="libnuma is not installed")
+def test_a_rank_takes_its_memory_from_its_own_node(tmp_path: Path) -> None:
+    nodes = _machine(tmp_path, "0", "1-63")
+    asked = f"from pathlib import Path; from {prefer_memory_of.__module__} import *; nodes = Path({str(nodes)!r})"
+    told = "print(prefer_memory_of([0], nodes), prefer_memory_of([0, 1], nodes))"
+    maps_told = "print(Path('/proc/self/numa_maps').read_text())"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{asked}; {told}; {maps_told}"], capture_output=True, text=True, check=True
+    )
+    first, *maps = done.stdout.splitlines()
+    assert first == "0 None"  # cores on two nodes have no own one
+    assert all(" prefer:0 " in line or " prefer=" in line for line in maps if "heap" in line)
+    assert any("heap" in line for line in maps)
+    assert prefer_memory_of([0], tmp_path / "one") is None
 
 
 def test_memory_on_other_nodes_is_counted(tmp_path: Path) -> None:
