@@ -286,12 +286,15 @@ def read(
         raise UsageError(f"{Path(path).name}: {each.name} is written only, not read")
     if node is not None and each.read_nodes is None:
         raise UsageError(f"--node {node}: a {each.name} file has no nodes; leave it out")
-    if each.read_nodes is not None:
-        found, lost = each.read_nodes(Path(path), width, height, node, override)
-    elif each.read_stretched is not None and pixel_aspect is not None:
-        found, lost = each.read_stretched(Path(path), width, height, pixel_aspect)
-    else:
-        found, lost = _read_at(each, Path(path), width, height, override)
+    try:
+        if each.read_nodes is not None:
+            found, lost = each.read_nodes(Path(path), width, height, node, override)
+        elif each.read_stretched is not None and pixel_aspect is not None:
+            found, lost = each.read_stretched(Path(path), width, height, pixel_aspect)
+        else:
+            found, lost = _read_at(each, Path(path), width, height, override)
+    except RecursionError as error:
+        raise DocumentError(f"{Path(path).name}: groups lie in groups too deep to read; flatten them there") from error
     check_names(found, Path(path).name)
     found, lost = _bounded(found, lost)
     if pixel_aspect is not None:

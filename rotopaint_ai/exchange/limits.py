@@ -22,6 +22,7 @@ FAR_PX: Final = 1e9  # of a coordinate: farther out nothing is a shape, and 32-b
 MOST_WIDTH_PX: Final = 1_000.0  # of a stroke or feather: no seam is wider, and drawing it would take minutes
 MOST_METADATA: Final = 1 << 24  # bytes of JSON in a document: the scripts of long shots
 DEEPEST_METADATA: Final = 32
+MOST_DEEP: Final = 100  # groups in groups
 MOST_NUMBER: Final = 10_000_000  # of a frame: the 32-bit floats of a Nuke script count whole frames up to 16 million
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange.limits import MOST_DEEP
 
 _BLANKS = re.compile(r"(?:[ \t\r\f\v]|\\\r?\n)*")
 _BREAKS = re.compile(r"[\s;]*")
@@ -73,6 +74,8 @@ def nodes(text: str, *, where: str = "script") -> Iterator[ScriptNode]:
         )
         if node.kind in _GROUPS:
             groups.append(node.name)
+            if len(groups) > MOST_DEEP:
+                raise DocumentError(f"{where}: line {line}: more than {MOST_DEEP} groups in groups; export fewer nodes")
         yield node
 
 

@@ -58,6 +58,34 @@ def test_equal_labels_are_as_many_shapes() -> None:
     assert len(shapes) == 2000
 
 
+_LAYER = '<Properties><Property id="objects"><Object type="Layer" label="c">', "</Object></Property></Properties>"
+_FXS = '<Silhouette width="96" height="54"><Object type="Layer">%s</Object></Silhouette>'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "a.svg",
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">{"<g>" * 20_000}{"</g>" * 20_000}</svg>',
+        ),
+        ("a.fxs", _FXS % (_LAYER[0] * 5_000 + _LAYER[1] * 5_000)),
+        ("a.nk", "Group {\n}\n" * 20_000),  # took time and memory by the square: 100,000 groups 40 GB
+        ("a.setting", "{\n" * 20_000 + "}\n" * 20_000),
+        ("a.lottie.json", '{"v": "5", "layers": [' + '{"it": [' * 20_000 + "]}" * 20_000 + "]}"),
+    ],
+)
+def test_groups_in_groups_without_end_are_refused_in_a_line(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DocumentError, match=r"in groups|nested too deep|recursion depth"):
+            formats.read(tmp_path / name)
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()
+
+
 def test_comments_that_are_never_closed_are_read_once() -> None:
     assert lua.loads("--[[ a ]] --[[ b\n" * 20_000 + "{ 1 }").items == [1.0]
     assert lua.loads("--[[ a\n b ]] { --[[ c }\n 1 }").items == [1.0]
