@@ -71,6 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.training.evaluation.evaluate import STAGES, choose_samples, measure_pack
 
     check_cluster_arguments(arguments)
+    _refuse_measured(arguments)
     eyes, dataset = _eyes(arguments), read_dataset(_absolute_folder(arguments.dataset))
     splits = _splits(arguments, dataset)
     chosen = choose_samples(dataset, splits)
@@ -111,6 +112,17 @@ def _tell_turn(tell: Progress, turn: str, stage: str, done: int, total: int) -> 
 def _absolute_folder(dataset: str) -> str:
     """A data set's folder as workers elsewhere see it; a URL as it is."""
     return dataset if "://" in dataset else os.path.abspath(dataset)
+
+
+def _refuse_measured(arguments: argparse.Namespace) -> None:
+    """Raises UsageError where a file of the results would replace one of what is measured."""
+    from rotopaint_ai.errors import UsageError
+
+    measured = [Path(each).resolve() for each in (arguments.dataset, arguments.pack, arguments.against) if each]
+    for option in ("json", "html", "contact"):
+        path = Path(getattr(arguments, option) or "")
+        if path.is_file() and any(path.resolve().is_relative_to(folder) for folder in measured):
+            raise UsageError(f"--{option} {path}: is among the files that are measured; choose another name")
 
 
 def _eyes(arguments: argparse.Namespace) -> tuple[str, str] | None:

@@ -179,6 +179,18 @@ def _named(dataset: Path) -> Path:
     return dataset
 
 
+@pytest.mark.parametrize(("option", "name"), [("json", "samples.jsonl"), ("html", "dataset.json"), ("contact", None)])
+def test_results_replace_nothing_that_is_measured(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, name: str | None
+) -> None:
+    data = Path(shutil.copytree(dataset, tmp_path / "set"))
+    target = data / name if name else next((data / "images").iterdir())
+    before = target.read_bytes()
+    assert main(["evaluate", "puppet", str(data), "--split", "all", f"--{option}", str(target)]) == 2
+    assert "is among the files that are measured; choose another name" in capsys.readouterr().err
+    assert target.read_bytes() == before
+
+
 def test_a_pack_does_not_pass_on_frames_that_it_has_learned_from(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
