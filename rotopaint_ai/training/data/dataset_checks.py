@@ -51,7 +51,7 @@ def landmark_rows(sheet: Sheet, shape: ShapeSpec) -> tuple[int, ...]:
 
 def check_shapes(train: Dataset, *, fewest: int) -> None:
     """Raise TrainingError, in one line, where fewer than `fewest` samples to train on tell how a shape is predicted."""
-    counts = _known_with_landmarks(train).sum(axis=0)
+    counts = known_with_landmarks(train).sum(axis=0)
     n_few = int((counts < fewest).sum())
     if n_few:
         more, worst = f" (and {n_few - 1} more)" if n_few > 1 else "", train.sheet.shapes[int(counts.argmin())].name
@@ -64,12 +64,12 @@ def check_shapes(train: Dataset, *, fewest: int) -> None:
 
 def spare_row(data: Dataset, rows: Sequence[int]) -> int:
     """Of a few samples the one to hold out: the last of those without which shapes are still known best."""
-    known = _known_with_landmarks(data)[list(rows)]
+    known = known_with_landmarks(data)[list(rows)]
     left = (known.sum(axis=0) - known).min(axis=1, initial=len(rows))
     return int(rows[len(rows) - 1 - int(np.argmax(left[::-1]))])
 
 
-def _known_with_landmarks(data: Dataset) -> npt.NDArray[np.bool_]:
+def known_with_landmarks(data: Dataset) -> npt.NDArray[np.bool_]:
     """[N, K] whether a shape is known together with all landmarks that it is predicted from."""
     truth, slots = data.truth, data.sheet.point_rows()
     known = np.zeros((len(data.samples), len(data.sheet.shapes)), np.bool_)

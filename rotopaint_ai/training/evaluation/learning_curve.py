@@ -24,7 +24,7 @@ from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.report.templates import fill_template
 from rotopaint_ai.training.data.dataset import Dataset, Sample, join, read_dataset, write_dataset
-from rotopaint_ai.training.data.dataset_checks import split_held_out
+from rotopaint_ai.training.data.dataset_checks import known_with_landmarks, split_held_out
 from rotopaint_ai.training.evaluation.gate import value_at
 
 SHARES: Final = (0.1, 0.25, 0.5, 1.0)
@@ -69,13 +69,19 @@ def spread_order(n: int) -> list[int]:
 
 
 def part_of(data: Dataset, share: float) -> Dataset:
-    """A share of the training frames, spread over all shots, with everything that is held out."""
+    """A share of the training frames, spread over all shots, with everything that is held out.
+
+    A frame on which a shape is known comes first: without it nothing could be trained.
+    """
     samples = data.samples
     train = sorted(
         data.rows_of("train").tolist(), key=lambda row: (samples[row].character, samples[row].shot, samples[row].frame)
     )
     count = max(1, round(share * len(train)))
-    kept = {train[at] for at in spread_order(len(train))[:count]}
+    order = spread_order(len(train))
+    known = known_with_landmarks(data)[np.array(train, dtype=np.intp)[order]]
+    needed = {order[int(column.argmax())] for column in known.T}
+    kept = {train[at] for at in sorted(order, key=lambda at: at not in needed)[:count]}
     rows = [row for row, sample in enumerate(samples) if sample.split != "train" or row in kept]
     return data.subset(np.array(rows, dtype=np.intp))
 

@@ -42,6 +42,17 @@ def test_parts_hold_one_another_and_keep_what_is_held_out(faces: Path) -> None:
         before = learnt
 
 
+def test_a_shape_that_few_frames_know_is_in_every_part(faces: Path) -> None:
+    data = curve.with_held_out(read_dataset(faces))
+    (only,) = data.rows_of("train")[[-2]]
+    points = data.truth.points.copy()
+    points[np.arange(len(points)) != only, data.sheet.point_rows()["seam"]] = np.nan
+    rare = replace(data, truth=replace(data.truth, points=points))
+    for share in (0.2, 0.5):
+        part = curve.part_of(rare, share)
+        dataset_checks.check_shapes(part.subset(part.rows_of("train")), fewest=1)
+
+
 def test_the_curve_is_measured_written_and_gone_on_with(faces: Path, tmp_path: Path) -> None:
     asked: list[tuple[int, str]] = []
 
