@@ -1,10 +1,10 @@
 """Make the pack that ships from nothing: render its data, train its networks one after another, write its card.
 
-    python scripts/shipped_pack.py OUT [--share 0.01] [--set key=value]...
+    python scripts/shipped_pack.py OUT [--share 0.01] [--workers N] [--set key=value]...
 
 OUT gets data and packs on the way; OUT/puppet is the last one. The whole takes five to six hours of two cores. What is
-there already is not made again, so a run that was stopped goes on. `--share` renders and trains so much of it, `--set`
-changes the recipe of the landmark network.
+there already is not made again, so a run that was stopped goes on. `--share` renders and trains so much of it,
+`--workers` processes render, `--set` changes the recipe of the landmark network.
 
 Seeds are fixed, and trainings take steps by one thread, not minutes: two runs on one machine give the same weights.
 """
@@ -84,10 +84,10 @@ class Step(NamedTuple):
     made: Path | None = None
 
 
-def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = ()) -> Iterator[Step]:
-    """What is to be done, in its order."""
+def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = (), workers: int = 1) -> Iterator[Step]:
+    """What is to be done, in its order; so many processes render."""
     sets = {out / "faces" / str(faces.seed): faces for faces in FACES}
-    yield from (_face_step(folder, faces, share) for folder, faces in sets.items())
+    yield from (_face_step(folder, faces, share, workers) for folder, faces in sets.items())
     init = "none"
     for at, training in enumerate(LANDMARKS, 1):
         pack = out / (NAME if at == len(LANDMARKS) else f"{NAME}{at}")
@@ -97,18 +97,18 @@ def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = ()) -> Ite
         init = str(pack)
     pack = Path(init)
     seams = out / "faces" / str(SEAM_FACES.seed)
-    yield _face_step(seams, SEAM_FACES, share)
+    yield _face_step(seams, SEAM_FACES, share, workers)
     yield _train([seams], pack, {"recipe": "seam", "init": "none"}, SEAM_STEPS, share, (), pack / SEAM)
     yield from _fill_steps(out, pack, share)
     plates = out / "plates"
-    size = {"count": _part(PLATES, share), "seed": PLATES_SEED}
+    size = {"count": _part(PLATES, share), "seed": PLATES_SEED, "workers": workers}
     yield Step((*STAGE, "plates", str(plates), *_options(size)))
     used, words = [plates, next(iter(sets))], {"recipe": "detector", "init": init}
     yield _train(used, pack, words, DETECTOR_STEPS, share, (), pack / DETECTOR)
 
 
-def _face_step(folder: Path, faces: Faces, share: float) -> Step:
-    size = {**faces._asdict(), "characters": _part(faces.characters, share)}
+def _face_step(folder: Path, faces: Faces, share: float, workers: int) -> Step:
+    size = {**faces._asdict(), "characters": _part(faces.characters, share), "workers": workers}
     return Step((*STAGE, "dataset", str(folder), *_options(size)), folder / "samples.jsonl")
 
 
@@ -153,9 +153,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args(arguments)
-    for step in all_steps(given.out, given.share, given.set):
+    for step in all_steps(given.out, given.share, given.set, given.workers):
         if step.made is None or not step.made.is_file():
             print("$", shlex.join(step.command[1:]), flush=True)
             if code := subprocess.run(step.command).returncode:
