@@ -330,7 +330,8 @@ METHODS: Mapping[str, Method] = {
 
 @cache
 def _plates(folder: Path) -> Plate:
-    return open_plate(str(next(folder.glob("plate.*"))).replace("1001", "####"))
+    first = next(folder.glob("plate.*"))
+    return open_plate(str(folder / f"plate.####{first.suffix}"))
 
 
 def _reading(shot: Shot) -> ShotReading:

@@ -1,7 +1,8 @@
 """A shot's rigid head as its landmarks, its seams and its pictures have it together.
 
 What the picture shows beside the head's curves draws them, first from afar, then from near: solving and looking go in
-turns. H holds, L landmarks, C seams, D numbers of a spline, M places of a curve, complex x + iy in the plate.
+turns. Marks that holds share say how the head is turned, so that curves that people drew in some are right in all.
+H holds, L landmarks, C seams, D numbers of a spline, M places of a curve, complex x + iy in the plate.
 """
 
 from __future__ import annotations
@@ -15,21 +16,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rotopaint_ai.landmarks.shared_marks import Features, SharedMarks, features
 from rotopaint_ai.seams.placement import Evidence, SeamLook, Sighting, sight
 from rotopaint_ai.shapes.facespace import Complex
 from rotopaint_ai.shapes.head_bundle import (
     PER_SEGMENT,
     HeadBuild,
     SeenCurve,
+    SeenMarks,
+    curve_deviations,
     curve_normals,
+    curves_by_marks,
     first_head,
     gauss_newton_step,
     joints_of,
     said,
 )
+from rotopaint_ai.shapes.head_poses import HeadPoses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import basis, point_numbers
-from rotopaint_ai.shapes.shot_solver import HeadPoses
 from rotopaint_ai.sheet import ShapeSpec, Sheet, mirrored_order
 
 Array = NDArray[Any]
@@ -40,6 +45,10 @@ Sightings = Sequence[Sighting | None]  # of the seams of a hold
 LOOKS = ((0.03, 1), (0.012, 1), (0.006, 2))  # how far off curves are taken to be, of the face, and at which zoom they
 # are looked at; six such looks, four of them at zoom 2, cost twice the time and followed other creases more often
 FIRST_STEPS, STEPS = 6, 3  # of the solver before the first look, and after each
+LOOKS_BY_MARKS = ((0.03, 1), (0.012, 1), (0.012, 1), (0.006, 2), (0.006, 2))  # cameras hold still, and curves give way
+# more slowly
+FIRST_FAR_PX = (8.0, 8.0, 8.0, 5.0, 5.0, 3.0, 3.0, 2.0, 2.0, 1.5)  # in each of the first steps by shared marks: how far
+FAR_PX = 0.6  # off one counts less, and then
 SHARP = 0.0015  # of the face: how well a crease can be seen at best
 ALIKE = 4.0  # pairs of places that say as much as one
 
@@ -57,28 +66,54 @@ class ShotSaid:
     hidden_HC: NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SolvedHead:
+    """Every seam in each hold (H, D) as the head has it, and as it would with a camera that knows nothing of seams; how
+    far off across its way it may be (H, C), pixels."""
+
+    splines: list[Complex]
+    by_marks: list[Complex]
+    deviation_px_HC: Array
+
+
 def solved_head(
     shot: ShotSaid,
     build: HeadBuild,
     look: Look,
-    evidence: Evidence,
+    evidence: Evidence | None,
     pool: Executor,
     watched: Callable[[Any], Any] = iter,
-) -> list[Complex]:
-    """Every seam in each hold (H, D) as the head has it. `watched` goes over the holds of each look as they are
-    done. Raises LinAlgError where no head fits."""
+    shared: SharedMarks | None = None,
+) -> SolvedHead:
+    """`watched` goes over the holds of each look as they are done. Raises LinAlgError where no head fits."""
+    shared = shared if shared and shared.count else None
     marks, size = (shot.points_HL, shot.error_px_HL), np.abs(shot.heads.factor_H)
-    head = first_head(shot.heads, *marks, shot.known, build)
-    for _ in range(FIRST_STEPS):
-        head = gauss_newton_step(head, *marks, said(shot.known, size, head.splines()), build)
-    for spread, zoom in LOOKS:
+    seen_marks = [None if shared is None else SeenMarks(shared, far) for far in (*FIRST_FAR_PX, FAR_PX)]
+    head = first_head(shot.heads, *marks, shot.known, build, shared)
+    for each in seen_marks[:-1] if shared else seen_marks[:FIRST_STEPS]:
+        head = gauss_newton_step(head, *marks, said(shot.known, size, head.splines()), build, each)
+    seen = said(shot.known, size, head.splines())
+    for spread, zoom in (LOOKS_BY_MARKS if shared else LOOKS) if evidence else ():
+        assert evidence is not None
         curves = head.splines()
         ask = partial(_sighted, shot, curves, look, evidence, (spread, zoom if zoom in evidence.zooms else 1))
         found = _seen_curves(shot, curves, list(watched(pool.map(ask, range(len(shot.points_HL))))))
         seen = [*said(shot.known, size, curves), *found]
         for _ in range(STEPS):
-            head = gauss_newton_step(head, *marks, seen, build)
-    return head.splines()
+            head = gauss_newton_step(head, *marks, seen, build, seen_marks[-1])
+    deviation = curve_deviations(head, *marks, seen, build, seen_marks[-1])
+    return SolvedHead(head.splines(), curves_by_marks(head, *marks, seen_marks), deviation)
+
+
+def features_of(seen: SeamLook, face_px: float) -> Features:
+    """What may be found again in other holds of the crop of a look."""
+    half, height, width = seen.crop.side / 2, *seen.grey.shape
+    left, top = (
+        int(max(0, (at - half - corner) * seen.scale)) for at, corner in ((seen.crop.x, seen.x), (seen.crop.y, seen.y))
+    )
+    side = int(np.ceil(2 * half * seen.scale))
+    grey = seen.grey[min(top, height - 1) : top + side, min(left, width - 1) : left + side]
+    return features(grey, complex(seen.x + left / seen.scale, seen.y + top / seen.scale), seen.scale, face_px)
 
 
 def names_off_seams(specs: Sequence[ShapeSpec], sheet: Sheet) -> list[str]:

@@ -32,9 +32,9 @@ from rotopaint_ai.pipeline.track import DIGITS, STILL, LazyRgb, crop_area, look_
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, place
 from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, aligned
+from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance, point_numbers, spline_points
-from rotopaint_ai.shapes.shot_solver import HeadPoses, head_poses
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = NDArray[Any]
@@ -57,13 +57,15 @@ Shapes = Mapping[str, Sequence[PointRow]]
 @dataclass(frozen=True, slots=True, eq=False)
 class _Hold:
     """An exposure as it was found alone, with people's keys: its record, landmarks off the seams (L,), their expected
-    errors, the face's longest side; of each seam its spline, how far off it may be, and whether a person drew it."""
+    errors, the face's longest side; of each seam its spline, with people's keys and without, how far off it may be, and
+    whether a person drew it."""
 
     record: FrameRecord
     points_L: Complex
     error_px_L: Array
     face_px: float
     splines: Mapping[str, Complex]
+    alone: Mapping[str, Complex]
     noise_px: Mapping[str, float]
     exact: frozenset[str]
     hidden: frozenset[str]
@@ -157,6 +159,7 @@ def hold_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Hol
         rows[off, 2],
         around(seen, margin=1.0).side,
         {name: spline_points(np.array(settled.shapes[name], np.float64)) for name in names},
+        {name: spline_points(np.array(record.shapes[name], np.float64)) for name in names},
         {name: settled.errors.get(name, np.nan) for name in names},
         frozenset(name for name in names if settled.errors.get(name) == 0.0),
         frozenset(settled.hidden),
@@ -243,7 +246,7 @@ def _looked_for_on_head(
         try:
             look = lambda hold: look_at(plan, holds[hold].record)  # noqa: E731
             on_head = solved_head(shot, build, look, plan.models.find_seams, pool, progress.over)
-            curves = [dict(zip(names, each)) for each in zip(*on_head)]
+            curves = [dict(zip(names, each)) for each in zip(*on_head.splines)]
             return curves, list(progress.over(pool.map(partial(_looked_for, plan), holds, curves)))
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -255,7 +258,7 @@ def _said_of(holds: Sequence[_Hold], names: Sequence[str]) -> ShotSaid:
     _, _, points = aligned(np.array([hold.points_L for hold in holds]))
     error = np.array([hold.error_px_L for hold in holds])
     error = np.where(np.isfinite(error), error, 2 * np.nanmax(error))
-    heads = head_poses(points, np.array([hold.record.frame for hold in holds], np.float64))
+    heads = head_poses(points)
     known = _by_length([_without_strays(_known_curve(name, holds, abs(heads.factor_H)), heads) for name in names])
     hidden = np.array([[name in hold.hidden for name in names] for hold in holds])
     return ShotSaid(heads, points, error, known, np.array([hold.face_px for hold in holds]), hidden)
@@ -280,8 +283,9 @@ def _known_curve(name: str, holds: Sequence[_Hold], size_H: Array) -> KnownCurve
         UNKNOWN * size if name in hold.hidden or not np.isfinite(hold.noise_px[name]) else hold.noise_px[name]
         for hold, size in zip(holds, size_H.tolist())
     ]
-    splines, exact = zip(*((hold.splines[name], name in hold.exact) for hold in holds))
-    return KnownCurve(np.array(splines), np.maximum(noise, LEAST_PX), np.array(exact))
+    rows = ((hold.splines[name], name in hold.exact, hold.alone[name]) for hold in holds)
+    splines, exact, alone = (np.array(each) for each in zip(*rows))
+    return KnownCurve.of(splines, np.maximum(noise, LEAST_PX), exact, alone)
 
 
 def _without_strays(known: KnownCurve, heads: HeadPoses) -> KnownCurve:
@@ -292,7 +296,8 @@ def _without_strays(known: KnownCurve, heads: HeadPoses) -> KnownCurve:
     is_stray = abs(inside - usual).mean(axis=1) > STRAY
     splines = np.where(is_stray[:, None], usual * factor + shift, known.splines_HD)
     noise = np.where(is_stray, UNKNOWN * abs(heads.factor_H), known.noise_px_H)
-    return KnownCurve(splines, noise, known.exact_H & ~is_stray)
+    exact, ends = known.exact_H & ~is_stray, known.exact_ends_HE & ~is_stray[:, None]
+    return KnownCurve(splines, noise, exact, ends)
 
 
 def _by_length(known: Sequence[KnownCurve]) -> list[KnownCurve]:

@@ -1,22 +1,19 @@
-"""A shot taught by its first corrections: the seams of every other frame solved from them and looked for again.
+"""A shot taught by its first corrections: one head solved from all holds puts the seams of every other frame right.
 
-The models' own reading of every hold is taken afresh, before anything was snapped. What people drew, what the models
-say and what the picture shows are solved together over the whole shot (`shapes/shot_solver.py`). From there, with much
-less doubt about its place than the models have, each seam is looked for in the picture once more
-(`seams/placement.py`), and all of it again. A correction says where to look, and the picture decides.
+What people drew is exact, what the run drew is a guess, and marks on hair, ears and skin that holds share say how the
+head is turned in each (`head_solve.py`). A curve drawn once is then known in every hold whose camera is. What the solve
+itself expects to be off, what it misses people's curves by, and how far a pose lies from every corrected one say how
+far to trust it: a curve moves only where the present one lies clearly further off than that. Elsewhere nothing moves,
+and the frames are named as doubtful.
 
-A frame is changed only where the picture shows most of the seam and a second opinion bears the change out: a rigid head
-solved from the run's own curves and the corrections, which never looked at the picture (`shapes/rigid_head.py`), lies
-nearer to the new curve than the present one does, by the more, the further the pose lies from every corrected one.
-Elsewhere nothing moves, and the frames are named as doubtful.
-
-H holds, S seams, D points of a spline. Plate space, pixels.
+H holds, C seams, D numbers of a spline. Plate space, pixels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,35 +23,33 @@ from rotopaint_ai.crops import around, is_settled
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.detect import read
+from rotopaint_ai.landmarks.shared_marks import SharedMarks, shared_marks
+from rotopaint_ai.pipeline.head_solve import ShotSaid, build_of, features_of, names_off_seams, solved_head
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.facespace import Complex, face_space
 from rotopaint_ai.shapes.group_moves import keys_placed_in_groups, taken_below_groups
+from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.refit import Errors, Keys, corrected_shapes, moved_keys, refit, splines_of
 from rotopaint_ai.shapes.rigid_head import KnownCurve, curves_on_head, is_borne_out
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ai.shapes.samples import open_curve_distance, point_numbers, spline_points
-from rotopaint_ai.shapes.shot_solver import HeadPoses, Solution, head_poses, solve
-from rotopaint_ai.sheet import ShapeSpec
+from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = NDArray[Any]
 Progress = Callable[[int, int], None]
 
-# By the mean error of visible seams and the frames made worse, at 1 and 3 corrected frames of training shots of two
-# puppets that the shipped pack never saw, and of shots of the stage.
-PASSES = 2
-LEAST_LOOK = 0.02  # of the head's size: doubt with which a seam is looked for at the least
 LEAST_NOISE_PX = 0.4  # how far off a seam that was seen is taken to be at the least
 LEAST_READ_PX = 0.5  # and one that the models say
-SEEN = 0.5  # share of a seam that has to be seen
 STILL_PX = 0.3  # a curve that would move by less stays
-WELL_SEEN = 0.8  # share of a seam that has to be seen before it is moved
-FOUND = 0.7  # of its distance to the rigid head: how far off a curve is likely to be that has moved
-BORNE_OUT = (
-    0.12  # for each unit of pose from a corrected one: how much nearer the head has to lie than the present curve
-)
-AS_SOLVED = 0.5  # of the way that a curve moves: how far it may end from where the whole shot has it
+# By visible seams of holds nobody touched, and those made worse, at 1 to 5 corrected holds of training shots of two
+# puppets that the shipped pack never saw, and of shots of the stage.
+UNSTEADY_PX = 0.6  # how far off the head's a person's curve lies though both are right
+AWAY = 0.15  # of the distance in pose to the nearest corrected hold, over the number of these: how far off the head's
+# curve may be for that
+DOUBTFUL = 0.005  # of the face: a curve that stays where the head has it so far off is to be looked at
+CLEARLY = 3.0  # times as far as the head's curve may be off a present one lies that gives way
 # Of models that learnt from a shot's corrections; on training shots of two puppets and a shot of the stage.
 TO_HEAD = 0.75  # share of the way from their curve to the rigid head's
 LEAST_BETTER = 0.003  # of the head's size: how much nearer the head of the run's curves has to lie
@@ -102,7 +97,8 @@ class _Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShotReading:
-    """What the models say of every hold of a shot, and looks at them: made once, taught from as often as wanted.
+    """What the models say of every hold of a shot, looks at them, and marks that these share: made once, taught from as
+    often as wanted.
 
     `hold_of`: the hold of each frame.
     """
@@ -111,6 +107,7 @@ class ShotReading:
     holds: Sequence[ReadHold]
     hold_of: Mapping[int, int]
     heads: HeadPoses
+    shared: SharedMarks
 
 
 def read_shot(
@@ -124,12 +121,16 @@ def read_shot(
     if space is None:
         raise UsageError("the run found no face on this shot; run it again with a crop on the face")
     starts, hold_F = np.unique(space.time_F, return_inverse=True)
-    holds = []
+    holds, found = [], []
     for start in starts.tolist():
-        holds.append(_read_hold(plate, int(start), _guess(predicted, int(start)), models))
+        hold = _read_hold(plate, int(start), _guess(predicted, int(start)), models)
+        holds.append(hold)
+        found.append(features_of(hold.look, hold.face_px))
         progress(len(holds), len(starts))
-    heads = head_poses(np.array([hold.points_L for hold in holds]), starts)
-    return ShotReading(models, holds, dict(zip(space.frames, hold_F.tolist())), heads)
+    points = np.array([hold.points_L for hold in holds])
+    heads, face_px = head_poses(points), np.array([hold.face_px for hold in holds])
+    marks = shared_marks(found, points, heads.faces(points), face_px)
+    return ShotReading(models, holds, dict(zip(space.frames, hold_F.tolist())), heads, marks)
 
 
 def teach(
@@ -146,11 +147,11 @@ def teach(
     tasks = _tasks(reading, predicted, document)
     doubtful: dict[str, tuple[int, ...]] = {}
     sizes: dict[str, Mapping[int, float]] = {}
-    known = [_curve_of_task(reading, task, (errors or {}).get(task.spec.name, {})) for task in tasks]
-    far_H = _pose_from_corrected(reading, tasks)
-    for turn, curve, on_head in zip(_solved_seams(reading, tasks), known, _on_rigid_head(reading, known)):
-        name = turn.task.spec.name
-        keys[name], doubtful[name], sizes[name] = _decided(reading, turn, curve.noise_px_H, on_head, far_H)
+    head = _solved_on_head(reading, predicted, tasks, errors or {}) if tasks else {}
+    far_H = _pose_from_corrected(reading, tasks) * abs(reading.heads.factor_H)
+    for task in tasks:
+        name = task.spec.name
+        keys[name], doubtful[name], sizes[name] = _decided(reading, task, head[name], far_H)
     before = {shape.name: shape.keys for shape in predicted.shapes}
     moved = sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
     return Taught(keys_placed_in_groups(keys, groups), sizes, doubtful, moved)
@@ -207,14 +208,15 @@ def _observed_everywhere(task: _Task, placed: Sequence[Placed]) -> KnownCurve:
     """A seam as it was placed, or drawn by a person, in every hold."""
     splines = np.array([spline_points(each.points) for each in placed])
     noise = np.array([max(LEAST_NOISE_PX, each.expected_error_px) for each in placed])
-    return KnownCurve(np.where(task.exact_H[:, None], task.splines_HD, splines), noise, task.exact_H)
+    drawn = np.where(task.exact_H[:, None], task.splines_HD, splines)
+    return KnownCurve.of(drawn, noise, task.exact_H, splines)
 
 
 def _pose_from_corrected(reading: ShotReading, tasks: Sequence[_Task]) -> Array:
     """How far each hold's landmarks lie from those of the nearest corrected one, in sizes of the head (H,)."""
     heads = reading.heads
     points = np.array([hold.points_L for hold in reading.holds])
-    faces = (points - heads.shift_H[:, None]) / heads.factor_H[:, None]
+    faces = heads.faces(points)
     corrected = np.flatnonzero(np.any([task.exact_H for task in tasks], axis=0))
     apart = abs(faces[:, None] - faces[corrected][None])
     return np.asarray(np.sqrt((apart**2).mean(axis=2)).min(axis=1, initial=np.inf))
@@ -276,12 +278,16 @@ def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> ReadH
 
 def _tasks(reading: ShotReading, predicted: RotoDocument, document: RotoDocument) -> list[_Task]:
     """The open seams that people have corrected."""
-    specs = {spec.name: spec for spec in reading.models.pack.sheet.shapes if spec.role == "seam" and not spec.closed}
+    specs = {spec.name: spec for spec in _open_seams(reading.models.pack.sheet)}
     return [
         _seam_task(reading, specs[base.name], base, shape, hand)
         for base, shape, hand in corrected_shapes(predicted, document)
         if base.name in specs and base.n_points == specs[base.name].n_points
     ]
+
+
+def _open_seams(sheet: Sheet) -> list[ShapeSpec]:
+    return [spec for spec in sheet.shapes if spec.role == "seam" and not spec.closed]
 
 
 def _seam_task(reading: ShotReading, spec: ShapeSpec, base: RotoShape, shape: RotoShape, hand: list[int]) -> _Task:
@@ -300,43 +306,41 @@ def _seam_task(reading: ShotReading, spec: ShapeSpec, base: RotoShape, shape: Ro
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Turn:
-    """A seam solved, and where it was then seen in each hold."""
+class _OnHead:
+    """A seam as the head has it in each hold (H, D), and how far off it may be there, pixels (H,)."""
 
-    task: _Task
-    solution: Solution
-    placed: Sequence[Placed]
-
-
-def _solved_seams(reading: ShotReading, tasks: Sequence[_Task]) -> list[_Turn]:
-    """Every seam solved and looked for, in turns, all seams of a hold together."""
-    observed, turns = list(tasks), list[_Turn]()
-    for _ in range(PASSES if tasks else 0):
-        solved = [solve(reading.heads, task.splines_HD, task.noise_px_H, task.exact_H) for task in observed]
-        pairs = [(task.spec, each) for task, each in zip(tasks, solved)]
-        by_hold = [_looked_for(reading, row, pairs) for row in range(len(reading.holds))]
-        turns = [_Turn(*each) for each in zip(observed, solved, (list(row) for row in zip(*by_hold)))]
-        observed = [_observed(task, turn.placed) for task, turn in zip(tasks, turns)]
-    return turns
+    splines_HD: Complex
+    deviation_px_H: Array
 
 
-def _looked_for(reading: ShotReading, row: int, solved: Sequence[tuple[ShapeSpec, Solution]]) -> list[Placed]:
-    hold, least = reading.holds[row], LEAST_LOOK * float(abs(reading.heads.factor_H[row]))
-    seams = [
-        Seam(point_numbers(each.splines_HD[row]), hold.width_px[spec.name], max(float(each.deviation_px_H[row]), least))
-        for spec, each in solved
-    ]
-    return place(seams, hold.look, hold.face_px, reading.models.find_seams)
+def _solved_on_head(
+    reading: ShotReading, predicted: RotoDocument, tasks: Sequence[_Task], errors: Errors
+) -> Mapping[str, _OnHead]:
+    """Every open seam on the head that all holds, people's curves and shared marks give together."""
+    known = {task.spec.name: _curve_of_task(reading, task, errors.get(task.spec.name, {})) for task in tasks}
+    specs = [spec for spec in _open_seams(reading.models.pack.sheet) if spec.name in known]
+    off = [reading.models.pack.sheet.landmark_row(name) for name in names_off_seams(specs, reading.models.pack.sheet)]
+    points, error = (
+        np.array(rows)[:, off] for rows in zip(*((hold.points_L, hold.error_px_L) for hold in reading.holds))
+    )
+    curves, face_px = [known[spec.name] for spec in specs], np.array([hold.face_px for hold in reading.holds])
+    heads = head_poses(points)
+    shot = ShotSaid(heads, points, error, curves, face_px, np.zeros((len(points), len(specs)), bool))
+    build, evidence = build_of(specs, reading.models.pack.sheet, shot), reading.models.find_seams
+    with ThreadPoolExecutor(1) as pool:
+        found = solved_head(shot, build, lambda hold: reading.holds[hold].look, evidence, pool, shared=reading.shared)
+    rows = zip(specs, curves, found.splines, found.by_marks, found.deviation_px_HC.T)
+    return {
+        spec.name: _OnHead(splines, np.hypot(off_H, _missed_by_marks(each, by_marks)))
+        for spec, each, splines, by_marks, off_H in rows
+    }
 
 
-def _observed(task: _Task, placed: Sequence[Placed]) -> _Task:
-    """A task with the seam as the picture shows it, where it does and no person has said more."""
-    splines, noise = task.splines_HD.copy(), task.noise_px_H.copy()
-    for row, found in enumerate(placed):
-        if found.seen >= SEEN and not task.exact_H[row]:
-            splines[row] = spline_points(found.points)
-            noise[row] = max(LEAST_NOISE_PX, found.expected_error_px)
-    return replace(task, splines_HD=splines, noise_px_H=noise)
+def _missed_by_marks(known: KnownCurve, on_head: Complex) -> float:
+    """How much further off people's curves the head has them than hands are unsteady, pixels."""
+    pairs = zip(known.splines_HD[known.exact_H], on_head[known.exact_H])
+    missed = np.sqrt(np.mean([open_curve_distance(drawn, found) ** 2 for drawn, found in pairs]))
+    return max(float(missed) - UNSTEADY_PX, 0.0)
 
 
 def _curve_of_task(reading: ShotReading, task: _Task, errors: Mapping[int, float]) -> KnownCurve:
@@ -344,8 +348,10 @@ def _curve_of_task(reading: ShotReading, task: _Task, errors: Mapping[int, float
     first = {row: frame for frame, row in sorted(reading.hold_of.items(), reverse=True)}
     frames = [first[row] for row in range(len(reading.holds))]
     noise = [errors.get(frame) or own for frame, own in zip(frames, task.noise_px_H.tolist())]  # 0: a person's key
-    splines = np.where(task.exact_H[:, None], task.splines_HD, splines_of(task.base, frames))
-    return KnownCurve(splines, np.array(noise), task.exact_H)
+    models = splines_of(task.base, frames)
+    return KnownCurve.of(
+        np.where(task.exact_H[:, None], task.splines_HD, models), np.array(noise), task.exact_H, models
+    )
 
 
 def _on_rigid_head(reading: ShotReading, known: Sequence[KnownCurve]) -> list[Complex]:
@@ -353,45 +359,20 @@ def _on_rigid_head(reading: ShotReading, known: Sequence[KnownCurve]) -> list[Co
     return curves_on_head(reading.heads, points, error, known)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Witnesses:
-    """Where a seam of a hold lies on the rigid head, and by the shot solved as a whole; and how far its pose lies from
-    the nearest corrected one, in pixels of the face."""
-
-    on_head: Complex
-    solved: Complex
-    far_px: float
-
-    def agree(self, found: Complex, present: Complex) -> bool:
-        """Whether a curve found in the picture is so much more likely than the present one that it takes its place."""
-        is_solved = open_curve_distance(self.solved, found) < AS_SOLVED * open_curve_distance(present, found)
-        return is_solved and is_borne_out(found, present, self.on_head, BORNE_OUT * self.far_px)
-
-
 def _decided(
-    reading: ShotReading, turn: _Turn, expected_px_H: Array, head_HD: Complex, far_H: Array
+    reading: ShotReading, task: _Task, head: _OnHead, far_px_H: Array
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
-    """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be: the geometric mean
-    of what is expected of its curve and of how far that lies from the other ones."""
-
-    size_H = abs(reading.heads.factor_H)
+    """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be."""
 
     def judge(row: int, frame: int, spline: Complex) -> _Verdict:
         del frame
-        seen, deviation = turn.placed[row], float(turn.solution.deviation_px_H[row])
-        found, change = spline_points(seen.points), open_curve_distance(spline, spline_points(seen.points))
-        witnesses = Witnesses(head_HD[row], turn.solution.splines_HD[row], float(far_H[row]) * size_H[row])
-        if change > STILL_PX and seen.seen > WELL_SEEN and witnesses.agree(found, spline):
-            apart = FOUND * open_curve_distance(found, head_HD[row])
-            return found, _size_of(seen.expected_error_px, apart), False
-        apart = (change + open_curve_distance(spline, head_HD[row])) / 2
-        return spline, _size_of(float(expected_px_H[row]), apart), change > STILL_PX + deviation
+        off = float(np.hypot(head.deviation_px_H[row], AWAY * far_px_H[row] / task.exact_H.sum()))
+        change = open_curve_distance(spline, head.splines_HD[row])
+        if change > max(CLEARLY * off, STILL_PX):
+            return head.splines_HD[row], max(off, LEAST_NOISE_PX), False
+        return spline, max(float(np.hypot(off, change)), LEAST_NOISE_PX), change > DOUBTFUL * reading.holds[row].face_px
 
-    return _judged(reading, turn.task, judge)
-
-
-def _size_of(expected: float, apart: float) -> float:
-    return max(float(np.sqrt(expected * apart)), LEAST_NOISE_PX)
+    return _judged(reading, task, judge)
 
 
 _Verdict = tuple[Complex, float, bool]  # a curve, how far off it is likely to be, and whether that is to be looked at

@@ -5,9 +5,11 @@ cameras eliminated first (Schur complement). What lies far off counts less (Cauc
 A face is a mirror image of itself, so that each side seam says where the other is, and depth is known where a head
 hardly turns. A seam that ends on another ends there in every hold. Both are soft, so that a crooked face may be one.
 
+Marks that some holds share, if any were found, bind cameras far better than landmarks do (`shapes/head_marks.py`).
+
 H holds, L landmarks, C curves, D numbers of a spline (points, then ends of incoming and outgoing tangents), M places of
-a curve, N = L + the sum of D points in space. Complex x + iy in the plate, pixels. Points in space (N, 3) are in face
-units, z towards the camera, x across the plane of symmetry.
+a curve, N = L + the sum of D points in space, K shared marks. Complex x + iy in the plate, pixels. Points in space
+(N, 3) are in face units, z towards the camera, x across the plane of symmetry.
 """
 
 from __future__ import annotations
@@ -19,17 +21,20 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from rotopaint_ai.landmarks.shared_marks import SharedMarks
 from rotopaint_ai.shapes.facespace import Array, Complex
 from rotopaint_ai.shapes.head_cameras import PERSPECTIVE, Cameras, ball_depth
+from rotopaint_ai.shapes.head_marks import NO_MARKS, MarkEquations, MarksInSpace, first_marks
+from rotopaint_ai.shapes.head_poses import HeadPoses
 from rotopaint_ai.shapes.rigid_head import (
     LEAST_PX,
     KnownCurve,
     cameras_by_landmarks,
     curve_in_space,
+    landmark_pull,
     landmark_weights,
 )
 from rotopaint_ai.shapes.samples import basis
-from rotopaint_ai.shapes.shot_solver import HeadPoses
 
 # Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
 PER_SEGMENT = 8  # places of each cubic
@@ -44,7 +49,7 @@ DEEP = 0.3  # how far off the ball a landmark may lie
 MARKS_WEIGHT = 4.0  # of landmarks beside what is seen of curves
 END = 0.05  # of the head's size: how far off along its way a curve's end may be
 LEAST_NOISE_PX = 0.4  # of what models say of a curve
-HAND_PX = 0.15  # of what a person drew
+HAND_PX, HAND_END_PX = 0.15, 0.5  # of what a person drew, and of where that ends
 LONGEST_STEP = 0.2  # of a point in space
 _MIRROR = np.array([-1.0, 1.0, 1.0])
 _PLACE = np.array([1, 1j])
@@ -75,13 +80,23 @@ class SeenCurve:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SeenMarks:
+    """Marks that holds share, and how far off a sight of one is that counts half, pixels."""
+
+    marks: SharedMarks
+    far_px: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Cameras, points in space (N, 3), where they lie if nothing tells (N, 3), and the slice of each curve."""
+    """Cameras, points in space (N, 3), where they lie if nothing tells (N, 3), the slice of each curve, and shared
+    marks."""
 
     cameras: Cameras
     points: Array
     usual: Array
     curves: tuple[slice, ...]
+    marks: MarksInSpace
 
     def splines(self) -> list[Complex]:
         """Every curve in each hold (H, D)."""
@@ -89,19 +104,25 @@ class Head:
 
 
 def first_head(
-    heads: HeadPoses, points_HL: Complex, error_px_HL: Array, known: Sequence[KnownCurve], build: HeadBuild
+    heads: HeadPoses,
+    points_HL: Complex,
+    error_px_HL: Array,
+    known: Sequence[KnownCurve],
+    build: HeadBuild,
+    shared: SharedMarks | None = None,
 ) -> Head:
-    """Cameras from the landmarks alone, curves in the mean of what is said of them, x across the face."""
+    """Cameras from the landmarks alone, curves in the mean of what is said of them, x across the face, and shared marks
+    where these cameras see them."""
     cameras, marks = cameras_by_landmarks(heads, points_HL, error_px_HL)
     curves = [curve_in_space(cameras, heads, each.splines_HD) for each in known]
     ends = np.cumsum([len(marks), *map(len, curves)]).tolist()
     points = np.concatenate([marks, *curves])
-    head = Head(cameras, points, points, tuple(slice(a, b) for a, b in pairwise(ends)))
+    head = Head(cameras, points, points, tuple(slice(a, b) for a, b in pairwise(ends)), NO_MARKS)
     if build.mirror_L is not None:
         head = _across_plane(head, *_symmetry_plane(marks, build.mirror_L))
     usual = head.points.copy()
     usual[: len(marks), 2] = ball_depth(usual[: len(marks), :2] @ _PLACE)
-    return replace(head, usual=usual)
+    return replace(head, usual=usual, marks=first_marks(head.cameras, heads, shared) if shared else NO_MARKS)
 
 
 def joints_of(splines_CHD: Sequence[Complex], size_H: Array) -> tuple[tuple[int, int, int], ...]:
@@ -144,14 +165,15 @@ def _said_across(curve: int, known: KnownCurve, on_head: Complex) -> SeenCurve:
 def _said_of_ends(curve: int, known: KnownCurve, size_H: Array) -> SeenCurve:
     """Ends, bound along the curve's way, which takes the place of the normal.
 
-    A person's own is one of many: who corrects a curve often leaves its ends as they were.
+    Those that a person put there are exact.
     """
     n = known.splines_HD.shape[1] // 3
     weights, at = np.eye(3 * n)[[0, n - 1]], known.splines_HD[:, [0, n - 1]]
     way = at - known.splines_HD[:, [2 * n, 2 * n - 1]]
-    off = np.maximum(np.where(known.exact_H, 0.0, known.noise_px_H), END * size_H)[:, None]
-    across = np.broadcast_to(off**-2.0, at.shape)
-    return SeenCurve(curve, weights, at, way / np.maximum(abs(way), 1e-9), across, off)
+    noise = np.maximum(np.where(known.exact_H, 0.0, known.noise_px_H), END * size_H)[:, None]
+    across = np.where(known.exact_ends_HE, HAND_END_PX, noise) ** -2.0
+    far = np.where(known.exact_ends_HE, np.inf, noise)
+    return SeenCurve(curve, weights, at, way / np.maximum(abs(way), 1e-9), across, far)
 
 
 def curve_normals(at_HM: Complex) -> Complex:
@@ -164,23 +186,105 @@ def curve_normals(at_HM: Complex) -> Complex:
 
 
 def gauss_newton_step(
-    head: Head, points_HL: Complex, error_px_HL: Array, seen: Sequence[SeenCurve], build: HeadBuild
+    head: Head,
+    points_HL: Complex,
+    error_px_HL: Array,
+    seen: Sequence[SeenCurve],
+    build: HeadBuild,
+    shared: SeenMarks | None = None,
 ) -> Head:
     """The head one Gauss-Newton step nearer to all that is said of it. Raises LinAlgError where there is none."""
+    equations, of_marks = _equations_of(head, points_HL, error_px_HL, seen, build, shared)
+    camera_step, point_step = equations.solved()
+    safe = max(1.0, float(abs(point_step).max()) / LONGEST_STEP)
+    marks = head.marks.stepped(of_marks.steps(camera_step) / safe) if of_marks else head.marks
+    cameras, points = head.cameras.stepped(camera_step / safe), head.points + point_step / safe
+    return replace(head, cameras=cameras, points=points, marks=marks)
+
+
+def curves_by_marks(
+    head: Head, points_HL: Complex, error_px_HL: Array, seen: Sequence[SeenMarks | None]
+) -> list[Complex]:
+    """Every curve in each hold (H, D) as cameras see it that know landmarks and shared marks alone: what was said of
+    curves in a hold cannot have turned its camera. A step for each of `seen`."""
+    cameras, error = head.cameras, np.maximum(error_px_HL, LEAST_PX)
+    for each in seen:
+        pulls = [landmark_pull(cameras, head.points[: points_HL.shape[1]], points_HL, error)]
+        if each is not None:
+            of_marks = MarkEquations.of(cameras, head.marks, each.marks, each.far_px)
+            pulls.append(of_marks.pull(len(points_HL)))
+        cameras = cameras.moved(*pulls)
+    return replace(head, cameras=cameras).splines()
+
+
+def curve_deviations(
+    head: Head,
+    points_HL: Complex,
+    error_px_HL: Array,
+    seen: Sequence[SeenCurve],
+    build: HeadBuild,
+    shared: SeenMarks | None = None,
+) -> Array:
+    """How far off across its way each curve may lie in each hold (H, C), the mean of its places, pixels.
+
+    The inverse of the normal equations is the covariance of cameras and points, if what is said errs as it is taken
+    to (Triggs and others 2000, section 9). Raises LinAlgError where there is none.
+    """
+    equations, _ = _equations_of(head, points_HL, error_px_HL, seen, build, shared)
+    covariance = np.asarray(np.linalg.inv(equations.whole()), np.float64)
+    return np.stack([_curve_deviation(head, part, covariance) for part in head.curves], axis=1)
+
+
+def _curve_deviation(head: Head, part: slice, covariance: Array) -> Array:
+    weights = basis((part.stop - part.start) // 3, False, PER_SEGMENT)
+    places, n_holds = weights @ head.points[part], len(head.cameras.size)
+    by_camera, by_place = head.cameras.slopes_along(places, curve_normals(head.cameras.see(places)))
+    own = 6 * n_holds + 3 * part.start + np.arange(3 * (part.stop - part.start))
+    deviation = np.zeros(n_holds)
+    for hold in range(n_holds):
+        by_points = (weights[:, :, None] * by_place[hold][:, None]).reshape(len(weights), -1)
+        slopes, at = np.concatenate([by_camera[hold], by_points], axis=1), np.r_[6 * hold : 6 * hold + 6, own]
+        variance = np.einsum("mi,mi->m", slopes @ covariance[np.ix_(at, at)], slopes)
+        deviation[hold] = np.sqrt(np.maximum(variance, 0.0)).mean()
+    return deviation
+
+
+def _equations_of(
+    head: Head,
+    points_HL: Complex,
+    error_px_HL: Array,
+    seen: Sequence[SeenCurve],
+    build: HeadBuild,
+    shared: SeenMarks | None,
+) -> tuple[_Equations, MarkEquations | None]:
+    """Equations of cameras and points, shared marks eliminated, and those of the marks."""
     whole, pull = head.cameras.usual_pose()
-    equations = _Equations(whole, pull, *_usual_places(head, points_HL.shape[1]))
+    equations = _Equations(_block_diagonal(whole), pull, *_usual_places(head, points_HL.shape[1]))
     _add_landmarks(equations, head, points_HL, np.maximum(error_px_HL, LEAST_PX))
     for each in seen:
         _add_curve(equations, head, each)
     for tie in _ties(head, build):
         _add_tie(equations, tie)
-    camera_step, point_step = equations.solved()
-    return replace(head, cameras=head.cameras.stepped(camera_step), points=head.points + point_step)
+    if shared is None:
+        return equations, None
+    of_marks = MarkEquations.of(head.cameras, head.marks, shared.marks, shared.far_px)
+    more, more_pull = of_marks.eliminated(len(pull))
+    equations.cameras += more
+    equations.camera_pull += more_pull
+    return equations, of_marks
+
+
+def _block_diagonal(blocks: Array) -> Array:
+    """Blocks (H, 6, 6) as a matrix (H, 6, H, 6)."""
+    n, at = len(blocks), np.arange(len(blocks))
+    whole = np.zeros((n, 6, n, 6))
+    whole[at, :, at] = blocks
+    return whole
 
 
 @dataclass(slots=True, eq=False)
 class _Equations:
-    """Normal equations of steps: cameras (H, 6, 6) and (H, 6), points (N, 3, N, 3) and (N, 3), both (H, 6, N, 3)."""
+    """Normal equations of steps: cameras (H, 6, H, 6) and (H, 6), points (N, 3, N, 3) and (N, 3), both (H, 6, N, 3)."""
 
     cameras: Array
     camera_pull: Array
@@ -189,17 +293,19 @@ class _Equations:
     both: Array
 
     def solved(self) -> tuple[Array, Array]:
-        """Steps of cameras (H, 6) and points (N, 3), none of them longer than is safe."""
-        n, both = self.point_pull.size, self.both.reshape(*self.camera_pull.shape, -1)
-        root = np.linalg.inv(np.linalg.cholesky(self.cameras + 1e-9 * np.eye(6)))
-        rows, pull = (root @ both).reshape(-1, n), (root @ self.camera_pull[..., None]).ravel()
-        whole = self.points.reshape(n, n) - rows.T @ rows
-        step = np.linalg.solve(whole, self.point_pull.ravel() - rows.T @ pull)
-        cameras = (root.transpose(0, 2, 1) @ (pull - rows @ step).reshape(-1, 6, 1))[..., 0]
-        if not (np.isfinite(step).all() and np.isfinite(cameras).all()):
+        """Steps of cameras (H, 6) and points (N, 3)."""
+        pull = np.concatenate([self.camera_pull.ravel(), self.point_pull.ravel()])
+        step = np.linalg.solve(self.whole(), pull)
+        if not np.isfinite(step).all():
             raise np.linalg.LinAlgError("no finite step")
-        safe = max(1.0, float(abs(step).max()) / LONGEST_STEP)
-        return np.asarray(cameras / safe), np.asarray(step.reshape(-1, 3) / safe)
+        m = self.camera_pull.size
+        return step[:m].reshape(-1, 6), step[m:].reshape(-1, 3)
+
+    def whole(self) -> Array:
+        """Of cameras and points together (6 H + 3 N, 6 H + 3 N)."""
+        m, n = self.camera_pull.size, self.point_pull.size
+        cameras, both = self.cameras.reshape(m, m) + 1e-9 * np.eye(m), self.both.reshape(m, n)
+        return np.block([[cameras, both], [both.T, self.points.reshape(n, n)]])
 
     def add_places(
         self, part: slice, weights: Array | None, slopes: tuple[Array, Array], bind: Array, off: Array
@@ -209,7 +315,8 @@ class _Equations:
         by_camera, by_place = slopes
         to_camera, by_hold = bind[..., None] * by_camera, by_place.transpose(1, 2, 0)
         to_place = by_hold * bind.T[:, None]
-        self.cameras += by_camera.transpose(0, 2, 1) @ to_camera
+        holds = np.arange(len(bind))
+        self.cameras[holds, :, holds] += by_camera.transpose(0, 2, 1) @ to_camera
         self.camera_pull += (off[:, None] @ to_camera)[:, 0]
         own, own_pull = to_place @ by_hold.transpose(0, 2, 1), (to_place @ off.T[..., None])[..., 0]
         both = (to_camera[..., None] * by_place[..., None, :]).reshape(*bind.shape, -1).transpose(0, 2, 1)

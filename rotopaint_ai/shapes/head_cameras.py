@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rotopaint_ai.shapes.facespace import Array, Complex
-from rotopaint_ai.shapes.shot_solver import HeadPoses
+from rotopaint_ai.shapes.head_poses import HeadPoses
 
 # Chosen on training shots of two puppets that the shipped pack never saw, by the mean error of visible seams.
 BALL = 1.6  # radius of the ball that a face is before anything tells its depth

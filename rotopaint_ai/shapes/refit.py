@@ -26,11 +26,11 @@ import numpy as np
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.shapes import pose_kernel, samples
 from rotopaint_ai.shapes.facespace import Array, Complex, FaceSpace, Rows, face_space
+from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.manual_keys import Carried, corrected_frames, to_carry_on, with_keys, within
 from rotopaint_ai.shapes.rigid_head import KnownCurve, curves_on_head, is_borne_out
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
-from rotopaint_ai.shapes.shot_solver import HeadPoses, head_poses
 from rotopaint_ai.spreads import SHOT, spread_way
 
 Keys = Mapping[str, Mapping[int, Key]]
@@ -243,7 +243,7 @@ def _seams_on_head(
     if not seams:
         return
     starts, first = np.unique(space.time_F, return_index=True)
-    heads = head_poses(space.whole_FL[first], starts)
+    heads = head_poses(space.whole_FL[first])
     frames = [space.frames[row] for row in first]
     rows = [np.searchsorted(starts, space.time_F[task.rows_H]) for task in seams]
     known = [_known_curve(task, frames, row) for task, row in zip(seams, rows)]
@@ -253,12 +253,13 @@ def _seams_on_head(
 
 def _known_curve(task: _Task, frames: Sequence[int], rows: Rows) -> KnownCurve:
     """What is said of a seam in the shot's holds, that begin at `frames`; `rows`: those that are the task's."""
-    splines, exact = splines_of(task.base, frames), np.zeros(len(frames), bool)
+    before, exact = splines_of(task.base, frames), np.zeros(len(frames), bool)
+    splines = before.copy()
     noise = np.full(len(frames), float(task.error_H.max()))
     noise[rows] = task.error_H
     for hold, spline in task.corrected.items():
         splines[rows[hold]], exact[rows[hold]] = spline, True
-    return KnownCurve(splines, noise, exact)
+    return KnownCurve.of(splines, noise, exact, before)
 
 
 def _landmark_errors(predicted: RotoDocument, frames: Sequence[int], heads: HeadPoses) -> Array:

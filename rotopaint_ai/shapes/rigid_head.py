@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.shapes.facespace import Array, Complex
 from rotopaint_ai.shapes.head_cameras import Cameras, Pull, ball_depth, first_cameras
+from rotopaint_ai.shapes.head_poses import HeadPoses
 from rotopaint_ai.shapes.samples import basis, open_curve_distance
-from rotopaint_ai.shapes.shot_solver import HeadPoses
 
 # Chosen on training shots of two puppets that the shipped pack never saw, by the mean error of visible seams.
 ROUNDS = 8
@@ -39,6 +39,7 @@ HAND_PX = 0.3  # how far off a person's curve may be
 HAND_ALONG_PX = 4.0  # and its points along it, where one is as good as another
 HAND_END_PX = 0.5  # and its ends
 LEAST_PX = 0.5  # and what the models say
+MOVED_PX = 0.5  # how far an end lies from where the models had it that a person has put there
 TOGETHER = 2.0  # times as far off as expected a run's curves are taken to be: most of a shot's lean one way
 _PER_SEGMENT = 8
 _PLACE = np.array([1, 1j])
@@ -46,11 +47,19 @@ _PLACE = np.array([1, 1j])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownCurve:
-    """What is said of a curve: its spline in each hold (H, D), how far off in pixels (H,), and where a person has."""
+    """What is said of a curve: its spline in each hold (H, D), how far off in pixels (H,), where a person has, and
+    which ends a person put there (H, 2): who corrects a curve often leaves its ends as they were."""
 
     splines_HD: Complex
     noise_px_H: Array
     exact_H: NDArray[np.bool_]
+    exact_ends_HE: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, splines_HD: Complex, noise_px_H: Array, exact_H: NDArray[np.bool_], before_HD: Complex) -> KnownCurve:
+        """`before_HD`: where the models had the curve."""
+        moved = abs(splines_HD - before_HD)[:, [0, splines_HD.shape[1] // 3 - 1]] > MOVED_PX
+        return cls(splines_HD, noise_px_H, exact_H, exact_H[:, None] & moved)
 
 
 def curves_on_head(
@@ -67,7 +76,7 @@ def curves_on_head(
     for _ in range(ROUNDS):
         curves = [_fitted_curve(cameras, *each) for each in zip(seen, curves, guesses)]
         pulls = [_by_curve(cameras, each, curve) for each, curve in zip(seen, curves)]
-        cameras = cameras.moved(_by_landmarks(cameras, marks, points_HL, error), *pulls)
+        cameras = cameras.moved(landmark_pull(cameras, marks, points_HL, error), *pulls)
         marks = _fitted_marks(cameras, marks, points_HL, error)
     return [cameras.see(curve) for curve in curves]
 
@@ -77,7 +86,7 @@ def cameras_by_landmarks(heads: HeadPoses, points_HL: Complex, error_px_HL: Arra
     error = np.maximum(error_px_HL, LEAST_PX)
     cameras, marks = first_cameras(heads, points_HL)
     for _ in range(ALONE):
-        cameras = cameras.moved(_by_landmarks(cameras, marks, points_HL, error))
+        cameras = cameras.moved(landmark_pull(cameras, marks, points_HL, error))
         marks = _fitted_marks(cameras, marks, points_HL, error)
     return cameras, marks
 
@@ -99,7 +108,8 @@ def landmark_weights(off: Complex, error_px_HL: Array) -> Array:
     return np.asarray(1 / (noise**2 * (1 + abs(off) ** 2 / (2 * np.maximum(noise, 1)) ** 2)))
 
 
-def _by_landmarks(cameras: Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> Pull:
+def landmark_pull(cameras: Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> Pull:
+    """How landmarks (L, 3) that are seen at `points_HL` pull cameras."""
     off = points_HL - cameras.see(marks)
     weight = landmark_weights(off, error_px_HL)
     by_camera, _ = cameras.projection_slopes(marks)

@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rotopaint_ai.shapes.head_bundle import HeadBuild, first_head, gauss_newton_step, joints_of, said
+from rotopaint_ai.landmarks.shared_marks import SharedMarks
+from rotopaint_ai.shapes.head_bundle import (
+    HeadBuild,
+    SeenMarks,
+    curve_deviations,
+    first_head,
+    gauss_newton_step,
+    joints_of,
+    said,
+)
 from rotopaint_ai.shapes.head_cameras import Cameras, rotations
+from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance
-from rotopaint_ai.shapes.shot_solver import HeadPoses, head_poses
 
 Array = np.ndarray[Any, Any]
 N_HOLDS = 12
@@ -43,7 +52,7 @@ def shot() -> tuple[HeadPoses, Array, Array, list[Array]]:
     points = cameras.see(marks)
     points = points + np.random.default_rng(2).normal(0, 0.5, (*points.shape, 2)) @ (1, 1j)
     mirror = np.concatenate([np.arange(12, 24), np.arange(12)])
-    return head_poses(points, k.astype(float)), points, mirror, [cameras.see(c) for c in (BRIDGE, RIGHT, LEFT)]
+    return head_poses(points), points, mirror, [cameras.see(c) for c in (BRIDGE, RIGHT, LEFT)]
 
 
 def solved(shot: tuple[HeadPoses, Array, Array, list[Array]], known: list[KnownCurve], build: HeadBuild) -> list[Array]:
@@ -62,7 +71,7 @@ def off(found: Array, true: Array) -> float:
 
 
 def told(splines: Array, noise_px: float = 1.0) -> KnownCurve:
-    return KnownCurve(splines, np.full(N_HOLDS, noise_px), np.zeros(N_HOLDS, bool))
+    return KnownCurve.of(splines, np.full(N_HOLDS, noise_px), np.zeros(N_HOLDS, bool), splines)
 
 
 def test_the_head_finds_a_curve_that_a_third_of_the_holds_have_wrong(
@@ -81,7 +90,7 @@ def test_a_persons_curve_outweighs_what_all_other_holds_have_wrong_alike(
     bridge, right, left = shot[3]
     drawn = np.isin(np.arange(N_HOLDS), (2, 7))
     said_of_it = np.where(drawn[:, None], bridge, bridge + 4j)
-    known = KnownCurve(said_of_it, np.full(N_HOLDS, 3.0), drawn)
+    known = KnownCurve.of(said_of_it, np.full(N_HOLDS, 3.0), drawn, bridge + 4j)
     alone, keyed = (
         solved(shot, [each, told(right), told(left)], NO_BUILD)[0] for each in (told(bridge + 4j, 3.0), known)
     )
@@ -116,3 +125,33 @@ def test_nothing_moves_where_all_is_said_rightly(shot: tuple[HeadPoses, Array, A
     curves = shot[3]
     found = solved(shot, [told(each) for each in curves], HeadBuild(shot[2], ((0, 0, True), (1, 2, False)), ()))
     assert max(off(a, b) for a, b in zip(found, curves)) < 0.7
+
+
+def test_shared_marks_carry_a_drawn_curve_to_every_hold() -> None:
+    """Landmarks that are 3 px off turn heads wrongly; marks that some holds share put them right."""
+    draw, k = np.random.default_rng(3), np.arange(N_HOLDS)
+    turn = rotations(np.stack([0.2 * np.cos(0.7 * k), 0.25 * np.sin(k), 0.05 * np.sin(2.0 * k)], axis=1))
+    cameras = Cameras(np.full(N_HOLDS, 80.0), turn, np.stack([200 + 3.0 * k, 150 - 2.0 * k], 1))
+    spots = draw.uniform((-1.2, -1.2, -0.5), (1.2, 1.2, 0.2), (84, 3))
+    seen = cameras.see(spots)
+    points, marks = seen[:, :24] + draw.normal(0, 3, (N_HOLDS, 24, 2)) @ (1, 1j), seen[:, 24:]
+    marks = marks + draw.normal(0, 0.3, (*marks.shape, 2)) @ (1, 1j)
+    marks[:, ::10] += draw.normal(0, 9, marks[:, ::10].shape)  # these move by themselves
+    mark, hold = np.nonzero(draw.random((60, N_HOLDS)) < 0.5)
+    shared = SharedMarks(mark, hold, marks[hold, mark], 60)
+    true = cameras.see(LEFT)
+    drawn = np.isin(k, (2, 5))  # turned one way and the other
+    known = KnownCurve.of(true + np.where(drawn, 0, 5)[:, None], np.full(N_HOLDS, 5.0), drawn, true + 5)
+    poses, error = head_poses(points), np.full(points.shape, 3.0)
+    offs, deviations = [], []
+    for each in (None, shared):
+        head = first_head(poses, points, error, [known], NO_BUILD, each)
+        for far_px in (8, 8, 5, 5, 3, 3, 2, 2, 1, 1, 1, 1):
+            seen_marks = each and SeenMarks(each, far_px)
+            told_of_it = said([known], np.abs(poses.factor_H), head.splines())
+            head = gauss_newton_step(head, points, error, told_of_it, NO_BUILD, seen_marks)
+        offs.append(off(head.splines()[0], true))
+        deviations.append(float(curve_deviations(head, points, error, told_of_it, NO_BUILD, seen_marks).mean()))
+    assert offs[1] < 0.4 < 1.0 < offs[0]
+    assert deviations[1] < deviations[0] / 2
+    assert 0.5 < deviations[1] / offs[1] < 2

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.shapes.head_cameras import PERSPECTIVE, Cameras
+from rotopaint_ai.shapes.head_poses import head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve, _fitted_marks, curves_on_head, is_borne_out
 from rotopaint_ai.shapes.samples import open_curve_distance
-from rotopaint_ai.shapes.shot_solver import head_poses
 
 Array = np.ndarray[Any, Any]
 N_HOLDS = 12
@@ -44,8 +44,8 @@ def test_a_curve_drawn_in_three_poses_tells_right_from_wrong_in_the_others(head:
     true = cameras.see(curve)
     exact = np.isin(np.arange(N_HOLDS), DRAWN)
     said = np.where(exact[:, None], true, true + 3 + 5j)
-    heads = head_poses(points, np.arange(N_HOLDS, dtype=float))
-    known = KnownCurve(said, np.full(N_HOLDS, 4.0), exact)
+    heads = head_poses(points)
+    known = KnownCurve.of(said, np.full(N_HOLDS, 4.0), exact, said)
     (found,) = curves_on_head(heads, points, np.full(points.shape, 0.5), [known])
     others = np.flatnonzero(~exact)
     assert np.mean([open_curve_distance(said[h], true[h]) for h in others]) > 3

@@ -1,0 +1,182 @@
+"""Marks on a head that several holds of a shot show: hairs, freckles, brush strokes, corners of eyes.
+
+Scale-invariant features (SIFT, Lowe 2004; compared by the roots of their descriptors, Arandjelovic and Zisserman 2012)
+are found in each hold and matched with those of holds in which the face looks alike, near where the landmarks' motion
+takes them. What has been matched in three holds or more is one mark.
+
+H holds, L landmarks, O sights of marks. Complex x + iy in the plate, pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Complex = NDArray[Any]
+Numbers = NDArray[np.intp]
+
+# Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
+FACE_PX = 420  # size of a face at which features are looked for
+LARGEST_GROWTH = 2.0  # of smaller ones
+MOST = 600  # features of a hold
+LEAST_CONTRAST = 0.01
+STRAIGHTEST = 12  # edges on which features are not kept
+NEAREST = 8  # holds of the most alike looks with which each is matched
+AWAY = 0.12  # of the face: how far from where the landmarks take it a mark may lie
+CLEARLY = 0.8  # times as far from the second best match as from the best
+ALIKE = 0.35  # largest squared distance of matched descriptors
+AS_LARGE = 1.5  # times as large as the other one a matched feature may be
+FEWEST_MATCHES = 8
+FEWEST_HOLDS = 3
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """Places (K,), the roots of their descriptors (K, 128), and their sizes in pixels (K,)."""
+
+    at: Complex
+    descriptor: Array
+    size: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedMarks:
+    """Sights of `count` marks, in the order of their marks: which mark, in which hold, and where (O,)."""
+
+    mark: Numbers
+    hold: Numbers
+    at: Complex
+    count: int
+
+    def pairs(self) -> tuple[Numbers, Numbers]:
+        """Every two sights of one mark, each with itself too, by their numbers."""
+        seen = np.bincount(self.mark, minlength=self.count)
+        start = np.cumsum(seen) - seen
+        ones, others = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
+        for n in np.unique(seen).tolist():
+            first, (a, b) = start[seen == n][:, None], np.mgrid[:n, :n]
+            ones.append((first + a.ravel()).ravel())
+            others.append((first + b.ravel()).ravel())
+        return np.concatenate(ones), np.concatenate(others)
+
+
+def features(grey: Array, corner: complex, scale: float, face_px: float) -> Features:
+    """Features of a picture (h, w) whose top-left corner is at `corner`, with `scale` pixels for one of the plate."""
+    growth = min(FACE_PX / (face_px * scale), LARGEST_GROWTH)
+    bright = max(float(np.percentile(grey, 99.5)), 1e-6)
+    picture = np.clip(grey.astype(np.float32) / bright * 255, 0, 255).astype(np.uint8)
+    way = cv2.INTER_AREA if growth < 1 else cv2.INTER_CUBIC
+    picture = cv2.resize(picture, None, fx=growth, fy=growth, interpolation=way)
+    sift = cv2.SIFT.create(nfeatures=MOST, contrastThreshold=LEAST_CONTRAST, edgeThreshold=STRAIGHTEST)
+    found, descriptor = sift.detectAndCompute(picture, None)
+    if not found:
+        return Features(np.zeros(0, complex), np.zeros((0, 128)), np.zeros(0))
+    at = np.array([each.pt for each in found]) + 0.5
+    grown = np.array(picture.shape[::-1]) / grey.shape[::-1]  # as it was rounded
+    root = np.sqrt(descriptor / np.maximum(descriptor.sum(axis=1, keepdims=True), 1e-9))
+    size = np.array([each.size for each in found]) / (growth * scale)
+    return Features(corner + (at / grown / scale) @ np.array([1, 1j]), root, size)
+
+
+def shared_marks(found: Sequence[Features], points_HL: Complex, faces_HL: Complex, face_px_H: Array) -> SharedMarks:
+    """Marks that holds share. `points_HL`: landmarks in the plate; `faces_HL`: the same with shift, turn and size of
+    the head undone, which tell how alike two looks are."""
+    first = np.cumsum([0, *(len(each.at) for each in found)])
+    ties = [np.zeros((0, 2), np.intp)]
+    for a, b in _alike_holds(faces_HL):
+        pairs = _matched_features(
+            found[a], found[b], _affine_motion(points_HL[a], points_HL[b]), AWAY * float(face_px_H[b])
+        )
+        ties.append(pairs + [first[a], first[b]])
+    hold = np.repeat(np.arange(len(found)), np.diff(first))
+    return _marks_of_ties(
+        _components(int(first[-1]), np.concatenate(ties)), hold, np.concatenate([each.at for each in found])
+    )
+
+
+def _alike_holds(faces_HL: Complex) -> list[tuple[int, int]]:
+    """Pairs of holds whose marks are compared: those of the most alike looks, and neighbours in time."""
+    n = len(faces_HL)
+    apart = np.array([(abs(faces_HL - each) ** 2).mean(axis=1) for each in faces_HL])
+    near = [(a, b) for a in range(n) for b in np.argsort(apart[a], kind="stable")[: NEAREST + 1].tolist() if a != b]
+    return sorted({(min(pair), max(pair)) for pair in [*near, *((a, a + 1) for a in range(n - 1))]})
+
+
+def _affine_motion(one: Complex, other: Complex) -> Array:
+    """The affine motion (3, 2) that takes places to others, those that lie far off it weighed down."""
+    table, to = np.stack([one.real, one.imag, np.ones(len(one))], axis=1), np.stack([other.real, other.imag], axis=1)
+    weight = np.ones((len(one), 1))
+    motion: Array = np.zeros((3, 2))
+    for _ in range(_ROUNDS):
+        motion = np.linalg.lstsq(table * weight, to * weight, rcond=None)[0]
+        off = np.linalg.norm(table @ motion - to, axis=1, keepdims=True)
+        weight = 1 / np.sqrt(1 + (off / (2 * np.median(off) + 1e-6)) ** 2)
+    return motion
+
+
+def _moved_places(at: Complex, motion: Array) -> Complex:
+    return np.asarray(np.stack([at.real, at.imag, np.ones(len(at))], axis=1) @ motion @ np.array([1, 1j]))
+
+
+def _matched_features(one: Features, other: Features, motion: Array, away_px: float) -> Numbers:
+    """Numbers of features that are each other's clearly best match (P, 2), and that move together."""
+    none = np.zeros((0, 2), np.intp)
+    if min(len(one.at), len(other.at)) < FEWEST_MATCHES:
+        return none
+    is_far = abs(_moved_places(one.at, motion)[:, None] - other.at) > away_px
+    is_far |= abs(np.log(one.size[:, None] / other.size)) > np.log(AS_LARGE)
+    apart = np.where(is_far, np.inf, 2 - 2 * one.descriptor @ other.descriptor.T)
+    (there, is_clear), (back, is_clear_back) = _best_matches(apart), _best_matches(apart.T)
+    a = np.flatnonzero(is_clear & is_clear_back[there] & (back[there] == np.arange(len(there))))
+    if len(a) < FEWEST_MATCHES:
+        return none
+    b = there[a]
+    off = abs(_moved_places(one.at[a], _affine_motion(one.at[a], other.at[b])) - other.at[b])
+    together = off < max(3 * float(np.median(off)), 2.0)
+    return np.stack([a[together], b[together]], axis=1)
+
+
+def _best_matches(apart: Array) -> tuple[Numbers, NDArray[np.bool_]]:
+    """Of each row the nearest column, and whether it is near and no other is nearly as near."""
+    two = np.argpartition(apart, 1, axis=1)[:, :2]
+    near = np.take_along_axis(apart, two, axis=1)
+    order = near.argsort(axis=1)
+    best, second = np.take_along_axis(near, order, axis=1).T
+    is_clear = (best < ALIKE) & (best < CLEARLY**2 * second)
+    return np.take_along_axis(two, order, axis=1)[:, 0], is_clear
+
+
+def _components(n: int, ties: Numbers) -> Numbers:
+    """Of n things the least number that each is tied to (n,), over others too."""
+    least, (one, other) = np.arange(n), ties.T
+    while True:
+        before = least.copy()
+        np.minimum.at(least, one, before[other])
+        np.minimum.at(least, other, before[one])
+        least = least[least]
+        if (least == before).all():
+            return least
+
+
+def _marks_of_ties(component: Numbers, hold: Numbers, at: Complex) -> SharedMarks:
+    """Things that are tied together as marks, but those of which a hold shows two, and those of too few holds."""
+    kept = list(_seen_once(component, hold))
+    mark = np.repeat(np.arange(len(kept)), [len(each) for each in kept])
+    rows = np.concatenate([np.zeros(0, np.intp), *kept])
+    return SharedMarks(mark, hold[rows], at[rows], len(kept))
+
+
+def _seen_once(component: Numbers, hold: Numbers) -> Iterator[Numbers]:
+    order = np.argsort(component, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(component[order])) + 1):
+        holds, counts = np.unique(hold[rows], return_counts=True)
+        once = rows[np.isin(hold[rows], holds[counts == 1])]
+        if len(once) >= max(FEWEST_HOLDS, 0.8 * len(holds)):
+            yield once

@@ -1,0 +1,40 @@
+"""Where the head is in each hold of a shot: how far shifted, turned in the picture, and how large.
+
+H holds, L landmarks. Points are complex numbers x + iy in plate space, pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rotopaint_ai.shapes.facespace import Complex
+from rotopaint_ai.similarity import fit_similarity
+
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadPoses:
+    """A point z of the mean face lies at `factor_H * z + shift_H` in the plate."""
+
+    factor_H: Complex
+    shift_H: Complex
+
+    def faces(self, points_HL: Complex) -> Complex:
+        """Points of each hold with shift, turn and size of the head undone."""
+        return np.asarray((points_HL - self.shift_H[:, None]) / self.factor_H[:, None])
+
+
+def head_poses(points_HL: Complex) -> HeadPoses:
+    """Poses from every landmark of every hold, hidden ones where the model thinks them (generalised Procrustes
+    analysis, Gower 1975)."""
+    mean = points_HL[0]
+    poses = HeadPoses(np.ones(len(points_HL), complex), np.zeros(len(points_HL), complex))
+    for _ in range(_ROUNDS):
+        mean = mean - mean.mean()
+        mean = mean / max(float(np.sqrt((abs(mean) ** 2).mean())), 1e-9)
+        poses = HeadPoses(*fit_similarity(np.broadcast_to(mean, points_HL.shape), points_HL))
+        mean = poses.faces(points_HL).mean(axis=0)
+    return poses

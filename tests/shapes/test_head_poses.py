@@ -1,0 +1,18 @@
+"""Where a head is in each hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.shapes.head_poses import head_poses
+
+
+def test_poses_undo_shift_turn_and_size() -> None:
+    face = np.random.default_rng(4).normal(0, 1, (30, 2)) @ (1, 1j)
+    poses = head_poses(face * np.exp([[0.1j], [0.4j]]) * [[1], [3]] + [[5], [7j]])
+    assert poses.factor_H[1] / poses.factor_H[0] == pytest.approx(3 * np.exp(0.3j))
+    faces = poses.faces(face * np.exp([[0.1j], [0.4j]]) * [[1], [3]] + [[5], [7j]])
+    assert faces[0] == pytest.approx(faces[1])
+    assert faces.mean() == pytest.approx(0, abs=1e-9)
+    assert (abs(faces) ** 2).mean() == pytest.approx(1)
