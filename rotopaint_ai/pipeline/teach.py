@@ -28,7 +28,7 @@ from rotopaint_ai.pipeline.head_solve import ShotSaid, build_of, features_of, na
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, look, place
-from rotopaint_ai.shapes.facespace import Complex, face_space
+from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, face_space
 from rotopaint_ai.shapes.group_moves import keys_placed_in_groups, taken_below_groups
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.refit import Errors, Keys, corrected_shapes, moved_keys, refit, splines_of
@@ -138,16 +138,17 @@ def teach(
 ) -> Taught:
     """Solve a shot's open seams from the frames that people have corrected; other shapes are refitted as ever.
 
-    `predicted` is what the last run's models said. Raises: UsageError where nobody has corrected anything.
+    Where no head fits the shot, seams stay, and all of their frames are doubtful. `predicted` is what the last run's
+    models said. Raises: UsageError where nobody has corrected anything.
     """
     groups, predicted, document = document, *_below(predicted, document)
     keys = dict(refit(predicted, document, errors))
     if not keys:
         raise UsageError("no shape has a human key where the face was found; correct one such frame first")
-    tasks = _tasks(reading, predicted, document)
+    tasks = [task for task in _tasks(reading, predicted, document) if task.exact_H.any()]
     doubtful: dict[str, tuple[int, ...]] = {}
     sizes: dict[str, Mapping[int, float]] = {}
-    head = _solved_on_head(reading, predicted, tasks, errors or {}) if tasks else {}
+    head = _solved_on_head(reading, tasks, errors or {}) if tasks else {}
     far_H = _pose_from_corrected(reading, tasks) * abs(reading.heads.factor_H)
     for task in tasks:
         name = task.spec.name
@@ -313,13 +314,14 @@ class _OnHead:
     deviation_px_H: Array
 
 
-def _solved_on_head(
-    reading: ShotReading, predicted: RotoDocument, tasks: Sequence[_Task], errors: Errors
-) -> Mapping[str, _OnHead]:
-    """Every open seam on the head that all holds, people's curves and shared marks give together."""
+def _solved_on_head(reading: ShotReading, tasks: Sequence[_Task], errors: Errors) -> Mapping[str, _OnHead]:
+    """Corrected seams on the head that all holds, people's curves and shared marks give together; off by anything where
+    no head fits."""
     known = {task.spec.name: _curve_of_task(reading, task, errors.get(task.spec.name, {})) for task in tasks}
     specs = [spec for spec in _open_seams(reading.models.pack.sheet) if spec.name in known]
     off = [reading.models.pack.sheet.landmark_row(name) for name in names_off_seams(specs, reading.models.pack.sheet)]
+    if len(off) < TOO_FEW:
+        return _on_no_head(tasks)
     points, error = (
         np.array(rows)[:, off] for rows in zip(*((hold.points_L, hold.error_px_L) for hold in reading.holds))
     )
@@ -327,13 +329,21 @@ def _solved_on_head(
     heads = head_poses(points)
     shot = ShotSaid(heads, points, error, curves, face_px, np.zeros((len(points), len(specs)), bool))
     build, evidence = build_of(specs, reading.models.pack.sheet, shot), reading.models.find_seams
-    with ThreadPoolExecutor(1) as pool:
-        found = solved_head(shot, build, lambda hold: reading.holds[hold].look, evidence, pool, shared=reading.shared)
+    look_at = lambda hold: reading.holds[hold].look  # noqa: E731
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            found = solved_head(shot, build, look_at, evidence, pool, shared=reading.shared)
+    except np.linalg.LinAlgError:
+        return _on_no_head(tasks)
     rows = zip(specs, curves, found.splines, found.by_marks, found.deviation_px_HC.T)
     return {
         spec.name: _OnHead(splines, np.hypot(off_H, _missed_by_marks(each, by_marks)))
         for spec, each, splines, by_marks, off_H in rows
     }
+
+
+def _on_no_head(tasks: Sequence[_Task]) -> Mapping[str, _OnHead]:
+    return {task.spec.name: _OnHead(task.splines_HD, np.full(len(task.exact_H), np.inf)) for task in tasks}
 
 
 def _missed_by_marks(known: KnownCurve, on_head: Complex) -> float:
@@ -368,6 +378,8 @@ def _decided(
         del frame
         off = float(np.hypot(head.deviation_px_H[row], AWAY * far_px_H[row] / task.exact_H.sum()))
         change = open_curve_distance(spline, head.splines_HD[row])
+        if not np.isfinite(off):
+            return spline, max(change, LEAST_NOISE_PX), True
         if change > max(CLEARLY * off, STILL_PX):
             return head.splines_HD[row], max(off, LEAST_NOISE_PX), False
         return spline, max(float(np.hypot(off, change)), LEAST_NOISE_PX), change > DOUBTFUL * reading.holds[row].face_px

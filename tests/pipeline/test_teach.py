@@ -125,6 +125,32 @@ def test_where_corrections_contradict_each_other_nothing_moves() -> None:
     assert max(taught.errors["seam"].values()) > 3
 
 
+def test_a_shot_that_no_head_fits_is_left_as_it_is_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **named: object) -> None:
+        raise np.linalg.LinAlgError("no finite step")
+
+    reading, said = shot(dict.fromkeys(FRAMES, 3 + 9j))
+    monkeypatch.setattr("rotopaint_ai.pipeline.teach.solved_head", fail)
+    taught = teach(reading, said, corrected(said, 1002))
+    assert taught.n_moved == 0
+    assert taught.doubtful["seam"] == tuple(frame for frame in FRAMES if frame != 1002)
+    assert np.isfinite(list(taught.errors["seam"].values())).all()
+
+
+@pytest.mark.parametrize("n_holds", [1, 2, 3])
+def test_a_shot_of_a_few_holds_can_be_taught(n_holds: int) -> None:
+    reading, said = shot(dict.fromkeys(FRAMES, 3 + 9j))
+    first = {frame: min(row, n_holds - 1) for row, frame in enumerate(FRAMES)}
+    marks = reading.shared
+    kept = marks.hold < n_holds
+    shared = SharedMarks(marks.mark[kept], marks.hold[kept], marks.at[kept], marks.count)
+    short = replace(reading, holds=reading.holds[:n_holds], hold_of=first, shared=shared)
+    short = replace(short, heads=head_poses(np.array([hold.points_L for hold in short.holds])))
+    taught = teach(short, said, corrected(said, 1001))
+    assert 1001 not in taught.keys["seam"]
+    assert np.isfinite(list(taught.errors["seam"].values())).all()
+
+
 def test_a_shot_whose_every_frame_is_keyed_is_left_as_it_is() -> None:
     reading, said = shot(dict.fromkeys(FRAMES, 1 + 4j))
     taught = teach(reading, said, corrected(said, *FRAMES))
