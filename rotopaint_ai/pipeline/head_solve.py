@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,9 @@ from rotopaint_ai.seams.placement import Evidence, SeamLook, Sighting, sight
 from rotopaint_ai.shapes.facespace import Complex
 from rotopaint_ai.shapes.head_bundle import (
     PER_SEGMENT,
+    Head,
     HeadBuild,
+    HeadFacts,
     SeenCurve,
     SeenMarks,
     curve_deviations,
@@ -68,12 +70,18 @@ class ShotSaid:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SolvedHead:
-    """Every seam in each hold (H, D) as the head has it, and as it would with a camera that knows nothing of seams; how
-    far off across its way it may be (H, C), pixels."""
+    """A shot's head, and all that was said of it."""
 
-    splines: list[Complex]
-    by_marks: list[Complex]
-    deviation_px_HC: Array
+    head: Head
+    facts: HeadFacts
+
+    def by_marks(self) -> list[Complex]:
+        """Every seam in each hold (H, D) as cameras see it that know nothing of seams."""
+        return curves_by_marks(self.head, self.facts, (*FIRST_FAR_PX, FAR_PX))
+
+    def deviations_px(self) -> Array:
+        """How far off across its way each may be (H, C). Raises LinAlgError where nothing tells."""
+        return curve_deviations(self.head, self.facts)
 
 
 def solved_head(
@@ -88,21 +96,22 @@ def solved_head(
     """`watched` goes over the holds of each look as they are done. Raises LinAlgError where no head fits."""
     shared = shared if shared and shared.count else None
     marks, size = (shot.points_HL, shot.error_px_HL), np.abs(shot.heads.factor_H)
-    seen_marks = [None if shared is None else SeenMarks(shared, far) for far in (*FIRST_FAR_PX, FAR_PX)]
-    head = first_head(shot.heads, *marks, shot.known, build, shared)
-    for each in seen_marks[:-1] if shared else seen_marks[:FIRST_STEPS]:
-        head = gauss_newton_step(head, *marks, said(shot.known, size, head.splines()), build, each)
-    seen = said(shot.known, size, head.splines())
-    for spread, zoom in (LOOKS_BY_MARKS if shared else LOOKS) if evidence else ():
-        assert evidence is not None
+    head, facts = first_head(shot.heads, *marks, shot.known, build, shared), HeadFacts(*marks, (), build)
+    for far in FIRST_FAR_PX if shared else FIRST_FAR_PX[:FIRST_STEPS]:
+        seen = said(shot.known, size, head.splines())
+        facts = replace(facts, seen=seen, shared=SeenMarks(shared, far) if shared else None)
+        head = gauss_newton_step(head, facts)
+    facts = replace(facts, shared=SeenMarks(shared, FAR_PX) if shared else None)
+    if evidence is None:
+        return SolvedHead(head, facts)
+    for spread, zoom in LOOKS_BY_MARKS if shared else LOOKS:
         curves = head.splines()
         ask = partial(_sighted, shot, curves, look, evidence, (spread, zoom if zoom in evidence.zooms else 1))
         found = _seen_curves(shot, curves, list(watched(pool.map(ask, range(len(shot.points_HL))))))
-        seen = [*said(shot.known, size, curves), *found]
+        facts = replace(facts, seen=[*said(shot.known, size, curves), *found])
         for _ in range(STEPS):
-            head = gauss_newton_step(head, *marks, seen, build, seen_marks[-1])
-    deviation = curve_deviations(head, *marks, seen, build, seen_marks[-1])
-    return SolvedHead(head.splines(), curves_by_marks(head, *marks, seen_marks), deviation)
+            head = gauss_newton_step(head, facts)
+    return SolvedHead(head, facts)
 
 
 def features_of(seen: SeamLook, face_px: float) -> Features:

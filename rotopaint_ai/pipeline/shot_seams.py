@@ -245,8 +245,8 @@ def _looked_for_on_head(
     with ThreadPoolExecutor(plan.threads) as pool:
         try:
             look = lambda hold: look_at(plan, holds[hold].record)  # noqa: E731
-            on_head = solved_head(shot, build, look, plan.models.find_seams, pool, progress.over)
-            curves = [dict(zip(names, each)) for each in zip(*on_head.splines)]
+            found = solved_head(shot, build, look, plan.models.find_seams, pool, progress.over)
+            curves = [dict(zip(names, each)) for each in zip(*found.head.splines())]
             return curves, list(progress.over(pool.map(partial(_looked_for, plan), holds, curves)))
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -290,11 +290,10 @@ def _known_curve(name: str, holds: Sequence[_Hold], size_H: Array) -> KnownCurve
 
 def _without_strays(known: KnownCurve, heads: HeadPoses) -> KnownCurve:
     """A curve where most holds have it in those where it lies far off, as one does that was parked beside the face."""
-    factor, shift = heads.factor_H[:, None], heads.shift_H[:, None]
-    inside = (known.splines_HD - shift) / factor
+    inside = heads.faces(known.splines_HD)
     usual = np.median(inside.real, axis=0) + 1j * np.median(inside.imag, axis=0)
     is_stray = abs(inside - usual).mean(axis=1) > STRAY
-    splines = np.where(is_stray[:, None], usual * factor + shift, known.splines_HD)
+    splines = np.where(is_stray[:, None], usual * heads.factor_H[:, None] + heads.shift_H[:, None], known.splines_HD)
     noise = np.where(is_stray, UNKNOWN * abs(heads.factor_H), known.noise_px_H)
     exact, ends = known.exact_H & ~is_stray, known.exact_ends_HE & ~is_stray[:, None]
     return KnownCurve(splines, noise, exact, ends)

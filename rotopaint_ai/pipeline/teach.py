@@ -333,9 +333,9 @@ def _solved_on_head(reading: ShotReading, tasks: Sequence[_Task], errors: Errors
     try:
         with ThreadPoolExecutor(1) as pool:
             found = solved_head(shot, build, look_at, evidence, pool, shared=reading.shared)
+        rows = zip(specs, curves, found.head.splines(), found.by_marks(), found.deviations_px().T)
     except np.linalg.LinAlgError:
         return _on_no_head(tasks)
-    rows = zip(specs, curves, found.splines, found.by_marks, found.deviation_px_HC.T)
     return {
         spec.name: _OnHead(splines, np.hypot(off_H, _missed_by_marks(each, by_marks)))
         for spec, each, splines, by_marks, off_H in rows

@@ -185,16 +185,21 @@ def curve_normals(at_HM: Complex) -> Complex:
 # --- one step ---------------------------------------------------------------------------------------------------------
 
 
-def gauss_newton_step(
-    head: Head,
-    points_HL: Complex,
-    error_px_HL: Array,
-    seen: Sequence[SeenCurve],
-    build: HeadBuild,
-    shared: SeenMarks | None = None,
-) -> Head:
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadFacts:
+    """All that is said of a head at once: landmarks (H, L) and how far off they may be, places of curves, how a face is
+    built, and shared marks."""
+
+    points_HL: Complex
+    error_px_HL: Array
+    seen: Sequence[SeenCurve]
+    build: HeadBuild
+    shared: SeenMarks | None = None
+
+
+def gauss_newton_step(head: Head, facts: HeadFacts) -> Head:
     """The head one Gauss-Newton step nearer to all that is said of it. Raises LinAlgError where there is none."""
-    equations, of_marks = _equations_of(head, points_HL, error_px_HL, seen, build, shared)
+    equations, of_marks = _equations_of(head, facts)
     camera_step, point_step = equations.solved()
     safe = max(1.0, float(abs(point_step).max()) / LONGEST_STEP)
     marks = head.marks.stepped(of_marks.steps(camera_step) / safe) if of_marks else head.marks
@@ -202,36 +207,26 @@ def gauss_newton_step(
     return replace(head, cameras=cameras, points=points, marks=marks)
 
 
-def curves_by_marks(
-    head: Head, points_HL: Complex, error_px_HL: Array, seen: Sequence[SeenMarks | None]
-) -> list[Complex]:
+def curves_by_marks(head: Head, facts: HeadFacts, far_px: Sequence[float]) -> list[Complex]:
     """Every curve in each hold (H, D) as cameras see it that know landmarks and shared marks alone: what was said of
-    curves in a hold cannot have turned its camera. A step for each of `seen`."""
-    cameras, error = head.cameras, np.maximum(error_px_HL, LEAST_PX)
-    for each in seen:
-        pulls = [landmark_pull(cameras, head.points[: points_HL.shape[1]], points_HL, error)]
-        if each is not None:
-            of_marks = MarkEquations.of(cameras, head.marks, each.marks, each.far_px)
-            pulls.append(of_marks.pull(len(points_HL)))
+    curves in a hold cannot have turned its camera. `far_px`: in each step how far off a sight is that counts half."""
+    cameras, error, n_marks = head.cameras, np.maximum(facts.error_px_HL, LEAST_PX), facts.points_HL.shape[1]
+    for far in far_px:
+        pulls = [landmark_pull(cameras, head.points[:n_marks], facts.points_HL, error)]
+        if facts.shared is not None:
+            of_marks = MarkEquations.of(cameras, head.marks, facts.shared.marks, far)
+            pulls.append(of_marks.pull(len(error)))
         cameras = cameras.moved(*pulls)
     return replace(head, cameras=cameras).splines()
 
 
-def curve_deviations(
-    head: Head,
-    points_HL: Complex,
-    error_px_HL: Array,
-    seen: Sequence[SeenCurve],
-    build: HeadBuild,
-    shared: SeenMarks | None = None,
-) -> Array:
+def curve_deviations(head: Head, facts: HeadFacts) -> Array:
     """How far off across its way each curve may lie in each hold (H, C), the mean of its places, pixels.
 
     The inverse of the normal equations is the covariance of cameras and points, if what is said errs as it is taken
     to (Triggs and others 2000, section 9). Raises LinAlgError where there is none.
     """
-    equations, _ = _equations_of(head, points_HL, error_px_HL, seen, build, shared)
-    covariance = np.asarray(np.linalg.inv(equations.whole()), np.float64)
+    covariance = np.asarray(np.linalg.inv(_equations_of(head, facts)[0].whole()), np.float64)
     return np.stack([_curve_deviation(head, part, covariance) for part in head.curves], axis=1)
 
 
@@ -249,42 +244,26 @@ def _curve_deviation(head: Head, part: slice, covariance: Array) -> Array:
     return deviation
 
 
-def _equations_of(
-    head: Head,
-    points_HL: Complex,
-    error_px_HL: Array,
-    seen: Sequence[SeenCurve],
-    build: HeadBuild,
-    shared: SeenMarks | None,
-) -> tuple[_Equations, MarkEquations | None]:
+def _equations_of(head: Head, facts: HeadFacts) -> tuple[_Equations, MarkEquations | None]:
     """Equations of cameras and points, shared marks eliminated, and those of the marks."""
-    whole, pull = head.cameras.usual_pose()
-    equations = _Equations(_block_diagonal(whole), pull, *_usual_places(head, points_HL.shape[1]))
-    _add_landmarks(equations, head, points_HL, np.maximum(error_px_HL, LEAST_PX))
-    for each in seen:
+    equations = _Equations(*head.cameras.usual_pose(), *_usual_places(head, facts.points_HL.shape[1]))
+    _add_landmarks(equations, head, facts.points_HL, np.maximum(facts.error_px_HL, LEAST_PX))
+    for each in facts.seen:
         _add_curve(equations, head, each)
-    for tie in _ties(head, build):
+    for tie in _ties(head, facts.build):
         _add_tie(equations, tie)
-    if shared is None:
+    if facts.shared is None:
         return equations, None
-    of_marks = MarkEquations.of(head.cameras, head.marks, shared.marks, shared.far_px)
-    more, more_pull = of_marks.eliminated(len(pull))
-    equations.cameras += more
-    equations.camera_pull += more_pull
-    return equations, of_marks
-
-
-def _block_diagonal(blocks: Array) -> Array:
-    """Blocks (H, 6, 6) as a matrix (H, 6, H, 6)."""
-    n, at = len(blocks), np.arange(len(blocks))
-    whole = np.zeros((n, 6, n, 6))
-    whole[at, :, at] = blocks
-    return whole
+    of_marks = MarkEquations.of(head.cameras, head.marks, facts.shared.marks, facts.shared.far_px)
+    return equations.tied(*of_marks.eliminated(len(facts.points_HL))), of_marks
 
 
 @dataclass(slots=True, eq=False)
 class _Equations:
-    """Normal equations of steps: cameras (H, 6, H, 6) and (H, 6), points (N, 3, N, 3) and (N, 3), both (H, 6, N, 3)."""
+    """Normal equations of steps: cameras (H, 6, 6) and (H, 6), points (N, 3, N, 3) and (N, 3), both (H, 6, N, 3).
+
+    Cameras that are tied together are one block (1, 6 H, 6 H).
+    """
 
     cameras: Array
     camera_pull: Array
@@ -292,19 +271,29 @@ class _Equations:
     point_pull: Array
     both: Array
 
-    def solved(self) -> tuple[Array, Array]:
-        """Steps of cameras (H, 6) and points (N, 3)."""
-        pull = np.concatenate([self.camera_pull.ravel(), self.point_pull.ravel()])
-        step = np.linalg.solve(self.whole(), pull)
-        if not np.isfinite(step).all():
-            raise np.linalg.LinAlgError("no finite step")
+    def tied(self, between: Array, pull: Array) -> _Equations:
+        """With what binds cameras together (H, 6, H, 6), and pulls them (H, 6)."""
         m = self.camera_pull.size
-        return step[:m].reshape(-1, 6), step[m:].reshape(-1, 3)
+        together = (_block_diagonal(self.cameras) + between).reshape(1, m, m)
+        return replace(self, cameras=together, camera_pull=self.camera_pull + pull)
+
+    def solved(self) -> tuple[Array, Array]:
+        """Steps of cameras (H, 6) and points (N, 3); cameras are eliminated first, block by block."""
+        n, (blocks, size, _) = self.point_pull.size, self.cameras.shape
+        both = self.both.reshape(blocks, size, n)
+        root = np.linalg.inv(np.linalg.cholesky(self.cameras + 1e-9 * np.eye(size)))
+        rows, pull = (root @ both).reshape(-1, n), (root @ self.camera_pull.reshape(blocks, size, 1)).ravel()
+        whole = self.points.reshape(n, n) - rows.T @ rows
+        step = np.linalg.solve(whole, self.point_pull.ravel() - rows.T @ pull)
+        cameras = root.transpose(0, 2, 1) @ (pull - rows @ step).reshape(blocks, size, 1)
+        if not (np.isfinite(step).all() and np.isfinite(cameras).all()):
+            raise np.linalg.LinAlgError("no finite step")
+        return np.asarray(cameras.reshape(-1, 6)), np.asarray(step.reshape(-1, 3), np.float64)
 
     def whole(self) -> Array:
         """Of cameras and points together (6 H + 3 N, 6 H + 3 N)."""
         m, n = self.camera_pull.size, self.point_pull.size
-        cameras, both = self.cameras.reshape(m, m) + 1e-9 * np.eye(m), self.both.reshape(m, n)
+        cameras, both = _block_diagonal(self.cameras).reshape(m, m) + 1e-9 * np.eye(m), self.both.reshape(m, n)
         return np.block([[cameras, both], [both.T, self.points.reshape(n, n)]])
 
     def add_places(
@@ -315,8 +304,7 @@ class _Equations:
         by_camera, by_place = slopes
         to_camera, by_hold = bind[..., None] * by_camera, by_place.transpose(1, 2, 0)
         to_place = by_hold * bind.T[:, None]
-        holds = np.arange(len(bind))
-        self.cameras[holds, :, holds] += by_camera.transpose(0, 2, 1) @ to_camera
+        self.cameras += by_camera.transpose(0, 2, 1) @ to_camera
         self.camera_pull += (off[:, None] @ to_camera)[:, 0]
         own, own_pull = to_place @ by_hold.transpose(0, 2, 1), (to_place @ off.T[..., None])[..., 0]
         both = (to_camera[..., None] * by_place[..., None, :]).reshape(*bind.shape, -1).transpose(0, 2, 1)
@@ -356,6 +344,14 @@ def _add_curve(equations: _Equations, head: Head, seen: SeenCurve) -> None:
     off = ((seen.at - head.cameras.see(places)) * seen.normal.conj()).real
     across = seen.across / (1 + (off / (2 * seen.far_px)) ** 2)
     equations.add_places(part, seen.weights, head.cameras.slopes_along(places, seen.normal), across, off)
+
+
+def _block_diagonal(blocks: Array) -> Array:
+    """Blocks (B, n, n) as a matrix (B, n, B, n)."""
+    n_blocks, n, _ = blocks.shape
+    whole, at = np.zeros((n_blocks, n, n_blocks, n)), np.arange(n_blocks)
+    whole[at, :, at] = blocks
+    return whole
 
 
 # --- how a face is built ----------------------------------------------------------------------------------------------

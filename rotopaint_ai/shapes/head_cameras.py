@@ -80,7 +80,7 @@ class Cameras:
 
 def first_cameras(heads: HeadPoses, points_HL: Complex) -> tuple[Cameras, Array]:
     """Landmarks on a ball, and the small turns of it that they look most like."""
-    faces = (points_HL - heads.shift_H[:, None]) / heads.factor_H[:, None]
+    faces = heads.faces(points_HL)
     mean = faces.mean(axis=0)
     flat, depth = np.stack([mean.real, mean.imag, np.ones(len(mean))], 1), ball_depth(mean)
     off = np.concatenate([(faces - mean).real, (faces - mean).imag])

@@ -23,9 +23,8 @@ from rotopaint_ai.shapes.head_poses import HeadPoses
 NOISE_PX = 0.5  # how far off a mark is seen
 DEEP = 2e-4  # weight of the ball beside one sight of a mark
 FIRST_DEEP = 0.02  # and before cameras are good
-FIRST_FAR_PX = 8.0  # how far off a sight is then when it counts less
 LONGEST_STEP = 0.3  # of a mark in space
-_FIRST_ROUNDS = 4
+_FIRST_ROUNDS, _FIRST_FAR_PX = 4, 8.0  # while cameras are not good
 _PLACE = np.array([1, 1j])
 
 
@@ -53,7 +52,7 @@ def first_marks(cameras: Cameras, heads: HeadPoses, marks: SharedMarks) -> Marks
     found = MarksInSpace(np.stack([x, y, ball_depth(x + 1j * y)], axis=1), ball_depth(x + 1j * y))
     still = np.zeros((len(cameras.size), 6))
     for _ in range(_FIRST_ROUNDS):
-        found = found.stepped(MarkEquations.of(cameras, found, marks, FIRST_FAR_PX, FIRST_DEEP).steps(still))
+        found = found.stepped(MarkEquations.of(cameras, found, marks, _FIRST_FAR_PX, FIRST_DEEP).steps(still))
         found = replace(found, usual_depth=ball_depth(found.places[:, :2] @ _PLACE))
     return found
 
@@ -94,24 +93,24 @@ class MarkEquations:
             pull,
         )
 
-    def eliminated(self, n_holds: int) -> tuple[Array, Array]:
-        """What the marks add to the equations of cameras: (H, 6, H, 6) and (H, 6)."""
-        mark, hold = self.marks.mark, self.marks.hold
-        through = self.both @ self.inverse[mark]
-        pull = np.zeros((n_holds, 6))
-        np.add.at(pull, hold, self.camera_pull - (through @ self.mark_pull[mark][..., None])[..., 0])
-        one, other = self.marks.pairs()
-        whole = np.zeros((n_holds * n_holds, 6, 6))
-        np.subtract.at(whole, hold[one] * n_holds + hold[other], through[one] @ self.both[other].transpose(0, 2, 1))
-        np.add.at(whole, hold * (n_holds + 1), self.cameras)
-        return whole.reshape(n_holds, n_holds, 6, 6).transpose(0, 2, 1, 3), pull
-
     def pull(self, n_holds: int) -> Pull:
         """How marks that stay where they are pull cameras."""
         whole, pull = np.zeros((n_holds, 6, 6)), np.zeros((n_holds, 6))
         np.add.at(whole, self.marks.hold, self.cameras)
         np.add.at(pull, self.marks.hold, self.camera_pull)
         return whole, pull
+
+    def eliminated(self, n_holds: int) -> tuple[Array, Array]:
+        """How marks that move along pull cameras, which they tie together: (H, 6, H, 6) and (H, 6)."""
+        mark, hold = self.marks.mark, self.marks.hold
+        own, pull = self.pull(n_holds)
+        through = self.both @ self.inverse[mark]
+        np.subtract.at(pull, hold, (through @ self.mark_pull[mark][..., None])[..., 0])
+        one, other = self.marks.pairs()
+        whole = np.zeros((n_holds * n_holds, 6, 6))
+        whole[:: n_holds + 1] = own
+        np.subtract.at(whole, hold[one] * n_holds + hold[other], through[one] @ self.both[other].transpose(0, 2, 1))
+        return whole.reshape(n_holds, n_holds, 6, 6).transpose(0, 2, 1, 3), pull
 
     def steps(self, camera_steps: Array) -> Array:
         """Steps of the marks (K, 3) after those of the cameras (H, 6)."""

@@ -175,7 +175,7 @@ class _Seen:
 
 def curve_in_space(cameras: Cameras, heads: HeadPoses, observed: Complex) -> Array:
     """A curve's points in space, in the mean of what is said of it."""
-    inside = ((observed - heads.shift_H[:, None]) / heads.factor_H[:, None]).mean(axis=0)
+    inside = heads.faces(observed).mean(axis=0)
     guess = np.stack([inside.real, inside.imag, ball_depth(inside)], 1)
     left = observed - cameras.see(guess)
     a = (cameras.size[:, None, None] * cameras.turn[:, :2]).reshape(-1, 3)

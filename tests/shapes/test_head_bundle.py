@@ -11,6 +11,7 @@ import pytest
 from rotopaint_ai.landmarks.shared_marks import SharedMarks
 from rotopaint_ai.shapes.head_bundle import (
     HeadBuild,
+    HeadFacts,
     SeenMarks,
     curve_deviations,
     first_head,
@@ -59,9 +60,8 @@ def solved(shot: tuple[HeadPoses, Array, Array, list[Array]], known: list[KnownC
     heads, points, _, _ = shot
     head = first_head(heads, points, np.full(points.shape, 0.5), known, build)
     for _ in range(12):
-        head = gauss_newton_step(
-            head, points, np.full(points.shape, 0.5), said(known, np.abs(heads.factor_H), head.splines()), build
-        )
+        told_of_it = said(known, np.abs(heads.factor_H), head.splines())
+        head = gauss_newton_step(head, HeadFacts(points, np.full(points.shape, 0.5), told_of_it, build))
     return head.splines()
 
 
@@ -149,9 +149,10 @@ def test_shared_marks_carry_a_drawn_curve_to_every_hold() -> None:
         for far_px in (8, 8, 5, 5, 3, 3, 2, 2, 1, 1, 1, 1):
             seen_marks = each and SeenMarks(each, far_px)
             told_of_it = said([known], np.abs(poses.factor_H), head.splines())
-            head = gauss_newton_step(head, points, error, told_of_it, NO_BUILD, seen_marks)
+            facts = HeadFacts(points, error, told_of_it, NO_BUILD, seen_marks)
+            head = gauss_newton_step(head, facts)
         offs.append(off(head.splines()[0], true))
-        deviations.append(float(curve_deviations(head, points, error, told_of_it, NO_BUILD, seen_marks).mean()))
+        deviations.append(float(curve_deviations(head, facts).mean()))
     assert offs[1] < 0.4 < 1.0 < offs[0]
     assert deviations[1] < deviations[0] / 2
     assert 0.5 < deviations[1] / offs[1] < 2
