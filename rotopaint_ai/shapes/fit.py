@@ -1,6 +1,6 @@
 """A Bezier curve through samples of each of its segments.
 
-`revectorise` in `training/mining` fits curves to an artist's raw ones, where the samples do not lie on the curve.
+`revectorise/spline_fit.py` fits curves to an artist's raw ones, where the samples do not lie on the curve.
 """
 
 from __future__ import annotations

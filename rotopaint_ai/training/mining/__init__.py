@@ -1,18 +1,15 @@
 """Ground truth from finished roto: the same control points and landmarks in every frame, shot and artist's hand.
 
-Each file imports only from those above it:
+How curves come to have the same control points everywhere is `shapes/revectorise`. Each file imports only from those
+above it:
 
     options             what somebody asks of `mine`; the kinds of label issues
-    curves              raw curves as equal runs of points; the dynamic program that slides them onto a mean
     takes               what sources know of frames: shapes, landmarks, provenance, names
     faces               face space; which names mirror each other; the frontal face
-    correspondence      the same place on a shape in every frame
-    revectorise         Bezier splines with given control points fitted to raw curves
     annotations         COCO keypoints; the published puppet data set; project files with what artists corrected
-    control_points      where control points go on a shape
     sources             reads a source of any kind into takes
     join                takes of the same plates put together, frame by frame
-    symmetric_groups    shapes with their mirror images and point tracks, aligned
+    symmetric_groups    shapes with their mirror images, aligned
     plans               control points of each shape and the fit in every frame
     sheet_proposal      a sheet where none is given, or one that is with the frames that it comes from
     vectorise           all of the above for all frames; no picture is looked at

@@ -29,8 +29,8 @@ from rotopaint_ai.project import CorrectedFrame, Corrections, corrections
 from rotopaint_ai.project.files import FileMatch, chosen, compare
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.manual_keys import SITS_PX
+from rotopaint_ai.shapes.revectorise.raw_curves import Array
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument, RotoShape
-from rotopaint_ai.training.mining.curves import Array
 from rotopaint_ai.training.mining.takes import (
     FrameTruth,
     NothingToLearn,

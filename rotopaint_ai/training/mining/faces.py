@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.shapes.head_structure import fit_structure
+from rotopaint_ai.shapes.revectorise.raw_curves import Array
 from rotopaint_ai.similarity import fit_similarity
-from rotopaint_ai.training.mining.curves import Array
 
 Complex = npt.NDArray[np.complex128]
 _ROUNDS = 8

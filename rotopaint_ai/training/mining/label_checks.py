@@ -14,7 +14,8 @@ from collections.abc import Collection, Mapping, Sequence, Set
 
 import numpy as np
 
-from rotopaint_ai.training.mining.curves import Array, Bools, Rows
+from rotopaint_ai.shapes.revectorise.point_tracks import Twist
+from rotopaint_ai.shapes.revectorise.raw_curves import Array, Bools, Rows
 from rotopaint_ai.training.mining.faces import Faces, mirrored_misfit, name_pairs
 from rotopaint_ai.training.mining.options import KINDS, LabelIssue
 from rotopaint_ai.training.mining.outliers import (
@@ -26,7 +27,6 @@ from rotopaint_ai.training.mining.outliers import (
 )
 from rotopaint_ai.training.mining.plans import ShapePlan
 from rotopaint_ai.training.mining.samples import Thumb
-from rotopaint_ai.training.mining.symmetric_groups import Twist
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 from rotopaint_ai.watch import Progress, silent
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.training.mining.curves import Array, Bools, Rows
+from rotopaint_ai.shapes.revectorise.raw_curves import Array, Bools, Rows
 from rotopaint_ai.training.mining.options import LabelIssue
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 

@@ -9,8 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.sheet import ShapeSpec
-from rotopaint_ai.training.mining.control_points import (
+from rotopaint_ai.shapes.revectorise.control_points import (
     Placement,
     add_points,
     find_corners,
@@ -19,11 +18,12 @@ from rotopaint_ai.training.mining.control_points import (
     merge_places,
     set_point_count,
 )
-from rotopaint_ai.training.mining.correspondence import Correspondence
-from rotopaint_ai.training.mining.curves import N_PLACES, Array, at_shares, reverse_where, share_distance
+from rotopaint_ai.shapes.revectorise.correspondence import Correspondence
+from rotopaint_ai.shapes.revectorise.raw_curves import N_PLACES, Array, at_shares, reverse_where, share_distance
+from rotopaint_ai.shapes.revectorise.spline_fit import PointLayout, fit_curves
+from rotopaint_ai.sheet import ShapeSpec
 from rotopaint_ai.training.mining.faces import Faces
 from rotopaint_ai.training.mining.options import TOLERANCE_PX
-from rotopaint_ai.training.mining.revectorise import PointLayout, fit_curves
 from rotopaint_ai.training.mining.symmetric_groups import GroupMember, RawShapeTrack, SymmetricGroup
 
 _LEAST_MOST = 12  # control points that a shape may have however few the artists took

@@ -27,9 +27,9 @@ from rotopaint_ai.files import file_bytes, write_text
 from rotopaint_ai.locks import locked
 from rotopaint_ai.plates import Frame, Plate
 from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.shapes.revectorise.raw_curves import Array, Rows
 from rotopaint_ai.training.data.augment import spline_in_crop
 from rotopaint_ai.training.data.dataset import FORMAT, Sample, ShapeTruth, Split, write_picture
-from rotopaint_ai.training.mining.curves import Array, Rows
 from rotopaint_ai.training.mining.options import FACE_SHARE
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 from rotopaint_ai.watch import Progress, work_in_order

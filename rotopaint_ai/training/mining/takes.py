@@ -18,8 +18,8 @@ import numpy as np
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.shapes import bezier
+from rotopaint_ai.shapes.revectorise.raw_curves import Array
 from rotopaint_ai.sheet import Role
-from rotopaint_ai.training.mining.curves import Array
 
 _PLACEHOLDER: Final = re.compile(r"\{\w*\}")
 SHORTEST_PX = 2.0  # a curve shorter than this is a dot, no shape

@@ -11,8 +11,8 @@ import numpy as np
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.shapes import bezier
+from rotopaint_ai.shapes.revectorise.raw_curves import Array, Rows
 from rotopaint_ai.sheet import ShapeSpec, Sheet, load_sheet
-from rotopaint_ai.training.mining.curves import Array, Rows
 from rotopaint_ai.training.mining.faces import Faces, frontalise, mean_places
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes
 from rotopaint_ai.training.mining.options import MineOptions

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.shapes import bezier
-from rotopaint_ai.training.mining.correspondence import find_correspondence
-from rotopaint_ai.training.mining.curves import N_PLACES, RawCurves, sample_curves, shares_at
+from rotopaint_ai.shapes.revectorise.correspondence import find_correspondence
+from rotopaint_ai.shapes.revectorise.point_tracks import find_tracks
+from rotopaint_ai.shapes.revectorise.raw_curves import N_PLACES, RawCurves, sample_curves, shares_at
 from rotopaint_ai.training.mining.faces import other_side, partners
-from rotopaint_ai.training.mining.symmetric_groups import find_tracks
 
 from . import conftest as hero
 

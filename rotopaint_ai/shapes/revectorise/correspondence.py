@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rotopaint_ai.training.mining.curves import (
+from rotopaint_ai.shapes.revectorise.raw_curves import (
     N_PLACES,
     TURN_WEIGHT,
     Array,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.training.mining.curves import Array, Bools, RawCurves
+from rotopaint_ai.shapes.revectorise.raw_curves import Array, Bools, RawCurves
 
 N_PER_SEGMENT = 24
 _ALONG = 0.05  # weight of errors along the curve, which are no errors of shape, against those across it

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rotopaint_ai.training.mining.correspondence import Correspondence
-from rotopaint_ai.training.mining.curves import (
+from rotopaint_ai.shapes.revectorise.correspondence import Correspondence
+from rotopaint_ai.shapes.revectorise.raw_curves import (
     N_PLACES,
     Array,
     Bools,
@@ -21,7 +21,7 @@ from rotopaint_ai.training.mining.curves import (
     share_gaps,
     turning_deg,
 )
-from rotopaint_ai.training.mining.revectorise import PointLayout, fit_curves
+from rotopaint_ai.shapes.revectorise.spline_fit import PointLayout, fit_curves
 
 CORNER_DEG = 35.0
 _SHARP = 0.7  # share of a corner's turn that has to happen within a third of the reach
