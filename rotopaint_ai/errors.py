@@ -18,6 +18,7 @@
     |- DiskError             the disk refused, or lost what a job had written     (exit code 5)
     |- ClusterError          the cluster that a show was given to has gone
     |- TrainingError         a dataset or recipe cannot be trained
+    |  `- ServerError            a server does not give what it should
     `- CancelledError        the artist or the farm asked to stop
 
 A message is one line: where, got, wanted, what to do.
@@ -111,6 +112,10 @@ class ClusterError(RotopaintError):
 
 class TrainingError(RotopaintError):
     """A dataset or a recipe cannot be trained."""
+
+
+class ServerError(TrainingError):
+    """A server does not give the files that it should."""
 
 
 class CancelledError(RotopaintError):

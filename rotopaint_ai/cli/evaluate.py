@@ -216,8 +216,9 @@ def _write_results(
     arguments: argparse.Namespace, found: Any, compared: Sequence[Any], results: Sequence[Mapping[str, Any]]
 ) -> None:
     from rotopaint_ai.files import write_json
+    from rotopaint_ai.report.evaluation import write_page
     from rotopaint_ai.training.data.dataset import write_picture
-    from rotopaint_ai.training.evaluation.contact_sheets import worst_cases, write_page
+    from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
 
     against = results[1] if len(results) > 1 else None
     if arguments.json:
@@ -227,7 +228,14 @@ def _write_results(
     if arguments.contact and worst is not None:
         write_picture(Path(arguments.contact), worst)
     if arguments.html and worst is not None:
-        write_page(Path(arguments.html), results[0], worst, compared, against)
+        write_page(Path(arguments.html), results[0], _as_jpeg(worst), compared, against)
+
+
+def _as_jpeg(picture: Any) -> bytes:
+    import cv2
+
+    _, code = cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 88])
+    return bytes(code)
 
 
 def figures_table(results: Sequence[Mapping[str, Any]]) -> str:

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
@@ -48,13 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--backend", default="gloo", metavar="NAME", help="how ranks talk between processors: gloo, mpi or ccl (oneCCL)"
     )
     parser.add_argument(
-        "--learning-curve",
-        action="store_true",
-        help="train on growing parts of the frames, each as long as the recipe says, and tell when more roto stops "
-        "paying",
-    )
-    parser.add_argument("--shares", default="10,25,50,100", metavar="PERCENTS", help="parts of it; 10,25,50,100")
-    parser.add_argument(
         "--openjd",
         metavar="FILE",
         help="write an Open Job Description template and do nothing else: mine, train, evaluate, publish, a step each",
@@ -88,10 +81,6 @@ def execute(arguments: argparse.Namespace) -> int:
     _refuse_projects(arguments)
     if task != PACK:
         _refuse_for(task, arguments)
-    if arguments.learning_curve:
-        if arguments.strategy not in ("auto", "single", "1"):
-            raise UsageError(f"--strategy {arguments.strategy}: not with --learning-curve, which takes one process")
-        return _learning_curve(arguments)
     train = _train_pack if task == PACK else partial(_train_network, task)
     from rotopaint_ai.training.trainer.group import check_backend
     from rotopaint_ai.training.trainer.launch import choose, is_rank, launch, look
@@ -115,8 +104,6 @@ def _write_template(arguments: argparse.Namespace) -> int:
     gate = against or (init if init != "none" else None)
     if arguments.publish and gate is None:
         raise UsageError("--publish: wanted --against PACK beside it, the gate that a pack passes before")
-    if arguments.learning_curve:
-        raise UsageError("--learning-curve: not with --openjd; leave one of them out")
     mined = _mined_words(arguments.mine or "")
     judge = [*(["--against", gate] if gate is not None else []), "--json", f"{out}.run/gate.json"]
     publish = ["publish", out, "--to", _from_root(arguments.publish)] if arguments.publish else []
@@ -265,7 +252,7 @@ def _train_shot(arguments: argparse.Namespace, since: float) -> int:
     from rotopaint_ai.training.pack.network import TrainOptions
     from rotopaint_ai.training.pack.shot import train_shot
 
-    for option in ("learning_curve", "resume", "name", "licence"):
+    for option in ("resume", "name", "licence"):
         if getattr(arguments, option):
             raise UsageError(f"--{option.replace('_', '-')}: not with recipe '{arguments.recipe}'; leave it out")
     if len(arguments.datasets) != 1 or Path(arguments.datasets[0]).suffix.lower() != PROJECT_SUFFIX:
@@ -310,7 +297,6 @@ def _refuse_projects(arguments: argparse.Namespace) -> None:
 def _refuse_for(task: str, arguments: argparse.Namespace) -> None:
     """Raises UsageError for what is only done where a whole pack is trained."""
     given = {
-        "--learning-curve": arguments.learning_curve,
         "--name": arguments.name is not None,
         "--licence": arguments.licence is not None,
     }
@@ -324,38 +310,3 @@ def _refuse_for(task: str, arguments: argparse.Namespace) -> None:
 
 def _silent(event: Event) -> None:
     """The first rank speaks for all."""
-
-
-def _learning_curve(arguments: argparse.Namespace) -> int:
-    """Train on one share of the frames after another in this process, and print the curve."""
-    from rotopaint_ai.training.evaluation import learning_curve
-    from rotopaint_ai.training.pack.train import train
-
-    shares = learning_curve.parse_shares(arguments.shares)
-
-    def train_part(sink: Sink, cancel: Cancel, data: Path, out: Path) -> Mapping[str, Any]:
-        return train(
-            [data],
-            out,
-            recipe=arguments.recipe,
-            overrides=tuple(arguments.set),
-            init=arguments.init,
-            resume=arguments.resume,
-            name=arguments.name,
-            licence=arguments.licence,
-            command=shlex.join(["rotopaint", *sys.argv[1:]]),
-            sink=sink,
-            cancel=cancel,
-        ).metrics
-
-    with watched(events=arguments.events) as watching:
-        points = learning_curve.measure(
-            arguments.datasets,
-            Path(arguments.out),
-            train=partial(train_part, *watching),
-            shares=shares,
-            resume=arguments.resume,
-        )
-    if not arguments.events:
-        print(learning_curve.table(points))
-    return 0

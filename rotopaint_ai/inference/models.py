@@ -152,7 +152,7 @@ class Models:
 
 
 def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning: bool = False) -> Models:
-    """Open a pack's models on a device and run each once; the landmark model in integers where the CPU runs it.
+    """Open a pack's models on a device and run each once.
 
     The shape model is a few thousand multiplications and the seam model sees a few strips: they always run on the CPU,
     on one thread.
@@ -160,21 +160,17 @@ def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning:
     """
     size, n_landmarks = pack.input_size, len(pack.sheet.landmarks)
     face = {"landmarks": np.random.default_rng(0).uniform(0, size, (1, n_landmarks, 2)).astype(np.float32)}
-    detect = open_landmarks(pack, device=device, threads=threads, spinning=spinning, on_cpu=pack.int8_path)
+    detect = open_landmarks(pack, device=device, threads=threads, spinning=spinning)
     shapes = ShapeModel(open_model(pack.shapes_path, device="cpu", threads=1, example=face))
     _check_output(pack.shapes_path.name, shapes(face["landmarks"]).points_NPK, (1, pack.sheet.n_points, 6))
     return Models(pack, detect, shapes, _seam_model(pack), open_fill(pack))
 
 
-def open_landmarks(
-    pack: Pack, *, device: str, threads: int = 0, spinning: bool = False, on_cpu: Path | None = None
-) -> LandmarkModel:
+def open_landmarks(pack: Pack, *, device: str, threads: int = 0, spinning: bool = False) -> LandmarkModel:
     """A pack's landmark model, as `open_session` would open it. Raises as `open_models`."""
     size, n_landmarks = pack.input_size, len(pack.sheet.landmarks)
     crop = np.full((1, size, size, 3), 0.5, np.float32)
-    session = open_model(
-        pack.landmarks_path, device=device, threads=threads, spinning=spinning, example={"crop": crop}, on_cpu=on_cpu
-    )
+    session = open_model(pack.landmarks_path, device=device, threads=threads, spinning=spinning, example={"crop": crop})
     model = LandmarkModel(session, size)
     found = model(crop)
     _check_output(session.path.name, found.landmarks_NLC, (1, n_landmarks, 2))

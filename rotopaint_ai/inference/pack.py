@@ -3,7 +3,6 @@
     sheet.yaml      the character sheet
     landmarks.onnx  `crop` float32 [N,S,S,3] display-referred RGB 0..1 -> `landmarks` [N,L,2] crop pixels,
                     `expected_error` [N,L] crop pixels, `visible` [N,L] probability
-    landmarks.int8.onnx  optional: the same with convolutions in integers of 8 bits, which processors read with
     shapes.onnx     `landmarks` float32 [N,L,2] plate space -> `points` [N,P,6] plate space, and optionally
                     `width` [N,n_shapes]: the seam's full width in plate pixels
     seam.onnx       optional: `strip` or `zoomed_strip` float32 [N,T,D,3], pictures along predicted seams (see
@@ -44,7 +43,6 @@ FORMAT = "rotopaint-pack"
 VERSION = 1
 SHEET = "sheet.yaml"
 LANDMARKS = "landmarks.onnx"
-INT8 = "landmarks.int8.onnx"
 SHAPES = "shapes.onnx"
 SEAM = "seam.onnx"
 FILL = "fill.onnx"
@@ -84,11 +82,6 @@ class Pack:
     def landmarks_path(self) -> Path:
         """The landmark model."""
         return self.folder / LANDMARKS
-
-    @property
-    def int8_path(self) -> Path | None:
-        """The landmark model in integers, for processors, where the pack has one."""
-        return self.folder / INT8 if (self.folder / INT8).is_file() else None
 
     @property
     def shapes_path(self) -> Path:
@@ -147,8 +140,8 @@ def load_pack(pack: str | Path | None = None) -> Pack:
         card=card,
     )
     _check_numbers(loaded)
-    for path in filter(None, (loaded.landmarks_path, loaded.int8_path)):
-        check_landmark_signature(read_signature(path), sheet, loaded.input_size, str(path))
+    marks = loaded.landmarks_path
+    check_landmark_signature(read_signature(marks), sheet, loaded.input_size, str(marks))
     check_shape_signature(read_signature(loaded.shapes_path), sheet, str(loaded.shapes_path))
     if loaded.seam_path is not None:
         check_seam_signature(read_signature(loaded.seam_path), str(loaded.seam_path))

@@ -248,16 +248,12 @@ def open_model(
     threads: int = 0,
     spinning: bool = False,
     example: Mapping[str, Array],
-    on_cpu: Path | None = None,
 ) -> ModelSession:
     """As `session.open_session`, in the process of models where others made it. Raises as that does."""
     if _is_shipped(path):
-        return session.open_session(
-            path, device=device, threads=threads, spinning=spinning, example=example, on_cpu=on_cpu
-        )
+        return session.open_session(path, device=device, threads=threads, spinning=spinning, example=example)
     process = _running()
-    there = None if on_cpu is None else str(on_cpu.absolute())
-    options = {"device": device, "threads": threads, "spinning": spinning, "on_cpu": there}
+    options = {"device": device, "threads": threads, "spinning": spinning}
     facts = _asked(process, path, {"do": "open_model", "options": options}, example).facts
     remote = _RemoteModel(process, facts["number"])
     about = (facts["device"], facts["provider"], facts["note"])

@@ -43,11 +43,7 @@ class _Models:
         return session.signature_facts(session.read_signature(Path(asked.facts["path"]))), {}
 
     def _open_model(self, asked: Message) -> Answer:
-        options = dict(asked.facts["options"])
-        on_cpu = options.pop("on_cpu")
-        opened = session.open_session(
-            Path(asked.facts["path"]), **options, on_cpu=on_cpu and Path(on_cpu), example=asked.arrays
-        )
+        opened = session.open_session(Path(asked.facts["path"]), **asked.facts["options"], example=asked.arrays)
         number = next(self._numbers)
         self._open[number] = opened
         about = {"name": opened.path.name, "device": opened.device, "provider": opened.provider, "note": opened.note}

@@ -129,9 +129,8 @@ def open_session(
     threads: int = 0,
     spinning: bool = False,
     example: Mapping[str, Array],
-    on_cpu: Path | None = None,
 ) -> ModelSession:
-    """Open a model on a device and prove it by running `example` once; where that is the CPU, `on_cpu` if there is one.
+    """Open a model on a device and prove it by running `example` once.
 
     `device` is one of DEVICES; `auto` takes the first GPU provider that really runs, else the CPU, and says which in
     `note`. `threads` is the number of threads inside one operator (0: all cores). `spinning` lets idle threads burn
@@ -144,8 +143,7 @@ def open_session(
     refusals: list[str] = []
     for name in names:
         try:
-            file = on_cpu if on_cpu is not None and name == "cpu" else path
-            return _open_on(file, name, threads, spinning, example, refusals, asked=device)
+            return _open_on(path, name, threads, spinning, example, refusals, asked=device)
         except DeviceError as error:
             if device != "auto":
                 raise

@@ -94,7 +94,6 @@ def test_options_of_the_template_want_it(tmp_path: Path, capsys: pytest.CaptureF
     farm = str(tmp_path / "farm.yaml")
     assert main(["train", "data", "--out", "x", "--publish", "to", "--openjd", farm]) == 2
     assert "--publish: wanted --against PACK beside it" in capsys.readouterr().err
-    assert main(["train", "data", "--out", "x", "--learning-curve", "--openjd", farm]) == 2
     assert not Path(farm).exists()
 
 

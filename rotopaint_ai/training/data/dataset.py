@@ -28,8 +28,9 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import DiskError, PackError, TrainingError
 from rotopaint_ai.files import replacing, write_json, write_text
+from rotopaint_ai.plates.coded_pictures import decode
 from rotopaint_ai.sheet import Sheet, dump_sheet, parse_sheet
-from rotopaint_ai.training.data.shards.read import ShardPictures, decode
+from rotopaint_ai.training.data.shards.read import ShardPictures
 from rotopaint_ai.training.data.shards.store import INDEX, ShardStore, open_store
 
 Split = Literal["train", "val", "test"]

@@ -1,4 +1,4 @@
-"""How good a pack is on finished roto: predictions, figures, mattes, jitter, expected errors, the gate, the page.
+"""How good a pack is on finished roto: predictions, figures, mattes, jitter, expected errors, the gate.
 
 Nothing here needs torch: packs are run as `rotopaint run` runs them, so artists' machines and farms can measure.
 Each file imports only from those above it:
@@ -6,7 +6,6 @@ Each file imports only from those above it:
     predictions         what a pack says of a data set's samples, beside the truth
     error_statistics    spreads, rank correlations, jitter, whether expected errors can be believed
     gate                a new pack must not be worse than an old one, on frames that neither has learned from
-    learning_curve      how the error falls with the number of frames
-    contact_sheets      the worst samples side by side; the evaluation as one HTML file
+    contact_sheets      the worst samples side by side
     evaluate            all figures of a pack on a data set, mattes among them
 """

@@ -28,7 +28,7 @@ from rotopaint_ai.training.data.memory import face_side, load_pictures
 from rotopaint_ai.training.data.seam_widths import with_seam_widths
 from rotopaint_ai.training.models.backbone import TransferReport, face_places, find_weights, load_pretrained
 from rotopaint_ai.training.models.landmarks.config import PackConfig
-from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, Splines, build_net, predict_held_out
+from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net, predict_held_out
 from rotopaint_ai.training.trainer.log import Budget
 
 LOAD_MARGIN = 1.15  # pictures are kept this much larger than the crop, so that a closer crop still has its detail
@@ -70,12 +70,10 @@ def prepare(
     net = build_net(config, len(data.sheet.landmarks))
     weights, places = find_weights(init), face_places(train_data.truth.landmarks)
     transfer = None if weights is None else load_pretrained(net, weights, data.sheet.landmark_names, places)
-    mirror, splines = mirror_permutation(data.sheet), Splines.of(data.sheet, memory.truth)
+    mirror = mirror_permutation(data.sheet)
     marks = (train_data.truth.landmarks, held_out.truth.landmarks)
     structure = choose_structure(*marks, mirror) if config.pose else None
-    faces = LandmarkData(
-        memory, held_memory, landmark_weights(data.sheet), mirror, splines, _faces_px(held_out), structure
-    )
+    faces = LandmarkData(memory, held_memory, landmark_weights(data.sheet), mirror, _faces_px(held_out), structure)
     return Prepared(config, data, train_data, LandmarkTask(config, net, faces), transfer)
 
 
@@ -184,6 +182,6 @@ def _estimate_seconds(ready: Prepared, seams: bool) -> dict[str, float]:
     return {
         "fitting": 1.0 + 9.0 * ready.config.prior / min(3, n_cores()) + 0.27 * n_held,  # heads are fitted side by side
         "seams": (1.0 + 0.08 * n_held) * seams,
-        "export": 22.0 + 14.0 * ready.config.prior + 5.5 * n_packs + 5.0 * ready.config.int8,
+        "export": 22.0 + 14.0 * ready.config.prior + 5.5 * n_packs,
         "evaluation": 2.0 + 0.15 * measured,
     }

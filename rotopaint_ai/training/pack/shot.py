@@ -100,9 +100,6 @@ class ShotTask(LandmarkTask):
         """Nothing is measured."""
         return ()
 
-    def preview(self, net: LandmarkNet, folder: Path) -> None:
-        """Nothing is shown."""
-
 
 def train_shot(options: TrainOptions) -> ShotReport:
     """Train a pack on the corrected frames of a project, the one source, and teach the project's shot with it.
@@ -242,7 +239,7 @@ def fine_tune(
     structure = fit_structure(marks, None) if config.pose else None
     memory = lesson.training(SHARE)
     task = ShotTask(
-        config, net, LandmarkData(memory, _first_of(memory), landmark_weights(sheet), order, None, None, structure)
+        config, net, LandmarkData(memory, _first_of(memory), landmark_weights(sheet), order, None, structure)
     )
     threads.choose_threads(config, task)
     trained = Trainer(config, task, folder, budget=budget).fit(sink=sink, check=check)

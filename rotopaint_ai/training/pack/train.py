@@ -2,7 +2,7 @@
 
     rotopaint train DATASET... --out PACK [--recipe FILE.yaml] [--set key=value]... [--init PACK] [--resume]
 
-A run keeps its checkpoint, log, preview and recipe in `PACK.run` beside the pack, which `--resume` goes on from.
+A run keeps its checkpoint, log and recipe in `PACK.run` beside the pack, which `--resume` goes on from.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rotopaint_ai.training.models.backbone import face_places, find_others, find
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import predict_held_out
-from rotopaint_ai.training.pack.export import Int8Samples, as_crops, write_pack
+from rotopaint_ai.training.pack.export import as_crops, write_pack
 from rotopaint_ai.training.pack.prepare import Prepared, Tail, prepare
 from rotopaint_ai.training.pack.select import (
     SeamSelection,
@@ -56,7 +56,6 @@ from rotopaint_ai.training.trainer.trainer import Trained, Trainer
 
 _CHECKED_SAMPLES = 16
 _MOST_MATTES = 60  # samples, of those measured, whose mattes are compared
-_INT8_SAMPLES = 24, 64  # to fit integers to, and to judge them by
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +169,10 @@ class _Making:
         """Write the pack with its figures, which are of what never saw held-out samples: the pack itself, or the one
         before those joined, in the run's folder."""
         trained, data = self.trained, self.ready.data
-        int8 = int8_samples(self.ready) if self.ready.config.int8 else None
         if trained.net is trained.validated:
             with replacing_folder(folder) as made:
                 with self.part("export"):
-                    parity = self._export(made, trained.net, self.ready.train_data, chosen, seams, card, int8=int8)
+                    parity = self._export(made, trained.net, self.ready.train_data, chosen, seams, card)
                 return parity, self._measure(made, {**card, "parity": parity})
         before = {**card, "training": {**card["training"], AT_LAST: False}}
         with replacing_folder(folder) as made, replacing_folder(self.run_folder / JUDGED) as judged:
@@ -182,7 +180,7 @@ class _Making:
                 traces: Traces = {}
                 parity = self._export(judged, trained.validated, self.ready.train_data, chosen, seams, before, traces)
                 everything = data.subset(data.rows_of("train", "val"))
-                final = self._export(made, trained.net, everything, chosen, seams, card, traces, int8)
+                final = self._export(made, trained.net, everything, chosen, seams, card, traces)
             metrics = self._measure(judged, {**before, "parity": parity})
             write_card(made, {**card, "parity": final, "metrics": metrics})
         return final, metrics
@@ -196,7 +194,6 @@ class _Making:
         seams: SeamSelection,
         card: dict[str, Any],
         traces: Traces | None = None,
-        int8: Int8Samples | None = None,
     ) -> dict[str, float]:
         config = self.ready.config
         return write_pack(
@@ -210,7 +207,6 @@ class _Making:
             card=card,
             others=(*([seams.path] if seams.path else []), *find_others(self.init)),
             traces=traces,
-            int8=int8,
         )
 
     def _measure(self, pack: Path, card: dict[str, Any]) -> dict[str, Any]:
@@ -222,16 +218,6 @@ class _Making:
             write_picture(self.run_folder / "worst.jpg", worst_cases(found.dataset, found.predicted))
         write_card(pack, {**card, "metrics": found.result})
         return found.result
-
-
-def int8_samples(ready: Prepared) -> Int8Samples:
-    """What integers are fitted to and judged by."""
-    config, data = ready.config, ready.task.data
-    train, held = (
-        straight_batch(memory, evenly_spread(range(len(memory)), most), config.input_size, config.crop_margin)
-        for memory, most in zip((data.train, data.held_out), _INT8_SAMPLES)
-    )
-    return Int8Samples(as_crops(train.crops), as_crops(held.crops), held.landmarks)
 
 
 def _start_of(ready: Prepared) -> str:

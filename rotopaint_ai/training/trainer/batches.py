@@ -23,8 +23,8 @@ import torch
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.jobs import n_cores
+from rotopaint_ai.producer import Producer
 from rotopaint_ai.training.data.shards import stream
-from rotopaint_ai.training.data.shards.stream import Producer
 from rotopaint_ai.training.trainer.task import Moment, Task
 
 Batch = TypeVar("Batch")

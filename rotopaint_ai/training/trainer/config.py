@@ -40,7 +40,7 @@ RENAMED: Mapping[str, str] = {  # fields of older recipes
 SETTLED: Mapping[str, Any] = {  # fields of older recipes that nobody set otherwise: no settings any more
     **{"bend": 0.012, "elastic_shift": 0.012, "centre_jitter": 0.5, "shape_warp": 0.06},
     **{"turned_yaw_deg": 12.0, "turned_pitch_deg": 7.0, "pose_yaw_deg": 12.0, "pose_pitch_deg": 7.0},
-    **{"zoom_low": 0.45, "zoom_high": 1.6, "channels_last": True, "patience": None},
+    **{"zoom_low": 0.45, "zoom_high": 1.6, "channels_last": True, "patience": None, "int8": False},
 }
 
 

@@ -130,9 +130,6 @@ class Task(ABC, Generic[Net, Batch]):
         """Seconds in which pictures' bytes came to memory, and were decoded, while batches were made."""
         return 0.0, 0.0
 
-    def preview(self, net: Net, folder: Path) -> None:
-        """Leave a picture of the averaged network's answers at an evaluation; asked of the first rank."""
-
 
 class PartTask(Task[Net, Batch]):
     """A network that is one file of a pack, trained on `samples`."""

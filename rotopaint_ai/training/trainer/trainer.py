@@ -152,7 +152,7 @@ class Trainer(Generic[Net, Batch]):
         sink: Sink = lambda event: None,
         check: Callable[[], None] = lambda: None,
     ) -> Trained[Net]:
-        """Train to the end, leaving a checkpoint, a log and previews in the folder.
+        """Train to the end, leaving a checkpoint and a log in the folder.
 
         `sink` is sent each line of the log once its checkpoint is there, and the share that is over between them.
         `check` is called every step and may raise CancelledError to stop, on any rank; the step then stays.
@@ -302,7 +302,6 @@ class Trainer(Generic[Net, Batch]):
         self.rows.append(row)
         if self.group.is_first:
             write_log(self.folder, self.rows)
-            self.task.preview(self.average.net, self.folder)
         return row
 
     def _validate(self) -> tuple[float, ...]:

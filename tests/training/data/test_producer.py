@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rotopaint_ai.training.data.shards.stream import Producer
+from rotopaint_ai.producer import Producer
 
 
 def test_items_come_in_order_and_end() -> None:

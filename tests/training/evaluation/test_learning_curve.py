@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import learning_curve as curve
+from benchmarks.learning_curve import Point
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.training.data import dataset_checks
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
-from rotopaint_ai.training.evaluation import learning_curve as curve
-from rotopaint_ai.training.evaluation.learning_curve import Point
 
 
 def test_every_beginning_is_spread_evenly() -> None:
@@ -72,9 +73,8 @@ def test_the_curve_is_measured_written_and_gone_on_with(faces: Path, tmp_path: P
     points = curve.measure([faces], out, train=train, shares=(0.25, 0.5, 1.0))
     assert asked == [(6, "25"), (11, "50"), (22, "pack")]
     assert [p.errors_px for p in points] == [{"landmarks": 10 / n, "seams": 20 / n} for n in (6, 11, 22)]
-    page = (tmp_path / "pack.run" / "learning_curve.html").read_text()
-    assert "<svg" in page
-    assert "frames with roto" in page
+    told = json.loads((tmp_path / "pack.run" / "learning_curve.json").read_text())
+    assert [point["frames"] for point in told["points"]] == [6, 11, 22]
     again = curve.measure([faces], out, train=train, shares=(0.25, 0.5, 1.0), resume=True)
     assert again == points
     assert len(asked) == 3

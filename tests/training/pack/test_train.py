@@ -50,8 +50,7 @@ TINY = [
 def made(faces: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainReport, list[Event]]:
     events: list[Event] = []
     out = tmp_path_factory.mktemp("packs") / "discs"
-    settings = [*TINY, "int8=true"]
-    return train([faces], out, overrides=settings, init="none", command="train me", sink=events.append), events
+    return train([faces], out, overrides=TINY, init="none", command="train me", sink=events.append), events
 
 
 def test_a_pack_comes_out_that_the_product_opens(made: tuple[TrainReport, list[Event]], faces: Path) -> None:
@@ -68,26 +67,6 @@ def test_a_pack_comes_out_that_the_product_opens(made: tuple[TrainReport, list[E
     assert found.landmarks_NLC.shape == (3, 4, 2)
     assert models.predict_shapes(found.landmarks_NLC).points_NPK.shape == (3, 7, 6)
     assert max(report.parity["landmarks_px"], report.parity["shapes_px"]) < 0.01
-
-
-def test_integers_are_left_out_of_a_pack_where_they_cost_too_much(
-    made: tuple[TrainReport, list[Event]], faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    report, _ = made
-    assert load_pack(report.pack).card["parity"] == report.parity
-    kept = report.parity["int8_error_ratio"] <= export.MOST_INT8_ERROR
-    assert (load_pack(report.pack).int8_path is not None) == kept
-    folder = shutil.copytree(report.pack, tmp_path / "copy")
-    crops = np.random.default_rng(0).random((6, 64, 64, 3), dtype=np.float32)
-    read = open_models(load_pack(folder), device="cpu", threads=1).detect.session.run(("landmarks",), {"crop": crops})
-    samples = export.Int8Samples(crops, crops, read[0] + np.array([3.0, 4.0], np.float32))
-    monkeypatch.setattr(export, "MOST_INT8_ERROR", 100.0)
-    ratio = export.add_int8(folder, samples)
-    assert (folder / "landmarks.int8.onnx").is_file()
-    assert ratio == pytest.approx(1.0, abs=0.2)  # one of the two models is 5 px off by construction, the other nearly
-    monkeypatch.setattr(export, "MOST_INT8_ERROR", 0.5)
-    assert export.add_int8(folder, samples) == ratio
-    assert not (folder / "landmarks.int8.onnx").exists()
 
 
 def test_training_learns_and_says_how_it_goes(made: tuple[TrainReport, list[Event]]) -> None:
@@ -111,7 +90,6 @@ def test_training_learns_and_says_how_it_goes(made: tuple[TrainReport, list[Even
     assert log[0].startswith("step,minutes,size_px,loss")
     assert len(log) == 4
     _tells_pixels_of_the_plate(events[1:4])
-    assert (report.pack.with_name("discs.run") / "preview.jpg").is_file()
 
 
 def _tells_pixels_of_the_plate(rows: list[Event]) -> None:

@@ -1,4 +1,4 @@
-"""Shards: the index says which tar holds which picture; tars lie on disk, or come from a server into a local cache.
+"""Shards: the index says which tar holds which picture; tars lie on disk, or come from a server (`remote`).
 
     DIR/shards/index.json   {"format": "rotopaint-shards", "version": 1, "shards": [{"name": "000000.tar", "bytes",
                             "sha256", "members": {"images/x.jpg": [offset, size, crc32], ...}}, ...]}; of a picture in
@@ -7,31 +7,20 @@
                             are 00000000.mp4, and 00000000.jsonl with a line for each picture
 
 `dataset.json`, `sheet.yaml` and `samples.jsonl` stand beside `shards/` as in any data set.
-
-What comes from a server (`https://`, `s3://bucket/prefix`) is kept only if its size and hash are those of the index. A
-slow, broken or lying server is asked again a few times, with growing pauses, and then named in one line; what has come
-stays for the next start. An answer is bounded in size, and in time by the slowest rate that is waited for.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import queue
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from filelock import FileLock
-
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.files import file_bytes, replacing, user_cache
-from rotopaint_ai.training.data.shards.stream import Producer
+from rotopaint_ai.files import file_bytes
+from rotopaint_ai.remote import RemoteFiles, remote_files
 
 FORMAT = "rotopaint-shards"
 VERSION = 1
@@ -122,17 +111,6 @@ def _shard(row: Any) -> Shard:
     return Shard(name, n_bytes, sha256, members)
 
 
-TRIES = 4
-PAUSE_S = 0.5
-TIMEOUT_S = 20.0
-CACHE_BYTES = 50e9
-BLOCK = 1 << 16
-_TICK_S = 0.1  # how often somebody who waits for a block is asked whether to go on
-MOST_TEXT = 256 << 20  # bytes of an index or of samples.jsonl
-GRACE_S, SLOWEST = 30.0, 16e3  # an answer may take so long, and a second more for so many bytes
-Fetch = Callable[[str], Iterator[bytes]]
-
-
 @dataclass(frozen=True, slots=True)
 class Folder:
     """Shards on a local or network disk."""
@@ -169,101 +147,22 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """Shards on a server. `fetch` gives an object's bytes by its URL; `pause_s` is the first of the growing pauses,
-    `grace_s` how long an answer may take beside the time that its bytes need."""
-
-    url: str
-    cache: Path
-    fetch: Fetch
-    limit_bytes: float = CACHE_BYTES
-    pause_s: float = PAUSE_S
-    grace_s: float = GRACE_S
-
-    def read(self, name: str) -> bytes:
-        """A small file of the data set; asked for anew each time, it may have changed. Raises TrainingError."""
-        return bytes(self._persistently(f"{self.url}/{name}", lambda url: b"".join(self._blocks(url, MOST_TEXT))))
+class Server(RemoteFiles):
+    """Shards on a server."""
 
     def index(self) -> Index:
         """The index; a data set on a server is always in shards."""
         return parse_index(self.read(INDEX), f"{self.url}/{INDEX}")
 
     def shard(self, shard: Shard, check: Callable[[], None] = lambda: None) -> Path:
-        """The shard in the cache, fetched if it is not there whole; processes on one machine fetch it once.
-
-        `check` is called now and then and may raise to stop. Raises TrainingError.
-        """
-        path = self.cache / f"{shard.sha256[:32]}.tar"
+        """The shard in the cache, fetched if it is not there whole; `check` is called now and then and may raise to
+        stop. Raises TrainingError."""
         if shard.n_bytes > self.limit_bytes:
             raise TrainingError(
                 f"{self.url}/{FOLDER}/{shard.name}: has {shard.n_bytes:,} bytes, the cache holds "
                 f"{self.limit_bytes:,.0f}; pack the data set in smaller shards"
             )
-        self.cache.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_suffix(".lock")):
-            with suppress(FileNotFoundError):  # somebody else who reads from here may need its room at any moment
-                if path.is_file() and _sha256(path) == shard.sha256:  # once in each process that reads it
-                    os.utime(path)
-                    return path
-            self._make_room(shard.n_bytes)
-            self._persistently(f"{self.url}/{FOLDER}/{shard.name}", lambda url: self._download(url, shard, path, check))
-        return path
-
-    def _download(self, url: str, shard: Shard, path: Path, check: Callable[[], None]) -> None:
-        sha, n_bytes = hashlib.sha256(), 0
-        with replacing(path) as beside, beside.open("wb") as stream:
-            for block in self._blocks(url, shard.n_bytes, check):
-                sha.update(block)
-                n_bytes += len(block)
-                stream.write(block)
-            if n_bytes != shard.n_bytes:
-                raise OSError(f"got {n_bytes:,} of {shard.n_bytes:,} bytes")
-            if sha.hexdigest() != shard.sha256:
-                raise OSError("the bytes are not those of the index")
-
-    def _blocks(self, url: str, most: int, check: Callable[[], None] = lambda: None) -> Iterator[bytes]:
-        """An answer's bytes. Raises OSError for one that has more than `most` of them, or that comes too slowly."""
-        begin, n_bytes = time.monotonic(), 0
-        for block in _fetch_beside(self.fetch(url)):
-            check()
-            n_bytes += len(block)
-            if n_bytes > most:
-                raise OSError(f"sends more than the {most:,} bytes that it may")
-            if time.monotonic() - begin > self.grace_s + n_bytes / SLOWEST:
-                raise OSError(f"sent only {n_bytes:,} bytes in {time.monotonic() - begin:.0f} s")
-            yield block
-
-    def _persistently(self, url: str, act: Callable[[str], Any]) -> Any:
-        reason: OSError | None = None
-        for attempt in range(TRIES):
-            if attempt:
-                time.sleep(self.pause_s * 2 ** (attempt - 1))
-            try:
-                return act(url)
-            except OSError as error:
-                if error.errno in (28, 122):  # no space, quota: asking again helps nothing
-                    raise TrainingError(f"{self.cache}: {error.strerror}; make room, or set ROTOPAINT_CACHE") from error
-                reason = error
-        text = " ".join(str(reason).split())
-        raise TrainingError(f"{url}: {text} ({TRIES} tries); check the server and start again, what came is kept")
-
-    def _make_room(self, n_bytes: int) -> None:
-        """Remove the shards that were used longest ago."""
-        kept: list[tuple[float, int, Path]] = []
-        for path in self.cache.glob("[!.]*.tar"):
-            with suppress(FileNotFoundError):  # others make room, too
-                facts = path.stat()
-                kept.append((facts.st_mtime, facts.st_size, path))
-        total = float(n_bytes)
-        for _, size, path in sorted(kept, reverse=True):
-            total += size
-            if total > self.limit_bytes:
-                path.unlink(missing_ok=True)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return self.fetched(f"{FOLDER}/{shard.name}", n_bytes=shard.n_bytes, sha256=shard.sha256, check=check)
 
 
 ShardStore = Folder | Server
@@ -277,57 +176,4 @@ def open_store(source: str | Path) -> ShardStore:
     kind = text.split("://", 1)[0]
     if kind not in ("http", "https", "s3"):
         raise TrainingError(f"{text}: wanted a folder, https://..., or s3://bucket/prefix")
-    name = hashlib.sha256(text.rstrip("/").encode()).hexdigest()[:12]
-    fetch = _fetch_s3 if kind == "s3" else _fetch_http
-    return Server(text.rstrip("/"), cache_folder() / "shards" / name, fetch, pause_s=PAUSE_S)
-
-
-def cache_folder() -> Path:
-    """Where this product keeps what can be fetched again: `$ROTOPAINT_CACHE`, or the user's cache."""
-    given = os.environ.get("ROTOPAINT_CACHE")
-    return Path(given) if given else user_cache()
-
-
-def _fetch_http(url: str) -> Iterator[bytes]:
-    from http.client import HTTPException
-    from urllib.request import urlopen
-
-    try:
-        with urlopen(url, timeout=TIMEOUT_S) as answer:
-            while block := answer.read1(BLOCK):
-                yield block
-    except (HTTPException, ValueError) as error:
-        raise OSError(f"{type(error).__name__}: {error}") from error
-
-
-def _fetch_s3(url: str) -> Iterator[bytes]:
-    """An object by `s3://bucket/key`; keys, region and endpoint are those of the AWS environment."""
-    try:
-        import boto3
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError, ClientError
-    except ImportError as error:
-        raise TrainingError("s3:// needs boto3; install it with: pip install 'rotopaint-ai[cloud]'") from error
-    bucket, _, key = url.removeprefix("s3://").partition("/")
-    config = Config(connect_timeout=TIMEOUT_S, read_timeout=TIMEOUT_S, retries={"total_max_attempts": 1})
-    try:
-        body = boto3.client("s3", config=config).get_object(Bucket=bucket, Key=key)["Body"]
-        yield from body.iter_chunks(BLOCK)
-    except (BotoCoreError, ClientError) as error:
-        raise OSError(str(error)) from error
-
-
-def _fetch_beside(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The blocks as another thread gets them, and an empty one now and then while none comes."""
-    producer = Producer(blocks, 16, "fetch")
-    try:
-        while True:
-            try:
-                block = producer.take(_TICK_S)
-            except queue.Empty:
-                block = b""
-            except StopIteration:
-                return
-            yield block
-    finally:
-        producer.stop()
+    return remote_files(Server, text.rstrip("/"), "shards")

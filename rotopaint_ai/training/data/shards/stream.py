@@ -1,76 +1,22 @@
-"""Pictures and batches made ahead by threads; pictures are kept as long as memory allows."""
+"""The order of samples; pictures decoded when they are wanted and kept while there is room; shards fetched ahead."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Generic, TypeVar, cast, overload
+from typing import cast, overload
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import CancelledError, RotopaintError
-
-Item = TypeVar("Item")
-_TICK_S = 0.1  # how often a thread with a full queue looks whether it is still wanted
-
-
-class _End(Exception):
-    """The items have ended."""
-
-
-class Producer(Generic[Item]):
-    """Takes up to `ahead` items from an iterable before they are wanted. What that raises is raised by `take`."""
-
-    def __init__(self, items: Iterable[Item], ahead: int, name: str) -> None:
-        self._made: queue.Queue[tuple[Item] | BaseException] = queue.Queue(ahead)
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._make, args=(items,), name=name, daemon=True)
-        self._thread.start()
-
-    def take(self, timeout_s: float | None = None) -> Item:
-        """The next item. Raises queue.Empty when it is not there in time, StopIteration after the last one."""
-        made = self._made.get(timeout=timeout_s)
-        if isinstance(made, _End):
-            raise StopIteration
-        if isinstance(made, BaseException):
-            raise made
-        return made[0]
-
-    def stop(self) -> None:
-        """Make no more items; the one that is being made is not waited for."""
-        self._is_over.set()
-
-    def join(self) -> None:
-        """Wait until the thread has ended."""
-        self._thread.join()
-
-    def _make(self, items: Iterable[Item]) -> None:
-        try:
-            for item in items:
-                self._put((item,))
-                if self._is_over.is_set():
-                    return
-            self._put(_End())
-        except BaseException as error:  # handed to whoever takes the items
-            self._put(error)
-
-    def _put(self, made: tuple[Item] | BaseException) -> None:
-        while not self._is_over.is_set():
-            try:
-                self._made.put(made, timeout=_TICK_S)
-                return
-            except queue.Full:
-                continue
-
 
 WINDOW = 8  # shards whose pictures are mixed
 Rows = npt.NDArray[np.intp]

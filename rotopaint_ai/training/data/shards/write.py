@@ -17,9 +17,7 @@ import numpy as np
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing, write_text
-from rotopaint_ai.plates.deflate import crc32
-from rotopaint_ai.training.data.dataset import Dataset, Sample, read_dataset
-from rotopaint_ai.training.data.shards.read import (
+from rotopaint_ai.plates.coded_pictures import (
     CLIP_LENGTH,
     CLIP_SUFFIX,
     Picture,
@@ -28,6 +26,8 @@ from rotopaint_ai.training.data.shards.read import (
     encode_clip,
     planes,
 )
+from rotopaint_ai.plates.deflate import crc32
+from rotopaint_ai.training.data.dataset import Dataset, Sample, read_dataset
 from rotopaint_ai.training.data.shards.store import FOLDER, INDEX, Index, Member, Shard
 
 SHARD_MB = 64  # large enough that a server's delay per file is nothing beside its bytes

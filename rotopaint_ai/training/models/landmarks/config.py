@@ -209,7 +209,6 @@ class PackConfig(PyramidConfig):
     perspective: float = 0.3
     elastic: float = 0.0  # share of the samples that are warped smoothly
     pose: float = 0.0  # share of the samples that are shown from another side, by the character's own relief
-    int8: bool = False  # add the landmark model in integers for processors, where they cost at most 2 % of accuracy
     mirrored: bool = True  # read each crop mirrored as well, which takes twice the time
     prior: bool = True  # draw landmarks towards what the keyed frames say the face can do, where that helps
     seam_minutes: float = 0.0  # for tuning the seam network of the pack started from; 0 takes it as it is

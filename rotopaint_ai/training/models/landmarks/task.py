@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,19 +17,14 @@ import torch
 from torch import Tensor
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.shapes.bezier import sample
 from rotopaint_ai.shapes.head_structure import RigidStructure
-from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.augment import Augmenter, Geometry, straight_batch
 from rotopaint_ai.training.data.augment import Batch as CropBatch
-from rotopaint_ai.training.data.dataset import Picture, Truth, write_picture
 from rotopaint_ai.training.data.memory import Memory, face_side, join_memories, shrink_memory
 from rotopaint_ai.training.data.pose_augment import PoseAugment
 from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_and_decoding_s, sizes_of
-from rotopaint_ai.training.evaluation.contact_sheets import FOUND, TRUE, contact_sheet, draw_curve, draw_points
 from rotopaint_ai.training.models.landmarks.config import LandmarkTarget, PackConfig, make_target, total_loss
 from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, HEADS, LandmarkNet, Reader
-from rotopaint_ai.training.models.shape_fit import ShapeGraph, fit_shapes
 from rotopaint_ai.training.trainer.task import Moment, Task, precision
 
 
@@ -122,62 +116,6 @@ def device_of(net: torch.nn.Module) -> torch.device:
     return next(net.parameters()).device
 
 
-_NOISE = 0.005  # of the face: what the fit for the preview guards against
-
-Array = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class Splines:
-    """Shapes from landmarks, for drawing."""
-
-    sheet: Sheet
-    model: ShapeGraph
-
-    @classmethod
-    def of(cls, sheet: Sheet, truth: Truth) -> Splines | None:
-        """Fitted on the samples to learn from; None where there are no shapes, or too few samples of one."""
-        try:
-            fits = fit_shapes(sheet, truth, noise_L=np.full(len(sheet.landmarks), _NOISE)) if sheet.shapes else ()
-        except TrainingError:
-            return None
-        return cls(sheet, ShapeGraph(sheet, fits).eval()) if fits else None
-
-    @torch.no_grad()
-    def draw(self, crop: Picture, landmarks: Array, colour: tuple[int, int, int]) -> None:
-        """Draw the shapes of landmarks (L, 2) into a crop."""
-        points = self.model(torch.from_numpy(landmarks[None]))[0][0].numpy()
-        for shape, slot in zip(self.sheet.shapes, self.sheet.point_rows().values()):
-            draw_curve(crop, sample(points[slot], shape.closed), shape.closed, colour)
-
-
-@torch.no_grad()
-def write_preview(
-    path: Path,
-    net: LandmarkNet,
-    memory: Memory,
-    rows: npt.NDArray[np.intp],
-    recipe: PackConfig,
-    splines: Splines | None = None,
-) -> None:
-    """Draw some held-out samples, what the network finds on them and the truth."""
-    net.eval()
-    batch = straight_batch(memory, rows.tolist(), recipe.input_size, recipe.crop_margin)
-    found = net(as_input(batch.crops, device_of(net))).points.cpu().numpy()
-    tiles = [_tile(*each, splines) for each in zip(batch.crops, found, batch.landmarks)]
-    write_picture(path, contact_sheet(tiles))
-
-
-def _tile(crop: Picture, found: Array, true: Array, splines: Splines | None) -> Picture:
-    tile = crop.copy()
-    if splines is not None:
-        if np.isfinite(true).all():
-            splines.draw(tile, true, TRUE)
-        splines.draw(tile, found, FOUND)
-    off = np.linalg.norm(found - true, axis=1)
-    return draw_points(tile, found, true, f"{np.nanmean(off):.1f} px of the crop")
-
-
 @dataclass(frozen=True, slots=True)
 class LandmarkData:
     """What to train on: samples in memory, the held-out ones, landmark weights and mirror order.
@@ -189,7 +127,6 @@ class LandmarkData:
     held_out: Memory
     weights_L: npt.NDArray[np.float32]
     mirror: tuple[int, ...]
-    splines: Splines | None = None  # to draw previews with
     faces_px: npt.NDArray[np.float64] | None = None
     structure: RigidStructure | None = None  # of the character's head, to show it from other sides
 
@@ -285,11 +222,6 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
         rows = self._looked_at()
         held = predict_held_out(net, self.data.held_out, rows, self.config, exact=False)
         return tuple(seen_error(held, held.face if self.data.faces_px is None else self.data.faces_px[rows]))
-
-    def preview(self, net: LandmarkNet, folder: Path) -> None:
-        """A sheet of held-out crops with what is found and what is true."""
-        rows = self._looked_at()[:12]
-        write_preview(folder / "preview.jpg", net, self.data.held_out, rows, self.config, self.data.splines)
 
     def _looked_at(self) -> npt.NDArray[np.intp]:
         n = len(self.data.held_out)

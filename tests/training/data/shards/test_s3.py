@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rotopaint_ai import remote
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.data.dataset import read_dataset
-from rotopaint_ai.training.data.shards import store
 from rotopaint_ai.training.data.shards.write import pack_dataset
 
 pytest.importorskip("boto3")
@@ -34,7 +34,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         ("ROTOPAINT_CACHE", str(tmp_path / "cache")),
     ):
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(store, "PAUSE_S", 0.001)
+    monkeypatch.setattr(remote, "PAUSE_S", 0.001)
     boto3.client("s3").create_bucket(Bucket="show")
     yield "s3://show/pip"
     running.stop()
@@ -67,7 +67,7 @@ def test_a_server_that_gives_other_bytes_is_not_believed(faces: Path, bucket: st
         boto3.client("s3").upload_file(str(path), "show", f"pip/{path.relative_to(tmp_path / 'packed')}")
     right = (tmp_path / "packed/shards/000000.tar").read_bytes()
     boto3.client("s3").put_object(Bucket="show", Key="pip/shards/000000.tar", Body=right[::-1])
-    with pytest.raises(TrainingError, match=r"000000.tar: the bytes are not those of the index \(4 tries\)"):
+    with pytest.raises(TrainingError, match=r"000000.tar: the bytes are not those that were promised \(4 tries\)"):
         read_dataset(bucket).picture(0)
     assert not list((tmp_path / "cache").rglob("*.tar"))
     boto3.client("s3").put_object(Bucket="show", Key="pip/shards/000000.tar", Body=right)

@@ -19,13 +19,16 @@ import cv2
 import numpy as np
 import pytest
 
+from rotopaint_ai import remote
 from rotopaint_ai.errors import DiskError, TrainingError
+from rotopaint_ai.plates.coded_pictures import decode, decode_clip, encode_clip, planes
+from rotopaint_ai.remote import TRIES
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
 from rotopaint_ai.training.data.dataset import Sample, join, read_dataset, write_dataset, write_picture
 from rotopaint_ai.training.data.memory import Memory, join_memories, load_pictures, shrink_memory
-from rotopaint_ai.training.data.shards import read, store
-from rotopaint_ai.training.data.shards.read import ShardPictures, decode, decode_clip, encode_clip, planes
-from rotopaint_ai.training.data.shards.store import INDEX, TRIES, Folder, Server, Shard, parse_index
+from rotopaint_ai.training.data.shards import read
+from rotopaint_ai.training.data.shards.read import ShardPictures
+from rotopaint_ai.training.data.shards.store import INDEX, Folder, Server, Shard, parse_index
 from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_and_decoding_s, sizes_of
 from rotopaint_ai.training.data.shards.write import Coding, Recoder, pack_dataset
 
@@ -444,7 +447,7 @@ def _silent(url: str) -> Iterator[bytes]:
 
 
 def test_a_server_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rotopaint_ai.training.data.shards.store.MOST_TEXT", 5 << 20)
+    monkeypatch.setattr("rotopaint_ai.remote.MOST_TEXT", 5 << 20)
     server = Server("mem://x", tmp_path, _endless, pause_s=0.001)
     with pytest.raises(TrainingError, match=r"dataset.json: sends more than the 5,242,880 bytes that it may"):
         server.read("dataset.json")
@@ -522,7 +525,7 @@ def test_a_moody_server_is_asked_again_until_the_bytes_are_right(packed: Path, t
     [
         ("slow", "timed out"),
         ("gone", "connection reset"),
-        ("wrong", "not those of the index"),
+        ("wrong", "not those that were promised"),
         ("short", "of [0-9,]+ bytes"),
     ],
 )
@@ -549,7 +552,7 @@ def test_a_shard_whose_room_somebody_else_needs_meanwhile_is_fetched_again(
     """Two trainings share a full cache: what one has just looked at, the other removes."""
     server, moody = _server(packed, tmp_path)
     pictures, plain = ShardPictures(server, server.index()), read_dataset(packed)
-    name, hashed, mapped, removed = plain.samples[0].image, store._sha256, read._map, list[Path]()
+    name, hashed, mapped, removed = plain.samples[0].image, remote._sha256, read._map, list[Path]()
 
     def and_removed(path: Path) -> None:
         if not removed:
@@ -567,7 +570,7 @@ def test_a_shard_whose_room_somebody_else_needs_meanwhile_is_fetched_again(
 
     if at == "hashed":
         server.shard(pictures.index.shards[pictures.shard_of(name)])
-        monkeypatch.setattr(store, "_sha256", hash_of)
+        monkeypatch.setattr(remote, "_sha256", hash_of)
     else:
         monkeypatch.setattr(read, "_map", map_of)
     np.testing.assert_array_equal(pictures.picture(name), plain.picture(0))

@@ -234,7 +234,7 @@ def test_wrong_words_are_reported(tmp_path: Path) -> None:
 def test_what_only_a_whole_pack_can_have_is_refused(tmp_path: Path) -> None:
     parser = argparse.ArgumentParser()
     cli.add_arguments(parser)
-    for words in (["--learning-curve"], ["--name", "pip"], ["--licence", "CC0"]):
+    for words in (["--name", "pip"], ["--licence", "CC0"]):
         asked = parser.parse_args(["plates", "--out", str(tmp_path), "--recipe", "detector", *words])
         with pytest.raises(
             UsageError, match=rf"^{' '.join(words)}.*: not with recipe 'detector'|^{words[0]}: not with"

@@ -1,31 +1,32 @@
-"""How the error falls with the number of roto'd frames, so that a TD knows when more roto stops paying.
+"""How the error falls with the number of roto'd frames: when does more roto stop paying?
+
+    python -m benchmarks.learning_curve DATASET... --out PACK [--shares 10,25,50,100] [--resume]
+        [--recipe FILE.yaml] [--set key=value]... [--init PACK]
 
 The same recipe is trained on growing parts of the training frames, each part holding the one before it, and measured
 on the same frames that none of them learns from. Everything lies in `PACK.run/curve`; the pack of all frames is the
-result.
+result, and `PACK.run/learning_curve.json` the curve.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import math
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from markupsafe import Markup
 
 from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.files import write_json, write_text
-from rotopaint_ai.report.templates import fill_template
+from rotopaint_ai.files import write_json
 from rotopaint_ai.training.data.dataset import Dataset, Sample, join, read_dataset, write_dataset
 from rotopaint_ai.training.data.dataset_checks import known_with_landmarks, split_held_out
 from rotopaint_ai.training.evaluation.gate import value_at
+from rotopaint_ai.training.pack.train import train
 
 SHARES: Final = (0.1, 0.25, 0.5, 1.0)
 FEWEST = 4  # frames that a training needs
@@ -35,7 +36,6 @@ _FIGURES = (
     ("seams", ("seams", "px", "mean")),
     ("other shapes", ("other_shapes", "px", "mean")),
 )
-_COLOURS = {"landmarks": "#6aa7ff", "seams": "#ff8a5c", "other shapes": "#43c7b4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def measure(
     shares: Sequence[float] = SHARES,
     resume: bool = False,
 ) -> tuple[Point, ...]:
-    """Train on each share in turn, the whole last, which becomes the pack `out`. Writes `out`.run/learning_curve.*.
+    """Train on each share in turn, the whole last, which becomes the pack `out`. Writes `out`.run/learning_curve.json.
 
     `resume` leaves out what was trained before. Raises: TrainingError where a share holds too few frames; as `train`.
     """
@@ -195,43 +195,27 @@ def table(points: Sequence[Point]) -> str:
 def _write_curve(folder: Path, name: str, points: Sequence[Point]) -> None:
     content = [{"share": p.share, "frames": p.n_frames, "errors_px": dict(p.errors_px)} for p in points]
     write_json(folder / "learning_curve.json", {"dataset": name, "points": content, "advice": advice(points)})
-    write_text(folder / "learning_curve.html", page(name, points))
 
 
-def page(name: str, points: Sequence[Point]) -> str:
-    """The curve as one HTML page with its plot and its table."""
-    return fill_template(
-        "rotopaint_ai.training.evaluation",
-        "learning_curve.html",
-        css=Markup(files("rotopaint_ai.report").joinpath("page.css").read_text(encoding="utf-8")),
-        name=name,
-        table=table(points),
-        **_plot(points),
-    )
+def main(words: Sequence[str] | None = None) -> None:
+    """Measure and print the curve."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("datasets", nargs="+")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--shares", default="10,25,50,100", help="percents")
+    parser.add_argument("--recipe")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--init")
+    parser.add_argument("--resume", action="store_true")
+    given = parser.parse_args(words)
+
+    def train_part(data: Path, out: Path) -> Mapping[str, Any]:
+        how = {"recipe": given.recipe, "overrides": tuple(given.set), "init": given.init, "resume": given.resume}
+        return train([data], out, **how).metrics
+
+    shares = parse_shares(given.shares)
+    print(table(measure(given.datasets, given.out, train=train_part, shares=shares, resume=given.resume)))
 
 
-_WIDTH, _HEIGHT, _RIM = 760.0, 360.0, 56.0  # of the plot
-
-
-def _plot(points: Sequence[Point]) -> dict[str, Any]:
-    """Mean errors over the number of frames: lines with their colours and places, and the marks of both axes."""
-    top = max((value for point in points for value in point.errors_px.values()), default=1.0) * 1.1
-    most = max((point.n_frames for point in points), default=1) * 1.04
-
-    def place(frames: float, error: float) -> tuple[float, float]:
-        return _RIM + (_WIDTH - 2 * _RIM) * frames / most, _HEIGHT - _RIM - (_HEIGHT - 2 * _RIM) * error / top
-
-    spots = {name: [place(p.n_frames, p.errors_px[name]) for p in points if name in p.errors_px] for name in _COLOURS}
-    errors = np.arange(0, top, _round_step(top / 5)).tolist()
-    return {
-        "lines": [(name, _COLOURS[name], places) for name, places in spots.items() if places],
-        "errors": [(f"{error:.4g} px", place(0, error)[1]) for error in errors],
-        "frames": [(point.n_frames, place(point.n_frames, 0)[0]) for point in points],
-        "size": (_WIDTH, _HEIGHT, _RIM),
-    }
-
-
-def _round_step(least: float) -> float:
-    """The smallest of 1, 2, 5 and their tenfolds that is not below `least`."""
-    tens = 10.0 ** math.floor(math.log10(max(least, 1e-6)))
-    return next(many * tens for many in (1, 2, 5, 10) if many * tens >= least * (1 - 1e-9))
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""Files of a server (`https://`, `s3://bucket/prefix`) in a local cache.
+
+What comes is kept only if its size and hash are those that were promised. A slow, broken or lying server is asked again
+a few times, with growing pauses, and then named in one line; what has come stays for the next start. An answer is
+bounded in size, and in time by the slowest rate that is waited for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import queue
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from filelock import FileLock
+
+from rotopaint_ai.errors import ServerError
+from rotopaint_ai.files import replacing, user_cache
+from rotopaint_ai.producer import Producer
+
+TRIES = 4
+PAUSE_S = 0.5
+TIMEOUT_S = 20.0
+CACHE_BYTES = 50e9
+BLOCK = 1 << 16
+_TICK_S = 0.1  # how often somebody who waits for a block is asked whether to go on
+MOST_TEXT = 256 << 20  # bytes of an index or of samples.jsonl
+GRACE_S, SLOWEST = 30.0, 16e3  # an answer may take so long, and a second more for so many bytes
+Fetch = Callable[[str], Iterator[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFiles:
+    """Files under a URL. `fetch` gives one's bytes by its URL; `pause_s` is the first of the growing pauses, `grace_s`
+    how long an answer may take beside the time that its bytes need; the cache holds `limit_bytes`."""
+
+    url: str
+    cache: Path
+    fetch: Fetch
+    limit_bytes: float = CACHE_BYTES
+    pause_s: float = PAUSE_S
+    grace_s: float = GRACE_S
+
+    def read(self, name: str) -> bytes:
+        """A small file; asked for anew each time, it may have changed. Raises ServerError."""
+        return bytes(self._persistently(f"{self.url}/{name}", lambda url: b"".join(self._blocks(url, MOST_TEXT))))
+
+    def fetched(self, name: str, *, n_bytes: int, sha256: str, check: Callable[[], None] = lambda: None) -> Path:
+        """A large file in the cache, fetched if it is not there whole; processes on one machine fetch it once.
+
+        `check` is called now and then and may raise to stop. Raises ServerError.
+        """
+        path = self.cache / f"{sha256[:32]}{Path(name).suffix}"
+        self.cache.mkdir(parents=True, exist_ok=True)
+        with FileLock(path.with_suffix(".lock")):
+            with suppress(FileNotFoundError):  # somebody else who reads from here may need its room at any moment
+                if path.is_file() and _sha256(path) == sha256:  # once in each process that reads it
+                    os.utime(path)
+                    return path
+            self._make_room(n_bytes, path.suffix)
+            self._persistently(f"{self.url}/{name}", lambda url: self._download(url, path, n_bytes, sha256, check))
+        return path
+
+    def _download(self, url: str, path: Path, wanted: int, sha256: str, check: Callable[[], None]) -> None:
+        sha, n_bytes = hashlib.sha256(), 0
+        with replacing(path) as beside, beside.open("wb") as stream:
+            for block in self._blocks(url, wanted, check):
+                sha.update(block)
+                n_bytes += len(block)
+                stream.write(block)
+            if n_bytes != wanted:
+                raise OSError(f"got {n_bytes:,} of {wanted:,} bytes")
+            if sha.hexdigest() != sha256:
+                raise OSError("the bytes are not those that were promised")
+
+    def _blocks(self, url: str, most: int, check: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+        """An answer's bytes. Raises OSError for one that has more than `most` of them, or that comes too slowly."""
+        begin, n_bytes = time.monotonic(), 0
+        for block in _fetch_beside(self.fetch(url)):
+            check()
+            n_bytes += len(block)
+            if n_bytes > most:
+                raise OSError(f"sends more than the {most:,} bytes that it may")
+            if time.monotonic() - begin > self.grace_s + n_bytes / SLOWEST:
+                raise OSError(f"sent only {n_bytes:,} bytes in {time.monotonic() - begin:.0f} s")
+            yield block
+
+    def _persistently(self, url: str, act: Callable[[str], Any]) -> Any:
+        reason: OSError | None = None
+        for attempt in range(TRIES):
+            if attempt:
+                time.sleep(self.pause_s * 2 ** (attempt - 1))
+            try:
+                return act(url)
+            except OSError as error:
+                if error.errno in (28, 122):  # no space, quota: asking again helps nothing
+                    raise ServerError(f"{self.cache}: {error.strerror}; make room, or set ROTOPAINT_CACHE") from error
+                reason = error
+        text = " ".join(str(reason).split())
+        raise ServerError(f"{url}: {text} ({TRIES} tries); check the server and start again, what came is kept")
+
+    def _make_room(self, n_bytes: int, suffix: str) -> None:
+        """Remove what was used longest ago."""
+        kept: list[tuple[float, int, Path]] = []
+        for path in self.cache.glob(f"[!.]*{suffix}"):
+            with suppress(FileNotFoundError):  # others make room, too
+                facts = path.stat()
+                kept.append((facts.st_mtime, facts.st_size, path))
+        total = float(n_bytes)
+        for _, size, path in sorted(kept, reverse=True):
+            total += size
+            if total > self.limit_bytes:
+                path.unlink(missing_ok=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+Files = TypeVar("Files", bound=RemoteFiles)
+
+
+def remote_files(kind: type[Files], url: str, room: str) -> Files:
+    """Files under an `http`, `https` or `s3` URL, cached in a room of their own."""
+    name = hashlib.sha256(url.encode()).hexdigest()[:12]
+    fetch = _fetch_s3 if url.startswith("s3:") else _fetch_http
+    return kind(url, cache_folder() / room / name, fetch, pause_s=PAUSE_S)
+
+
+def cache_folder() -> Path:
+    """Where this product keeps what can be fetched again: `$ROTOPAINT_CACHE`, or the user's cache."""
+    given = os.environ.get("ROTOPAINT_CACHE")
+    return Path(given) if given else user_cache()
+
+
+def _fetch_http(url: str) -> Iterator[bytes]:
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=TIMEOUT_S) as answer:
+            while block := answer.read1(BLOCK):
+                yield block
+    except (HTTPException, ValueError) as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
+
+
+def _fetch_s3(url: str) -> Iterator[bytes]:
+    """An object by `s3://bucket/key`; keys, region and endpoint are those of the AWS environment."""
+    try:
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError, ClientError
+    except ImportError as error:
+        raise ServerError("s3:// needs boto3; install it with: pip install 'rotopaint-ai[cloud]'") from error
+    bucket, _, key = url.removeprefix("s3://").partition("/")
+    config = Config(connect_timeout=TIMEOUT_S, read_timeout=TIMEOUT_S, retries={"total_max_attempts": 1})
+    try:
+        body = boto3.client("s3", config=config).get_object(Bucket=bucket, Key=key)["Body"]
+        yield from body.iter_chunks(BLOCK)
+    except (BotoCoreError, ClientError) as error:
+        raise OSError(str(error)) from error
+
+
+def _fetch_beside(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The blocks as another thread gets them, and an empty one now and then while none comes."""
+    producer = Producer(blocks, 16, "fetch")
+    try:
+        while True:
+            try:
+                block = producer.take(_TICK_S)
+            except queue.Empty:
+                block = b""
+            except StopIteration:
+                return
+            yield block
+    finally:
+        producer.stop()
