@@ -14,7 +14,7 @@ from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import LandmarkTask, build_net
 from rotopaint_ai.training.pack.prepare import Prepared
-from rotopaint_ai.training.trainer.batches import prefetching_batches
+from rotopaint_ai.training.trainer.cores import prefetching_batches
 from rotopaint_ai.training.trainer.group import Group
 from rotopaint_ai.training.trainer.task import Moment
 

@@ -18,7 +18,8 @@ from benchmarks.scaling.model import Link, Step, fit_link
 from benchmarks.scaling.rank import MARK, SHARED
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.jobs import n_cores
-from rotopaint_ai.training.trainer.launch import NEW_STORE, SETTINGS, choose, look
+from rotopaint_ai.numa import find_topology
+from rotopaint_ai.training.trainer.launch import NEW_STORE, SETTINGS, choose
 
 MODULE = "benchmarks.scaling.rank"
 WANTED = 0.9  # goal P7
@@ -188,7 +189,7 @@ def tell_link(rate: str, row: Measured) -> dict[str, Any]:
 
 
 def _measure(ranks: int, settings: Settings) -> Measured:
-    layout = choose(look(), str(ranks))
+    layout = choose(find_topology(), str(ranks))
     environment = {**os.environ, **SETTINGS, **NEW_STORE, **layout.environment(), "OMP_NUM_THREADS": "1"}
     launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "-m"] if ranks > 1 else []
     words = [sys.executable, "-m", *launcher, MODULE, *_words(settings, ("none",))]

@@ -82,13 +82,14 @@ def execute(arguments: argparse.Namespace) -> int:
     if task != PACK:
         _refuse_for(task, arguments)
     train = _train_pack if task == PACK else partial(_train_network, task)
+    from rotopaint_ai.numa import find_topology
     from rotopaint_ai.training.trainer.group import check_backend
-    from rotopaint_ai.training.trainer.launch import choose, is_rank, launch, look
+    from rotopaint_ai.training.trainer.launch import choose, is_rank, launch
 
     check_backend(arguments.backend)
     if is_rank():
         return _as_rank(lambda: _train_joined(arguments, train, since))
-    layout = choose(look(), arguments.strategy)
+    layout = choose(find_topology(), arguments.strategy)
     print(f"strategy: {layout.reason}", file=sys.stderr)
     if layout.n_ranks > 1:
         return launch(layout, sys.argv[1:])

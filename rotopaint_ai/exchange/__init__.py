@@ -13,11 +13,12 @@ Nuke: `nuke` is the door. Reading goes `nuke_script` (commands, nodes) -> `nuke_
 Writing goes `nuke_writer` -> `nuke_text`.
 
 Other programs: `aftereffects`, `blender` and `blend_files` (scripts that run there: `hosts/`), `fusion`,
-`fusion_reader` and `lua`, `silhouette`, `ssf`, `svg`; `coco` and `labelme` over `polygons`; `cryptomatte` and its
+`fusion_reader` and `lua`, `silhouette`, `ssf`, `svg`; `coco` and `labelme` over `polygons`; `keypoints` of single
+pictures and the published `puppet_folder`, which only `mine` reads; `cryptomatte` and its
 row `cryptomatte_format`; `json_files` for `.json` of any of these.
 
 Geometry that formats share: `stroke_outlines` (open to closed), `feather_edges` (feather as a second curve),
 `linear_keys` (holds and visibility as keys).
 
-All but `round_trip`, `diagnosis` and `cryptomatte` are standard library only.
+All but `round_trip`, `diagnosis`, `cryptomatte` and `puppet_folder` are standard library only.
 """

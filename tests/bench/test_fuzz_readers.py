@@ -23,7 +23,7 @@ from rotopaint_ai.plates.plate import open_plate
 from rotopaint_ai.project import Project, run_record
 from rotopaint_ai.sheet import load_sheet
 from rotopaint_ai.training.data.dataset import read_dataset
-from rotopaint_ai.training.mining.annotations import read_coco
+from rotopaint_ai.training.mining.sources import read_coco
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -5,9 +5,8 @@ above it:
 
     options             what somebody asks of `mine`; the kinds of label issues
     takes               what sources know of frames: shapes, landmarks, provenance, names
-    faces               face space; which names mirror each other; the frontal face
-    annotations         COCO keypoints; the published puppet data set; project files with what artists corrected
-    sources             reads a source of any kind into takes
+    faces               which names mirror each other; the frontal face
+    sources             reads a source of any kind into takes: roto, projects, COCO, the published puppets
     join                takes of the same plates put together, frame by frame
     symmetric_groups    shapes with their mirror images, aligned
     plans               control points of each shape and the fit in every frame

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError, UsageError, in_one_line
 from rotopaint_ai.files import file_bytes, write_json, write_text
+from rotopaint_ai.shapes.revectorise.mean_face import typical_curve
 from rotopaint_ai.shapes.revectorise.raw_curves import Array
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.dataset import write_dataset, write_picture
-from rotopaint_ai.training.mining.faces import typical_curve
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes, join_sources
 from rotopaint_ai.training.mining.label_checks import check_labels
 from rotopaint_ai.training.mining.options import (
@@ -368,26 +368,20 @@ def alias_notes(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
 
 def _beside_sheet(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
     """Shapes and landmarks that the sources have and the sheet has not, and the other way round."""
-    drawn = dict.fromkeys(name for row in rows for name in row.truth.shapes)
-    unknown = [name for name in drawn if name not in truth.sheet.shape_names]
-    absent = [name for name in truth.sheet.shape_names if name not in drawn]
-    notes = []
-    if unknown:
-        notes.append(f"shapes that the sheet does not name were left out: {_list_names(unknown)}; map them by --rename")
-    if absent:
-        notes.append(f"shapes of the sheet that no source has: {_list_names(absent)}")
-    given = dict.fromkeys(name for row in rows for name in row.truth.landmarks)
     known = [name for name, column in zip(truth.names, truth.marks.transpose(1, 0, 2)) if np.isfinite(column).any()]
-    unknown = [name for name in given if name not in truth.sheet.landmark_names]
-    absent = [name for name in truth.sheet.landmark_names if name not in known]
-    if unknown:
-        notes.append(
-            f"landmarks that the sheet does not name were left out: {_list_names(unknown)}; map them by --rename"
-        )
-    if absent:
-        notes.append(
-            f"landmarks of the sheet that no source has: {_list_names(absent)}; they cannot be learnt from this"
-        )
+    drawn = dict.fromkeys(name for row in rows for name in row.truth.shapes)
+    given = dict.fromkeys(name for row in rows for name in row.truth.landmarks)
+    notes = []
+    for kind, found, usable, named, more in (
+        ("shapes", drawn, drawn, truth.sheet.shape_names, ""),
+        ("landmarks", given, known, truth.sheet.landmark_names, "; they cannot be learnt from this"),
+    ):
+        if unknown := [name for name in found if name not in named]:
+            notes.append(
+                f"{kind} that the sheet does not name were left out: {_list_names(unknown)}; map them by --rename"
+            )
+        if absent := [name for name in named if name not in usable]:
+            notes.append(f"{kind} of the sheet that no source has: {_list_names(absent)}{more}")
     return notes
 
 

@@ -19,10 +19,10 @@ from rotopaint_ai.shapes.revectorise.control_points import (
     set_point_count,
 )
 from rotopaint_ai.shapes.revectorise.correspondence import Correspondence
+from rotopaint_ai.shapes.revectorise.mean_face import Faces
 from rotopaint_ai.shapes.revectorise.raw_curves import N_PLACES, Array, at_shares, reverse_where, share_distance
 from rotopaint_ai.shapes.revectorise.spline_fit import PointLayout, fit_curves
 from rotopaint_ai.sheet import ShapeSpec
-from rotopaint_ai.training.mining.faces import Faces
 from rotopaint_ai.training.mining.options import TOLERANCE_PX
 from rotopaint_ai.training.mining.symmetric_groups import GroupMember, RawShapeTrack, SymmetricGroup
 

@@ -28,6 +28,7 @@ from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.data.memory import face_bounds
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import TrainConfig, check_all
+from rotopaint_ai.training.trainer.task import Batch, Moment, Net, PartTask
 
 MEAN, SPREAD = 0.45, 0.25  # of display-referred pixels; only brings the input near zero mean and unit spread
 
@@ -63,6 +64,34 @@ class PyramidConfig(TrainConfig):
         return {name: getattr(self, name) for name in ("backbone", "widths", "depths", "neck")}
 
 
+class PictureTask(PartTask[Net, Batch]):
+    """A network in training on marked pictures, out of which `maker.batch` makes batches."""
+
+    def __init__(self, config: Any, net: Net, samples: Sequence[Any], held_out: Sequence[Any], maker: Any) -> None:
+        self.config, self.net, self.samples, self.held_out, self._maker = config, net, samples, held_out, maker
+
+    def arrays(self) -> Iterator[npt.NDArray[Any]]:
+        """All that the samples hold."""
+        for sample in self.samples:
+            yield from sample.arrays()
+
+    def blocks(self) -> tuple[nn.Module, ...]:
+        """The network's stages."""
+        return cast(Any, self.net).blocks()  # type: ignore[no-any-return]
+
+    def make_batch(self, moment: Moment) -> Batch:
+        """This rank's samples, drawn, moved and made harder."""
+        made: Batch = self._maker.batch(moment.rows(len(self.samples)), moment.generators())
+        return made
+
+
+def total_of(
+    losses: Registry[Callable[[Any, Any], Tensor]], output: Any, target: Any, weights: Mapping[str, float]
+) -> tuple[Tensor, dict[str, float]]:
+    """The weighted sum of registered losses, and each of them for the log."""
+    return weighted_sum({name: losses[name](output, target) for name, share in weights.items() if share}, weights)
+
+
 def weighted_sum(parts: Mapping[str, Tensor], weights: Mapping[str, float]) -> tuple[Tensor, dict[str, float]]:
     """The sum of a loss's parts by a recipe's weights, and each part for the log."""
     loss = torch.stack([weights[name] * part for name, part in parts.items()]).sum()
@@ -73,10 +102,10 @@ class ConvNorm(nn.Sequential):
     """Convolution, batch normalisation and, unless `act` is False, a ReLU."""
 
     def __init__(
-        self, n_in: int, n_out: int, kernel: int = 3, stride: int = 1, groups: int = 1, act: bool = True
+        self, n_in: int, n_out: int, kernel: int = 3, stride: int = 1, dilation: int = 1, act: bool = True
     ) -> None:
         layers: list[nn.Module] = [
-            nn.Conv2d(n_in, n_out, kernel, stride, kernel // 2, groups=groups, bias=False),
+            nn.Conv2d(n_in, n_out, kernel, stride, dilation * (kernel // 2), dilation, bias=False),
             nn.BatchNorm2d(n_out),
         ]
         super().__init__(*layers, *([nn.ReLU(inplace=True)] if act else []))

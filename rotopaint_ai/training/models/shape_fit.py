@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.shapes.bezier import curve_distance
+from rotopaint_ai.shapes.revectorise.mean_face import as_complex, as_plain
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.similarity import fit_similarity
 from rotopaint_ai.training.data.augment import move_points, move_spline
@@ -200,8 +201,8 @@ def _carry(mean: Array64, places: Array64) -> Array64:
 
 def similarity(landmarks: Array64, mean: Array64) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
     """Centres and complex factors that lay each sample's landmarks [n, M, 2] on a centred `mean`."""
-    z = _complex(landmarks)
-    return z.mean(axis=1), fit_similarity(z, np.broadcast_to(_complex(mean), z.shape))[0]
+    z = as_complex(landmarks)
+    return z.mean(axis=1), fit_similarity(z, np.broadcast_to(as_complex(mean), z.shape))[0]
 
 
 def _mean_face(landmarks: Array64) -> Array64:
@@ -216,23 +217,15 @@ def _mean_face(landmarks: Array64) -> Array64:
     return cast(Array64, mean / np.sqrt((mean**2).sum(axis=1).mean()))
 
 
-def _complex(points: Array64) -> npt.NDArray[np.complex128]:
-    return points[..., 0] + 1j * points[..., 1]
-
-
-def _as_pairs(values: npt.NDArray[np.complex128]) -> Array64:
-    return np.stack((values.real, values.imag), axis=-1)
-
-
 def _to_aligned(places: Array64, centre: npt.NDArray[np.complex128], turn: npt.NDArray[np.complex128]) -> Array64:
-    return _as_pairs((_complex(places) - centre[:, None]) * turn[:, None])
+    return as_plain((as_complex(places) - centre[:, None]) * turn[:, None])
 
 
 def _points_to_aligned(
     points: Array64, centre: npt.NDArray[np.complex128], turn: npt.NDArray[np.complex128]
 ) -> Array64:
     place = _to_aligned(points[..., :2], centre, turn)
-    tangents = [_as_pairs(_complex(points[..., at : at + 2]) * turn[:, None]) for at in (2, 4)]
+    tangents = [as_plain(as_complex(points[..., at : at + 2]) * turn[:, None]) for at in (2, 4)]
     return np.concatenate([place, *tangents], axis=-1)
 
 

@@ -20,8 +20,8 @@ from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.inference.pack import CARD, load_card, write_card
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.training.models.backbone import load_pyramid
-from rotopaint_ai.training.trainer import threads
 from rotopaint_ai.training.trainer.config import PACK, SHOT, load_config, load_plugins, read_content
+from rotopaint_ai.training.trainer.cores import choose_threads
 from rotopaint_ai.training.trainer.group import ALONE, Group
 from rotopaint_ai.training.trainer.log import Budget
 from rotopaint_ai.training.trainer.task import NETWORKS, Network, PartTask, TrainSources
@@ -95,8 +95,7 @@ def train_network(task: str, options: TrainOptions) -> Mapping[str, Any]:
     options.sink(Event("started", {"stage": "train", **counts, "init": taken}))
     if group.is_first:
         write_text(folder / "recipe.yaml", config.to_yaml())
-    note = threads.choose_threads(config, prepared).note
-    if note:
+    if note := choose_threads(config, prepared):
         options.sink(warning(note))
     if config.minutes is not None and group.is_first:
         budget.reserve(_tail_s(prepared))

@@ -52,13 +52,12 @@ from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net, predict_held_out
 from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, add_warped_copies
-from rotopaint_ai.training.pack.export import as_crops, write_pack
 from rotopaint_ai.training.pack.lesson import DrawnShot, ShotLesson, make_lesson
 from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.prepare import landmark_weights
 from rotopaint_ai.training.pack.select import calibrate
-from rotopaint_ai.training.pack.train import check_pack_place
-from rotopaint_ai.training.trainer import threads
+from rotopaint_ai.training.pack.train import as_crops, check_pack_place, write_pack
+from rotopaint_ai.training.trainer.cores import choose_threads
 from rotopaint_ai.training.trainer.log import Budget
 from rotopaint_ai.training.trainer.trainer import Trainer
 
@@ -241,7 +240,7 @@ def fine_tune(
     task = ShotTask(
         config, net, LandmarkData(memory, _first_of(memory), landmark_weights(sheet), order, None, structure)
     )
-    threads.choose_threads(config, task)
+    choose_threads(config, task)
     trained = Trainer(config, task, folder, budget=budget).fit(sink=sink, check=check)
     reads = mirrored_order(sheet) if pack.card.get("reads_mirrored") else None
     crop_model = CropModel(trained.net, _calibration(trained.net, lesson, config, reads), mirror=reads)

@@ -8,8 +8,9 @@ A run keeps its checkpoint, log and recipe in `PACK.run` beside the pack, which 
 from __future__ import annotations
 
 import datetime
+import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,27 +18,27 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.inference.pack import SEAM, write_card
+from rotopaint_ai.inference.pack import LANDMARKS, SEAM, SHAPES, SHEET, write_card
 from rotopaint_ai.inference.pack_folder import is_replaceable, replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.track import STILL
 from rotopaint_ai.plates.colour import DISPLAY
-from rotopaint_ai.sheet import mirrored_order
+from rotopaint_ai.sheet import Sheet, dump_sheet, mirrored_order
 from rotopaint_ai.training.data.augment import straight_batch
-from rotopaint_ai.training.data.dataset import Dataset, write_picture
+from rotopaint_ai.training.data.dataset import Array, Dataset, write_picture
 from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
 from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, measure_pack
 from rotopaint_ai.training.evaluation.gate import AT_LAST, JUDGED, card_frames
-from rotopaint_ai.training.models.backbone import face_places, find_others, find_part
+from rotopaint_ai.training.models.backbone import face_places, find_others, find_part, save_weights
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
-from rotopaint_ai.training.models.landmarks.net import LandmarkNet
+from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import predict_held_out
-from rotopaint_ai.training.pack.export import as_crops, write_pack
 from rotopaint_ai.training.pack.prepare import Prepared, Tail, prepare
 from rotopaint_ai.training.pack.select import (
     SeamSelection,
@@ -48,10 +49,10 @@ from rotopaint_ai.training.pack.select import (
     shape_model,
     tune_seams,
 )
-from rotopaint_ai.training.trainer import threads
+from rotopaint_ai.training.trainer.cores import choose_threads
 from rotopaint_ai.training.trainer.group import ALONE, Group
 from rotopaint_ai.training.trainer.log import Budget, Profile
-from rotopaint_ai.training.trainer.onnx_export import Traces
+from rotopaint_ai.training.trainer.onnx_export import Traces, export_checked
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
 
 _CHECKED_SAMPLES = 16
@@ -105,8 +106,7 @@ def train(
     run_folder = folder.with_name(folder.name + ".run")
     run_folder.mkdir(parents=True, exist_ok=True)
     write_text(run_folder / "recipe.yaml", ready.config.to_yaml())
-    note = threads.choose_threads(ready.config, ready.task).note
-    if note:
+    if note := choose_threads(ready.config, ready.task):
         sink(warning(note))
     counts = {"samples": len(ready.train_data), "held_out": len(ready.task.data.held_out)}
     sink(Event("started", {"stage": "train", **counts, "init": _start_of(ready)}))
@@ -288,3 +288,68 @@ def _measuring(seconds: dict[str, float], stage: str) -> Iterator[None]:
         yield
     finally:
         seconds[stage] = round(time.perf_counter() - start, 2)
+
+
+PARITY_PX = 0.01
+_LANDMARK_OUTPUTS = ("landmarks", "expected_error", "visible")
+_SHAPE_OUTPUTS = ("points", "width")
+
+
+def write_pack(
+    folder: Path,
+    *,
+    sheet: Sheet,
+    crop_model: CropModel,
+    shape_model: nn.Module | None,
+    places: Array,
+    recipe_yaml: str,
+    samples: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+    card: Mapping[str, Any],
+    others: Sequence[Path] = (),
+    traces: Traces | None = None,
+) -> dict[str, float]:
+    """Write a pack's files into an empty folder, and check the graphs.
+
+    `samples`: real crops [N, S, S, 3] and landmarks [N, L, 2] on which the exported graphs are compared with torch.
+    `others`: more models to go along, under their own names.
+    `traces`: as `export_checked` has them.
+    Returns the largest differences in pixels.
+    Raises: TrainingError when they exceed `PARITY_PX`.
+    """
+    write_text(folder / SHEET, dump_sheet(sheet))
+    write_text(folder / "recipe.yaml", recipe_yaml)
+    names = ("crop", _LANDMARK_OUTPUTS)
+    limits = {"landmarks": PARITY_PX}
+    parity = {
+        "landmarks_px": export_checked(
+            crop_model, folder / LANDMARKS, names, samples[0], limits=limits, unit=" px", traces=traces
+        )
+    }
+    shapes = shape_model if shape_model is not None else EmptyShapes()
+    parity["shapes_px"] = export_checked(
+        shapes,
+        folder / SHAPES,
+        ("landmarks", _SHAPE_OUTPUTS),
+        samples[1],
+        limits={"points": PARITY_PX},
+        unit=" px",
+        traces=traces,
+    )
+    for path in others:
+        shutil.copyfile(path, folder / path.name)
+    save_weights(folder, crop_model.net, sheet.landmark_names, places)
+    write_card(folder, {**card, "parity": parity})
+    return parity
+
+
+class EmptyShapes(nn.Module):
+    """The shape model of a sheet without shapes: no points and no widths, for any number of landmarks."""
+
+    def forward(self, landmarks: Tensor) -> tuple[Tensor, Tensor]:
+        """[N, L, 2] -> [N, 0, 6], [N, 0]."""
+        return landmarks[:, :0].repeat(1, 1, 3), landmarks[:, :0, 0]
+
+
+def as_crops(crops: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """8-bit crops as the exported model takes them."""
+    return cast(npt.NDArray[np.float32], crops.astype(np.float32) / 255)

@@ -13,11 +13,9 @@ time with two of them. What has many matrices spreads them over cores by itself.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import logging
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -33,6 +31,7 @@ from typing import Any, cast
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
+from rotopaint_ai.numa import Topology, find_topology, parse_cpus, prefer_memory_of
 
 SETTINGS: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
@@ -74,24 +73,8 @@ def start_again() -> None:
     os.execve(sys.executable, [sys.executable, "-m", "rotopaint_ai", *sys.argv[1:]], environment)
 
 
-NODES = Path("/sys/devices/system/node")
-PACKAGES = "/sys/devices/system/cpu/cpu{}/topology/physical_package_id"
 CPUS = "ROTOPAINT_RANK_CPUS"  # each local rank's cores, separated by ';'
 MOST_RANKS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Topology:
-    """Cores that this process may use, by NUMA node; sockets they belong to; GPUs."""
-
-    nodes: tuple[tuple[int, ...], ...]
-    n_sockets: int
-    n_gpus: int = 0
-
-    @property
-    def cores(self) -> tuple[int, ...]:
-        """All cores."""
-        return tuple(core for node in self.nodes for core in node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,32 +95,12 @@ class Layout:
         return {CPUS: ";".join(",".join(map(str, cpus)) for cpus in self.cpus), "OMP_NUM_THREADS": threads}
 
 
-def look(nodes: Path = NODES, allowed: Sequence[int] | None = None) -> Topology:
-    """The topology of this machine, restricted to the cores that the process may use."""
-    usable = set(os.sched_getaffinity(0) if allowed is None else allowed) if hasattr(os, "sched_getaffinity") else None
-    if usable is None:
-        usable = set(range(os.cpu_count() or 1))
-    lists = sorted(nodes.glob("node[0-9]*/cpulist"), key=lambda path: int(path.parent.name[4:]))
-    found = [tuple(core for core in parse_cpus(path.read_text()) if core in usable) for path in lists]
-    kept = tuple(node for node in found if node) or (tuple(sorted(usable)),)
-    return Topology(kept, _sockets([core for node in kept for core in node]), _gpus())
-
-
-def parse_cpus(text: str) -> list[int]:
-    """Cores of a kernel list such as `0-3,8,10-11`."""
-    cores: list[int] = []
-    for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        cores += range(int(first), int(last or first) + 1)
-    return cores
-
-
 def choose(topology: Topology, strategy: str = "auto") -> Layout:
     """Lay training out: `auto`, `single`, or a number of ranks on this machine. Raises UsageError for anything else.
 
     One rank per GPU; else one per NUMA node, whose cores then read only memory of their own.
     """
-    topology_note = _describe_topology(topology)
+    topology_note = topology.summary()
     if strategy == "single":
         return Layout((topology.cores,), f"one process, as asked ({topology_note})")
     if strategy != "auto":
@@ -160,33 +123,13 @@ def bind(environment: Mapping[str, str] = os.environ, topology: Topology | None 
     if not hasattr(os, "sched_setaffinity"):
         return ()
     shares = [parse_cpus(part) for part in environment.get(CPUS, "").split(";") if part]
-    shares = shares or [list(cores) for cores in _own_shares(environment, topology or look())]
+    shares = shares or [list(cores) for cores in _own_shares(environment, topology or find_topology())]
     if not shares:
         return ()
     mine = shares[int(environment.get("LOCAL_RANK", "0")) % len(shares)]
     os.sched_setaffinity(0, mine)
     prefer_memory_of(mine)
     return tuple(mine)
-
-
-def prefer_memory_of(cores: Sequence[int], nodes: Path = NODES) -> int | None:
-    """Take this process's memory from its cores' NUMA node while that has room, as `numactl --preferred` does.
-
-    Returns the node; None where there is but one, where the cores lie on several, or without libnuma: the kernel then
-    takes memory from the node of the core that touches it first.
-    """
-    on = {int(path.parent.name[4:]): set(parse_cpus(path.read_text())) for path in nodes.glob("node[0-9]*/cpulist")}
-    own = [node for node, its in on.items() if its.issuperset(cores)]
-    if len(on) < 2 or not own:
-        return None
-    try:
-        numa = ctypes.CDLL("libnuma.so.1")
-    except OSError:
-        return None
-    if numa.numa_available() < 0:
-        return None
-    numa.numa_set_preferred(own[0])
-    return own[0]
 
 
 def _own_shares(environment: Mapping[str, str], topology: Topology) -> tuple[tuple[int, ...], ...]:
@@ -206,21 +149,6 @@ def layout_of_torchrun(environment: Mapping[str, str], device: str, bound: Seque
     return f"{ranks} ranks on {where}, as torchrun has it{cores}"
 
 
-def remote_share(maps: Path = Path("/proc/self/numa_maps"), nodes: Path = NODES) -> float | None:
-    """The share of this process's memory that lies on other NUMA nodes than its cores; None where nobody can tell.
-
-    A stand-in for the remote accesses that a profiler counts: pages, not accesses.
-    """
-    cores = set(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else set()
-    own = {p.parent.name[4:] for p in nodes.glob("node[0-9]*/cpulist") if cores & set(parse_cpus(p.read_text()))}
-    try:
-        pages = [(node, int(n)) for node, n in re.findall(r"\bN(\d+)=(\d+)", maps.read_text())]
-    except OSError:
-        return None
-    total = sum(n for _, n in pages)
-    return sum(n for node, n in pages if node not in own) / total if total else None
-
-
 def _layout_as_asked(topology: Topology, strategy: str, topology_note: str) -> Layout:
     if not strategy.isdecimal() or not 1 <= int(strategy) <= MOST_RANKS:
         raise UsageError(f"--strategy {strategy}: wanted auto, single, or a number of ranks up to {MOST_RANKS}")
@@ -237,28 +165,6 @@ def _split(cores: Sequence[int], n_ranks: int) -> tuple[tuple[int, ...], ...]:
         return tuple((cores[rank % len(cores)],) for rank in range(n_ranks))
     edges = [len(cores) * rank // n_ranks for rank in range(n_ranks + 1)]
     return tuple(tuple(cores[a:b]) for a, b in pairwise(edges))
-
-
-def _describe_topology(topology: Topology) -> str:
-    nodes = f"{len(topology.nodes)} NUMA node{'s' if len(topology.nodes) > 1 else ''}"
-    sockets = f"{topology.n_sockets} socket{'s' if topology.n_sockets > 1 else ''}"
-    gpus = f"{topology.n_gpus} GPU{'s' if topology.n_gpus > 1 else ''}" if topology.n_gpus else "no GPU"
-    return f"{sockets}, {nodes}, {len(topology.cores)} cores, {gpus}"
-
-
-def _sockets(cores: Sequence[int]) -> int:
-    paths = [Path(PACKAGES.format(core)) for core in cores]
-    return max(1, len({path.read_text().strip() for path in paths if path.exists()}))
-
-
-def _gpus() -> int:
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        return 0
-    import torch
-
-    return torch.cuda.device_count()
 
 
 FOLDER = "ROTOPAINT_EXIT_REASONS"

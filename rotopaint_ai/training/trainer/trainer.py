@@ -23,12 +23,12 @@ from torch import Tensor, nn
 from rotopaint_ai.errors import CancelledError, TrainingError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import Sink
+from rotopaint_ai.numa import remote_share
 from rotopaint_ai.training.data.dataset_checks import data_print
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
-from rotopaint_ai.training.trainer.batches import Batches, TimedBatch, n_processes, prefetching_batches
 from rotopaint_ai.training.trainer.config import TrainConfig, gives_config
+from rotopaint_ai.training.trainer.cores import Batches, TimedBatch, n_processes, prefetching_batches
 from rotopaint_ai.training.trainer.group import ALONE, Group
-from rotopaint_ai.training.trainer.launch import remote_share
 from rotopaint_ai.training.trainer.log import Budget, LogWindow, Profile, Reporter, Row, gpu_clock, profile, write_log
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, MovingAverage, rate_at
 from rotopaint_ai.training.trainer.roofline import Operations, memory_bound_share

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from rotopaint_ai.exchange.puppet_folder import from_relative_segments
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.revectorise.raw_curves import RawCurves, reverse_where, sample_curves
 from rotopaint_ai.shapes.revectorise.spline_fit import PointLayout, fit_curves
-from rotopaint_ai.training.mining.annotations import from_relative_segments
 
 Array = npt.NDArray[np.float64]
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange.puppet_folder import CG, SHOT, TEST
 from rotopaint_ai.training.data.dataset import read_dataset
-from rotopaint_ai.training.mining.annotations import CG, SHOT, TEST
 from rotopaint_ai.training.mining.mine import mine
 from rotopaint_ai.training.mining.options import MineOptions
 from rotopaint_ai.training.mining.samples import background

@@ -22,7 +22,7 @@ from rotopaint_ai.training.evaluation.evaluate import measure_pack
 from rotopaint_ai.training.models.backbone import face_places, find_weights, load_pretrained, read_weights
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions, build_net, seen_error
-from rotopaint_ai.training.pack import export
+from rotopaint_ai.training.pack import train as making
 from rotopaint_ai.training.pack.train import TrainReport, train
 from rotopaint_ai.training.trainer.launch import DONE, SETTINGS, wanted_environment
 
@@ -123,7 +123,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(
     def copy_graph(model: object, path: Path, *rest: object, **more: object) -> float:
         return float(path.write_bytes(copied[path.name].read_bytes()) * 0)
 
-    monkeypatch.setattr(export, "export_checked", copy_graph)  # weights are compared; graphs take a minute to make
+    monkeypatch.setattr(making, "export_checked", copy_graph)  # weights are compared; graphs take a minute to make
 
     def stop_early(event: Event) -> None:
         if event.kind == "progress" and event.facts.get("step") == 16:
@@ -168,7 +168,7 @@ def test_a_training_stopped_while_it_evaluates_leaves_the_old_pack(
     def copy_graph(model: object, path: Path, *rest: object, **more: object) -> float:
         return float(path.write_bytes((made[0].pack / path.name).read_bytes()) * 0)
 
-    monkeypatch.setattr(export, "export_checked", copy_graph)
+    monkeypatch.setattr(making, "export_checked", copy_graph)
 
     def stop(event: Event) -> None:
         if event.facts.get("doing") == "evaluation":

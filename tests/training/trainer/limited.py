@@ -13,8 +13,8 @@ from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
-from rotopaint_ai.training.trainer.batches import make_timed
 from rotopaint_ai.training.trainer.config import override
+from rotopaint_ai.training.trainer.cores import make_timed
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 HEADROOM = 1350 << 20  # above what the process has before; keeping everything takes about 1,680 MB, checkpoints 1,180

@@ -16,7 +16,7 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.models.seam.examples import Examples
 from rotopaint_ai.training.models.seam.task import SeamConfig, SeamNet, SeamTask
-from rotopaint_ai.training.trainer.batches import n_processes, prefetching_batches
+from rotopaint_ai.training.trainer.cores import n_processes, prefetching_batches
 from rotopaint_ai.training.trainer.group import ALONE
 from rotopaint_ai.training.trainer.task import Moment, Task
 

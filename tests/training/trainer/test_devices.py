@@ -29,8 +29,8 @@ from rotopaint_ai.training.models.seam.task import SeamConfig, SeamNet, SeamTask
 from rotopaint_ai.training.models.segmentation.task import SegmentationConfig, SegmentationTask
 from rotopaint_ai.training.models.segmentation.task import build_net as build_opinion
 from rotopaint_ai.training.models.segmentation.views import SegmentationView
-from rotopaint_ai.training.trainer.batches import make_timed
 from rotopaint_ai.training.trainer.config import override
+from rotopaint_ai.training.trainer.cores import make_timed
 from rotopaint_ai.training.trainer.group import Group
 from rotopaint_ai.training.trainer.task import Task
 from rotopaint_ai.training.trainer.trainer import Trainer

@@ -17,8 +17,8 @@ from rotopaint_ai.errors import CancelledError, TrainingError, UsageError
 from rotopaint_ai.jobs import Event
 from rotopaint_ai.training.data.dataset_checks import data_print
 from rotopaint_ai.training.trainer.activations import Activations
-from rotopaint_ai.training.trainer.batches import make_timed
 from rotopaint_ai.training.trainer.config import TrainConfig
+from rotopaint_ai.training.trainer.cores import make_timed
 from rotopaint_ai.training.trainer.group import Group
 from rotopaint_ai.training.trainer.log import Reporter
 from rotopaint_ai.training.trainer.task import Moment, Task

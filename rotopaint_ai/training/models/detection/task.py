@@ -11,7 +11,7 @@ N batch, G faces of a picture (padded), A cells of all levels, K regions of a pi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from rotopaint_ai.landmarks.faces import letterboxed
 from rotopaint_ai.training.data.augment import PARTS
 from rotopaint_ai.training.data.dataset_checks import split_samples
-from rotopaint_ai.training.models.backbone import PyramidConfig, weighted_sum
+from rotopaint_ai.training.models.backbone import PictureTask, PyramidConfig, total_of
 from rotopaint_ai.training.models.detection.batches import Batches, DetectorBatch
 from rotopaint_ai.training.models.detection.net import (
     MASK_SCALE,
@@ -49,7 +49,7 @@ from rotopaint_ai.training.models.detection.scenes import DetectionScene, figure
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
 from rotopaint_ai.training.trainer.onnx_export import export_checked
-from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
+from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, TrainSources
 
 CENTRE = 0.22  # cells this close to a face's middle, in shares of its sides, answer for it ...
 AT_LEAST = 0.75  # ... and never fewer than those within so many strides
@@ -110,13 +110,6 @@ def jitter_boxes(boxes: Tensor, amount: float, noise: torch.Generator) -> Tensor
     size = (boxes[..., 2:] - boxes[..., :2]).repeat_interleave(2, -1)[..., [0, 2, 0, 2]]
     draw = torch.randn(boxes.shape, generator=noise).to(boxes.device)
     return boxes + (draw * amount).clamp(-2 * amount, 2 * amount) * size
-
-
-def total(
-    output: DetectorOutput, target: DetectionTarget, parts: Mapping[str, float]
-) -> tuple[Tensor, dict[str, float]]:
-    """The weighted sum of the parts, and each part for the log."""
-    return weighted_sum({name: LOSSES[name](output, target) for name, share in parts.items() if share}, parts)
 
 
 class _Cells(NamedTuple):
@@ -290,7 +283,7 @@ class DetectorConfig(PyramidConfig):
         )
 
 
-class DetectorTask(PartTask[DetectorNet, DetectorBatch]):
+class DetectorTask(PictureTask[DetectorNet, DetectorBatch]):
     """A detector in training on some scenes."""
 
     def __init__(
@@ -300,29 +293,14 @@ class DetectorTask(PartTask[DetectorNet, DetectorBatch]):
         samples: Sequence[DetectionScene],
         held_out: Sequence[DetectionScene] = (),
     ) -> None:
-        self.config, self.net, self.samples, self.held_out = config, net, samples, held_out
         size, turn = (config.width, config.height), config.rotation_deg
-        self._batches = Batches(
-            samples, *size, config.augment, config.together, rotation_deg=turn, things=config.things
-        )
+        made = Batches(samples, *size, config.augment, config.together, rotation_deg=turn, things=config.things)
+        super().__init__(config, net, samples, held_out, made)
 
     @classmethod
     def prepare(cls, config: DetectorConfig, sources: TrainSources) -> DetectorTask:
         """Read scenes, hold some back, draw the network's weights."""
         return cls(config, build_net(config), *split_samples(read_scenes(sources.folders, check=sources.check)))
-
-    def arrays(self) -> Iterator[npt.NDArray[Any]]:
-        """All that the scenes hold."""
-        for scene in self.samples:
-            yield from scene.arrays()
-
-    def blocks(self) -> tuple[nn.Module, ...]:
-        """The backbone's stages."""
-        return self.net.blocks()
-
-    def make_batch(self, moment: Moment) -> DetectorBatch:
-        """This rank's scenes, drawn, moved and made harder."""
-        return self._batches.batch(moment.rows(len(self.samples)), moment.generators())
 
     def to_device(self, batch: DetectorBatch, moment: Moment) -> tuple[Tensor, DetectionTarget]:
         """Pictures [N, 3, H, W] 0..1 and the target."""
@@ -334,7 +312,7 @@ class DetectorTask(PartTask[DetectorNet, DetectorBatch]):
         """The recipe's losses of all heads."""
         with moment.precision():
             output = forward_heads(net, *inputs, moment.noise())
-            return total(output, inputs[1], self.config.losses)
+            return total_of(LOSSES, output, inputs[1], self.config.losses)
 
     def metrics(self, net: DetectorNet) -> Mapping[str, Any]:
         """Recall, precision and the rest on held-out scenes."""

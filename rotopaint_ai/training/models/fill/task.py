@@ -29,6 +29,7 @@ from rotopaint_ai.files import write_text
 from rotopaint_ai.seams import learned
 from rotopaint_ai.seams.learned import N_ANSWERS, N_CHANNELS, TRACE
 from rotopaint_ai.stage.filmed import shots_in
+from rotopaint_ai.training.models.backbone import ConvNorm
 from rotopaint_ai.training.models.fill.strips import Strips, cut
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
@@ -45,14 +46,14 @@ class FillNet(nn.Module):
         super().__init__()
         self.is_frozen = False  # batch norms keep their statistics
         fine, middle, coarse = WIDTHS
-        self.fine = nn.Sequential(_block(N_CHANNELS, fine), _block(fine, fine))
-        self.middle = nn.Sequential(_block(fine, middle, stride=2), _block(middle, middle))
+        self.fine = nn.Sequential(ConvNorm(N_CHANNELS, fine), ConvNorm(fine, fine))
+        self.middle = nn.Sequential(ConvNorm(fine, middle, stride=2), ConvNorm(middle, middle))
         self.coarse = nn.Sequential(
-            _block(middle, coarse, stride=2), _block(coarse, coarse, dilation=2), _block(coarse, coarse)
+            ConvNorm(middle, coarse, stride=2), ConvNorm(coarse, coarse, dilation=2), ConvNorm(coarse, coarse)
         )
         self.up = nn.Upsample(scale_factor=2, mode="nearest")
         self.to_middle, self.to_fine = nn.Conv2d(coarse, middle, 1), nn.Conv2d(middle, fine, 1)
-        self.join_middle, self.join_fine = _block(middle, middle), _block(fine, fine)
+        self.join_middle, self.join_fine = ConvNorm(middle, middle), ConvNorm(fine, fine)
         self.answer = nn.Conv2d(fine, N_ANSWERS, 1)
         assert self.answer.bias is not None
         with torch.no_grad():
@@ -76,12 +77,6 @@ class FillNet(nn.Module):
         fine = self.join_fine(fine + self.up(self.to_fine(middle)))
         answer: Tensor = self.answer(fine).permute(0, 2, 3, 1)
         return answer
-
-
-def _block(n_in: int, n_out: int, *, stride: int = 1, dilation: int = 1) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(n_in, n_out, 3, stride, dilation, dilation, bias=False), nn.BatchNorm2d(n_out), nn.ReLU(inplace=True)
-    )
 
 
 def mixed(answer: Tensor, light: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import Dataset, Picture, join, read_dataset
 from rotopaint_ai.training.data.dataset_checks import split_held_out
 from rotopaint_ai.training.data.shards.stream import reading_and_decoding_s
+from rotopaint_ai.training.models.backbone import ConvNorm
 from rotopaint_ai.training.models.seam.examples import Example, Examples, StripBatch, batch_of
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
@@ -47,13 +48,13 @@ class SeamNet(nn.Module):
     def __init__(self, widths: tuple[int, int, int] = WIDTHS, context: int = CONTEXT) -> None:
         super().__init__()
         a, b, c = widths
-        self.fine = _conv_block(6, a)
-        self.middle = nn.Sequential(_conv_block(a, b, stride=2), _conv_block(b, b))
-        further = (_conv_block(c, c, dilation=2 ** (2 + k)) for k in range(context))
-        self.coarse = nn.Sequential(_conv_block(b, c, stride=2), _conv_block(c, c, dilation=2), *further)
+        self.fine = ConvNorm(6, a)
+        self.middle = nn.Sequential(ConvNorm(a, b, stride=2), ConvNorm(b, b))
+        further = (ConvNorm(c, c, dilation=2 ** (2 + k)) for k in range(context))
+        self.coarse = nn.Sequential(ConvNorm(b, c, stride=2), ConvNorm(c, c, dilation=2), *further)
         self.up = nn.Upsample(scale_factor=2, mode="nearest")
-        self.middle_up = nn.Sequential(_conv_block(c + b, b, size=1), _conv_block(b, b))
-        self.fine_up = nn.Sequential(_conv_block(b + a, a, size=1), _conv_block(a, a))
+        self.middle_up = nn.Sequential(ConvNorm(c + b, b, 1), ConvNorm(b, b))
+        self.fine_up = nn.Sequential(ConvNorm(b + a, a, 1), ConvNorm(a, a))
         self.where = nn.Conv2d(a, 1, 1)
         self.nothing = nn.Conv1d(2 * a, 1, 3, padding=1)
 
@@ -67,12 +68,6 @@ class SeamNet(nn.Module):
         fine = self.fine_up(torch.cat([self.up(middle), fine], 1))
         pooled = torch.cat([fine.amax(3), fine.mean(3)], 1)
         return torch.cat([self.where(fine)[:, 0], self.nothing(pooled)[:, 0, :, None]], 2)
-
-
-def _conv_block(n_in: int, n_out: int, *, size: int = 3, stride: int = 1, dilation: int = 1) -> nn.Sequential:
-    padding = dilation * (size // 2)
-    conv = nn.Conv2d(n_in, n_out, size, stride, padding, dilation, bias=False)
-    return nn.Sequential(conv, nn.BatchNorm2d(n_out), nn.ReLU(inplace=True))
 
 
 def seam_net(path: Path) -> SeamNet:

@@ -6,25 +6,24 @@ rotopaint train SHOTS --recipe segmentation --out PACK
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry
 from rotopaint_ai.training.data.dataset_checks import split_samples
-from rotopaint_ai.training.models.backbone import ConvNorm, PyramidConfig, PyramidNet, weighted_sum
+from rotopaint_ai.training.models.backbone import ConvNorm, PictureTask, PyramidConfig, PyramidNet, total_of
 from rotopaint_ai.training.models.segmentation.views import Crops, Cutter, SegmentationView, figures, read_views
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
 from rotopaint_ai.training.trainer.onnx_export import as_arrays, export_checked
-from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
+from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, TrainSources
 
 CLASSES = ("seam", "face")
 STRIDE = 2  # of what the network gives; the logits are enlarged to the crop
@@ -158,13 +157,6 @@ def boundary(classes: Tensor) -> Tensor:
     return torch.sqrt(dx**2 + dy**2 + 1e-8) * 2**0.5
 
 
-def total(
-    output: SegmentationOutput, target: SegmentationTarget, parts: Mapping[str, float]
-) -> tuple[Tensor, dict[str, float]]:
-    """The weighted sum of the parts, and each part for the log."""
-    return weighted_sum({name: LOSSES[name](output, target) for name, share in parts.items() if share}, parts)
-
-
 @LOSSES.register("classes")
 def classes(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
     """Cross entropy of both classes; a seam's pixels count `THIN` times."""
@@ -261,7 +253,7 @@ class SegmentationConfig(PyramidConfig):
         )
 
 
-class SegmentationTask(PartTask[GatedNet, Crops]):
+class SegmentationTask(PictureTask[GatedNet, Crops]):
     """A segmentation network in training on some views."""
 
     def __init__(
@@ -271,28 +263,15 @@ class SegmentationTask(PartTask[GatedNet, Crops]):
         samples: Sequence[SegmentationView],
         held_out: Sequence[SegmentationView] = (),
     ) -> None:
-        self.config, self.net, self.samples, self.held_out = config, net, samples, held_out
         geometry = Geometry((config.scale_low, config.scale_high), config.shift, config.rotation_deg, 0.5, 0.1, 0.3)
         margin = config.crop_margin * config.window / config.input_size
-        self._cutter = Cutter(samples, config.window, margin, geometry, config.augment)
+        cutter = Cutter(samples, config.window, margin, geometry, config.augment)
+        super().__init__(config, net, samples, held_out, cutter)
 
     @classmethod
     def prepare(cls, config: SegmentationConfig, sources: TrainSources) -> SegmentationTask:
         """Read views, hold some back, draw the network's weights."""
         return cls(config, build_net(config), *split_samples(read_views(sources.folders, check=sources.check)))
-
-    def arrays(self) -> Iterator[npt.NDArray[Any]]:
-        """All that the views hold."""
-        for view in self.samples:
-            yield from view.arrays()
-
-    def blocks(self) -> tuple[nn.Module, ...]:
-        """Stages of both streams."""
-        return self.net.blocks()
-
-    def make_batch(self, moment: Moment) -> Crops:
-        """This rank's views, drawn, moved and made harder."""
-        return self._cutter.batch(moment.rows(len(self.samples)), moment.generators())
 
     def to_device(self, batch: Crops, moment: Moment) -> tuple[Tensor, SegmentationTarget]:
         """Crops [N, 3, S, S] 0..1 and the target."""
@@ -304,7 +283,7 @@ class SegmentationTask(PartTask[GatedNet, Crops]):
     ) -> tuple[Tensor, dict[str, float]]:
         """The recipe's losses of classes and edges."""
         with moment.precision():
-            return total(net(inputs[0]), inputs[1], self.config.losses)
+            return total_of(LOSSES, net(inputs[0]), inputs[1], self.config.losses)
 
     def metrics(self, net: GatedNet) -> Mapping[str, Any]:
         """Boundary F and overlap on held-out views."""

@@ -16,6 +16,7 @@ from rotopaint_ai.cli import train as cli
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.landmarks.faces import FaceFound, letterboxed
 from rotopaint_ai.training.data.dataset_checks import split_samples
+from rotopaint_ai.training.models.backbone import total_of
 from rotopaint_ai.training.models.detection import task
 from rotopaint_ai.training.models.detection.batches import MIRRORED, THINGS, Batches, add_distractors
 from rotopaint_ai.training.models.detection.net import STRIDES, DetectorNet, heat_places
@@ -32,7 +33,7 @@ from rotopaint_ai.training.models.detection.scenes import (
 )
 from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask, as_tensors, build_net
 from rotopaint_ai.training.pack.network import TrainOptions, check_place, task_of, train_network
-from rotopaint_ai.training.trainer.batches import make_timed
+from rotopaint_ai.training.trainer.cores import make_timed
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 SMALL = ("widths=[8,8,8,8,8]", "neck=8", "width=128", "height=64", "batch=2", "minutes=null", "log_every=2")
@@ -121,7 +122,7 @@ def test_every_part_of_the_loss_teaches() -> None:
 
 def test_pictures_without_faces_have_a_loss() -> None:
     output, target = _forward(_net(), _batches(_scene()).batch([0] * 2, np.random.default_rng(0)))
-    loss, parts = task.total(output, target, dict.fromkeys(task.LOSSES, 1.0))
+    loss, parts = total_of(task.LOSSES, output, target, dict.fromkeys(task.LOSSES, 1.0))
     assert torch.isfinite(loss)
     assert parts["propose_box"] == parts["judge_box"] == parts["mask"] == parts["keypoints"] == 0
 
@@ -138,11 +139,11 @@ def test_it_learns_one_picture(tmp_path: Path) -> None:
     )
     net = build_net(plan)
     with torch.no_grad():
-        before = task.total(*_forward(net.train(), _one_batch()), plan.losses)[0]
+        before = total_of(task.LOSSES, *_forward(net.train(), _one_batch()), plan.losses)[0]
     trainer = Trainer(plan, DetectorTask(plan, net, fit_scenes()), tmp_path)
     trainer.fit()
     with torch.no_grad():
-        after = task.total(*_forward(trainer.net.train(), _one_batch()), plan.losses)[0]
+        after = total_of(task.LOSSES, *_forward(trainer.net.train(), _one_batch()), plan.losses)[0]
     assert float(after) < 0.9 * float(before)
 
 

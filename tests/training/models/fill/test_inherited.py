@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 
 from rotopaint_ai.inference.pack import CARD, FILL, find_pack, load_pack, sha256
 from rotopaint_ai.training.models.backbone import find_others, find_part
-from rotopaint_ai.training.pack import export
+from rotopaint_ai.training.pack import train as making
 
 
 def test_the_shipped_pack_has_a_fill_and_a_pack_from_nothing_none(tmp_path: Path) -> None:
@@ -31,11 +31,11 @@ def test_a_pack_is_written_with_the_fill_it_started_from(tmp_path: Path, monkeyp
         path.write_bytes(b"a graph")
         return 0.0
 
-    monkeypatch.setattr(export, "export_checked", as_file)
-    monkeypatch.setattr(export, "save_weights", lambda *given: None)
+    monkeypatch.setattr(making, "export_checked", as_file)
+    monkeypatch.setattr(making, "save_weights", lambda *given: None)
     crops: Any = type("Net", (), {"net": None})
     faces = (np.zeros((1, 8, 8, 3), np.float32), np.zeros((1, 4, 2), np.float32))
-    export.write_pack(
+    making.write_pack(
         tmp_path / "character",
         sheet=load_pack(None).sheet,
         crop_model=crops,

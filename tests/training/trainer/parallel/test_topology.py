@@ -11,16 +11,12 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.numa import Topology, find_topology, parse_cpus, prefer_memory_of, remote_share
 from rotopaint_ai.training.trainer.launch import (
-    Topology,
     bind,
     choose,
     launcher_command,
     layout_of_torchrun,
-    look,
-    parse_cpus,
-    prefer_memory_of,
-    remote_share,
 )
 
 ONE = Topology(((0, 1),), 1)
@@ -36,8 +32,8 @@ def _machine(folder: Path, *lists: str) -> Path:
 
 def test_nodes_are_read_from_the_kernel_and_cut_to_the_cores_we_may_use(tmp_path: Path) -> None:
     nodes = _machine(tmp_path, "0-3,8-9", "4-7", "10")
-    assert look(nodes, allowed=range(1, 9)).nodes == ((1, 2, 3, 8), (4, 5, 6, 7))
-    assert look(tmp_path / "none", allowed=(2, 0)).nodes == ((0, 2),)
+    assert find_topology(nodes, allowed=range(1, 9)).nodes == ((1, 2, 3, 8), (4, 5, 6, 7))
+    assert find_topology(tmp_path / "none", allowed=(2, 0)).nodes == ((0, 2),)
     assert parse_cpus("0-2,5,\n") == [0, 1, 2, 5]
 
 

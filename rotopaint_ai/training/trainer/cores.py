@@ -1,12 +1,15 @@
-"""Batches made ahead of the network: by a thread beside a network on the processor, by processes for one on a GPU.
+"""How a training uses the cores: threads that compute, and who makes batches ahead of the network.
 
-A GPU takes thousands of pictures a second, and one thread makes some hundred. What a batch holds depends on its moment
-alone, so that it is the same whoever makes it.
+Every core computes, unless one thread alone turns out to be quicker: on a machine where others work, threads of one
+computation wait for each other at every step's barriers. Batches are made by a thread beside a network on the
+processor, by processes for one on a GPU, which takes thousands of pictures a second where one thread makes some
+hundred. What a batch holds depends on its moment alone, so that it is the same whoever makes it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import multiprocessing
 import signal
@@ -16,7 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import cv2
 import torch
@@ -25,9 +28,13 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.producer import Producer
 from rotopaint_ai.training.data.shards import stream
+from rotopaint_ai.training.trainer.config import TrainConfig
+from rotopaint_ai.training.trainer.group import ALONE
 from rotopaint_ai.training.trainer.task import Moment, Task
 
 Batch = TypeVar("Batch")
+_WORTH = 0.95  # one thread has to bring the time of a step below this share
+_ROUNDS = 2
 _AHEAD = 3  # batches made by the thread before they are wanted
 _AHEAD_OF_EACH = 2  # by each process
 
@@ -134,3 +141,47 @@ def _begin(task: Task[Any, Any], processes: int) -> None:
 
 def _make_here(moment: Moment) -> TimedBatch[Any]:
     return make_timed(_own[0], moment)
+
+
+def choose_threads(config: TrainConfig, task: Task[Any, Any], seconds: Callable[[int], float] | None = None) -> str:
+    """Set torch's threads for a training: as many as the config says or, for 0, as is quicker now. Returns
+    what there is to say about it (empty: nothing out of the way).
+
+    `seconds` measures a step on so many threads; None: by steps of a copy of the network.
+    """
+    count, note = config.threads or n_cores(), ""
+    if not config.threads and count > 1:
+        count, note = _quicker(count, seconds or _Trial(config, task).seconds)
+    torch.set_num_threads(count)
+    return note
+
+
+def _quicker(cores: int, seconds: Callable[[int], float]) -> tuple[int, str]:
+    together, alone = seconds(cores), seconds(1)
+    if alone >= _WORTH * together:
+        return cores, ""
+    return 1, (
+        f"one thread is {together / alone:.1f} times as fast as {cores} here: the machine is busy. Training takes one "
+        f"and gets through about half of what it would otherwise; to have it your way, --set threads={cores}"
+    )
+
+
+class _Trial:
+    """Steps forward and back of a copy of a task's network, on the first batch."""
+
+    def __init__(self, config: TrainConfig, task: Task[Any, Any]) -> None:
+        self.task, self.moment = task, Moment(0, 0.0, config, ALONE)
+        self.net = cast(Any, copy.deepcopy(task.net)).to(memory_format=torch.channels_last)
+        self.inputs = task.to_device(task.make_batch(self.moment), self.moment)
+
+    def seconds(self, count: int) -> float:
+        """The quickest of a few steps on so many threads, after one to warm up."""
+        torch.set_num_threads(count)
+        self.task.set_mode(self.net)
+        taken = []
+        for _ in range(_ROUNDS + 1):
+            start = time.perf_counter()
+            loss, _ = self.task.loss(self.net, self.inputs, self.moment)
+            cast(Any, loss).backward()
+            taken.append(time.perf_counter() - start)
+        return min(taken[1:])
