@@ -31,7 +31,7 @@ from rotopaint_ai.watch import watched
 if TYPE_CHECKING:
     from rotopaint_ai.pipeline.paint_job import CleanJob, Painted
     from rotopaint_ai.pipeline.paint_settings import Paints
-    from rotopaint_ai.pipeline.rig_painter import Rig
+    from rotopaint_ai.pipeline.painter import Rig
     from rotopaint_ai.pipeline.save_to_project import Repaint
     from rotopaint_ai.plates.plate import Plate
     from rotopaint_ai.seams.strokes import Strokes
@@ -157,7 +157,7 @@ def _clean_job(arguments: argparse.Namespace, plate: Plate, project: Repaint | N
 def _rig(arguments: argparse.Namespace, plate: Plate) -> Rig | None:
     if not arguments.rig:
         return None
-    from rotopaint_ai.pipeline.rig_painter import Rig
+    from rotopaint_ai.pipeline.painter import Rig
 
     rows = csv.reader([arguments.only or ""], skipinitialspace=True)
     names = frozenset(name.strip() for row in rows for name in row if name.strip())

@@ -85,7 +85,7 @@ class _Progress:
 
     def begin(self, format: FormatSpec, meant: RotoDocument) -> None:
         """Tell how long writing usually takes, where that is more than a moment."""
-        from rotopaint_ai.pipeline.export_workers import expected_s
+        from rotopaint_ai.pipeline.export import expected_s
 
         n_frames = meant.last_frame - meant.first_frame + 1
         usual_s = expected_s([format.name], n_frames, len(meant.shapes), threads=1)

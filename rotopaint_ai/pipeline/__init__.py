@@ -3,13 +3,12 @@
 The way of a run, in the order in which it is read:
 
     plan            a job checked at the door: plate, pack, frames, crops
-    run             the main job: `run(job, sink, cancel) -> Outcome`; its events are made in `run_events`
+    run             the main job: `run(job, sink, cancel) -> Outcome`; its events are made in `plan`
     split           the same in tasks for several processes: track, paint, gather
     executor        frames read ahead, tracked in order, finished side by side; snapshots; the time of each stage
-    tracking_pass   the first pass: the face followed through the shot (`track`), then its seams by the whole shot
-                    (`shot_seams`, by the head of `head_solve`, from the looks in `look_store`)
-    painting_pass   the second pass: each settled frame painted once, with what people have done on the shot
-                    (`overrides`), from pixels that the first has kept (`frame_store`) while there is room
+    passes          the first pass: the face followed through the shot (`track`), then its seams by the whole shot
+                    (`shot_seams`, by the head of `head_solve`); the second: each settled frame painted once, with what
+                    people have done on the shot (`overrides`), from what the first has kept (`frame_store`)
     process_frame   one settled frame to files and a record; a hold copies its mattes
     render_frame    shapes to mattes, fills, clean plate and patch, with clone strokes over them
     finalise        after the last frame: document, exports (`export`), `run.json` (`manifest`), report
@@ -17,6 +16,6 @@ The way of a run, in the order in which it is read:
 What a run keeps: `out_folder` (whose the folder is, and its lock), `record_store` (records, journal and what
 `--resume` needs), `pictures` (of the report), `save_to_project` (results into a project file).
 
-`rotopaint matte` and `clean` take finished shapes or external mattes: `paint_job` over `painter`, with
-`paint_settings`. `teach` carries corrections of seams over to a shot's other poses.
+`rotopaint matte` and `clean` take finished shapes or external mattes, or take rigs off: `paint_job` over
+`painter`, with `paint_settings`. `teach` carries corrections of seams over to a shot's other poses.
 """

@@ -1,20 +1,36 @@
-"""Exchange files of a run, each read back and compared before it counts as written."""
+"""Exchange files of a run, each read back and compared before it counts as written; side by side in processes.
+
+Python runs one thread at a time: `python -m rotopaint_ai.pipeline.export DOCUMENT OUT` reads the shapes itself, takes
+names of formats from its input, a line each, and answers each with a line of JSON, the fields of `Exported`.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
+from typing import Final, TextIO
 
+import rotopaint_ai
 from rotopaint_ai.errors import DocumentError, UsageError
+from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.exchange import formats, nuke, nuke_reader, nuke_writer, round_trip
 from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.exchange.round_trip import Proof
 from rotopaint_ai.files import replacing
+from rotopaint_ai.jobs import Event, RunJob, Sink
 from rotopaint_ai.pipeline.out_folder import Files
+from rotopaint_ai.project.names import renamed
 from rotopaint_ai.shapes.roto import RotoDocument
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")  # names that Nuke takes as they are
@@ -114,3 +130,165 @@ def _written_part(
 def _n_common(a: str, b: str) -> int:
     """Length of the beginning that two texts share."""
     return next((n for n, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+
+
+LEAST_S: Final = 3.0  # what takes less is written before other processes have started
+REPORTED_S: Final = 1.0  # shorter exports are not announced
+_MODULE: Final = "rotopaint_ai.pipeline.export"
+_USUAL_S: Final = 0.0003  # a format's time for one shape on one frame, until something is measured
+_TIMES: Final = {  # of the others' time
+    "cryptomatte": 8.0,
+    "blender": 4.0,
+    "coco": 4.0,
+    "nuke": 3.5,
+    "labelme": 3.0,
+    "fusion": 2.5,
+}
+
+
+def _ignore(event: Event) -> None:
+    """Where there is nobody to tell."""
+
+
+def write_exports(
+    document: RotoDocument,
+    job: RunJob,
+    out: Path,
+    given: Mapping[str, str] | None = None,
+    *,
+    sink: Sink = _ignore,
+    threads: int = 1,
+) -> list[Exported]:
+    """Write `shapes.roto.json`, which is the source itself, and every format asked for.
+
+    `given`: what shapes are called there, where an artist has given them other names. `sink` hears how many are done
+    and how long the rest will take, where that is more than a moment. A format that cannot be written has an `error`;
+    the others are written.
+    """
+    source = out / "shapes.roto.json"
+    roto_json.write(source, document)
+    named = renamed(document, given or {})
+    names = [name for name in dict.fromkeys(name.lower() for name in job.exports) if name != "rotopaint"]
+    own = Exported("RotoPaint", source.name, 0.0, "", 0.0, sum(len(shape.keys) for shape in document.shapes))
+    usual_s = _n_poses(named) * _USUAL_S
+    whole_s = usual_s * sum(_TIMES.get(name, 1.0) for name in names)
+    n_workers = min(threads, len(names)) if whole_s >= LEAST_S else 1
+    progress = _ExportProgress(names, n_workers, usual_s, sink if whole_s >= REPORTED_S else _ignore)
+    if n_workers < 2:
+        return [own, *(progress.step(name, try_export(export_names()[name], named, out)) for name in names)]
+    found = {}
+    with TemporaryDirectory(prefix=".rotopaint-", dir=out) as folder:
+        if named != document:
+            source = Path(folder) / source.name
+            roto_json.write(source, named)
+        for name, answer in _answers(names, source, out, n_workers):
+            found[name] = progress.step(name, answer or try_export(export_names()[name], named, out))
+    return [own, *(found[name] for name in names)]
+
+
+def expected_s(names: Sequence[str], n_frames: int, n_shapes: int, threads: int) -> float:
+    """How long the exports of a run will take, before anything is measured; 0 where that is a moment."""
+    weights = [_TIMES.get(name, 1.0) for name in {name.lower() for name in names} - {"rotopaint"}]
+    usual_s = n_frames * max(1, n_shapes) * _USUAL_S
+    whole_s = usual_s * sum(weights)
+    if whole_s < REPORTED_S:
+        return 0.0
+    return usual_s * _bound_of(weights, min(threads, len(weights)) if whole_s >= LEAST_S else 1)
+
+
+def _bound_of(weights: Collection[float], n_workers: int) -> float:
+    """The share of some work that each of the workers has; the slowest piece bounds what they do side by side."""
+    return max(sum(weights) / n_workers, max(weights, default=0.0))
+
+
+def _n_poses(document: RotoDocument) -> int:
+    return (document.last_frame - document.first_frame + 1) * max(1, len(document.shapes))
+
+
+class _ExportProgress:
+    """Tells how many exports are done, and the time to go by what those have taken."""
+
+    def __init__(self, names: Sequence[str], n_workers: int, usual_s: float, sink: Sink) -> None:
+        self._left = {name: _TIMES.get(name, 1.0) for name in names}
+        self._total, self._whole, self._workers = len(names), sum(self._left.values()), n_workers
+        self._sink, self._start = sink, time.monotonic()
+        if names:
+            self._tell(usual_s * _bound_of(self._left.values(), n_workers))
+
+    def step(self, name: str, done: Exported) -> Exported:
+        """Count one more export; returns it."""
+        del self._left[name]
+        rate = (time.monotonic() - self._start) / (self._whole - sum(self._left.values()))
+        self._tell(rate * self._workers * _bound_of(self._left.values(), self._workers))
+        return done
+
+    def _tell(self, eta_s: float) -> None:
+        done = self._total - len(self._left)
+        self._sink(Event("progress", {"task": "exports", "done": done, "total": self._total, "eta_s": round(eta_s, 1)}))
+
+
+def _answers(names: Sequence[str], source: Path, out: Path, n_workers: int) -> Iterator[tuple[str, Exported | None]]:
+    """Each name with what its process has answered; None where it ended without an answer."""
+    todo: SimpleQueue[str] = SimpleQueue()
+    for name in sorted(names, key=lambda name: -_TIMES.get(name, 1.0)):
+        todo.put(name)
+    with ThreadPoolExecutor(n_workers, thread_name_prefix="export") as pool:
+        workers: SimpleQueue[_Worker] = SimpleQueue()
+        for _ in range(n_workers):
+            workers.put(_Worker(source, out))
+        try:
+            jobs = [pool.submit(_asked, todo.get, workers) for _ in names]
+            for job in as_completed(jobs):
+                yield job.result()
+        finally:
+            while not workers.empty():
+                workers.get().close()
+
+
+def _asked(next_name: Callable[[], str], workers: SimpleQueue[_Worker]) -> tuple[str, Exported | None]:
+    name, worker = next_name(), workers.get()
+    try:
+        return name, worker.ask(name)
+    finally:
+        workers.put(worker)
+
+
+class _Worker:
+    """A process that writes one format after the other."""
+
+    def __init__(self, source: Path, out: Path) -> None:
+        words = [sys.executable, "-m", _MODULE, str(source.absolute()), str(out.absolute())]
+        pipe, home = subprocess.PIPE, Path(rotopaint_ai.__file__).parents[1]  # -m imports from where it starts
+        self._process = subprocess.Popen(
+            words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=home, encoding="utf-8"
+        )
+
+    def ask(self, name: str) -> Exported | None:
+        """What became of a format; None where the process ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(f"{name}\n")
+            self._process.stdin.flush()
+            return Exported(**json.loads(self._process.stdout.readline()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def main(words: Sequence[str]) -> int:
+    """Answer a line for each name of a format; what libraries print goes elsewhere."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    document, out = roto_json.read(words[0]), Path(words[1])
+    for line in sys.stdin:
+        print(json.dumps(asdict(try_export(export_names()[line.strip()], document, out))), file=answers, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

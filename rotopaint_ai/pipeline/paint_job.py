@@ -15,7 +15,7 @@ from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.executor import Eta
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, Stamps, claimed, frames_not_as_written, stamps_of
 from rotopaint_ai.pipeline.paint_settings import AUTO, Paints
-from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter
+from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter, Rig
 from rotopaint_ai.pipeline.render_frame import (
     PATCH_FOLDER,
     Format,
@@ -24,7 +24,6 @@ from rotopaint_ai.pipeline.render_frame import (
     layer_names,
     write_mattes,
 )
-from rotopaint_ai.pipeline.rig_painter import Rig
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.strokes import Strokes

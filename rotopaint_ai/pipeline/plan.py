@@ -1,4 +1,8 @@
-"""A job checked at the door: the plate is open, the pack loaded, the frames and crops known, before any work starts."""
+"""A job checked at the door, and the events that tell of it while it goes on.
+
+The plate is open, the pack loaded, the frames and crops known, before any work starts. Events are made of the plan and
+of records (`docs/events.md`).
+"""
 
 from __future__ import annotations
 
@@ -22,11 +26,10 @@ from rotopaint_ai.jobs import Event, RunJob, n_cores, notice, warning
 from rotopaint_ai.landmarks.detect import FaceReading, instability, moved_crops, propose, read
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed
 from rotopaint_ai.pipeline.export import check_exports, export_files
-from rotopaint_ai.pipeline.frame_store import FrameStore
-from rotopaint_ai.pipeline.look_store import LookStore
+from rotopaint_ai.pipeline.frame_store import FrameStore, LookStore
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
 from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, inputs_for
-from rotopaint_ai.pipeline.record_store import crops_before
+from rotopaint_ai.pipeline.record_store import FrameRecord, crops_before
 from rotopaint_ai.pipeline.render_frame import Format, run_files
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
@@ -317,3 +320,75 @@ def _room_files(room: Path) -> list[Path]:
     if room.is_dir():
         return sorted(room.rglob("*.py"))
     return [room] if room.is_file() else []
+
+
+def started(plan: Plan, *, n_done: int) -> Event:
+    """The plate, the pack and the device, before the first frame."""
+    sheet, plate = plan.pack.sheet, plan.plate
+    facts = {
+        "name": plate.name,
+        "plates": plan.job.plates,
+        "out": str(plan.out),
+        "width": plate.width,
+        "height": plate.height,
+        "pixel_aspect": plate.pixel_aspect,
+        "fps": plate.fps,
+        "first_frame": plan.frames[0],
+        "last_frame": plan.frames[-1],
+        "total": len(plan.frames),
+        "done": n_done,
+        "missing": list(plan.missing),
+        "pack": plan.pack.name,
+        "device": plan.models.device_note,
+        "threads": plan.threads,
+        "landmarks": list(sheet.landmark_names),
+        "shapes": [
+            {"name": s.name, "closed": s.closed, "role": s.role, "feather_px": s.feather_px} for s in sheet.shapes
+        ],
+    }
+    return Event("started", facts)
+
+
+def tracked_event(record: FrameRecord) -> Event:
+    """A frame whose face has been followed, or that could not be read."""
+    if record.status == "failed":
+        return _error_event(record)
+    return Event("tracked", {**_roto_of(record), "ms": record.ms})
+
+
+def frame_event(record: FrameRecord) -> Event:
+    """A frame that has gone through, or failed."""
+    if record.status == "failed":
+        return _error_event(record)
+    written = {
+        "seam_before": record.seam_before,
+        "seam_after": record.seam_after,
+        "outputs": list(record.outputs),
+        "ms": record.ms,
+    }
+    return Event("frame", {**_roto_of(record), **written, **_under_hand(record)})
+
+
+def _error_event(record: FrameRecord) -> Event:
+    return Event("error", {"message": record.message, "frame": record.frame})
+
+
+def _under_hand(record: FrameRecord) -> dict[str, Any]:
+    """What the models found where a person's work stands; nothing where none does."""
+    found = {"predicted": record.predicted, "predicted_landmarks": record.predicted_landmarks}
+    return {name: value for name, value in found.items() if value}
+
+
+def _roto_of(record: FrameRecord) -> dict[str, Any]:
+    return {
+        "frame": record.frame,
+        "status": record.status,
+        "lost": record.message,
+        "hold": record.hold,
+        "crop": record.crop,
+        "landmarks": record.landmarks,
+        "shapes": record.shapes,
+        "widths": record.widths,
+        "hidden": list(record.hidden),
+        "expected_error_px": record.errors,
+    }

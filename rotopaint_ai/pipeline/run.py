@@ -16,18 +16,16 @@ from dataclasses import replace
 from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.frames import n_frames, summarise
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, warning
-from rotopaint_ai.pipeline.export_workers import expected_s
+from rotopaint_ai.pipeline.export import expected_s
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
 from rotopaint_ai.pipeline.out_folder import claimed, facts_in
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
-from rotopaint_ai.pipeline.painting_pass import paint_frames
-from rotopaint_ai.pipeline.plan import Plan, make_plan
+from rotopaint_ai.pipeline.passes import open_tracking, paint_frames, track_shot
+from rotopaint_ai.pipeline.plan import Plan, make_plan, started
 from rotopaint_ai.pipeline.process_frame import FrameProcessor
 from rotopaint_ai.pipeline.record_store import RunState, open_state
 from rotopaint_ai.pipeline.render_frame import Format
-from rotopaint_ai.pipeline.run_events import started
 from rotopaint_ai.pipeline.save_to_project import compare_plate, opened, save_results
-from rotopaint_ai.pipeline.tracking_pass import open_tracking, track_shot
 
 
 def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:

@@ -28,8 +28,8 @@ from rotopaint_ai.pipeline.finalise import Outcome, finalise
 from rotopaint_ai.pipeline.out_folder import FOLDER, claimed
 from rotopaint_ai.pipeline.overrides import OverridingProcessor, inputs_for
 from rotopaint_ai.pipeline.paint_job import Painted
-from rotopaint_ai.pipeline.painting_pass import paint_frames
-from rotopaint_ai.pipeline.plan import make_plan
+from rotopaint_ai.pipeline.passes import TrackedShot, open_tracking, paint_frames, track_shot
+from rotopaint_ai.pipeline.plan import make_plan, started
 from rotopaint_ai.pipeline.process_frame import FrameProcessor
 from rotopaint_ai.pipeline.record_store import (
     CHUNKS,
@@ -40,9 +40,7 @@ from rotopaint_ai.pipeline.record_store import (
     open_state,
     read_journal,
 )
-from rotopaint_ai.pipeline.run_events import started
 from rotopaint_ai.pipeline.save_to_project import opened, save_results
-from rotopaint_ai.pipeline.tracking_pass import TrackedShot, open_tracking, track_shot
 from rotopaint_ai.plates.plate import Plate, open_plate
 
 NOTE = "tracked.json"

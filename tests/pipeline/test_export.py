@@ -9,10 +9,9 @@ import pytest
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document, nuke
 from rotopaint_ai.jobs import Event, RunJob
-from rotopaint_ai.pipeline import export_workers
+from rotopaint_ai.pipeline import export
 from rotopaint_ai.pipeline.executor import Eta
-from rotopaint_ai.pipeline.export import check_exports, write_nuke_in_parts
-from rotopaint_ai.pipeline.export_workers import write_exports
+from rotopaint_ai.pipeline.export import check_exports, write_exports, write_nuke_in_parts
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
 
@@ -60,18 +59,18 @@ def test_every_format_asked_for_is_written_once(tmp_path: Path) -> None:
 def test_the_countdown_of_frames_ends_at_the_time_of_the_exports() -> None:
     """By hand: 1,000 poses at 0.3 ms, Cryptomatte eight times as slow: the other worker has done by then."""
     names = ("Nuke", "svg", "ssf", "cryptomatte", "rotopaint", "nuke")
-    assert export_workers.expected_s(names, 100, 10, 2) == pytest.approx(2.4)
-    assert export_workers.expected_s(names, 100, 10, 1) == pytest.approx(0.3 * (3.5 + 1 + 1 + 8))
-    assert export_workers.expected_s(names, 60, 10, 2) == pytest.approx(0.18 * 13.5)  # too short for more processes
-    assert export_workers.expected_s(names, 20, 10, 2) == 0.0  # a moment, of which nobody is told
+    assert export.expected_s(names, 100, 10, 2) == pytest.approx(2.4)
+    assert export.expected_s(names, 100, 10, 1) == pytest.approx(0.3 * (3.5 + 1 + 1 + 8))
+    assert export.expected_s(names, 60, 10, 2) == pytest.approx(0.18 * 13.5)  # too short for more processes
+    assert export.expected_s(names, 20, 10, 2) == 0.0  # a moment, of which nobody is told
     eta = Eta(total=2, done=0, after_s=2.4)
     assert eta.step()["eta_s"] >= 2.4
     assert eta.step()["eta_s"] == 2.4
 
 
 def test_exports_side_by_side_are_those_of_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_workers, "LEAST_S", 0.0)
-    monkeypatch.setattr(export_workers, "REPORTED_S", 0.0)
+    monkeypatch.setattr(export, "LEAST_S", 0.0)
+    monkeypatch.setattr(export, "REPORTED_S", 0.0)
     names = ("nuke", "svg", "ssf", "labelme", "coco")
     found = {}
     for folder, threads in (("one", 1), ("two", 2)):
@@ -89,8 +88,8 @@ def test_exports_side_by_side_are_those_of_one_after_the_other(tmp_path: Path, m
 
 
 def test_a_process_that_ends_leaves_its_formats_to_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_workers, "LEAST_S", 0.0)
-    monkeypatch.setattr(export_workers, "_MODULE", "rotopaint_ai.no_such_module")
+    monkeypatch.setattr(export, "LEAST_S", 0.0)
+    monkeypatch.setattr(export, "_MODULE", "rotopaint_ai.no_such_module")
     job = RunJob("p", str(tmp_path), ("1,2,3,4",), exports=("nuke", "svg"))
     made = write_exports(_document(), job, tmp_path, threads=2)
     assert [(each.path, each.error) for each in made[1:]] == [("shapes.nk", ""), ("shapes.svg", "")]
@@ -103,7 +102,7 @@ def test_a_process_imports_nothing_from_the_folder_it_is_asked_in(
     (tmp_path / "queue.py").write_text("open('ran', 'w').close()\nraise SystemExit\n")
     document.write(tmp_path / "shapes.roto.json", _document())
     monkeypatch.chdir(tmp_path)
-    worker = export_workers._Worker(Path("shapes.roto.json"), Path())
+    worker = export._Worker(Path("shapes.roto.json"), Path())
     done = worker.ask("svg")
     worker.close()
     assert done is not None
@@ -118,8 +117,8 @@ def test_unknown_format_is_refused() -> None:
 
 
 def test_the_slowest_export_bounds_the_time_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_workers, "_TIMES", {"slow": 9.0, "quick": 1.0})
+    monkeypatch.setattr(export, "_TIMES", {"slow": 9.0, "quick": 1.0})
     told: list[Event] = []
-    export_workers._ExportProgress(("slow", "quick"), 2, 1.0, told.append)
-    export_workers._ExportProgress(("quick", "quick too"), 2, 1.0, told.append)
+    export._ExportProgress(("slow", "quick"), 2, 1.0, told.append)
+    export._ExportProgress(("quick", "quick too"), 2, 1.0, told.append)
     assert [event.facts["eta_s"] for event in told] == [9.0, 1.0]  # two workers: 9 and 1 side by side, then 1 and 1

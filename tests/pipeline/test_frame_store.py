@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.jobs import Cancel, RunJob
-from rotopaint_ai.pipeline import tracking_pass
+from rotopaint_ai.pipeline import passes
 from rotopaint_ai.pipeline.frame_store import FrameStore
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates import open_plate
@@ -43,7 +43,7 @@ def _run(out: Path) -> Path:
 def test_a_short_shot_is_read_once_and_a_longer_one_ends_alike(
     tmp_path: Path, reads: Counter[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracking_pass, "choose_pictured", lambda *_: frozenset({1003}))  # pictures show more of a frame
+    monkeypatch.setattr(passes, "choose_pictured", lambda *_: frozenset({1003}))  # pictures show more of a frame
     short = _run(tmp_path / "short")
     assert reads == {frame: 2 if frame == 1003 else 1 for frame in range(1001, 1007)}
     reads.clear()

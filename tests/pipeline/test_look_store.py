@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.crops import Crop
-from rotopaint_ai.pipeline.look_store import LookStore
+from rotopaint_ai.pipeline.frame_store import LookStore
 from rotopaint_ai.seams.placement import SeamLook, look
 
 

@@ -19,7 +19,7 @@ from rotopaint_ai.crops import Crop, CropKeys
 from rotopaint_ai.errors import CancelledError, DamagedFrameError, DiskError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline import out_folder, plan, process_frame, tracking_pass
+from rotopaint_ai.pipeline import out_folder, passes, plan, process_frame
 from rotopaint_ai.pipeline.record_store import crops_before
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.plates.plate import Plate
@@ -57,7 +57,7 @@ def test_a_stopped_run_goes_on_where_records_are_gone_and_the_tracker_memory_is_
     job: RunJob, puppet: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     puppet.make_plates(Path(job.plates).parent, range(1001, 1013))
-    monkeypatch.setattr(tracking_pass, "SNAPSHOT_INTERVAL_S", 0.0)
+    monkeypatch.setattr(passes, "SNAPSHOT_INTERVAL_S", 0.0)
     journal, cancel = Path(job.out) / ".rotopaint" / "tracked.journal", Cancel()
     with pytest.raises(CancelledError):
         run(job, lambda event: cancel.request() if event.kind == "tracked" else None, cancel)

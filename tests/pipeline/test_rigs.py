@@ -13,7 +13,7 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.pipeline.paint_job import CleanJob, Painted, paint_clean
-from rotopaint_ai.pipeline.rig_painter import Rig
+from rotopaint_ai.pipeline.painter import Rig
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 

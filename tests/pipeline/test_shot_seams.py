@@ -14,8 +14,8 @@ import pytest
 from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.pipeline import head_solve
+from rotopaint_ai.pipeline.frame_store import LookStore
 from rotopaint_ai.pipeline.head_solve import build_of
-from rotopaint_ai.pipeline.look_store import LookStore
 from rotopaint_ai.pipeline.overrides import NO_OVERRIDES, Overrides
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord

@@ -14,9 +14,9 @@ from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, RunJob
 from rotopaint_ai.pipeline.finalise import PackedKeys
 from rotopaint_ai.pipeline.paint_job import CleanJob, paint_clean
+from rotopaint_ai.pipeline.passes import with_shot_widths
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.run import run
-from rotopaint_ai.pipeline.shot_widths import with_shot_widths
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.shapes.roto import ControlPoint, Key, StrokeWidth
 
@@ -76,16 +76,16 @@ def _light(path: Path) -> Any:
 
 def _let_widths_vary(monkeypatch: pytest.MonkeyPatch, grows: float) -> None:
     """The model's widths a little off from frame to frame, or larger and larger by so much of the first."""
-    from rotopaint_ai.pipeline import tracking_pass
+    from rotopaint_ai.pipeline import passes
 
-    kept = tracking_pass.tracked
+    kept = passes.tracked
 
     def varied(frame: int, *rest: object) -> FrameRecord:
         record = kept(frame, *rest)
         times = 1.0 + grows * (frame - 1001) / 11 if grows else 1.0 + 0.02 * (frame % 3)
         return FrameRecord(**{**_fields(record), "widths": {n: round(w * times, 3) for n, w in record.widths.items()}})
 
-    monkeypatch.setattr(tracking_pass, "tracked", varied)
+    monkeypatch.setattr(passes, "tracked", varied)
 
 
 def _fields(record: FrameRecord) -> dict[str, object]:

@@ -1,0 +1,347 @@
+"""The two passes of a run over its plate.
+
+    open_tracking   the journal of an earlier run, where it is still good
+    track_shot      the face followed through the whole shot, in order, into `tracked.journal`; then seams by the whole
+                    shot (`shot_seams`) and their widths, into `settled.journal`, from which any process may paint
+    paint_frames    mattes and clean plates of settled frames, side by side, each once
+
+A frame's width follows the face's size and how sure the curve is. Where it hardly changes, a seam has one width for the
+whole shot; else each frame keeps its own, and the document holds them key by key. A frame that an earlier process has
+painted stays where all that decided it still holds and its files stand.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rotopaint_ai.crops import Crop
+from rotopaint_ai.errors import PlateError
+from rotopaint_ai.files import replacing
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.jobs import Cancel, Event, Sink, warning
+from rotopaint_ai.pipeline.executor import (
+    Eta,
+    Executor,
+    KeptByFrame,
+    SettledFrames,
+    Snapshot,
+    Times,
+    keep_nothing,
+    load_snapshot,
+    save_snapshot,
+)
+from rotopaint_ai.pipeline.overrides import OverridingProcessor
+from rotopaint_ai.pipeline.pictures import Names, choose_pictured
+from rotopaint_ai.pipeline.plan import Plan, frame_event, tracked_event
+from rotopaint_ai.pipeline.process_frame import AIR_PX, FrameProcessor, Settled, changed_plates, face_area, tracked
+from rotopaint_ai.pipeline.record_store import (
+    SETTLED,
+    TRACKED,
+    Counted,
+    FrameRecord,
+    Journal,
+    JournalIndex,
+    RunState,
+    open_state,
+)
+from rotopaint_ai.pipeline.render_frame import NOT_FINITE, SURROUND_PX
+from rotopaint_ai.pipeline.shot_seams import PROGRESS_INTERVAL_S, with_shot_seams
+from rotopaint_ai.pipeline.track import FaceTracker
+from rotopaint_ai.plates.colour import to_display
+from rotopaint_ai.plates.plate import Frame
+from rotopaint_ai.plates.plate_window import Area
+
+SHARE = 0.9  # of the frames that one width covers
+ALIKE = 1.25  # widths of which all but a tenth differ by no more than this many times are one width
+_OUTLIERS = 0.05  # at either end
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShotWidths:
+    """Settled frames with the shot's widths, by the seam's name; they can be gone through again and again."""
+
+    records: Iterable[FrameRecord]
+    of_shot: Mapping[str, float]
+
+    def __iter__(self) -> Iterator[FrameRecord]:
+        for record in self.records:
+            own = {name: self.of_shot.get(name, width) for name, width in record.widths.items()}
+            yield replace(record, widths=own) if own != record.widths else record
+
+
+def with_shot_widths(records: Iterable[FrameRecord]) -> ShotWidths:
+    """Settled frames whose seams are as wide as the shot has them; `records` are gone through once for that."""
+    widths: dict[str, list[float]] = {}
+    for record in records:
+        for name, width in record.widths.items():
+            widths.setdefault(name, []).append(width)
+    return ShotWidths(records, {name: usual_width(each) for name, each in widths.items() if is_one_width(each)})
+
+
+def usual_width(widths: Sequence[float]) -> float:
+    """The width that covers nine of ten frames."""
+    return round(_ranked(widths, SHARE), 3)
+
+
+def is_one_width(widths: Sequence[float]) -> bool:
+    """Whether a seam's widths in the frames of a shot differ so little that one will do."""
+    return _ranked(widths, 1.0 - _OUTLIERS) <= ALIKE * _ranked(widths, _OUTLIERS)
+
+
+def _ranked(widths: Sequence[float], share: float) -> float:
+    return sorted(widths)[min(len(widths) - 1, int(share * len(widths)))]
+
+
+SNAPSHOT_INTERVAL_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedShot:
+    """What a shot is painted from: settled records by frame, and the frames that get pictures."""
+
+    records: JournalIndex
+    pictured: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _TrackingProcessor:
+    """Keeps what was settled of a frame, and its pixels while there is room."""
+
+    inner: FrameProcessor
+
+    def read(self, frame: int, near: Area | None = None) -> Frame:
+        """A frame, ready to be written again while there is room for it."""
+        return self.inner.read(frame, near, keep_native=self.inner.kept.has_room)
+
+    def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+        """The record of a tracked frame."""
+        record = tracked(frame.number, "done" if settled.lost is None else "lost", settled)
+        if not record.is_finite:
+            return self.inner.fail(frame.number, NOT_FINITE)
+        self.inner.kept.keep(frame)
+        source = self.inner.source(frame.number)
+        times = {stage: round(time, 2) for stage, time in ms.items()}
+        return replace(record, source=source, message=settled.lost, ms=times)
+
+
+def open_tracking(plan: Plan, sink: Sink) -> tuple[RunState, str | None]:
+    """What an earlier run has tracked, where the job goes on from there, and why it cannot (None: it does, or was not
+    asked to).
+
+    Raises OSError where the disk refuses.
+    """
+    state, note = open_state(plan.out, plan.fingerprint(), resume=plan.job.resume, stage=TRACKED)
+    if changed := changed_plates(plan.plate, state.finished.values()):
+        where = f"{plan.plate.name} changed on disk at {summarise(changed)}"
+        sink(warning(f"--resume: {where}; starting from the first frame"))
+        state.clear()
+    return state, note
+
+
+def track_shot(
+    plan: Plan, state: RunState, sink: Sink, cancel: Cancel, *, after_s: float = 0.0, n_later: int = 0
+) -> TrackedShot:
+    """Follow the face through the whole shot, going on where `state` ended, and settle it.
+
+    `after_s` and `n_later`: see `Eta`. Raises CancelledError; DiskError where the journal is gone meanwhile.
+    """
+    with closing(plan.looks):
+        if plan.models.find_seams is not None:
+            plan.looks.open_in(state.folder)
+        if any(frame not in state.finished for frame in plan.frames):
+            eta = Eta(total=len(plan.frames), done=len(state.finished), after_s=after_s, n_later=n_later)
+            _follow_face(plan, state, sink, cancel, eta)
+        return _settled_shot(plan, state, sink, cancel)
+
+
+def _follow_face(plan: Plan, state: RunState, sink: Sink, cancel: Cancel, eta: Eta) -> None:
+    """Every frame through the tracker that an earlier process has not tracked."""
+    models: dict[str, object] = {
+        "detect": plan.models.detect,
+        "predict_shapes": plan.models.predict_shapes,
+        "display": to_display,
+        "keep_look": (keep_look := plan.looks.keep),
+    }
+    if plan.models.find_seams is not None:
+        models["find_seams"] = plan.models.find_seams
+    start = _snapshot_of(plan, state, models)
+    tracker = FaceTracker(plan.models, plan.crops, instability=plan.instability, keep_look=keep_look)
+    start = start or Snapshot(0, tracker)
+    last_kept = time.monotonic()
+
+    def keep(snapshot: Snapshot) -> None:
+        nonlocal last_kept
+        if time.monotonic() - last_kept >= SNAPSHOT_INTERVAL_S:
+            save_snapshot(state.snapshot_path, snapshot, models)
+            last_kept = time.monotonic()
+
+    processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, None)
+    line = _TrackingProcessor(replace(processor, kept=plan.kept))
+    executor = Executor(line.read, line.finish, line.inner.fail, state.finished.__contains__, keep, plan.threads)
+    for record in executor.run(plan.frames, start, cancel):
+        if record.frame not in state.finished:
+            state.add(record)
+            sink(tracked_event(record))
+            sink(Event("progress", {"task": "track", **eta.step()}))
+
+
+def _snapshot_of(plan: Plan, state: RunState, models: Mapping[str, object]) -> Snapshot | None:
+    """The tracker's memory; None where the journal lacks frames that have left it."""
+    snapshot = load_snapshot(state.snapshot_path, models)
+    if snapshot is None:
+        return None
+    in_line = {*snapshot.waiting, *(frame for frame, _ in snapshot.settled)}
+    left = (frame for frame in plan.frames[: snapshot.n_pushed] if frame not in in_line)
+    return snapshot if all(frame in state.finished for frame in left) else None
+
+
+def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> TrackedShot:
+    """Write the settled journal anew: what people have keyed since may move seams in every frame."""
+    path, counted = state.folder / f"{SETTLED}.journal", Counted(state)
+    settled = with_shot_widths(with_shot_seams(plan, counted, sink, cancel))
+    light = list[FrameRecord]()
+    with replacing(path) as beside, closing(Journal(beside)) as journal:
+        for record in _with_progress(settled, len(state.finished), sink):
+            journal.append(record)
+            light.append(_respected(record, plan).light())
+        counted.check(plan.out)
+    return TrackedShot(JournalIndex(path), choose_pictured(light, plan.frames, plan.pack.sheet.seam_names))
+
+
+def _with_progress(records: Iterable[FrameRecord], total: int, sink: Sink) -> Iterator[FrameRecord]:
+    """Records as they go by, told where they take long."""
+    eta, last = Eta(total=total, done=0), time.monotonic()
+    for record in records:
+        facts = eta.step()
+        if time.monotonic() - last >= PROGRESS_INTERVAL_S:
+            sink(Event("progress", {"task": "seam ends", **facts}))
+            last = time.monotonic()
+        yield record
+
+
+def _respected(record: FrameRecord, plan: Plan) -> FrameRecord:
+    """A record as it will be once what people have done is laid over it."""
+    if record.crop is None:
+        return record
+    own = plan.work.respected(record.frame, Settled.of(record), plan.pack.sheet)
+    return replace(record, status="done" if own.lost is None else "lost", errors=own.errors)
+
+
+class _Settled:
+    """The line's tracker where all is known: each frame with what is settled of it, and the times of its tracking."""
+
+    def __init__(self, at: Callable[[int], FrameRecord]) -> None:
+        self._at = at
+
+    def push(self, frame: Frame, ms: Times) -> SettledFrames:
+        """The frame as it is settled."""
+        record = self._at(frame.number)
+        for stage, taken in record.ms.items():
+            ms[stage] = ms.get(stage, 0.0) + taken
+        return ((frame.number, Settled.of(record)),)
+
+    def skip(self, frame: int) -> SettledFrames:
+        """A frame that cannot be read any more."""
+        return ()
+
+    @property
+    def reach(self) -> None:
+        """A frame is finished at once."""
+
+    @property
+    def room(self) -> float:
+        """None is needed."""
+        return 0.0
+
+    def flush(self) -> SettledFrames:
+        """Nothing is left."""
+        return ()
+
+
+def paint_frames(
+    shot: TrackedShot,
+    processor: OverridingProcessor,
+    state: RunState,
+    frames: Sequence[int],
+    threads: int,
+    sink: Sink,
+    cancel: Cancel,
+    *,
+    after_s: float = 0.0,
+) -> None:
+    """Paint those of a tracked shot's frames that `state` does not have as they are settled now.
+
+    `after_s`: how long what follows the last frame is expected to take. Raises CancelledError; OSError where the disk
+    refuses.
+    """
+    processor = replace(processor, inner=replace(processor.inner, pictured=shot.pictured))
+    _forget_others(shot, processor, state)
+    for frame in frames:
+        if frame not in state.finished and (record := shot.records.at(frame)).crop is None:  # it could not be read
+            state.add(replace(record, work=processor.work.digest(frame)))
+    known = KeptByFrame(shot.records.at, kept=4 * threads)
+
+    def read(frame: int, near: Area | None) -> Frame:
+        record = known.at(frame)
+        assert record.crop is not None
+        area = face_area(Crop(*record.crop)) if frame in shot.pictured else _seam_area(record, processor)
+        got = processor.read(frame, area, record.source)
+        if record.source is not None and got.fingerprint != record.source.fingerprint:
+            raise PlateError(f"{record.source.path}: changed on disk since its face was followed; --resume starts anew")
+        return got
+
+    line = Executor(read, processor.finish, processor.fail, lambda frame: False, keep_nothing, threads)
+    eta = Eta(total=len(frames), done=len(state.finished), after_s=after_s)
+    rest = [frame for frame in frames if frame not in state.finished]
+    for record in line.run(rest, Snapshot(0, _Settled(known.at)), cancel):
+        state.add(record)
+        sink(frame_event(record))
+        sink(Event("progress", {"task": "paint", **eta.step()}))
+
+
+def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | None:
+    """Where a fill will look at a frame: its seams, with air around them; None where it shows none."""
+    sheet = processor.inner.sheet
+    settled = processor.work.respected(record.frame, Settled.of(record), sheet)
+    specs = [spec for spec in sheet.shapes if spec.role == "seam" and spec.name in settled.shapes]
+    if not specs:
+        return None
+    points = [(row[0], row[1]) for spec in specs for row in settled.shapes[spec.name]]
+    x, y = zip(*points)
+    air = max(settled.widths.get(spec.name, 0.0) / 2 + spec.feather_px for spec in specs) + SURROUND_PX + AIR_PX
+    return Area(min(x), min(y), max(x), max(y)).grown(air)
+
+
+def _forget_others(shot: TrackedShot, processor: OverridingProcessor, state: RunState) -> None:
+    """Forget painted frames that are settled otherwise now, show other work of people, or whose files are gone."""
+    out, pictured = processor.inner.out, shot.pictured
+    standing = {
+        record.frame
+        for record in state.records()
+        if record.frame in shot.records.frames
+        and _is_as_settled(record, shot.records.at(record.frame), processor)
+        and record.work == processor.work.digest(record.frame)
+        and record.outputs_stand(out)
+        and (record.frame not in pictured or _has_picture(out, record.frame))
+    }
+    for frame in set(state.finished) - standing:
+        del state.finished[frame]
+
+
+def _is_as_settled(painted: FrameRecord, now: FrameRecord, processor: OverridingProcessor) -> bool:
+    """Whether a frame was painted by what is settled of it now; keys elsewhere in the shot may have moved its ends."""
+    if now.crop is None:
+        return painted.crop is None
+    if painted.status == "failed":
+        return False
+    own = processor.work.respected(now.frame, Settled.of(now), processor.inner.sheet)
+    now_settled = own.shapes, own.errors, own.landmarks, own.widths
+    return (painted.shapes, painted.errors, painted.landmarks or (), painted.widths) == now_settled
+
+
+def _has_picture(out: Path, frame: int) -> bool:
+    return (out / Names.of(frame).face).exists()
