@@ -36,7 +36,7 @@ def open_detector(path: Path) -> Figures:
     shape: Any = signature.inputs["picture"].shape
     example = {"picture": np.full((1, *shape[1:]), 0.5, np.float32)}
     model = FaceModel(open_session(path, device="cpu", threads=1, example=example))
-    return lambda source: scenes.figures(model, _held_out(scenes.read_scenes([source])), *model.size)
+    return lambda source: scenes.detection_figures(model, _held_out(scenes.read_scenes([source])), *model.size)
 
 
 def _held_out(found: list[scenes.DetectionScene]) -> list[scenes.DetectionScene]:
@@ -55,7 +55,7 @@ def open_matte(path: Path) -> Figures:
     def read(crops: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
         return session.run(("seam", "face"), {"crop": crops})
 
-    return lambda source: views.figures(read, views.read_views([source]), side, CROP_MARGIN)
+    return lambda source: views.segmentation_figures(read, views.read_views([source]), side, CROP_MARGIN)
 
 
 def _file_of(pack: str, network: str) -> Path:

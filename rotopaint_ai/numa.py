@@ -29,7 +29,7 @@ class Topology:
         """All cores."""
         return tuple(core for node in self.nodes for core in node)
 
-    def summary(self) -> str:
+    def in_words(self) -> str:
         """All of it in a few words."""
         nodes = f"{len(self.nodes)} NUMA node{'s' if len(self.nodes) > 1 else ''}"
         sockets = f"{self.n_sockets} socket{'s' if self.n_sockets > 1 else ''}"

@@ -23,7 +23,7 @@ from rotopaint_ai.training.trainer.launch import NEW_STORE, SETTINGS, choose
 
 MODULE = "benchmarks.scaling.rank"
 WANTED = 0.9  # goal P7
-HOOKS = ("none", "bf16", "fp16", "powersgd")
+HOOKS = ("none", "bf16", "powersgd")
 NETWORKS = {  # of real hosts; latencies as of switched Ethernet
     "25 gbit, 0.02 ms": Link(2e-5, 25e9 / 8),
     "10 gbit, 0.05 ms": Link(5e-5, 10e9 / 8),
@@ -178,7 +178,7 @@ def tell_link(rate: str, row: Measured) -> dict[str, Any]:
     if rate != hosts.UNLIMITED:
         link = Link(link.latency_s, hosts.bits_per_s(rate) / 8)
     apart = float(np.median(row.step_s("apart")))
-    shares = {"none": 1.0, "bf16": 0.5, "fp16": 0.5}
+    shares = {"none": 1.0, "bf16": 0.5}
     predicted = {
         hook: _ms(apart + Step(apart, row.gradient_bytes * share).talking_s(link, row.ranks))
         for hook, share in shares.items()

@@ -44,7 +44,7 @@ class Keypoints:
 def read_keypoints(path: Path) -> Keypoints:
     """Read a file. Raises DocumentError, also where a picture has two faces or categories name other landmarks."""
     try:
-        return _keypoints(path, json.loads(file_bytes(path).decode("utf-8-sig")))
+        return _faces_of_content(path, json.loads(file_bytes(path).decode("utf-8-sig")))
     except (
         OSError,
         UnicodeDecodeError,
@@ -61,7 +61,7 @@ def read_keypoints(path: Path) -> Keypoints:
         ) from error
 
 
-def _keypoints(path: Path, content: Any) -> Keypoints:
+def _faces_of_content(path: Path, content: Any) -> Keypoints:
     names = _keypoint_names(path, content["categories"])
     pictures = {image["id"]: image for image in content["images"]}
     marked = [annotation for annotation in content["annotations"] if annotation.get(_KEYPOINTS)]

@@ -174,7 +174,7 @@ def slide_places(
     cost = group_mean(np.concatenate(parts), of_row)
     held = group_mean(pinned.astype(np.float64), of_row) > 0
     smooth = _cheapest(cost, pins, held, closed)[of_row]
-    return np.maximum.accumulate(_moved_places(rough, smooth, closed), axis=1)
+    return np.maximum.accumulate(_slid_places(rough, smooth, closed), axis=1)
 
 
 def _costs(samples: Array, rough: Array, mean: Array, closed: bool) -> Array:
@@ -221,7 +221,7 @@ def _cheapest(cost: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
     if closed:  # the middle of two turns has no ends
         half = n // 2
         way = np.concatenate((way[:, n : n + half], way[:, half:n]), axis=1)
-    return _smooth((way - _REACH) / float(_FINE), pins, pinned, closed)
+    return _smooth_slides((way - _REACH) / float(_FINE), pins, pinned, closed)
 
 
 def _shift(costs: Array, step: int) -> Array:
@@ -236,7 +236,7 @@ def _shift(costs: Array, step: int) -> Array:
     return out
 
 
-def _smooth(slide_FN: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
+def _smooth_slides(slide_FN: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
     """Slides in grid units without the program's steps; pinned places stay pinned."""
     kernel = np.exp(-0.5 * (np.arange(-6, 7) / 2.0) ** 2)
     kernel /= kernel.sum()
@@ -263,7 +263,7 @@ def _bridge_offsets(values: Array, fixed: Bools, closed: bool) -> Array:
     return take
 
 
-def _moved_places(rough: Array, slide_FN: Array, closed: bool) -> Array:
+def _slid_places(rough: Array, slide_FN: Array, closed: bool) -> Array:
     """Rough places moved by slides of the grid."""
     n = N_PLACES
     grid = np.arange(slide_FN.shape[1]) + slide_FN

@@ -165,7 +165,7 @@ class _Problem:
                 part = part._for_frames(unsettled)
                 rows, state, feet, damping = rows[unsettled], state[unsettled], feet[unsettled], damping[unsettled]
                 cost, gradient, hessian = cost[unsettled], gradient[unsettled], hessian[unsettled]
-        return self._control_points(found)
+        return self._solved_points(found)
 
     def _for_frames(self, chosen: Bools) -> _Problem:
         """The same for some of the frames."""
@@ -268,7 +268,7 @@ class _Problem:
             total += (off**2).sum(axis=1)
         return total
 
-    def _control_points(self, state: Array) -> Array:
+    def _solved_points(self, state: Array) -> Array:
         points = np.empty((*state.shape[::2], 6))
         points[..., :2] = self.places + state[:, _LEAVE, :, None] * self.across
         points[..., 2:4] = -state[:, _IN, :, None] * _direction(state[:, _IN_ANGLE])

@@ -311,9 +311,10 @@ def join(datasets: Sequence[Dataset]) -> Dataset:
     first = datasets[0]
     for other in datasets[1:]:
         if _layout(other.sheet) != _layout(first.sheet):
+            odd = _sheet_difference(first.sheet, other.sheet)
             raise TrainingError(
                 f"data sets '{first.name}'{_folder_note(first)} and '{other.name}'{_folder_note(other)}: their sheets "
-                f"name other landmarks or shapes ({_difference(first.sheet, other.sheet)}); mine both with one --sheet"
+                f"name other landmarks or shapes ({odd}); mine both with one --sheet"
             )
     truths = [dataset.truth for dataset in datasets]
     return replace(
@@ -332,7 +333,7 @@ def _folder_note(data: Dataset) -> str:
     return f" ({folder})" if isinstance(folder, Path) else ""
 
 
-def _difference(one: Sheet, other: Sheet) -> str:
+def _sheet_difference(one: Sheet, other: Sheet) -> str:
     """The first thing that two sheets do not have in common."""
     for kind, a, b in (
         ("landmark", one.landmark_names, other.landmark_names),

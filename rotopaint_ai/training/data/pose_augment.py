@@ -160,7 +160,9 @@ def turn_face(
     source[..., 1] = second.source.T + middle[1]
     columns = np.broadcast_to(nodes, (GRID, GRID))
     source[..., 0] = _at(first.source, columns, second.source.T, nodes) + middle[0]
-    moved, gone = _moved(marks - middle, np.where(seen, np.nan, depths), surface, first, second, nodes, (yaw, pitch))
+    moved, gone = _turned_landmarks(
+        marks - middle, np.where(seen, np.nan, depths), surface, first, second, nodes, (yaw, pitch)
+    )
     shown = np.stack(
         [_at(source[..., axis].astype(np.float64), moved[:, 0], moved[:, 1], nodes) for axis in (0, 1)], axis=1
     )
@@ -216,7 +218,7 @@ def _swung(nodes: Array64, depth: Array64, angle: float, behind: float) -> _Swin
     return _Swing(source, now, lies - behind)
 
 
-def _moved(
+def _turned_landmarks(
     marks: Array64,
     own_depths: Array64,
     surface: Array64,

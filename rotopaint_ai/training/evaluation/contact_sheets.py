@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.crops import Crop, around, cut
+from rotopaint_ai.crops import around, cut
 from rotopaint_ai.shapes.bezier import sample
 from rotopaint_ai.training.data.dataset import Array, Dataset, Picture
 from rotopaint_ai.training.evaluation.error_statistics import per_frame
@@ -86,16 +86,8 @@ def _case(dataset: Dataset, predicted: Predictions, row: int) -> Picture:
             if points is not None:
                 line = np.asarray(crop.to_crop(sample(points, spec.closed), _TILE_PX))
                 draw_curve(picture, line, spec.closed, colour)
-    return draw_points(
-        picture,
-        _sub_pixels(crop, predicted.landmarks[row], _TILE_PX),
-        _sub_pixels(crop, true, _TILE_PX),
-        _sheet_caption(dataset, predicted, row),
-    )
-
-
-def _sub_pixels(crop: Crop, points: npt.NDArray[np.floating], size_px: int) -> npt.NDArray[np.float32]:
-    return np.asarray(crop.to_crop(points, size_px), np.float32)
+    found, known = (np.asarray(crop.to_crop(each, _TILE_PX), np.float32) for each in (predicted.landmarks[row], true))
+    return draw_points(picture, found, known, _sheet_caption(dataset, predicted, row))
 
 
 def _sheet_caption(dataset: Dataset, predicted: Predictions, row: int) -> str:

@@ -46,14 +46,8 @@ class GateFigure:
 
     def content(self) -> dict[str, Any]:
         """As JSON values."""
-        return {
-            "where": self.where,
-            "figure": self.figure,
-            "new": self.new,
-            "old": self.old,
-            "limit": round(self.limit, 4),
-            "is_worse": self.is_worse,
-        }
+        own = {name: getattr(self, name) for name in ("where", "figure", "new", "old")}
+        return {**own, "limit": round(self.limit, 4), "is_worse": self.is_worse}
 
 
 def compare(new: Json, old: Json, tolerance: float = TOLERANCE) -> list[GateFigure]:

@@ -80,7 +80,7 @@ def predict_samples(
     starts = range(0, len(dataset), _BATCH)
     parts = [dataset.subset(np.arange(start, min(start + _BATCH, len(dataset)))) for start in starts]
     here = workers is None
-    answer = partial(_answer, models) if here else partial(_answer_elsewhere, models.pack.folder.absolute())
+    answer = partial(_predict_part, models) if here else partial(_predict_part_elsewhere, models.pack.folder.absolute())
     answers = list(work_in_order(answer, parts, READING, progress, workers))
     frames, shapes = ([each for some in kind for each in some] for kind in zip(*answers))
     return _as_predictions(dataset, models.pack.sheet, columns, frames, shapes, _time(models))
@@ -89,8 +89,8 @@ def predict_samples(
 _Answer = tuple[list[FrameLandmarks], list[FrameShapes]]
 
 
-def _answer_elsewhere(pack: Path, part: Dataset) -> _Answer:
-    return _answer(_models_of(pack), part)
+def _predict_part_elsewhere(pack: Path, part: Dataset) -> _Answer:
+    return _predict_part(_models_of(pack), part)
 
 
 @lru_cache(maxsize=2)  # the two of a gate
@@ -98,7 +98,7 @@ def _models_of(pack: Path) -> Models:
     return open_models(load_pack(pack), device="cpu")
 
 
-def _answer(models: Models, part: Dataset) -> _Answer:
+def _predict_part(models: Models, part: Dataset) -> _Answer:
     rows = range(len(part))
     read = _read_crops(models, [part.picture(row) for row in rows], [_true_crop(models, part, row) for row in rows])
     return read, ShapePredictor(models.pack.sheet, models.predict_shapes)(read)

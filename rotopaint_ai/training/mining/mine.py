@@ -305,11 +305,11 @@ def residual_table(truth: MinedTruth) -> list[CurveResidual]:
         names = list(dict.fromkeys(shots))
         for shot in [*names, *(["all"] if len(names) > 1 else [])]:
             rows = [row for row, own in enumerate(shots) if shot in (own, "all")]
-            lines.append(_residual(plan, distance[rows], shot, [len(plan.shape.raw[row]) for row in rows]))
+            lines.append(_shot_residual(plan, distance[rows], shot, [len(plan.shape.raw[row]) for row in rows]))
     return lines
 
 
-def _residual(plan: ShapePlan, distance_F2: Array, shot: str, n_points: Sequence[int]) -> CurveResidual:
+def _shot_residual(plan: ShapePlan, distance_F2: Array, shot: str, n_points: Sequence[int]) -> CurveResidual:
     mean, most = distance_F2.T
     return CurveResidual(
         plan.shape.name,

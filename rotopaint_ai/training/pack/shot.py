@@ -130,7 +130,7 @@ def train_shot(options: TrainOptions) -> ShotReport:
     _keep_before(options.out, folder / "before")
     write_shot_pack(options, tuned, lesson, pack, config, shot)
     clock["export"] = round(time.perf_counter() - start, 1)
-    n_moved = _teach_project(options, shot)
+    n_moved = _teach_with_pack(options, shot)
     report = ShotReport(options.out, tuple(sorted(shot.frames)), tuned.steps, n_moved, clock)
     write_json(folder / "report.json", {"frames": list(report.frames), "steps": tuned.steps, "seconds": clock})
     options.sink(Event("finished", {"stage": "train", "pack": str(options.out), "moved": n_moved}))
@@ -179,7 +179,7 @@ def lesson_of(shot: Corrected, models: Models, config: PackConfig) -> ShotLesson
     return make_lesson(reading, shot.plate, drawn, input_size=models.pack.input_size, margin=models.pack.crop_margin)
 
 
-def _teach_project(options: TrainOptions, shot: Corrected) -> int | None:
+def _teach_with_pack(options: TrainOptions, shot: Corrected) -> int | None:
     """Put what the new pack reads into the project, as a step that can be undone; None where somebody works on it.
 
     It stands for what the models say from here on, so that later corrections are carried on from it.
@@ -233,7 +233,7 @@ def fine_tune(
     """Go on from a pack's weights on a lesson. Raises TrainingError."""
     config = replace(config, input_size=pack.input_size, crop_margin=pack.crop_margin)
     sheet, marks = lesson.sheet, lesson.solved.landmarks
-    net = _started(config, pack, lesson, init)
+    net = _start_net(config, pack, lesson, init)
     order = mirror_permutation(sheet)
     structure = fit_structure(marks, None) if config.pose else None
     memory = lesson.training(SHARE)
@@ -247,7 +247,7 @@ def fine_tune(
     return FineTuned(crop_model, _shape_model(lesson, config), trained.steps, trained.minutes)
 
 
-def _started(config: PackConfig, pack: Pack, lesson: ShotLesson, init: str | None) -> LandmarkNet:
+def _start_net(config: PackConfig, pack: Pack, lesson: ShotLesson, init: str | None) -> LandmarkNet:
     weights = find_weights(init)
     if weights is None:
         raise UsageError(f"--init {init}: a shot is learnt from a pack that knows faces; leave it out, or name a pack")

@@ -173,7 +173,7 @@ class _Making:
             with replacing_folder(folder) as made:
                 with self.part("export"):
                     parity = self._export(made, trained.net, self.ready.train_data, chosen, seams, card)
-                return parity, self._measure(made, {**card, "parity": parity})
+                return parity, self._measure_made(made, {**card, "parity": parity})
         before = {**card, "training": {**card["training"], AT_LAST: False}}
         with replacing_folder(folder) as made, replacing_folder(self.run_folder / JUDGED) as judged:
             with self.part("export"):
@@ -181,7 +181,7 @@ class _Making:
                 parity = self._export(judged, trained.validated, self.ready.train_data, chosen, seams, before, traces)
                 everything = data.subset(data.rows_of("train", "val"))
                 final = self._export(made, trained.net, everything, chosen, seams, card, traces)
-            metrics = self._measure(judged, {**before, "parity": parity})
+            metrics = self._measure_made(judged, {**before, "parity": parity})
             write_card(made, {**card, "parity": final, "metrics": metrics})
         return final, metrics
 
@@ -209,7 +209,7 @@ class _Making:
             traces=traces,
         )
 
-    def _measure(self, pack: Path, card: dict[str, Any]) -> dict[str, Any]:
+    def _measure_made(self, pack: Path, card: dict[str, Any]) -> dict[str, Any]:
         """Figures of a pack on what it never trained on, which go on its card as well."""
         data = self.ready.data
         splits = cast(Any, ("test",) if len(data.rows_of("test")) else ("val",))

@@ -37,13 +37,13 @@ class Activations:
 
     def __post_init__(self) -> None:
         self.current = "keep"
-        self._take("keep" if self.mode == "auto" else self.mode)
+        self._switch_to("keep" if self.mode == "auto" else self.mode)
 
     def tighten(self) -> bool:
         """Keep less from now on, where the mode is `auto`; returns whether that was possible."""
         if self.mode != "auto" or self.current == "offload":
             return False
-        self._take({"keep": "checkpoint", "checkpoint": "offload"}[self.current])
+        self._switch_to({"keep": "checkpoint", "checkpoint": "offload"}[self.current])
         gc.collect()
         torch.cuda.empty_cache()  # does nothing where there is no GPU
         return True
@@ -60,7 +60,7 @@ class Activations:
             with tempfile.TemporaryDirectory(dir=self.folder, prefix=".activations-") as place, _on_disk(Path(place)):
                 yield
 
-    def _take(self, mode: str) -> None:
+    def _switch_to(self, mode: str) -> None:
         while self._undo:
             self._undo.pop()()
         self.current = mode

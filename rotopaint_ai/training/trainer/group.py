@@ -179,14 +179,6 @@ def send_bf16(wrapped: nn.parallel.DistributedDataParallel) -> None:
     wrapped.register_comm_hook(None, hook)
 
 
-@HOOKS.register("fp16")
-def send_fp16(wrapped: nn.parallel.DistributedDataParallel) -> None:
-    """Gradients rounded to half floats: half the bytes."""
-    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
-
-    wrapped.register_comm_hook(None, fp16_compress_hook)
-
-
 @HOOKS.register("powersgd")
 def send_powersgd(wrapped: nn.parallel.DistributedDataParallel) -> None:
     """Gradients as low-rank products, after Vogels et al. (2019): for slow networks between hosts."""

@@ -100,7 +100,7 @@ def choose(topology: Topology, strategy: str = "auto") -> Layout:
 
     One rank per GPU; else one per NUMA node, whose cores then read only memory of their own.
     """
-    topology_note = topology.summary()
+    topology_note = topology.in_words()
     if strategy == "single":
         return Layout((topology.cores,), f"one process, as asked ({topology_note})")
     if strategy != "auto":

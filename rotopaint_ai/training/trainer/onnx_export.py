@@ -74,7 +74,7 @@ def export_checked(
     free = FREE_BATCH if free is None else free
     with replacing(path) as beside:
         save_onnx(model, beside, names, shown, free=free, translations=translations, rewrite=rewrite, traces=traces)
-        apart = _differences(model, beside, names, sample, counts)
+        apart = _output_differences(model, beside, names, sample, counts)
         for name, limit in limits.items():
             if not apart[name] <= limit:
                 raise TrainingError(
@@ -84,7 +84,7 @@ def export_checked(
     return apart[next(iter(limits))]
 
 
-def _differences(
+def _output_differences(
     model: nn.Module,
     path: Path,
     names: Names,
@@ -239,7 +239,7 @@ def load_weights(net: nn.Module, graph: onnx.GraphProto, path: Path) -> None:
             state[f"{name}.weight"] = torch.full_like(module.weight, (1 + module.eps) ** 0.5)
             state[f"{name}.running_mean"] = torch.zeros_like(module.weight)
             state[f"{name}.running_var"] = torch.ones_like(module.weight)
-    for name, place in _places(net, graph).items():
+    for name, place in _tensor_places(net, graph).items():
         if place not in stored or stored[place].shape != tuple(state[name].shape):
             raise TrainingError(
                 f"{path}: has no weights '{place}' to start from; train without it (seam_minutes=0, or no `start`)"
@@ -248,7 +248,7 @@ def load_weights(net: nn.Module, graph: onnx.GraphProto, path: Path) -> None:
     net.load_state_dict(state)
 
 
-def _places(net: nn.Module, graph: onnx.GraphProto) -> dict[str, str]:
+def _tensor_places(net: nn.Module, graph: onnx.GraphProto) -> dict[str, str]:
     """Where a file holds each tensor; a folded norm's offset (`fine.1.bias`) is named after its convolution
     (`fine.0.weight_bias`)."""
     norms = [name for name, module in net.named_modules() if isinstance(module, nn.BatchNorm2d)]

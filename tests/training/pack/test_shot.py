@@ -67,9 +67,10 @@ def pack(faces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.fixture
-def project(plates: str, pack: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def corrected(plates: str, pack: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project that was run, and its seam put lower by hand in three frames."""
+    tmp_path = tmp_path_factory.mktemp("shot")
     path = tmp_path / "shot.rotopaint"
     Project.create(path, State()).close()
     words = ["run", plates, "--crop", "1001:18,22,52,56", "--out", str(tmp_path / "out"), "--model", str(pack)]
@@ -78,6 +79,12 @@ def project(plates: str, pack: Path, tmp_path: Path) -> Path:
         state = opened.load().state
         opened.append("fix", state, replace(state, document=lowered(state.document, CORRECTED)))
     return path
+
+
+@pytest.fixture
+def project(corrected: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    return Path(shutil.copy(corrected, tmp_path))
 
 
 def lowered(document: RotoDocument | None, frames: tuple[int, ...]) -> RotoDocument:

@@ -18,16 +18,14 @@ from rotopaint_ai.seams.learned import N_CHANNELS
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.detection.scenes import DetectionScene, Face
-from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask
-from rotopaint_ai.training.models.detection.task import build_net as build_detector
+from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask, build_detector
 from rotopaint_ai.training.models.fill.strips import Strips
 from rotopaint_ai.training.models.fill.task import FillConfig, FillNet, FillTask
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.models.seam.examples import Examples
 from rotopaint_ai.training.models.seam.task import SeamConfig, SeamNet, SeamTask
-from rotopaint_ai.training.models.segmentation.task import SegmentationConfig, SegmentationTask
-from rotopaint_ai.training.models.segmentation.task import build_net as build_opinion
+from rotopaint_ai.training.models.segmentation.task import SegmentationConfig, SegmentationTask, build_segmentation
 from rotopaint_ai.training.models.segmentation.views import SegmentationView
 from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.cores import make_timed
@@ -63,7 +61,7 @@ def segmentation(faces: Path) -> Task[Any, Any]:
     view = SegmentationView(
         np.zeros((100, 100, 3), np.uint8), "train", "made up", np.zeros((100, 100), np.uint8), outline, outline
     )
-    return SegmentationTask(config, build_opinion(config), [view])
+    return SegmentationTask(config, build_segmentation(config), [view])
 
 
 def seam(faces: Path) -> Task[Any, Any]:

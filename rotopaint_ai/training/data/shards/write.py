@@ -64,7 +64,7 @@ class Recoder:
     def __call__(self, pictures: Sequence[Picture], n_bytes_before: int) -> bytes:
         """A picture, (H, W, 3) RGB, as a file, or several as a clip; `n_bytes_before`: of the files they came from."""
         made = self._coded(pictures)
-        for picture, again in zip(pictures, self._decoded(made, len(pictures))):
+        for picture, again in zip(pictures, self._decode_again(made, len(pictures))):
             kept = again[: picture.shape[0], : picture.shape[1]]
             apart = float(np.mean((kept.astype(np.float32) - picture) ** 2))
             psnr_db = 10 * math.log10(255**2 / apart) if apart > 0 else 99.0
@@ -92,7 +92,7 @@ class Recoder:
         options = [cv2.IMWRITE_JPEG_QUALITY, self.coding]
         return bytes(cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), options)[1])
 
-    def _decoded(self, made: bytes, count: int) -> Sequence[Picture]:
+    def _decode_again(self, made: bytes, count: int) -> Sequence[Picture]:
         if self.coding == "h264":
             return decode_clip(made, range(count))
         again = decode(made)
@@ -121,7 +121,7 @@ def pack_dataset(
     lines = [line for line in (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines() if line.strip()]
     shards = []
     for number, rows in enumerate(_groups(data, folder, shard_mb * 1e6, recode)):
-        shards.append(_write(out / FOLDER / f"{number:06}.tar", data, folder, rows, lines, recode, check))
+        shards.append(_write_shard(out / FOLDER / f"{number:06}.tar", data, folder, rows, lines, recode, check))
     for name in ("sheet.yaml", "samples.jsonl", "dataset.json"):
         if (folder / name).resolve() != (out / name).resolve():
             write_text(out / name, (folder / name).read_text(encoding="utf-8"))
@@ -151,7 +151,7 @@ def _groups(data: Dataset, folder: Path, limit: float, recode: Recoder | None) -
         yield rows
 
 
-def _write(
+def _write_shard(
     path: Path,
     data: Dataset,
     folder: Path,

@@ -162,7 +162,7 @@ class ScoredMatch(NamedTuple):
     is_passed: bool
 
 
-def figures(detector: Any, scenes: Sequence[DetectionScene], width: int, height: int) -> dict[str, Any]:
+def detection_figures(detector: Any, scenes: Sequence[DetectionScene], width: int, height: int) -> dict[str, Any]:
     """Figures on some scenes; `detector` takes and gives what `detector.onnx` does, as tensors or arrays."""
     matches: list[ScoredMatch] = []
     n_faces = 0

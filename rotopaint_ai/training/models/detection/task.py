@@ -45,9 +45,10 @@ from rotopaint_ai.training.models.detection.net import (
     scale_boxes,
     translations,
 )
-from rotopaint_ai.training.models.detection.scenes import DetectionScene, figures, read_scenes
+from rotopaint_ai.training.models.detection.scenes import DetectionScene, detection_figures, read_scenes
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
+from rotopaint_ai.training.trainer.group import CPU
 from rotopaint_ai.training.trainer.onnx_export import export_checked
 from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, TrainSources
 
@@ -228,7 +229,6 @@ def keypoints(output: DetectorOutput, target: DetectionTarget) -> Tensor:
 OUTPUTS = ("boxes", "scores", "masks", "keypoints")
 PARITY_PX, PARITY_SHARE = 0.02, 0.001
 _IS_FACE = 0.3  # score from which file and network are compared
-CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,7 @@ class DetectorTask(PictureTask[DetectorNet, DetectorBatch]):
     @classmethod
     def prepare(cls, config: DetectorConfig, sources: TrainSources) -> DetectorTask:
         """Read scenes, hold some back, draw the network's weights."""
-        return cls(config, build_net(config), *split_samples(read_scenes(sources.folders, check=sources.check)))
+        return cls(config, build_detector(config), *split_samples(read_scenes(sources.folders, check=sources.check)))
 
     def to_device(self, batch: DetectorBatch, moment: Moment) -> tuple[Tensor, DetectionTarget]:
         """Pictures [N, 3, H, W] 0..1 and the target."""
@@ -316,7 +316,7 @@ class DetectorTask(PictureTask[DetectorNet, DetectorBatch]):
 
     def metrics(self, net: DetectorNet) -> Mapping[str, Any]:
         """Recall, precision and the rest on held-out scenes."""
-        return figures(DetectorModel(net), self.held_out, self.config.width, self.config.height)
+        return detection_figures(DetectorModel(net), self.held_out, self.config.width, self.config.height)
 
     def export(self, net: DetectorNet, path: Path) -> float:
         """Write `detector.onnx` with a free batch size; the largest difference in pixels of the boxes of faces."""
@@ -327,7 +327,7 @@ class DetectorTask(PictureTask[DetectorNet, DetectorBatch]):
 NETWORKS.register("detector")(Network(DetectorConfig(), DetectorTask.prepare, file="detector.onnx", card=("detector",)))
 
 
-def build_net(config: DetectorConfig) -> DetectorNet:
+def build_detector(config: DetectorConfig) -> DetectorNet:
     """The recipe's network with freshly drawn weights."""
     torch.manual_seed(config.seed)
     return DetectorNet(**config.pyramid())

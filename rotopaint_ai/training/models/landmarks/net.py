@@ -246,7 +246,7 @@ class CoarseToFineNet(LandmarkNet):
         if self.has_fine:
             points, fine_spread, fine_log, corner = self._refine(features[0], neck, centre)
         heat = anisotropy_of((coarse_log if fine_log is None else fine_log).detach())
-        log_scale, visible, lean = self._rate(neck, coarse, points, spread, fine_spread)
+        log_scale, visible, lean = self._rate_landmarks(neck, coarse, points, spread, fine_spread)
         anisotropy = self.lean_of_heat * heat + lean
         return LandmarkOutput(points, log_scale, visible, anisotropy, coarse, coarse_log, fine_log, corner)
 
@@ -286,7 +286,7 @@ class CoarseToFineNet(LandmarkNet):
         rows = (picture + y * width + x)[..., None] + inside
         return rows, torch.stack((x, y), 2).to(centre.dtype) * FINE_STRIDE
 
-    def _rate(
+    def _rate_landmarks(
         self, neck: Tensor, coarse: Tensor, points: Tensor, spread: Tensor, fine_spread: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         at = sample_map(neck, points.detach()[:, :, None], COARSE_STRIDE)[..., 0].transpose(1, 2)

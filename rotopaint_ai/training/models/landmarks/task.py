@@ -25,6 +25,7 @@ from rotopaint_ai.training.data.pose_augment import PoseAugment
 from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_and_decoding_s, sizes_of
 from rotopaint_ai.training.models.landmarks.config import LandmarkTarget, PackConfig, make_target, total_loss
 from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, HEADS, LandmarkNet, Reader
+from rotopaint_ai.training.trainer.group import CPU
 from rotopaint_ai.training.trainer.task import Moment, Task, precision
 
 
@@ -53,7 +54,6 @@ class HeldOutError(NamedTuple):
     p95_px: float
 
 
-CPU = torch.device("cpu")
 CENTRE_JITTER = 0.5  # spread of the fine windows' places in training, in coarse cells
 
 

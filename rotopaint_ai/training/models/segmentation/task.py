@@ -19,7 +19,13 @@ from torch.nn import functional as F
 from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry
 from rotopaint_ai.training.data.dataset_checks import split_samples
 from rotopaint_ai.training.models.backbone import ConvNorm, PictureTask, PyramidConfig, PyramidNet, total_of
-from rotopaint_ai.training.models.segmentation.views import Crops, Cutter, SegmentationView, figures, read_views
+from rotopaint_ai.training.models.segmentation.views import (
+    Crops,
+    Cutter,
+    SegmentationView,
+    read_views,
+    segmentation_figures,
+)
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
 from rotopaint_ai.training.trainer.onnx_export import as_arrays, export_checked
@@ -143,7 +149,7 @@ Part = Callable[[SegmentationOutput, SegmentationTarget], Tensor]
 LOSSES: Registry[Part] = Registry("segmentation loss")
 
 
-def make_target(seam: Tensor, face: Tensor) -> SegmentationTarget:
+def segmentation_target(seam: Tensor, face: Tensor) -> SegmentationTarget:
     """A target from coverages [N, S, S]."""
     classes = torch.stack((seam, face), 1)
     return SegmentationTarget(classes, (boundary(classes) > 0.2).any(1).to(seam.dtype))
@@ -271,12 +277,12 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
     @classmethod
     def prepare(cls, config: SegmentationConfig, sources: TrainSources) -> SegmentationTask:
         """Read views, hold some back, draw the network's weights."""
-        return cls(config, build_net(config), *split_samples(read_views(sources.folders, check=sources.check)))
+        return cls(config, build_segmentation(config), *split_samples(read_views(sources.folders, check=sources.check)))
 
     def to_device(self, batch: Crops, moment: Moment) -> tuple[Tensor, SegmentationTarget]:
         """Crops [N, 3, S, S] 0..1 and the target."""
         pictures, seam, face = (torch.from_numpy(part).to(moment.device) for part in batch)
-        return pictures.permute(0, 3, 1, 2).float() / 255, make_target(seam, face)
+        return pictures.permute(0, 3, 1, 2).float() / 255, segmentation_target(seam, face)
 
     def loss(
         self, net: GatedNet, inputs: tuple[Tensor, SegmentationTarget], moment: Moment
@@ -287,7 +293,7 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
 
     def metrics(self, net: GatedNet) -> Mapping[str, Any]:
         """Boundary F and overlap on held-out views."""
-        return figures(
+        return segmentation_figures(
             as_arrays(SegmentationGraph(net)), self.held_out, self.config.input_size, self.config.crop_margin
         )
 
@@ -309,7 +315,7 @@ NETWORKS.register("segmentation")(
 )
 
 
-def build_net(config: SegmentationConfig) -> GatedNet:
+def build_segmentation(config: SegmentationConfig) -> GatedNet:
     """The recipe's network with freshly drawn weights."""
     torch.manual_seed(config.seed)
     return GatedNet(**config.pyramid(), shape=config.shape)

@@ -187,7 +187,7 @@ def rasterise_outline(outline: Array, size_px: int) -> Array:
 SURE = 0.5  # probability from which a pixel counts
 
 
-def figures(
+def segmentation_figures(
     segment: Callable[[Array], Sequence[Array]], views: Sequence[SegmentationView], size_px: int, margin: float
 ) -> dict[str, Any]:
     """Figures on the nominal crops of some views, in crop pixels; `segment` takes and gives what `matte.onnx` does."""

@@ -31,7 +31,7 @@ from rotopaint_ai.training.models.detection.scenes import (
     read_scenes,
     summary,
 )
-from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask, as_tensors, build_net
+from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask, as_tensors, build_detector
 from rotopaint_ai.training.pack.network import TrainOptions, check_place, task_of, train_network
 from rotopaint_ai.training.trainer.cores import make_timed
 from rotopaint_ai.training.trainer.trainer import Trainer
@@ -137,7 +137,7 @@ def test_it_learns_one_picture(tmp_path: Path) -> None:
     plan = DetectorConfig(
         widths=(8, 8, 16, 16, 16), neck=16, width=128, height=64, batch=2, minutes=None, steps=14, augment={}
     )
-    net = build_net(plan)
+    net = build_detector(plan)
     with torch.no_grad():
         before = total_of(task.LOSSES, *_forward(net.train(), _one_batch()), plan.losses)[0]
     trainer = Trainer(plan, DetectorTask(plan, net, fit_scenes()), tmp_path)
@@ -192,12 +192,12 @@ def test_a_training_writes_a_file_that_says_what_the_network_says(tmp_path: Path
 def test_a_stopped_training_goes_on_where_it_stood(tmp_path: Path) -> None:
     plan = DetectorConfig(widths=(8,) * 5, neck=8, width=128, height=64, batch=2, minutes=None, steps=2, eval_every=2)
     scenes = fit_scenes()
-    whole = Trainer(plan, DetectorTask(plan, build_net(plan), scenes), _made(tmp_path / "whole"))
+    whole = Trainer(plan, DetectorTask(plan, build_detector(plan), scenes), _made(tmp_path / "whole"))
     whole.fit()
-    first = Trainer(plan, DetectorTask(plan, build_net(plan), scenes), _made(tmp_path / "two"))
+    first = Trainer(plan, DetectorTask(plan, build_detector(plan), scenes), _made(tmp_path / "two"))
     first.step(make_timed(first.task, first.moment(0)), 0.0)
     first.save()
-    second = Trainer(plan, DetectorTask(plan, build_net(plan), scenes), tmp_path / "two")
+    second = Trainer(plan, DetectorTask(plan, build_detector(plan), scenes), tmp_path / "two")
     second.fit(resume=True)
     assert second.at == 2
     for a, b in zip(whole.net.state_dict().values(), second.net.state_dict().values()):

@@ -49,7 +49,7 @@ def _target() -> losses.SegmentationTarget:
     seam, face = torch.zeros(1, 32, 32), torch.zeros(1, 32, 32)
     face[:, 4:28, 4:28] = 1
     seam[:, 15:17, 4:28] = 1
-    return losses.make_target(seam, face)
+    return losses.segmentation_target(seam, face)
 
 
 def _logits(target: losses.SegmentationTarget, sure: float) -> SegmentationOutput:

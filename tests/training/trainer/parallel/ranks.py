@@ -89,7 +89,7 @@ def everything(folder: Path, group: Group, faces: str) -> None:
     if group.on_any(has_restarted()):
         (folder / "restarted").touch()
     else:
-        for compression in ("none", "bf16", "fp16"):
+        for compression in ("none", "bf16"):
             gradients(folder, group, compression)
         low_rank(group)
         training(folder, group, faces, "whole", 0)

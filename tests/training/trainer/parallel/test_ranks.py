@@ -52,9 +52,7 @@ def test_gradients_of_ranks_are_those_of_one_process(done: Path) -> None:
     ranks.gradients(done, ALONE, "none")
     one = torch.load(done / "gradients.1.none.pt")
     assert _apart(one, torch.load(done / "gradients.2.none.pt")) < 1e-5
-    for compression, limit in (("bf16", 0.02), ("fp16", 0.005)):
-        rounded = torch.load(done / f"gradients.2.{compression}.pt")
-        assert 1e-7 < _apart(one, rounded) < limit
+    assert 1e-7 < _apart(one, torch.load(done / "gradients.2.bf16.pt")) < 0.02
 
 
 def _checkpoint(folder: Path, name: str) -> dict[str, Any]:
