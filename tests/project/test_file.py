@@ -62,7 +62,7 @@ def whole() -> State:
         crops={1001: CropBox(1, 2, 30, 40.5)},
         predicted=document(),
         marks={1001: "accepted", 1003: "needs work"},
-        seams={"seam": SeamSettings(width_px=5.5, taper=(0.0, 0.3), grain=0.5)},
+        seams={"seam": SeamSettings(width_px=5.5, taper=(0.0, 0.3), grain=0.5, profile=((1.0, 0.5), (0.5, 1.0)))},
         spreads=(Spread(1002, 1001, 1003, frozenset({"seam"})),),
         names={"eye": "Left Eye"},
     )
