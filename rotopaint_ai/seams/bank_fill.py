@@ -90,7 +90,10 @@ def relit(scene: Straightened, model: FillModel | None) -> Array:
     light_TSC, hole_TS, own_TS = scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS
     known = relight.sources(light_TSC, hole_TS)
     by_tables = relight.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
-    painted = by_tables if model is None else learned.mend(by_tables, known, hole_TS, own_TS, scene.floor, model)
+    painted = by_tables
+    if model is not None:
+        painted = learned.mend(by_tables, known, hole_TS, own_TS, scene.floor, model)
+        painted = residue.spared(painted, by_tables, light_TSC, scene.ribbon)
     return residue.lifted(junctions.joined(painted, light_TSC, scene.ribbon), light_TSC, scene.ribbon)
 
 

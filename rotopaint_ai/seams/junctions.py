@@ -75,9 +75,11 @@ def places(ribbon: Ribbon) -> Bools:
     """Pixels (h, w) of the shrunk crop near a place where seams meet."""
     line, out = ribbon.line, np.zeros(ribbon.size, np.uint8)
     _, other_K = _crossings(line, 2 * line.half_S, 0)
-    for column in np.unique(other_K):
-        x, y = line.points_S[column]
-        cv2.circle(out, (int(x), int(y)), round(float(line.half_S[column])) + _NEAR, 1, cv2.FILLED)
+    met = np.unique(other_K)
+    points = np.concatenate([line.points_S[met], ribbon.crossing])
+    halves = np.r_[line.half_S[met], np.full(len(ribbon.crossing), line.half_S.max())]
+    for (x, y), half in zip(points, halves):
+        cv2.circle(out, (int(x), int(y)), round(float(half)) + _NEAR, 1, cv2.FILLED)
     return out > 0
 
 

@@ -1,8 +1,10 @@
-"""A piece of the groove that paint has left standing, filled again.
+"""What paint takes off a whole seam says where it took too little, and where too much.
 
 Where a seam runs along a shadow's edge or into a fold, paint may take the groove for the face's own and keep it: a dark
 stroke that begins and ends within the matte. What paint takes off the whole seam on average says in which rows its
-groove lies and how deep it is. A valley that is left in those rows, not much deeper than that, is the seam's.
+groove lies and how deep it is. A valley that is left in those rows, not much deeper than that, is the seam's. Where
+paint brings far more light than that, it has painted over a dark gap or the edge of something else, and the tables'
+paint, which keep more, takes its place.
 
 T rows across, S columns along.
 """
@@ -27,6 +29,10 @@ _GROOVE = 0.6  # of what it takes off at most: rows with more are the groove's
 _FAINT, _CLEAR = 0.03, 0.08  # log light: a valley is none below, and one for certain above
 _MOST = 0.6  # of what paint takes off on average, that is taken off more at most
 _DEEPER = 2.0  # times what paint takes off on average: a valley as deep is the face's
+_FAR_MORE = 3.0  # times what paint takes off a seam on average, in the frame's row that loses most: no seam is so dark
+_ANYWHERE = 0.3  # log light that may be taken off any seam
+_SAMPLES = 20  # of a row that tell what is usual
+_AROUND = np.ones((3, 3), np.uint8)
 _VALLEY = np.ones((2 * _ROWS + 1, 1), np.uint8)
 
 
@@ -48,6 +54,20 @@ def lifted(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
     out: Array = relit_TSC.copy()
     out[rows, :, :3] += np.minimum(lift, np.maximum(smooth + depth - light, 0.0))[..., None]  # to the rims, no higher
     return out
+
+
+def spared(relit_TSC: Array, by_tables_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
+    """What to make of every sample, as `relight.relight` gives it, by tables where paint brings far more than usual."""
+    added = relight.light_added(relit_TSC, relight.mean_of(light_TSC))
+    total, count = ribbon.row_sums(added)
+    usual = (total / np.maximum(count, 1))[count > _SAMPLES]
+    most = max(_ANYWHERE, _FAR_MORE * float(usual.max(initial=0.0)))
+    if added.max() <= most:
+        return relit_TSC
+    smooth = np.maximum(added, cv2.GaussianBlur(added, (0, 0), 0.8))
+    sure = cv2.dilate(np.clip(2.0 * (smooth / np.float32(most) - 1.0), 0.0, 1.0), _AROUND)
+    share = cv2.GaussianBlur(sure, (0, 0), 0.7)[..., None] * ribbon.own_TS[..., None]
+    return np.asarray(relit_TSC + share * (by_tables_TSC - relit_TSC))
 
 
 def usually_taken(taken_TS: Array, ribbon: Ribbon) -> Array:

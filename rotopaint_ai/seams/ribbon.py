@@ -55,6 +55,7 @@ class Ribbon:
 
     step: float
     size: tuple[int, int]  # height and width of the shrunk crop
+    crossing: Array  # its points (N, 2), shrunk pixels, of other seams' short curves that cross a run: none has columns
     cover: Array  # how much of each of its pixels is matte, 0 to 255 (uint8)
     line: CentreLine
     map_x_TS: Array
@@ -156,7 +157,7 @@ def build_ribbon(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     hole: (H, W) where the matte is above 0. Returns None where no matte pixel belongs to a curve. A pixel belongs to
     its nearest curve, unless it lies beyond the run-out of that curve's end.
     """
-    runs = _runs(hole, curves)
+    runs, crossing = _runs(hole, curves)
     if not runs:
         return None
     step = shrinkage(cv2.countNonZero(hole.view(np.uint8)) / sum(len(run) for run, _ in runs))
@@ -184,7 +185,8 @@ def build_ribbon(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
     own: Bools = np.zeros(map_x.shape, np.uint8)
     own[across.astype(np.intp), along.astype(np.intp)] = 1
     own = cv2.dilate(own, np.ones((2, 2), np.uint8), anchor=(1, 1))
-    return Ribbon(step, size, cover, line, map_x, map_y, at_P, left, along, across, inside, own > 0)
+    crossing = crossing / np.float32(step)
+    return Ribbon(step, size, crossing, cover, line, map_x, map_y, at_P, left, along, across, inside, own > 0)
 
 
 def _cover(hole: Bools, size: tuple[int, int], step: float) -> Array:
@@ -201,16 +203,16 @@ def _how(step: float) -> int:
     return cv2.INTER_LINEAR if step <= 4.0 else cv2.INTER_AREA
 
 
-def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Curve]:
-    """The parts of the curves, every pixel, that run inside the matte: hidden parts of a seam do not.
+def _runs(hole: Bools, curves: Sequence[Curve]) -> tuple[list[Curve], Array]:
+    """The parts of the curves, every pixel, that run inside the matte, hidden parts of a seam do not, and what crosses.
 
-    A run shorter than twice the matte's width is another seam's curve crossing; it is left out where a longer one runs
-    through the same piece of the matte. A short piece of seam that stands alone is a seam.
+    A run shorter than twice the matte's width is another seam's curve crossing; its points (N, 2) come apart where a
+    longer one runs through the same piece of the matte. A short piece of seam that stands alone is a seam.
     """
     height, width = hole.shape
     lines = [(resample(polyline), half) for polyline, half in curves if len(polyline) > 1]
     if not lines:
-        return []
+        return [], np.zeros((0, 2), np.float32)
     x, y = np.floor(np.concatenate([line for line, _ in lines])).astype(np.int32).T
     on = (x >= 0) & (y >= 0) & (x < width) & (y < height)
     on &= hole.reshape(-1).take(np.where(on, y * np.intp(width) + x, 0))
@@ -225,7 +227,10 @@ def _runs(hole: Bools, curves: Sequence[Curve]) -> list[Curve]:
                 inside = start + first + int(np.flatnonzero(on[start + first : start + end])[0])
                 found.append(_Run((run, half), (end - first) / max(2.0 * half, 1.0), (int(y[inside]), int(x[inside]))))
         start += len(line)
-    return [run.curve for run in _seams_among(found, hole)]
+    are_seams = _are_seams(found, hole)
+    crossing = [run.curve[0] for run, is_seam in zip(found, are_seams) if not is_seam]
+    seams = [run.curve for run, is_seam in zip(found, are_seams) if is_seam]
+    return seams, np.concatenate([np.zeros((0, 2), np.float32), *crossing])
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,16 +242,16 @@ class _Run:
     pixel: tuple[int, int]
 
 
-def _seams_among(runs: Sequence[_Run], hole: Bools) -> Sequence[_Run]:
-    """Those runs that are no other seam's curve crossing."""
+def _are_seams(runs: Sequence[_Run], hole: Bools) -> list[bool]:
+    """Which runs are no other seam's curve crossing."""
     if all(run.length >= _SHORTEST for run in runs):
-        return runs
+        return [True] * len(runs)
     pieces = cv2.connectedComponents(hole.view(np.uint8))[1]
     longest: dict[int, float] = {}
     for run in runs:
         piece = int(pieces[run.pixel])
         longest[piece] = max(run.length, longest.get(piece, 0.0))
-    return [run for run in runs if run.length >= min(_SHORTEST, longest[int(pieces[run.pixel])])]
+    return [run.length >= min(_SHORTEST, longest[int(pieces[run.pixel])]) for run in runs]
 
 
 def _centre_line(runs: Sequence[Curve], hole: Bools, step: float) -> CentreLine:

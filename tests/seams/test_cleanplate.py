@@ -214,3 +214,6 @@ def test_a_seam_that_crosses_another_for_less_than_two_widths_is_no_run_of_its_o
     assert both is not None
     assert one is not None
     assert both.map_x_TS.shape == one.map_x_TS.shape
+    assert not len(one.crossing)
+    assert np.allclose(both.crossing[:, 0] * both.step, 90.0, atol=1e-3)
+    assert np.ptp(both.crossing[:, 1]) * both.step >= 10.0

@@ -44,14 +44,18 @@ def test_a_bright_gap_in_smooth_skin_cannot_be_seen_any_more() -> None:
     assert after < 0.15 * before
 
 
+@pytest.mark.parametrize("wide", [6.0, 0.0])
 @pytest.mark.parametrize("place", [(80, 48), (110, 48)])
-def test_a_gleam_where_seams_meet_goes_and_one_on_the_way_is_kept(place: tuple[int, int]) -> None:
-    """Two seams cross at (80, 48); three pixels of light, five times the face's, stand there or on one of them."""
+def test_a_gleam_where_seams_meet_goes_and_one_on_the_way_is_kept(place: tuple[int, int], wide: float) -> None:
+    """Two seams cross at (80, 48); three pixels of light, five times the face's, stand there or on one of them.
+
+    The other seam's matte may be hidden: its curve is a short piece in the first one's.
+    """
     lines = made_up.curve(bend=0.0), np.stack([np.full(61, 80.0), np.linspace(15.0, 80.0, 61)], 1)
     clean = np.full((*made_up.SIZE, 3), 0.3, np.float32)
     gleam = clean.copy()
     gleam[place[1] - 1 : place[1] + 2, place[0] - 1 : place[0] + 2] = 1.5
-    holes = np.maximum(*(made_up.matte(line, 6.0) for line in lines))
+    holes = np.maximum(made_up.matte(lines[0], 6.0), made_up.matte(lines[1], wide) if wide else 0.0)
     scene = bank_fill.straighten(gleam, holes > 0, [(line, 6.0) for line in lines])
     assert scene is not None
     y, x = place[1] * scene.ribbon.size[0] // made_up.SIZE[0], place[0] * scene.ribbon.size[1] // made_up.SIZE[1]
@@ -59,7 +63,7 @@ def test_a_gleam_where_seams_meet_goes_and_one_on_the_way_is_kept(place: tuple[i
     fields[..., 3] = scene.ribbon.cover > 0  # paint that keeps all of the plate
     bank_fill._dim_spots(fields, scene)
     light = fields[y, x, :3] + np.log(scene.small[y, x, :3] + scene.floor)
-    assert np.exp(light) - scene.floor == pytest.approx(0.3 if place == (80, 48) else 1.5, rel=0.02)
+    assert np.exp(light) - scene.floor == pytest.approx(0.3 if place == (80, 48) else 1.5, rel=0.05)
 
 
 def test_few_clear_pixels_do_not_tell_how_bright_the_face_is() -> None:

@@ -1,4 +1,7 @@
-"""A piece of a groove that paint keeps is filled again; what is no groove, or lies beside it, stays."""
+"""A piece of a groove that paint keeps is filled again; what is no groove, or lies beside it, stays.
+
+What is far darker than the seam stays too.
+"""
 
 from __future__ import annotations
 
@@ -71,3 +74,16 @@ def test_what_stands_light_among_dark_samples_is_not_lifted_above_the_rims() -> 
     ribbon, light, relit = seam()
     relit[:, KEPT.start : KEPT.stop : 2, 3] = 1.0  # every other column of the groove
     assert left(residue.lifted(relit, light, ribbon), light).max() <= 1e-6
+
+
+def test_what_is_far_darker_than_the_seam_is_left_to_the_tables_and_the_seam_is_not() -> None:
+    ribbon, light, relit = seam()
+    gap = slice(ribbon.centre - 1, ribbon.centre + 2), slice(90, 93)
+    light[gap] = -6.0 * DEPTH  # a gap between two things beside the seam, which paint fills
+    by_tables = relit.copy()
+    by_tables[..., 3] = 1.0  # tables that keep everything
+    spared = residue.spared(relit, by_tables, light, ribbon)
+    assert np.allclose(left(spared, light)[gap], light[gap].mean(2), atol=0.05)
+    assert (spared[:, KEPT.stop :] == relit[:, KEPT.stop :]).all()
+    light[gap] = -DEPTH
+    assert residue.spared(relit, by_tables, light, ribbon) is relit
