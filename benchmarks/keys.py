@@ -137,7 +137,7 @@ def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict
     if method in (linear, flow):  # these know nothing of models: the first key is in the middle of the shot
         keyed.append(shot.holds[shot.frames[len(shot.frames) // 2]][0])
         gestures += sum(shape.n_points for shape in shot.predicted.shapes)
-        document, errors = method(shot, _keyed(shot, keyed))
+        document, errors = method(shot, hand_keyed(shot, keyed))
     while True:
         found = _worst(shot, document, measured)
         course.append(max(found.values()))
@@ -159,7 +159,7 @@ def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict
         looked = set()  # every other frame may have changed
         gestures += 1 + _drags(shot, document, keyed[-1], threshold)
         start = time.perf_counter()
-        document, errors = method(shot, _keyed(shot, keyed))
+        document, errors = method(shot, hand_keyed(shot, keyed))
         tool_s += time.perf_counter() - start
     return {
         "keys": len(keyed),
@@ -244,7 +244,7 @@ def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, 
     ours = {shape.name: shape for shape in keyed.shapes}
     document = replace(whole, shapes=tuple(ours.get(shape.name, shape) for shape in whole.shapes))
     frames = frozenset(human_keys(keyed.shapes[0]))
-    corrected = shots.Corrected(whole, document, shot.errors, frames, _plates(shot.folder))
+    corrected = shots.Corrected(whole, document, shot.errors, frames, plates_of(shot.folder))
     config = load_pack_config("shot", ["minutes=null", f"steps={STEPS}"])
     lesson = shots.lesson_of(corrected, _models(), config)
     with tempfile.TemporaryDirectory() as folder:
@@ -329,14 +329,15 @@ METHODS: Mapping[str, Method] = {
 
 
 @cache
-def _plates(folder: Path) -> Plate:
+def plates_of(folder: Path) -> Plate:
+    """The plates beside a truth."""
     first = next(folder.glob("plate.*"))
     return open_plate(str(folder / f"plate.####{first.suffix}"))
 
 
 def _reading(shot: Shot) -> ShotReading:
     if shot.name not in _READINGS:
-        _READINGS[shot.name] = read_shot(shot.predicted, _plates(shot.folder), _models())
+        _READINGS[shot.name] = read_shot(shot.predicted, plates_of(shot.folder), _models())
     return _READINGS[shot.name]
 
 
@@ -347,11 +348,12 @@ def _models() -> Models:
 
 @lru_cache(maxsize=256)
 def _grey(folder: Path, frame: int) -> Array:
-    rgb = to_display(_plates(folder).read(frame, keep_native=False).rgb)
+    rgb = to_display(plates_of(folder).read(frame, keep_native=False).rgb)
     return cv2.cvtColor(np.rint(np.clip(rgb, 0, 1) * 255).astype(np.uint8), cv2.COLOR_RGB2GRAY)
 
 
-def _keyed(shot: Shot, keyed: list[int]) -> RotoDocument:
+def hand_keyed(shot: Shot, keyed: Sequence[int]) -> RotoDocument:
+    """The run's seams with those of some holds, named by their first frames, as a person draws them."""
     frames = [frame for first in keyed for frame in shot.holds[first]]
 
     def with_hand(shape: RotoShape) -> RotoShape:

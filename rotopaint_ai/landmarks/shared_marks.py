@@ -35,6 +35,7 @@ AS_LARGE = 1.5  # times as large as the other one a matched feature may be
 FEWEST_MATCHES = 8
 FEWEST_HOLDS = 3
 _ROUNDS = 4
+_PLACE = np.array([1, 1j])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,22 +68,44 @@ class SharedMarks:
         return np.concatenate(ones), np.concatenate(others)
 
 
-def features(grey: Array, corner: complex, scale: float, face_px: float) -> Features:
-    """Features of a picture (h, w) whose top-left corner is at `corner`, with `scale` pixels for one of the plate."""
-    growth = min(FACE_PX / (face_px * scale), LARGEST_GROWTH)
-    bright = max(float(np.percentile(grey, 99.5)), 1e-6)
-    picture = np.clip(grey.astype(np.float32) / bright * 255, 0, 255).astype(np.uint8)
-    way = cv2.INTER_AREA if growth < 1 else cv2.INTER_CUBIC
-    picture = cv2.resize(picture, None, fx=growth, fy=growth, interpolation=way)
+@dataclass(frozen=True, slots=True, eq=False)
+class MarkPicture:
+    """A hold's picture (h, w) uint8 in which marks are looked for: its top-left corner in the plate, and its pixels for
+    one of the plate along x and y (2,)."""
+
+    picture: Array
+    corner: complex
+    scale: Array
+
+    @classmethod
+    def of(cls, grey: Array, corner: complex, scale: float, face_px: float) -> MarkPicture:
+        """From a picture with `scale` pixels for one of the plate, in which a face is `face_px` of the plate large."""
+        growth = min(FACE_PX / (face_px * scale), LARGEST_GROWTH)
+        bright = max(float(np.percentile(grey, 99.5)), 1e-6)
+        picture = np.clip(grey.astype(np.float32) / bright * 255, 0, 255).astype(np.uint8)
+        way = cv2.INTER_AREA if growth < 1 else cv2.INTER_CUBIC
+        grown = cv2.resize(picture, None, fx=growth, fy=growth, interpolation=way)
+        return cls(grown, corner, np.array(grown.shape[::-1]) / grey.shape[::-1] * scale)  # as it was rounded
+
+    def plate(self, pixels: Array) -> Complex:
+        """Places in the plate of places in the picture (., 2), whose pixels' middles are whole numbers."""
+        return np.asarray(self.corner + ((pixels + 0.5) / self.scale) @ _PLACE)
+
+    def inside(self, at: Complex) -> Array:
+        """Places in the picture (., 2) of places in the plate."""
+        off = np.asarray(at) - self.corner
+        return np.stack([off.real, off.imag], axis=-1) * self.scale - 0.5
+
+
+def features(seen: MarkPicture) -> Features:
+    """Features of a hold's picture."""
     sift = cv2.SIFT.create(nfeatures=MOST, contrastThreshold=LEAST_CONTRAST, edgeThreshold=STRAIGHTEST)
-    found, descriptor = sift.detectAndCompute(picture, None)
+    found, descriptor = sift.detectAndCompute(seen.picture, None)
     if not found:
         return Features(np.zeros(0, complex), np.zeros((0, 128)), np.zeros(0))
-    at = np.array([each.pt for each in found]) + 0.5
-    grown = np.array(picture.shape[::-1]) / grey.shape[::-1]  # as it was rounded
     root = np.sqrt(descriptor / np.maximum(descriptor.sum(axis=1, keepdims=True), 1e-9))
-    size = np.array([each.size for each in found]) / (growth * scale)
-    return Features(corner + (at / grown / scale) @ np.array([1, 1j]), root, size)
+    size = np.array([each.size for each in found]) / float(seen.scale.mean())
+    return Features(seen.plate(np.array([each.pt for each in found])), root, size)
 
 
 def shared_marks(found: Sequence[Features], points_HL: Complex, faces_HL: Complex, face_px_H: Array) -> SharedMarks:

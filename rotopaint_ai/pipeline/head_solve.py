@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.landmarks.shared_marks import Features, SharedMarks, features
+from rotopaint_ai.landmarks.mark_search import Pictures, marks_seen_again
+from rotopaint_ai.landmarks.shared_marks import MarkPicture, SharedMarks
 from rotopaint_ai.seams.placement import Evidence, SeamLook, Sighting, sight
 from rotopaint_ai.shapes.facespace import Complex
 from rotopaint_ai.shapes.head_bundle import (
@@ -34,7 +35,8 @@ from rotopaint_ai.shapes.head_bundle import (
     joints_of,
     said,
 )
-from rotopaint_ai.shapes.head_poses import HeadPoses
+from rotopaint_ai.shapes.head_marks import expected_marks
+from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import basis, point_numbers
 from rotopaint_ai.sheet import ShapeSpec, Sheet, mirrored_order
@@ -114,15 +116,23 @@ def solved_head(
     return SolvedHead(head, facts)
 
 
-def features_of(seen: SeamLook, face_px: float) -> Features:
-    """What may be found again in other holds of the crop of a look."""
+def mark_picture(seen: SeamLook, face_px: float) -> MarkPicture:
+    """What marks are looked for in: the crop of a look."""
     half, height, width = seen.crop.side / 2, *seen.grey.shape
     left, top = (
         int(max(0, (at - half - corner) * seen.scale)) for at, corner in ((seen.crop.x, seen.x), (seen.crop.y, seen.y))
     )
     side = int(np.ceil(2 * half * seen.scale))
     grey = seen.grey[min(top, height - 1) : top + side, min(left, width - 1) : left + side]
-    return features(grey, complex(seen.x + left / seen.scale, seen.y + top / seen.scale), seen.scale, face_px)
+    return MarkPicture.of(grey, complex(seen.x + left / seen.scale, seen.y + top / seen.scale), seen.scale, face_px)
+
+
+def seen_again(solved: SolvedHead, marks: SharedMarks, pictures: Pictures) -> SharedMarks:
+    """Marks with their sights in all holds in which the picture shows them where the head has them."""
+    points = solved.facts.points_HL
+    faces = head_poses(points).faces(points)
+    apart = np.sqrt((abs(faces[:, None] - faces) ** 2).mean(axis=2))
+    return marks_seen_again(marks, expected_marks(solved.head.cameras, solved.head.marks), apart, pictures)
 
 
 def names_off_seams(specs: Sequence[ShapeSpec], sheet: Sheet) -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,16 @@ from rotopaint_ai.crops import around, is_settled
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.detect import read
-from rotopaint_ai.landmarks.shared_marks import SharedMarks, shared_marks
-from rotopaint_ai.pipeline.head_solve import ShotSaid, build_of, features_of, names_off_seams, solved_head
+from rotopaint_ai.landmarks.shared_marks import SharedMarks, features, shared_marks
+from rotopaint_ai.pipeline.head_solve import (
+    ShotSaid,
+    SolvedHead,
+    build_of,
+    mark_picture,
+    names_off_seams,
+    seen_again,
+    solved_head,
+)
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, look, place
@@ -125,12 +133,13 @@ def read_shot(
     for start in starts.tolist():
         hold = _read_hold(plate, int(start), _guess(predicted, int(start)), models)
         holds.append(hold)
-        found.append(features_of(hold.look, hold.face_px))
+        found.append(features(mark_picture(hold.look, hold.face_px)))
         progress(len(holds), len(starts))
-    points = np.array([hold.points_L for hold in holds])
-    heads, face_px = head_poses(points), np.array([hold.face_px for hold in holds])
+    points, face_px = np.array([hold.points_L for hold in holds]), np.array([hold.face_px for hold in holds])
+    heads = head_poses(points)
     marks = shared_marks(found, points, heads.faces(points), face_px)
-    return ShotReading(models, holds, dict(zip(space.frames, hold_F.tolist())), heads, marks)
+    reading = ShotReading(models, holds, dict(zip(space.frames, hold_F.tolist())), heads, marks)
+    return replace(reading, shared=_marks_seen_again(reading, predicted))
 
 
 def teach(
@@ -319,31 +328,44 @@ def _solved_on_head(reading: ShotReading, tasks: Sequence[_Task], errors: Errors
     no head fits."""
     known = {task.spec.name: _curve_of_task(reading, task, errors.get(task.spec.name, {})) for task in tasks}
     specs = [spec for spec in _open_seams(reading.models.pack.sheet) if spec.name in known]
-    off = [reading.models.pack.sheet.landmark_row(name) for name in names_off_seams(specs, reading.models.pack.sheet)]
-    if len(off) < TOO_FEW:
-        return _on_no_head(tasks)
-    points, error = (
-        np.array(rows)[:, off] for rows in zip(*((hold.points_L, hold.error_px_L) for hold in reading.holds))
-    )
-    curves, face_px = [known[spec.name] for spec in specs], np.array([hold.face_px for hold in reading.holds])
-    heads = head_poses(points)
-    shot = ShotSaid(heads, points, error, curves, face_px, np.zeros((len(points), len(specs)), bool))
-    build, evidence = build_of(specs, reading.models.pack.sheet, shot), reading.models.find_seams
-    look_at = lambda hold: reading.holds[hold].look  # noqa: E731
+    curves = [known[spec.name] for spec in specs]
     try:
-        with ThreadPoolExecutor(1) as pool:
-            found = solved_head(shot, build, look_at, evidence, pool, shared=reading.shared)
+        found = _head_of(reading, specs, curves)
         rows = zip(specs, curves, found.head.splines(), found.by_marks(), found.deviations_px().T)
     except np.linalg.LinAlgError:
-        return _on_no_head(tasks)
+        return {task.spec.name: _OnHead(task.splines_HD, np.full(len(task.exact_H), np.inf)) for task in tasks}
     return {
         spec.name: _OnHead(splines, np.hypot(off_H, _missed_by_marks(each, by_marks)))
         for spec, each, splines, by_marks, off_H in rows
     }
 
 
-def _on_no_head(tasks: Sequence[_Task]) -> Mapping[str, _OnHead]:
-    return {task.spec.name: _OnHead(task.splines_HD, np.full(len(task.exact_H), np.inf)) for task in tasks}
+def _head_of(reading: ShotReading, specs: Sequence[ShapeSpec], curves: Sequence[KnownCurve]) -> SolvedHead:
+    """One head from what is said of seams and from the pictures. Raises LinAlgError where none fits."""
+    sheet, holds = reading.models.pack.sheet, reading.holds
+    off = [sheet.landmark_row(name) for name in names_off_seams(specs, sheet)]
+    if len(off) < TOO_FEW:
+        raise np.linalg.LinAlgError("too few landmarks off the seams")
+    points, error = (np.array(rows)[:, off] for rows in zip(*((hold.points_L, hold.error_px_L) for hold in holds)))
+    face_px, hidden = np.array([hold.face_px for hold in holds]), np.zeros((len(holds), len(specs)), bool)
+    shot = ShotSaid(head_poses(points), points, error, curves, face_px, hidden)
+    build, evidence = build_of(specs, sheet, shot), reading.models.find_seams
+    with ThreadPoolExecutor(1) as pool:
+        return solved_head(shot, build, lambda hold: holds[hold].look, evidence, pool, shared=reading.shared)
+
+
+def _marks_seen_again(reading: ShotReading, predicted: RotoDocument) -> SharedMarks:
+    """Shared marks in every hold that shows them where the run's curves and the picture have the head."""
+    shapes = {shape.name: shape for shape in predicted.shapes}
+    specs = [s for s in _open_seams(reading.models.pack.sheet) if s.name in shapes and shapes[s.name].keys]
+    specs = [spec for spec in specs if shapes[spec.name].n_points == spec.n_points]
+    tasks = [_seam_task(reading, spec, shapes[spec.name], shapes[spec.name], []) for spec in specs]
+    try:
+        found = _head_of(reading, specs, [_curve_of_task(reading, task, {}) for task in tasks])
+    except np.linalg.LinAlgError:
+        return reading.shared
+    pictures = lambda hold: mark_picture(reading.holds[hold].look, reading.holds[hold].face_px)  # noqa: E731
+    return seen_again(found, reading.shared, pictures)
 
 
 def _missed_by_marks(known: KnownCurve, on_head: Complex) -> float:

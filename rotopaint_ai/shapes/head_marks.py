@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rotopaint_ai.landmarks.mark_search import ExpectedMarks
 from rotopaint_ai.landmarks.shared_marks import SharedMarks
 from rotopaint_ai.shapes.facespace import Array
-from rotopaint_ai.shapes.head_cameras import PERSPECTIVE, Cameras, Pull, ball_depth
+from rotopaint_ai.shapes.head_cameras import BALL, PERSPECTIVE, Cameras, Pull, ball_depth
 from rotopaint_ai.shapes.head_poses import HeadPoses
 
 # Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
@@ -55,6 +56,18 @@ def first_marks(cameras: Cameras, heads: HeadPoses, marks: SharedMarks) -> Marks
         found = found.stepped(MarkEquations.of(cameras, found, marks, _FIRST_FAR_PX, FIRST_DEEP).steps(still))
         found = replace(found, usual_depth=ball_depth(found.places[:, :2] @ _PLACE))
     return found
+
+
+def expected_marks(cameras: Cameras, marks: MarksInSpace) -> ExpectedMarks:
+    """Where cameras see marks that lie on a surface which is turned as a ball is there."""
+    outwards = marks.places + (0.0, 0.0, BALL)
+    outwards = outwards / np.linalg.norm(outwards, axis=1, keepdims=True)
+    one = np.cross(outwards, (0.0, 1.0, 0.0))
+    one = one / np.maximum(np.linalg.norm(one, axis=1, keepdims=True), 1e-9)
+    _, by_place = cameras.projection_slopes(marks.places)
+    ways = [(by_place @ way[:, :, None])[..., 0] @ _PLACE for way in (one, np.cross(outwards, one))]
+    facing = (cameras.turn[:, 2] @ outwards.T) if len(outwards) else np.zeros((len(cameras.size), 0))
+    return ExpectedMarks(cameras.see(marks.places), np.stack(ways, axis=-1), facing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

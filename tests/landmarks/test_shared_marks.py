@@ -8,7 +8,14 @@ import cv2
 import numpy as np
 import pytest
 
-from rotopaint_ai.landmarks.shared_marks import SharedMarks, _components, _marks_of_ties, features, shared_marks
+from rotopaint_ai.landmarks.shared_marks import (
+    MarkPicture,
+    SharedMarks,
+    _components,
+    _marks_of_ties,
+    features,
+    shared_marks,
+)
 
 Array = np.ndarray[Any, Any]
 FACE = 150 + np.exp(2j * np.pi * np.arange(9) / 9) * (60 + 20 * np.cos(np.arange(9))) + 150j
@@ -34,7 +41,7 @@ def picture(k: int, seed: int = 1, scale: float = 1.0) -> Array:
 
 def found(seeds: tuple[int, ...] = (1,) * 5, scale: float = 1.0) -> SharedMarks:
     points = np.array([moved(FACE, k) for k in range(5)])
-    seen = [features(picture(k, seed, scale), CORNER, scale, 160.0) for k, seed in enumerate(seeds)]
+    seen = [features(MarkPicture.of(picture(k, seed, scale), CORNER, scale, 160.0)) for k, seed in enumerate(seeds)]
     faces = (points - points.mean(axis=1, keepdims=True)) / np.array(MOTIONS)[:, None]
     return shared_marks(seen, points, faces, np.full(5, 160.0))
 
@@ -64,7 +71,7 @@ def test_holds_that_show_other_things_share_nothing() -> None:
 
 
 def test_a_hold_that_shows_nothing_has_no_marks() -> None:
-    nothing = features(np.zeros((40, 50), np.float16), CORNER, 1.0, 40.0)
+    nothing = features(MarkPicture.of(np.zeros((40, 50), np.float16), CORNER, 1.0, 40.0))
     assert nothing.at.shape == (0,)
     points = np.array([moved(FACE, k) for k in range(3)])
     marks = shared_marks([nothing] * 3, points, points, np.full(3, 160.0))

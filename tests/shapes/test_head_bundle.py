@@ -19,7 +19,8 @@ from rotopaint_ai.shapes.head_bundle import (
     joints_of,
     said,
 )
-from rotopaint_ai.shapes.head_cameras import Cameras, rotations
+from rotopaint_ai.shapes.head_cameras import BALL, PERSPECTIVE, Cameras, ball_depth, rotations
+from rotopaint_ai.shapes.head_marks import MarksInSpace, expected_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance
@@ -156,3 +157,18 @@ def test_shared_marks_carry_a_drawn_curve_to_every_hold() -> None:
     assert offs[1] < 0.4 < 1.0 < offs[0]
     assert deviations[1] < deviations[0] / 2
     assert 0.5 < deviations[1] / offs[1] < 2
+
+
+def test_marks_are_expected_to_move_as_their_surface_is_turned() -> None:
+    draw = np.random.default_rng(4)
+    turn = rotations(np.array([(0.0, 0.0, 0.0), (0.2, 0.5, 0.1)]))
+    cameras = Cameras(np.array([80.0, 60.0]), turn, np.array([(200.0, 150.0), (180.0, 160.0)]))
+    flat = draw.uniform(-0.9, 0.9, 20) + 1j * draw.uniform(-0.9, 0.9, 20)
+    places = np.stack([flat.real, flat.imag, ball_depth(flat)], axis=1)
+    expected = expected_marks(cameras, MarksInSpace(places, places[:, 2]))
+    np.testing.assert_allclose(expected.at, cameras.see(places))
+    outwards = (places + (0, 0, BALL)) / BALL
+    np.testing.assert_allclose(expected.facing, (outwards @ turn.transpose(0, 2, 1))[..., 2], atol=1e-9)
+    area = (expected.ways[..., 0].conj() * expected.ways[..., 1]).imag
+    near = cameras.size[:, None] / (1 - PERSPECTIVE * (places @ turn.transpose(0, 2, 1))[..., 2])
+    np.testing.assert_allclose(abs(area), near**2 * expected.facing, rtol=0.15)  # perspective shears a little

@@ -1,0 +1,128 @@
+"""More sights of marks: each is looked for in the holds that did not show it, where a head says that it lies.
+
+Features are found alike only in looks that hardly differ. A head that was solved from these knows to a few pixels where
+a mark lies in every other hold, and how its surroundings are foreshortened there. So the picture round its sight in the
+most alike look is compared there (guided matching, Hartley and Zisserman 2004, section 11.6, by normalised
+cross-correlation).
+
+H holds, K marks, O sights of them. Complex x + iy in the plate, pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.landmarks.shared_marks import Complex, MarkPicture, SharedMarks
+
+Array = NDArray[Any]
+Pictures = Callable[[int], MarkPicture]  # of a hold by its number
+
+# Chosen on training shots of two puppets that the shipped pack never saw.
+HALF = 7  # pixels of the picture from a mark to the edge of what is compared
+AWAY = 5  # how far from where the head has it a mark may lie
+ALIKE = 0.85  # correlation from which on it is the mark
+FACING = 0.35  # cosine of the angle to the camera from which on a place is looked at
+STEADY_PX = 2.0  # how far off the head a sight may lie that is looked for elsewhere
+LARGEST_CHANGE = 2.0  # of a patch's area from hold to hold
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpectedMarks:
+    """Where a head has its marks in each hold (H, K); how they move there along two ways on its surface (H, K, 2), in
+    the plate; the cosine of the angle between the surface and the camera (H, K)."""
+
+    at: Complex
+    ways: Complex
+    facing: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Patch:
+    """What surrounds a mark in a hold's picture, and how steps on the surface move it there (2, 2)."""
+
+    picture: Array
+    motion: Array
+
+
+def marks_seen_again(marks: SharedMarks, expected: ExpectedMarks, apart_HH: Array, pictures: Pictures) -> SharedMarks:
+    """Marks with those sights too that are found where a head expects them. `apart_HH`: how unlike looks are."""
+    if not marks.count:
+        return marks
+    off = abs(marks.at - expected.at[marks.hold, marks.mark])
+    patches: dict[tuple[int, int], _Patch] = {}
+    steady: list[list[int]] = [[] for _ in range(marks.count)]
+    for hold in range(len(apart_HH)):
+        seen = pictures(hold)
+        for sight in np.flatnonzero((marks.hold == hold) & (off < STEADY_PX)).tolist():
+            mark = int(marks.mark[sight])
+            patches[hold, mark] = _patch(seen, complex(marks.at[sight]), expected.ways[hold, mark])
+            steady[mark].append(hold)
+    shows = np.zeros(expected.at.shape, bool)
+    shows[marks.hold, marks.mark] = True
+    new = [
+        (mark, hold, at)
+        for hold in range(len(apart_HH))
+        for mark, at in _seen_in(pictures(hold), hold, expected, ~shows[hold], patches, steady, apart_HH[hold])
+    ]
+    whole = [*zip(marks.mark.tolist(), marks.hold.tolist(), marks.at.tolist()), *new]
+    number, hold_of, at = zip(*sorted(whole, key=lambda sight: sight[:2]))
+    return SharedMarks(np.array(number), np.array(hold_of), np.array(at), marks.count)
+
+
+def _patch(seen: MarkPicture, at: complex, ways: Complex) -> _Patch:
+    x, y = seen.inside(np.array(at)).tolist()
+    side = 2 * HALF + 1
+    return _Patch(cv2.getRectSubPix(seen.picture, (side, side), (x, y)), _motion(seen, ways))
+
+
+def _motion(seen: MarkPicture, ways: Complex) -> Array:
+    """How steps along ways on the surface move in the picture (2, 2)."""
+    return np.stack([ways.real, ways.imag]) * seen.scale[:, None]
+
+
+def _seen_in(
+    seen: MarkPicture,
+    hold: int,
+    expected: ExpectedMarks,
+    asked_K: NDArray[np.bool_],
+    patches: dict[tuple[int, int], _Patch],
+    steady: list[list[int]],
+    apart_H: Array,
+) -> Iterator[tuple[int, complex]]:
+    """Marks that are asked for and found in a hold, and where."""
+    for mark in np.flatnonzero(asked_K & (expected.facing[hold] > FACING)).tolist():
+        if steady[mark]:
+            like = patches[min(steady[mark], key=lambda other: apart_H[other]), mark]
+            motion = _motion(seen, expected.ways[hold, mark]) @ np.linalg.pinv(like.motion)
+            at = _found(seen, expected.at[hold, mark], like.picture, motion)
+            if at is not None:
+                yield mark, at
+
+
+def _found(seen: MarkPicture, at: complex, patch: Array, motion: Array) -> complex | None:
+    """Where near a place in the plate a picture shows a patch, moved (2, 2) as its surface is; None where nowhere."""
+    if not 1 / LARGEST_CHANGE < np.linalg.det(motion) < LARGEST_CHANGE:
+        return None
+    reach = HALF + AWAY
+    middle = seen.inside(np.array(at))
+    whole = np.concatenate([motion, (middle - motion @ np.full(2, float(reach)))[:, None]], axis=1)
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    side = 2 * reach + 1
+    window = cv2.warpAffine(seen.picture, whole, (side, side), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    alike = cv2.matchTemplate(window, patch, cv2.TM_CCOEFF_NORMED)
+    _, best, _, (x, y) = cv2.minMaxLoc(alike)
+    if best < ALIKE or not (0 < x < 2 * AWAY and 0 < y < 2 * AWAY):
+        return None
+    step = np.array([_summit(*alike[y, x - 1 : x + 2].tolist()), _summit(*alike[y - 1 : y + 2, x].tolist())])
+    return complex(seen.plate(middle + motion @ (np.array([x, y]) - AWAY + step)))
+
+
+def _summit(before: float, at: float, after: float) -> float:
+    """Where a parabola through three numbers is highest, from the middle one, which is the largest."""
+    return (after - before) / (2 * max(2 * at - before - after, 1e-9))
