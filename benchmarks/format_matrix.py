@@ -63,10 +63,9 @@ SEAM = (
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """What became of a feature in a format, and what is reported of it."""
+    """What became of a feature in a format."""
 
     cell: Cell
-    words: tuple[str, ...] = ()
     figure: float | None = None  # share of a matte's area by which the picture differs, where it was measured
 
     @property
@@ -220,18 +219,18 @@ def _try_feature(form: FormatSpec, feature: Row, folder: Path) -> Survival:
     _, lost = formats.write(path, meant)
     words = _words(form, feature, meant, lost)
     if form.read is None:
-        return Survival("reported" if words else "kept", words)
+        return Survival("reported" if words else "kept")
     if _comes_back(form, feature, meant, path):
-        return Survival("changed" if words else "kept", words)
+        return Survival("changed" if words else "kept")
     if words and feature == "landmarks" and _same_places(_file_as_read(form, feature, meant, path), meant):
-        return Survival("changed", words)
+        return Survival("changed")
     base = _BASES.get(feature)
     has_base = base is None or _try_feature(form, base, folder / base).cell in ("kept", "changed")
     if words and feature in _PICTURED and has_base:
         figure = _largest_difference(form, meant, path)
         if figure < (_LIKE if feature in _EXTRAS else SAME):
-            return Survival("changed", words, figure)
-    return Survival("reported" if words else "lost", words)
+            return Survival("changed", figure)
+    return Survival("reported" if words else "lost")
 
 
 def _words(form: FormatSpec, feature: Row, meant: RotoDocument, lost: tuple[str, ...]) -> tuple[str, ...]:
@@ -354,16 +353,10 @@ _ASPECTS: Final[Mapping[Row, Callable[[RotoDocument], object]]] = {
 
 
 def matrix_table(found: Mapping[str, Mapping[Row, Survival]]) -> str:
-    """The survey as Markdown: a row for each feature, a column for each format, then what is reported."""
+    """The survey as Markdown: a row for each feature, a column for each format."""
     names = list(found)
     lines = [f"| feature | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
     lines += [f"| {NOTES[f]} | {' | '.join(found[name][f].mark for name in names)} |" for f in FEATURES]
-    lines += ["", "What an artist reads when it happens (only then):", ""]
-    reported: dict[str, list[str]] = {}
-    for name in names:
-        for line in dict.fromkeys(line for each in found[name].values() for line in each.words):
-            reported.setdefault(line, []).append(name)
-    lines += [f"- {line} *({', '.join(formats)})*" for line, formats in reported.items()]
     return "\n".join(lines) + "\n"
 
 
