@@ -54,10 +54,11 @@ STILL_PX = 0.3  # a curve that would move by less stays
 # By visible seams of holds nobody touched, and those made worse, at 1 to 5 corrected holds of training shots of two
 # puppets that the shipped pack never saw, and of shots of the stage.
 UNSTEADY_PX = 0.6  # how far off the head's a person's curve lies though both are right
-AWAY = 0.15  # of the distance in pose to the nearest corrected hold, over the number of these: how far off the head's
+UNDERRATED = 1.8  # times as far off as a solve expects that takes all that is said for independent
+AWAY = 0.22  # of the distance in pose to the nearest corrected hold, over the number of these: how far off the head's
 # curve may be for that
 DOUBTFUL = 0.005  # of the face: a curve that stays where the head has it so far off is to be looked at
-CLEARLY = 3.0  # times as far as the head's curve may be off a present one lies that gives way
+CLEARLY = 2.0  # times as far as the head's curve may be off a present one lies that gives way
 # Of models that learnt from a shot's corrections; on training shots of two puppets and a shot of the stage.
 TO_HEAD = 0.75  # share of the way from their curve to the rigid head's
 LEAST_BETTER = 0.003  # of the head's size: how much nearer the head of the run's curves has to lie
@@ -398,7 +399,7 @@ def _decided(
 
     def judge(row: int, frame: int, spline: Complex) -> _Verdict:
         del frame
-        off = float(np.hypot(head.deviation_px_H[row], AWAY * far_px_H[row] / task.exact_H.sum()))
+        off = float(np.hypot(UNDERRATED * head.deviation_px_H[row], AWAY * far_px_H[row] / task.exact_H.sum()))
         change = open_curve_distance(spline, head.splines_HD[row])
         if not np.isfinite(off):
             return spline, max(change, LEAST_NOISE_PX), True

@@ -21,7 +21,7 @@ from rotopaint_ai.shapes.head_cameras import BALL, PERSPECTIVE, Cameras, Pull, b
 from rotopaint_ai.shapes.head_poses import HeadPoses
 
 # Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
-NOISE_PX = 0.5  # how far off a mark is seen
+NOISE_PX = 0.35  # how far off a mark is seen
 DEEP = 2e-4  # weight of the ball beside one sight of a mark
 FIRST_DEEP = 0.02  # and before cameras are good
 LONGEST_STEP = 0.3  # of a mark in space
