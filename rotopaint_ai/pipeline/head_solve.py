@@ -130,9 +130,8 @@ def mark_picture(seen: SeamLook, face_px: float) -> MarkPicture:
 def seen_again(solved: SolvedHead, marks: SharedMarks, pictures: Pictures) -> SharedMarks:
     """Marks with their sights in all holds in which the picture shows them where the head has them."""
     points = solved.facts.points_HL
-    faces = head_poses(points).faces(points)
-    apart = np.sqrt((abs(faces[:, None] - faces) ** 2).mean(axis=2))
-    return marks_seen_again(marks, expected_marks(solved.head.cameras, solved.head.marks), apart, pictures)
+    expected = expected_marks(solved.head.cameras, solved.head.marks)
+    return marks_seen_again(marks, expected, head_poses(points).looks_apart(points), pictures)
 
 
 def names_off_seams(specs: Sequence[ShapeSpec], sheet: Sheet) -> list[str]:

@@ -225,12 +225,9 @@ def _observed_everywhere(task: _Task, placed: Sequence[Placed]) -> KnownCurve:
 
 def _pose_from_corrected(reading: ShotReading, tasks: Sequence[_Task]) -> Array:
     """How far each hold's landmarks lie from those of the nearest corrected one, in sizes of the head (H,)."""
-    heads = reading.heads
-    points = np.array([hold.points_L for hold in reading.holds])
-    faces = heads.faces(points)
+    apart = reading.heads.looks_apart(np.array([hold.points_L for hold in reading.holds]))
     corrected = np.flatnonzero(np.any([task.exact_H for task in tasks], axis=0))
-    apart = abs(faces[:, None] - faces[corrected][None])
-    return np.asarray(np.sqrt((apart**2).mean(axis=2)).min(axis=1, initial=np.inf))
+    return np.asarray(apart[:, corrected].min(axis=1, initial=np.inf))
 
 
 def _taken_over(
@@ -357,6 +354,8 @@ def _head_of(reading: ShotReading, specs: Sequence[ShapeSpec], curves: Sequence[
 
 def _marks_seen_again(reading: ShotReading, predicted: RotoDocument) -> SharedMarks:
     """Shared marks in every hold that shows them where the run's curves and the picture have the head."""
+    if not reading.shared.count:
+        return reading.shared
     shapes = {shape.name: shape for shape in predicted.shapes}
     specs = [s for s in _open_seams(reading.models.pack.sheet) if s.name in shapes and shapes[s.name].keys]
     specs = [spec for spec in specs if shapes[spec.name].n_points == spec.n_points]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rotopaint_ai.shapes.facespace import Complex
+from rotopaint_ai.shapes.facespace import Array, Complex
 from rotopaint_ai.similarity import fit_similarity
 
 _ROUNDS = 4
@@ -25,6 +25,11 @@ class HeadPoses:
     def faces(self, points_HL: Complex) -> Complex:
         """Points of each hold with shift, turn and size of the head undone."""
         return np.asarray((points_HL - self.shift_H[:, None]) / self.factor_H[:, None])
+
+    def looks_apart(self, points_HL: Complex) -> Array:
+        """How far the points of every two holds lie apart (H, H), root mean square, in sizes of the head."""
+        faces = self.faces(points_HL)
+        return np.asarray(np.sqrt((abs(faces[:, None] - faces) ** 2).mean(axis=2)))
 
 
 def head_poses(points_HL: Complex) -> HeadPoses:

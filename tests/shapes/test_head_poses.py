@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotopaint_ai.shapes.head_poses import head_poses
+from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 
 
 def test_poses_undo_shift_turn_and_size() -> None:
@@ -16,3 +16,11 @@ def test_poses_undo_shift_turn_and_size() -> None:
     assert faces[0] == pytest.approx(faces[1])
     assert faces.mean() == pytest.approx(0, abs=1e-9)
     assert (abs(faces) ** 2).mean() == pytest.approx(1)
+    assert poses.looks_apart(face * np.exp([[0.1j], [0.4j]]) * [[1], [3]] + [[5], [7j]]) == pytest.approx(0, abs=1e-9)
+
+
+def test_looks_lie_as_far_apart_as_their_points_do_in_the_mean() -> None:
+    poses = HeadPoses(np.array([2.0, 1j]), np.array([3.0, 4j]))
+    points = np.array([[3.0, 5.0], [4j, 5j]])  # faces 0, 1 and 0, 1
+    points[1, 1] += 2j  # and 3
+    assert poses.looks_apart(points) == pytest.approx(np.array([[0, np.sqrt(2)], [np.sqrt(2), 0]]))
