@@ -407,7 +407,7 @@ def soak_late(folder: Path, n_tries: int, seed: int) -> dict[str, Any]:
     from rotopaint_ai.errors import RotopaintError
     from rotopaint_ai.frames import FrameRange
     from rotopaint_ai.jobs import Cancel, RunJob
-    from rotopaint_ai.pipeline import split
+    from rotopaint_ai.pipeline.run import gather, paint, track
 
     plates, pack, there = (
         _many_plates(folder / "plates", 12),
@@ -416,20 +416,20 @@ def soak_late(folder: Path, n_tries: int, seed: int) -> dict[str, Any]:
     )
     words = {"plates": plates, "out": str(there), "crops": (puppet.crop_text(96, 60),), "model": str(pack)}
     job = RunJob(**words, resume=True, threads=1)
-    split.track(job, _nobody, Cancel())
+    track(job, _nobody, Cancel())
     for frames in (FrameRange(1001, 1006), FrameRange(1007, 1012)):
-        split.paint(job, frames, _nobody, Cancel())
+        paint(job, frames, _nobody, Cancel())
     whole = there.rename(folder / "whole")
     shutil.copytree(whole, there)
-    split.gather(job, _nobody)
+    gather(job, _nobody)
     wanted, count, chance = _prints(there), Counter[str](), random.Random(seed)
     for turn in range(n_tries):
         shutil.rmtree(there)
         _copy_some(whole, there, chance)
         try:
             if turn % 2:
-                split.paint(job, FrameRange(1007, 1012), _nobody, Cancel())
-            is_whole = split.gather(job, _nobody).is_whole
+                paint(job, FrameRange(1007, 1012), _nobody, Cancel())
+            is_whole = gather(job, _nobody).is_whole
         except (RotopaintError, OSError):
             count["refused"] += 1
             continue

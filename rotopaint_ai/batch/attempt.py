@@ -11,7 +11,7 @@ from rotopaint_ai.batch.tasks import BatchTask, build_digest
 from rotopaint_ai.batch.written import written_by
 from rotopaint_ai.errors import BusyError, CancelledError, RotopaintError, UsageError
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
-from rotopaint_ai.pipeline import split
+from rotopaint_ai.pipeline.run import gather, paint, track
 
 POLL_S = 0.5
 
@@ -28,13 +28,13 @@ def perform_task(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, An
     failed: Mapping[int, str] = {}
     n_done = 0
     if task.kind == "track":
-        failed = dict.fromkeys(split.track(task.shot.job, sink, cancel), "could not be read; check the plate")
+        failed = dict.fromkeys(track(task.shot.job, sink, cancel), "could not be read; check the plate")
     elif task.kind == "paint":
         assert task.frames is not None
-        painted = split.paint(task.shot.job, task.frames, sink, cancel)
+        painted = paint(task.shot.job, task.frames, sink, cancel)
         n_done, failed = len(painted.done), painted.failed
     else:
-        outcome = split.gather(task.shot.job, sink)
+        outcome = gather(task.shot.job, sink)
         n_done, failed = len(outcome.done), outcome.failed
     return {
         "frames": n_done,

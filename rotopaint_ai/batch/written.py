@@ -13,7 +13,7 @@ from typing import Any
 from rotopaint_ai.batch.tasks import BatchTask
 from rotopaint_ai.pipeline.out_folder import FOLDER, facts_at
 from rotopaint_ai.pipeline.record_store import CHUNKS, SETTLED, read_journal
-from rotopaint_ai.pipeline.split import NOTE
+from rotopaint_ai.pipeline.run import NOTE
 
 COUNTED = ("matte", "clean")
 

@@ -30,10 +30,10 @@ from rotopaint_ai.watch import watched
 
 if TYPE_CHECKING:
     from rotopaint_ai.pipeline.paint_job import CleanJob, Painted
-    from rotopaint_ai.pipeline.paint_settings import Paints
     from rotopaint_ai.pipeline.painter import Rig
     from rotopaint_ai.pipeline.save_to_project import Repaint
     from rotopaint_ai.plates.plate import Plate
+    from rotopaint_ai.seams.paint_settings import Paints
     from rotopaint_ai.seams.strokes import Strokes
     from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -180,7 +180,7 @@ def _shapes_to_paint(arguments: argparse.Namespace, plate: Plate, project: Repai
 
 def _paints(arguments: argparse.Namespace, project: Repaint | None, document: RotoDocument | None) -> Paints:
     """As the file says, else the project, else the command line for every seam."""
-    from rotopaint_ai.pipeline.paint_settings import Paint, Paints, read_settings
+    from rotopaint_ai.seams.paint_settings import Paint, Paints, read_settings
 
     every = Paint(arguments.method)
     if arguments.settings:

@@ -21,7 +21,6 @@ from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.live import wire
 from rotopaint_ai.pipeline.executor import KeptByFrame
-from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.painter import Painter
 from rotopaint_ai.pipeline.plan import propose_crop
 from rotopaint_ai.pipeline.render_frame import touched_up
@@ -32,6 +31,7 @@ from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.project import Project, run_record
 from rotopaint_ai.project.codecs import pack as pack_value
 from rotopaint_ai.seams import strokes
+from rotopaint_ai.seams.paint_settings import Paint, Paints
 from rotopaint_ai.shapes.refit import Errors, Keys, spread_keys
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.sheet import Sheet

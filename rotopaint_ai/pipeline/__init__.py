@@ -3,19 +3,20 @@
 The way of a run, in the order in which it is read:
 
     plan            a job checked at the door: plate, pack, frames, crops
-    run             the main job: `run(job, sink, cancel) -> Outcome`; its events are made in `plan`
-    split           the same in tasks for several processes: track, paint, gather
+    run             the main job: `run(job, sink, cancel) -> Outcome`; its events are made in `plan`; the same in tasks
+                    for several processes: track, paint, gather
     executor        frames read ahead, tracked in order, finished side by side; snapshots; the time of each stage
     passes          the first pass: the face followed through the shot (`track`), then its seams by the whole shot
                     (`shot_seams`, by the head of `head_solve`); the second: each settled frame painted once, with what
                     people have done on the shot (`overrides`), from what the first has kept (`frame_store`)
     process_frame   one settled frame to files and a record; a hold copies its mattes
-    render_frame    shapes to mattes, fills, clean plate and patch, with clone strokes over them
-    finalise        after the last frame: document, exports (`export`), `run.json` (`manifest`), report
+    render_frame    shapes to mattes, fills, clean plate and patch, with clone strokes over them; the report's pictures
+    finalise        after the last frame: document, exports (`export`), `run.json` and the frames that the report shows
+                    (`manifest`), report
 
 What a run keeps: `out_folder` (whose the folder is, and its lock), `record_store` (records, journal and what
-`--resume` needs), `pictures` (of the report), `save_to_project` (results into a project file).
+`--resume` needs), `save_to_project` (results into a project file).
 
 `rotopaint matte` and `clean` take finished shapes or external mattes, or take rigs off: `paint_job` over
-`painter`, with `paint_settings`. `teach` carries corrections of seams over to a shot's other poses.
+`painter`. `teach` carries corrections of seams over to a shot's other poses.
 """

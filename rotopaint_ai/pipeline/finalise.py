@@ -16,13 +16,13 @@ from rotopaint_ai.jobs import Event, Sink, warning
 from rotopaint_ai.landmarks.detect import DOUBT
 from rotopaint_ai.pipeline.executor import give_back
 from rotopaint_ai.pipeline.export import Exported, write_exports
-from rotopaint_ai.pipeline.manifest import run_manifest
+from rotopaint_ai.pipeline.manifest import choose_worst, ordinary_frames, run_manifest
 from rotopaint_ai.pipeline.out_folder import facts_in, other_frames
 from rotopaint_ai.pipeline.passes import usual_width
-from rotopaint_ai.pipeline.pictures import choose_worst, ordinary_frames, remove_others
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import changed_plates
 from rotopaint_ai.pipeline.record_store import Counted, FrameRecord, RunState
+from rotopaint_ai.pipeline.render_frame import remove_others
 from rotopaint_ai.report.page import write_report
 from rotopaint_ai.shapes.reduce import reduce_document
 from rotopaint_ai.shapes.roto import (

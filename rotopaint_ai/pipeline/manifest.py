@@ -1,4 +1,7 @@
-"""`run.json`: everything that is known of a run, for machines; the report is drawn from it."""
+"""`run.json`: everything that is known of a run, for machines; the report is drawn from it.
+
+Once the shot is settled its worst frames are known. They get pictures, and a few ordinary ones do beside them.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,15 @@ from statistics import median
 from typing import Any
 
 from rotopaint_ai import __version__, fills
+from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.inference import limits
 from rotopaint_ai.inference.process import usage
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import STAGES
 from rotopaint_ai.pipeline.export import Exported
-from rotopaint_ai.pipeline.pictures import Names, ordinary_frames
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
+from rotopaint_ai.pipeline.render_frame import PictureNames
 from rotopaint_ai.seams.visibility import STATIONS, flicker
 
 FORMAT = "rotopaint-run"
@@ -31,6 +35,41 @@ VISIBILITY_MEANING = (
     "How much the seams bend the light across them, over the texture beside them: 1 is no more than texture, larger "
     "shows more. Exposure drops out."
 )
+N_WORST = 12
+N_LOST = 3
+N_SPREAD = 5
+
+
+def ordinary_frames(frames: Sequence[int]) -> frozenset[int]:
+    """A few frames at even distances, so that the report also shows ordinary ones."""
+    chosen = evenly_spread(frames, N_SPREAD + 2)
+    return frozenset(chosen[1:-1] if len(chosen) > 2 else chosen)
+
+
+def choose_worst(records: Iterable[FrameRecord], seams: Container[str]) -> list[int]:
+    """Frames for the contact sheet: a few where the face was lost, then the largest expected errors of the seams.
+
+    Among these, the first are those whose seams are badly placed and still seen: the expected error times how visible
+    the painted seams are, where 1 is no more than texture.
+    """
+    records = [record for record in records if record.hold is None]
+    lost = sorted(record.frame for record in records if record.status == "lost")[:N_LOST]
+    found = [(_error_px(record, seams), record) for record in records if record.status == "done"]
+    found.sort(key=lambda item: (-item[0], item[1].frame))
+    seen = sorted(
+        (-px * max(1.0, record.seam_after or 1.0), record.frame) for px, record in found[: N_WORST - len(lost)]
+    )
+    return [*lost, *(frame for _, frame in seen)]
+
+
+def choose_pictured(records: Iterable[FrameRecord], frames: Sequence[int], seams: Container[str]) -> frozenset[int]:
+    """Frames that get pictures: the worst of settled records, and a few ordinary ones of all frames."""
+    return ordinary_frames(frames) | frozenset(choose_worst(records, seams))
+
+
+def _error_px(record: FrameRecord, seams: Container[str]) -> float:
+    worst = record.worst_shape(seams)
+    return worst[1] if worst else 0.0
 
 
 def run_manifest(
@@ -205,7 +244,7 @@ def _picture_entries(plan: Plan, state: RunState, frames: Sequence[int], worst: 
 
 
 def _frame_picture(out: Path, record: FrameRecord, is_worst: bool, seams: Container[str]) -> dict[str, Any] | None:
-    names = Names.of(record.frame)
+    names = PictureNames.of(record.frame)
     if record.crop is None or not (out / names.face).exists():
         return None
     x, y, side = record.crop

@@ -17,7 +17,6 @@ from typing import Any
 
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import Times
-from rotopaint_ai.pipeline.paint_settings import Paint
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, matte_facts
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile
 from rotopaint_ai.plates.plate import Frame
@@ -27,6 +26,7 @@ from rotopaint_ai.project.faces import choose_face, pack_of, with_face_grouped
 from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.merge_run import with_profile
 from rotopaint_ai.project.state import Mark
+from rotopaint_ai.seams.paint_settings import Paint
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.edit_layers import key_under, ways_between
 from rotopaint_ai.shapes.group_moves import moved_groups, placed_in_groups

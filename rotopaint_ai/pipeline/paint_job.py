@@ -14,7 +14,6 @@ from rotopaint_ai.frames import FrameRange, parse_frames, summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.executor import Eta
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, Stamps, claimed, frames_not_as_written, stamps_of
-from rotopaint_ai.pipeline.paint_settings import AUTO, Paints
 from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter, Rig
 from rotopaint_ai.pipeline.render_frame import (
     PATCH_FOLDER,
@@ -26,6 +25,7 @@ from rotopaint_ai.pipeline.render_frame import (
 )
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.paint_settings import AUTO, Paints
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import RotoDocument
 

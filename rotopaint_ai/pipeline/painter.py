@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import DocumentError, RotopaintError
 from rotopaint_ai.pipeline.executor import KeptByFrame
-from rotopaint_ai.pipeline.paint_settings import Paint, Paints
 from rotopaint_ai.pipeline.render_frame import (
     SURROUND_PX,
     Filled,
@@ -36,6 +35,7 @@ from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.seams import rig, width
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.matte import FLATNESS_PX, seam_curves
+from rotopaint_ai.seams.paint_settings import Paint, Paints
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.seams.rig import Loan
 from rotopaint_ai.seams.skeleton import middle_lines

@@ -34,8 +34,8 @@ from rotopaint_ai.pipeline.executor import (
     load_snapshot,
     save_snapshot,
 )
+from rotopaint_ai.pipeline.manifest import choose_pictured
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
-from rotopaint_ai.pipeline.pictures import Names, choose_pictured
 from rotopaint_ai.pipeline.plan import Plan, frame_event, tracked_event
 from rotopaint_ai.pipeline.process_frame import AIR_PX, FrameProcessor, Settled, changed_plates, face_area, tracked
 from rotopaint_ai.pipeline.record_store import (
@@ -48,7 +48,7 @@ from rotopaint_ai.pipeline.record_store import (
     RunState,
     open_state,
 )
-from rotopaint_ai.pipeline.render_frame import NOT_FINITE, SURROUND_PX
+from rotopaint_ai.pipeline.render_frame import NOT_FINITE, SURROUND_PX, PictureNames
 from rotopaint_ai.pipeline.shot_seams import PROGRESS_INTERVAL_S, with_shot_seams
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
@@ -344,4 +344,4 @@ def _is_as_settled(painted: FrameRecord, now: FrameRecord, processor: Overriding
 
 
 def _has_picture(out: Path, frame: int) -> bool:
-    return (out / Names.of(frame).face).exists()
+    return (out / PictureNames.of(frame).face).exists()

@@ -19,8 +19,6 @@ from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import Times, timed
 from rotopaint_ai.pipeline.frame_store import FrameStore
 from rotopaint_ai.pipeline.out_folder import FOLDER, Stamp
-from rotopaint_ai.pipeline.paint_settings import Paint, Paints
-from rotopaint_ai.pipeline.pictures import draw_pictures
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile, Stations, Status
 from rotopaint_ai.pipeline.render_frame import (
     NOT_FINITE,
@@ -28,6 +26,7 @@ from rotopaint_ai.pipeline.render_frame import (
     Mattes,
     check_measurable,
     draw_mattes,
+    draw_pictures,
     look_at_seams,
     matte_names,
     patch_name,
@@ -39,6 +38,7 @@ from rotopaint_ai.pipeline.render_frame import (
 from rotopaint_ai.plates.plate import Frame, Plate, plate_fingerprint
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.paint_settings import Paint, Paints
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.visibility import Visibility
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape

@@ -1,4 +1,4 @@
-"""From a frame and its shapes to files: mattes, and the plate with the seams painted away.
+"""From a frame and its shapes to files: mattes, the plate with the seams painted away, pictures for the report.
 
 Everything is cut to the region around the shapes, never the whole plate. H, W rows and columns of a region.
 """
@@ -12,21 +12,24 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.errors import DocumentError, PlateError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.pipeline.out_folder import Files
-from rotopaint_ai.pipeline.paint_settings import AUTO, Paint, Paints
 from rotopaint_ai.plates import exr_writer
 from rotopaint_ai.plates.clean_writer import clean_suffix, write_clean
+from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.matte_layers import write_layers
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.sequence import pad
 from rotopaint_ai.seams import cleanplate, touchup
 from rotopaint_ai.seams.learned import FillModel
 from rotopaint_ai.seams.matte import seam_curves
+from rotopaint_ai.seams.paint_settings import AUTO, Paint, Paints
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.seams.strokes import CLEAN, PLATE, Source, Strokes
 from rotopaint_ai.seams.visibility import Visibility, look, strength
@@ -41,6 +44,10 @@ PATCH_FOLDER = "patch"
 NOT_FINITE = "what it shows cannot be measured (NaN or infinite pixels); render it again"
 LEAST_FINITE = 0.5  # of the pixels around seams; with fewer that are numbers there is nothing to fill from
 PICTURES = "report/img"
+_PICTURE = re.compile(r"(face|before|after)\.-?\d+\.jpg")
+FACE_PX = 640
+COMPARE_PX = 1400
+JPEG_QUALITY = 92
 SURROUND_PX = 48  # pixels around the seams that a fill and its measure may look at
 EMPTY_PIXEL = Region(0, 0, np.zeros((1, 1), dtype=np.float32))  # what an empty matte's file holds
 Window = tuple[int, int, int, int]  # left, top, right, bottom in plate pixels
@@ -410,3 +417,94 @@ def _window_of(seams: Seams) -> Window:
 def _union(windows: Sequence[Window]) -> Window:
     x0, y0, x1, y1 = zip(*windows)
     return min(x0), min(y0), max(x1), max(y1)
+
+
+@dataclass(frozen=True, slots=True)
+class PictureNames:
+    """Paths of a frame's pictures inside the run's folder."""
+
+    face: str
+    before: str
+    after: str
+
+    @classmethod
+    def of(cls, frame: int) -> PictureNames:
+        """The names for a frame."""
+        return cls(*(f"{PICTURES}/{kind}.{frame}.jpg" for kind in ("face", "before", "after")))
+
+    @property
+    def all(self) -> tuple[str, str, str]:
+        """The three of them."""
+        return self.face, self.before, self.after
+
+
+def draw_pictures(out: Path, frame: Frame, crop: Crop, filled: Filled | None) -> None:
+    """Write a frame's face, and its seams before and after where they were filled."""
+    names = PictureNames.of(frame.number)
+    _write_jpeg(out / names.face, _face_picture(frame, crop))
+    if filled is not None:
+        before, after = _compared(frame, filled)
+        _write_jpeg(out / names.before, before)
+        _write_jpeg(out / names.after, after)
+
+
+def remove_others(out: Path, frames: Iterable[int]) -> None:
+    """Remove the pictures that a run has made of all frames but these; files by other names are not ours."""
+    keep = {out / name for frame in frames for name in PictureNames.of(frame).all}
+    for path in (out / PICTURES).glob("*.jpg"):
+        if _PICTURE.fullmatch(path.name) and path not in keep:
+            path.unlink(missing_ok=True)
+
+
+def _face_picture(frame: Frame, crop: Crop) -> Array:
+    size = round(min(max(crop.side, 64), FACE_PX))
+    margin = 4
+    x, y = int(crop.x - crop.side / 2) - margin, int(crop.y - crop.side / 2) - margin
+    side = int(crop.side) + 2 * margin + 1
+    pixels, origin = frame.region(x, y, side, side)
+    if pixels.size == 0:
+        return np.zeros((size, size, 3), dtype=np.float32)
+    return to_display(cut(pixels, origin, crop, size))
+
+
+def _compared(frame: Frame, filled: Filled) -> tuple[Array, Array]:
+    x, y, width, height = _seam_window(filled, frame)
+    before, (x, y) = frame.region(x, y, width, height)
+    after = before.copy()
+    _paste(after, (x, y), filled)
+    return _display_at(before), _display_at(after)
+
+
+def _seam_window(filled: Filled, frame: Frame) -> tuple[int, int, int, int]:
+    """A rectangle around the seams with air around it, not narrower than 4:3 and not wider than 16:9."""
+    seams = filled.seams
+    rows, columns = np.flatnonzero(seams.matte.any(axis=1)), np.flatnonzero(seams.matte.any(axis=0))
+    width, height = 1.5 * (columns[-1] - columns[0] + 1) + 16, 1.5 * (rows[-1] - rows[0] + 1) + 16
+    width, height = max(width, height * 4 / 3), max(height, width * 9 / 16)
+    width, height = min(round(width), frame.width), min(round(height), frame.height)
+    x = round(seams.x + (columns[0] + columns[-1] + 1 - width) / 2)
+    y = round(seams.y + (rows[0] + rows[-1] + 1 - height) / 2)
+    return min(max(x, 0), frame.width - width), min(max(y, 0), frame.height - height), width, height
+
+
+def _paste(picture: Array, origin: tuple[int, int], filled: Filled) -> None:
+    rows, columns = picture.shape[:2]
+    height, width = filled.seams.matte.shape
+    x, y = filled.seams.x - origin[0], filled.seams.y - origin[1]
+    x0, y0, x1, y1 = max(x, 0), max(y, 0), min(x + width, columns), min(y + height, rows)
+    if x0 < x1 and y0 < y1:
+        picture[y0:y1, x0:x1] = filled.after[y0 - y : y1 - y, x0 - x : x1 - x]
+
+
+def _display_at(linear: Array) -> Array:
+    scale = COMPARE_PX / max(linear.shape[:2])
+    if scale >= 1:
+        return to_display(linear)
+    return to_display(cv2.resize(linear, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA))
+
+
+def _write_jpeg(path: Path, display: Array) -> None:
+    codes = np.clip(display * 255.0 + 0.5, 0, 255).astype(np.uint8)
+    _, data = cv2.imencode(".jpg", codes[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
+    with replacing(path) as beside:
+        beside.write_bytes(data.tobytes())

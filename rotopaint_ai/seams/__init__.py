@@ -7,6 +7,7 @@ Paint, from the door inwards:
 - `relight`: what the fitted tables (`relight_table`, `relight_table_narrow`, read by `fitted`) make of each sample;
   `learned`: what the network makes of theirs. `banks` joins both sides of a matte, `glint` finds thin bright lines.
 - `harmonic_fill`: matte that no curve runs through, from its rim.
+- `paint_settings`: method, grain and strength of each seam, as people set them.
 - `grain`: the plate's grain carried into the paint.
 - `strokes`, `touchup`: clone strokes by hand, and what they make of the paint.
 

@@ -35,8 +35,8 @@ from rotopaint_ai.errors import BusyError
 from rotopaint_ai.frames import FrameRange
 from rotopaint_ai.inference.pack import write_card
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink
-from rotopaint_ai.pipeline import split
 from rotopaint_ai.pipeline.record_store import CHUNKS, FrameRecord, Journal, open_state
+from rotopaint_ai.pipeline.run import _collect_ranges
 
 SHOT = JobShot("sh010", RunJob("a.####.exr", "out", ("auto",)), chunk=2, retries=2)
 TASKS = (
@@ -215,7 +215,7 @@ def test_a_show_that_was_stopped_says_how_to_go_on(
         os.kill(os.getpid(), signal.SIGTERM)
         cancel.check()
 
-    monkeypatch.setattr(split, "track", stop)
+    monkeypatch.setattr("rotopaint_ai.batch.attempt.track", stop)
     assert main(["batch", str(show), "--shot", "a"]) == 130
     assert "rotopaint batch: stopped because somebody asked; the same command goes on" in capsys.readouterr().err
     assert "0 of 5 tasks done" in (show.parent / "renders/index.html").read_text()
@@ -253,7 +253,7 @@ def test_what_nobody_has_foreseen_ends_a_shot_and_not_the_show(
     def stumble(job: RunJob, sink: Sink, cancel: Cancel) -> None:
         raise ValueError("odd")
 
-    monkeypatch.setattr(split, "track", stumble)
+    monkeypatch.setattr("rotopaint_ai.batch.attempt.track", stumble)
     monkeypatch.setattr(tempfile, "tempdir", str(show.parent))
     assert main(["batch", str(show), "--shot", "a"]) == 3
     told = capsys.readouterr().err
@@ -384,7 +384,7 @@ def test_of_ranges_that_were_divided_otherwise_the_one_painted_last_counts(tmp_p
             journal.append(FrameRecord(frame, "done", work=name))
         journal.close()
         os.utime(path, (age, age))
-    split._collect_ranges(state, (1, 2, 3, 4))
+    _collect_ranges(state, (1, 2, 3, 4))
     assert [record.work for record in state.records()] == ["1-4"] * 4
     state.close()
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -15,10 +13,10 @@ from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.pipeline.paint_job import CleanJob, Painted, paint_clean, paint_mattes
-from rotopaint_ai.pipeline.paint_settings import Paint, Paints, read_settings
 from rotopaint_ai.pipeline.painter import ExternalMattes
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.plate import Plate
+from rotopaint_ai.seams.paint_settings import Paint, Paints
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 WIDTH, HEIGHT = 96, 64
@@ -155,35 +153,9 @@ def test_one_key_cleans_every_plate(plate: Plate, tmp_path: Path) -> None:
         _clean(plate, CleanJob(tmp_path, replace(one, shapes=tuple(moving), last_frame=9)))
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ([], "is a list of 0; wanted named fields"),
-        ({"upper": 3, "lower": {}}, "upper is 3; wanted named fields"),
-        ({"upper": {"colour": 1}}, "unknown field 'colour'"),
-        ({"upper": {"method": "magic"}}, "upper: method is 'magic'; wanted one of"),
-        ({"upper": {"grain": 2}}, "grain is 2.0; wanted a share"),
-        ({"upper": {"strength": True}}, "strength is True; wanted a number"),
-    ],
-)
-def test_settings_are_checked_at_the_door(value: Any, text: str, tmp_path: Path) -> None:
-    path = tmp_path / "settings.json"
-    path.write_text(json.dumps(value), encoding="utf-8")
-    with pytest.raises(UsageError, match=text):
-        read_settings(path, Paint())
-
-
 def test_settings_of_a_seam_that_is_not_there_are_refused(plate: Plate, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"'nose' is no seam.*upper, lower"):
         _clean(plate, CleanJob(tmp_path, DOCUMENT, paints=Paints(by_name={"nose": Paint()})))
-
-
-def test_what_settings_leave_out_is_as_asked_for_all(tmp_path: Path) -> None:
-    path = tmp_path / "settings.json"
-    path.write_text(json.dumps({"upper": {"grain": 0.5}}), encoding="utf-8")
-    paints = read_settings(path, Paint("two-bank"))
-    assert paints.of("upper") == Paint("two-bank", 0.5)
-    assert paints.of("lower") == Paint("two-bank")
 
 
 def test_the_command_line_takes_mattes_and_patch(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rotopaint_ai.pipeline.pictures import N_LOST, N_WORST, choose_pictured, choose_worst, ordinary_frames
+from rotopaint_ai.pipeline.manifest import N_LOST, N_WORST, choose_pictured, choose_worst, ordinary_frames
 from rotopaint_ai.pipeline.record_store import FrameRecord
 
 SEAMS = frozenset({"seam_left", "seam_right"})

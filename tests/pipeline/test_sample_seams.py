@@ -15,10 +15,10 @@ import pytest
 from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline import shot_seams, split
+from rotopaint_ai.pipeline import shot_seams
 from rotopaint_ai.pipeline.record_store import FRAMES as FRAMES_DONE
 from rotopaint_ai.pipeline.record_store import SETTLED, TRACKED, FrameRecord, read_journal
-from rotopaint_ai.pipeline.run import run
+from rotopaint_ai.pipeline.run import run, track
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.project import Project, State, run_record
 from rotopaint_ai.shapes.bezier import as_array, curve_distance
@@ -92,7 +92,7 @@ def test_the_shot_as_a_whole_lies_nearer_to_the_truth_than_frames_alone(whole: P
 
 
 def test_a_run_in_tasks_and_a_resumed_one_have_the_same_ends(whole: Path, tmp_path: Path) -> None:
-    split.track(job(tmp_path), lambda event: None, Cancel())
+    track(job(tmp_path), lambda event: None, Cancel())
     by_run, settled, alone = records(whole, FRAMES_DONE), records(tmp_path, SETTLED), records(tmp_path, TRACKED)
     assert any(alone[frame].shapes != settled[frame].shapes for frame in FRAMES)
     for frame, record in by_run.items():

@@ -15,10 +15,9 @@ import pytest
 from rotopaint_ai.errors import CancelledError, UsageError
 from rotopaint_ai.frames import FrameRange
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline import split
 from rotopaint_ai.pipeline.overrides import inputs_for
 from rotopaint_ai.pipeline.record_store import Journal, read_journal
-from rotopaint_ai.pipeline.run import run
+from rotopaint_ai.pipeline.run import gather, paint, run, track
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.project import Project, State
 from rotopaint_ai.project.faces import choose_face
@@ -46,11 +45,11 @@ def test_the_time_to_go_counts_exports_where_they_follow(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rotopaint_ai.pipeline.run.expected_s", lambda *asked: 50.0)
-    for act, after_s in ((split.track, 0.0), (run, 50.0)):
+    for act, after_s in ((track, 0.0), (run, 50.0)):
         left = list[float]()
 
         def note(event: Event, left: list[float] = left, act: Any = act) -> None:
-            if event.kind == "progress" and event.facts["task"] == ("track" if act is split.track else "paint"):
+            if event.kind == "progress" and event.facts["task"] == ("track" if act is track else "paint"):
                 left.append(event.facts["eta_s"])
 
         act(_job(puppet, plates, pack, tmp_path / act.__name__, frames="1001-1002"), note, Cancel())
@@ -69,11 +68,11 @@ def test_tasks_give_the_files_of_one_run(
     puppet: ModuleType, plates: str, pack: Path, whole: Path, tmp_path: Path
 ) -> None:
     job = _job(puppet, plates, pack, tmp_path)
-    assert split.track(job, _nobody, Cancel()) == ()
+    assert track(job, _nobody, Cancel()) == ()
     for first, last in ((1006, 1012), (1001, 1005)):  # a hold is cut in two, and the order is turned round
-        painted = split.paint(job, FrameRange(first, last), _nobody, Cancel())
+        painted = paint(job, FrameRange(first, last), _nobody, Cancel())
         assert painted.done == tuple(range(first, last + 1))
-    outcome = split.gather(job, _nobody)
+    outcome = gather(job, _nobody)
     assert outcome.done == tuple(range(1001, 1013))
     assert _bytes(tmp_path) == _bytes(whole)
     ours, theirs = (json.loads((out / "run.json").read_text()) for out in (tmp_path, whole))
@@ -92,28 +91,28 @@ def test_a_task_that_was_stopped_goes_on(
             cancel.request()
 
     with pytest.raises(CancelledError):
-        split.track(job, stop_at_third, cancel)
-    split.track(job, _nobody, Cancel())
+        track(job, stop_at_third, cancel)
+    track(job, _nobody, Cancel())
     cancel = Cancel()
     with pytest.raises(CancelledError):
-        split.paint(job, FrameRange(1001, 1012), stop_at_third, cancel)
+        paint(job, FrameRange(1001, 1012), stop_at_third, cancel)
     told: list[Event] = []
-    split.paint(job, FrameRange(1001, 1012), told.append, Cancel())
+    paint(job, FrameRange(1001, 1012), told.append, Cancel())
     assert 0 < sum(event.kind == "frame" for event in told) < 10  # what stood was not done again
-    split.gather(job, _nobody)
+    gather(job, _nobody)
     assert _bytes(tmp_path) == _bytes(whole)
 
 
 def test_frames_that_nobody_painted_are_named(puppet: ModuleType, plates: str, pack: Path, tmp_path: Path) -> None:
     job = _job(puppet, plates, pack, tmp_path)
     with pytest.raises(UsageError, match="has not been tracked yet"):
-        split.paint(job, FrameRange(1001, 1002), _nobody, Cancel())
-    split.track(job, _nobody, Cancel())
-    split.paint(job, FrameRange(1001, 1004), _nobody, Cancel())
+        paint(job, FrameRange(1001, 1002), _nobody, Cancel())
+    track(job, _nobody, Cancel())
+    paint(job, FrameRange(1001, 1004), _nobody, Cancel())
     with pytest.raises(UsageError, match="frames 1005-1012 have not been painted yet"):
-        split.gather(job, _nobody)
+        gather(job, _nobody)
     with pytest.raises(UsageError, match="was tracked with another fill"):
-        split.paint(replace(job, clean=False), FrameRange(1005, 1012), _nobody, Cancel())
+        paint(replace(job, clean=False), FrameRange(1005, 1012), _nobody, Cancel())
 
 
 @pytest.mark.parametrize(("name", "text"), [("tracked.json", "is not whole"), ("settled.journal", "lacks frames")])
@@ -122,44 +121,44 @@ def test_what_another_machine_does_not_see_yet_is_reported(
 ) -> None:
     """A network disk may show a file late, or its beginning."""
     job = _job(puppet, plates, pack, tmp_path)
-    split.track(job, _nobody, Cancel())
+    track(job, _nobody, Cancel())
     late = tmp_path / ".rotopaint" / name
     whole = late.read_bytes()
     late.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UsageError, match=rf"{re.escape(name)}: {text}.*not yet to be seen from here"):
-        split.paint(job, FrameRange(1001, 1012), _nobody, Cancel())
+        paint(job, FrameRange(1001, 1012), _nobody, Cancel())
     late.write_bytes(whole)
-    assert len(split.paint(job, FrameRange(1001, 1012), _nobody, Cancel()).done) == 12
+    assert len(paint(job, FrameRange(1001, 1012), _nobody, Cancel()).done) == 12
 
 
 def test_a_picture_of_which_only_the_beginning_is_there_is_not_done(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path
 ) -> None:
     job = _job(puppet, plates, pack, tmp_path)
-    split.track(job, _nobody, Cancel())
-    split.paint(job, FrameRange(1001, 1012), _nobody, Cancel())
+    track(job, _nobody, Cancel())
+    paint(job, FrameRange(1001, 1012), _nobody, Cancel())
     late = next((tmp_path / "matte").glob("all.1004.*"))
     whole = late.read_bytes()
     late.write_bytes(whole[:200])
-    outcome = split.gather(job, _nobody)
+    outcome = gather(job, _nobody)
     assert list(outcome.failed) == [1004]
     assert "not those that were written; --resume makes them again" in outcome.failed[1004]
     late.write_bytes(whole)
-    assert split.gather(job, _nobody).is_whole
+    assert gather(job, _nobody).is_whole
 
 
 def test_a_frame_that_breaks_after_tracking_fails_alone(puppet: ModuleType, pack: Path, tmp_path: Path) -> None:
     pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1005))
     job = _job(puppet, pattern, pack, tmp_path / "out")
-    split.track(job, _nobody, Cancel())
+    track(job, _nobody, Cancel())
     broken = tmp_path / "plates/plate.1003.exr"
     good = broken.read_bytes()
     broken.write_bytes(good[:900])
-    painted = split.paint(job, FrameRange(1001, 1004), _nobody, Cancel())
+    painted = paint(job, FrameRange(1001, 1004), _nobody, Cancel())
     assert painted.done == (1001, 1002, 1004)
     assert "plate.1003.exr" in painted.failed[1003]
     broken.write_bytes(good)
-    assert split.paint(job, FrameRange(1001, 1004), _nobody, Cancel()).failed == {}
+    assert paint(job, FrameRange(1001, 1004), _nobody, Cancel()).failed == {}
 
 
 def test_tasks_respect_what_people_did_and_fill_the_project(
@@ -201,11 +200,11 @@ def test_tasks_of_another_face_leave_the_first_one_as_it_is(
         named = choose_face(first, "Anna", None)
         project.append("name face", first, named)
     bo = replace(job, face="Bo", out=str(tmp_path / "bo"))
-    split.track(bo, _nobody, Cancel())
-    split.paint(bo, FrameRange(1001, 1003), _nobody, Cancel())
+    track(bo, _nobody, Cancel())
+    paint(bo, FrameRange(1001, 1003), _nobody, Cancel())
     with closing(Project.open(path, write=False)) as project:
         assert project.load().state == named
-    split.gather(bo, _nobody)
+    gather(bo, _nobody)
     with closing(Project.open(path, write=False)) as project:
         state = project.load().state
     assert (state.face, list(state.faces)) == ("Bo", ["Anna"])
@@ -221,8 +220,8 @@ def test_frames_that_were_tracked_otherwise_since_are_painted_anew(
 ) -> None:
     """A person's key in one frame may move the ends of a seam in others."""
     job = _job(puppet, plates, pack, tmp_path, frames="1001-1003")
-    split.track(job, _nobody, Cancel())
-    split.paint(job, FrameRange(1001, 1003), _nobody, Cancel())
+    track(job, _nobody, Cancel())
+    paint(job, FrameRange(1001, 1003), _nobody, Cancel())
     path = tmp_path / ".rotopaint/settled.journal"
     before = next(record for record in read_journal(path) if record.frame == 1002)
     lower = [[row[0], row[1] + 9, *row[2:]] for row in before.shapes["seam_middle"]]
@@ -230,7 +229,7 @@ def test_frames_that_were_tracked_otherwise_since_are_painted_anew(
     journal.append(replace(before, shapes={**before.shapes, "seam_middle": lower}))
     journal.close()
     told = list[Event]()
-    split.paint(job, FrameRange(1001, 1003), told.append, Cancel())
+    paint(job, FrameRange(1001, 1003), told.append, Cancel())
     assert [event.facts["frame"] for event in told if event.kind == "frame"] == [1002]
     assert _top(tmp_path, 1002) - _top(tmp_path, 1001) == 9
 
@@ -245,7 +244,7 @@ def test_paint_from_before_an_edit_is_not_noted_as_fitting(
     with closing(Project.open(path)) as project:
         state = project.load().state
         project.append("fix", state, _pushed_down(state, 1003))
-    split.gather(job, _nobody)  # what lies on disk was painted before the seam was pushed
+    gather(job, _nobody)  # what lies on disk was painted before the seam was pushed
     with closing(Project.open(path, write=False)) as project:
         painted = {int(frame): each for frame, each in project.note(NOTE).items()}
         assert PaintFingerprints().stale(project.load().state, range(1001, 1004), painted) == [1003]
@@ -262,10 +261,10 @@ def _pushed_down(state: State, frame: int) -> State:
 
 
 def _in_tasks(job: RunJob, *ranges: tuple[int, int]) -> None:
-    split.track(job, _nobody, Cancel())
+    track(job, _nobody, Cancel())
     for first, last in ranges or ((1001, 1005), (1006, 1012)):
-        split.paint(job, FrameRange(first, last), _nobody, Cancel())
-    split.gather(job, _nobody)
+        paint(job, FrameRange(first, last), _nobody, Cancel())
+    gather(job, _nobody)
 
 
 def _top(out: Path, frame: int) -> int:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import PlateError, UsageError
-from rotopaint_ai.pipeline.paint_settings import Paint
 from rotopaint_ai.pipeline.render_frame import Filled, Part, Seams, touched_up
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.project import State
 from rotopaint_ai.project.codecs import changes, pack, unpack
 from rotopaint_ai.seams import strokes, touchup
+from rotopaint_ai.seams.paint_settings import Paint
 from rotopaint_ai.seams.strokes import Stroke
 
 ORIGIN = (100, 50)

@@ -1,0 +1,38 @@
+"""Settings of each seam's paint, as a file has them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.seams.paint_settings import Paint, read_settings
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([], "is a list of 0; wanted named fields"),
+        ({"upper": 3, "lower": {}}, "upper is 3; wanted named fields"),
+        ({"upper": {"colour": 1}}, "unknown field 'colour'"),
+        ({"upper": {"method": "magic"}}, "upper: method is 'magic'; wanted one of"),
+        ({"upper": {"grain": 2}}, "grain is 2.0; wanted a share"),
+        ({"upper": {"strength": True}}, "strength is True; wanted a number"),
+    ],
+)
+def test_settings_are_checked_at_the_door(value: Any, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps(value), encoding="utf-8")
+    with pytest.raises(UsageError, match=text):
+        read_settings(path, Paint())
+
+
+def test_what_settings_leave_out_is_as_asked_for_all(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"upper": {"grain": 0.5}}), encoding="utf-8")
+    paints = read_settings(path, Paint("two-bank"))
+    assert paints.of("upper") == Paint("two-bank", 0.5)
+    assert paints.of("lower") == Paint("two-bank")
