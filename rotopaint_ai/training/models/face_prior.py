@@ -29,7 +29,7 @@ NOISE_FLOORS = (0.001, 0.003, 0.008)  # what the head leaves unexplained of a ne
 ANISOTROPIES = (0.0, 1.0, 1.5, 2.2)  # share of the anisotropy seen in errors that is taken over
 EXTRAPOLATIONS = (0.0, 0.01)  # of a turn: networks see a turn too small that they were not shown
 OCCLUSION_FACTORS = (3.0, 8.0, 20.0)  # how many times its expected error more a surely hidden landmark may be off
-_OUTLYING = 3.0  # deviations from the others at which a landmark counts half
+OUTLYING = (3.0, 8.0, 30.0)  # expected errors off the others at which a landmark counts half
 _MOST_ANISOTROPY = 3.5  # logarithm of the ratio of the longer to the shorter deviation
 _LEAST_NOISE = 1e-3
 _LOOSE = 1e-3  # precision of turn, size and place, of which nothing is known beforehand
@@ -68,11 +68,12 @@ class FacePrior(nn.Module):
         occlusion_factor: float = OCCLUSION_FACTORS[0],
         anisotropy: float = ANISOTROPIES[0],
         extrapolation: float = EXTRAPOLATIONS[0],
+        outlying: float = OUTLYING[0],
     ) -> None:
-        """One each of ERROR_SCALES, NOISE_FLOORS, OCCLUSION_FACTORS, ANISOTROPIES and EXTRAPOLATIONS."""
+        """One each of ERROR_SCALES, NOISE_FLOORS, OCCLUSION_FACTORS, ANISOTROPIES, EXTRAPOLATIONS and OUTLYING."""
         super().__init__()
         self.error_scale, self.noise_floor, self.occlusion_factor = error_scale, noise_floor, occlusion_factor
-        self.anisotropy, self.extrapolation = anisotropy, extrapolation
+        self.anisotropy, self.extrapolation, self.outlying = anisotropy, extrapolation, outlying
         self.mirrored, self.n_motions = head.mirrored, len(head.motions)
         for name, value in (
             ("places", head.places),
@@ -91,6 +92,7 @@ class FacePrior(nn.Module):
             occlusion_factor=self.occlusion_factor,
             anisotropy=self.anisotropy,
             extrapolation=self.extrapolation,
+            outlying=self.outlying,
         )
 
     def forward(self, points: Tensor, error: Tensor, seen: Tensor, anisotropy: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,7 +113,7 @@ class FacePrior(nn.Module):
         """Posterior mean [N, L, 2] and deviation per axis [N, L] of rows [N, L, 2] whose noise has variances [N, L]
         that lean, after one step that shows which of them contradict the others."""
         first = self._stepped(rows, _spread(noise, lean).plus(self.base).inverse(), self._started(rows, noise))
-        outlier_weight = (rows - self._shown(first.face)).square().sum(2) / (_OUTLYING**2 * noise)
+        outlier_weight = (rows - self._shown(first.face)).square().sum(2) / (self.outlying**2 * noise)
         spread = _spread(noise * (1 + outlier_weight), lean)
         precision = spread.plus(self.base).inverse()
         last = self._stepped(rows, precision, first.face)

@@ -32,6 +32,7 @@ from rotopaint_ai.training.models.face_prior import (
     EXTRAPOLATIONS,
     NOISE_FLOORS,
     OCCLUSION_FACTORS,
+    OUTLYING,
     FacePrior,
 )
 from rotopaint_ai.training.models.landmarks.config import PackConfig
@@ -49,6 +50,7 @@ _CHOICES = {
     "occlusion_factor": OCCLUSION_FACTORS,
     "anisotropy": ANISOTROPIES,
     "extrapolation": EXTRAPOLATIONS,
+    "outlying": OUTLYING,
 }
 _HIDDEN_WEIGHT = 0.5  # of hidden landmarks in the error that a prior is chosen by: shapes hang on them too
 _CLEARLY = 0.9  # of the error: by so much later candidates have to be better; two trainings differ by a tenth
@@ -213,6 +215,7 @@ _PRIOR = (
     "occlusion_factor",
     "anisotropy",
     "extrapolation",
+    "outlying",
     "mirrored",
 )  # what of a prior was chosen
 

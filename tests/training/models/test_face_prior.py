@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.shapes.deformable_head import fit_head
-from rotopaint_ai.training.models.face_prior import FacePrior, _moved_on, _spread
+from rotopaint_ai.training.models.face_prior import OUTLYING, FacePrior, _moved_on, _spread
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet, LandmarkOutput
 from rotopaint_ai.training.pack import select as selection
 from rotopaint_ai.training.pack.select import Fold, apply, choose_prior, folds
@@ -150,13 +150,12 @@ def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
     assert chosen(whole(found), found, error, all_seen(found), lean, true, all_seen(found)).anisotropy > 0  # type: ignore[union-attr]
 
 
-def test_the_posterior_is_that_of_a_gaussian(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_posterior_is_that_of_a_gaussian() -> None:
     """Against dense matrices, with slopes by differences: landmarks are a step of the face, something unexplained, and
     anisotropic noise."""
-    monkeypatch.setattr("rotopaint_ai.training.models.face_prior._OUTLYING", 1e6)
     head = fit_head(smiling(60, 0), None)
     assert head is not None
-    prior = FacePrior(head, error_scale=1.0, noise_floor=0.05)
+    prior = FacePrior(head, error_scale=1.0, noise_floor=0.05, outlying=1e6)
     rng = np.random.default_rng(3)
     rows = torch.tensor((smiling(1, 1) - 100.0) / 60 + rng.normal(0, 0.02, (1, 30, 2)))
     noise, lean = torch.tensor(rng.uniform(1e-3, 4e-3, (1, 30))), torch.tensor(rng.normal(0, 0.8, (1, 30, 2)))
@@ -359,6 +358,20 @@ def test_how_little_hidden_landmarks_count_is_chosen(off_px: float, wanted: floa
     prior = chosen(whole(found), found, error, seen, even(found), true, seen)
     assert prior is not None
     assert prior.occlusion_factor == wanted
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_whether_what_contradicts_the_others_counts_is_chosen(moves: bool) -> None:
+    """Landmarks that lie far off are misses, or the face is moved as no keyed frame has it."""
+    true, rng = faces(40, 6), np.random.default_rng(8)
+    found = true + rng.normal(0, 0.8, true.shape)
+    slips = rng.normal(0, 4.0, (40, 2, 2))
+    found[:, :2] += slips
+    if moves:
+        true[:, :2] += slips
+    prior = chosen(whole(found), found, np.ones((40, 30)), all_seen(found), even(found), true, all_seen(found))
+    assert prior is not None
+    assert (prior.outlying > OUTLYING[0]) == moves
 
 
 def test_a_landmark_that_only_its_twin_tells_of_has_a_head_with_mirrored_faces_alone() -> None:
