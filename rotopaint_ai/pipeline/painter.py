@@ -47,7 +47,7 @@ from rotopaint_ai.shapes.roto import RotoShape
 Array = npt.NDArray[Any]
 
 APART = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96)  # frames, before and after, that are asked; then the shot's ends
-ENOUGH = 3  # loans at every pixel of a hole: no more frames are asked
+ENOUGH = 3  # frames that lend at every pixel of a hole, whichever way they move: no more are asked
 KEPT = 16  # frames that lend, in memory
 KEPT_CLEAN = 4  # frames of the clean plate
 TILES_PX = 2 * rig.TILE_PX  # of surroundings that pieces are looked for in, at least
@@ -125,28 +125,27 @@ class RigPainter:
         if not cover.any():
             return None
         now = _Picture(frame.rgb, _free_of_rig(matte, frame), frame.origin)
-        loans = list(self._loans(now, frame.number, cover, (x, y)))
-        done = rig.fill(rgb, cover, loans)
+        done = rig.fill(rgb, cover, self._loans(now, frame.number, cover, (x, y)))
         return Filled(Seams(x, y, rgb, cover, (), (Part(cover, (), Paint()),)), done.rgb, done.shares)
 
     def _loans(self, now: _Picture, number: int, cover: Array, corner: tuple[int, int]) -> Iterator[Loan]:
         """The clean plate's, and where that leaves something open, of frames near by until each pixel has ENOUGH."""
-        points = rig.BackgroundPoints(now.rgb, now.free)
+        points = rig.FreePoints(now.rgb, now.free)
         open_yet = cover > 0
         if self._clean_frames:
             nearest = min(self._clean_frames, key=lambda each: abs(each - number))
-            loan = _lay_on(now, points, self._clean.at(nearest), cover.shape, corner, is_plate=True)
-            open_yet &= ~loan.free
-            yield loan
-        n_loans = np.zeros(cover.shape, np.intp)
+            for loan in _laid_on(now, points, self._clean.at(nearest), cover.shape, corner, is_plate=True):
+                open_yet &= ~loan.free
+                yield loan
+        n_frames = np.zeros(cover.shape, np.intp)
         for other in self._near(number):
-            if not (open_yet & (n_loans < ENOUGH)).any():
+            if not (open_yet & (n_frames < ENOUGH)).any():
                 return
             picture = self._lending.at(other)
             if picture is not None:
-                loan = _lay_on(now, points, picture, cover.shape, corner, is_plate=False)
-                n_loans += loan.free
-                yield loan
+                loans = _laid_on(now, points, picture, cover.shape, corner, is_plate=False)
+                n_frames += np.logical_and.reduce([loan.free for loan in loans])
+                yield from loans
 
     def _near(self, number: int) -> list[int]:
         there = self._frames
@@ -181,27 +180,28 @@ def _free_of_rig(matte: Region, frame: Frame) -> Array:
     return np.asarray(cv2.dilate((cover > 0).astype(np.uint8), np.ones((side, side), np.uint8)) == 0)
 
 
-def _lay_on(
+def _laid_on(
     now: _Picture,
-    points: rig.BackgroundPoints,
+    points: rig.FreePoints,
     other: _Picture,
     shape: tuple[int, ...],
     corner: tuple[int, int],
     *,
     is_plate: bool,
-) -> Loan:
-    """Another picture laid on a region of this one, top-left plate pixel `corner`, by the background's motion."""
+) -> list[Loan]:
+    """Another picture laid on a region of this one, top-left plate pixel `corner`, by each motion that is seen."""
     same = now.rgb.shape == other.rgb.shape
-    move = points.motion_to(other.rgb) if same else np.eye(2, 3)
-    at = np.array(corner, float) - now.origin
-    move = np.column_stack([move[:, :2], move[:, :2] @ at + move[:, 2]])
-    is_whole = bool(np.array_equal(move[:, :2], np.eye(2)))
-    flags = (cv2.INTER_NEAREST if is_whole else cv2.INTER_CUBIC) | cv2.WARP_INVERSE_MAP
-    size = shape[1], shape[0]
-    rgb = cv2.warpAffine(other.rgb, move, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
-    mask = other.free.astype(np.uint8) * 255
-    free = cv2.warpAffine(mask, move, size, flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, borderValue=0)
-    return Loan(np.asarray(rgb), np.asarray(free >= 254), is_plate)
+    at, size = np.array(corner, float) - now.origin, (shape[1], shape[0])
+    found = []
+    for whole in points.motions_to(other.rgb) if same else [np.eye(2, 3)]:
+        move = np.column_stack([whole[:, :2], whole[:, :2] @ at + whole[:, 2]])
+        is_still = bool(np.array_equal(move[:, :2], np.eye(2)))
+        flags = (cv2.INTER_NEAREST if is_still else cv2.INTER_CUBIC) | cv2.WARP_INVERSE_MAP
+        rgb = cv2.warpAffine(other.rgb, move, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
+        mask = other.free.astype(np.uint8) * 255
+        free = cv2.warpAffine(mask, move, size, flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, borderValue=0)
+        found.append(Loan(np.asarray(rgb), np.asarray(free >= 254), is_plate))
+    return found
 
 
 MATTES_NAME = "mattes"

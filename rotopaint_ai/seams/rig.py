@@ -2,14 +2,14 @@
 
 From a clean plate where there is one, else from other frames of the shot in which the place is free and which show the
 same beside it, else smoothly from the rim, or by pieces of the picture where one texture is all around. Loans are laid
-on the frame by the background's motion and take its light and its grain.
+on the frame by each motion that is seen, the set's or a head's, and take its light and its grain.
 
 Convention: pictures are scene-linear RGB float32; pixel (0, 0) is the top-left one's centre. H, W rows and columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ Bools = NDArray[Any]  # bool
 SEARCH_PX = 960.0  # longest side of the pictures that motion is looked for in
 STILL_PX = 0.3  # a camera that moves no corner further than this is locked
 FEWEST = 12  # points that a motion rests on
+MOTIONS = 3  # of things between two frames that are looked for: the set's, a head's, a hand's
 TRUSTED = 0.2  # log light: a frame that is off by less beside a place lends it whole, by twice that not at all
 GRAIN = 0.03  # log light: what two takes of the same surroundings may differ in
 RIM_PX = 9  # of the surroundings that a loan is fitted to
@@ -56,48 +57,55 @@ class RigFill:
     shares: dict[str, float]
 
 
-class BackgroundPoints:
-    """Points of a frame's background, found once and looked for in other frames."""
+class FreePoints:
+    """Points of a frame beside its rig, found once and looked for in other frames."""
 
     def __init__(self, rgb: Array, free: Bools) -> None:
-        """rgb (H, W, 3); free (H, W): pixels that show the background."""
+        """rgb (H, W, 3); free (H, W): pixels that show no rig."""
         height, width = rgb.shape[:2]
         scale = min(1.0, SEARCH_PX / max(height, width))
         self._full = np.array([width, height])
         self._size = max(round(width * scale), 1), max(round(height * scale), 1)
         self._codes = _gray_codes(rgb, self._size)
         mask = np.asarray(cv2.resize(free.astype(np.uint8), self._size, interpolation=cv2.INTER_NEAREST), np.uint8)
-        self._points = cv2.goodFeaturesToTrack(self._codes, 800, 0.005, 6, mask=mask)
+        self._points = cv2.goodFeaturesToTrack(self._codes, 800, 0.001, 6, mask=mask)
 
-    def motion_to(self, other: Array) -> Array:
-        """Where the frame's pixels lie in another one (H, W, 3): a matrix (2, 3) of pixel centres.
+    def motions_to(self, other: Array) -> list[Array]:
+        """Where the frame's pixels may lie in another one (H, W, 3): matrices (2, 3) of pixel centres, stillness last.
 
-        Points tracked there and back (Lucas, Kanade 1981, in pyramids) agree on one affine motion (RANSAC); too few of
-        them, or one below STILL_PX at every corner, is no motion at all.
+        Points tracked there and back (Lucas, Kanade 1981, in pyramids) agree on an affine motion (RANSAC), those that
+        are left on another: a head has more points than the blurred set behind it, whose motion is another one. What
+        moves no corner by STILL_PX is still.
         """
-        small = self._fit_affine(_gray_codes(other, self._size))
-        if small is None:
-            return np.eye(2, 3)
-        shrink, half = np.array(self._size) / self._full, np.array([0.5, 0.5])
-        turn = small[:, :2] * shrink / shrink[:, None]
-        shift = (small[:, 2] + half - small[:, :2] @ half) / shrink + turn @ half - half
-        corners = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * self._full.astype(float)
-        moved = corners @ turn.T + shift - corners
-        return np.eye(2, 3) if np.abs(moved).max() < STILL_PX else np.column_stack([turn, shift])
+        at, there = self._tracked(_gray_codes(other, self._size))
+        found: list[Array] = []
+        while len(found) < MOTIONS and len(at) >= FEWEST:
+            small, agreed = cv2.estimateAffine2D(at, there, method=cv2.RANSAC, ransacReprojThreshold=0.7)
+            if small is None or agreed.sum() < FEWEST:
+                break
+            found.append(self._of_full_size(np.asarray(small, np.float64)))
+            at, there = at[agreed[:, 0] == 0], there[agreed[:, 0] == 0]
+        return [*(move for move in found if not self._is_still(move)), np.eye(2, 3)]
 
-    def _fit_affine(self, other: NDArray[np.uint8]) -> Array | None:
-        """The motion (2, 3) between the reduced pictures."""
+    def _tracked(self, other: NDArray[np.uint8]) -> tuple[Array, Array]:
+        """Points (N, 2) of the reduced pictures and where they are in the other one."""
         points = self._points
-        if points is None or len(points) < FEWEST:
-            return None
+        if points is None:
+            return np.zeros((0, 2), np.float32), np.zeros((0, 2), np.float32)
         track: Any = cv2.calcOpticalFlowPyrLK  # the stubs know no first guess of None
         there, ok, _ = track(self._codes, other, points, None, winSize=(21, 21), maxLevel=5)
         back, ok_back, _ = track(other, self._codes, there, None, winSize=(21, 21), maxLevel=5)
         good = (ok[:, 0] == 1) & (ok_back[:, 0] == 1) & (np.abs(points - back).max((1, 2)) < 0.5)
-        if good.sum() < FEWEST:
-            return None
-        found, agreed = cv2.estimateAffine2D(points[good], there[good], method=cv2.RANSAC, ransacReprojThreshold=0.7)
-        return None if found is None or agreed.sum() < FEWEST else np.asarray(found, np.float64)
+        return points[good, 0], there[good, 0]
+
+    def _of_full_size(self, small: Array) -> Array:
+        shrink, half = np.array(self._size) / self._full, np.array([0.5, 0.5])
+        turn = small[:, :2] * shrink / shrink[:, None]
+        return np.column_stack([turn, (small[:, 2] + half - small[:, :2] @ half) / shrink + turn @ half - half])
+
+    def _is_still(self, move: Array) -> bool:
+        corners = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * self._full.astype(float)
+        return bool(np.abs(corners @ move[:, :2].T + move[:, 2] - corners).max() < STILL_PX)
 
 
 def _gray_codes(rgb: Array, size: tuple[int, int]) -> NDArray[np.uint8]:
@@ -107,10 +115,11 @@ def _gray_codes(rgb: Array, size: tuple[int, int]) -> NDArray[np.uint8]:
     return np.asarray(255.0 * np.minimum(luma / white, 1.0) ** (1 / 2.2), np.uint8)
 
 
-def fill(now: Array, matte: Array, loans: Sequence[Loan]) -> RigFill:
+def fill(now: Array, matte: Array, loans: Iterable[Loan]) -> RigFill:
     """A region (H, W, 3) with what lies under its matte (H, W) filled; a soft matte mixes the fill with the plate.
 
-    loans: of clean plates first. Where the matte is 0 the pixels are those of `now`, bit for bit.
+    loans: pictures as each motion lays them on, taken one by one; of clean plates that goes first which fits best.
+    Where the matte is 0 the pixels are those of `now`, bit for bit.
     """
     hole = matte > _NOTHING
     if not hole.any() or hole.all():
@@ -119,10 +128,17 @@ def fill(now: Array, matte: Array, loans: Sequence[Loan]) -> RigFill:
     floor = np.float32(_FLOOR * max(float(light[~hole].mean()), 1e-4))
     own = np.log(np.maximum(light, 0.0) + floor)
     near = _around(hole)
-    found, by_plate = _fill_by_plates(own, hole, near, loans, floor)
+    plates, frames = list[_OfPlate](), list[_OfFrame]()
+    for loan in loans:
+        rim, theirs = near & loan.free, _log_of(loan, floor)
+        if loan.is_plate:
+            plates.append((theirs, loan.free))
+        elif rim.sum() >= FEWEST:
+            frames.append(_compared(own, hole, theirs, loan.free, rim))
+    found, by_plate = _fill_by_plates(own, hole, near, plates)
     left, trust, pieced = hole & ~by_plate, np.zeros(hole.shape, np.float32), False
     if left.any():
-        borrowed, trust = _borrow_from_frames(own, hole, near, loans, floor)
+        borrowed, trust = _borrow_from_frames(own, hole, frames)
         trust, pieced = trust * left, _is_textured(own, hole)
         around = _pieced(np.where(left[..., None], 0.0, found), left) if pieced else _smooth(found, left, floor)
         found = around + trust[..., None] * (borrowed - around)
@@ -140,31 +156,34 @@ def _shares(hole: Bools, left: Bools, trusted: Bools, pieced: bool) -> dict[str,
     return {name: round(int(part.sum()) / int(hole.sum()), 4) for name, part in counts.items() if part.any()}
 
 
-def _fill_by_plates(
-    own: Array, hole: Bools, near: Bools, loans: Sequence[Loan], floor: np.float32
-) -> tuple[Array, Bools]:
+_OfPlate = tuple[Array, Bools]  # log light, and where it is to be had
+_OfFrame = tuple[Array, Array]  # at the hole's pixels: how much it differs beside each (P,), and its log light (P, 3)
+
+
+def _fill_by_plates(own: Array, hole: Bools, near: Bools, plates: Sequence[_OfPlate]) -> tuple[Array, Bools]:
     """Log light with the hole filled by clean plates, and where they fill it."""
     found, by_plate = own.copy(), np.zeros(hole.shape, bool)
-    for loan in (loan for loan in loans if loan.is_plate):
-        here = loan.free & hole & ~by_plate
-        found[here] = _fitted(own, hole, _log_of(loan, floor), near & loan.free)[here]
+    for theirs, free in sorted(plates, key=lambda plate: _off_rim(own - plate[0], near & plate[1])):
+        here = free & hole & ~by_plate
+        found[here] = _fitted(own, hole, theirs, near & free)[here]
         by_plate |= here
     return found, by_plate
 
 
-def _borrow_from_frames(
-    own: Array, hole: Bools, near: Bools, loans: Sequence[Loan], floor: np.float32
-) -> tuple[Array, Array]:
+def _off_rim(apart: Array, rim: Bools) -> float:
+    """How much a loan that is apart (H, W, 3) is off the usual difference at its rim: it was laid on wrongly."""
+    return float(np.abs(apart[rim] - np.median(apart[rim], axis=0)).mean()) if rim.any() else np.inf
+
+
+def _borrow_from_frames(own: Array, hole: Bools, frames: Sequence[_OfFrame]) -> tuple[Array, Array]:
     """Log light that frames lend to the hole, and how far to trust it (H, W) from 0 to 1.
 
     At each place the median of those frames that differ least beside it.
     """
     borrowed, trust = own.copy(), np.zeros(hole.shape, np.float32)
-    frames = (loan for loan in loans if not loan.is_plate and (near & loan.free).sum() >= FEWEST)
-    compared = [_compared(own, hole, loan, near & loan.free, floor) for loan in frames]
-    if not compared:
+    if not frames:
         return borrowed, trust
-    off, fitted = (np.stack(each) for each in zip(*compared))
+    off, fitted = (np.stack(each) for each in zip(*frames))
     rows, columns = np.nonzero(hole)
     least = off.min(0)
     good = (off <= np.maximum(1.5 * least, GRAIN)) & (off < 2 * TRUSTED)
@@ -175,11 +194,9 @@ def _borrow_from_frames(
     return borrowed, trust
 
 
-def _compared(own: Array, hole: Bools, loan: Loan, rim: Bools, floor: np.float32) -> tuple[Array, Array]:
-    """Of a loan at the hole's pixels, row by row: how much it differs beside each (P,), infinite where it has nothing
-    to lend, and its log light with this frame's (P, 3)."""
-    theirs = _log_of(loan, floor)
-    off = np.where(loan.free, _off_beside(own - theirs, hole, rim), np.inf)
+def _compared(own: Array, hole: Bools, theirs: Array, free: Bools, rim: Bools) -> _OfFrame:
+    """A frame at the hole's pixels, with this frame's light; it differs infinitely where it has nothing to lend."""
+    off = np.where(free, _off_beside(own - theirs, hole, rim), np.inf)
     return off[hole], _fitted(own, hole, theirs, rim)[hole]
 
 

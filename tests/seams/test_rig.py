@@ -124,18 +124,47 @@ def test_texture_at_a_head_s_edge_is_no_brighter_than_anything_around(seed: int)
     assert (made[matte > 0].min(0) >= 0.99 * picture[matte == 0].min(0)).all()
 
 
+def shifted(picture: np.ndarray, shift: tuple[int, int]) -> np.ndarray:
+    """A part of a larger picture that has gone by (x, y)."""
+    return picture[40 - shift[1] : 200 - shift[1], 40 - shift[0] : 280 - shift[0]]
+
+
 @pytest.mark.parametrize("shift", [(0, 0), (7, -4)])
 def test_motion_is_that_of_the_background(shift: tuple[int, int]) -> None:
     big = wall(seed=4, size=(240, 320))
-    now, other = big[40:200, 40:280], big[40 - shift[1] : 200 - shift[1], 40 - shift[0] : 280 - shift[0]]
-    found = rig.BackgroundPoints(grained(now, 1), np.ones(SIZE, bool)).motion_to(grained(other, 2))
+    now, other = shifted(big, (0, 0)), shifted(big, shift)
+    found = rig.FreePoints(grained(now, 1), np.ones(SIZE, bool)).motions_to(grained(other, 2))[0]
     assert found[:, :2] == pytest.approx(np.eye(2), abs=0.005)
     assert found @ (120, 80, 1) - (120, 80) == pytest.approx(shift, abs=0.15)
 
 
-def test_motion_without_anything_to_track_is_none() -> None:
+def test_a_head_s_motion_does_not_hide_that_of_the_set_behind_it() -> None:
+    """The head had more points, so that the set was laid on by the head's motion, and lent nothing."""
+    behind, head = wall(seed=4, size=(240, 320)), wall(seed=5, size=(240, 320))
+    front = np.zeros(SIZE, bool)
+    front[:, 80:] = True
+    ways = ((7, -4), (-9, 3))
+    now = np.where(front[..., None], shifted(head, (0, 0)), shifted(behind, (0, 0)))
+    other = np.where(front[..., None], shifted(head, ways[0]), shifted(behind, ways[1]))
+    found = rig.FreePoints(grained(now, 1), np.ones(SIZE, bool)).motions_to(grained(other, 2))
+    moved = [each @ (120, 80, 1) - (120, 80) for each in found]
+    for way in (*ways, (0, 0)):
+        assert min(float(np.abs(each - way).max()) for each in moved) < 0.3
+
+
+def test_of_the_ways_to_lay_a_clean_plate_on_the_one_that_fits_beside_the_hole_is_taken() -> None:
+    clean, matte = wall(), arm()
+    plate = grained(clean, 1)
+    plate[matte > 0] = 0.02
+    everywhere = np.ones(SIZE, bool)
+    wrong = Loan(np.roll(clean, 9, axis=1), everywhere, is_plate=True)
+    filled = rig.fill(plate, matte, [wrong, Loan(clean, everywhere, is_plate=True)])
+    assert psnr(filled.rgb, clean, matte > 0) > 33
+
+
+def test_without_anything_to_track_nothing_moves() -> None:
     flat = np.full((*SIZE, 3), 0.2, np.float32)
-    assert np.array_equal(rig.BackgroundPoints(flat, np.ones(SIZE, bool)).motion_to(flat), np.eye(2, 3))
+    assert np.array_equal(rig.FreePoints(flat, np.ones(SIZE, bool)).motions_to(flat), [np.eye(2, 3)])
 
 
 def test_a_march_restores_what_lies_between_its_8_bit_steps() -> None:
