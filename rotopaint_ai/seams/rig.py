@@ -118,7 +118,7 @@ def _gray_codes(rgb: Array, size: tuple[int, int]) -> NDArray[np.uint8]:
 def fill(now: Array, matte: Array, loans: Iterable[Loan]) -> RigFill:
     """A region (H, W, 3) with what lies under its matte (H, W) filled; a soft matte mixes the fill with the plate.
 
-    loans: pictures as each motion lays them on, taken one by one; of clean plates that goes first which fits best.
+    loans: pictures as each motion lays them on, taken one by one; clean plates go first.
     Where the matte is 0 the pixels are those of `now`, bit for bit.
     """
     hole = matte > _NOTHING
@@ -128,14 +128,12 @@ def fill(now: Array, matte: Array, loans: Iterable[Loan]) -> RigFill:
     floor = np.float32(_FLOOR * max(float(light[~hole].mean()), 1e-4))
     own = np.log(np.maximum(light, 0.0) + floor)
     near = _around(hole)
-    plates, frames = list[_OfPlate](), list[_OfFrame]()
+    plates, frames = list[_Lent](), list[_Lent]()
     for loan in loans:
-        rim, theirs = near & loan.free, _log_of(loan, floor)
-        if loan.is_plate:
-            plates.append((theirs, loan.free))
-        elif rim.sum() >= FEWEST:
-            frames.append(_compared(own, hole, theirs, loan.free, rim))
-    found, by_plate = _fill_by_plates(own, hole, near, plates)
+        rim = near & loan.free
+        if loan.is_plate or rim.sum() >= FEWEST:
+            (plates if loan.is_plate else frames).append(_compared(own, hole, loan, rim, floor))
+    found, by_plate = _fill_by_plates(own, hole, plates)
     left, trust, pieced = hole & ~by_plate, np.zeros(hole.shape, np.float32), False
     if left.any():
         borrowed, trust = _borrow_from_frames(own, hole, frames)
@@ -156,26 +154,20 @@ def _shares(hole: Bools, left: Bools, trusted: Bools, pieced: bool) -> dict[str,
     return {name: round(int(part.sum()) / int(hole.sum()), 4) for name, part in counts.items() if part.any()}
 
 
-_OfPlate = tuple[Array, Bools]  # log light, and where it is to be had
-_OfFrame = tuple[Array, Array]  # at the hole's pixels: how much it differs beside each (P,), and its log light (P, 3)
+_Lent = tuple[Array, Array]  # at the hole's pixels: how much it differs beside each (P,), and its log light (P, 3)
 
 
-def _fill_by_plates(own: Array, hole: Bools, near: Bools, plates: Sequence[_OfPlate]) -> tuple[Array, Bools]:
-    """Log light with the hole filled by clean plates, and where they fill it."""
+def _fill_by_plates(own: Array, hole: Bools, plates: Sequence[_Lent]) -> tuple[Array, Bools]:
+    """Log light with the hole filled by clean plates, and where they fill it: by the one that differs least beside."""
     found, by_plate = own.copy(), np.zeros(hole.shape, bool)
-    for theirs, free in sorted(plates, key=lambda plate: _off_rim(own - plate[0], near & plate[1])):
-        here = free & hole & ~by_plate
-        found[here] = _fitted(own, hole, theirs, near & free)[here]
-        by_plate |= here
+    if plates:
+        off, fitted = (np.stack(each) for each in zip(*plates))
+        by_plate[hole] = lent = np.isfinite(off.min(0))
+        found[by_plate] = fitted[off.argmin(0), np.arange(len(lent))][lent]
     return found, by_plate
 
 
-def _off_rim(apart: Array, rim: Bools) -> float:
-    """How much a loan that is apart (H, W, 3) is off the usual difference at its rim: it was laid on wrongly."""
-    return float(np.abs(apart[rim] - np.median(apart[rim], axis=0)).mean()) if rim.any() else np.inf
-
-
-def _borrow_from_frames(own: Array, hole: Bools, frames: Sequence[_OfFrame]) -> tuple[Array, Array]:
+def _borrow_from_frames(own: Array, hole: Bools, frames: Sequence[_Lent]) -> tuple[Array, Array]:
     """Log light that frames lend to the hole, and how far to trust it (H, W) from 0 to 1.
 
     At each place the median of those frames that differ least beside it.
@@ -194,10 +186,11 @@ def _borrow_from_frames(own: Array, hole: Bools, frames: Sequence[_OfFrame]) -> 
     return borrowed, trust
 
 
-def _compared(own: Array, hole: Bools, theirs: Array, free: Bools, rim: Bools) -> _OfFrame:
-    """A frame at the hole's pixels, with this frame's light; it differs infinitely where it has nothing to lend."""
-    off = np.where(free, _off_beside(own - theirs, hole, rim), np.inf)
-    return off[hole], _fitted(own, hole, theirs, rim)[hole]
+def _compared(own: Array, hole: Bools, loan: Loan, rim: Bools, floor: np.float32) -> _Lent:
+    """A loan at the hole's pixels, with this frame's light; it differs infinitely where it has nothing to lend."""
+    theirs = _log_of(loan, floor)
+    beside = _off_beside(own - theirs, hole, rim) if rim.any() else np.zeros(hole.shape, np.float32)
+    return np.where(loan.free, beside, np.inf)[hole], _fitted(own, hole, theirs, rim)[hole]
 
 
 def _around(hole: Bools) -> Bools:
