@@ -85,7 +85,7 @@ class FreePoints:
                 break
             found.append(self._of_full_size(np.asarray(small, np.float64)))
             at, there = at[agreed[:, 0] == 0], there[agreed[:, 0] == 0]
-        return [*(move for move in found if not self._is_still(move)), np.eye(2, 3)]
+        return [*(move for move in found if not self._stays_put(move)), np.eye(2, 3)]
 
     def _tracked(self, other: NDArray[np.uint8]) -> tuple[Array, Array]:
         """Points (N, 2) of the reduced pictures and where they are in the other one."""
@@ -103,7 +103,7 @@ class FreePoints:
         turn = small[:, :2] * shrink / shrink[:, None]
         return np.column_stack([turn, (small[:, 2] + half - small[:, :2] @ half) / shrink + turn @ half - half])
 
-    def _is_still(self, move: Array) -> bool:
+    def _stays_put(self, move: Array) -> bool:
         corners = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * self._full.astype(float)
         return bool(np.abs(corners @ move[:, :2].T + move[:, 2] - corners).max() < STILL_PX)
 
@@ -132,7 +132,7 @@ def fill(now: Array, matte: Array, loans: Iterable[Loan]) -> RigFill:
     for loan in loans:
         rim = near & loan.free
         if loan.is_plate or rim.sum() >= FEWEST:
-            (plates if loan.is_plate else frames).append(_compared(own, hole, loan, rim, floor))
+            (plates if loan.is_plate else frames).append(_offered(own, hole, loan, rim, floor))
     found, by_plate = _fill_by_plates(own, hole, plates)
     left, trust, pieced = hole & ~by_plate, np.zeros(hole.shape, np.float32), False
     if left.any():
@@ -186,7 +186,7 @@ def _borrow_from_frames(own: Array, hole: Bools, frames: Sequence[_Lent]) -> tup
     return borrowed, trust
 
 
-def _compared(own: Array, hole: Bools, loan: Loan, rim: Bools, floor: np.float32) -> _Lent:
+def _offered(own: Array, hole: Bools, loan: Loan, rim: Bools, floor: np.float32) -> _Lent:
     """A loan at the hole's pixels, with this frame's light; it differs infinitely where it has nothing to lend."""
     theirs = _log_of(loan, floor)
     beside = _off_beside(own - theirs, hole, rim) if rim.any() else np.zeros(hole.shape, np.float32)
