@@ -17,7 +17,6 @@ Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
 _AROUND = np.ones((3, 3), np.uint8)
-_WEIGHTS = np.array([0.25, 0.5, 0.25], np.float32)
 _GRAIN_SIGMA = 1.2  # px: what is finer than this counts as grain where an artist wants less of it
 _LIMIT = 2.5  # in standard deviations of the band: a freckle or a lash in the band is not carried over
 _LOST = 0.8  # pixels that keep more than this of the plate keep its grain
@@ -66,7 +65,7 @@ def spread(detail: Array) -> Array:
 
 def _detail(plate: Array, at: Array, floor: np.float32) -> Array:
     """Log light (3, P) of pixels against the 3 x 3 around each, weighted 1 2 1 both ways."""
-    smooth = cv2.sepFilter2D(plate, -1, _WEIGHTS, _WEIGHTS)
+    smooth = cv2.GaussianBlur(plate, (3, 3), 0)  # its weights for 3 are 1 2 1, and it takes less time than a filter of ours
     here, around = (texels(pixels(light).take(at)) for light in (plate, smooth))
     for light in (here, around):
         np.maximum(light, 0.0, out=light)

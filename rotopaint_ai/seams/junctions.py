@@ -28,6 +28,7 @@ _APART = 12, 4  # columns, or half widths if they are more: pieces of one run ne
 _AROUND = 1.0  # px beyond the reach of the other groove
 _SHOWS = 0.05  # log light: what is taken off a groove at least, on average
 _NEAR = 10  # px of the shrunk crop, beyond a half width: what stands there is at a junction
+_ROUNDING = 1e-2  # px: what samples may lie off their column's line
 _EVERY, _OTHERS = 8, 2  # columns from one that is asked for crossings to the next, and of those that may cross it
 
 
@@ -43,10 +44,14 @@ def grooves(taken_TS: Array, ribbon: Ribbon) -> Array:
 def crossed(ribbon: Ribbon, reach_S: Array) -> Bools:
     """Samples (T, S) in the groove of another piece of curve than their own; reach_S (S,): how far grooves reach."""
     out: Bools = np.zeros(ribbon.map_x_TS.shape, bool)
-    column_K, other_K = _crossings(ribbon.line, reach_S, ribbon.centre)
+    line = ribbon.line
+    column_K, other_K = _crossings(line, reach_S, ribbon.centre)
+    ahead = ((line.points_S[other_K] - line.points_S[column_K]) * line.tangents_S[column_K]).sum(1)
+    near = np.abs(ahead) < reach_S[other_K] + np.float32(_ROUNDING)
+    column_K, other_K = column_K[near], other_K[near]
     if not len(column_K):
         return out
-    x, y = ribbon.line.points_S[other_K].T
+    x, y = line.points_S[other_K].T
     wide = reach_S[other_K]
     dx, dy = ribbon.map_x_TS[:, column_K] + np.float32(0.5) - x, ribbon.map_y_TS[:, column_K] + np.float32(0.5) - y
     columns, starts = np.unique(column_K, return_index=True)
