@@ -65,7 +65,7 @@ def spread(detail: Array) -> Array:
 
 def _detail(plate: Array, at: Array, floor: np.float32) -> Array:
     """Log light (3, P) of pixels against the 3 x 3 around each, weighted 1 2 1 both ways."""
-    smooth = cv2.GaussianBlur(plate, (3, 3), 0)  # its weights for 3 are 1 2 1, and it takes less time than a filter of ours
+    smooth = cv2.GaussianBlur(plate, (3, 3), 0)  # weights 1 2 1, in less time than as a filter of our own
     here, around = (texels(pixels(light).take(at)) for light in (plate, smooth))
     for light in (here, around):
         np.maximum(light, 0.0, out=light)
