@@ -365,7 +365,7 @@ def test_whether_what_contradicts_the_others_counts_is_chosen(moves: bool) -> No
     """Landmarks that lie far off are misses, or the face is moved as no keyed frame has it."""
     true, rng = faces(40, 6), np.random.default_rng(8)
     found = true + rng.normal(0, 0.8, true.shape)
-    slips = rng.normal(0, 4.0, (40, 2, 2))
+    slips = rng.normal(0, 6.0, (40, 2, 2))
     found[:, :2] += slips
     if moves:
         true[:, :2] += slips
