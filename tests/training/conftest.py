@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
+import onnx
 import pytest
 import torch
+from torch import nn
 
+from rotopaint_ai.files import replacing
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, write_dataset, write_picture
+from rotopaint_ai.training.trainer import onnx_export
 
 SHEET = Sheet(
     name="made-up",
@@ -106,3 +113,40 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+def _build_of(model: nn.Module, *rest: object) -> str:
+    """What two networks have in common whose graphs differ in their tensors' values alone."""
+    plain = [
+        sorted(
+            (name, value) for name, value in vars(part).items() if isinstance(value, bool | int | float | str | tuple)
+        )
+        for part in model.modules()
+    ]
+    shapes = [(name, tuple(value.shape), value.dtype) for name, value in model.state_dict().items()]
+    return hashlib.sha256(repr((type(model), model, plain, shapes, rest)).encode()).hexdigest()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def traced_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """All tests of a run trace a network of one build once, which takes most of a small training's time.
+
+    `export_checked` compares each file with its own network all the same.
+    """
+    base, alone = tmp_path_factory.getbasetemp(), onnx_export.save_onnx
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "traces"
+
+    def save(model: nn.Module, path: Path, names: Any, example: torch.Tensor, **more: Any) -> None:
+        if more.get("rewrite") or not type(model).__module__.startswith("rotopaint_ai."):
+            return alone(model, path, names, example, **more)
+        kept = folder / f"{_build_of(model, names, example.shape, more.get('free'))}.onnx"
+        traces = {type(model): onnx.load(kept)} if kept.exists() else {}
+        alone(model, path, names, example, **{**more, "traces": traces})
+        if not kept.exists():
+            folder.mkdir(exist_ok=True)
+            with replacing(kept) as beside:
+                onnx.save(traces[type(model)], beside)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onnx_export, "save_onnx", save)
+        yield

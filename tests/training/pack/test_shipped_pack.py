@@ -108,9 +108,9 @@ def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
     for module in (detection, fill, seam):
         monkeypatch.setattr(module, "export_checked", copy_shipped)
     cut: dict[str, tuple[object, ...]] = {
-        "FACES": shipped_pack.FACES[:1],
-        "SEAM_FACES": shipped_pack.SEAM_FACES._replace(size=320, looks=0),
-        "LANDMARKS": (Training(2000, 1, ("prior=true",)),),
+        "FACES": (shipped_pack.FACES[0]._replace(size=160),),
+        "SEAM_FACES": shipped_pack.SEAM_FACES._replace(size=160, looks=0),
+        "LANDMARKS": (Training(2000, 1, ("prior=false", "mirrored=false")),),
         "FILLS": (Training(2000, Looks(1, 30000, poses=1, looks=1)),),
     }
     for name, table in cut.items():
