@@ -8,7 +8,9 @@ Counts are of Python files of the product (`rotopaint_ai`, `ui`, `plugin`) unles
 from __future__ import annotations
 
 import json
+import os
 import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -17,8 +19,8 @@ from collections import Counter
 from io import BytesIO
 from pathlib import Path
 
-from tests.contracts.test_names import shared_names
-
+ROOT = Path(__file__).resolve().parents[1]
+CONTRACTS = ROOT / "tests" / "contracts"
 PLACES = ("rotopaint_ai", "ui", "plugin", "docs", ":(glob)*.md")
 OPTION = re.compile(r'add_argument\(\s*"--')
 STEP = re.compile(r"\boptimi[sz]er\.step\(\)")
@@ -38,7 +40,7 @@ def rows(root: Path) -> dict[str, str]:
     texts = {".".join(path.relative_to(parts[name]).parts): text for path, (name, text) in files.items()}
     training = {name: text for name, text in texts.items() if name.startswith("rotopaint_ai.training.")}
     classes = Counter(name for text in texts.values() for name in CLASS.findall(text))
-    names, shared = shared_names(texts)
+    names, shared = runpy.run_path(str(CONTRACTS / "test_names.py"))["shared_names"](texts)
     circles = _circles(root)
     flat = [name for name in training if name.count(".") == 3 and not name.endswith("__init__.py")]
     folders = {name.split(".")[2] for name in training if name.count(".") > 3}
@@ -61,11 +63,9 @@ def _size(texts: object) -> str:
 
 
 def _circles(root: Path) -> list[int]:
-    here = Path(__file__).resolve().parents[1] / "tests" / "contracts"
     path = ":".join(str(at) for at in (root, root / "ui", root / "plugin"))
-    found = subprocess.run(
-        [sys.executable, "-c", GRAPH, str(here)], env={"PYTHONPATH": path}, cwd=root, capture_output=True, check=True
-    )
+    asked = [sys.executable, "-c", GRAPH, str(CONTRACTS)]
+    found = subprocess.run(asked, env={**os.environ, "PYTHONPATH": path}, cwd=root, stdout=subprocess.PIPE, check=True)
     return list(json.loads(found.stdout))
 
 
@@ -78,8 +78,11 @@ def main(revisions: list[str]) -> None:
     found = []
     for revision in revisions:
         with tempfile.TemporaryDirectory(prefix="house-") as folder:
-            packed = subprocess.check_output(["git", "archive", revision, "--", *PLACES])
-            with tarfile.open(fileobj=BytesIO(packed)) as tar:
+            packed = subprocess.run(["git", "archive", revision, "--", *PLACES], cwd=ROOT, capture_output=True)
+            if packed.returncode:
+                why = packed.stderr.decode().strip()
+                sys.exit(f"house: {revision} cannot be read ({why}); fetch its history (git fetch --unshallow)")
+            with tarfile.open(fileobj=BytesIO(packed.stdout)) as tar:
                 tar.extractall(folder, filter="data")
             found.append(rows(Path(folder)))
     print("| |" + "".join(f" {revision} |" for revision in revisions))

@@ -49,7 +49,7 @@ from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.bezier import as_array, evaluate, sample, segments
 from rotopaint_ai.shapes.fit import fit_segments
-from rotopaint_ai.shapes.manual_keys import human_keys, with_keys
+from rotopaint_ai.shapes.manual_keys import human_keys, with_model_keys
 from rotopaint_ai.shapes.pose_distance import PoseDistances
 from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.refit import Errors, refit, spread
@@ -218,7 +218,7 @@ def _distances(
 def taught(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """The panel's Teach."""
     found = teach(_reading(shot), shot.predicted, keyed, shot.errors)
-    return with_keys(keyed, found.keys), {**shot.errors, **found.errors}
+    return with_model_keys(keyed, found.keys), {**shot.errors, **found.errors}
 
 
 def trained(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
@@ -229,9 +229,9 @@ def trained(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     if shot.name not in _TRAINED:
         _TRAINED[shot.name] = _train(shot, keyed)
     reading, predicted, errors = _TRAINED[shot.name]
-    whole = with_keys(keyed, _keys_of(predicted, keyed))
+    whole = with_model_keys(keyed, _keys_of(predicted, keyed))
     found = teach(reading, predicted, whole, errors)
-    return with_keys(whole, found.keys), {**errors, **found.errors}
+    return with_model_keys(whole, found.keys), {**errors, **found.errors}
 
 
 def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, Errors]:
@@ -254,7 +254,7 @@ def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, 
     parts = {"detect": _called(learnt.crop_model), "predict_shapes": _called(learnt.shape_model)}
     reading = read_shot(whole, corrected.plate, replace(_models(), **cast(Any, parts)))
     found = read_anew(reading, corrected.predicted, corrected.document, corrected.errors)
-    predicted = with_keys(shot.predicted, found.keys)
+    predicted = with_model_keys(shot.predicted, found.keys)
     return reading, predicted, {**shot.errors, **found.errors}
 
 
@@ -274,7 +274,7 @@ def _keys_of(predicted: RotoDocument, keyed: RotoDocument) -> Mapping[str, Mappi
 
 def refitted(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """The panel's Refit shot."""
-    return with_keys(keyed, refit(shot.predicted, keyed, shot.errors)), shot.errors
+    return with_model_keys(keyed, refit(shot.predicted, keyed, shot.errors)), shot.errors
 
 
 def as_run(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
@@ -313,7 +313,7 @@ def spreads(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     document = keyed
     for frame in sorted(hand):
         keys = spread(shot.predicted, document, frame, *propose(document, frame, corrected=hand))
-        document = with_keys(document, keys)
+        document = with_model_keys(document, keys)
     return document, shot.errors
 
 

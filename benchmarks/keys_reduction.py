@@ -147,7 +147,7 @@ def least(shape: RotoShape, tolerance_px: float) -> int:
     Each coordinate of each sample may follow a line of its own (the best one); that is less than any shape has to do.
     """
     frames = np.arange(shape.frames[0], shape.frames[-1] + 1)
-    table = samples.samples(samples.rows(shape, frames), shape.closed, 4).reshape(len(frames), -1)
+    table = samples.curve_samples(samples.rows(shape, frames), shape.closed, 4).reshape(len(frames), -1)
     count, at, last = 1, 0, len(frames) - 1
     while at < last:
         end = at + 1

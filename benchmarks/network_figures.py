@@ -22,7 +22,7 @@ from rotopaint_ai.errors import PackError, RotopaintError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.inference.models import FaceModel
 from rotopaint_ai.inference.pack import check_detector_signature, check_matte_signature, load_pack
-from rotopaint_ai.inference.session import open_session, read_signature
+from rotopaint_ai.inference.session import load_signature, open_session
 from rotopaint_ai.training.models.detection import scenes
 from rotopaint_ai.training.models.segmentation import views
 
@@ -31,7 +31,7 @@ Figures = Callable[[Path], Mapping[str, Any]]
 
 def open_detector(path: Path) -> Figures:
     """A detector, and how it is measured on a folder."""
-    signature = read_signature(path)
+    signature = load_signature(path)
     check_detector_signature(signature, str(path))
     shape: Any = signature.inputs["picture"].shape
     example = {"picture": np.full((1, *shape[1:]), 0.5, np.float32)}
@@ -46,7 +46,7 @@ def _held_out(found: list[scenes.DetectionScene]) -> list[scenes.DetectionScene]
 
 def open_matte(path: Path) -> Figures:
     """A segmentation network, and how it is measured on a folder; in pixels of its crop."""
-    signature = read_signature(path)
+    signature = load_signature(path)
     check_matte_signature(signature, str(path))
     side: Any = signature.inputs["crop"].shape[1]
     example = {"crop": np.full((1, side, side, 3), 0.5, np.float32)}

@@ -134,7 +134,7 @@ def run(
     Raises: UsageError, PlateError, PackError, DeviceError, ProjectError; OSError where the disk refuses.
     """
     from rotopaint_ai import fills
-    from rotopaint_ai.jobs import Cancel, RunJob
+    from rotopaint_ai.jobs import Cancel, RunJob, ignore
     from rotopaint_ai.pipeline.run import run as run_line
 
     job = RunJob(
@@ -152,7 +152,7 @@ def run(
         overwrite=overwrite,
         project=None if project is None else str(project),
     )
-    outcome = run_line(job, watch or _ignore, Cancel())
+    outcome = run_line(job, watch or ignore, Cancel())
     return Shot(Path(out), outcome.failed, outcome.missing, outcome.lost)
 
 
@@ -201,11 +201,12 @@ def train(
     `settings` override the recipe, such as `{"minutes": None, "steps": 500}`. `init`: a pack to start from, `none` for
     nothing, None for the shipped one. Raises: UsageError, TrainingError, PackError.
     """
+    from rotopaint_ai.jobs import ignore
     from rotopaint_ai.training.pack.train import train as train_pack
 
     overrides = [f"{key}={'null' if value is None else value}" for key, value in (settings or {}).items()]
     return train_pack(
-        list(datasets), out, recipe=recipe, overrides=overrides, init=init, resume=resume, sink=watch or _ignore
+        list(datasets), out, recipe=recipe, overrides=overrides, init=init, resume=resume, sink=watch or ignore
     )
 
 
@@ -239,7 +240,3 @@ def evaluate(
     if against is None:
         return Evaluation(figures)
     return Evaluation(figures, tuple(gate.compare(figures, measure_pack(against, data).result, tolerance)))
-
-
-def _ignore(event: Event) -> None:
-    """Nobody watches."""

@@ -137,18 +137,18 @@ def _refusals(content: object, value: object, where: str, others: bool) -> Itera
                 yield f"{where} has an unknown field '{name}'; {hint}"
         for name in known:
             if name in content:
-                yield from _refusals(content[name], getattr(value, name), _under(where, name), others)
+                yield from _refusals(content[name], getattr(value, name), _join_where(where, name), others)
     elif isinstance(value, Mapping) and isinstance(content, Mapping):
         for name, item in value.items():
             yield from _refusals(name, name, where, others)
-            yield from _refusals(content.get(name), item, _under(where, str(name)), others)
+            yield from _refusals(content.get(name), item, _join_where(where, str(name)), others)
     elif isinstance(value, list | tuple) and isinstance(content, list | tuple):
         for row, (part, item) in enumerate(zip(content, value)):
             name = getattr(item, "name", None)
             yield from _refusals(part, item, f"{where} {name!r}" if name else f"{where} {row + 1}", others)
 
 
-def _under(where: str, name: str) -> str:
+def _join_where(where: str, name: str) -> str:
     return f"{where}: {name}" if where else name
 
 

@@ -38,6 +38,10 @@ class Event:
 Sink = Callable[[Event], None]
 
 
+def ignore(event: Event) -> None:
+    """The sink of a job that nobody watches."""
+
+
 def warning(message: str, *, frame: int | None = None) -> Event:
     """A warning event; work goes on."""
     return Event("warning", {"message": message} if frame is None else {"message": message, "frame": frame})

@@ -18,7 +18,7 @@ from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document, formats
 from rotopaint_ai.inference.pack import find_pack
 from rotopaint_ai.plates import open_plate
-from rotopaint_ai.stage.puppet_shot import write_picture
+from rotopaint_ai.stage.puppet_shot import write_linear_picture
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
 BLOCK = re.compile(r"^```python( no-run)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -89,7 +89,7 @@ def show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         formats.write(tmp_path / shot / "shapes.nk", truth)
         for frame in (1011, 1012):
             source = find_sample() / f"plate.{frame}.exr"
-            write_picture(tmp_path / shot / f"plate.{frame}.jpg", open_plate(str(source)).read(frame).rgb)
+            write_linear_picture(tmp_path / shot / f"plate.{frame}.jpg", open_plate(str(source)).read(frame).rgb)
     (tmp_path / "pip").symlink_to(find_pack("puppet"))
     monkeypatch.chdir(tmp_path)
     return tmp_path

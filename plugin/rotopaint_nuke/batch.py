@@ -28,7 +28,7 @@ def build(shapes: str | Path, *, read: str | None = None, with_clean: bool = Fal
     if read is not None and source is None:
         raise UsageError(f"{read}: no such node in this script; name the plate's Read")
     if source is not None:
-        roto_node.check_format(found, source)
+        roto_node.check_read_size(found, source)
     node, _ = roto_node.export(nuke, found, source)
     if with_clean:
         add_clean(path, source, (found.first_frame, found.last_frame))

@@ -45,7 +45,7 @@ class NukeHost:
         if source is not None and not nuke.exists(source.fullName()):
             source = self._source = None
         if source is not None:
-            roto_node.check_format(document, source)
+            roto_node.check_read_size(document, source)
         node, is_update = roto_node.export(nuke, document, source)
         done = "Updated" if is_update else "Made"
         return f"{done} {node.name()} with {len(document.shapes)} shapes; one undo takes it back"

@@ -43,7 +43,7 @@ def write_curves(node: Any, document: RotoDocument) -> None:
     text = knob.toScript().strip()
     is_wrapped = text.startswith("{{{")  # the knob's own braces are there or not, as this Nuke's toScript has it
     inner = text[1:-1] if is_wrapped else text
-    updated = nuke_text.update(inner, document, layer=LAYER)
+    updated = nuke_text.update_layer(inner, document, layer=LAYER)
     knob.fromScript("{" + updated + "}" if is_wrapped else updated)
     knob.changed()
 
@@ -68,7 +68,7 @@ def is_input(node: Any, source: Any, index: int = 0) -> bool:
     return found is not None and found.fullName() == source.fullName()
 
 
-def check_format(document: RotoDocument, read: Any) -> None:
+def check_read_size(document: RotoDocument, read: Any) -> None:
     """Raises UsageError where a Read is of another size than the shapes: y runs up in Nuke, so all would be moved."""
     found = read.format()
     size = (int(found.width()), int(found.height()))

@@ -45,7 +45,7 @@ def connected(address: str | None, workers: int) -> Iterator[Client]:
             "out: one process paints on every core"
         )
     with _quiet_logs(), ExitStack() as stack:
-        yield _join(address, stack) if address else _start(workers, stack)
+        yield _join(address, stack) if address else _start_workers(workers, stack)
 
 
 def _join(address: str, stack: ExitStack) -> Client:
@@ -72,7 +72,7 @@ async def _knock(address: str) -> None:
     await comm.close()
 
 
-def _start(workers: int, stack: ExitStack) -> Client:
+def _start_workers(workers: int, stack: ExitStack) -> Client:
     from distributed import Client, LocalCluster
 
     local = LocalCluster(
@@ -157,14 +157,14 @@ def submit(
         notes,
         do,
         topic,
-        key=key_of(turn.task, notes, life),
+        key=dask_key(turn.task, notes, life),
         retries=turn.task.shot.retries,
         priority=turn.priority,
         resources=dict(turn.task.shot.resources) or None,
     )
 
 
-def key_of(task: BatchTask, notes: TaskNotes, life: int = 1) -> tuple[str, str]:
+def dask_key(task: BatchTask, notes: TaskNotes, life: int = 1) -> tuple[str, str]:
     """What a task is called on the dashboard. Whoever asks for the same on one cluster gets it done once.
 
     All are one group: Dask hands tasks of a group that is large for its cluster out by priority, of small ones at once.

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rotopaint_ai.batch.text import read_text
+from rotopaint_ai.batch.text import read_jobs_text
 from rotopaint_ai.checked import check
 from rotopaint_ai.errors import ProjectError, UsageError
 from rotopaint_ai.jobs import RunJob
@@ -118,7 +118,7 @@ def read_show(path: Path) -> Show:
 
     A shot whose project cannot be read, or that has no crop box anywhere, is refused alone: the others can go on.
     """
-    file = _checked(read_text(path), _File, path.name)
+    file = _checked(read_jobs_text(path), _File, path.name)
     if not (file.out.strip() and file.shots):
         raise UsageError(f"{path.name}: '{'shots' if file.out.strip() else 'out'}' is empty; wanted {_FILE_WANTED}")
     out = path.parent / file.out

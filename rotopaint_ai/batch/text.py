@@ -33,7 +33,7 @@ class _Loader(yaml_loader(aliases=True)):  # type: ignore[misc]  # PyYAML has no
 _Loader.add_implicit_resolver(_PLAIN[0], re.compile(r"^(?:0|-?[1-9][0-9]*)$"), list("-0123456789"))
 
 
-def read_text(path: Path) -> Any:
+def read_jobs_text(path: Path) -> Any:
     """What a jobs file holds. Raises UsageError in one line where it is absent, neither YAML nor JSON, or ambiguous."""
     try:
         text = file_bytes(path).decode("utf-8-sig")

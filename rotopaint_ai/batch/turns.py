@@ -34,7 +34,7 @@ class Turns:
         for task in tasks:
             for key in self._waits[task.key]:
                 self._followers.setdefault(key, []).append(task)
-        self._ordered = in_order(tasks, n_workers)
+        self._ordered = in_starting_order(tasks, n_workers)
         self._places = {task.key: place for place, task in enumerate(self._ordered)}
 
     def first(self) -> list[Turn]:
@@ -54,7 +54,7 @@ class Turns:
         return Turn(task, task.shot.priority - self._places[task.key] / _MOST_TASKS)
 
 
-def in_order(tasks: Sequence[BatchTask], n_workers: int) -> list[BatchTask]:
+def in_starting_order(tasks: Sequence[BatchTask], n_workers: int) -> list[BatchTask]:
     """Tasks in the order in which they should begin on so many workers."""
     priorities = {task.shot.name: task.shot.priority for task in tasks}
     shots = sorted(priorities, key=lambda name: -priorities[name])

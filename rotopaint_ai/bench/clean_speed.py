@@ -43,7 +43,7 @@ def speed(cases: Sequence[Case], methods: Sequence[str], *, repeats: int, model:
     rows = []
     for name, height in SIZES.items():
         rounds = repeats if height <= 1080 else max(1, repeats // 2)
-        found = [_times_in_turns(_enlarged(case, height / 540), methods, network, rounds) for case in cases[:MOST]]
+        found = [_times_in_turns(_resized_job(case, height / 540), methods, network, rounds) for case in cases[:MOST]]
         mean = {m: statistics.fmean(times[m] for times in found) for m in ("telea", *methods)}
         ours = {
             m: {
@@ -87,7 +87,7 @@ def _matte(job: _Job) -> Array:
     return job.hole.astype(np.float32)
 
 
-def _enlarged(case: Case, size: float) -> _Job:
+def _resized_job(case: Case, size: float) -> _Job:
     sight = case.sights[len(case.sights) // 2]
     light, hole = (cv2.resize(v, None, fx=size, fy=size) for v in (sight.plate, sight.hole))
     curves = tuple((np.asarray(line) * size, half * size) for line, half in sight.curves)

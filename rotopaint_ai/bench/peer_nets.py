@@ -131,7 +131,7 @@ Arrays = Sequence[npt.NDArray[np.float32]]
 
 
 def _from_heat(arrays: Arrays) -> npt.NDArray[np.float64]:
-    return np.asarray(decode(arrays[0][0]) * (256 / arrays[0].shape[2]))
+    return np.asarray(decode_heat_maps(arrays[0][0]) * (256 / arrays[0].shape[2]))
 
 
 def _from_bins(arrays: Arrays) -> npt.NDArray[np.float64]:
@@ -143,7 +143,7 @@ def _from_numbers(arrays: Arrays) -> npt.NDArray[np.float64]:
     return np.asarray(arrays[0].reshape(-1, 2) * 112.0, np.float64)
 
 
-def decode(heat_LHW: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+def decode_heat_maps(heat_LHW: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Maxima of heat-maps in their pixels, corner origin, moved a quarter pixel towards the higher neighbour.
 
     Source: Newell, Yang and Deng, "Stacked Hourglass Networks for Human Pose Estimation" (2016), section 3.2.
@@ -165,7 +165,7 @@ class Peer:
     build: Callable[[int], nn.Module]
     size_px: int
     outputs: tuple[str, ...]
-    decode: Callable[[Arrays], npt.NDArray[np.float64]]
+    decode_heat_maps: Callable[[Arrays], npt.NDArray[np.float64]]
 
     def export(self, n_landmarks: int, path: Path) -> None:
         """Write the network, its weights drawn at random, as ONNX for single crops [1, 3, S, S]."""

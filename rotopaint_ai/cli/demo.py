@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rotopaint_ai.cli import OK
 from rotopaint_ai.cli.panel import load_window
-from rotopaint_ai.cli.run import add_line_arguments, do, export_names
+from rotopaint_ai.cli.run import add_line_arguments, do, split_names
 from rotopaint_ai.jobs import RunJob
 
 SAMPLE = "sample"
@@ -31,7 +31,7 @@ def execute(arguments: argparse.Namespace) -> int:
         out=arguments.out,
         crops=read_crops(folder / CROP_FILE),
         model=arguments.model,
-        exports=export_names(arguments.export),
+        exports=split_names(arguments.export),
         method=arguments.method,
         device=arguments.device,
         threads=arguments.threads,

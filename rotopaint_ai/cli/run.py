@@ -93,7 +93,7 @@ def execute(arguments: argparse.Namespace) -> int:
         crops=tuple(arguments.crop or ()),
         model=arguments.model or _pack_of_face(arguments.project, arguments.face),
         frames=arguments.frames,
-        exports=export_names(arguments.export),
+        exports=split_names(arguments.export),
         clean=not arguments.no_clean,
         method=arguments.method,
         patch=arguments.patch,
@@ -119,7 +119,7 @@ def _pack_of_face(project: str | None, face: str | None) -> str | None:
     return read_inputs(Path(project), face).pack if project is not None and face is not None else None
 
 
-def export_names(text: str) -> tuple[str, ...]:
+def split_names(text: str) -> tuple[str, ...]:
     """Formats from `nuke,svg`."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 

@@ -114,9 +114,9 @@ def add_size_arguments(parser: argparse.ArgumentParser) -> None:
 
 def size_given(arguments: argparse.Namespace) -> tuple[int, int] | None:
     """The size on the command line, both sides or neither. Raises UsageError."""
-    from rotopaint_ai.exchange.formats import check_size
+    from rotopaint_ai.exchange.formats import check_size_options
 
-    check_size(arguments.width, arguments.height)
+    check_size_options(arguments.width, arguments.height)
     return None if arguments.width is None else (arguments.width, arguments.height)
 
 

@@ -17,12 +17,12 @@ def join_files(words: Sequence[str], *, has_frames: bool) -> list[str]:
 
     Where they are some of a plate's frames, and the command `has_frames`, `--frames` is added.
     """
-    at = next((at for at, pair in enumerate(pairwise(words)) if _are_alike(*pair)), None)
+    at = next((at for at, pair in enumerate(pairwise(words)) if _are_of_one_sequence(*pair)), None)
     if at is None:
         return list(words)
     from rotopaint_ai.plates.sequence import find
 
-    listing, alike = find(words[at]), list(takewhile(partial(_are_alike, words[at]), words[at:]))
+    listing, alike = find(words[at]), list(takewhile(partial(_are_of_one_sequence, words[at]), words[at:]))
     frames = {str(path): frame for frame, path in listing.paths.items()}
     named = {frames[name] for file in alike if (name := str(Path(file))) in frames}
     if len(named) < 2:  # movies
@@ -34,7 +34,7 @@ def join_files(words: Sequence[str], *, has_frames: bool) -> list[str]:
     return [*words[:at], pattern, *words[at + len(alike) :], *more]
 
 
-def _are_alike(one: str, other: str) -> bool:
+def _are_of_one_sequence(one: str, other: str) -> bool:
     """Whether two words are files of one sequence by their names."""
     return _stem(one) == _stem(other) and os.path.isfile(one) and os.path.isfile(other)
 

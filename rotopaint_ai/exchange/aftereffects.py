@@ -110,7 +110,7 @@ def _mask_of_shape(shape: RotoShape, document: RotoDocument) -> dict[str, Any]:
 
 def _key_row(frame: int, shape: RotoShape) -> list[Any]:
     key = shape.keys[frame]
-    parsing.number(f"shape '{shape.name}': a control point", max(abs(v) for point in key.points for v in point))
+    parsing.finite_number(f"shape '{shape.name}': a control point", max(abs(v) for point in key.points for v in point))
     rows = [[round(value, 9) for value in point] for point in key.points]
     head = [frame, key.interpolation == "hold", rows]
     if not shape.has_feather_line:
@@ -153,7 +153,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     warnings += parsing.hold_outs_above(kept)
     frames = [frame for shape in kept for frame in shape.frames]
     first, last = parsing.frame_range(where, [first, last, *frames])
-    aspect, fps = (parsing.number(f"{where}: {name}", data.get(name)) for name in ("pixel_aspect", "fps"))
+    aspect, fps = (parsing.finite_number(f"{where}: {name}", data.get(name)) for name in ("pixel_aspect", "fps"))
     if aspect <= 0 or fps <= 0:
         raise DocumentError(f"{where}: pixel aspect {aspect:g} and frame rate {fps:g}; both must be above 0")
     return ReadResult(
@@ -197,8 +197,8 @@ def _outside(mask: Mapping[str, Any], where: str, warnings: list[str]) -> float:
     """Feather outside the edge in pixels: half of After Effects' feather, and the expansion."""
     pair = mask.get("feather") or [0.0, 0.0]
     both = pair if isinstance(pair, list) and len(pair) == 2 else [pair, pair]
-    x, y = (parsing.number(f"{where}: '{mask['name']}': feather", value) for value in both)
-    grown = parsing.number(f"{where}: '{mask['name']}': expansion", mask.get("expansion", 0.0))
+    x, y = (parsing.finite_number(f"{where}: '{mask['name']}': feather", value) for value in both)
+    grown = parsing.finite_number(f"{where}: '{mask['name']}': expansion", mask.get("expansion", 0.0))
     reach = (x + y) / 4 + grown
     if abs(x - y) > 1e-3:
         warnings.append(f"{mask['name']}: feather of {x:g} by {y:g} px became its mean; the document holds one width")
@@ -243,7 +243,9 @@ def _shape_of_mask(
     if len(kept) < len(keys):
         gone = sorted(set(keys) - set(kept))
         warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
-    base = parsing.shape_of(name, closed, kept, parsing.number(f"{here}: feather", mask.get("feather", 0.0)))
+    base = parsing.foreign_shape(
+        name, closed, kept, parsing.finite_number(f"{here}: feather", mask.get("feather", 0.0))
+    )
     points = {span[0] if row[0] is None else round(row[0]): row[5] for row in rows if len(row) > 5 and row[5]}
     keyed = base.with_keys({frame: keys[frame] for frame in base.frames})
     if points and closed:
@@ -273,10 +275,12 @@ def _radii_at_vertices(rows: object, count: int, where: str) -> list[float] | No
         raise DocumentError(f"{where}: feather points are no rows of three numbers; write the file again")
     found = [0.0] * count
     for segment, share, radius in rows:
-        at = parsing.number(f"{where}: a feather point", segment) + parsing.number(f"{where}: its place", share)
+        at = parsing.finite_number(f"{where}: a feather point", segment) + parsing.finite_number(
+            f"{where}: its place", share
+        )
         if abs(at - round(at)) > 1e-3:
             return None
-        found[round(at) % count] = parsing.number(f"{where}: a feather radius", radius, limit=MOST_WIDTH_PX)
+        found[round(at) % count] = parsing.finite_number(f"{where}: a feather radius", radius, limit=MOST_WIDTH_PX)
     return found
 
 
@@ -294,7 +298,7 @@ def _with_linear_moves(shape: RotoShape, warnings: list[str]) -> RotoShape:
 
 def _frame_of_key(value: object, where: str, name: str, warnings: list[str]) -> int:
     """A key's frame. Times are sums of frame durations, so they miss whole frames by rounding only."""
-    exact = parsing.number(f"{where}: a key's frame", value)
+    exact = parsing.finite_number(f"{where}: a key's frame", value)
     if abs(exact - round(exact)) > 0.01:
         warnings.append(f"{name}: keys between frames were moved to the nearest frame")
     return round(exact)
@@ -307,7 +311,7 @@ def _interpolation_of(value: object) -> Interpolation:
 def _points_of_rows(rows: object, where: str) -> Points:
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 6 for row in rows):
         raise DocumentError(f"{where}: points are no rows of six numbers; write the file again")
-    return tuple(ControlPoint(*(parsing.number(f"{where}: a point", value) for value in row)) for row in rows)
+    return tuple(ControlPoint(*(parsing.finite_number(f"{where}: a point", value) for value in row)) for row in rows)
 
 
 def _hidden_of_mask(
@@ -318,7 +322,7 @@ def _hidden_of_mask(
     for row in rows:
         if not isinstance(row, list) or len(row) != 2:
             raise DocumentError(f"{where}: opacity is {str(row)[:30]}; wanted [frame, percent]")
-        value = parsing.number(f"{where}: opacity", row[1])
+        value = parsing.finite_number(f"{where}: opacity", row[1])
         if 0.0 < value < 100.0:
             warnings.append(f"{name}: is partly transparent at times; the document draws it whole")
         changes.append((span[0] if row[0] is None else _frame_of_key(row[0], where, name, warnings), value > 0.0))

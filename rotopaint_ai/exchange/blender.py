@@ -165,7 +165,7 @@ def _key_rows(
     scales = _feather_scales(points, document.width, document.height, document.pixel_aspect)
     rows = []
     for p, feather, scale in zip(points, feathers, scales, strict=True):
-        parsing.number(f"shape '{name}': a control point", max(map(abs, p)))
+        parsing.finite_number(f"shape '{name}': a control point", max(map(abs, p)))
         places = ((p.x, p.y), (p.x + p.in_dx, p.y + p.in_dy), (p.x + p.out_dx, p.y + p.out_dy))
         six = [v for x, y in places for v in _to_mask(x, y, document)]
         rows.append([round(v, 9) for v in (*six, feather / scale)])
@@ -206,8 +206,8 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     warnings: list[str] = []
     size = (parsing.whole(f"{where}: width", data.get("width")), parsing.whole(f"{where}: height", data.get("height")))
     size = parsing.plate_size(where, size, width, height)
-    aspect = parsing.number(f"{where}: pixel_aspect", data.get("pixel_aspect", 1.0))
-    fps = parsing.number(f"{where}: fps", data.get("fps", 24.0))
+    aspect = parsing.finite_number(f"{where}: pixel_aspect", data.get("pixel_aspect", 1.0))
+    fps = parsing.finite_number(f"{where}: fps", data.get("fps", 24.0))
     if aspect <= 0 or fps <= 0:
         raise DocumentError(f"{where}: pixel aspect {aspect:g} and frame rate {fps:g}; both must be above 0")
     frame = (*size, aspect)
@@ -306,7 +306,7 @@ def _shape_of_spline(
             f"{name}: runs counter-clockwise, so Blender feathers inwards, which the document does not hold"
         )
         feathers = {}
-    shape = parsing.shape_of(name, closed, parsing.same_count(name, keys))
+    shape = parsing.foreign_shape(name, closed, parsing.same_count(name, keys))
     if closed and feathers:
         around = feather_edges.line_of_widths
         lines = {frame: around(key.points, feathers[frame]) for frame, key in shape.keys.items()}
@@ -328,7 +328,7 @@ def _points_of_spline(
     for row in rows:
         if not isinstance(row, list) or len(row) < 7:
             raise DocumentError(f"{where}: a point is {str(row)[:30]}; wanted seven numbers")
-        x, y, lx, ly, rx, ry, weight = (parsing.number(where, value, limit=1e6) for value in row[:7])
+        x, y, lx, ly, rx, ry, weight = (parsing.finite_number(where, value, limit=1e6) for value in row[:7])
         (px, py), (ix, iy), (ox, oy) = (_to_plate(u, v, *plate) for u, v in ((x, y), (lx, ly), (rx, ry)))
         found.append(ControlPoint(px, py, ix - px, iy - py, ox - px, oy - py))
         weights.append(weight)
@@ -347,8 +347,8 @@ def _hidden_of_layer(
     for pair in row.get("alpha") or []:
         if not isinstance(pair, list) or len(pair) != 2:
             raise DocumentError(f"{where}: '{name}': opacity is {str(pair)[:30]}; wanted [frame, value]")
-        value = parsing.number(f"{where}: '{name}': opacity", pair[1])
-        frame = span[0] if pair[0] is None else round(parsing.number(f"{where}: '{name}': a frame", pair[0]))
+        value = parsing.finite_number(f"{where}: '{name}': opacity", pair[1])
+        frame = span[0] if pair[0] is None else round(parsing.finite_number(f"{where}: '{name}': a frame", pair[0]))
         changes.append((frame, value))
     if any(0.0 < value < 1.0 for _, value in changes) or any(a == b for (a, _), (b, _) in pairwise(sorted(changes))):
         warnings.append(f"{name}: is partly transparent at times; the document draws it whole")

@@ -82,7 +82,7 @@ def dumps(document: RotoDocument) -> str:
 
 
 def _polygon(name: str, points: Points, image: int, category: int) -> dict[str, Any]:
-    parsing.number(f"shape '{name}': a control point", max(max(abs(p.x), abs(p.y)) for p in points))
+    parsing.finite_number(f"shape '{name}': a control point", max(max(abs(p.x), abs(p.y)) for p in points))
     flat = [round(v, 4) for p in points for v in (p.x, p.y)]
     return {
         "image_id": image,
@@ -211,7 +211,7 @@ def _annotation_polygons(
     for part in parts:
         if not isinstance(part, list) or len(part) % 2 or len(part) < 2:
             raise DocumentError(f"{where}: '{name}': a polygon is no flat list of x and y; write the file again")
-        flat = [parsing.number(f"{where}: '{name}'", value) for value in part]
+        flat = [parsing.finite_number(f"{where}: '{name}'", value) for value in part]
         points = tuple(ControlPoint(x, y) for x, y in zip(flat[::2], flat[1::2], strict=True))
         rows.append(FramePolygon(frame, name, True, points))
     if len(parts) > 1:
@@ -243,7 +243,7 @@ def _landmarks_of_category(
         if len(flat) != 3 * len(here) or len(set(here)) != len(here):
             raise DocumentError(f"{where}: {len(flat)} keypoint numbers for {len(here)} names; wanted three for each")
         names = here
-        numbers = [parsing.number(f"{where}: a keypoint", value) for value in flat]
+        numbers = [parsing.finite_number(f"{where}: a keypoint", value) for value in flat]
         threes = [numbers[i : i + 3] for i in range(0, len(numbers), 3)]
         keys[frame] = tuple(Landmark(x, y) if seen else None for x, y, seen in threes)
     return replace(LandmarkKeys(), names=names, keys=dict(sorted(keys.items())))

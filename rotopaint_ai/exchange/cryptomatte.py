@@ -234,7 +234,7 @@ class _Covered:
         return cls(x, y, width, height, tuple(seen), name, pixel, cover)
 
     @property
-    def _numbers(self) -> NDArray[np.uint32]:
+    def _identities(self) -> NDArray[np.uint32]:
         return np.array([identity(name) for name in self.names], np.uint32)
 
     def ranked(self, fewest: int) -> tuple[Matte, Matte]:
@@ -244,7 +244,7 @@ class _Covered:
         rank = np.arange(len(pixel)) - np.searchsorted(pixel, pixel)
         ranks = max(int(rank.max(initial=0)) + 1, fewest, 1)
         ids, coverage = (np.zeros((ranks + ranks % 2, self.height, self.width), np.float32) for _ in range(2))
-        ids.reshape(len(ids), -1)[rank, pixel] = self._numbers.view(np.float32)[self.name[order]]
+        ids.reshape(len(ids), -1)[rank, pixel] = self._identities.view(np.float32)[self.name[order]]
         coverage.reshape(len(ids), -1)[rank, pixel] = self.cover[order]
         return ids, coverage
 
@@ -254,7 +254,7 @@ class _Covered:
         rank, pixel = np.nonzero(coverage)
         if not self.names:
             return float(np.abs(coverage).max())
-        numbers, found = self._numbers, ids[rank, pixel]
+        numbers, found = self._identities, ids[rank, pixel]
         order = np.argsort(numbers)
         name = order[np.searchsorted(numbers, found, sorter=order).clip(max=len(order) - 1)]
         name = np.where(numbers[name] == found, name, len(order))  # one more for numbers that nobody has

@@ -68,7 +68,7 @@ def _read_document(path: Path, width: int | None, height: int | None) -> tuple[R
 
 def _write_document(path: Path, meant: RotoDocument) -> WrittenFile:
     document.write(path, meant)
-    return WrittenFile(nuke.difference(meant, document.read(path)), ())
+    return WrittenFile(nuke.curve_difference(meant, document.read(path)), ())
 
 
 def _read_nuke(
@@ -106,7 +106,7 @@ def _drawn_difference(meant: RotoDocument, found: RotoDocument) -> float:
         if shape.name not in shapes or shapes[shape.name].frames != drawn.frames:
             raise DocumentError(f"shape '{shape.name}' was not drawn at every frame")
         drawn, other = (replace(_as_drawn(each), visible={}) for each in (drawn, shapes[shape.name]))
-        worst = max(worst, nuke.difference(replace(meant, shapes=(drawn,)), replace(meant, shapes=(other,))))
+        worst = max(worst, nuke.curve_difference(replace(meant, shapes=(drawn,)), replace(meant, shapes=(other,))))
     return worst
 
 
@@ -138,7 +138,7 @@ FORMATS = (
         _read_nuke,
         _write_nuke,
         loses=nuke.NOT_KEPT,
-        names=nuke.names,
+        names=nuke.script_names,
         read_nodes=_read_nuke,
         holds=frozenset(("eases", "feather line", "moving layers")),
     ),
@@ -442,7 +442,7 @@ def proof_of(path: Path | str, meant: RotoDocument) -> Proof:
     return compare(meant, found, loses=kind.loses, names=names, limit_px=kind.limit_px)
 
 
-def check_size(width: int | None, height: int | None) -> None:
+def check_size_options(width: int | None, height: int | None) -> None:
     """Raises UsageError unless both sides of a plate are given and above 0, or neither is."""
     if (width is None) != (height is None) or any(side is not None and side <= 0 for side in (width, height)):
         raise UsageError("give --width and --height together, both above 0")
@@ -471,7 +471,7 @@ def convert(
     Raises UsageError, also where the source would be replaced; DocumentError; the target is not touched by a
     conversion that fails while reading.
     """
-    check_size(width, height)
+    check_size_options(width, height)
     if not all(value is None or 0 < value < 1e4 for value in (pixel_aspect, fps)):
         raise UsageError("convert: --pixel-aspect and --fps must be above 0")
     format_of(target)

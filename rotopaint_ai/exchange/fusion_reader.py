@@ -177,7 +177,7 @@ def _polylines(
     driver = tools.get(given.text("SourceOp"))
     for time, key in driver.table("KeyFrames").fields.items() if driver else ():
         if isinstance(key, LuaTable) and isinstance(time, float):
-            frame = round(parsing.number(f"{where}: a key", time))
+            frame = round(parsing.finite_number(f"{where}: a key", time))
             rows[frame], splines[frame] = key.table("Value"), key
             if time != round(time):
                 warnings.append(f"{where.split(': ')[-1]}: keys between frames were moved to the nearest frame")
@@ -215,7 +215,7 @@ def _handle(
     pair = key.table(side).items
     if key.table("Flags").fields.get("Linear") is True or len(pair) != 2:
         return default, default
-    time, value = (parsing.number(f"{name}: a handle", number) for number in pair)
+    time, value = (parsing.finite_number(f"{name}: a handle", number) for number in pair)
     return (time - place[0]) / place[2], (value - place[1]) / place[3]
 
 
@@ -225,7 +225,7 @@ def _points_of_line(line: LuaTable, placing: _Placing, size: tuple[int, int], wh
         if not isinstance(item, LuaTable):
             raise DocumentError(f"{where}: a point is {str(item)[:20]!r}; wanted {{ X = .., Y = .. }}")
         x, y, lx, ly, rx, ry = (
-            parsing.number(f"{where}: {label}", item.fields.get(label, 0.0), limit=1e7)
+            parsing.finite_number(f"{where}: {label}", item.fields.get(label, 0.0), limit=1e7)
             for label in ("X", "Y", "LX", "LY", "RX", "RY")
         )
         w, h = size
@@ -259,7 +259,7 @@ def _with_outer(shape: RotoShape, outer: _Outline, first: int, keeps_eases: bool
     if not shape.closed or {len(points) for points in outer.keys.values()} != {shape.n_points}:
         warnings.append(f"{shape.name}: its second outline does not fit the first; the soft edge is left out")
         return shape
-    plain = parsing.shape_of(shape.name, True, outer.at_frames(first))
+    plain = parsing.foreign_shape(shape.name, True, outer.at_frames(first))
     second = _with_eases(plain, outer.timings, keeps_eases, [])
     frames = sorted({*shape.frames, *second.frames})
     keyed = shape.with_keys({frame: shape.keys.get(frame, Key(shape.at(frame), "human")) for frame in frames})
@@ -309,7 +309,7 @@ def _shape_of_polyline(
     width = None if edge.closed else _input_number(mask, "BorderWidth", 0.0) * size[0] or None
     keeps_eases = not outer.keys or (outer.timings, set(outer.keys)) == (edge.timings, set(edge.keys))
     looks = replace(
-        _with_eases(parsing.shape_of(name, edge.closed, kept), edge.timings, keeps_eases, warnings),
+        _with_eases(parsing.foreign_shape(name, edge.closed, kept), edge.timings, keeps_eases, warnings),
         width_px=None if width is None else round(width, 6),
         visible=visible_between(levels, *span),
     )
@@ -338,5 +338,5 @@ def _visible_levels(mask: LuaTable, tools: Mapping[str, LuaTable]) -> list[tuple
     driver = tools.get(mask.table("Inputs").table("Level").text("SourceOp"), LuaTable())
     for time, key in driver.table("KeyFrames").fields.items():
         if isinstance(time, float) and isinstance(key, LuaTable) and key.items and isinstance(key.items[0], float):
-            changes.append((round(parsing.number("Level", time)), key.items[0] > 0.0))
+            changes.append((round(parsing.finite_number("Level", time)), key.items[0] > 0.0))
     return sorted(changes)

@@ -84,7 +84,9 @@ def dumps_frame(flat: RotoDocument, frame: int) -> str:
     for shape in flat.shapes:
         if frame in shape.keys and shape.is_visible(frame):
             points = shape.keys[frame].points
-            parsing.number(f"shape '{shape.name}': a control point", max(max(abs(p.x), abs(p.y)) for p in points))
+            parsing.finite_number(
+                f"shape '{shape.name}': a control point", max(max(abs(p.x), abs(p.y)) for p in points)
+            )
             rows.append(
                 _shape_row(shape.name, "polygon" if shape.closed else "linestrip", [(p.x, p.y) for p in points])
             )
@@ -208,7 +210,7 @@ def _drawn_polygons(
 def _read_place(value: object, where: str) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
         raise DocumentError(f"{where}: a point is {str(value)[:30]}; wanted [x, y]")
-    return parsing.number(where, value[0]), parsing.number(where, value[1])
+    return parsing.finite_number(where, value[0]), parsing.finite_number(where, value[1])
 
 
 def _mark_names(label: str, places: Sequence[object], taken: Mapping[str, Landmark]) -> list[str]:

@@ -99,7 +99,7 @@ def _duration(document: RotoDocument) -> int:
 
 def _path_key(frame: int, shape: RotoShape, first: int) -> dict[str, Any]:
     key = shape.keys[frame]
-    parsing.number(f"shape '{shape.name}': a control point", max(abs(v) for point in key.points for v in point))
+    parsing.finite_number(f"shape '{shape.name}': a control point", max(abs(v) for point in key.points for v in point))
     rows = [[round(v, 6) for v in point] for point in key.points]
     path = {"i": [r[2:4] for r in rows], "o": [r[4:] for r in rows], "v": [r[:2] for r in rows], "c": shape.closed}
     if key.interpolation == "hold":
@@ -107,10 +107,10 @@ def _path_key(frame: int, shape: RotoShape, first: int) -> dict[str, Any]:
     if frame == shape.frames[-1]:
         return {"t": frame - first, "s": [path]}  # rlottie draws nothing of a path whose last key leads on
     leaving, arriving = time_eases.EASE if key.interpolation == "ease" else time_eases.LINEAR
-    return {"t": frame - first, "s": [path], "o": _handle(leaving), "i": _handle(arriving)}
+    return {"t": frame - first, "s": [path], "o": _ease_handle(leaving), "i": _ease_handle(arriving)}
 
 
-def _handle(at: tuple[float, float]) -> dict[str, list[float]]:
+def _ease_handle(at: tuple[float, float]) -> dict[str, list[float]]:
     return {"x": [round(at[0], 9)], "y": [round(at[1], 9)]}
 
 
@@ -164,10 +164,10 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
         raise DocumentError(f"{where}: is no Lottie animation; wanted {_WANTED}")
     size = (parsing.whole(f"{where}: w", data.get("w")), parsing.whole(f"{where}: h", data.get("h")))
     size = parsing.plate_size(where, size, width, height)
-    fps = parsing.number(f"{where}: fr", data.get("fr"))
+    fps = parsing.finite_number(f"{where}: fr", data.get("fr"))
     if fps <= 0:
         raise DocumentError(f"{where}: frame rate {fps:g}; it must be above 0")
-    first, end = (round(parsing.number(f"{where}: {name}", data.get(name))) for name in ("ip", "op"))
+    first, end = (round(parsing.finite_number(f"{where}: {name}", data.get(name))) for name in ("ip", "op"))
     span = parsing.frame_range(where, [first, max(first, end - 1)])
     warnings: list[str] = []
     taken, layers = parsing.TakenNames(), _objects(data["layers"], where)
@@ -250,7 +250,7 @@ def _number_of(value: object, where: str) -> float:
     found = _object_of(value).get("k", 0.0)
     if isinstance(found, list) and found:
         found = _object_of(found[0]).get("s", found[0]) if isinstance(found[0], dict) else found[0]
-    return parsing.number(f"{where}: a value", found[0] if isinstance(found, list) and found else found)
+    return parsing.finite_number(f"{where}: a value", found[0] if isinstance(found, list) and found else found)
 
 
 def _stands_still(transform: object) -> bool:
@@ -274,7 +274,7 @@ def _shape_of_item(
     if len(kept) < len(found):
         gone = sorted(set(found) - set(kept))
         warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
-    base = parsing.shape_of(name, closed, kept)
+    base = parsing.foreign_shape(name, closed, kept)
     return replace(
         base,
         keys={frame: found[frame] for frame in base.frames},
@@ -299,7 +299,7 @@ def _keys_of_curve(rows: object, first: int, where: str, name: str, warnings: li
         closed = path.get("c", True) is True
         frame = _whole_frame(entry.get("t"), where, name, warnings)
         keys[frame], by_frame[frame] = Key(_points_of_path(path, where), "human"), entry
-    return _with_eases(keys, by_frame, where, name, warnings), closed
+    return _keys_with_eases(keys, by_frame, where, name, warnings), closed
 
 
 def _first_path(value: object) -> Mapping[str, Any]:
@@ -307,7 +307,7 @@ def _first_path(value: object) -> Mapping[str, Any]:
 
 
 def _whole_frame(value: object, where: str, name: str, warnings: list[str]) -> int:
-    exact = parsing.number(f"{where}: a key's time", value)
+    exact = parsing.finite_number(f"{where}: a key's time", value)
     if abs(exact - round(exact)) > 0.01:
         warnings.append(f"{name}: keys between frames were moved to the nearest frame")
     return round(exact)
@@ -323,11 +323,11 @@ def _points_of_path(path: Mapping[str, Any], where: str) -> Points:
 def _xy(value: object, where: str) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) < 2:
         raise DocumentError(f"{where}: a point is {str(value)[:30]}; wanted [x, y]")
-    x, y = (parsing.number(f"{where}: a point", each) for each in value[:2])
+    x, y = (parsing.finite_number(f"{where}: a point", each) for each in value[:2])
     return x, y
 
 
-def _with_eases(
+def _keys_with_eases(
     keys: Mapping[int, Key], entries: Mapping[int, Mapping[str, Any]], where: str, name: str, warnings: list[str]
 ) -> dict[int, Key]:
     """The keys as they move: other eases than ours become linear keys more."""
@@ -375,6 +375,6 @@ def _hidden_by_opacity(
 def _hidden_by_layer(layer: Mapping[str, Any], span: tuple[int, int], where: str) -> dict[int, bool]:
     """The frames before a layer begins and from where it ends; all of them where it is hidden."""
     usual = {"ip": span[0], "op": span[1] + 1}
-    first, end = (parsing.number(f"{where}: {name}", layer.get(name, at)) for name, at in usual.items())
+    first, end = (parsing.finite_number(f"{where}: {name}", layer.get(name, at)) for name, at in usual.items())
     hidden = layer.get("hd") is True
     return {frame: False for frame in range(span[0], span[1] + 1) if hidden or not first <= frame < end}

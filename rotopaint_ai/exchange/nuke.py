@@ -83,7 +83,7 @@ def nuke_text_of(path: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def names(document: RotoDocument, *, layer: str | None = None) -> dict[str, str]:
+def script_names(document: RotoDocument, *, layer: str | None = None) -> dict[str, str]:
     """How each shape is called in a script: layers and name, joined by `/`."""
     try:
         made = None if layer else nuke_rebuild.rebuilt(document)
@@ -136,7 +136,7 @@ def write_report(
     with replacing(path) as beside:
         beside.write_text(text, encoding="utf-8", newline="\n")
         back = nuke_reader.read_text(beside.read_text(encoding="utf-8"), where=path.name).document
-        error = difference(document, back, written.paths)
+        error = curve_difference(document, back, written.paths)
         if not error <= LIMIT_PX:
             raise DocumentError(
                 f"{path.name}: reads back {error:.3f} px off; wanted {LIMIT_PX} px, the file was not written"
@@ -152,14 +152,14 @@ def _write_rebuilt(path: Path, document: RotoDocument) -> NukeWrite:
         beside.write_text(made.text, encoding="utf-8", newline="\n")
         back = nuke_reader.read_text(beside.read_text(encoding="utf-8"), where=path.name).document
         called = _names_read(made, back)
-        error = difference(document, back, called)
+        error = curve_difference(document, back, called)
         if not error <= LIMIT_PX:
             raise DocumentError(f"they read back {error:.3f} px off")
     placed = {shape.name: called.get(shape.name, shape.name).split("/") for shape in document.shapes}
     return NukeWrite(error, (*made.losses, *nuke_writer.losses(document, placed)))
 
 
-def difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[str, str] | None = None) -> float:
+def curve_difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[str, str] | None = None) -> float:
     """The largest distance in pixels between the curves of two documents over all frames.
 
     It is taken between absolute points and handles, which bound the distance of the curves. `paths` says how a shape of
@@ -198,7 +198,7 @@ def _largest_gap(a: Points, b: Points) -> float:
     return worst
 
 
-def update(curves: str, document: RotoDocument, *, layer: str) -> str:
+def update_layer(curves: str, document: RotoDocument, *, layer: str) -> str:
     """A node's `curves` text with our layer of that name replaced or added on top; all else stays.
 
     `curves` is the value between the knob's outer braces; the result goes back the same way (`CurveKnob.fromScript`

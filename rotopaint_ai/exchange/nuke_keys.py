@@ -113,14 +113,14 @@ def _held_twice(keys: Mapping[int, Key]) -> set[int]:
         and here > before + 1
         and keys[before].interpolation != "hold"
         and keys[here].interpolation == "linear"
-        and _pose(keys[before]) != _pose(keys[here])
+        and _drawn_pose(keys[before]) != _drawn_pose(keys[here])
         and keys[after].interpolation == "hold"
-        and _pose(keys[after]) == _pose(keys[here])
+        and _drawn_pose(keys[after]) == _drawn_pose(keys[here])
         and after != frames[-1]
     }
 
 
-def _pose(key: Key) -> DrawnPose:
+def _drawn_pose(key: Key) -> DrawnPose:
     return DrawnPose(key.points, key.feather)
 
 

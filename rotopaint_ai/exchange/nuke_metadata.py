@@ -148,7 +148,7 @@ def _node_in(row: Mapping[str, Any]) -> KeptNode:
     return KeptNode(str(kind), tuple(groups), body, stated)
 
 
-def place_of(shape: RotoShape) -> ElementPlace | None:
+def script_place(shape: RotoShape) -> ElementPlace | None:
     """Where a shape stood in its script; None for one that comes from elsewhere."""
     found = shape.metadata.get(NAMESPACE)
     node, at = (found.get("node"), found.get("at")) if isinstance(found, dict) else (None, None)

@@ -202,7 +202,7 @@ def _node_shapes(node: str, tree: CurvesTree, own_height: int, size: Size, sever
             called = [name.rsplit("/", len(layers) - 1 - i)[0] for i in range(len(layers) - 1)]
             layer = _moving_layer(element, layers, called, own_height, known)
             found.shapes.append(
-                _found(
+                _found_shape(
                     name,
                     element,
                     layers,
@@ -246,7 +246,7 @@ def _moving_layer(
     return nuke_layers.layers_read(layers[1:], called, height, known)
 
 
-def _found(
+def _found_shape(
     name: str,
     shape: NukeShape,
     layers: tuple[NukeLayer, ...],
@@ -262,7 +262,7 @@ def _found(
         losses.append(f"{name}: {text}")
 
     closed = not shape.outline.flags & OPEN
-    curves = _components(shape, shape.outline, where)
+    curves = _point_curves(shape, shape.outline, where)
     report_expressions(shape, layers, report)
     around = () if layer is not None else (shape.transform, *(each.transform for each in reversed(layers)))
     moved = Motion(around)
@@ -291,13 +291,13 @@ def _feather_components(shape: NukeShape, where: str) -> list[tuple[NukeCurve, .
         raise DocumentError(
             f"{where}: {len(shape.feather.points)} entries of feather for {len(shape.outline.points)}; wanted as many"
         )
-    found = _components(shape, shape.feather, where)
+    found = _point_curves(shape, shape.feather, where)
     at = 0 if shape.kind == "bspline" else 2
     offsets = [curve for row in found for curve in row[at : at + 2]]
     return found if any(value for curve in offsets for value in values_of(curve)) else None
 
 
-def _components(shape: NukeShape, cubic: Cubic, where: str) -> list[tuple[NukeCurve, ...]]:
+def _point_curves(shape: NukeShape, cubic: Cubic, where: str) -> list[tuple[NukeCurve, ...]]:
     """Per control point six curves: left tangent, point, right tangent (x, y each). B-spline points stay single."""
     zero = NukeCurve()
     pairs = [(*point.values[:2], *[zero] * (2 - len(point.values[:2]))) for point in cubic.points]

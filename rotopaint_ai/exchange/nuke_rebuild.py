@@ -87,10 +87,10 @@ def rebuilt(document: RotoDocument) -> RebuiltScript | None:
 def _original(kept: Sequence[KeptNode], document: RotoDocument) -> _Original:
     text = "".join(node.text for node in kept)
     reading = nuke_reader.read_text(text, width=document.width, height=document.height, where="metadata")
-    shapes = {place: shape for shape in reading.document.shapes if (place := nuke_metadata.place_of(shape))}
+    shapes = {place: shape for shape in reading.document.shapes if (place := nuke_metadata.script_place(shape))}
     placed: dict[str, ElementPlace] = {}
     for shape in document.shapes:
-        place = nuke_metadata.place_of(shape)
+        place = nuke_metadata.script_place(shape)
         if place in shapes and place not in placed.values() and shape.keys:
             placed[shape.name] = place
     return _Original(reading.document, dict(reading.trees), dict(reading.lifts), shapes, placed)
@@ -254,7 +254,7 @@ def _element(
             losses.append(f"{shape.name}: was edited in a layer that moves and has a key at every frame there")
         new = nuke_writer.shape_element(within, replace(document, height=height), old.name)
         old = _with_curves(old, new, shape, before)
-    shown = _seen(document, original.document)
+    shown = _frames_of_both(document, original.document)
     if [shape.is_visible(frame) for frame in shown] != [before.is_visible(frame) for frame in shown]:
         visible = nuke_writer.visibility(shape, document)
         rest = _without(old.attributes, ("vis", "ltt"))
@@ -266,18 +266,18 @@ def _as_scripted(shape: RotoShape, before: RotoShape) -> RotoShape:
     """A shape that has only gone along with its group, where the script has it."""
     a, b = within_layer(shape), within_layer(before)
     facts = [(each.closed, each.width_px, each.feather_px, each.frames) for each in (a, b)]
-    if facts[0] != facts[1] or not all(_are_alike(a.keys[frame], b.keys[frame]) for frame in a.frames):
+    if facts[0] != facts[1] or not all(_are_equal_keys(a.keys[frame], b.keys[frame]) for frame in a.frames):
         return shape
     return replace(shape, keys=before.keys, layer=before.layer)
 
 
-def _are_alike(a: Key, b: Key) -> bool:
+def _are_equal_keys(a: Key, b: Key) -> bool:
     kinds = [(key.interpolation, len(key.points), len(key.feather), key.slopes is None) for key in (a, b)]
     rows = zip((*a.points, *a.feather), (*b.points, *b.feather))
     return kinds[0] == kinds[1] and all(abs(x - y) < _ALIKE_PX for p, q in rows for x, y in zip(p, q))
 
 
-def _seen(a: RotoDocument, b: RotoDocument) -> range:
+def _frames_of_both(a: RotoDocument, b: RotoDocument) -> range:
     """Frames of both documents."""
     return range(max(a.first_frame, b.first_frame), min(a.last_frame, b.last_frame) + 1)
 

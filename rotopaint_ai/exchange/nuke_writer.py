@@ -19,7 +19,7 @@ from rotopaint_ai.exchange import nuke_text
 from rotopaint_ai.exchange.limits import check_frames
 from rotopaint_ai.exchange.nuke_attributes import MINUS
 from rotopaint_ai.exchange.nuke_layers import TRACK, nuke_transform_of
-from rotopaint_ai.exchange.nuke_metadata import place_of
+from rotopaint_ai.exchange.nuke_metadata import script_place
 from rotopaint_ai.exchange.nuke_tree import (
     OPEN,
     OPEN_SPLINE,
@@ -97,7 +97,7 @@ def hold_outs_first(document: RotoDocument) -> RotoDocument:
 
     Those that stood in a script stay where they stood.
     """
-    shapes = sorted(document.shapes, key=lambda shape: not shape.subtract or place_of(shape) is not None)
+    shapes = sorted(document.shapes, key=lambda shape: not shape.subtract or script_place(shape) is not None)
     return replace(document, shapes=tuple(shapes))
 
 

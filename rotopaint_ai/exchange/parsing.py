@@ -103,12 +103,12 @@ def plate_size(
     return size
 
 
-def number(where: str, value: object, *, limit: float = FAR_PX) -> float:
+def finite_number(where: str, value: object, *, limit: float = FAR_PX) -> float:
     """A finite number no larger than `limit`. Raises DocumentError."""
     if type(value) is float and -limit <= value <= limit:
         return value  # nearly all of them
     if isinstance(value, str):
-        return number(where, _parsed(where, value), limit=limit)
+        return finite_number(where, _parsed(where, value), limit=limit)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise DocumentError(f"{where}: is {str(value)[:40]!r}; wanted a number")
     if not math.isfinite(value) or abs(value) > limit:
@@ -125,7 +125,7 @@ def _parsed(where: str, text: str) -> float:
 
 def whole(where: str, value: object, *, limit: float = FAR_PX) -> int:
     """A whole number. Raises DocumentError."""
-    found = number(where, value, limit=limit)
+    found = finite_number(where, value, limit=limit)
     if found != int(found):
         raise DocumentError(f"{where}: is {found:g}; wanted a whole number")
     return int(found)
@@ -171,7 +171,7 @@ def frame_range(where: str, frames: Iterable[int]) -> tuple[int, int]:
     return first, last
 
 
-def shape_of(name: str, closed: bool, keys: dict[int, Points], feather_px: float = 0.0) -> RotoShape:
+def foreign_shape(name: str, closed: bool, keys: dict[int, Points], feather_px: float = 0.0) -> RotoShape:
     """A shape of linear keys placed by a person, as every foreign file gives it."""
     return RotoShape(
         name,

@@ -137,5 +137,5 @@ def _fits_track(track: tuple[bool, int, dict[int, Points]] | None, row: FramePol
 
 
 def _shape_of_track(name: str, closed: bool, keys: dict[int, Points], frames: Sequence[int]) -> RotoShape:
-    shape = parsing.shape_of(name, closed, keys)
+    shape = parsing.foreign_shape(name, closed, keys)
     return replace(shape, visible={frame: False for frame in sorted(frames) if frame not in keys})

@@ -73,10 +73,10 @@ def puppet_frames(shot: Path) -> dict[int, PuppetFrame]:
         match = _FILE.match(path.name)
         if match:
             parts.setdefault(int(match[3]), {})[match[1]] = path
-    return {number: _frame(files, is_cut_out=shot.name == CG_FOLDER) for number, files in sorted(parts.items())}
+    return {number: _puppet_frame(files, is_cut_out=shot.name == CG_FOLDER) for number, files in sorted(parts.items())}
 
 
-def _frame(files: Mapping[str, Path], *, is_cut_out: bool) -> PuppetFrame:
+def _puppet_frame(files: Mapping[str, Path], *, is_cut_out: bool) -> PuppetFrame:
     first = next(iter(files.values()))
     picture = first.with_name("image-" + first.name.split("-", 1)[1]).with_suffix(".png")
     shapes = next((_frame_shapes(files[kind]) for kind in _WITH_SHAPES if kind in files), {})

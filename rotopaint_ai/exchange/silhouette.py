@@ -162,7 +162,7 @@ def _add_path_key(path: ElementTree.Element, frame: int, shape: RotoShape, docum
     element = ElementTree.SubElement(path, "Key", attributes)
     curve = ElementTree.SubElement(element, "Path", {"closed": str(shape.closed), "type": "Bezier"})
     for p in key.points:
-        parsing.number(f"shape '{shape.name}': a control point", max(map(abs, p)))
+        parsing.finite_number(f"shape '{shape.name}': a control point", max(map(abs, p)))
         places = ((p.x, p.y), (p.x + p.in_dx, p.y + p.in_dy), (p.x + p.out_dx, p.y + p.out_dy))
         ElementTree.SubElement(curve, "Point").text = ",".join(_point_pair(x, y, document) for x, y in places)
 
@@ -256,7 +256,7 @@ def _path_keys(
         if curve is None:
             raise DocumentError(f"{here}: a key without a path; the file is damaged, export it again")
         points = tuple(_point_of_text(point.text or "", size, aspect, here) for point in curve.findall("Point"))
-        frame = start + round(parsing.number(here, key.get("frame", "")))
+        frame = start + round(parsing.finite_number(here, key.get("frame", "")))
         kind = key.get("interp", "linear")
         found[frame] = (curve.get("closed") != "False", Key(points, "human", "hold" if kind == "hold" else "linear"))
     if not found:
@@ -270,8 +270,8 @@ def _point_of_text(text: str, size: tuple[int, int], aspect: float, where: str) 
         raise DocumentError(f"{where}: a point is '{text[:40]}'; wanted (x,y),(x,y),(x,y)")
     (x, y), (ix, iy), (ox, oy) = (
         (
-            parsing.number(where, u, limit=1e6) * size[1] / aspect + size[0] / 2,
-            parsing.number(where, v, limit=1e6) * size[1] + size[1] / 2,
+            parsing.finite_number(where, u, limit=1e6) * size[1] / aspect + size[0] / 2,
+            parsing.finite_number(where, v, limit=1e6) * size[1] + size[1] / 2,
         )
         for u, v in pairs
     )
@@ -293,7 +293,7 @@ def _shape_of_object(
         gone = sorted(set(points) - set(kept))
         warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
     closed = next(iter(keys.values()))[0]
-    shape = parsing.shape_of(name, closed, kept)
+    shape = parsing.foreign_shape(name, closed, kept)
     shape = shape.with_keys({frame: keys[frame][1] for frame in shape.frames})
     return RotoShape(name, closed, shape.role, shape.keys, visible=_hidden_of_object(element, start, span, where))
 
@@ -302,6 +302,6 @@ def _hidden_of_object(element: ElementTree.Element, start: int, span: tuple[int,
     opacity = _property(element, "opacity")
     changes = []
     for key in opacity.findall("Key") if opacity is not None else ():
-        frame = start + round(parsing.number(f"{where}: opacity", key.get("frame", "")))
-        changes.append((frame, parsing.number(f"{where}: opacity", key.text or "") > 0.0))
+        frame = start + round(parsing.finite_number(f"{where}: opacity", key.get("frame", "")))
+        changes.append((frame, parsing.finite_number(f"{where}: opacity", key.text or "") > 0.0))
     return visible_between(sorted(changes), *span)

@@ -117,7 +117,7 @@ def _six(p: ControlPoint, height: int) -> tuple[float, ...]:
 
 def _decimal(value: float, name: str) -> str:
     """A number without exponent, to a millionth of a pixel."""
-    text = format(parsing.number(f"shape '{name}': a control point", value), ".6f").rstrip("0")
+    text = format(parsing.finite_number(f"shape '{name}': a control point", value), ".6f").rstrip("0")
     return text + "0" if text.endswith(".") else text
 
 
@@ -169,7 +169,7 @@ def _parse_ssf(text: str, where: str) -> tuple[dict[str, str], list[_Shape]]:
         elif not found:
             head[word] = rest
         elif word == "key_time":
-            found[-1].times.append(parsing.number(f"{where}: line {line}: key_time", rest))
+            found[-1].times.append(parsing.finite_number(f"{where}: line {line}: key_time", rest))
         elif word == "vertex_data":
             _take_vertices(found[-1], rest, f"{where}: line {line}: '{found[-1].name[:60]}'")
         else:
@@ -203,7 +203,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str, str]]:
 def _take_vertices(shape: _Shape, rest: str, where: str) -> None:
     if len(shape.keys) >= len(shape.times):
         raise DocumentError(f"{where}: points without a key_time; the file is damaged, export it again")
-    numbers = [parsing.number(where, word) for word in rest.split()]
+    numbers = [parsing.finite_number(where, word) for word in rest.split()]
     wanted = _PER_VERTEX * parsing.whole(f"{where}: num_vertices", shape.words.get("num_vertices", "-1"))
     if len(numbers) != wanted or not wanted:
         raise DocumentError(f"{where}: {len(numbers)} numbers, wanted {wanted} (12 for each vertex); export it again")
@@ -222,7 +222,7 @@ def _shape_of_ssf(found: _Shape, name: str, height: int, where: str, warnings: l
         keys[frame] = _curve_of(numbers, 0, height)
         lines[frame] = _curve_of(numbers, 6, height) if closed and _has_edge(numbers) else keys[frame]
     _report_ssf(found, name, warnings)
-    return feather_edges.with_lines(parsing.shape_of(name, closed, keys), lines)
+    return feather_edges.with_lines(parsing.foreign_shape(name, closed, keys), lines)
 
 
 def _curve_of(numbers: list[float], at: int, height: int) -> Points:

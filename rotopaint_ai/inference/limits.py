@@ -35,7 +35,7 @@ def explained(error: Exception) -> str:
     return str(error)
 
 
-def peak_memory_mb() -> float:
+def own_peak_memory_mb() -> float:
     """The largest resident memory of this process so far, megabytes; 0 where the system does not tell.
 
     Linux's `getrusage` counts what the process that started this one held as well, so its own record is read there.

@@ -77,15 +77,15 @@ class SeamModel:
     @property
     def zooms(self) -> tuple[int, ...]:
         """How finely strips may be cut for it: the name of what it takes says so."""
-        return SEAM_STRIPS[self._strip]
+        return SEAM_STRIPS[self._input_name]
 
     @property
-    def _strip(self) -> str:
+    def _input_name(self) -> str:
         (name,) = self.session.signature.inputs
         return name
 
     def __call__(self, strips: Array, /) -> Array:
-        return self.session.run(("logits",), {self._strip: np.ascontiguousarray(strips, dtype=np.float32)})[0]
+        return self.session.run(("logits",), {self._input_name: np.ascontiguousarray(strips, dtype=np.float32)})[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,7 +197,7 @@ _lock = threading.Lock()
 _started: list[_ModelProcess] = []  # the last one is in use; one before it belongs to the process that forked this one
 
 
-def _running() -> _ModelProcess:
+def _living_process() -> _ModelProcess:
     with _lock:
         if not _started or not _started[-1].is_ours:
             _started[:] = [each for each in _started if not each.why_ended]
@@ -237,8 +237,8 @@ def _is_shipped(path: Path) -> bool:
 def read_signature(path: Path) -> Signature:
     """Names, types and shapes of a model's inputs and outputs. Raises PackError when the file is not a model."""
     if _is_shipped(path):
-        return session.read_signature(path)
-    return signature_from(_asked(_running(), path, {"do": "sign"}, {}).facts)
+        return session.load_signature(path)
+    return signature_from(_asked(_living_process(), path, {"do": "sign"}, {}).facts)
 
 
 def open_model(
@@ -252,7 +252,7 @@ def open_model(
     """As `session.open_session`, in the process of models where others made it. Raises as that does."""
     if _is_shipped(path):
         return session.open_session(path, device=device, threads=threads, spinning=spinning, example=example)
-    process = _running()
+    process = _living_process()
     options = {"device": device, "threads": threads, "spinning": spinning}
     facts = _asked(process, path, {"do": "open_model", "options": options}, example).facts
     remote = _RemoteModel(process, facts["number"])

@@ -40,7 +40,7 @@ class _Models:
             return Message({"error": str(error), "kind": kind}, {})
 
     def _sign(self, asked: Message) -> Answer:
-        return session.signature_facts(session.read_signature(Path(asked.facts["path"]))), {}
+        return session.signature_facts(session.load_signature(Path(asked.facts["path"]))), {}
 
     def _open_model(self, asked: Message) -> Answer:
         opened = session.open_session(Path(asked.facts["path"]), **asked.facts["options"], example=asked.arrays)
@@ -54,7 +54,7 @@ class _Models:
         return {}, dict(zip(names, self._open[asked.facts["number"]].run_once(names, asked.arrays)))
 
     def _measure(self, asked: Message) -> Answer:
-        used = {"peak_memory_mb": limits.peak_memory_mb(), "processor_s": time.process_time()}
+        used = {"peak_memory_mb": limits.own_peak_memory_mb(), "processor_s": time.process_time()}
         return {**used, "models": len(self._open)}, {}
 
 

@@ -107,7 +107,7 @@ def _refuse_closed(outputs: Sequence[str], inputs: Mapping[str, Array]) -> list[
     raise RuntimeError("it was closed")
 
 
-def read_signature(path: Path) -> Signature:
+def load_signature(path: Path) -> Signature:
     """Names, types and shapes of a model's inputs and outputs. Raises PackError when the file is not a model."""
     import onnxruntime
 

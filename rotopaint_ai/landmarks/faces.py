@@ -130,7 +130,7 @@ def find_faces(
     """
     found = _look_for_faces(rgb, [(0, 0, rgb.shape[1], rgb.shape[0])], find, display)
     if not found and closer:
-        found = apart(_look_for_faces(rgb, windows(rgb.shape[1], rgb.shape[0]), find, display))
+        found = apart(_look_for_faces(rgb, search_windows(rgb.shape[1], rgb.shape[0]), find, display))
     return sorted((face.moved(*origin) for face in found), key=lambda face: -face.weight)
 
 
@@ -148,7 +148,7 @@ def _look_for_faces(
     return found
 
 
-def windows(width: int, height: int) -> list[tuple[int, int, int, int]]:
+def search_windows(width: int, height: int) -> list[tuple[int, int, int, int]]:
     """Overlapping windows x, y, w, h over a frame, `CLOSER` of its sides."""
     w, h = ceil(width * CLOSER), ceil(height * CLOSER)
     return [(x, y, w, h) for y in (0, height - h) for x in (0, width - w)]

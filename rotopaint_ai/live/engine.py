@@ -92,7 +92,7 @@ class LiveEngine:
         self._reading = None
         self._models = open_models(load_pack(request.get("model")), device=request.get("device", "cpu"), threads=1)
         sheet = self._models.pack.sheet
-        return {"pack": self._models.pack.name, "landmarks": list(sheet.landmark_names), "shapes": _sizes(sheet)}
+        return {"pack": self._models.pack.name, "landmarks": list(sheet.landmark_names), "shapes": _point_counts(sheet)}
 
     def _open_plate(self, request: Mapping[str, Any]) -> Facts:
         plate = open_plate(request["source"], colourspace=request.get("colourspace"))
@@ -255,7 +255,7 @@ def _corrections(request: Mapping[str, Any]) -> tuple[RotoDocument, RotoDocument
     return state.predicted, state.document, errors
 
 
-def _sizes(sheet: Sheet) -> dict[str, int]:
+def _point_counts(sheet: Sheet) -> dict[str, int]:
     return {shape.name: shape.n_points for shape in sheet.shapes}
 
 

@@ -28,7 +28,7 @@ from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.exchange.round_trip import Proof
 from rotopaint_ai.files import replacing
-from rotopaint_ai.jobs import Event, RunJob, Sink
+from rotopaint_ai.jobs import Event, RunJob, Sink, ignore
 from rotopaint_ai.pipeline.out_folder import Files
 from rotopaint_ai.project.names import renamed
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -146,17 +146,13 @@ _TIMES: Final = {  # of the others' time
 }
 
 
-def _ignore(event: Event) -> None:
-    """Where there is nobody to tell."""
-
-
 def write_exports(
     document: RotoDocument,
     job: RunJob,
     out: Path,
     given: Mapping[str, str] | None = None,
     *,
-    sink: Sink = _ignore,
+    sink: Sink = ignore,
     threads: int = 1,
 ) -> list[Exported]:
     """Write `shapes.roto.json`, which is the source itself, and every format asked for.
@@ -173,7 +169,7 @@ def write_exports(
     usual_s = _n_poses(named) * _USUAL_S
     whole_s = usual_s * sum(_TIMES.get(name, 1.0) for name in names)
     n_workers = min(threads, len(names)) if whole_s >= LEAST_S else 1
-    progress = _ExportProgress(names, n_workers, usual_s, sink if whole_s >= REPORTED_S else _ignore)
+    progress = _ExportProgress(names, n_workers, usual_s, sink if whole_s >= REPORTED_S else ignore)
     if n_workers < 2:
         return [own, *(progress.step(name, try_export(export_names()[name], named, out)) for name in names)]
     found = {}
@@ -237,7 +233,7 @@ def _answers(names: Sequence[str], source: Path, out: Path, n_workers: int) -> I
         for _ in range(n_workers):
             workers.put(_Worker(source, out))
         try:
-            jobs = [pool.submit(_asked, todo.get, workers) for _ in names]
+            jobs = [pool.submit(_ask_next, todo.get, workers) for _ in names]
             for job in as_completed(jobs):
                 yield job.result()
         finally:
@@ -245,7 +241,7 @@ def _answers(names: Sequence[str], source: Path, out: Path, n_workers: int) -> I
                 workers.get().close()
 
 
-def _asked(next_name: Callable[[], str], workers: SimpleQueue[_Worker]) -> tuple[str, Exported | None]:
+def _ask_next(next_name: Callable[[], str], workers: SimpleQueue[_Worker]) -> tuple[str, Exported | None]:
     name, worker = next_name(), workers.get()
     try:
         return name, worker.ask(name)

@@ -231,7 +231,7 @@ def _timing(plan: Plan, records: Sequence[FrameRecord], *, wall_s: float, n_new:
 
 def peak_memory_mb() -> float:
     """The largest resident memory so far of this process and of the one that runs its models, together; megabytes."""
-    return round(limits.peak_memory_mb() + usage()["peak_memory_mb"], 1)
+    return round(limits.own_peak_memory_mb() + usage()["peak_memory_mb"], 1)
 
 
 def _picture_entries(plan: Plan, state: RunState, frames: Sequence[int], worst: Sequence[int]) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.edit_layers import key_under, ways_between
 from rotopaint_ai.shapes.group_moves import moved_groups, placed_in_groups
 from rotopaint_ai.shapes.layers import Layer, Matrix
-from rotopaint_ai.shapes.manual_keys import corrected_frames, human_keys, with_feather_of, with_human_keys
+from rotopaint_ai.shapes.manual_keys import hand_corrected_frames, human_keys, with_feather_of, with_human_keys
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
@@ -79,7 +79,7 @@ class Overrides:
         drawn: list[Any] = [matte_facts(each, frame) for each in self.own if each.is_visible(frame)]
         drawn += [(name, each.feather_at(frame)) for name, each in self.soft.items()]
         content += [drawn, sorted(self.away)] if drawn or self.away else []
-        content += [(name, way) for name in sorted(self.groups) if (way := self._way(name, frame)) is not None]
+        content += [(name, way) for name in sorted(self.groups) if (way := self._group_way(name, frame)) is not None]
         return hashlib.sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest() if any(content) else ""
 
     def fingerprint(self) -> str:
@@ -126,10 +126,10 @@ class Overrides:
         return shape.with_keys(keys) if shape.name in self.groups else shape
 
     def _placed_key(self, name: str, frame: int, key: Key) -> Key:
-        way = None if name in self.splines.get(frame, {}) else self._way(name, frame)
+        way = None if name in self.splines.get(frame, {}) else self._group_way(name, frame)
         return key if way is None else key_under(way, key)
 
-    def _way(self, name: str, frame: int) -> Matrix | None:
+    def _group_way(self, name: str, frame: int) -> Matrix | None:
         return ways_between(None, self.groups.get(name), [frame]).get(frame)
 
     def _softened(self, shape: RotoShape) -> RotoShape:
@@ -178,7 +178,7 @@ def overrides_of(state: State) -> Overrides:
     landmarks: dict[int, dict[str, tuple[float, float]]] = {}
     for shape in document.shapes if document is not None else ():
         assert document is not None
-        for frame in corrected_frames(model.get(shape.name, shape), shape, document):
+        for frame in hand_corrected_frames(model.get(shape.name, shape), shape, document):
             splines.setdefault(frame, {})[shape.name] = [list(point) for point in shape.keys[frame].points]
     for frame, names in document.landmarks.hand.items() if document is not None else ():
         assert document is not None

@@ -277,7 +277,7 @@ class FrameProcessor:
                 name=spec.name,
                 closed=spec.closed,
                 role=spec.role,
-                keys={frame: key_of(settled.shapes[spec.name])} if spec.name in settled.shapes else {},
+                keys={frame: key_from_rows(settled.shapes[spec.name])} if spec.name in settled.shapes else {},
                 width_px=None if spec.closed else settled.widths.get(spec.name),
                 feather_px=spec.feather_px,
                 taper=spec.taper,
@@ -373,7 +373,7 @@ def _frame_message(frame: int, message: str) -> str:
     return text if str(frame) in text else f"frame {frame}: {text}"
 
 
-def key_of(rows: Sequence[PointRow]) -> Key:
+def key_from_rows(rows: Sequence[PointRow]) -> Key:
     """A key from rows of six numbers."""
     return Key(tuple(ControlPoint(*row) for row in rows))
 

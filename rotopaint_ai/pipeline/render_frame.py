@@ -443,7 +443,7 @@ def draw_pictures(out: Path, frame: Frame, crop: Crop, filled: Filled | None) ->
     names = PictureNames.of(frame.number)
     _write_jpeg(out / names.face, _face_picture(frame, crop))
     if filled is not None:
-        before, after = _compared(frame, filled)
+        before, after = _before_and_after(frame, filled)
         _write_jpeg(out / names.before, before)
         _write_jpeg(out / names.after, after)
 
@@ -467,7 +467,7 @@ def _face_picture(frame: Frame, crop: Crop) -> Array:
     return to_display(cut(pixels, origin, crop, size))
 
 
-def _compared(frame: Frame, filled: Filled) -> tuple[Array, Array]:
+def _before_and_after(frame: Frame, filled: Filled) -> tuple[Array, Array]:
     x, y, width, height = _seam_window(filled, frame)
     before, (x, y) = frame.region(x, y, width, height)
     after = before.copy()

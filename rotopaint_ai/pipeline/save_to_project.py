@@ -29,7 +29,7 @@ from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.owner import HEARTBEAT_S
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-from rotopaint_ai.shapes.manual_keys import with_keys
+from rotopaint_ai.shapes.manual_keys import with_model_keys
 from rotopaint_ai.shapes.refit import Errors, again, corrected_shapes
 from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -181,7 +181,7 @@ def _teach_project(project: Project, plan: Plan, errors: Errors) -> Taught:
         found = teach(read_shot(state.predicted, plan.plate, models), state.predicted, state.document, errors)
     finally:
         models.close()
-    document = with_landmarks(state.document, with_keys(state.document, found.keys))
+    document = with_landmarks(state.document, with_model_keys(state.document, found.keys))
     project.append("teach", state, replace(state, document=document))
     return found
 

@@ -47,7 +47,7 @@ def write_clean(path: Path, frame: Frame, rgb: Array, changed: Array, *, at: tup
     native = frame.native
     if native is None:
         raise UsageError(f"frame {frame.number}: was read with keep_native=False; read it again to write it")
-    patch = _patch(frame, rgb, changed, at)
+    patch = _changed_patch(frame, rgb, changed, at)
     own, header = frame.path.suffix if frame.path else "", native.picture.header
     suffix = _suffix(own, is_lossy=header.is_lossy, is_float=header.maximum is None)
     if path.suffix.lower() != suffix.lower():
@@ -81,7 +81,7 @@ def _unchanged(frame: Frame, native: Native) -> Path:
     return frame.path
 
 
-def _patch(frame: Frame, rgb: Array, changed: Array, at: tuple[int, int] | None) -> Patch:
+def _changed_patch(frame: Frame, rgb: Array, changed: Array, at: tuple[int, int] | None) -> Patch:
     rows, columns = frame.codes.shape[:2]
     x, y = (0, 0) if at is None else (at[0] - frame.origin[0], at[1] - frame.origin[1])
     height, width = changed.shape[:2]

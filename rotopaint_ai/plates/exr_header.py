@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Final
 
 from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
-from rotopaint_ai.plates.picture import Bytes, check_size
+from rotopaint_ai.plates.picture import Bytes, check_header_size
 
 COMPRESSIONS: Final = (
     "none",
@@ -217,8 +217,8 @@ def _read_part(found: Mapping[str, tuple[str, bytes]], flags: int, name: str, is
         n_chunks=0,
         fps=_fps(found),
     )
-    check_size(name, part.width, part.height)
-    check_size(name, *(display_window[i + 2] - display_window[i] + 1 for i in (0, 1)))
+    check_header_size(name, part.width, part.height)
+    check_header_size(name, *(display_window[i + 2] - display_window[i] + 1 for i in (0, 1)))
     return _with_chunk_count(part, found, name, is_multipart)
 
 
@@ -285,7 +285,7 @@ def _read_tile(found: Mapping[str, tuple[str, bytes]], name: str) -> tuple[int, 
     width, height, mode = struct.unpack("<IIB", _attribute_value(found, "tiles", "tiledesc", 9, name))
     if mode & 0xF > 2 or mode >> 4 > 1:
         raise DamagedFrameError(f"{name}: its tile description is malformed; it is damaged, render it again")
-    check_size(name, width, height)
+    check_header_size(name, width, height)
     return int(width), int(height), int(mode)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
-from rotopaint_ai.plates.picture import Header, Patch, Picture, check_size, contents
+from rotopaint_ai.plates.picture import Header, Patch, Picture, check_header_size, contents
 
 Array = NDArray[Any]
 
@@ -117,7 +117,7 @@ def _dpx(data: bytes, size: int, name: str, order: Order) -> Header:
     if data[8:9] not in (b"V", b"v"):
         raise DamagedFrameError(f"{name}: DPX version {data[8:16]!a} is none; it is damaged, render it again")
     orientation, _, width, height = struct.unpack_from(order + "HHII", data, 768)
-    check_size(name, width, height)
+    check_header_size(name, width, height)
     descriptor, transfer, _, bits = struct.unpack_from("4B", data, 800)
     packing, encoding, element_at, padding, _ = struct.unpack_from(order + "HHIII", data, 804)
     if descriptor not in _COMPONENTS or encoding not in (0, 0xFFFF) or orientation not in (0, 1, 2, 3, 0xFFFF):
@@ -192,7 +192,7 @@ def _cineon(data: bytes, size: int, name: str, order: Order) -> Header:
     orientation, n_channels = struct.unpack_from("BB", data, 192)
     bits, _, width, height = struct.unpack_from(order + "BBII", data, 198)
     interleave, packing = struct.unpack_from("BB", data, 680)
-    check_size(name, width, height)
+    check_header_size(name, width, height)
     if n_channels not in (1, 3) or bits != 10 or interleave != 0 or packing not in (5, 6) or orientation > 3:
         raise UnsupportedPlateError(
             f"{name}: Cineon of {n_channels} channels, {bits} bits, packing {packing} is not read; wanted 10-bit RGB"

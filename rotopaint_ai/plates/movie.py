@@ -20,7 +20,7 @@ from av.video.reformatter import Colorspace, Interpolation
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError, UnsupportedPlateError
-from rotopaint_ai.plates.picture import Header, Picture, check_size
+from rotopaint_ai.plates.picture import Header, Picture, check_header_size
 
 Array = NDArray[Any]
 
@@ -123,7 +123,7 @@ class Movie:
         self._next = row
 
     def _describe(self, picture: Any) -> Header:
-        check_size(self.path.name, picture.width, picture.height)
+        check_header_size(self.path.name, picture.width, picture.height)
         stream = self._container.streams[self._index]
         aspect = stream.sample_aspect_ratio
         rate = stream.average_rate or stream.guessed_rate

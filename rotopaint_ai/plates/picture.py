@@ -84,7 +84,7 @@ class Patch:
         return Patch(rows.rows[keep], rows.columns[keep] - x, rows.codes[keep])
 
 
-def check_size(name: str, width: int, height: int) -> None:
+def check_header_size(name: str, width: int, height: int) -> None:
     """Refuse sizes that no plate has, before memory is asked for. Raises DamagedFrameError."""
     if width < 1 or height < 1:
         raise DamagedFrameError(f"{name}: its header says {width} x {height} pixels; it is damaged, render it again")
@@ -149,7 +149,7 @@ def contents(path: Path) -> Iterator[Contents]:
     with ExitStack() as stack:
         found = Contents(stack.enter_context(_opened(path)), path)
         if len(found) == 0:
-            raise _empty(path)
+            raise _empty_file_error(path)
         yield found
 
 
@@ -176,5 +176,5 @@ def _refused(path: Path, error: OSError) -> PlateError:
     return PlateError(f"{path.name}: cannot be read ({error.strerror}); check disk and permissions")
 
 
-def _empty(path: Path) -> DamagedFrameError:
+def _empty_file_error(path: Path) -> DamagedFrameError:
     return DamagedFrameError(f"{path.name}: the file is empty (0 bytes); render it again")

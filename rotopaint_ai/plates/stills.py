@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, UnsupportedPlateError
 from rotopaint_ai.plates import exr_writer, oiio, png
-from rotopaint_ai.plates.picture import Header, Patch, Picture, check_plausible, check_size, contents
+from rotopaint_ai.plates.picture import Header, Patch, Picture, check_header_size, check_plausible, contents
 
 Array = NDArray[Any]
 
@@ -37,7 +37,7 @@ def header(path: Path) -> Header:
 
 def _header_of_still(source: Any, path: Path) -> Header:
     spec = source.spec()
-    check_size(path.name, spec.width, spec.height)
+    check_header_size(path.name, spec.width, spec.height)
     check_plausible(path.name, spec.image_bytes(), path)
     dtype = oiio.DTYPES.get(str(spec.format))
     if dtype is None or spec.depth > 1:

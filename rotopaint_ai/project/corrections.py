@@ -70,7 +70,7 @@ def corrections(path: Path) -> Corrections:
         project.close()
     if state.document is None:
         raise DocumentError(f"{path.name}: holds no shapes yet; press Run in the panel, correct some frames, then mine")
-    frames = tuple(_corrected(state, state.document, frame) for frame in corrected_frames(state))
+    frames = tuple(_corrected(state, state.document, frame) for frame in frames_to_learn_from(state))
     widths = {name: seam.width_px for name, seam in state.seams.items() if seam.width_px is not None}
     return Corrections(
         path, plate.get("source"), plate.get("colourspace"), state.document, frames, state.predicted, widths, files
@@ -87,7 +87,7 @@ def _of_the_models(state: State) -> State:
     return replace(state, document=replace(document, shapes=tuple(kept)))
 
 
-def corrected_frames(state: State) -> list[int]:
+def frames_to_learn_from(state: State) -> list[int]:
     """Frames of a state that are fit to learn from."""
     document = _of_the_models(state).document
     if document is None:

@@ -95,7 +95,7 @@ def _put_aside(state: State, pack: str | None) -> State:
     document, models = state.document, state.predicted
     own = [] if models is None else [shape.name for shape in models.shapes]
     taken = {shape.name for shape in document.shapes} if document is not None else set()
-    aside = {name: _free(f"{state.face}_{name}", taken) for name in own if name in taken}
+    aside = {name: _unused_name(f"{state.face}_{name}", taken) for name in own if name in taken}
     bare = None if document is None else replace(document, shapes=(), metadata={})
     face = OtherFace(pack, aside, state.crops, bare, _below_groups(models, document), state.spreads)
     document = None if document is None else replace(_renamed(document, aside), landmarks=LandmarkKeys())
@@ -129,7 +129,7 @@ def _below_groups(models: RotoDocument | None, document: RotoDocument | None) ->
     return replace(below, shapes=tuple(replace(shape, layer=None) for shape in below.shapes))
 
 
-def _free(name: str, taken: Collection[str]) -> str:
+def _unused_name(name: str, taken: Collection[str]) -> str:
     return next(each for k in range(1, len(taken) + 2) if (each := name if k == 1 else f"{name}_{k}") not in taken)
 
 

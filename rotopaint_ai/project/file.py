@@ -230,11 +230,11 @@ class Project:
 
     def before(self, number: int, state: State) -> State:
         """The state before a step, `state` being the one after it. Raises ProjectError, DamagedProjectError."""
-        return self._stepped(number, "before", state)
+        return self._apply_step(number, "before", state)
 
     def after(self, number: int, state: State) -> State:
         """The state after a step, `state` being the one before it. Raises ProjectError, DamagedProjectError."""
-        return self._stepped(number, "after", state)
+        return self._apply_step(number, "after", state)
 
     # --- facts beside the state
 
@@ -369,7 +369,7 @@ class Project:
         notes = self._db.execute("SELECT name, value FROM note WHERE name != 'sum' ORDER BY name").fetchall()
         return [*items, zlib.crc32(repr((tracks, notes)).encode("utf-8", "surrogatepass"))]
 
-    def _stepped(self, number: int, side: str, state: State) -> State:
+    def _apply_step(self, number: int, side: str, state: State) -> State:
         with schema.project_errors(self.path):
             if self._db.execute("SELECT 1 FROM step WHERE number = ?", (number,)).fetchone() is None:
                 raise ProjectError(f"{self.path.name}: no longer holds that step; what is shown stays")
@@ -389,7 +389,9 @@ class Project:
         )
         known: dict[tuple[str, int], Any] = {}
         return {
-            Place(Track(kind, name), _frame(frame)): None if at is None else self._unpacked(known, kind, at, data)
+            Place(Track(kind, name), _checked_frame(frame)): None
+            if at is None
+            else self._unpacked(known, kind, at, data)
             for kind, name, frame, at, data in rows
         }
 
@@ -409,7 +411,7 @@ class Project:
                 (number,),
             )
             for frame, at, data in rows:
-                values[_frame(frame)] = self._unpacked(known, kind, at, data)
+                values[_checked_frame(frame)] = self._unpacked(known, kind, at, data)
             if values:
                 tracks[Track(kind, name)] = values
         return tracks
@@ -454,7 +456,7 @@ def _all_new(state: State) -> Iterator[tuple[Place, Any]]:
     return changes(State(), state)
 
 
-def _frame(value: Any) -> int:
+def _checked_frame(value: Any) -> int:
     if type(value) is not int:
         raise ValueError(f"frame {str(value)[:40]!r} is no number")
     return value
@@ -463,7 +465,7 @@ def _frame(value: Any) -> int:
 def _locked(path: Path) -> FileLock | None:
     """The project's lock; None where somebody else has it. Raises ProjectError where the disk refuses one."""
     try:
-        return owner.lock(path)
+        return owner.lock_project(path)
     except OSError as error:
         raise ProjectError(
             f"{path.name}: cannot be locked ({error.strerror}); check the disk and its permissions"

@@ -71,11 +71,13 @@ def drawn_state(known: State, found: RotoDocument, asked: Frames) -> State:
 
 def with_seam_settings(document: RotoDocument, seams: Mapping[str, SeamSettings]) -> RotoDocument:
     """A result of the model with everything that a person has set for its seams."""
-    shapes = tuple(set_seam(each, each, seams[each.name]) if each.name in seams else each for each in document.shapes)
+    shapes = tuple(
+        seam_with_settings(each, each, seams[each.name]) if each.name in seams else each for each in document.shapes
+    )
     return replace(document, shapes=shapes)
 
 
-def set_seam(shape: RotoShape, model: RotoShape, settings: SeamSettings) -> RotoShape:
+def seam_with_settings(shape: RotoShape, model: RotoShape, settings: SeamSettings) -> RotoShape:
     """A shape with a person's width, feather, taper and profile; what they left to the model is as `model` has it.
 
     A profile that nobody has set leaves the keys' widths as they are.

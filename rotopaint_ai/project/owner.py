@@ -68,7 +68,7 @@ def take(connection: sqlite3.Connection, now: float | None = None) -> Taken:
     return Taken(mine, left_behind=holder)
 
 
-def lock(path: Path) -> FileLock | None:
+def lock_project(path: Path) -> FileLock | None:
     """The lock of a project file; None where another process, or another window of this one, has it. Raises OSError."""
     from rotopaint_ai.locks import FileLock
 

@@ -28,7 +28,7 @@ def restore(path: Path) -> Restored:
     is whole.
     """
     try:
-        lock = owner.lock(path)
+        lock = owner.lock_project(path)
     except OSError as error:
         raise ProjectError(f"{path}: cannot be locked ({error.strerror}); check the disk") from error
     if lock is None:

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rotopaint_ai.report.curves import Chart, Curve, draw
-from rotopaint_ai.report.parts import FigureSection, Json, colours
+from rotopaint_ai.report.parts import FigureSection, Json, shape_colours
 
 _BY_HAND = "#8fa3b8"  # seams that no sheet knows
 
@@ -18,7 +18,7 @@ def errors_chart(run: Json) -> FigureSection | None:
     names, rows = run["errors"]["shapes"], _by_frame(run["errors"]["by_frame"])
     if not rows:
         return None
-    colour, frames = colours(run["shapes"]), sorted(rows)
+    colour, frames = shape_colours(run["shapes"]), sorted(rows)
     curves = [
         Curve(
             name,
@@ -61,7 +61,7 @@ def seam_chart(run: Json) -> FigureSection | None:
 
 def _each_seam(run: Json, frames: Sequence[int]) -> list[Curve]:
     """How visible each seam is after; nothing for runs that did not say."""
-    colour, curves = colours(run["shapes"]), []
+    colour, curves = shape_colours(run["shapes"]), []
     for name, table in run["seam"].get("by_seam", {}).items():
         after = {frame: pair[1] for frame, pair in _by_frame(table).items() if len(pair) > 1}
         values = [after.get(frame) for frame in frames]

@@ -60,7 +60,7 @@ def draw(chart: Chart) -> str:
     return f'<figure class="chart">{_legend(chart)}{svg}{_value_labels(chart)}</figure>'
 
 
-def x_of(chart: Chart, frame: float) -> float:
+def x_at(chart: Chart, frame: float) -> float:
     """Horizontal place of a frame in the SVG's units."""
     first, last = chart.frames[0], chart.frames[-1]
     return LEFT + (WIDTH - LEFT - RIGHT) * ((frame - first) / (last - first) if last > first else 0.5)
@@ -79,7 +79,7 @@ def _grid_lines(chart: Chart) -> str:
         lines.append(f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}"/>')
         lines.append(f'<text class="tick" x="{LEFT - 8:g}" y="{y + 4:.1f}" text-anchor="end">{value:.3g}</text>')
     for frame in _ticks(chart.frames[0], chart.frames[-1]):
-        x = x_of(chart, frame)
+        x = x_at(chart, frame)
         lines.append(f'<text class="tick" x="{x:.1f}" y="{HEIGHT - 8:g}" text-anchor="middle">{frame}</text>')
     return "".join(lines)
 
@@ -91,9 +91,9 @@ def _ticks(first: int, last: int) -> list[int]:
 
 
 def _band_rects(chart: Chart) -> str:
-    half = (x_of(chart, chart.frames[0] + 1) - x_of(chart, chart.frames[0])) / 2 if len(chart.frames) > 1 else 0
+    half = (x_at(chart, chart.frames[0] + 1) - x_at(chart, chart.frames[0])) / 2 if len(chart.frames) > 1 else 0
     return "".join(
-        f'<rect class="hold" x="{x_of(chart, a) - half:.1f}" width="{x_of(chart, b) - x_of(chart, a) + 2 * half:.1f}"'
+        f'<rect class="hold" x="{x_at(chart, a) - half:.1f}" width="{x_at(chart, b) - x_at(chart, a) + 2 * half:.1f}"'
         f' y="{HEIGHT - BOTTOM:g}" height="4"><title>held {a}-{b}</title></rect>'
         for a, b in chart.bands
     )
@@ -116,7 +116,7 @@ def _curve_path(chart: Chart, curve: Curve) -> str:
         if value is None or (before is not None and frame - before > 1):
             runs.append([])
         if value is not None:
-            runs[-1].append(f"{x_of(chart, frame):.1f} {y_of(chart, value):.1f}")
+            runs[-1].append(f"{x_at(chart, frame):.1f} {y_of(chart, value):.1f}")
         before = frame
     path = "".join("M" + "L".join(run if len(run) > 1 else run * 2) for run in runs if run)
     kind = "curve dim" if curve.dim else "curve"
@@ -125,7 +125,7 @@ def _curve_path(chart: Chart, curve: Curve) -> str:
 
 def _mark_paths(chart: Chart) -> str:
     return "".join(
-        f'<path class="mark" d="M{x_of(chart, frame):.1f} {HEIGHT - BOTTOM:g}l-5 -9h10z"><title>{frame}: {escape(text)}'
+        f'<path class="mark" d="M{x_at(chart, frame):.1f} {HEIGHT - BOTTOM:g}l-5 -9h10z"><title>{frame}: {escape(text)}'
         "</title></path>"
         for frame, text in (chart.marks or {}).items()
     )

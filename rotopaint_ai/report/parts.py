@@ -35,7 +35,7 @@ MATTE_COLOURS = (
 )
 
 
-def colours(shapes: Json) -> dict[str, str]:
+def shape_colours(shapes: Json) -> dict[str, str]:
     """A colour per shape: warm for seams, cool for the others, the same on the whole page."""
     seams = [name for name, facts in shapes.items() if facts["role"] == "seam"]
     others = [name for name in shapes if name not in seams]

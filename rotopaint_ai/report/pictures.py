@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from rotopaint_ai.report.parts import Json, colours
+from rotopaint_ai.report.parts import Json, shape_colours
 
 
 def compare(run: Json) -> dict[str, Any] | None:
@@ -34,7 +34,7 @@ def _compare_words(picture: Json) -> str:
 
 def cards(run: Json) -> list[dict[str, Any]]:
     """The frames whose seams are worst, splines over them."""
-    colour = colours(run["shapes"])
+    colour = shape_colours(run["shapes"])
     return [_picture_card(picture, run["shapes"], colour) for picture in run["pictures"] if picture["worst"]]
 
 

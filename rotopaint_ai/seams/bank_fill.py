@@ -119,7 +119,7 @@ def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:
 def _dim_spots(fields: Array, scene: Straightened) -> None:
     """Take bright spots where seams meet off the base of fields (h, w, 4)."""
     hole = scene.ribbon.cover > 0
-    meeting = (junctions.places(scene.ribbon) & hole).view(np.uint8)
+    meeting = (junctions.junction_pixels(scene.ribbon) & hole).view(np.uint8)
     for x, y, width, height, _ in cv2.connectedComponentsWithStats(meeting)[2][1:]:
         margin = glint.AROUND_PX
         window = slice(max(0, y - margin), y + height + margin), slice(max(0, x - margin), x + width + margin)

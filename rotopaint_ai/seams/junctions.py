@@ -76,7 +76,7 @@ def _crossings(line: CentreLine, reach_S: Array, rows: int) -> tuple[Index, Inde
     return column[inside][order], other[inside][order]
 
 
-def places(ribbon: Ribbon) -> Bools:
+def junction_pixels(ribbon: Ribbon) -> Bools:
     """Pixels (h, w) of the shrunk crop near a place where seams meet."""
     line, out = ribbon.line, np.zeros(ribbon.size, np.uint8)
     _, other_K = _crossings(line, 2 * line.half_S, 0)

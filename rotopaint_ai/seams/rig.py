@@ -127,7 +127,7 @@ def fill(now: Array, matte: Array, loans: Iterable[Loan]) -> RigFill:
     light = np.nan_to_num(now, nan=0.0, posinf=65504.0, neginf=0.0).astype(np.float32)
     floor = np.float32(_FLOOR * max(float(light[~hole].mean()), 1e-4))
     own = np.log(np.maximum(light, 0.0) + floor)
-    near = _around(hole)
+    near = _ring_around(hole)
     plates, frames = list[_Lent](), list[_Lent]()
     for loan in loans:
         rim = near & loan.free
@@ -193,7 +193,7 @@ def _offered(own: Array, hole: Bools, loan: Loan, rim: Bools, floor: np.float32)
     return np.where(loan.free, beside, np.inf)[hole], _fitted(own, hole, theirs, rim)[hole]
 
 
-def _around(hole: Bools) -> Bools:
+def _ring_around(hole: Bools) -> Bools:
     """What is near a hole, but not in it."""
     near = cv2.dilate(hole.astype(np.uint8), np.ones((2 * RIM_PX + 1,) * 2, np.uint8)).astype(bool)
     return np.asarray(near & ~hole)

@@ -31,7 +31,7 @@ def middle_lines(hole: Bools) -> list[Curve]:
     if not hole.any():
         return []
     depth = cv2.distanceTransform(np.pad(hole.astype(np.uint8), 1), cv2.DIST_L2, 5)[1:-1, 1:-1]
-    left = {(int(y), int(x)) for y, x in np.argwhere(thinned(hole))}
+    left = {(int(y), int(x)) for y, x in np.argwhere(thin_matte(hole))}
     curves = []
     while left:
         path = _longest(left)
@@ -42,7 +42,7 @@ def middle_lines(hole: Bools) -> list[Curve]:
     return sorted(curves, key=lambda curve: -len(curve[0]))
 
 
-def thinned(hole: Bools) -> Bools:
+def thin_matte(hole: Bools) -> Bools:
     """The matte worn down to lines one pixel wide that join what it joins.
 
     Source: Zhang and Suen, "A fast parallel algorithm for thinning digital patterns" (1984), conditions (a) to (d').

@@ -31,7 +31,7 @@ def hermite(a: Rows, b: Rows, leaving: Rows, arriving: Rows, u: float, span: flo
     ]
 
 
-def slopes(
+def spline_slopes(
     before: Rows | None, here: Rows, after: Rows | None, gap_before: float, gap_after: float
 ) -> list[list[float]]:
     """Slopes of a smooth move through `here`, from its neighbours that many frames away; None where there is none.

@@ -57,7 +57,7 @@ def carry(
     return put(document, name, keyed(shape, keys))
 
 
-def paste(
+def paste_keys(
     document: RotoDocument, name: str, points: Points, frames: Iterable[int], *, is_relative: bool = False
 ) -> RotoDocument:
     """The document with copied points as human keys of a shape at some frames.
@@ -104,7 +104,7 @@ def delete_keys(document: RotoDocument, names: Iterable[str], frames: Collection
     return document
 
 
-def keys_in(shape: RotoShape, first: int, last: int) -> tuple[int, ...]:
+def keyed_frames_in(shape: RotoShape, first: int, last: int) -> tuple[int, ...]:
     """The keyed frames of a shape from first to last, both included."""
     return tuple(frame for frame in shape.frames if first <= frame <= last)
 

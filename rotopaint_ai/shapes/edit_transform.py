@@ -76,7 +76,7 @@ def pushed(
     return tuple(_bent(point, push) for point in points)
 
 
-def bounds(points: Points, indices: Collection[int] | None = None) -> tuple[float, float, float, float] | None:
+def points_bounds(points: Points, indices: Collection[int] | None = None) -> tuple[float, float, float, float] | None:
     """Extent of the points' positions: x0, y0, x1, y1; None where there are none."""
     chosen = [p for i, p in enumerate(points) if indices is None or i in indices]
     if not chosen:

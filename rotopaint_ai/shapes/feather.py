@@ -30,7 +30,7 @@ def soft_places(covered: Array, feather_px: float) -> Bools:
     return near & (covered < 1.0 - 1e-9)
 
 
-def band(chain: Array, half: Array, feather: Array, frame: tuple[int, int, int, int], wanted: Bools) -> Array:
+def feather_gap(chain: Array, half: Array, feather: Array, frame: tuple[int, int, int, int], wanted: Bools) -> Array:
     """How far outside the edge each pixel centre lies, in units of the local feather: 0 at the edge, 1 at its end.
 
     `chain` (N, 2) is a polyline, `half` the distance of the edge from it and `feather` the softness, both per vertex.
@@ -45,13 +45,13 @@ def band(chain: Array, half: Array, feather: Array, frame: tuple[int, int, int, 
     low = np.clip(np.floor(np.minimum(a, b) - reach[:, None] - 0.5), 0, (w, h)).astype(np.intp)
     high = np.clip(np.ceil(np.maximum(a, b) + reach[:, None] + 0.5), 0, (w, h)).astype(np.intp)
     spans = np.maximum(high - low, 0)
-    for part in batches(spans[:, 0] * spans[:, 1], 400_000):
+    for part in split_by_budget(spans[:, 0] * spans[:, 1], 400_000):
         _band_part(out, wanted, a[part], b[part], half[part], half[part + 1], feather[part], feather[part + 1],
                    low[part], spans[part])  # fmt: skip
     return out.reshape(h, w)
 
 
-def batches(counts: NDArray[np.intp], budget: int) -> Iterable[NDArray[np.intp]]:
+def split_by_budget(counts: NDArray[np.intp], budget: int) -> Iterable[NDArray[np.intp]]:
     """Indices with any count, in runs whose counts stay near a budget, so that memory stays flat."""
     index = np.flatnonzero(counts)
     if not len(index):

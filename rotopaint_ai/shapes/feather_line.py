@@ -12,7 +12,7 @@ import numpy as np
 
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.bezier import Array
-from rotopaint_ai.shapes.feather import FAR, Bools, Falloff, batches, ramp
+from rotopaint_ai.shapes.feather import FAR, Bools, Falloff, ramp, split_by_budget
 
 Window = tuple[int, int, int, int]
 
@@ -90,7 +90,7 @@ def _fill(gap: Array, half: Array, corners: Array, values: Array, half_px: Array
     low = np.clip(np.floor(corners.min(axis=1) - 0.5), 0, (w, h)).astype(np.intp)
     high = np.clip(np.ceil(corners.max(axis=1) + 0.5), 0, (w, h)).astype(np.intp)
     spans = np.maximum(high - low, 0)
-    for part in batches(spans[:, 0] * spans[:, 1], _MOST_PLACES):
+    for part in split_by_budget(spans[:, 0] * spans[:, 1], _MOST_PLACES):
         counts = spans[part, 0] * spans[part, 1]
         owner = np.repeat(part, counts)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -27,20 +27,22 @@ def placed_in_groups(
     layers, kept = moved_groups(groups), kept or {}
     layers = {each.name: layers[each.name] for each in document.shapes if each.layer is None and each.name in layers}
     return _with_keys_of(
-        document, {n: _respaced(s.keys, None, layers[n], kept.get(n, ())) for n, s in _in(document, layers)}
+        document, {n: _respaced_keys(s.keys, None, layers[n], kept.get(n, ())) for n, s in _in(document, layers)}
     )
 
 
 def taken_below_groups(document: RotoDocument, groups: RotoDocument | None) -> RotoDocument:
     """A document as it would stand if no group of the other one had moved."""
     layers = moved_groups(groups)
-    return _with_keys_of(document, {name: _respaced(s.keys, layers[name], None) for name, s in _in(document, layers)})
+    return _with_keys_of(
+        document, {name: _respaced_keys(s.keys, layers[name], None) for name, s in _in(document, layers)}
+    )
 
 
 def keys_placed_in_groups(keys: Mapping[str, Keys], groups: RotoDocument | None) -> dict[str, Keys]:
     """Keys by shape, as models say them, where the groups of a document place them."""
     layers = moved_groups(groups)
-    return {name: _respaced(row, None, layers[name]) if name in layers else row for name, row in keys.items()}
+    return {name: _respaced_keys(row, None, layers[name]) if name in layers else row for name, row in keys.items()}
 
 
 def along(predicted: RotoDocument | None, before: RotoDocument, after: RotoDocument) -> RotoDocument | None:
@@ -58,7 +60,7 @@ def along(predicted: RotoDocument | None, before: RotoDocument, after: RotoDocum
 
 
 def _gone_along(predicted: RotoShape, old: RotoShape, new: RotoShape) -> Keys:
-    keys = _respaced(predicted.keys, old.layer, new.layer)
+    keys = _respaced_keys(predicted.keys, old.layer, new.layer)
     for frame, key in predicted.keys.items():
         was, now = old.keys.get(frame), new.keys.get(frame)
         if was is not None and now is not None and was.points == key.points != now.points:
@@ -66,7 +68,7 @@ def _gone_along(predicted: RotoShape, old: RotoShape, new: RotoShape) -> Keys:
     return keys
 
 
-def _respaced(keys: Keys, old: Layer | None, new: Layer | None, kept: Collection[int] = ()) -> dict[int, Key]:
+def _respaced_keys(keys: Keys, old: Layer | None, new: Layer | None, kept: Collection[int] = ()) -> dict[int, Key]:
     ways = ways_between(old, new, keys)
     return {f: key_under(ways[f], key) if f in ways and f not in kept else key for f, key in keys.items()}
 

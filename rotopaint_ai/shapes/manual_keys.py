@@ -86,7 +86,7 @@ def _guarded(shape: RotoShape, earlier: RotoShape | None) -> RotoShape:
     return shape.with_keys({frame: merged[frame] for frame in sorted(merged)})
 
 
-def corrected_frames(predicted: RotoShape, shape: RotoShape, document: RotoDocument) -> list[int]:
+def hand_corrected_frames(predicted: RotoShape, shape: RotoShape, document: RotoDocument) -> list[int]:
     """Frames where a person's hand is in a shape: human keys, and keys that followed a landmark placed by hand.
 
     `predicted` is the shape as the models gave it.
@@ -104,7 +104,8 @@ def corrected_in(predicted: RotoDocument | None, document: RotoDocument) -> dict
     """For every shape the `corrected_frames`; where nothing is known of the models, the frames of its human keys."""
     before = {} if predicted is None else {shape.name: shape for shape in predicted.shapes}
     return {
-        each.name: frozenset(corrected_frames(before.get(each.name, each), each, document)) for each in document.shapes
+        each.name: frozenset(hand_corrected_frames(before.get(each.name, each), each, document))
+        for each in document.shapes
     }
 
 
@@ -172,14 +173,16 @@ def to_carry_on(
     return [*([None] if followed - covered else []), *seen]
 
 
-def within(keys: Mapping[str, Mapping[int, Key]], frames: Collection[int] | None) -> Mapping[str, Mapping[int, Key]]:
+def keys_within(
+    keys: Mapping[str, Mapping[int, Key]], frames: Collection[int] | None
+) -> Mapping[str, Mapping[int, Key]]:
     """Keys of some frames (None: of all), by shape."""
     if frames is None:
         return keys
     return {name: {frame: key for frame, key in row.items() if frame in frames} for name, row in keys.items()}
 
 
-def with_keys(document: RotoDocument, keys: Mapping[str, Mapping[int, Key]]) -> RotoDocument:
+def with_model_keys(document: RotoDocument, keys: Mapping[str, Mapping[int, Key]]) -> RotoDocument:
     """The document with keys put in, frames in order; human keys stay."""
     shapes = []
     for shape in document.shapes:

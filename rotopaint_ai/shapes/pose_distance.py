@@ -37,10 +37,10 @@ class PoseDistances:
 
     def novelty(self, frame: int, corrected: Iterable[int]) -> float:
         """By what an expected error counts in a review's order, 0 to 1: the less, the nearer a corrected pose is."""
-        nearest = min((self._between(frame, other) for other in corrected), default=UNLIKE)
+        nearest = min((self._pair_distance(frame, other) for other in corrected), default=UNLIKE)
         return min(1.0, SAME_POSE + nearest / UNLIKE)
 
-    def _between(self, frame: int, other: int) -> float:
+    def _pair_distance(self, frame: int, other: int) -> float:
         pair = frame, other
         if pair not in self._known:
             rows = self.landmarks.keys

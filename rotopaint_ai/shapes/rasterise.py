@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.shapes import bezier, feather_line
 from rotopaint_ai.shapes.bezier import Array
-from rotopaint_ai.shapes.feather import FAR, Bools, Falloff, band, soft_places, soften
+from rotopaint_ai.shapes.feather import FAR, Bools, Falloff, feather_gap, soft_places, soften
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Points, RotoShape, Widths
 
 Caps = Literal["round", "butt"]
@@ -178,7 +178,7 @@ def rasterise_closed(
         soft = _thin(bezier.flatten(bezier.as_array(points), True, _band_flatness(feather_px)), True)
         chain = np.vstack((soft, soft[:1]))
         zero, reach = np.zeros(len(chain)), np.full(len(chain), feather_px)
-        gap = band(chain, zero, reach, frame, soft_places(covered, feather_px))
+        gap = feather_gap(chain, zero, reach, frame, soft_places(covered, feather_px))
         gap[covered > 0.5] *= -1.0
         soften(covered, gap, falloff, feather_px)
     return _region_of(frame, covered)
@@ -287,7 +287,7 @@ def rasterise_profile(
     covered = _stroke_area(chain, half, frame, caps)
     widest = float(feather.max())
     if widest > 0.0:
-        gap = band(chain, half, np.maximum(feather, _LEAST_FEATHER_PX), frame, soft_places(covered, widest))
+        gap = feather_gap(chain, half, np.maximum(feather, _LEAST_FEATHER_PX), frame, soft_places(covered, widest))
         soften(covered, gap, falloff, widest)
     return _region_of(frame, covered)
 
@@ -441,7 +441,7 @@ def _stroke_band(
     wanted: Bools,
 ) -> Array:
     """Distance outside the stroke's edge in units of the local feather; past butt ends nothing is near."""
-    gap = band(chain, share * half_px, share * feather_px, frame, wanted)
+    gap = feather_gap(chain, share * half_px, share * feather_px, frame, wanted)
     if caps == "butt":
         rows, columns = np.mgrid[frame[1] : frame[3], frame[0] : frame[2]] + 0.5
         for end, inward in ((chain[0], chain[1] - chain[0]), (chain[-1], chain[-2] - chain[-1])):

@@ -98,7 +98,7 @@ def _motion_of(shape: RotoShape) -> _Motion:
     fixed = np.zeros(len(frames), dtype=bool)
     for frame, key in shape.keys.items():
         fixed[frame - first] = key.source == "human"
-    return _Motion(frames, rows, samples.samples(rows, shape.closed, _PER_SEGMENT), tied, fixed)
+    return _Motion(frames, rows, samples.curve_samples(rows, shape.closed, _PER_SEGMENT), tied, fixed)
 
 
 # --- what stands still ------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from rotopaint_ai.shapes import pose_kernel, samples
 from rotopaint_ai.shapes.facespace import Array, Complex, FaceSpace, Rows, face_space
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-from rotopaint_ai.shapes.manual_keys import Carried, corrected_frames, to_carry_on, with_keys, within
+from rotopaint_ai.shapes.manual_keys import Carried, hand_corrected_frames, keys_within, to_carry_on, with_model_keys
 from rotopaint_ai.shapes.rigid_head import KnownCurve, curves_on_head, is_borne_out
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 from rotopaint_ai.spreads import SHOT, spread_way
@@ -121,7 +121,7 @@ def again(
     for each in to_carry_on(before, spreads, frames, predicted):
         reach = None if each is None else (each.frame, each.first, each.last)
         keys = spread_keys(SHOT if each is None else each.way, predicted, document, reach, errors)
-        document = with_landmarks(document, with_keys(document, within(keys, frames)))
+        document = with_landmarks(document, with_model_keys(document, keys_within(keys, frames)))
     return document
 
 
@@ -158,7 +158,7 @@ def corrected_shapes(
         base = model.get(shape.name)
         if base is None or not base.keys:
             continue
-        hand = corrected_frames(base, shape, document)
+        hand = hand_corrected_frames(base, shape, document)
         if hand and (shape.n_points, shape.closed) == (base.n_points, base.closed):
             yield base, shape, hand
 
@@ -246,12 +246,12 @@ def _seams_on_head(
     heads = head_poses(space.whole_FL[first])
     frames = [space.frames[row] for row in first]
     rows = [np.searchsorted(starts, space.time_F[task.rows_H]) for task in seams]
-    known = [_known_curve(task, frames, row) for task, row in zip(seams, rows)]
+    known = [_curve_of_task(task, frames, row) for task, row in zip(seams, rows)]
     found = curves_on_head(heads, space.whole_FL[first], _landmark_errors(predicted, frames, heads), known)
     yield from ((task, on_head[row]) for task, on_head, row in zip(seams, found, rows))
 
 
-def _known_curve(task: _Task, frames: Sequence[int], rows: Rows) -> KnownCurve:
+def _curve_of_task(task: _Task, frames: Sequence[int], rows: Rows) -> KnownCurve:
     """What is said of a seam in the shot's holds, that begin at `frames`; `rows`: those that are the task's."""
     before, exact = splines_of(task.base, frames), np.zeros(len(frames), bool)
     splines = before.copy()
@@ -335,7 +335,9 @@ def _by_walk(space: FaceSpace, task: _Task, is_biased: bool) -> Complex:
             if hold in set(holds.tolist())
         }
         if known:
-            part = _posterior(space, task.rows_H[holds], task.predicted_H[holds], task.error_H[holds], known, is_biased)
+            part = _gaussian_process(
+                space, task.rows_H[holds], task.predicted_H[holds], task.error_H[holds], known, is_biased
+            )
             estimate[inner] = part[np.searchsorted(holds, np.arange(inner.start, inner.stop))]
     return estimate
 
@@ -348,7 +350,7 @@ def _solved_window(task: _Task, start: int) -> tuple[Rows, slice]:
     return np.array(sorted({*range(low, high), *outside[:MARGIN]}), dtype=np.intp), slice(start, min(start + WINDOW, n))
 
 
-def _posterior(
+def _gaussian_process(
     space: FaceSpace, rows: Rows, predicted_H: Complex, error_H: Array, known: Mapping[int, Complex], is_biased: bool
 ) -> Complex:
     """The Gaussian process itself: mean of the true splines given the models' at all holds and people's at some."""

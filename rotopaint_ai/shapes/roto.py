@@ -202,7 +202,7 @@ class RotoShape:
     def _slopes_at(self, before: int | None, here: int, after: int | None, is_feather: bool) -> Rows:
         a, c = (None if frame is None else self._rows(frame, is_feather) for frame in (before, after))
         gaps = 0 if before is None else here - before, 0 if after is None else after - here
-        return between.slopes(a, self._rows(here, is_feather), c, *gaps)
+        return between.spline_slopes(a, self._rows(here, is_feather), c, *gaps)
 
     def _rows(self, frame: int, is_feather: bool) -> Rows:
         """What a key says, as the layer sees it."""

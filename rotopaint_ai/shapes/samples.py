@@ -38,7 +38,7 @@ def rows(shape: RotoShape, frames: Iterable[float] | NDArray[np.intp]) -> Array:
     return found
 
 
-def samples(rows_FD: Array, closed: bool, per_segment: int) -> Array:
+def curve_samples(rows_FD: Array, closed: bool, per_segment: int) -> Array:
     """Curve points (F, M, 2) of key numbers (F, D) at equal parameters."""
     n = rows_FD.shape[1] // 6
     if n > _MOST_WEIGHED:
@@ -92,7 +92,8 @@ def distances(a: RotoShape, b: RotoShape, frames: Iterable[float], *, per_segmen
     left, right = rows(a, at), rows(b, at)
     parts = [
         farthest(
-            samples(left[i : i + step], a.closed, per_segment) - samples(right[i : i + step], a.closed, per_segment)
+            curve_samples(left[i : i + step], a.closed, per_segment)
+            - curve_samples(right[i : i + step], a.closed, per_segment)
         )
         for i in range(0, len(at), step)
     ]

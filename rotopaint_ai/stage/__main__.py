@@ -123,7 +123,7 @@ def main() -> int:
     }
     try:
         with telling(events=False, cancel=Cancel()) as sink:
-            made = work[options.verb](options, lambda what, done, total: sink(_progress(what, done, total)))
+            made = work[options.verb](options, lambda what, done, total: sink(_progress_event(what, done, total)))
     except ImportError as error:
         _print_error(f"the stage needs {error.name}: pip install 'rotopaint-ai[train]'")
         return 2
@@ -137,7 +137,7 @@ def main() -> int:
     return 0
 
 
-def _progress(what: str, done: int, total: int) -> Event:
+def _progress_event(what: str, done: int, total: int) -> Event:
     return Event("progress", {"stage": what, "share": round(done / max(1, total), 4)})
 
 

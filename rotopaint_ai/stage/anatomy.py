@@ -113,7 +113,7 @@ CURVES: tuple[FaceCurve, ...] = (
 )
 
 
-def landmark_names() -> tuple[str, ...]:
+def all_landmark_names() -> tuple[str, ...]:
     """All landmark names in the order of the sheet."""
     jaw = [f"jaw_{i}" for i in range(9)]
     brows = [f"brow_{s}_{i}" for s in ("right", "left") for i in range(4)]
@@ -174,7 +174,7 @@ def landmarks(face: FaceSurface) -> dict[str, Array]:
     flat = np.array(list(chart.values()))
     points = dict(zip(chart, face.surface(flat[:, 0], flat[:, 1])))
     points["pupil_right"], points["pupil_left"] = pupil(face, 0), pupil(face, 1)
-    return {name: points[name] for name in landmark_names()}
+    return {name: points[name] for name in all_landmark_names()}
 
 
 def dense(curve: FaceCurve, face: FaceSurface) -> Array:
@@ -187,7 +187,7 @@ def dense(curve: FaceCurve, face: FaceSurface) -> Array:
 
 def _from(name: str) -> tuple[str, ...]:
     """The landmarks that a shape is predicted from: its own region of the face."""
-    names = landmark_names()
+    names = all_landmark_names()
     if name.startswith("seam"):
         return tuple(n for n in names if n.startswith(("seam", "nose_b", "nose_m", "eye", "jaw_0", "jaw_8")))
     if name == "face_outline":
@@ -200,10 +200,10 @@ def _from(name: str) -> tuple[str, ...]:
     )
 
 
-def sheet() -> Sheet:
+def puppet_sheet() -> Sheet:
     """The character sheet of every puppet on the stage."""
     weights = {"seam": 1.5, "jaw": 0.7, "pupil": 0.6, "brow": 0.9}
-    marks = tuple(LandmarkSpec(n, mirror_points(n), weights.get(n.split("_")[0], 1.0)) for n in landmark_names())
+    marks = tuple(LandmarkSpec(n, mirror_points(n), weights.get(n.split("_")[0], 1.0)) for n in all_landmark_names())
     shapes = []
     for c in CURVES:
         seam = c.role == "seam"

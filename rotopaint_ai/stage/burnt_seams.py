@@ -43,7 +43,7 @@ def burn_seam(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | N
     line: where it runs (N, 2), corner origin; across the whole picture unless given.
     """
     line = random_curve(clean.shape[:2], rng) if line is None else line
-    beside = _Beside(*nearest(line, clean.shape[:2]), len(line), rng)
+    beside = _Beside(*nearest_vertex(line, clean.shape[:2]), len(line), rng)
     wander = float(rng.choice([0.0, 0.5, 1.5]))
     middle = beside.across + beside.along(-wander, wander)
     gap, bevel = beside.along(0.2, rng.uniform(0.4, 4.5)), float(rng.uniform(0.5, 7.0))
@@ -101,7 +101,7 @@ def _rod(size: tuple[int, int], rng: Rng) -> Array:
 def _edge(view: SeamFrame, rng: Rng) -> Array:
     """How far something whose edge runs beside a seam, for a part of its length, covers each pixel (H, W)."""
     line = np.asarray(view.curves[int(rng.integers(len(view.curves)))][0])
-    beside = _Beside(*nearest(line, view.seam.shape), len(line), rng)
+    beside = _Beside(*nearest_vertex(line, view.seam.shape), len(line), rng)
     near = rng.uniform(-2.0, 8.0)
     away = beside.across * rng.choice([-1.0, 1.0]) - beside.along(near, near + rng.uniform(1.0, 25.0))
     first, last = np.sort(rng.uniform(-0.3, 1.3, 2)) * len(line)
@@ -201,7 +201,7 @@ def _glints(beside: _Beside, middle: Array, gap: Array, bevel: float, rng: Rng) 
     return total
 
 
-def nearest(line: Array, size: tuple[int, ...]) -> tuple[Array, Array]:
+def nearest_vertex(line: Array, size: tuple[int, ...]) -> tuple[Array, Array]:
     """For every pixel, the nearest vertex of a line and the signed distance across it."""
     rows, columns = np.mgrid[: size[0], : size[1]] + 0.5
     seeds = np.full(size[:2], 255, np.uint8)

@@ -96,7 +96,7 @@ def _puppet(seed: int, scale: float, studio: Studio, rng: np.random.Generator, k
 def _plate_face(puppet: CutOut, nearer: Sequence[F32]) -> PlateFace:
     outline = next(shape for shape in puppet.shapes if shape.name == "face_outline")
     polygon = flatten(outline.points, True, 0.3)
-    names = anatomy.landmark_names()
+    names = anatomy.all_landmark_names()
     points = puppet.landmarks[[names.index(name) for name in POINTS]]
     return PlateFace(polygon, points, _share_in_sight(polygon, puppet, nearer))
 

@@ -22,7 +22,7 @@ OUTLINE_JAW = (np.pi - 2 * OUTLINE_START) / (2 * np.pi)  # share of the outline 
 SIDES = (("right", -1.0), ("left", 1.0))
 
 
-def directions(a: Array, e: Array) -> Array:
+def chart_directions(a: Array, e: Array) -> Array:
     """Unit directions (…, 3) of chart places."""
     return np.stack([np.sin(a) * np.cos(e), np.sin(e), np.cos(a) * np.cos(e)], axis=-1)
 
@@ -71,14 +71,14 @@ class FaceSurface:
 
     def _eyeball(self, side: int) -> Eyeball:
         a, e = (np.asarray(v) for v in self.eye_place(side))
-        d = directions(a, e)
+        d = chart_directions(a, e)
         reach = float(self.skull(d)) - self.build.eye_radius * self.build.eye_depth
         return Eyeball(d * reach, self.build.eye_radius)
 
     def surface(self, a: Array, e: Array) -> Array:
         """Head-space points (…, 3) of chart places."""
         b, pose = self.build, self.pose
-        d = directions(a, e)
+        d = chart_directions(a, e)
         r = self.skull(d)
         front = np.clip(np.cos(a), 0.0, 1.0)
         r = (

@@ -103,7 +103,8 @@ def _picture_record(picture: StageFrame, name: str, seed: int, pose: int, split:
         "frame": 1001 + pose,
         "split": split,
         "landmarks": {
-            n: [round(float(x), 3), round(float(y), 3), int(v)] for n, (x, y, v) in zip(anatomy.landmark_names(), marks)
+            n: [round(float(x), 3), round(float(y), 3), int(v)]
+            for n, (x, y, v) in zip(anatomy.all_landmark_names(), marks)
         },
         "shapes": shapes,
         "face_box": [round(float(v), 2) for v in (*low, *(high - low))],
@@ -182,7 +183,7 @@ def make_dataset(
         for k, (task, made) in enumerate(zip(tasks, pool.imap(_make_pictures, tasks))):
             records += [{**record, "split": task[2]} for record in made]
             progress(k + 1, len(tasks))
-    write_text(folder / "sheet.yaml", dump_sheet(anatomy.sheet()))
+    write_text(folder / "sheet.yaml", dump_sheet(anatomy.puppet_sheet()))
     write_text(folder / "samples.jsonl", "".join(json.dumps(r) + "\n" for r in records))
     write_json(
         folder / _HEAD,

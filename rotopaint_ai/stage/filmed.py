@@ -97,14 +97,14 @@ def read_seam(path: Path) -> npt.NDArray[np.uint8]:
 def plates_of(folder: Path) -> list[Path]:
     """The plates of a shot that have a clean frame and a seam beside them, in the order of their numbers."""
     found = [path for suffix in SUFFIXES for path in sorted(folder.glob(f"plate.*{suffix}"))]
-    return [path for path in found if _clean_of(path).exists() and _seam_of(path).exists()]
+    return [path for path in found if _clean_path(path).exists() and _seam_of(path).exists()]
 
 
 def read_seam_frame(path: Path, truth: RotoDocument) -> SeamFrame:
     """The frame of a plate's file, by the truth of its shot. Raises: TrainingError; PlateError."""
     frame, seam = int(path.name.split(".")[1]), read_seam(path)
     curves = tuple(seam_curves(truth.shapes, frame))
-    return SeamFrame(read_linear(path), read_linear(_clean_of(path)), seam, curves)
+    return SeamFrame(read_linear(path), read_linear(_clean_path(path)), seam, curves)
 
 
 def read_linear(path: Path) -> Array:
@@ -115,7 +115,7 @@ def read_linear(path: Path) -> Array:
     return np.asarray(codes if is_light else linearise(codes, "sRGB"), np.float32)
 
 
-def _clean_of(path: Path) -> Path:
+def _clean_path(path: Path) -> Path:
     return path.with_name(path.name.replace("plate", "clean", 1))
 
 

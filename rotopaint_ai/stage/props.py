@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.stage.face import FaceSurface, directions
+from rotopaint_ai.stage.face import FaceSurface, chart_directions
 from rotopaint_ai.stage.mesh import Mesh, ball, from_grid, lathe, tubes
 from rotopaint_ai.stage.puppet import Build
 
@@ -40,7 +40,7 @@ def skull_mesh(face: FaceSurface) -> Mesh:
     """The back of the head, a little inside the face's surface."""
     e, a = np.meshgrid(np.linspace(1.57, -1.57, 40), np.linspace(0, 2 * np.pi, 80, endpoint=False), indexing="ij")
     wrapped = (a + np.pi) % (2 * np.pi) - np.pi
-    d = directions(a, e)
+    d = chart_directions(a, e)
     inward = np.where(np.abs(wrapped) < 2.2, 0.86, 0.985)
     return from_grid(face.narrowed(d * (face.skull(d) * inward)[..., None], e), "skull", wrap=True)
 
@@ -52,7 +52,7 @@ def mouth_inside(face: FaceSurface) -> Mesh:
     e, a = np.meshgrid(np.linspace(b.mouth_e + 0.16, b.mouth_e - 0.22, 26), np.linspace(-w, w, 30), indexing="ij")
     depth = 0.06 + 0.14 * np.clip(1 - (a / w) ** 2, 0, 1)
     points = face.surface(a, e)
-    points = points - np.array([0, 0, 1.0]) * depth[..., None] - directions(a, e) * 0.03
+    points = points - np.array([0, 0, 1.0]) * depth[..., None] - chart_directions(a, e) * 0.03
     return from_grid(points, "mouth")
 
 
@@ -127,7 +127,7 @@ def _cap(face: FaceSurface, rng: Rng, *, thin: bool = False) -> Mesh:
     wrapped = (a + np.pi) % (2 * np.pi) - np.pi
     line = np.where(np.abs(wrapped) < 1.9, 0.82 - 0.3 * np.clip(np.abs(wrapped) - 0.5, 0, 1.4) ** 1.2, -0.75)
     over = np.clip((e - line) / 0.14, 0, 1)
-    d = directions(a, e)
+    d = chart_directions(a, e)
     wave = 0.03 * np.sin(wrapped * rng.integers(5, 14) + 5 * e + rng.uniform(0, 6)) + 0.02 * np.sin(
         wrapped * rng.integers(14, 30)
     )

@@ -114,7 +114,7 @@ class Pose:
     squint: float = 0.0
 
 
-def turn(pose: Pose) -> Array:
+def head_rotation(pose: Pose) -> Array:
     """Rotation (3, 3) of the head: roll, then pitch, then yaw; positive yaw looks to the right of the picture."""
     cy, sy, cp, sp, cr, sr = (
         np.cos(pose.yaw),
@@ -132,7 +132,7 @@ def turn(pose: Pose) -> Array:
 
 def place(pose: Pose) -> tuple[Array, Array]:
     """Where the head stands: rotation (3, 3) and shift (3,) of head space into the stage's."""
-    rotation = turn(pose)
+    rotation = head_rotation(pose)
     return rotation, NECK - rotation @ NECK
 
 

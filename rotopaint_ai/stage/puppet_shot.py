@@ -105,7 +105,7 @@ def film(
 
 def truth(shot: StageShot, pictures: dict[int, StageFrame]) -> RotoDocument:
     """The exact roto of rendered frames, as a document."""
-    names = anatomy.landmark_names()
+    names = anatomy.all_landmark_names()
     marks = {
         f: tuple(Landmark(float(x), float(y)) if v else None for x, y, v in p.landmarks) for f, p in pictures.items()
     }
@@ -204,9 +204,9 @@ def write_looks(folder: Path, seed: int, *, poses: int, looks: int) -> None:
     for shot, frame, picture in film_looks(seed, poses=poses, looks=looks):
         place = folder / f"{seed:06d}_{shot.seed % 1000}"
         place.mkdir(parents=True, exist_ok=True)
-        write_picture(place / f"plate.{frame:04d}.exr", picture.plate)
-        write_picture(place / f"clean.{frame:04d}.exr", picture.clean)
-        write_picture(place / f"seam.{frame:04d}.png", np.repeat(picture.seam[..., None], 3, 2))
+        write_linear_picture(place / f"plate.{frame:04d}.exr", picture.plate)
+        write_linear_picture(place / f"clean.{frame:04d}.exr", picture.clean)
+        write_linear_picture(place / f"seam.{frame:04d}.png", np.repeat(picture.seam[..., None], 3, 2))
         pictures = kept.setdefault(shot.seed, (shot, {}))[1]
         pictures[frame] = replace(picture, plate=empty, clean=empty, seam=empty[..., 0])
     for shot, pictures in kept.values():
@@ -237,11 +237,11 @@ def _write_shot_files(
     kept: dict[int, StageFrame] = {}
     box: tuple[float, float, float, float] | None = None
     for frame, picture in pictures:
-        write_picture(folder / f"plate.{frame:04d}{suffix}", picture.plate, compression=compression)
+        write_linear_picture(folder / f"plate.{frame:04d}{suffix}", picture.plate, compression=compression)
         if clean:
-            write_picture(folder / f"clean.{frame:04d}{suffix}", picture.clean, compression=compression)
+            write_linear_picture(folder / f"clean.{frame:04d}{suffix}", picture.clean, compression=compression)
             name, cover = ("seam", picture.seam) if picture.rig is None else ("rig", picture.rig)
-            write_picture(folder / f"{name}.{frame:04d}.png", np.repeat(cover[..., None], 3, 2))
+            write_linear_picture(folder / f"{name}.{frame:04d}.png", np.repeat(cover[..., None], 3, 2))
         box = box or face_box(picture)
         empty = np.zeros((0, 0, 3), np.float32)
         kept[frame] = replace(picture, plate=empty, clean=empty, seam=empty[..., 0], rig=None)
@@ -250,7 +250,7 @@ def _write_shot_files(
     write_json(folder / "crop.json", {"crop": box, "frame": shot.first_frame})
 
 
-def write_picture(path: Path, linear: F32, *, compression: str = "zip") -> None:
+def write_linear_picture(path: Path, linear: F32, *, compression: str = "zip") -> None:
     """Write one linear picture (H, W, 3): half EXR as it is, PNG and JPEG through the sRGB curve."""
     import OpenImageIO as oiio
 

@@ -71,7 +71,7 @@ def camera_at(
     return CameraView(depth, ids, bary, first + [count])
 
 
-def _sampled(texture: F32, x: F32, y: F32, how: int) -> F32:
+def _texels(texture: F32, x: F32, y: F32, how: int) -> F32:
     """Values (N,) or (N, C) of a texture at (N,) texel places; `cv2.remap` takes no side longer than 32766."""
     n = len(x)
     if not n:  # nothing of it is on the picture
@@ -86,7 +86,7 @@ def _sampled(texture: F32, x: F32, y: F32, how: int) -> F32:
 def lookup(texture: F32, uv: F32) -> F32:
     """Values (N,) or (N, C) of a texture at chart places (N, 2), 0..1."""
     h, w = texture.shape[:2]
-    return _sampled(texture, uv[:, 0] * w - 0.5, uv[:, 1] * h - 0.5, cv2.INTER_LINEAR)
+    return _texels(texture, uv[:, 0] * w - 0.5, uv[:, 1] * h - 0.5, cv2.INTER_LINEAR)
 
 
 @dataclass(slots=True)
@@ -153,6 +153,6 @@ def key_light(meshes: list[Mesh], studio: Studio, points: Array, *, size: int) -
     near = np.where(view.depth > 1e8, 1e3, view.depth).astype(np.float32)
     for dx, dy in offsets:
         sx, sy = (at[:, 0] + dx * soft - 0.5).astype(np.float32), (at[:, 1] + dy * soft - 0.5).astype(np.float32)
-        d = _sampled(near, sx, sy, cv2.INTER_NEAREST)
+        d = _texels(near, sx, sy, cv2.INTER_NEAREST)
         total += np.clip((d - (at[:, 2] - 0.03)) / 0.02 + 1, 0, 1)
     return total / len(offsets)

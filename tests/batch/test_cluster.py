@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from rotopaint_ai.batch import cluster
-from rotopaint_ai.batch.cluster import connected, key_of, work_on
+from rotopaint_ai.batch.cluster import connected, dask_key, work_on
 from rotopaint_ai.batch.jobs_file import JobShot, read_show
 from rotopaint_ai.batch.notes import TaskNotes
 from rotopaint_ai.batch.plan import plan_show
@@ -297,9 +297,9 @@ def test_a_scheduler_that_goes_away_is_one_line_and_the_show_goes_on(client: Any
 
 def test_one_key_for_one_task_of_one_show(tmp_path: Path) -> None:
     here, there = TaskNotes(tmp_path / "a"), TaskNotes(tmp_path / "b")
-    assert key_of(TASKS[0], here) == key_of(TASKS[0], here)
-    assert key_of(TASKS[0], here) != key_of(TASKS[0], there)
-    assert key_of(TASKS[0], here) != key_of(replace(TASKS[0], given="other plates"), here)
+    assert dask_key(TASKS[0], here) == dask_key(TASKS[0], here)
+    assert dask_key(TASKS[0], here) != dask_key(TASKS[0], there)
+    assert dask_key(TASKS[0], here) != dask_key(replace(TASKS[0], given="other plates"), here)
 
 
 def test_no_scheduler_and_no_dask_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rotopaint_ai.batch import turns
 from rotopaint_ai.batch.jobs_file import JobShot
 from rotopaint_ai.batch.tasks import BatchTask
-from rotopaint_ai.batch.turns import Turns, in_order
+from rotopaint_ai.batch.turns import Turns, in_starting_order
 from rotopaint_ai.frames import FrameRange
 from rotopaint_ai.jobs import RunJob
 
@@ -62,14 +62,14 @@ def test_what_is_not_among_the_tasks_is_done() -> None:
 
 def test_shots_go_in_turn_and_the_last_ones_stage_by_stage() -> None:
     shots = [chain(name, 1) for name in "abcde"]
-    found = [task.key for task in in_order([task for shot in shots for task in shot], 1)]
+    found = [task.key for task in in_starting_order([task for shot in shots for task in shot], 1)]
     assert found[:6] == [f"{name}/{kind}" for name in "ab" for kind in ("track", "paint.1", "gather")]
     assert found[6:] == [f"{name}/{kind}" for kind in ("track", "paint.1", "gather") for name in "cde"]
 
 
 def test_what_people_prefer_goes_first_and_whole() -> None:
     tasks = [*chain("a"), *chain("b", priority=1)]
-    assert [task.shot.name for task in in_order(tasks, 1)] == ["b"] * 4 + ["a"] * 4
+    assert [task.shot.name for task in in_starting_order(tasks, 1)] == ["b"] * 4 + ["a"] * 4
     order = Turns(tasks, 1)
     (first, second) = order.first()
     assert (first.task.shot.name, second.task.shot.name) == ("b", "a")

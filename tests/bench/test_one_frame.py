@@ -11,7 +11,7 @@ import torch
 
 from rotopaint_ai.bench import infer
 from rotopaint_ai.bench.one_frame import take_turns
-from rotopaint_ai.bench.peer_nets import PEERS, decode
+from rotopaint_ai.bench.peer_nets import PEERS, decode_heat_maps
 from rotopaint_ai.errors import UsageError
 
 
@@ -21,8 +21,8 @@ def test_maxima_move_a_quarter_pixel_towards_the_higher_neighbour() -> None:
     heat[0, 3, 7] = 0.5  # right of it is higher
     heat[0, 2, 6] = 0.2  # above it is higher
     heat[1, 0, 9] = 1.0  # a corner: its neighbours inside decide
-    np.testing.assert_allclose(decode(heat)[0], [6.75, 3.25])
-    x, y = decode(heat)[1]
+    np.testing.assert_allclose(decode_heat_maps(heat)[0], [6.75, 3.25])
+    x, y = decode_heat_maps(heat)[1]
     assert abs(x - 9.5) <= 0.25
     assert abs(y - 0.5) <= 0.25
 

@@ -179,7 +179,7 @@ def test_an_edit_under_a_moving_layer_keeps_its_place(tmp_path: Path) -> None:
     _, found, losses = written(tmp_path, replace(meant, shapes=(edited, meant.shapes[1])))
     assert not any("a key at every frame" in line for line in losses)
     assert found.shape("My Head/eye").frames == (1001, 1009)
-    assert nuke.difference(replace(meant, shapes=(edited, meant.shapes[1])), found) <= 0.02
+    assert nuke.curve_difference(replace(meant, shapes=(edited, meant.shapes[1])), found) <= 0.02
 
 
 def test_a_group_that_is_moved_moves_its_layer_and_its_shapes_stay_word_for_word(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_group_that_is_moved_moves_its_layer_and_its_shapes_stay_word_for_word
     there = edit_layers.set_pose(meant, group.name, [1005], group.pose_at(1005)._replace(x=12.0))
     text, found, losses = written(tmp_path, there)
     assert not any("a key at every frame" in line for line in losses)
-    assert nuke.difference(there, found) <= 0.02
+    assert nuke.curve_difference(there, found) <= 0.02
     assert found.shape("My Head/eye").frames == meant.shape("My Head/eye").frames
     moved_layer = found.shape("My Head/eye").layer
     assert moved_layer is not None
@@ -205,10 +205,10 @@ def test_a_group_that_is_moved_moves_its_layer_and_its_shapes_stay_word_for_word
     _, found, losses = written(tmp_path, edited)  # a curve within the group as well
     assert not any("a key at every frame" in line for line in losses)
     assert found.shape("My Head/eye").frames == meant.shape("My Head/eye").frames
-    assert nuke.difference(edited, found) <= 0.02
+    assert nuke.curve_difference(edited, found) <= 0.02
     out = edit_layers.put_into(there, ["My Head/eye"], None)
     _, found, _ = written(tmp_path, out)  # and one that leaves it stays where it is seen
-    assert nuke.difference(out, found) <= 0.02
+    assert nuke.curve_difference(out, found) <= 0.02
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_code_in_a_document_never_reaches_a_script(tmp_path: Path, harm: dict[st
     assert "oom" not in text
     assert "rm]" not in text
     assert any("are not written back: metadata: a node of nuke" in line for line in losses)
-    assert nuke.difference(meant, found, nuke.names(harmed)) <= 0.02
+    assert nuke.curve_difference(meant, found, nuke.script_names(harmed)) <= 0.02
 
 
 @pytest.mark.parametrize("body", ["x", " name Z\n", " curves {}\n"])
@@ -248,7 +248,7 @@ def test_a_kept_node_without_curves_stops_no_export(tmp_path: Path, body: str) -
     rows = [*meant.metadata["nuke"]["nodes"], {"kind": "Roto", "groups": [], "body": body}]
     more = replace(meant, metadata={"nuke": {"nodes": rows}})
     _, found, _ = written(tmp_path, more)
-    assert nuke.difference(meant, found, nuke.names(more)) <= 0.02
+    assert nuke.curve_difference(meant, found, nuke.script_names(more)) <= 0.02
 
 
 def test_a_node_whose_curves_may_run_code_is_not_kept(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_node_whose_curves_may_run_code_is_not_kept(tmp_path: Path) -> None:
     meant = read(SCRIPT.replace("cubiccurve Brush1", 'cubiccurve "Brush [boom]"'))
     text, found, _ = written(tmp_path, meant)
     assert "boom" not in text
-    assert nuke.difference(meant, found, nuke.names(meant)) <= 0.02
+    assert nuke.curve_difference(meant, found, nuke.script_names(meant)) <= 0.02
 
 
 def test_metadata_is_bounded_and_checked() -> None:

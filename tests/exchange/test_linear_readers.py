@@ -100,7 +100,7 @@ def test_samples_of_many_points_are_those_of_few() -> None:
         weights = samples.basis(300, closed, 4)
         for frame in (0, 1):
             points = [row for part in absolute for row in part[frame]]
-            assert samples.samples(rows, closed, 4)[frame] == pytest.approx(weights @ points, abs=1e-9)
+            assert samples.curve_samples(rows, closed, 4)[frame] == pytest.approx(weights @ points, abs=1e-9)
 
 
 def test_the_self_check_of_a_traced_mask_stays_small() -> None:

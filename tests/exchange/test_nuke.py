@@ -179,8 +179,8 @@ def test_update_replaces_ours_and_keeps_the_artists() -> None:
         "{{v x3f99999a} {f 0} {n {layer Root {f 0} {t 480 270} {a} {curvegroup Mine 576 bezier {{cc {f 8192} {p "
         "{0 0} {1 1} {0 0} {0 0} {5 1} {0 0} {0 0} {5 5} {0 0}}} idem} {t} {a zz 1}}}}}"
     )
-    once = nuke.update(theirs, sample(), layer="pip")
-    twice = nuke.update(once, sample(), layer="pip")
+    once = nuke.update_layer(theirs, sample(), layer="pip")
+    twice = nuke.update_layer(once, sample(), layer="pip")
     assert twice == once
     root = nuke_curves.parse_curves(once).root
     assert [child.name for child in root.children] == ["pip", "Mine"]

@@ -50,7 +50,7 @@ def documents(draw: st.DrawFn) -> RotoDocument:
 def test_our_own_reader_gives_the_document_back_and_a_second_trip_changes_nothing(meant: RotoDocument) -> None:
     found = nuke_reader.read_text(nuke.dumps(meant)).document
     # shapes of one layer stand together in a script, so that order is asked of each layer by `paths` alone
-    shown = round_trip.compare(meant, found, loses={*nuke.NOT_KEPT, "order"}, names=nuke.names(meant))
+    shown = round_trip.compare(meant, found, loses={*nuke.NOT_KEPT, "order"}, names=nuke.script_names(meant))
     assert shown.faults == ()
     again = nuke_reader.read_text(nuke.dumps(found)).document
     assert again == found
@@ -62,7 +62,7 @@ def test_our_own_reader_gives_the_document_back_and_a_second_trip_changes_nothin
 @given(documents())
 def test_a_strict_reader_of_another_hand_sees_everything_that_was_meant(meant: RotoDocument) -> None:
     text = nuke.dumps(meant)
-    found, called = oracle.paths(oracle.lists(text.replace(oracle_format(text), ""))), nuke.names(meant)
+    found, called = oracle.paths(oracle.lists(text.replace(oracle_format(text), ""))), nuke.script_names(meant)
     assert sorted(found) == sorted(called.values())
     assert oracle.format_of(text) == (960, HEIGHT, meant.pixel_aspect)
     for shape in meant.shapes:

@@ -69,7 +69,7 @@ def test_the_puppets_scripts_change_in_nothing_when_written_and_read(readings: R
     for path, first in ours.items():
         assert nuke.write_verified(tmp_path / "again.nk", first) == 0.0
         second = nuke.read(tmp_path / "again.nk")
-        assert nuke.difference(first, second) == 0.0
+        assert nuke.curve_difference(first, second) == 0.0
         for a, b in zip(first.shapes, second.shapes, strict=True):
             assert (a.name, a.closed, a.keys) == (b.name, b.closed, b.keys), path.name
 

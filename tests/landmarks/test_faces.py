@@ -18,7 +18,7 @@ from rotopaint_ai.landmarks.faces import (
     find_faces,
     followed,
     letterboxed,
-    windows,
+    search_windows,
 )
 from rotopaint_ai.landmarks.track import Picture
 
@@ -79,7 +79,7 @@ def test_small_faces_are_looked_for_in_windows() -> None:
 
 def test_windows_cover_the_plate() -> None:
     covered = np.zeros((108, 201), int)
-    for x, y, w, h in windows(201, 108):
+    for x, y, w, h in search_windows(201, 108):
         assert x + w <= 201
         assert y + h <= 108
         covered[y : y + h, x : x + w] += 1

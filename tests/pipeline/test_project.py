@@ -290,7 +290,7 @@ def test_corrections_that_were_carried_on_are_carried_on_again(
     run_project: Project, plates: str, pack: Path, tmp_path: Path
 ) -> None:
     from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-    from rotopaint_ai.shapes.manual_keys import with_keys
+    from rotopaint_ai.shapes.manual_keys import with_model_keys
     from rotopaint_ai.shapes.refit import refit
 
     state = run_project.load().state
@@ -298,7 +298,7 @@ def test_corrections_that_were_carried_on_are_carried_on_again(
     assert state.predicted is not None
     keyed = moved(state.document, 1003)
     errors = run_record.from_json(run_project.note("run")).errors_by_shape()
-    fixed = with_landmarks(keyed, with_keys(keyed, refit(state.predicted, keyed, errors)))
+    fixed = with_landmarks(keyed, with_model_keys(keyed, refit(state.predicted, keyed, errors)))
     assert fixed.landmarks != keyed.landmarks
     run_project.append("refit shot", state, replace(state, document=fixed))
     run_project.close()

@@ -47,14 +47,14 @@ def test_an_export_is_one_node_behind_the_read_in_one_undo_step(fake_nuke: FakeN
     assert node["curves"].toScript().startswith("{{{") is wrapped
     found = shapes_in(node)
     paths = {"seam": "RotoPaint_AI/seam", "eye": "RotoPaint_AI/eye"}
-    assert nuke_text.difference(document(), found, paths) < 0.001
+    assert nuke_text.curve_difference(document(), found, paths) < 0.001
 
 
 def test_a_second_export_updates_our_layer_and_keeps_what_the_artist_added(fake_nuke: FakeNuke) -> None:
     read = fake_nuke.add(Node("Read", "Read1"))
     node, _ = roto_node.export(fake_nuke, document(), read)
     theirs = replace(document(), shapes=(replace(document().shapes[1], name="garbage"),))
-    text = nuke_text.update(node["curves"].toScript()[1:-1], theirs, layer="Artist")
+    text = nuke_text.update_layer(node["curves"].toScript()[1:-1], theirs, layer="Artist")
     node["curves"].fromScript("{" + text + "}")
     again, is_update = roto_node.export(fake_nuke, document(x=17.0), read)
     assert is_update

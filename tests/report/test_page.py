@@ -20,7 +20,7 @@ from rotopaint_ai.report.curves import (
     draw,
     nice_ceiling,
     script_safe,
-    x_of,
+    x_at,
     y_of,
 )
 from rotopaint_ai.report.page import render_report, write_report
@@ -145,7 +145,7 @@ def test_frames_and_values_stand_where_the_axes_say(frames: tuple[int, ...], at:
     """From the left edge to the right, from the bottom (0) to the top; a single frame stands in the middle."""
     chart = Chart("error", "px", frames, [Curve("a", "#fff", [4.0] * len(frames))])
     share = (at - frames[0]) / 10 if len(frames) > 1 else 0.5
-    assert x_of(chart, at) == pytest.approx((1 - share) * LEFT + share * (WIDTH - RIGHT))
+    assert x_at(chart, at) == pytest.approx((1 - share) * LEFT + share * (WIDTH - RIGHT))
     assert [y_of(chart, value) for value in (0, 1, 4)] == pytest.approx([270, 270 - (270 - TOP) / 4, TOP])
 
 

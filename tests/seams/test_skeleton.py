@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rotopaint_ai.seams.skeleton import middle_lines, thinned
+from rotopaint_ai.seams.skeleton import middle_lines, thin_matte
 
 
 def stroke(line: np.ndarray, half: float, size: tuple[int, int] = (80, 120)) -> np.ndarray:
@@ -40,10 +40,10 @@ def test_blobs_and_nothing_have_no_middle_line() -> None:
 def test_thinning_keeps_a_line_of_one_pixel_and_what_it_joins() -> None:
     line = np.zeros((9, 30), bool)
     line[4, 3:27] = True
-    assert np.array_equal(thinned(line), line)
+    assert np.array_equal(thin_matte(line), line)
     fat = np.zeros((20, 40), bool)
     fat[6:13, 4:36] = True
-    thin = thinned(fat)
+    thin = thin_matte(fat)
     assert not (thin & ~fat).any()
     assert thin.sum(0).max() == 1
     assert thin.any(0).sum() >= 24

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rotopaint_ai.shapes.between import eased, hermite, slopes, straight
+from rotopaint_ai.shapes.between import eased, hermite, spline_slopes, straight
 
 
 def test_straight_rows_and_eases_by_hand() -> None:
@@ -28,9 +28,9 @@ def test_a_cubic_is_met_wherever_it_is_asked(u: float) -> None:
 def test_slopes_of_a_smooth_move_by_hand() -> None:
     before, here, after = [[1.0, 0.0, 0.0]], [[3.0, 1.0, 8.0]], [[13.0, 0.0, 8.5]]
     # central over 2 + 5 frames: 12 / 7; a turning point; 8.5 / 7 is more than three times the flatter side, 0.1
-    assert slopes(before, here, after, 2.0, 5.0)[0] == pytest.approx([12.0 / 7.0, 0.0, 0.3])
-    assert slopes([[0.0]], [[-8.0]], [[-8.5]], 2.0, 5.0)[0] == pytest.approx([-0.3])
-    assert slopes([[1.0, 4.0]], [[1.2, 6.0]], [[11.2, 6.0]], 2.0, 5.0)[0] == pytest.approx([0.3, 0.0])
-    assert slopes(None, here, after, 2.0, 5.0)[0] == pytest.approx([2.0, -0.2, 0.1])
-    assert slopes(before, here, None, 2.0, 5.0)[0] == pytest.approx([1.0, 0.5, 4.0])
-    assert slopes(None, here, None, 2.0, 5.0)[0] == [0.0, 0.0, 0.0]
+    assert spline_slopes(before, here, after, 2.0, 5.0)[0] == pytest.approx([12.0 / 7.0, 0.0, 0.3])
+    assert spline_slopes([[0.0]], [[-8.0]], [[-8.5]], 2.0, 5.0)[0] == pytest.approx([-0.3])
+    assert spline_slopes([[1.0, 4.0]], [[1.2, 6.0]], [[11.2, 6.0]], 2.0, 5.0)[0] == pytest.approx([0.3, 0.0])
+    assert spline_slopes(None, here, after, 2.0, 5.0)[0] == pytest.approx([2.0, -0.2, 0.1])
+    assert spline_slopes(before, here, None, 2.0, 5.0)[0] == pytest.approx([1.0, 0.5, 4.0])
+    assert spline_slopes(None, here, None, 2.0, 5.0)[0] == [0.0, 0.0, 0.0]

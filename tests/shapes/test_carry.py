@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rotopaint_ai.project.state import Spread
-from rotopaint_ai.shapes.manual_keys import to_carry_on, within
+from rotopaint_ai.shapes.manual_keys import keys_within, to_carry_on
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape, Source
 
 NEAR, FAR = Spread(3, 1, 5), Spread(12, 10, 14)
@@ -47,5 +47,5 @@ def test_a_shape_that_was_tracked_asks_for_no_refit() -> None:
 
 def test_keys_of_some_frames() -> None:
     keys = {"seam": {1: _key("propagated"), 2: _key("propagated")}}
-    assert within(keys, None) == keys
-    assert within(keys, {2}) == {"seam": {2: keys["seam"][2]}}
+    assert keys_within(keys, None) == keys
+    assert keys_within(keys, {2}) == {"seam": {2: keys["seam"][2]}}

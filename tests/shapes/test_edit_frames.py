@@ -49,12 +49,14 @@ def test_an_edit_between_keys_makes_one_there() -> None:
 
 def test_pasted_keys_lie_where_they_were_copied_or_where_the_shape_stands() -> None:
     before, form = document(), pair(40, 30)
-    absolute = edit_frames.paste(before, "lip", form, [1, 9])
+    absolute = edit_frames.paste_keys(before, "lip", form, [1, 9])
     assert absolute.shape("lip").keys[9].points == form
-    relative = edit_frames.paste(before, "lip", (ControlPoint(40, 30), ControlPoint(60, 30)), [9], is_relative=True)
+    relative = edit_frames.paste_keys(
+        before, "lip", (ControlPoint(40, 30), ControlPoint(60, 30)), [9], is_relative=True
+    )
     assert [p[:2] for p in relative.shape("lip").keys[9].points] == [(3, 0), (23, 0)]  # both about x 13
     with pytest.raises(DocumentError, match="1 points"):
-        edit_frames.paste(before, "lip", form[:1], [1])
+        edit_frames.paste_keys(before, "lip", form[:1], [1])
 
 
 def test_keys_hold_or_go_on() -> None:
@@ -78,4 +80,4 @@ def test_whole_shapes_are_keyed_and_unkeyed() -> None:
 
 
 def test_keys_in_a_range() -> None:
-    assert edit_frames.keys_in(document().shape("lip"), 2, 9) == (5, 9)
+    assert edit_frames.keyed_frames_in(document().shape("lip"), 2, 9) == (5, 9)

@@ -244,8 +244,8 @@ def test_nuke_has_the_layers_and_gives_them_back(has_track: bool) -> None:
     layer = Layer("head/eyes", TURN, track if has_track else {}, Layer("head", {1001: LayerPose(degrees=5, x=3)}))
     meant = shot(layer=layer)
     found = nuke_reader.read_text(nuke.dumps(meant)).document
-    names = nuke.names(meant)
-    assert nuke.difference(meant, found, names) < 0.02
+    names = nuke.script_names(meant)
+    assert nuke.curve_difference(meant, found, names) < 0.02
     shape = found.shape(names["badge"])
     assert shape.frames == (1001,)
     assert shape.layer is not None
@@ -268,7 +268,7 @@ def test_layers_of_nuke_hold_only_their_own_shapes(tmp_path: Path) -> None:
         meant = replace(shot(), shapes=shapes)
         formats.write(tmp_path / f"{name}.nk", meant)
         found, _ = formats.read(tmp_path / f"{name}.nk")
-        assert nuke.difference(meant, found, nuke.names(meant)) < 0.02
+        assert nuke.curve_difference(meant, found, nuke.script_names(meant)) < 0.02
     _, lost = formats.write(tmp_path / "out.nk", replace(shot(), shapes=cases["taken out"]))
     assert "shape 'head/a' is called 'head_2/a': a layer that moves has that name" in lost
 

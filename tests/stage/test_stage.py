@@ -60,7 +60,7 @@ def test_the_seam_lies_on_its_splines(shown: StageFrame) -> None:
 
 
 def test_control_points_sit_on_their_landmarks(shown: StageFrame) -> None:
-    marks = dict(zip(anatomy.landmark_names(), shown.landmarks))
+    marks = dict(zip(anatomy.all_landmark_names(), shown.landmarks))
     for curve, shape in zip(anatomy.CURVES, shown.shapes):
         for index, name in curve.landmarks.items():
             np.testing.assert_allclose(shape.points[index, :2], marks[name][:2], atol=1e-6)
@@ -76,9 +76,9 @@ def test_splines_follow_the_surface(seed: int) -> None:
 
 
 def test_the_sheet_mirrors_back_and_forth() -> None:
-    order = np.array(mirror_permutation(anatomy.sheet()))
+    order = np.array(mirror_permutation(anatomy.puppet_sheet()))
     np.testing.assert_array_equal(order[order], np.arange(len(order)))
-    names = anatomy.landmark_names()
+    names = anatomy.all_landmark_names()
     assert names[order[names.index("seam_bridge_0")]] == "seam_bridge_8"
     assert names[order[names.index("mouth_outer_0")]] == "mouth_outer_4"
 
@@ -129,7 +129,7 @@ def test_a_dataset_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert make_dataset(tmp_path, order) == 4
     assert (tmp_path / "samples.jsonl").read_text() == first
     assert (tmp_path / "images/000070_0.jpg").stat().st_mtime_ns == kept
-    assert parse_sheet((tmp_path / "sheet.yaml").read_text()) == anatomy.sheet()
+    assert parse_sheet((tmp_path / "sheet.yaml").read_text()) == anatomy.puppet_sheet()
 
 
 def test_other_looks_of_a_seam_are_the_same_face_in_the_same_place() -> None:

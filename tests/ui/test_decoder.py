@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.plates.plate import Frame
-from rotopaint_ui.engine.decoder import Decoder, develop, serve
+from rotopaint_ui.engine.decoder import Decoder, develop, serve_frames
 
 from .conftest import FRAMES, HEIGHT, WIDTH, code, write_plate
 
@@ -65,7 +65,7 @@ def ask(*requests: dict[str, object]) -> list[tuple[dict[str, object], bytes]]:
     """What the process would answer to a whole input."""
     lines = io.BytesIO(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
     replies = io.BytesIO()
-    serve(lines, replies)
+    serve_frames(lines, replies)
     replies.seek(0)
     found = []
     while line := replies.readline():

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ai.project.corrections import corrected_frames
+from rotopaint_ai.project.corrections import frames_to_learn_from
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.review_loop import Visits
 from rotopaint_ui.session.session import ShotSession
@@ -117,9 +117,9 @@ def test_n_visits_notes_and_rejected_frames(qtbot: QtBot, shot: Panel) -> None:
 def test_rejected_frames_are_not_learned_from(qtbot: QtBot, shot: Panel) -> None:
     shot.session.go_to(1002)
     qtbot.keyClick(shot.canvas, K.Key_Y)
-    assert corrected_frames(shot.session.state) == [1002]
+    assert frames_to_learn_from(shot.session.state) == [1002]
     qtbot.keyClick(shot.canvas, K.Key_X, SHIFT)
-    assert corrected_frames(shot.session.state) == []
+    assert frames_to_learn_from(shot.session.state) == []
 
 
 def test_the_timeline_shows_them(qtbot: QtBot, shot: Panel) -> None:

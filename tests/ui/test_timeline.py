@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ui.drawing.ramp import ramp
+from rotopaint_ui.drawing.ramp import doubt_colour
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.session.error_scale import ErrorScale, scale_of
 from rotopaint_ui.session.session import ShotSession
@@ -76,8 +76,8 @@ def test_rows_of_shapes_show_their_own_errors_and_select(
     image = timeline.grab().toImage()
     x = int(timeline.x_of(1003)) + 20
     y = int(timeline.place_of("rows"))
-    assert image.pixelColor(x, y - 4) == ramp(1.0)  # the seam's row, then the eye's: 2 and 1 px of 0.2 to 2
-    assert image.pixelColor(x, y + 3) == ramp((1.0 - 0.2) / (2.0 - 0.2))
+    assert image.pixelColor(x, y - 4) == doubt_colour(1.0)  # the seam's row, then the eye's: 2 and 1 px of 0.2 to 2
+    assert image.pixelColor(x, y + 3) == doubt_colour((1.0 - 0.2) / (2.0 - 0.2))
     with qtbot.waitSignal(timeline.shape_wanted, timeout=120_000) as asked:
         qtbot.mouseClick(timeline, BUTTON, pos=QPoint(x, y + 3))
     assert asked.args == ["eye"]
@@ -172,10 +172,10 @@ def test_marks_stand_in_their_strip(timeline: Timeline, session: ShotSession) ->
 
 
 def test_the_error_ramp_runs_from_blue_to_orange() -> None:
-    sure, doubtful = ramp(0.0), ramp(1.0)
+    sure, doubtful = doubt_colour(0.0), doubt_colour(1.0)
     assert sure.blue() > sure.red()
     assert doubtful.red() > doubtful.blue()
-    assert ramp(5.0) == doubtful
+    assert doubt_colour(5.0) == doubtful
 
 
 def test_frames_that_a_person_is_done_with_lose_their_colour(timeline: Timeline, session: ShotSession) -> None:

@@ -98,7 +98,7 @@ def compare(ours: Curve, other: Curve, percent: float, limit_s: float) -> dict[s
     }
 
 
-def images_per_s(curve: Curve) -> float | None:
+def mean_images_per_s(curve: Curve) -> float | None:
     """Images per processor second over the whole curve."""
     last = curve[-1] if curve else None
     return None if last is None or last.cpu_s <= 0 else round(last.images / last.cpu_s, 2)

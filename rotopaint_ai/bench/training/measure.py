@@ -43,7 +43,7 @@ def measure_all(settings: TrainingSettings) -> dict[str, Any]:
     for _ in range(settings.n_rounds):
         for kind in kinds:
             rates[kind].append(_rate(*kind, settings))
-    return _summary_of(rates, settings)
+    return _summary_of_rates(rates, settings)
 
 
 def _rate(kind: str, ranks: int, settings: TrainingSettings) -> TrainRate:
@@ -61,7 +61,7 @@ def _rate(kind: str, ranks: int, settings: TrainingSettings) -> TrainRate:
     return TrainRate(clock, processor)
 
 
-def _summary_of(rates: dict[tuple[str, int], list[TrainRate]], settings: TrainingSettings) -> dict[str, Any]:
+def _summary_of_rates(rates: dict[tuple[str, int], list[TrainRate]], settings: TrainingSettings) -> dict[str, Any]:
     one, stock = rates["ours", 1], rates["stock", 1]
     scaling = [
         {

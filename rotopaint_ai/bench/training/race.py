@@ -173,7 +173,7 @@ def _content(course: Course, sides: Sequence[Side]) -> dict[str, Any]:
 def _side(course: Course, side: Side) -> dict[str, Any]:
     return {
         "limit_cpu_s": course.limit_s(side.name),
-        "images_per_cpu_s": levels.images_per_s(side.curve),
+        "images_per_cpu_s": levels.mean_images_per_s(side.curve),
         "best_percent": round(levels.best_of(side.curve), 4),
         "curve": [asdict(seen) for seen in side.curve],
     }

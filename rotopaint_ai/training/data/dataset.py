@@ -133,7 +133,7 @@ class _Checker:
     def _point(self, name: str, point: Any) -> tuple[float, float, float]:
         if name not in self.landmarks:
             raise ValueError(f"landmark '{name}' is not in the sheet")
-        x, y, visible = _numbers(point, 3, f"landmark '{name}'")
+        x, y, visible = _finite_numbers(point, 3, f"landmark '{name}'")
         return x, y, visible
 
     def _shape(self, name: str, shape: Any) -> ShapeTruth:
@@ -144,12 +144,12 @@ class _Checker:
             raise ValueError(f"shape '{name}' has {len(points)} points; the sheet says {self.shapes[name]}")
         width = shape.get("width_px")
         return ShapeTruth(
-            tuple(tuple(_numbers(point, 6, f"shape '{name}'")) for point in points),
-            None if width is None else _numbers([width], 1, f"shape '{name}' width_px")[0],
+            tuple(tuple(_finite_numbers(point, 6, f"shape '{name}'")) for point in points),
+            None if width is None else _finite_numbers([width], 1, f"shape '{name}' width_px")[0],
         )
 
 
-def _numbers(values: Any, count: int, where: str) -> list[float]:
+def _finite_numbers(values: Any, count: int, where: str) -> list[float]:
     if not isinstance(values, (list, tuple)) or len(values) != count:
         raise ValueError(f"{where}: wanted {count} numbers")
     numbers = [float(value) for value in values]
@@ -168,14 +168,14 @@ def _picture_side(content: Mapping[str, Any], name: str) -> int:
 
 
 def _face_box_of(values: Any) -> tuple[float, float, float, float]:
-    x, y, width, height = _numbers(values, 4, "face_box")
+    x, y, width, height = _finite_numbers(values, 4, "face_box")
     if min(width, height) <= 0:
         raise ValueError(f"face_box is {width:g} x {height:g}; wanted sides above 0")
     return x, y, width, height
 
 
 def _pixel_scale_of(value: Any) -> float:
-    (scale,) = _numbers([value], 1, "pixel_scale")
+    (scale,) = _finite_numbers([value], 1, "pixel_scale")
     if not 0.001 <= scale <= 1000:
         raise ValueError(f"pixel_scale is {scale:g}; wanted 0.001 to 1,000")
     return scale

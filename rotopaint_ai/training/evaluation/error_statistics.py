@@ -71,7 +71,7 @@ def reliability(true: Array, expected: Array) -> list[dict[str, Any]]:
     ]
 
 
-def rank_correlation(a: Array, b: Array) -> float | None:
+def known_rank_correlation(a: Array, b: Array) -> float | None:
     """Spearman's, pairs with NaN left out; None where fewer than 3 are left or one does not vary."""
     known = np.isfinite(a) & np.isfinite(b)
     rho = metrics.rank_correlation(a[known], b[known]) if known.sum() >= 3 else float("nan")
@@ -86,7 +86,7 @@ def ceiling(expected: Array) -> float | None:
     """
     known = expected[np.isfinite(expected)]
     drawn = np.random.default_rng(0).rayleigh(known * _MEAN_OF_RAYLEIGH)
-    return rank_correlation(drawn, known)
+    return known_rank_correlation(drawn, known)
 
 
 def per_frame(values_NL: Array) -> Array:
@@ -121,9 +121,9 @@ def calibration_figures(true_NL: Array, expected_NL: Array) -> dict[str, Any]:
     expected = np.where(np.isfinite(true_NL), expected_NL, np.nan)
     frame_true, frame_expected = per_frame(true_NL), per_frame(expected)
     return {
-        "rank_correlation": round_figure(rank_correlation(true_NL.ravel(), expected.ravel())),
+        "rank_correlation": round_figure(known_rank_correlation(true_NL.ravel(), expected.ravel())),
         "rank_correlation_at_best": round_figure(ceiling(expected.ravel())),
-        "rank_correlation_of_frames": round_figure(rank_correlation(frame_true, frame_expected)),
+        "rank_correlation_of_frames": round_figure(known_rank_correlation(frame_true, frame_expected)),
         "mean_true_px": spread(true_NL)["mean"],
         "mean_expected_px": spread(expected)["mean"],
         **shown_first(frame_true, frame_expected),
@@ -169,7 +169,7 @@ def consecutive_runs(dataset: Dataset) -> Iterator[list[int]]:
         yield run
 
 
-def held_from(dataset: Dataset, run: Sequence[int]) -> list[int]:
+def exposure_rows(dataset: Dataset, run: Sequence[int]) -> list[int]:
     """For each row of a run the row of the exposure that it repeats: the truth stands still and so does the picture."""
     first = [run[0]]
     for row in run[1:]:
@@ -203,7 +203,7 @@ def jitter_figures(dataset: Dataset, predicted: Predictions) -> dict[str, Any]:
     within: dict[str, list[Array]] = {"raw": [], "steadied": []}
     looked: list[int] = []
     for run in consecutive_runs(dataset):
-        first = held_from(dataset, run)
+        first = exposure_rows(dataset, run)
         _dejitter(predicted, raw, run, first, steady)
         looked += run
         for name, found in (("raw", raw), ("steadied", steady)):

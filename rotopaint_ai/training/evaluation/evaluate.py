@@ -37,8 +37,8 @@ from rotopaint_ai.training.evaluation.error_statistics import (
     calibration_figures,
     doubts,
     jitter_figures,
+    known_rank_correlation,
     per_frame,
-    rank_correlation,
     round_figure,
     shown_first,
     spread,
@@ -278,7 +278,7 @@ def _shape_figures(predicted: Predictions, mattes: MatteFigures, columns: Sequen
         **result,
         "frames_within_3_percent": round_figure(float((frames <= 3.0).mean())),
         "frames_within_1.5_px": round_figure(float((in_px <= 1.5).mean())),
-        "rank_correlation_of_frames": round_figure(rank_correlation(in_px, doubt)),
+        "rank_correlation_of_frames": round_figure(known_rank_correlation(in_px, doubt)),
         **{name: value for name, value in shown_first(in_px, doubt).items() if name != "frames_shown"},
     }
 
@@ -300,6 +300,6 @@ def _shot_figures(
         "shapes_px": {shape.name: spread(predicted.curve_px[rows, k]) for k, shape in enumerate(sheet.shapes)},
         "matte_iou": {shape.name: spread(mattes.iou[rows, k])["mean"] for k, shape in enumerate(sheet.shapes)},
         "rank_correlation_of_frames": round_figure(
-            rank_correlation(per_frame(distance[rows]), per_frame(predicted.expected_px[rows]))
+            known_rank_correlation(per_frame(distance[rows]), per_frame(predicted.expected_px[rows]))
         ),
     }

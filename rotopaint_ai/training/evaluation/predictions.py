@@ -193,7 +193,7 @@ def _as_predictions(
         widths=_take_columns(np.stack([item.width_px_S for item in shapes]), columns.shapes),
         shape_expected_px=_take_columns(np.stack([s.expected_error_px_S for s in shapes]), columns.shapes)
         / scale[:, None],
-        curve_px=curve_distances(dataset, curves) / scale[:, None],
+        curve_px=picture_curve_distances(dataset, curves) / scale[:, None],
         face_px=(high - low).max(axis=1) / scale,
         face_width_px=(high[:, 0] - low[:, 0]) / scale,
         ms_per_frame=ms_per_frame,
@@ -215,7 +215,7 @@ def true_curve(dataset: Dataset, row: int, shape: str) -> Array | None:
     return points if np.isfinite(points).all() else None
 
 
-def curve_distances(dataset: Dataset, curves: Mapping[str, Array64]) -> Array64:
+def picture_curve_distances(dataset: Dataset, curves: Mapping[str, Array64]) -> Array64:
     """[N, K] symmetric mean distance in picture pixels between found and true curves, NaN where one is not known."""
     distances = np.full((len(dataset), len(dataset.sheet.shapes)), np.nan)
     for column, shape in enumerate(dataset.sheet.shapes):

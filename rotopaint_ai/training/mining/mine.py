@@ -110,7 +110,7 @@ def mine_joined(
         notes.append(f"{len(samples) - len(usable)} frames have fewer than 2 landmarks and were left out")
     name = options.name or "-".join(dict.fromkeys(row.character for row in rows))
     table = residual_table(truth)
-    notes += write_report(truth, pictures, table, issues, options.out / "mining")
+    notes += write_mining_report(truth, pictures, table, issues, options.out / "mining")
     write_dataset(options.out, name=name, licence=options.licence, sheet=truth.sheet, samples=usable)
     remove_unused(options.out, {sample.image for sample in usable}, pictures.values())
     for plate in {id(row.plate): row.plate for row in rows}.values():
@@ -180,7 +180,7 @@ _SAME_PLACE = 0.03  # face units: two shapes whose usual places lie this near to
 _MOST_NAMES = 8  # shapes named in one line
 
 
-def write_report(
+def write_mining_report(
     truth: MinedTruth,
     pictures: Mapping[int, WrittenPicture],
     table: Sequence[CurveResidual],

@@ -73,7 +73,7 @@ class SymmetricGroup:
         return len(self.members) > 1 and self.members[0].shape is self.members[1].shape
 
 
-def find_faces(rows: Sequence[JoinedFrame], landmark_names: Sequence[str]) -> tuple[Faces, Array]:
+def faces_of_frames(rows: Sequence[JoinedFrame], landmark_names: Sequence[str]) -> tuple[Faces, Array]:
     """The face in each frame, from landmarks and the middles of shapes; and the landmarks [F, L, 3], NaN unknown."""
     marks = np.full((len(rows), len(landmark_names), 3), np.nan)
     drawn = [{**row.truth.context, **row.truth.shapes} for row in rows]

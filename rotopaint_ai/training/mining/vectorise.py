@@ -28,7 +28,7 @@ from rotopaint_ai.training.mining.sheet_proposal import (
     reference_rows,
     sheet_places_on,
 )
-from rotopaint_ai.training.mining.symmetric_groups import SymmetricGroup, align_shapes, collect_shapes, find_faces
+from rotopaint_ai.training.mining.symmetric_groups import SymmetricGroup, align_shapes, collect_shapes, faces_of_frames
 from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
 from rotopaint_ai.watch import Progress, silent, work_on_each
 
@@ -86,7 +86,7 @@ def vectorise(
     n_rows, sheet = len(rows), None if options.sheet is None else load_sheet(options.sheet)
     if options.sheet is not None:
         rows = (*rows, *reference_rows(options.sheet, rows[0].plate))
-    faces, marks = find_faces(rows, names)
+    faces, marks = faces_of_frames(rows, names)
     keys = [(row.character, row.shot) for row in rows]
     shots = np.unique([list(dict.fromkeys(keys)).index(key) for key in keys], return_inverse=True)[1].astype(np.intp)
     shapes = collect_shapes(rows, faces, shots)

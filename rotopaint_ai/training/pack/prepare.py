@@ -73,7 +73,7 @@ def prepare(
     mirror = mirror_permutation(data.sheet)
     marks = (train_data.truth.landmarks, held_out.truth.landmarks)
     structure = choose_structure(*marks, mirror) if config.pose else None
-    faces = LandmarkData(memory, held_memory, landmark_weights(data.sheet), mirror, _faces_px(held_out), structure)
+    faces = LandmarkData(memory, held_memory, sheet_weights(data.sheet), mirror, _faces_px(held_out), structure)
     return Prepared(config, data, train_data, LandmarkTask(config, net, faces), transfer)
 
 
@@ -96,7 +96,7 @@ def fitting_margin(config: PackConfig, data: Dataset) -> float:
     return float(np.clip(config.shape_margin * np.median(whole), 1.0, config.crop_margin).round(3))
 
 
-def landmark_weights(sheet: Sheet) -> npt.NDArray[np.float32]:
+def sheet_weights(sheet: Sheet) -> npt.NDArray[np.float32]:
     weights = np.array([landmark.weight for landmark in sheet.landmarks], np.float32)
     return weights / max(float(weights.mean()), 1e-6)
 

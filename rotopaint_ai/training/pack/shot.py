@@ -35,7 +35,7 @@ from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.project import Project, corrections, run_record
 from rotopaint_ai.shapes.head_structure import fit_structure
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-from rotopaint_ai.shapes.manual_keys import with_keys
+from rotopaint_ai.shapes.manual_keys import with_model_keys
 from rotopaint_ai.shapes.refit import Errors, corrected_shapes
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.sheet import mirror_permutation, mirrored_order
@@ -54,7 +54,7 @@ from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTa
 from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, add_warped_copies
 from rotopaint_ai.training.pack.lesson import DrawnShot, ShotLesson, make_lesson
 from rotopaint_ai.training.pack.network import TrainOptions
-from rotopaint_ai.training.pack.prepare import landmark_weights
+from rotopaint_ai.training.pack.prepare import sheet_weights
 from rotopaint_ai.training.pack.select import calibrate
 from rotopaint_ai.training.pack.train import as_crops, check_pack_place, write_pack
 from rotopaint_ai.training.trainer.cores import choose_threads
@@ -193,9 +193,9 @@ def _teach_with_pack(options: TrainOptions, shot: Corrected) -> int | None:
         state, note = project.load().state, project.note("run")
         assert state.document is not None
         assert state.predicted is not None
-        document = with_landmarks(state.document, with_keys(state.document, found.keys))
+        document = with_landmarks(state.document, with_model_keys(state.document, found.keys))
         project.append(
-            "teach", state, replace(state, document=document, predicted=with_keys(state.predicted, found.keys))
+            "teach", state, replace(state, document=document, predicted=with_model_keys(state.predicted, found.keys))
         )
         if note is not None:
             record = run_record.from_json(note).with_errors(found.errors)
@@ -237,9 +237,7 @@ def fine_tune(
     order = mirror_permutation(sheet)
     structure = fit_structure(marks, None) if config.pose else None
     memory = lesson.training(SHARE)
-    task = ShotTask(
-        config, net, LandmarkData(memory, _first_of(memory), landmark_weights(sheet), order, None, structure)
-    )
+    task = ShotTask(config, net, LandmarkData(memory, _first_of(memory), sheet_weights(sheet), order, None, structure))
     choose_threads(config, task)
     trained = Trainer(config, task, folder, budget=budget).fit(sink=sink, check=check)
     reads = mirrored_order(sheet) if pack.card.get("reads_mirrored") else None

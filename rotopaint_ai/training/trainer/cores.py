@@ -103,7 +103,7 @@ def make_timed(task: Task[Any, Batch], moment: Moment) -> TimedBatch[Batch]:
 def _pool(task: Task[Any, Any], processes: int) -> Iterator[ProcessPoolExecutor]:
     """Copies of this process, which have the task's data without its being sent."""
     pool = ProcessPoolExecutor(
-        processes, multiprocessing.get_context("fork"), initializer=_begin, initargs=(task, processes)
+        processes, multiprocessing.get_context("fork"), initializer=_set_up_worker, initargs=(task, processes)
     )
     try:
         yield pool
@@ -130,7 +130,7 @@ def _in_turn(
 _own: list[Task[Any, Any]] = []  # the task whose batches this process makes
 
 
-def _begin(task: Task[Any, Any], processes: int) -> None:
+def _set_up_worker(task: Task[Any, Any], processes: int) -> None:
     """Begin a process that makes batches: on one thread, as there are many of it; Ctrl+C is for who waits for it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cv2.setNumThreads(0)

@@ -11,8 +11,8 @@ from rotopaint_ai.training.evaluation.error_statistics import (
     calibration_figures,
     ceiling,
     doubts,
+    known_rank_correlation,
     per_frame,
-    rank_correlation,
     reliability,
     shown_first,
 )
@@ -27,13 +27,13 @@ def test_bins_of_a_believable_pack_lie_on_the_diagonal() -> None:
     assert sum(b["count"] for b in bins) == 40_000
     for b in bins:
         assert b["true_px"] == pytest.approx(b["expected_px"], rel=0.05)
-    got = rank_correlation(true.ravel(), said.ravel())
+    got = known_rank_correlation(true.ravel(), said.ravel())
     assert got == pytest.approx(ceiling(said.ravel()), abs=0.02)
 
 
 def test_equal_expected_errors_cannot_rank_anything() -> None:
     assert ceiling(np.full(500, 2.0)) is None
-    assert rank_correlation(np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None  # too few to say
+    assert known_rank_correlation(np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None  # too few to say
 
 
 def test_bad_frames_among_those_shown_first() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
 from rotopaint_ai.training.data.dataset import Dataset, Sample, Truth, write_picture
-from rotopaint_ai.training.evaluation.error_statistics import consecutive_runs, held_from, jitter_figures
+from rotopaint_ai.training.evaluation.error_statistics import consecutive_runs, exposure_rows, jitter_figures
 from rotopaint_ai.training.evaluation.predictions import Predictions
 
 N_LANDMARKS = 12
@@ -59,7 +59,7 @@ def test_jitter_is_that_of_the_noise_and_a_bias_is_none(tmp_path: Path) -> None:
 def test_holds_are_found_and_stand_still_after_dejitter(tmp_path: Path) -> None:
     data = shot(tmp_path, 40, on_twos=True)
     (run,) = consecutive_runs(data)
-    assert held_from(data, run) == [row - row % 2 for row in range(40)]
+    assert exposure_rows(data, run) == [row - row % 2 for row in range(40)]
     noise = np.random.default_rng(0).normal(0, 0.8, (40, N_LANDMARKS, 2))
     figures = jitter_figures(data, said(data, noise))
     assert figures["in_holds_px"]["raw"] == pytest.approx(0.8, rel=0.1)

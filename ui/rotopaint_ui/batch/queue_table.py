@@ -65,7 +65,7 @@ class QueueTable(QTreeWidget):
         for row, shot in enumerate(queue.shots):
             item = self.topLevelItem(row)
             if item is not None:
-                self._show(item, shot)
+                self._show_shot(item, shot)
 
     def _fill_table_rows(self, names: list[str]) -> None:
         self.clear()
@@ -81,7 +81,7 @@ class QueueTable(QTreeWidget):
             row.addWidget(bar)
             self.setItemWidget(item, 2, holder)
 
-    def _show(self, item: QTreeWidgetItem, shot: QueuedShot) -> None:
+    def _show_shot(self, item: QTreeWidgetItem, shot: QueuedShot) -> None:
         bar = self._bars[shot.name]
         bar.setRange(0, max(shot.total, 1))
         bar.setValue(shot.total if shot.status is Status.DONE else shot.done)

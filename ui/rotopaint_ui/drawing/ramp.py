@@ -10,7 +10,7 @@ LOST = QColor("#d83a5e")
 _RAMP = ((0.0, "#2f6fd0"), (0.35, "#8fb8ee"), (0.6, "#f2efe9"), (0.8, "#ffb46b"), (1.0, "#f06a1d"))
 
 
-def ramp(share: float) -> QColor:
+def doubt_colour(share: float) -> QColor:
     """The colour for 0 (sure) to 1 (doubtful)."""
     for (low, left), (high, right) in pairwise(_RAMP):
         if share <= high:

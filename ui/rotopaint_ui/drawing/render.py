@@ -135,7 +135,7 @@ def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: ViewTrans
         return
     widths = widths_of(shape, frame)
     if any(row.feather_px > 0 for row in widths):
-        painter.fillPath(stroke_of(points, softened(widths), shape.taper, view), soft)
+        painter.fillPath(stroke_of(points, feather_widths(widths), shape.taper, view), soft)
     painter.fillPath(stroke_of(points, widths, shape.taper, view), solid)
 
 
@@ -244,7 +244,7 @@ def widths_of(shape: RotoShape, frame: float) -> Widths:
     return shape.widths_at(frame) or (StrokeWidth(half, half, shape.feather_px),) * len(shape.at(frame))
 
 
-def softened(widths: Widths) -> Widths:
+def feather_widths(widths: Widths) -> Widths:
     """Where the feather of a stroke ends."""
     return tuple(StrokeWidth(row.left_px + row.feather_px, row.right_px + row.feather_px) for row in widths)
 

@@ -266,7 +266,7 @@ def _channel_of(request: Mapping[str, Any]) -> tuple[str, int]:
     return str(channel), int(proxy)
 
 
-def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+def serve_frames(requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer requests until there are no more."""
     decoder = Decoder()
     try:
@@ -281,4 +281,4 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
 
 if __name__ == "__main__":
     cv2.setNumThreads(1)
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    serve_frames(sys.stdin.buffer, sys.stdout.buffer)

@@ -28,7 +28,7 @@ def filled(question: LandmarkDrag) -> tuple[list[list[float]], list[list[float]]
     return before, after
 
 
-def followed(question: LandmarkDrag, answer: Mapping[str, Any], block: bytes) -> dict[str, Points]:
+def splines_after_drag(question: LandmarkDrag, answer: Mapping[str, Any], block: bytes) -> dict[str, Points]:
     """The splines of the frame after the drag. A human key follows only a landmark that sits on it."""
     offsets = list(_POINT.iter_unpack(block))
     sits = set(answer["sits"])

@@ -23,7 +23,7 @@ from rotopaint_ai.project.codecs import unpack
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.strokes import to_json as stroke_json
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
-from rotopaint_ui.engine.drag_messages import filled, followed
+from rotopaint_ui.engine.drag_messages import filled, splines_after_drag
 from rotopaint_ui.engine.engine_process import Ending, EngineProcess
 from rotopaint_ui.host import Engine
 from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
@@ -159,7 +159,7 @@ class LiveClient(QObject):
         facts = {"ask": "drag", "names": list(question.document.landmarks.names), "before": before, "after": after}
 
         def take(answer: Facts | None) -> None:
-            reply(None if answer is None else followed(question, answer, wire.take_block(answer["block"])))
+            reply(None if answer is None else splines_after_drag(question, answer, wire.take_block(answer["block"])))
 
         self._queue_question(facts, take)
 

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ai.exchange.formats import FORMATS
-from rotopaint_ai.project.corrections import corrected_frames
+from rotopaint_ai.project.corrections import frames_to_learn_from
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.widgets.parts import footer, heading, note_label, number_box, scrolled_label, scrolling
@@ -211,7 +211,7 @@ class ExportTab(QWidget):
 
 def training_text(session: ShotSession) -> str:
     """Which frames training may learn from, and how it gets them."""
-    path, frames = session.project.path, corrected_frames(session.state)
+    path, frames = session.project.path, frames_to_learn_from(session.state)
     if path is None or not frames:
         return "Frames that you correct or accept wait in the project for training."
     return f"{len(frames)} corrected or accepted frames wait in the project: rotopaint mine {path.name}"

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHeaderView, QLabel, QLineEdit, QTreeWidget, QTree
 
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ai.spreads import spread_way
-from rotopaint_ui.drawing.ramp import ramp
+from rotopaint_ui.drawing.ramp import doubt_colour
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.xsheet import pieces_at
 from rotopaint_ui.widgets.parts import note_label, visibility_text
@@ -38,9 +38,9 @@ class FrameTab(QWidget):
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.note = QLineEdit()
         self.note.setAccessibleName("Note to this frame")
-        self.note.editingFinished.connect(self._write_note)
+        self.note.editingFinished.connect(self._send_note)
         self._noted: int | None = None  # the frame whose note is in the field
-        session.leaving.append(self._write_note)
+        session.leaving.append(self._send_note)
         self.table = self._make_table()
         facts = QVBoxLayout()
         facts.setContentsMargins(0, 0, 12, 0)
@@ -71,13 +71,13 @@ class FrameTab(QWidget):
         self.note.setReadOnly(session.project.is_read_only)  # nothing is typed that could not be kept
         self.note.setPlaceholderText(_READ_ONLY if session.project.is_read_only else _WRITE)
         if self._noted != session.frame:
-            self._write_note()
+            self._send_note()
             self._noted = session.frame
         text = session.state.notes.get(session.frame, "")
         if not self.note.isModified() and self.note.text() != text:
             self.note.setText(text)
 
-    def _write_note(self) -> None:
+    def _send_note(self) -> None:
         if self.note.isModified() and self._noted is not None:
             self.note.setModified(False)
             self.note_written.emit(self._noted, self.note.text())
@@ -148,7 +148,7 @@ class FrameTab(QWidget):
         plate = self._session.plate
         if error is not None and plate is not None:
             share = self._session.error_scale().share(error)
-            item.setForeground(1, QBrush(ramp(share).lighter(125)))
+            item.setForeground(1, QBrush(doubt_colour(share).lighter(125)))
         return item
 
     def _shape_rows(self, document: RotoDocument) -> list[tuple[str, float | None, str]]:

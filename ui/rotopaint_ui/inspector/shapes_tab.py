@@ -22,7 +22,7 @@ from rotopaint_ai.project.faces import face_names, rename_face
 from rotopaint_ai.shapes.edit_layers import members, rename_layer
 from rotopaint_ai.shapes.manual_keys import human_keys
 from rotopaint_ai.shapes.roto import RotoShape
-from rotopaint_ui.drawing.ramp import ramp
+from rotopaint_ui.drawing.ramp import doubt_colour
 from rotopaint_ui.drawing.render import colours_of
 from rotopaint_ui.inspector.shape_tree import OWN_LAYER, OWN_NAME, ShapeTree, list_of
 from rotopaint_ui.session.session import ShotSession
@@ -159,7 +159,7 @@ class ShapesTab(QWidget):
         item.setText(ERROR, "" if error is None else "lost" if lost else f"{error:.2f}")
         if error is not None and plate is not None:
             share = self._session.error_scale().share(error)
-            item.setForeground(ERROR, QBrush(ramp(share).lighter(125)))
+            item.setForeground(ERROR, QBrush(doubt_colour(share).lighter(125)))
 
     def _follow_selection(self) -> None:
         """The session's selection."""

@@ -106,8 +106,8 @@ class TrainingProbe(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._process = EngineProcess(self)
-        self._process.ended.connect(lambda code, has_crashed: self._take_answer(code == _OK))
-        self._process.unstartable.connect(lambda text: self._take_answer(False))
+        self._process.ended.connect(lambda code, has_crashed: self._take_probe(code == _OK))
+        self._process.unstartable.connect(lambda text: self._take_probe(False))
         self._is_there: bool | None = None
 
     def ask(self, engine: Callable[[], Engine]) -> bool:
@@ -123,7 +123,7 @@ class TrainingProbe(QObject):
         """End it now."""
         self._process.shut_down("kill")
 
-    def _take_answer(self, is_there: bool) -> None:
+    def _take_probe(self, is_there: bool) -> None:
         self._is_there = is_there
         self.answered.emit()
 

@@ -131,16 +131,16 @@ class ReviewLoop:
         if session.plate is None:
             return
         same = session.state.marks.get(session.frame) == mark
-        session.review.mark(self._judged(session.frame), None if same else mark)
+        session.review.mark(self._frames_on_disk(session.frame), None if same else mark)
 
-    def _judged(self, frame: int) -> list[int]:
+    def _frames_on_disk(self, frame: int) -> list[int]:
         """A frame and its hold, less what is missing on disk: there is nothing to look at."""
         plate, held = self._session.plate, self._session.hold_frames(frame)
         return [] if plate is None else [frame for frame in held if frame in plate.frames]
 
     def write_note(self, frame: int, text: str) -> None:
         """Write a note to a frame, with its hold; an empty one takes it away."""
-        frames = self._judged(frame)
+        frames = self._frames_on_disk(frame)
         if frames and self._session.state.notes.get(frame, "") != " ".join(text.split()):
             self._session.review.write_note(frames, text)
 
@@ -149,7 +149,7 @@ class ReviewLoop:
         session = self._session
         if session.plate is None:
             return
-        session.review.mark(self._judged(session.frame), "accepted")
+        session.review.mark(self._frames_on_disk(session.frame), "accepted")
         if not self.step(1):
             self._say("No frame is left to check")
 

@@ -18,7 +18,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.project.state import Mark, State
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-from rotopaint_ai.shapes.manual_keys import human_keys, with_keys
+from rotopaint_ai.shapes.manual_keys import human_keys, with_model_keys
 from rotopaint_ai.shapes.roto import Key, Landmark, RotoDocument
 from rotopaint_ui.engine.live_client import LiveClient, TaughtKeys
 from rotopaint_ui.host import Engine, PlateChoice
@@ -55,7 +55,7 @@ class Teacher(QObject):
         self._session, self._engine = session, engine
         self._shot: tuple[PlateChoice, str | None] | None = None  # what the engine was told to open
         self.learner = Learner(self)
-        self.learner.progressed.connect(self._tell_share)
+        self.learner.progressed.connect(self._tell_reading)
         self.learner.ended.connect(self._end_training)
         self._training = TrainingProbe(self)
         self._training.answered.connect(self.wants_look)
@@ -85,7 +85,7 @@ class Teacher(QObject):
         except RotopaintError as error:
             self.message_sent.emit(str(error), "trouble")
             return
-        self._begin(TEACH)
+        self._note_start(TEACH)
         self.live.teach(self._session.state, self._take)
 
     def learn(self, choice: PlateChoice, pack: str | None) -> None:
@@ -103,7 +103,7 @@ class Teacher(QObject):
             self.message_sent.emit("Learn shot: save the project first (Ctrl+S)", "trouble")
             return
         self._lesson = choice, _pack_beside(path)
-        self._begin(LEARN)
+        self._note_start(LEARN)
         self.learner.start(engine, LessonOfShot(path, self._lesson[1], pack or "default"))
 
     def stop(self) -> None:
@@ -173,7 +173,7 @@ class Teacher(QObject):
             return not (session.project.refuses() or session.edits.is_gesture_open())
         return False
 
-    def _begin(self, what: str) -> None:
+    def _note_start(self, what: str) -> None:
         session = self._session
         session.flush()
         self._what, self._asked = what, session.state
@@ -197,7 +197,7 @@ class Teacher(QObject):
             self.live.load_pack(pack)
             self.live.open_plate(choice.source, choice.colourspace)
 
-    def _tell_share(self, doing: str, share: float) -> None:
+    def _tell_reading(self, doing: str, share: float) -> None:
         if self.is_running:
             self.progressed.emit(round(1000 * share), 1000, doing)
 
@@ -271,13 +271,13 @@ class Teacher(QObject):
             return
         alike = shape_kinds(asked.document) & shape_kinds(before.document)
         keys = {name: taught.keys[name] for name, _, _ in alike if name in taught.keys}
-        document = with_landmarks(before.document, with_keys(before.document, keys))
+        document = with_landmarks(before.document, with_model_keys(before.document, keys))
         judged: dict[int, Mark] = {frame: mark for frame, mark in before.marks.items() if frame not in self._marked}
         doubtful = {frame for frames in taught.doubtful.values() for frame in frames} - set(judged)
         marks: dict[int, Mark] = {**judged, **dict.fromkeys(doubtful, "needs work")}
         after = replace(before, document=document, marks=dict(sorted(marks.items())))
         if self._what == LEARN and self._lesson is not None and before.predicted is not None:
-            predicted = with_keys(before.predicted, keys)
+            predicted = with_model_keys(before.predicted, keys)
             after = replace(after, predicted=predicted)
             session.project.keep_learnt(predicted)
             session.take_expected(taught.errors)
@@ -303,10 +303,10 @@ def shape_kinds(document: RotoDocument) -> set[tuple[str, int, bool]]:
 
 def keeps_corrections(asked: RotoDocument, now: RotoDocument) -> bool:
     """Whether every human key and hand landmark of a document is still the same in a later one; new ones may be."""
-    return _corrections(asked).items() <= _corrections(now).items()
+    return _edits_by_hand(asked).items() <= _edits_by_hand(now).items()
 
 
-def _corrections(document: RotoDocument) -> dict[tuple[str, int], Key | Landmark | None]:
+def _edits_by_hand(document: RotoDocument) -> dict[tuple[str, int], Key | Landmark | None]:
     made: dict[tuple[str, int], Key | Landmark | None] = {
         (shape.name, frame): key for shape in document.shapes for frame, key in human_keys(shape).items()
     }

@@ -12,7 +12,7 @@ from typing import Protocol
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-from rotopaint_ai.shapes.manual_keys import LandmarkRow, to_carry_on, with_keys, within
+from rotopaint_ai.shapes.manual_keys import LandmarkRow, keys_within, to_carry_on, with_model_keys
 from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.roto import Key, Points, RotoDocument, Source
 from rotopaint_ai.spreads import RANGE, SHOT, spread_way
@@ -175,7 +175,7 @@ class CorrectionEdits:
             if keys is None or asked.document is None or edits.state is not asked:
                 self._say("Corrections were not carried on over the run; Refit shot does it")
                 return
-            document = with_landmarks(asked.document, with_keys(asked.document, within(keys, frames)))
+            document = with_landmarks(asked.document, with_model_keys(asked.document, keys_within(keys, frames)))
             edits.act("carry on corrections", replace(asked, document=document))
             self._carry_next(questions[1:], frames)
 
@@ -200,7 +200,7 @@ class CorrectionEdits:
         if edits.state is not asked:
             self._say("The shot was changed meanwhile; ask again")
         else:
-            document = with_landmarks(asked.document, with_keys(asked.document, keys))
+            document = with_landmarks(asked.document, with_model_keys(asked.document, keys))
             spreads = asked.spreads if spread is None else (*_other_spreads(asked.spreads, spread), spread)
             edits.act(label, replace(asked, document=document, spreads=spreads))
 

@@ -65,7 +65,7 @@ class ProjectFile:
         try:
             store = ProjectStore(project, self._say)
             state, behind, ahead = store.load()
-            return OpenedProject(store, state, behind, ahead, *_notes(project), project.left_behind is not None)
+            return OpenedProject(store, state, behind, ahead, *_read_notes(project), project.left_behind is not None)
         except BaseException:
             project.close()
             raise
@@ -301,7 +301,7 @@ def _shapes_digest(path: Path) -> str | None:
         return None
 
 
-def _notes(project: Project) -> tuple[RunRecord, dict[int, str], Mapping[str, Any], PlatePlace]:
+def _read_notes(project: Project) -> tuple[RunRecord, dict[int, str], Mapping[str, Any], PlatePlace]:
     """What a project keeps beside its state. Raises ProjectError where something else stands in its place."""
     plate, out, run, painted, view = (project.note(name) for name in ("plate", "out", "run", "painted", "view"))
     record = RunRecord() if run is None else run_record.from_json(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rotopaint_ai.project.merge_run import set_seam
+from rotopaint_ai.project.merge_run import seam_with_settings
 from rotopaint_ai.project.state import Profile, SeamSettings, State
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
 from rotopaint_ui.session.edit_stack import EditStack
@@ -22,7 +22,7 @@ def with_settings(state: State, shape: str, settings: SeamSettings) -> State:
     if document is not None:
         model = {each.name: each for each in (state.predicted or document).shapes}
         shapes = tuple(
-            set_seam(each, model.get(each.name, each), settings) if each.name == shape else each
+            seam_with_settings(each, model.get(each.name, each), settings) if each.name == shape else each
             for each in document.shapes
         )
         document = replace(document, shapes=shapes)

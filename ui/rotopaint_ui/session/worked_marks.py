@@ -29,11 +29,11 @@ def _corrected_between(before: RotoDocument, after: RotoDocument, names: set[str
     found = {frame for frame in new.hand if new.keys.get(frame) != old.keys.get(frame)}
     for shape in after.shapes:
         if shape.name in names and shape is not was.get(shape.name):
-            found |= _keyed_anew(was.get(shape.name), shape)
+            found |= _new_human_frames(was.get(shape.name), shape)
     return found
 
 
-def _keyed_anew(before: RotoShape | None, after: RotoShape) -> set[int]:
+def _new_human_frames(before: RotoShape | None, after: RotoShape) -> set[int]:
     known = {} if before is None else before.keys
     human = (frame for frame, key in after.keys.items() if key.source == "human" and key is not known.get(frame))
     return {frame for frame in human if after.keys[frame] != known.get(frame)}

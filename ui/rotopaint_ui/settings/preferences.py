@@ -102,7 +102,7 @@ def read_preferences(path: Path) -> tuple[Preferences, str | None]:
     except FileNotFoundError:
         return Preferences(), None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, UsageError) as error:
-        return Preferences(), _put_aside(path, error)
+        return Preferences(), _set_aside_damaged(path, error)
 
 
 def write_preferences(path: Path, preferences: Preferences) -> None:
@@ -113,7 +113,7 @@ def write_preferences(path: Path, preferences: Preferences) -> None:
     write_json(path, {"format": FORMAT, "version": 1, **plain, "shortcuts": own, "recent": list(preferences.recent)})
 
 
-def _put_aside(path: Path, error: Exception) -> str:
+def _set_aside_damaged(path: Path, error: Exception) -> str:
     beside = path.with_suffix(".damaged.json")
     try:
         path.replace(beside)

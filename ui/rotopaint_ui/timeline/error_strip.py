@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ui.drawing.ramp import LOST, ramp
+from rotopaint_ui.drawing.ramp import LOST, doubt_colour
 from rotopaint_ui.session.error_scale import ErrorScale
 from rotopaint_ui.timeline.axis import LEFT, Axis
 
@@ -68,7 +68,7 @@ def paint_bars(
             _paint_cross(painter, QPointF(left + width / 2, y + BARS / 2))
         else:
             height = BARS * (_LEAST + (1 - _LEAST) * (error - least) / room)
-            painter.fillRect(QRectF(left, y + BARS - height, width, height), ramp(scale.share(error)))
+            painter.fillRect(QRectF(left, y + BARS - height, width, height), doubt_colour(scale.share(error)))
 
 
 def columns(axis: Axis) -> Sequence[tuple[float, range]]:
@@ -93,7 +93,7 @@ def _drawn_strip(rows: Rows) -> QImage:
                 painter.fillRect(QRectF(left - LEFT, ROW * index, width, ROW - 1), SETTLED)
             elif found:
                 worst = max(found)
-                colour = LOST if worst == float("inf") else ramp(rows.scale.share(worst))
+                colour = LOST if worst == float("inf") else doubt_colour(rows.scale.share(worst))
                 painter.fillRect(QRectF(left - LEFT, ROW * index, width, ROW - 1), colour)
     painter.end()
     return image

@@ -19,7 +19,7 @@ _TEXT = QColor("#8f96a3")
 _PLAYHEAD = QColor("#ff7a45")
 
 
-def strip(axis: Axis, y: float, height: float) -> QRectF:
+def strip_area(axis: Axis, y: float, height: float) -> QRectF:
     """The area of a strip."""
     return QRectF(LEFT, y, axis.right - LEFT, height)
 

@@ -196,7 +196,7 @@ class Timeline(QWidget):
             self._paint_nothing(painter)
             return
         painter.save()
-        painter.setClipRect(strips.strip(axis, 0, self.height()).adjusted(-2, 0, 2, 0))
+        painter.setClipRect(strips.strip_area(axis, 0, self.height()).adjusted(-2, 0, 2, 0))
         self._paint_strips(painter, plate, axis)
         painter.restore()
         self._paint_labels(painter)
@@ -213,7 +213,7 @@ class Timeline(QWidget):
         area = self._sheet_area(axis)
         heights = ("thumbs", THUMBS), ("bars", BARS), ("keys", KEYS * area.n_rows), ("reach", REACH), ("marks", MARKS)
         for name, height in heights:
-            painter.fillRect(strips.strip(axis, tops[name], height), GROUND)
+            painter.fillRect(strips.strip_area(axis, tops[name], height), GROUND)
         strips.paint_ruler(painter, axis, tops["ruler"])
         if session.span is not None:
             strips.paint_span(painter, axis, tops["ruler"], session.span)
@@ -228,7 +228,7 @@ class Timeline(QWidget):
         names = self._shown_names()[: self._shown_rows()]
         if names:
             rows = Rows(session.run, names, axis, scale, settled)
-            painter.drawImage(strips.strip(axis, tops["rows"], 0).topLeft(), self._rows.image(rows))
+            painter.drawImage(strips.strip_area(axis, tops["rows"], 0).topLeft(), self._rows.image(rows))
             self._paint_chosen_row(painter, axis, tops["rows"], names)
         document = session.document
         hand = () if document is None else document.landmarks.hand
@@ -269,7 +269,7 @@ class Timeline(QWidget):
     def _paint_chosen_row(self, painter: QPainter, axis: Axis, y: float, names: tuple[str, ...]) -> None:
         chosen = self._session.selection.shape
         if chosen in names:
-            area = strips.strip(axis, y + ROW * names.index(chosen), ROW - 1)
+            area = strips.strip_area(axis, y + ROW * names.index(chosen), ROW - 1)
             painter.setPen(QColor("#ffffff"))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(area.adjusted(0, -1, -1, 0))

@@ -84,7 +84,7 @@ class DrawTool:
             return
         is_end, self._path, self._pulled = self._pulled == 0 and len(self.points) > 1, None, None
         if is_end:
-            self._end(closed=True)
+            self._end_shape(closed=True)
 
     def cancel(self) -> None:
         """Leave the shape that was begun."""
@@ -98,7 +98,7 @@ class DrawTool:
         if not self.points:
             return None
         doing: Mapping[int, Callable[[], None]] = {
-            **dict.fromkeys(_END, partial(self._end, closed=False)),
+            **dict.fromkeys(_END, partial(self._end_shape, closed=False)),
             **dict.fromkeys(_BACK, self._take_back),
             Qt.Key.Key_Escape: self.cancel,
         }
@@ -144,7 +144,7 @@ class DrawTool:
     def _take_back(self) -> None:
         self._points, self._path, self._pulled = self._points[:-1], None, None
 
-    def _end(self, *, closed: bool) -> None:
+    def _end_shape(self, *, closed: bool) -> None:
         if add_drawn(self._context, self.points, closed=closed, frame=self._frame):
             self._points, self._path, self._pulled = (), None, None
 

@@ -11,7 +11,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from rotopaint_ai.shapes.roto import Points, RotoShape, feather_line
-from rotopaint_ui.drawing.render import ViewTransform, painter_path_of, softened, stroke_of, widths_of
+from rotopaint_ui.drawing.render import ViewTransform, feather_widths, painter_path_of, stroke_of, widths_of
 from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
 
 Edge = Literal["left", "right", "feather"]
@@ -72,7 +72,7 @@ def paint_edges(painter: QPainter, shape: RotoShape, frame: float, view: ViewTra
             painter.drawPath(painter_path_of(feather_line(points, line), True, view))
     else:
         widths = widths_of(shape, frame)
-        for rows, style in ((widths, Qt.PenStyle.SolidLine), (softened(widths), Qt.PenStyle.DotLine)):
+        for rows, style in ((widths, Qt.PenStyle.SolidLine), (feather_widths(widths), Qt.PenStyle.DotLine)):
             painter.setPen(QPen(_INK, 1.0, style))
             painter.drawPath(stroke_of(points, rows, shape.taper, view))
     for handle in edge_handles(shape, frame, view):

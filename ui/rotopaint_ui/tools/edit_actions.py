@@ -192,7 +192,7 @@ def paste_shapes(context: EditContext, *, is_relative: bool) -> bool:
     def pasted(document: RotoDocument) -> RotoDocument:
         for shape in shapes:
             points, frames = context.copied[shape.name], context.reached_frames(shape)
-            document = edit_frames.paste(document, shape.name, points, frames, is_relative=is_relative)
+            document = edit_frames.paste_keys(document, shape.name, points, frames, is_relative=is_relative)
         return document
 
     return bool(shapes) and context.put("paste key" if len(shapes) == 1 else "paste keys", pasted)
@@ -228,7 +228,7 @@ def go_on(context: EditContext, kind: Interpolation) -> bool:
     shapes = (
         [shape for shape in document.shapes if shape.name in _chosen_names(context)] if document is not None else []
     )
-    keys = {shape.name: edit_frames.keys_in(shape, min(first, frame), max(last, frame)) for shape in shapes}
+    keys = {shape.name: edit_frames.keyed_frames_in(shape, min(first, frame), max(last, frame)) for shape in shapes}
     if not any(keys.values()):
         context.session.say(f"No key at frame {frame}: set one first")
         return False

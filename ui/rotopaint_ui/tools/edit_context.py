@@ -143,7 +143,7 @@ class EditContext:
         """The frame that is shown with its hold, and the keys that edits reach besides."""
         frames = set(self.session.held_frames())
         if self.reach is not None:
-            frames |= set(edit_frames.keys_in(shape, self.reach.first, self.reach.last))
+            frames |= set(edit_frames.keyed_frames_in(shape, self.reach.first, self.reach.last))
         return sorted(frames)
 
     def act(self, label: str, change: Change) -> bool:

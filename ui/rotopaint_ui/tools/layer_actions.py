@@ -62,7 +62,7 @@ def key_layer(context: EditContext, layer: Layer) -> bool:
     frames, frame = context.session.held_frames(), context.session.frame
 
     def keyed(document: RotoDocument) -> RotoDocument:
-        pose = _pose_about(layer, frame, edit_layers.middle_of(document, layer.name, frame))
+        pose = _pose_at(layer, frame, edit_layers.middle_of(document, layer.name, frame))
         return edit_layers.set_pose(document, layer.name, frames, pose)
 
     return context.put("set group key", keyed)
@@ -95,14 +95,14 @@ def pivot_within(layer: Layer, frame: int, place: Place) -> Place:
 
 def shifted_pose(layer: Layer, frame: int, pivot: Place, dx: float, dy: float) -> LayerPose:
     """The transform at a frame, moved by plate pixels; its first key has the pivot there, and moves it along."""
-    pose = _pose_about(layer, frame, pivot)
+    pose = _pose_at(layer, frame, pivot)
     x, y = placed(linear_part(way_back(_parent_matrix(layer, frame))), dx, dy)
     return pose._replace(x=pose.x + x, y=pose.y + y)
 
 
 def turned_pose(layer: Layer, frame: int, pivot: Place, degrees: float = 0.0, factors: Place = (1.0, 1.0)) -> LayerPose:
     """The transform at a frame turned and scaled along its own sides, about a place of the plate, which stays."""
-    pose = _pose_about(layer, frame, pivot)
+    pose = _pose_at(layer, frame, pivot)
     fixed = pivot_within(layer, frame, pivot)
     x, y = (factor if abs(factor) >= LEAST_FACTOR else LEAST_FACTOR for factor in factors)
     scale_x, scale_y = (
@@ -113,7 +113,7 @@ def turned_pose(layer: Layer, frame: int, pivot: Place, degrees: float = 0.0, fa
     return new._replace(x=new.x + x0 - x1, y=new.y + y0 - y1)
 
 
-def _pose_about(layer: Layer, frame: int, pivot: Place) -> LayerPose:
+def _pose_at(layer: Layer, frame: int, pivot: Place) -> LayerPose:
     """The transform at a frame; one without keys has its pivot at a place of the plate."""
     if layer.poses:
         return layer.pose_at(frame)

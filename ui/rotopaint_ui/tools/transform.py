@@ -139,7 +139,7 @@ class TransformTool:
         frame, chosen = self._session.frame, self._context.chosen_by_shape
         shapes = {shape.name: shape.at(frame) for shape in self._context.chosen_shapes}
         points = tuple(shapes[name][index] for name, own in chosen.items() for index in own)
-        extent = edit_transform.bounds(points)
+        extent = edit_transform.points_bounds(points)
         return None if extent is None else QRectF(QPointF(*extent[:2]), QPointF(*extent[2:]))
 
     def _screen_box(self, view: ViewTransform) -> QRectF | None:

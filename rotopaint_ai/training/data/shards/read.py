@@ -84,11 +84,13 @@ class ShardPictures:
         places = [(self.shard_of(name), self._member(name).offset) for name in names]
         rows = [list(run) for _, run in groupby(range(len(names)), places.__getitem__)]
         with ThreadPoolExecutor(max(1, min(len(rows), n_cores()))) as pool:
-            for _ in pool.map(lambda run: self._put(clip[run[0] : run[-1] + 1], [names[row] for row in run]), rows):
+            for _ in pool.map(
+                lambda run: self._decode_into(clip[run[0] : run[-1] + 1], [names[row] for row in run]), rows
+            ):
                 pass
         return clip
 
-    def _put(self, places: Picture, names: Sequence[str]) -> None:
+    def _decode_into(self, places: Picture, names: Sequence[str]) -> None:
         """Decode pictures that lie at one place of a shard."""
         if self._member(names[0]).number is not None:
             found = self._pictures_of_clip(names)

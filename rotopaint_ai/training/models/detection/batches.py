@@ -53,7 +53,7 @@ def _free_rectangle(width: int, height: int, boxes: Sequence[Array], rng: Random
     return None
 
 
-def ball(part: Array, other: Array, rng: Random) -> Array:
+def draw_ball(part: Array, other: Array, rng: Random) -> Array:
     """A shaded ellipsoid with a highlight."""
     h, w = part.shape[:2]
     ys, xs = (np.mgrid[:h, :w].astype(np.float32) + 0.5) / np.array([h, w], np.float32)[:, None, None] * 2 - 1
@@ -115,7 +115,7 @@ def _cut_piece(other: Array, width: int, height: int, rng: Random, share: tuple[
     return np.asarray(cv2.resize(other[y : y + side, x : x + side], (width, height), interpolation=cv2.INTER_AREA))
 
 
-THINGS: tuple[Callable[[Array, Array, Random], Array], ...] = (ball, ball, lump, scramble_pieces, upside_down)
+THINGS: tuple[Callable[[Array, Array, Random], Array], ...] = (draw_ball, draw_ball, lump, scramble_pieces, upside_down)
 
 
 MOST_FACES = 4

@@ -23,7 +23,7 @@ MOVE, GROW = 0.1, 0.2  # what one unit of an offset means: shares of the box's s
 _LARGEST_GROWTH = 4.0  # in logarithm units before GROW
 
 
-def area(boxes: Tensor) -> Tensor:
+def box_areas(boxes: Tensor) -> Tensor:
     """Areas [...]; a box that is inside out has none."""
     size = (boxes[..., 2:] - boxes[..., :2]).clamp(min=0)
     return size[..., 0] * size[..., 1]
@@ -31,13 +31,13 @@ def area(boxes: Tensor) -> Tensor:
 
 def _intersection(a: Tensor, b: Tensor) -> Tensor:
     low, high = torch.maximum(a[..., :2], b[..., :2]), torch.minimum(a[..., 2:], b[..., 2:])
-    return area(torch.cat((low, high), -1))
+    return box_areas(torch.cat((low, high), -1))
 
 
 def iou(a: Tensor, b: Tensor) -> Tensor:
     """Intersection over union of boxes of one shape, element by element."""
     shared = _intersection(a, b)
-    return shared / (area(a) + area(b) - shared).clamp(min=1e-9)
+    return shared / (box_areas(a) + box_areas(b) - shared).clamp(min=1e-9)
 
 
 def iou_table(a: Tensor, b: Tensor) -> Tensor:
@@ -52,9 +52,9 @@ def giou(a: Tensor, b: Tensor) -> Tensor:
     Source: Rezatofighi et al., "Generalized Intersection over Union" (2019), algorithm 1.
     """
     shared = _intersection(a, b)
-    union = area(a) + area(b) - shared
+    union = box_areas(a) + box_areas(b) - shared
     low, high = torch.minimum(a[..., :2], b[..., :2]), torch.maximum(a[..., 2:], b[..., 2:])
-    around = area(torch.cat((low, high), -1))
+    around = box_areas(torch.cat((low, high), -1))
     return shared / union.clamp(min=1e-9) - (around - union) / around.clamp(min=1e-9)
 
 

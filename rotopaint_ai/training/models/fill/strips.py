@@ -70,7 +70,7 @@ def straighten_frames(
 def straighten_view(view: SeamFrame, rng: Rng, size: float) -> StraightenedFrame | None:
     """One frame, degraded at random and straightened on its ribbon; None where no matte is left."""
     exposure = float(rng.uniform(-1.0, 1.0))
-    plate, clean = degrade(resize_picture(view.plate, size), resize_picture(view.clean, size), exposure, rng)
+    plate, clean = degrade_pair(resize_picture(view.plate, size), resize_picture(view.clean, size), exposure, rng)
     lines = [(misplace_curve(line * size, rng, rng.uniform(0, 1.8)), half * size) for line, half in view.curves]
     hole = matte_of(resize_picture(view.seam.astype(np.float32), size) > 8, lines, rng)
     window = cleanplate.window_of(hole.astype(np.float32), lines)
@@ -93,7 +93,7 @@ def resize_picture(image: Array, size: float) -> Array:
     return image if size == 1 else np.asarray(cv2.resize(image, None, fx=size, fy=size, interpolation=how))
 
 
-def degrade(plate: Array, clean: Array, exposure: float, rng: Rng) -> tuple[Array, Array]:
+def degrade_pair(plate: Array, clean: Array, exposure: float, rng: Rng) -> tuple[Array, Array]:
     """Plate and clean frame through the same lens, grade and film: other colours, contrast, focus, sharpening, grain.
 
     Half of them come back from an 8-bit JPEG, and are no longer quite the same beside the seam either.

@@ -99,7 +99,7 @@ class GatedNet(PyramidNet):
     def forward(self, crop_NCHW: Tensor) -> SegmentationOutput:
         """`crop_NCHW`: display-referred 0..1."""
         features, path = self.read_pyramid(crop_NCHW)
-        shape = self.begin(torch.cat((features[0], slope(crop_NCHW, features[0])), 1))
+        shape = self.begin(torch.cat((features[0], light_slope(crop_NCHW, features[0])), 1))
         for step, feature in zip(self.steps, features[1:4]):
             shape = step(shape, feature)
         edges = self.edge(shape)
@@ -108,7 +108,7 @@ class GatedNet(PyramidNet):
         return SegmentationOutput(_to_full_size(self.classify(fused)).float(), _to_full_size(edges).float()[:, 0])
 
 
-def slope(crop: Tensor, like: Tensor) -> Tensor:
+def light_slope(crop: Tensor, like: Tensor) -> Tensor:
     """How steep the picture's light is [N, 1, H, W], at the size of `like`: what the paper's Canny edges stand for."""
     light = F.avg_pool2d(crop.mean(1, keepdim=True), STRIDE)
     across, down = F.pad(light, (1, 1, 0, 0), "replicate"), F.pad(light, (0, 0, 1, 1), "replicate")

@@ -43,7 +43,7 @@ def test_worn_pairs_stay_pairs() -> None:
     """Lens, grade, grain and compression are the same for both: without a seam they come out the same."""
     clean = burnt_seams.paint_texture(96, np.random.default_rng(4))
     for seed in range(12):
-        plate, true = strips.degrade(clean, clean, 0.3, np.random.default_rng(seed))
+        plate, true = strips.degrade_pair(clean, clean, 0.3, np.random.default_rng(seed))
         assert np.array_equal(plate, true)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.pack import check_seam_signature
-from rotopaint_ai.inference.session import read_signature
+from rotopaint_ai.inference.session import load_signature
 from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.seams.placement import ACROSS, ALONG, places_along, respaced
 from rotopaint_ai.shapes.bezier import curve_distance
@@ -65,7 +65,7 @@ def test_a_trained_file_fits_a_pack(tmp_path: Path) -> None:
     facts = json.loads((tmp_path / "seam.json").read_text())
     assert (facts["steps"], facts["init"]) == (2, "nothing")
     assert facts["parity"] < 1e-3
-    check_seam_signature(read_signature(tmp_path / "seam.onnx"), "seam.onnx")
+    check_seam_signature(load_signature(tmp_path / "seam.onnx"), "seam.onnx")
 
 
 def test_a_data_set_without_seams_is_refused(tmp_path: Path) -> None:
