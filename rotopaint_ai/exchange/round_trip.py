@@ -2,7 +2,7 @@
 
 Convention: `meant` is the source, `found` what a format's own reader gave back; distances in pixels of the plate.
 What a format cannot hold is named by its features (`features.Feature`) and not held against it; anything else that
-differs is a fault, in words. Needs numpy; a host's own Python uses `nuke.difference` instead.
+differs is a fault, in words. Needs numpy; a host's own Python uses `nuke.curve_difference` instead.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Key:
 
     `interpolation` says how the shape goes on from here to the next key: `linear` moves every control point in a
     straight line, `hold` keeps this key until the next one, `ease` leaves and arrives at rest, `smooth` runs through
-    the keys without a jerk: with these `slopes`, or with those of `between.slopes` where it states none.
+    the keys without a jerk: with these `slopes`, or with those of `between.spline_slopes` where it states none.
 
     `feather`: the line at which the feather of a closed shape ends, a row for each control point: its offset from the
     control point, then its own tangents. Outside the edge it softens outwards, inside inwards. `widths`: an open

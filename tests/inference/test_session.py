@@ -140,9 +140,9 @@ def test_importing_the_room_does_not_open_onnxruntime() -> None:
 def test_models_leave_nothing_in_the_home_folder(make_pack: PackMaker, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    work = "from pathlib import Path; from rotopaint_ai.inference.session import read_signature"
+    work = "from pathlib import Path; from rotopaint_ai.inference.session import load_signature"
     model = make_pack() / "landmarks.onnx"
-    call = f"{work}; read_signature(Path({str(model)!r}))"
+    call = f"{work}; load_signature(Path({str(model)!r}))"
     outside = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY" and not k.startswith("XDG_")}
     subprocess.run([sys.executable, "-c", call], env=outside | {"HOME": str(home)}, check=True, timeout=120)
     assert list(home.rglob("*")) == []
