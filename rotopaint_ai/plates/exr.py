@@ -347,8 +347,8 @@ class _Patcher:
             dtype = np.dtype(TYPE_NAMES[channel.type]).newbyteorder("<")
             end = at + job.width * dtype.itemsize
             if channel.name in self.channels:
-                place = min(self.channels.index(channel.name), job.patch.codes.shape[1] - 1)
-                rows[:, at:end].view(dtype)[job.patch.rows, job.patch.columns] = job.patch.codes[:, place]
+                changed = job.patch.codes[:, self.channels.index(channel.name)]
+                rows[:, at:end].view(dtype)[job.patch.rows, job.patch.columns] = changed
             at = end
         packed = deflate.compress(predict_bytes(raw)) if self.part.compression in (ZIPS, ZIP) else None
         payload = packed if packed is not None and len(packed) < raw.size else raw.tobytes()
