@@ -10,7 +10,7 @@ H holds, K marks, O sights of them. Complex x + iy in the plate, pixels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +50,17 @@ class _Patch:
     motion: Array
 
 
-def marks_seen_again(marks: SharedMarks, expected: ExpectedMarks, apart_HH: Array, pictures: Pictures) -> SharedMarks:
-    """Marks with those sights too that are found where a head expects them. `apart_HH`: how unlike looks are."""
+def marks_seen_again(
+    marks: SharedMarks,
+    expected: ExpectedMarks,
+    apart_HH: Array,
+    pictures: Pictures,
+    watched: Callable[[Iterable[int]], Iterable[int]] = iter,
+) -> SharedMarks:
+    """Marks with those sights too that are found where a head expects them.
+
+    `apart_HH`: how unlike looks are; `watched` goes over the holds as they are searched.
+    """
     if not marks.count:
         return marks
     off = abs(marks.at - expected.at[marks.hold, marks.mark])
@@ -67,7 +76,7 @@ def marks_seen_again(marks: SharedMarks, expected: ExpectedMarks, apart_HH: Arra
     shows[marks.hold, marks.mark] = True
     new = [
         (mark, hold, at)
-        for hold in range(len(apart_HH))
+        for hold in watched(range(len(apart_HH)))
         for mark, at in _seen_in(pictures(hold), hold, expected, ~shows[hold], patches, steady, apart_HH[hold])
     ]
     whole = [*zip(marks.mark.tolist(), marks.hold.tolist(), marks.at.tolist()), *new]

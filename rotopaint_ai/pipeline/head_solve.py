@@ -127,11 +127,14 @@ def mark_picture(seen: SeamLook, face_px: float) -> MarkPicture:
     return MarkPicture.of(grey, complex(seen.x + left / seen.scale, seen.y + top / seen.scale), seen.scale, face_px)
 
 
-def seen_again(solved: SolvedHead, marks: SharedMarks, pictures: Pictures) -> SharedMarks:
-    """Marks with their sights in all holds in which the picture shows them where the head has them."""
+def seen_again(
+    solved: SolvedHead, marks: SharedMarks, pictures: Pictures, watched: Callable[[Iterable[int]], Iterable[int]] = iter
+) -> SharedMarks:
+    """Marks with their sights in all holds in which the picture shows them where the head has them; `watched` goes over
+    the holds as they are searched."""
     points = solved.facts.points_HL
     expected = expected_marks(solved.head.cameras, solved.head.marks)
-    return marks_seen_again(marks, expected, head_poses(points).looks_apart(points), pictures)
+    return marks_seen_again(marks, expected, head_poses(points).looks_apart(points), pictures, watched)
 
 
 def names_off_seams(specs: Sequence[ShapeSpec], sheet: Sheet) -> list[str]:

@@ -11,10 +11,10 @@ H holds, C seams, D numbers of a spline. Plate space, pixels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.detect import read
 from rotopaint_ai.landmarks.shared_marks import SharedMarks, features, shared_marks
 from rotopaint_ai.pipeline.head_solve import (
+    LOOKS_BY_MARKS,
     ShotSaid,
     SolvedHead,
     build_of,
@@ -47,6 +48,7 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = NDArray[Any]
 Progress = Callable[[int, int], None]
+T = TypeVar("T")
 
 LEAST_NOISE_PX = 0.4  # how far off a seam that was seen is taken to be at the least
 LEAST_READ_PX = 0.5  # and one that the models say
@@ -119,28 +121,52 @@ class ShotReading:
     shared: SharedMarks
 
 
+@dataclass(slots=True)
+class _Steps:
+    """Tells how many of so many steps are done."""
+
+    tell: Progress
+    total: int
+    done: int = 0
+
+    def over(self, things: Iterable[T]) -> Iterator[T]:
+        """Things, each of them a step once it has been dealt with."""
+        for thing in things:
+            yield thing
+            self.done += 1
+            self.tell(self.done, self.total)
+
+    def finish(self) -> None:
+        """No step is left."""
+        if self.done < self.total:
+            self.tell(self.total, self.total)
+
+
 def read_shot(
     predicted: RotoDocument, plate: Plate, models: Models, *, progress: Progress = lambda done, total: None
 ) -> ShotReading:
     """Read the holds of a shot that a run has found the face in.
 
-    Raises: UsageError where it found none, PlateError for frames that cannot be read.
+    A step of the `progress` is a hold read, looked at once more on the head, or searched for marks. Raises: UsageError
+    where it found none, PlateError for frames that cannot be read.
     """
     space = face_space(predicted.landmarks)
     if space is None:
         raise UsageError("the run found no face on this shot; run it again with a crop on the face")
     starts, hold_F = np.unique(space.time_F, return_inverse=True)
+    steps = _Steps(progress, len(starts) * (2 + len(LOOKS_BY_MARKS)))
     holds, found = [], []
-    for start in starts.tolist():
+    for start in steps.over(starts.tolist()):
         hold = _read_hold(plate, int(start), _guess(predicted, int(start)), models)
         holds.append(hold)
         found.append(features(mark_picture(hold.look, hold.face_px)))
-        progress(len(holds), len(starts))
     points, face_px = np.array([hold.points_L for hold in holds]), np.array([hold.face_px for hold in holds])
     heads = head_poses(points)
     marks = shared_marks(found, points, heads.faces(points), face_px)
     reading = ShotReading(models, holds, dict(zip(space.frames, hold_F.tolist())), heads, marks)
-    return replace(reading, shared=_marks_seen_again(reading, predicted))
+    reading = replace(reading, shared=_marks_seen_again(reading, predicted, steps))
+    steps.finish()
+    return reading
 
 
 def teach(
@@ -338,8 +364,14 @@ def _solved_on_head(reading: ShotReading, tasks: Sequence[_Task], errors: Errors
     }
 
 
-def _head_of(reading: ShotReading, specs: Sequence[ShapeSpec], curves: Sequence[KnownCurve]) -> SolvedHead:
-    """One head from what is said of seams and from the pictures. Raises LinAlgError where none fits."""
+def _head_of(
+    reading: ShotReading,
+    specs: Sequence[ShapeSpec],
+    curves: Sequence[KnownCurve],
+    watched: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+) -> SolvedHead:
+    """One head from what is said of seams and from the pictures, `watched` as they are looked at. Raises LinAlgError
+    where none fits."""
     sheet, holds = reading.models.pack.sheet, reading.holds
     off = [sheet.landmark_row(name) for name in names_off_seams(specs, sheet)]
     if len(off) < TOO_FEW:
@@ -349,10 +381,10 @@ def _head_of(reading: ShotReading, specs: Sequence[ShapeSpec], curves: Sequence[
     shot = ShotSaid(head_poses(points), points, error, curves, face_px, hidden)
     build, evidence = build_of(specs, sheet, shot), reading.models.find_seams
     with ThreadPoolExecutor(1) as pool:
-        return solved_head(shot, build, lambda hold: holds[hold].look, evidence, pool, shared=reading.shared)
+        return solved_head(shot, build, lambda hold: holds[hold].look, evidence, pool, watched, reading.shared)
 
 
-def _marks_seen_again(reading: ShotReading, predicted: RotoDocument) -> SharedMarks:
+def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: _Steps) -> SharedMarks:
     """Shared marks in every hold that shows them where the run's curves and the picture have the head."""
     if not reading.shared.count:
         return reading.shared
@@ -361,11 +393,11 @@ def _marks_seen_again(reading: ShotReading, predicted: RotoDocument) -> SharedMa
     specs = [spec for spec in specs if shapes[spec.name].n_points == spec.n_points]
     tasks = [_seam_task(reading, spec, shapes[spec.name], shapes[spec.name], []) for spec in specs]
     try:
-        found = _head_of(reading, specs, [_curve_of_task(reading, task, {}) for task in tasks])
+        found = _head_of(reading, specs, [_curve_of_task(reading, task, {}) for task in tasks], steps.over)
     except np.linalg.LinAlgError:
         return reading.shared
     pictures = lambda hold: mark_picture(reading.holds[hold].look, reading.holds[hold].face_px)  # noqa: E731
-    return seen_again(found, reading.shared, pictures)
+    return seen_again(found, reading.shared, pictures, steps.over)
 
 
 def _missed_by_marks(known: KnownCurve, on_head: Complex) -> float:
