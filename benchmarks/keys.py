@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
-from rotopaint_ai.pipeline.teach import ShotReading, read_anew, read_shot, teach
+from rotopaint_ai.pipeline.teach import ShotReading, read_shot, teach
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
@@ -253,7 +253,7 @@ def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, 
         )
     parts = {"detect": _called(learnt.crop_model), "predict_shapes": _called(learnt.shape_model)}
     reading = read_shot(whole, corrected.plate, replace(_models(), **cast(Any, parts)))
-    found = read_anew(reading, corrected.predicted, corrected.document, corrected.errors)
+    found = teach(reading, corrected.predicted, corrected.document, corrected.errors)
     predicted = with_model_keys(shot.predicted, found.keys)
     return reading, predicted, {**shot.errors, **found.errors}
 

@@ -24,7 +24,7 @@ from rotopaint_ai.pipeline.executor import KeptByFrame
 from rotopaint_ai.pipeline.painter import Painter
 from rotopaint_ai.pipeline.plan import propose_crop
 from rotopaint_ai.pipeline.render_frame import touched_up
-from rotopaint_ai.pipeline.teach import ShotReading, read_anew, read_shot, teach
+from rotopaint_ai.pipeline.teach import ShotReading, read_shot, teach
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate
@@ -137,7 +137,6 @@ class LiveEngine:
         """New keys of a project's shot, as refit gives them, solved from its corrections and the plate that is open.
 
         With them how far off each is likely to be, and the doubtful frames of each seam. The shot is read once.
-        `learnt`: by models that have learnt from these corrections.
         """
         predicted, document, errors = _corrections(request)
         plate = self._need_plate()
@@ -155,8 +154,7 @@ class LiveEngine:
                 progress=lambda done, total: self._tell({**echo, "done": done, "total": total}),
             )
             self._reading = predicted, reading
-        solve = read_anew if request.get("learnt") else teach
-        taught = solve(self._reading[1], predicted, document, errors)
+        taught = teach(self._reading[1], predicted, document, errors)
         return {
             **self._packed_keys(taught.keys),
             "errors": taught.errors,

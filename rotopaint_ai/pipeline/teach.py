@@ -36,14 +36,14 @@ from rotopaint_ai.pipeline.head_solve import (
 )
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
-from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, look, place
+from rotopaint_ai.seams.placement import SeamLook, look
 from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, face_space
 from rotopaint_ai.shapes.group_moves import keys_placed_in_groups, taken_below_groups
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.refit import Errors, Keys, corrected_shapes, moved_keys, refit, splines_of
-from rotopaint_ai.shapes.rigid_head import KnownCurve, curves_on_head, is_borne_out
+from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
-from rotopaint_ai.shapes.samples import open_curve_distance, point_numbers, spline_points
+from rotopaint_ai.shapes.samples import open_curve_distance, spline_points
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = NDArray[Any]
@@ -52,19 +52,15 @@ T = TypeVar("T")
 
 LEAST_NOISE_PX = 0.4  # how far off a seam that was seen is taken to be at the least
 LEAST_READ_PX = 0.5  # and one that the models say
-STILL_PX = 0.3  # a curve that would move by less stays
 # By visible seams of holds nobody touched, and those made worse, at 1 to 5 corrected holds of training shots of two
 # puppets that the shipped pack never saw, and of shots of the stage.
 UNSTEADY_PX = 0.6  # how far off the head's a person's curve lies though both are right
 UNDERRATED = 1.8  # times as far off as a solve expects that takes all that is said for independent
-AWAY = 0.22  # of the distance in pose to the nearest corrected hold, over the number of these: how far off the head's
+AWAY = 0.15  # of the distance in pose to the nearest corrected hold, over the number of these: how far off the head's
 # curve may be for that
+STILL = 0.003  # of the face: a curve that would move by less stays
 DOUBTFUL = 0.005  # of the face: a curve that stays where the head has it so far off is to be looked at
-CLEARLY = 2.0  # times as far as the head's curve may be off a present one lies that gives way
-# Of models that learnt from a shot's corrections; on training shots of two puppets and a shot of the stage.
-TO_HEAD = 0.75  # share of the way from their curve to the rigid head's
-LEAST_BETTER = 0.003  # of the head's size: how much nearer the head of the run's curves has to lie
-NEAR_POSE = 0.2  # of the head's size: how far landmarks may lie from those of a corrected pose
+CLEARLY = 1.5  # times as far as the head's curve may be off a present one lies that gives way
 _READS = 2
 
 
@@ -194,59 +190,9 @@ def teach(
     return Taught(keys_placed_in_groups(keys, groups), sizes, doubtful, moved)
 
 
-def read_anew(
-    reading: ShotReading, predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None
-) -> Taught:
-    """A shot's corrected seams as models read them that have learnt from its corrections, in place of the run's.
-
-    `reading` is of those models. Their curves, seen in the picture, are drawn most of the way towards the rigid head
-    that they and the corrections give together. A frame is changed where the head of the run's own curves bears that
-    out, and where somebody has corrected a pose that is not far from its own: models know little of others.
-    """
-    groups, predicted, document = document, *_below(predicted, document)
-    tasks = _tasks(reading, predicted, document)
-    noted = errors or {}
-    run = _on_rigid_head(reading, [_curve_of_task(reading, task, noted.get(task.spec.name, {})) for task in tasks])
-    found = [_placed_as_read(reading, row, tasks) for row in range(len(reading.holds))]
-    seen = [_observed_everywhere(task, [row[k] for row in found]) for k, task in enumerate(tasks)]
-    own = _on_rigid_head(reading, seen)
-    far_H = _pose_from_corrected(reading, tasks)
-    keys: dict[str, Mapping[int, Key]] = {}
-    doubtful: dict[str, tuple[int, ...]] = {}
-    sizes: dict[str, Mapping[int, float]] = {}
-    for task, curve, head_HD, judge_HD in zip(tasks, seen, own, run):
-        name, mixed_HD = task.spec.name, (1 - TO_HEAD) * curve.splines_HD + TO_HEAD * head_HD
-        apart_H = np.array([open_curve_distance(a, b) for a, b in zip(curve.splines_HD, head_HD)])
-        expected_H = np.sqrt(curve.noise_px_H * apart_H)
-        keys[name], doubtful[name], sizes[name] = _taken_over(
-            reading, task, mixed_HD, judge_HD, far_H, expected_H, noted.get(name, {})
-        )
-    before = {shape.name: shape.keys for shape in predicted.shapes}
-    moved = sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
-    return Taught(keys_placed_in_groups(keys, groups), sizes, doubtful, moved)
-
-
 def _below(predicted: RotoDocument, document: RotoDocument) -> tuple[RotoDocument, RotoDocument]:
     """What the models said and what stands there as the pictures show it, groups that people have moved left out."""
     return taken_below_groups(predicted, document), taken_below_groups(document, document)
-
-
-def _placed_as_read(reading: ShotReading, row: int, tasks: Sequence[_Task]) -> list[Placed]:
-    """Seams of a hold as its models say, seen in the picture."""
-    hold = reading.holds[row]
-    seams = [
-        Seam(point_numbers(hold.splines[each.spec.name]), hold.width_px[each.spec.name], float(each.noise_px_H[row]))
-        for each in tasks
-    ]
-    return place(seams, hold.look, hold.face_px, reading.models.find_seams)
-
-
-def _observed_everywhere(task: _Task, placed: Sequence[Placed]) -> KnownCurve:
-    """A seam as it was placed, or drawn by a person, in every hold."""
-    splines = np.array([spline_points(each.points) for each in placed])
-    noise = np.array([max(LEAST_NOISE_PX, each.expected_error_px) for each in placed])
-    drawn = np.where(task.exact_H[:, None], task.splines_HD, splines)
-    return KnownCurve.of(drawn, noise, task.exact_H, splines)
 
 
 def _pose_from_corrected(reading: ShotReading, tasks: Sequence[_Task]) -> Array:
@@ -254,26 +200,6 @@ def _pose_from_corrected(reading: ShotReading, tasks: Sequence[_Task]) -> Array:
     apart = reading.heads.looks_apart(np.array([hold.points_L for hold in reading.holds]))
     corrected = np.flatnonzero(np.any([task.exact_H for task in tasks], axis=0))
     return np.asarray(apart[:, corrected].min(axis=1, initial=np.inf))
-
-
-def _taken_over(
-    reading: ShotReading,
-    task: _Task,
-    new_HD: Complex,
-    judge_HD: Complex,
-    far_H: Array,
-    expected_H: Array,
-    noted: Mapping[int, float],
-) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
-    """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be."""
-
-    def judge(row: int, frame: int, spline: Complex) -> _Verdict:
-        change, size = open_curve_distance(spline, new_HD[row]), float(abs(reading.heads.factor_H[row]))
-        if far_H[row] < NEAR_POSE and is_borne_out(new_HD[row], spline, judge_HD[row], LEAST_BETTER * size):
-            return new_HD[row], max(float(expected_H[row]), LEAST_NOISE_PX), False
-        return spline, max(noted.get(frame, 0.0), change), change > STILL_PX
-
-    return _judged(reading, task, judge)
 
 
 # --- what each hold says ----------------------------------------------------------------------------------------------
@@ -418,11 +344,6 @@ def _curve_of_task(reading: ShotReading, task: _Task, errors: Mapping[int, float
     )
 
 
-def _on_rigid_head(reading: ShotReading, known: Sequence[KnownCurve]) -> list[Complex]:
-    points, error = (np.array(rows) for rows in zip(*((hold.points_L, hold.error_px_L) for hold in reading.holds)))
-    return curves_on_head(reading.heads, points, error, known)
-
-
 def _decided(
     reading: ShotReading, task: _Task, head: _OnHead, far_px_H: Array
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
@@ -434,7 +355,7 @@ def _decided(
         change = open_curve_distance(spline, head.splines_HD[row])
         if not np.isfinite(off):
             return spline, max(change, LEAST_NOISE_PX), True
-        if change > max(CLEARLY * off, STILL_PX):
+        if change > max(CLEARLY * off, STILL * reading.holds[row].face_px):
             return head.splines_HD[row], max(off, LEAST_NOISE_PX), False
         return spline, max(float(np.hypot(off, change)), LEAST_NOISE_PX), change > DOUBTFUL * reading.holds[row].face_px
 

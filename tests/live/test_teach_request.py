@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -54,7 +53,5 @@ def test_a_shot_is_read_once_and_taught_as_often_as_asked(
     ((name, frame, size),) = first["keys"]
     assert (name, frame) == ("seam", 1002)
     assert Path(first["block"]).read_bytes()[:size] == pack("key", KEY)
-    monkeypatch.setattr(engines, "read_anew", lambda reading, *of: replace(taught, n_moved=7))
-    assert engine.answer({**ask, "learnt": True})["moved"] == 7
     engine._plate = SimpleNamespace(width=65, height=48, name="p")  # type: ignore[assignment]
     assert "open the plate that they were made on" in engine.answer(ask)["error"]

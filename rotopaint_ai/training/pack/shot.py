@@ -29,7 +29,7 @@ from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import SEAM, Pack, find_pack, load_pack
 from rotopaint_ai.inference.pack_folder import replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, Sink
-from rotopaint_ai.pipeline.teach import read_anew, read_shot, teach
+from rotopaint_ai.pipeline.teach import read_shot, teach
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.project import Project, corrections, run_record
@@ -189,7 +189,7 @@ def _teach_with_pack(options: TrainOptions, shot: Corrected) -> int | None:
         if project.is_read_only:
             return None
         with closing(open_models(load_pack(options.out), device="cpu", threads=1)) as models:
-            found = read_anew(read_shot(shot.predicted, shot.plate, models), shot.predicted, shot.document, shot.errors)
+            found = teach(read_shot(shot.predicted, shot.plate, models), shot.predicted, shot.document, shot.errors)
         state, note = project.load().state, project.note("run")
         assert state.document is not None
         assert state.predicted is not None

@@ -106,7 +106,10 @@ def test_a_lesson_tells_truth_from_what_models_say(project: Path, pack: Path) ->
     solved = {"seam": {f: Key(shot.document.shape("seam").at(f), "propagated") for f in FRAMES}}
     drawn = DrawnShot(shot.document, solved, {"seam"}, shot.frames)
     with closing(open_models(load_pack(pack), device="cpu", threads=1)) as models:
-        reading = read_shot(shot.predicted, shot.plate, models)
+        told = list[tuple[int, int]]()
+        reading = read_shot(shot.predicted, shot.plate, models, progress=lambda *step: told.append(step))
+        assert told == sorted(set(told))
+        assert {total for _, total in told} == {told[-1][0]}  # to its very end
         lesson = make_lesson(reading, shot.plate, drawn, input_size=64, margin=1.3)
     assert lesson.is_corrected.tolist() == [True, False] * 3
     known = lesson.known.truth.landmarks
@@ -151,7 +154,7 @@ def test_three_corrected_frames_teach_a_pack_and_the_shot(project: Path, pack: P
         assert after.document is not None
         assert before.document is not None
         assert after.predicted is not None
-        for frame in FRAMES:  # what the models say from here on; whether it moved is `read_anew`'s to decide
+        for frame in FRAMES:  # what the models say from here on; whether it moved is `teach`'s to decide
             if frame not in CORRECTED:
                 assert after.predicted.shape("seam").at(frame) == after.document.shape("seam").at(frame)
         note = opened.note("taught")

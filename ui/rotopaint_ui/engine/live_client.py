@@ -172,16 +172,13 @@ class LiveClient(QObject):
 
         self._ask_of_state(state, {"ask": "spread", "way": way, "spread": bounds}, take)
 
-    def teach(self, state: State, reply: Callable[[TaughtKeys | None], None], *, learnt: bool = False) -> None:
-        """The whole shot solved from its corrections and its pictures; `progressed` tells how far it is.
-
-        `learnt`: the pack has learnt from these corrections, and what it reads counts.
-        """
+    def teach(self, state: State, reply: Callable[[TaughtKeys | None], None]) -> None:
+        """The whole shot solved from its corrections and its pictures; `progressed` tells how far it is."""
 
         def take(answer: Facts | None) -> None:
             reply(None if answer is None else _taught_of_answer(answer, wire.take_block(answer["block"])))
 
-        self._ask_of_state(state, {"ask": "teach", "learnt": learnt}, take)
+        self._ask_of_state(state, {"ask": "teach"}, take)
 
     def seam(self, question: SeamQuestion, reply: Callable[[SeamPreview | None], None]) -> None:
         """A frame's seams painted away with some settings."""

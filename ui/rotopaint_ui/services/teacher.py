@@ -216,7 +216,7 @@ class Teacher(QObject):
             self._asked = asked = session.state
         self._shot = None  # a pack in this folder may have been read before
         self._prepare(self._lesson[0], str(self._lesson[1]))
-        self.live.teach(asked, self._take, learnt=True)
+        self.live.teach(asked, self._take)
 
     def _say_stopped(self) -> None:
         self._used = {}
@@ -225,7 +225,7 @@ class Teacher(QObject):
 
     def _tell_progress(self, done: int, total: int) -> None:
         if self.is_running:
-            self.progressed.emit(done, total, f"pose {done} of {total}" if done < total else "solving the seams")
+            self.progressed.emit(done, total, "looking at every pose" if done < total else "solving the seams")
 
     def _tell_trouble(self, text: str) -> None:
         self.message_sent.emit(text, "trouble")
