@@ -24,7 +24,7 @@ from rotopaint_ai.errors import PlateError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, notice
 from rotopaint_ai.pipeline.executor import Eta
-from rotopaint_ai.pipeline.head_solve import LOOKS, ShotSaid, build_of, names_off_seams, solved_head
+from rotopaint_ai.pipeline.head_solve import LOOKS, ShotSaid, build_of, know_character, names_off_seams, solved_head
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import Settled
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
@@ -45,7 +45,6 @@ FEWEST = 4  # holds that can outvote one
 PROGRESS_INTERVAL_S = 1.0
 # Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.
 NEAR = 0.005  # of the face: how far off the head's curve a seam is taken to lie in the end
-KNOWN_FACE = 0.005  # of the face: landmarks expected to be less far off come from models that know the character
 OUTLIER = 0.03  # of the head's size: how far off the head's a curve of such models gives way
 LEAST_PX = 0.4  # how far off a hold's own curve may be
 UNKNOWN = 0.5  # of the head's size: how far off a curve is taken to be that is hidden
@@ -228,7 +227,7 @@ def _solved(
         text = f"seams at {where}: no head fits all frames, so that each keeps its own; look them over"
         progress.sink(notice(text, is_warning=True))
         return {}
-    far = 0.0 if _models_know_little(shot) else OUTLIER
+    far = OUTLIER if know_character(shot.error_px_HL, shot.face_px_H) else 0.0
     sizes = (far * abs(shot.heads.factor_H)).tolist()
     return {
         hold.record.frame: {name: new for name, new in found.items() if _gives_way(hold, name, on_head, size)}
@@ -262,15 +261,6 @@ def _said_of(holds: Sequence[_Hold], names: Sequence[str]) -> ShotSaid:
     known = _by_length([_without_strays(_known_curve(name, holds, abs(heads.factor_H)), heads) for name in names])
     hidden = np.array([[name in hold.hidden for name in names] for hold in holds])
     return ShotSaid(heads, points, error, known, np.array([hold.face_px for hold in holds]), hidden)
-
-
-def _models_know_little(shot: ShotSaid) -> bool:
-    """Whether the head's curves are better than the models' own, as of a character that they have not learnt.
-
-    Expected errors of landmarks are 0.5-1.3 % of the face with the shipped pack and 0.3-0.4 % with one of five minutes,
-    whose own curves are off by less than the head's.
-    """
-    return bool(np.median(shot.error_px_HL / shot.face_px_H[:, None]) > KNOWN_FACE)
 
 
 def _gives_way(hold: _Hold, name: str, on_head: Mapping[str, Complex], far_px: float) -> bool:

@@ -29,6 +29,7 @@ from rotopaint_ai.pipeline.head_solve import (
     ShotSaid,
     SolvedHead,
     build_of,
+    know_character,
     mark_picture,
     names_off_seams,
     seen_again,
@@ -61,6 +62,7 @@ AWAY = 0.15  # of the distance in pose to the nearest corrected hold, over the n
 STILL = 0.003  # of the face: a curve that would move by less stays
 DOUBTFUL = 0.005  # of the face: a curve that stays where the head has it so far off is to be looked at
 CLEARLY = 1.5  # times as far as the head's curve may be off a present one lies that gives way
+KNOWN = 1.5  # times that where models have learnt the character, so that most of their curves are right
 _READS = 2
 
 
@@ -348,6 +350,8 @@ def _decided(
     reading: ShotReading, task: _Task, head: _OnHead, far_px_H: Array
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
     """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be."""
+    error, face_px = (np.array(each) for each in zip(*((hold.error_px_L, hold.face_px) for hold in reading.holds)))
+    clearly = CLEARLY * KNOWN if know_character(error, face_px) else CLEARLY
 
     def judge(row: int, frame: int, spline: Complex) -> _Verdict:
         del frame
@@ -355,9 +359,9 @@ def _decided(
         change = open_curve_distance(spline, head.splines_HD[row])
         if not np.isfinite(off):
             return spline, max(change, LEAST_NOISE_PX), True
-        if change > max(CLEARLY * off, STILL * reading.holds[row].face_px):
+        if change > max(clearly * off, STILL * face_px[row]):
             return head.splines_HD[row], max(off, LEAST_NOISE_PX), False
-        return spline, max(float(np.hypot(off, change)), LEAST_NOISE_PX), change > DOUBTFUL * reading.holds[row].face_px
+        return spline, max(float(np.hypot(off, change)), LEAST_NOISE_PX), change > DOUBTFUL * float(face_px[row])
 
     return _judged(reading, task, judge)
 
