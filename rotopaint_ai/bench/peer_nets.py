@@ -165,7 +165,7 @@ class Peer:
     build: Callable[[int], nn.Module]
     size_px: int
     outputs: tuple[str, ...]
-    decode_heat_maps: Callable[[Arrays], npt.NDArray[np.float64]]
+    decode: Callable[[Arrays], npt.NDArray[np.float64]]
 
     def export(self, n_landmarks: int, path: Path) -> None:
         """Write the network, its weights drawn at random, as ONNX for single crops [1, 3, S, S]."""
