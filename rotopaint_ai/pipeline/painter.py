@@ -192,13 +192,13 @@ def _laid_on(
     """Another picture laid on a region of this one, top-left plate pixel `corner`, by each motion that is seen."""
     same = now.rgb.shape == other.rgb.shape
     at, size = np.array(corner, float) - now.origin, (shape[1], shape[0])
+    mask = other.free.astype(np.uint8) * 255
     found = []
     for whole in points.motions_to(other.rgb) if same else [np.eye(2, 3)]:
         move = np.column_stack([whole[:, :2], whole[:, :2] @ at + whole[:, 2]])
         is_still = bool(np.array_equal(move[:, :2], np.eye(2)))
         flags = (cv2.INTER_NEAREST if is_still else cv2.INTER_CUBIC) | cv2.WARP_INVERSE_MAP
         rgb = cv2.warpAffine(other.rgb, move, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
-        mask = other.free.astype(np.uint8) * 255
         free = cv2.warpAffine(mask, move, size, flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, borderValue=0)
         found.append(Loan(np.asarray(rgb), np.asarray(free >= 254), is_plate))
     return found

@@ -353,8 +353,7 @@ def _decided(
     error, face_px = (np.array(each) for each in zip(*((hold.error_px_L, hold.face_px) for hold in reading.holds)))
     clearly = CLEARLY * KNOWN if know_character(error, face_px) else CLEARLY
 
-    def judge(row: int, frame: int, spline: Complex) -> _Verdict:
-        del frame
+    def judge(row: int, spline: Complex) -> _Verdict:
         off = float(np.hypot(UNDERRATED * head.deviation_px_H[row], AWAY * far_px_H[row] / task.exact_H.sum()))
         change = open_curve_distance(spline, head.splines_HD[row])
         if not np.isfinite(off):
@@ -370,11 +369,11 @@ _Verdict = tuple[Complex, float, bool]  # a curve, how far off it is likely to b
 
 
 def _judged(
-    reading: ShotReading, task: _Task, judge: Callable[[int, int, Complex], _Verdict]
+    reading: ShotReading, task: _Task, judge: Callable[[int, Complex], _Verdict]
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
     """Keys, doubtful frames and sizes of error of a seam's frames that the models know and nobody has keyed.
 
-    `judge` is asked with a hold, a frame and its present curve. A hold that was keyed elsewhere is one drawing.
+    `judge` is asked with a hold and its present curve. A hold that was keyed elsewhere is one drawing.
     """
     hand = set(task.hand)
     frames = [frame for frame in sorted(task.base.keys) if frame in reading.hold_of and frame not in hand]
@@ -384,7 +383,7 @@ def _judged(
     for k, frame in enumerate(frames):
         row = reading.hold_of[frame]
         drawn = task.splines_HD[row], LEAST_NOISE_PX, False
-        splines[k], sizes[frame], is_doubtful = drawn if task.exact_H[row] else judge(row, frame, splines[k])
+        splines[k], sizes[frame], is_doubtful = drawn if task.exact_H[row] else judge(row, splines[k])
         if is_doubtful:
             doubtful.append(frame)
     return moved_keys(task.base, task.shape, frames, splines), tuple(doubtful), sizes
