@@ -6,9 +6,10 @@ The dataclass is the whole description: its annotations say what a field may be,
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -18,7 +19,7 @@ from rotopaint_ai.errors import RotopaintError
 T = TypeVar("T")
 
 _WORDS = {
-    "str": "text (in quotes where YAML reads it as something else)",
+    "str": "text, in quotes",
     "int": "a whole number",
     "float": "a number",
     "bool": "true or false",
@@ -26,6 +27,7 @@ _WORDS = {
     "object": "named fields",
     "null": "nothing",
 }
+_BOUNDS = {">=": "of at least", "<=": "of at most", ">": "above", "<": "below"}
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _STEP = re.compile(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]")
 
@@ -53,6 +55,28 @@ def check(content: object, kind: type[T], *, error: type[RotopaintError], others
     return value
 
 
+def check_json(text: str | bytes, kind: type[T], *, error: type[RotopaintError]) -> T:
+    """JSON as a dataclass or a `Struct` of `kind`, at the decoder's speed; other fields are passed over.
+
+    Raises: `error`, as `check` does.
+    """
+    import msgspec
+
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as wrong:
+        raise error(_sentence(str(wrong), _json_content(text, error), kind).strip()) from wrong
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as wrong:
+        raise error(f"cannot be read as JSON ({wrong})") from wrong
+
+
+def _json_content(text: str | bytes, error: type[RotopaintError]) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as wrong:  # behind what was refused first
+        raise error(f"cannot be read as JSON ({wrong})") from wrong
+
+
 def _half_a_character(text: object) -> str:
     """JSON and YAML can spell half of a character out, as `\\ud800`; no file can hold it, nor any name a null."""
     return f"the text {str(text)[:40]!a} holds a null or half a character; mend or rename it"
@@ -71,18 +95,21 @@ def check_format(content: object, name: str, version: int, *, error: type[Rotopa
 def _sentence(message: str, content: object, kind: type) -> str:
     """What `msgspec` says of a content, in the house's form."""
     text, _, place = message.partition(" - at ")
-    where, got = _walk_path(place, content)
-    if expected := re.match(r"Expected `(.+?)`(?: of (?:at least )?length (\S+))?, got", text):
+    where, got = _walk_path(place, _entry_alone(place, content, kind))
+    if expected := re.match(r"Expected `([^`]+)`(?: of (?:at least )?length (.+?))?(?:, got .*)?$", text):
         kinds = [_WORDS.get(kind.strip(), kind.strip()) for kind in expected[1].split("|")]
         wanted = " or ".join(kinds) + (f" of {expected[2]}" if expected[2] else "")
         at = f"a name in {where}" if place.startswith("`key`") else where
         return f"{at} is {'another' if place.startswith('`key`') else _short_of(got)}; wanted {wanted}"
+    if bound := re.match(r"Expected `(\w+)` (<=?|>=?) (\S+)$", text):
+        wanted = f"{_WORDS.get(bound[1], bound[1])} {_BOUNDS[bound[2]]} {float(bound[3]):,.15g}"
+        return f"{where} is {_short_of(got)}; wanted {wanted}"
     if missing := re.match(r"Object missing required field `(.+?)`", text):
         near = get_close_matches(missing[1], [str(name) for name in got], 1) if isinstance(got, Mapping) else []
         hint = f"is '{near[0]}' meant for it?" if near else "wanted this field"
         return f"{where}: {missing[1]} is missing; {hint}".removeprefix(": ")
     if text.startswith("Invalid enum value") and (choices := _choices_at(place, kind)):
-        return f"{where} is {_short_of(got)}; wanted one of {', '.join(map(str, choices))}"
+        return f"{where} is {_short_of(got)}; wanted {'one of ' * (len(choices) > 1)}{', '.join(map(str, choices))}"
     return f"{where} is {_short_of(got)}; {text[:1].lower()}{text[1:]}"
 
 
@@ -92,7 +119,7 @@ def _choices_at(place: str, kind: Any) -> tuple[object, ...]:
         if step[1] is None:
             kind = (*get_args(kind), None)[0]
         else:
-            kind = get_type_hints(kind).get(step[1]) if is_dataclass(kind) else None
+            kind = get_type_hints(kind).get(step[1]) if isinstance(kind, type) else None
     return get_args(kind) if get_origin(kind) is Literal else ()
 
 
@@ -116,6 +143,37 @@ def _walk_path(place: str, content: object) -> tuple[str, object]:
             name = content.get("name") if isinstance(content, Mapping) else None
             words[-1:] = [f"{words[-1] if words else 'item'} {name!r}" if isinstance(name, str) else _nth(words, row)]
     return ": ".join(words), content
+
+
+def _entry_alone(place: str, content: Any, kind: type) -> Any:
+    """The content whose mapping at a path's first `[...]` has the wrong entry alone: `msgspec` does not say which."""
+    import msgspec
+
+    before, dots, _ = place.partition("[...]")
+    steps = [step[1] if step[1] is not None else int(step[2]) for step in _STEP.finditer(before)]
+    entries = _item_at(content, steps) if dots else ()
+    for name, item in entries.items() if isinstance(entries, Mapping) else ():
+        alone = _with_item(content, steps, {name: item})
+        try:
+            msgspec.convert(alone, kind)
+        except msgspec.ValidationError:
+            return alone
+    return content
+
+
+def _item_at(content: Any, steps: Sequence[str | int]) -> Any:
+    for step in steps:
+        content = content[step]
+    return content
+
+
+def _with_item(content: Any, steps: Sequence[str | int], item: object) -> Any:
+    """The content with another item at a path."""
+    if not steps:
+        return item
+    parts: Any = dict(content) if isinstance(content, Mapping) else list(content)
+    parts[steps[0]] = _with_item(content[steps[0]], steps[1:], item)
+    return parts
 
 
 def _nth(words: list[str], row: int) -> str:

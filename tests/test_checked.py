@@ -42,7 +42,7 @@ def test_a_right_content_becomes_the_dataclass() -> None:
         ([], "is a list of 0; wanted named fields"),
         ({"leaves": 3}, "leaves is 3; wanted a list"),
         ({"leaves": [{}]}, "leaves 1: name is missing; wanted this field"),
-        ({"leaves": [{"name": False}]}, "leaves 1: name is False; wanted text (in quotes where YAML reads it as"),
+        ({"leaves": [{"name": False}]}, "leaves 1: name is False; wanted text, in quotes"),
         ({"leaves": [{"name": "a", "size": "2"}]}, "leaves 'a': size is '2'; wanted a number"),
         ({"leaves": [{"name": "a", "size": float("nan")}]}, "leaves 'a': size is nan; wanted a finite number"),
         ({"leaves": [{"name": "a", "count": True}]}, "leaves 'a': count is True; wanted a whole number"),
@@ -54,7 +54,7 @@ def test_a_right_content_becomes_the_dataclass() -> None:
         ({"notes": {"x": "y"}}, "notes: x is 'y'"),
         ({"leaves": [{"name": "a", "side": "\ud800"}]}, r"the text '\ud800' holds a null or half a character"),
         ({"leaves": [{"name": "a\0"}]}, r"the text 'a\x00' holds a null or half a character; mend or rename it"),
-        ({"notes": {"x": "y", "z": 1}}, "notes: one of them is"),
+        ({"notes": {"x": "y", "z": 1}}, "notes: x is 'y'"),
     ],
 )
 def test_a_wrong_content_is_refused_by_where_got_and_wanted(content: object, sentence: str) -> None:

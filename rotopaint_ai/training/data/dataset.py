@@ -16,16 +16,18 @@ In memory: N samples, L landmarks, K shapes, P control points of all shapes; wha
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import cv2
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta, Struct
 
+from rotopaint_ai.checked import check_json
 from rotopaint_ai.errors import DiskError, PackError, TrainingError
 from rotopaint_ai.files import replacing, write_json, write_text
 from rotopaint_ai.plates.coded_pictures import decode
@@ -81,104 +83,78 @@ def _shape_content(shape: ShapeTruth) -> dict[str, Any]:
     return {"points": points} if shape.width_px is None else {"points": points, "width_px": round(shape.width_px, 4)}
 
 
+_Number = Annotated[float, Meta(ge=-_FARTHEST_PX, le=_FARTHEST_PX)]
+_Side = Annotated[int, Meta(ge=1, le=_LONGEST_PX)]
+_BoxSide = Annotated[float, Meta(gt=0, le=_FARTHEST_PX)]
+
+
+class _Head(Struct):
+    """The content of `dataset.json`."""
+
+    format: Literal["rotopaint-dataset"]
+    version: Literal[1]
+    name: str | None = None
+    licence: str = "not stated"
+
+
+class _ShapeInLine(Struct):
+    points: list[tuple[_Number, _Number, _Number, _Number, _Number, _Number]]
+    width_px: _Number | None = None
+
+
+class _Line(Struct):
+    """A line of `samples.jsonl`; what is null in it is not known."""
+
+    image: str
+    width: _Side
+    height: _Side
+    split: Split
+    landmarks: dict[str, tuple[_Number, _Number, _Number] | None]
+    shapes: dict[str, _ShapeInLine | None] | None = None
+    character: str = ""
+    shot: str = ""
+    frame: int = 0
+    face_box: tuple[_Number, _Number, _BoxSide, _BoxSide] | None = None
+    pixel_scale: Annotated[float, Meta(ge=0.001, le=1000)] = 1.0
+
+    def sample(self) -> Sample:
+        """The line without what is not known."""
+        facts = {name: getattr(self, name) for name in self.__struct_fields__}
+        landmarks = {name: point for name, point in self.landmarks.items() if point is not None}
+        shapes = {name: ShapeTruth(s.points, s.width_px) for name, s in (self.shapes or {}).items() if s is not None}
+        return Sample(**{**facts, "landmarks": landmarks, "shapes": shapes})
+
+
 def parse_samples(text: str, where: str, sheet: Sheet) -> tuple[Sample, ...]:
-    checker = _Checker(frozenset(sheet.landmark_names), {shape.name: shape.n_points for shape in sheet.shapes})
+    """The samples of a `samples.jsonl`. Raises TrainingError naming `where`, the line and what is wrong with it."""
+    landmarks, shapes = frozenset(sheet.landmark_names), {shape.name: shape.n_points for shape in sheet.shapes}
     samples = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
         try:
-            samples.append(checker.sample(json.loads(line)))
-        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            reason = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
-            raise TrainingError(f"{where} line {number}: {reason}; mend the line or mine the data set again") from error
+            samples.append(check_json(line, _Line, error=TrainingError).sample())
+            _check_names(samples[-1], landmarks, shapes)
+        except TrainingError as error:
+            raise TrainingError(f"{where} line {number}: {error}; mend the line or mine the data set again") from error
     if not samples:
         raise TrainingError(f"{where}: no samples; mine the data set again")
     return tuple(samples)
 
 
-@dataclass(frozen=True, slots=True)
-class _Checker:
-    """Turns decoded lines into samples; raises ValueError, KeyError or TypeError saying what is wrong."""
-
-    landmarks: frozenset[str]
-    shapes: Mapping[str, int]
-
-    def sample(self, content: Any) -> Sample:
-        if not isinstance(content, dict):
-            raise ValueError("wanted a JSON object")
-        image = str(content["image"])
-        if Path(image).is_absolute() or ".." in Path(image).parts:
-            raise ValueError(f"image '{image}' lies outside the data set")
-        if content["split"] not in SPLITS:
-            raise ValueError(f"split is {content['split']!r}; wanted one of {', '.join(SPLITS)}")
-        landmarks = {name: self._point(name, p) for name, p in content["landmarks"].items() if p is not None}
-        if len(landmarks) < 2:
-            raise ValueError(f"{len(landmarks)} landmarks known; wanted at least 2")
-        box = content.get("face_box")
-        return Sample(
-            image=image,
-            width=_picture_side(content, "width"),
-            height=_picture_side(content, "height"),
-            character=str(content.get("character", "")),
-            shot=str(content.get("shot", "")),
-            frame=int(content.get("frame", 0)),
-            split=content["split"],
-            landmarks=landmarks,
-            shapes={name: self._shape(name, shape) for name, shape in (content.get("shapes") or {}).items() if shape},
-            face_box=None if box is None else _face_box_of(box),
-            pixel_scale=_pixel_scale_of(content.get("pixel_scale", 1.0)),
-        )
-
-    def _point(self, name: str, point: Any) -> tuple[float, float, float]:
-        if name not in self.landmarks:
-            raise ValueError(f"landmark '{name}' is not in the sheet")
-        x, y, visible = _finite_numbers(point, 3, f"landmark '{name}'")
-        return x, y, visible
-
-    def _shape(self, name: str, shape: Any) -> ShapeTruth:
-        if name not in self.shapes:
-            raise ValueError(f"shape '{name}' is not in the sheet")
-        points = shape["points"]
-        if len(points) != self.shapes[name]:
-            raise ValueError(f"shape '{name}' has {len(points)} points; the sheet says {self.shapes[name]}")
-        width = shape.get("width_px")
-        return ShapeTruth(
-            tuple(tuple(_finite_numbers(point, 6, f"shape '{name}'")) for point in points),
-            None if width is None else _finite_numbers([width], 1, f"shape '{name}' width_px")[0],
-        )
-
-
-def _finite_numbers(values: Any, count: int, where: str) -> list[float]:
-    if not isinstance(values, (list, tuple)) or len(values) != count:
-        raise ValueError(f"{where}: wanted {count} numbers")
-    numbers = [float(value) for value in values]
-    if not all(math.isfinite(number) for number in numbers):
-        raise ValueError(f"{where}: holds a number that is not finite")
-    if any(abs(number) > _FARTHEST_PX for number in numbers):
-        raise ValueError(f"{where}: holds a number beyond {_FARTHEST_PX:,}")
-    return numbers
-
-
-def _picture_side(content: Mapping[str, Any], name: str) -> int:
-    side = int(content[name])
-    if not 0 < side <= _LONGEST_PX:
-        raise ValueError(f"{name} is {side}; wanted 1 to {_LONGEST_PX:,}")
-    return side
-
-
-def _face_box_of(values: Any) -> tuple[float, float, float, float]:
-    x, y, width, height = _finite_numbers(values, 4, "face_box")
-    if min(width, height) <= 0:
-        raise ValueError(f"face_box is {width:g} x {height:g}; wanted sides above 0")
-    return x, y, width, height
-
-
-def _pixel_scale_of(value: Any) -> float:
-    (scale,) = _finite_numbers([value], 1, "pixel_scale")
-    if not 0.001 <= scale <= 1000:
-        raise ValueError(f"pixel_scale is {scale:g}; wanted 0.001 to 1,000")
-    return scale
+def _check_names(sample: Sample, landmarks: frozenset[str], shapes: Mapping[str, int]) -> None:
+    """Raise TrainingError for what a sample says against the sheet's landmarks, or its shapes and their points."""
+    if Path(sample.image).is_absolute() or ".." in Path(sample.image).parts:
+        raise TrainingError(f"image '{sample.image}' lies outside the data set")
+    if odd := sample.landmarks.keys() - landmarks:
+        raise TrainingError(f"landmark '{min(odd)}' is not in the sheet")
+    if len(sample.landmarks) < 2:
+        raise TrainingError(f"{len(sample.landmarks)} landmarks known; wanted at least 2")
+    for name, shape in sample.shapes.items():
+        if name not in shapes:
+            raise TrainingError(f"shape '{name}' is not in the sheet")
+        if len(shape.points) != shapes[name]:
+            raise TrainingError(f"shape '{name}' has {len(shape.points)} points; the sheet says {shapes[name]}")
 
 
 FORMAT = "rotopaint-dataset"
@@ -281,7 +257,10 @@ def read_dataset(source: str | Path) -> Dataset:
     Raises: TrainingError naming the file, line and field of the first thing that is wrong.
     """
     store = open_store(source)
-    head = _parse_head(store.read("dataset.json"), f"{source}/dataset.json")
+    try:
+        head = check_json(store.read("dataset.json"), _Head, error=TrainingError)
+    except TrainingError as error:
+        raise TrainingError(f"{source}/dataset.json: {error}; mine the data set again") from error
     try:
         sheet = parse_sheet(_text(store, "sheet.yaml", source), where=f"{source}/sheet.yaml")
     except PackError as error:
@@ -290,8 +269,8 @@ def read_dataset(source: str | Path) -> Dataset:
     index = store.index()
     folder = Path(source) if index is None else ShardPictures(store, index)
     return Dataset(
-        name=str(head.get("name", Path(source).name)),
-        licence=str(head.get("licence", "not stated")),
+        name=Path(source).name if head.name is None else head.name,
+        licence=head.licence,
         sheet=sheet,
         folders=(folder,) * len(samples),
         samples=samples,
@@ -382,14 +361,11 @@ def _layout(sheet: Sheet) -> tuple[object, ...]:
     return sheet.landmark_names, tuple((shape.name, shape.n_points, shape.closed) for shape in sheet.shapes)
 
 
-def _parse_head(data: bytes, where: str) -> Mapping[str, Any]:
-    try:
-        head = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise TrainingError(f"{where}: cannot be read ({error}); mine the data set again") from error
-    if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
-        raise TrainingError(f"{where}: wanted format '{FORMAT}' version {VERSION}; mine the data set again")
-    return head
+def is_head(content: bytes) -> bool:
+    """Whether a `dataset.json` is a data set's."""
+    with suppress(TrainingError):
+        return bool(check_json(content, _Head, error=TrainingError))
+    return False
 
 
 def _truth(sheet: Sheet, samples: Sequence[Sample]) -> Truth:

@@ -29,7 +29,7 @@ from rotopaint_ai.plates import Frame, Plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, Rows
 from rotopaint_ai.training.data.augment import spline_in_crop
-from rotopaint_ai.training.data.dataset import FORMAT, Sample, ShapeTruth, Split, write_picture
+from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, is_head, write_picture
 from rotopaint_ai.training.mining.options import FACE_SHARE
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 from rotopaint_ai.watch import Progress, work_in_order
@@ -84,10 +84,9 @@ def _is_dataset(folder: Path) -> bool:
     if (folder / _STATE / _MARK).is_file():
         return True
     try:
-        head = json.loads(file_bytes(folder / "dataset.json"))
-    except (OSError, ValueError, RecursionError):
+        return is_head(file_bytes(folder / "dataset.json"))
+    except OSError:
         return False
-    return isinstance(head, dict) and head.get("format") == FORMAT
 
 
 def _in_the_way(folder: Path) -> str | None:

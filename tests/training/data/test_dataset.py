@@ -43,18 +43,25 @@ def _broken(faces: Path, folder: Path, change: dict[str, object]) -> Path:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"split": "learn"}, "split is 'learn'"),
+        ({"split": "learn"}, "split is 'learn'; wanted one of train, val, test"),
         ({"image": "../outside.png"}, "lies outside"),
         ({"landmarks": {"chin": [1, 2, 1], "tail": [1, 2, 1]}}, "'tail' is not in the sheet"),
         ({"landmarks": {"chin": [1, 2, 1]}}, "1 landmarks known"),
-        ({"landmarks": {"chin": [1, 2], "brow": [1, 2, 1]}}, "'chin': wanted 3 numbers"),
+        ({"landmarks": {"chin": [1, 2], "brow": [1, 2, 1]}}, "landmarks: chin is a list of 2; wanted a list of 3"),
+        (
+            {"shapes": {"seam": {"points": [[0, 0]]}, "other": None}},
+            "seam: points 1 is a list of 2",
+        ),
         ({"shapes": {"seam": {"points": [[0, 0, 0, 0, 0, 0]]}}}, "has 1 points; the sheet says 3"),
-        ({"landmarks": {"chin": [1e300, 2, 1], "brow": [1, 2, 1]}}, "'chin': holds a number beyond 1,000,000"),
-        ({"width": 10**9}, "width is 1000000000; wanted 1 to 65,536"),
-        ({"height": 0}, "height is 0; wanted 1 to 65,536"),
-        ({"pixel_scale": 0}, "pixel_scale is 0; wanted 0.001 to 1,000"),
-        ({"pixel_scale": 1e-300}, "pixel_scale is 1e-300; wanted 0.001 to 1,000"),
-        ({"face_box": [0, 0, 0, 5]}, "face_box is 0 x 5; wanted sides above 0"),
+        (
+            {"landmarks": {"chin": [1e300, 2, 1], "brow": [1, 2, 1]}},
+            "chin 1 is 1e+300; wanted a number of at most 1,000,000",
+        ),
+        ({"width": 10**9}, "width is 1000000000; wanted a whole number of at most 65,536"),
+        ({"height": 0}, "height is 0; wanted a whole number of at least 1"),
+        ({"pixel_scale": 0}, "pixel_scale is 0; wanted a number of at least 0.001"),
+        ({"pixel_scale": 1e-300}, "pixel_scale is 1e-300; wanted a number of at least 0.001"),
+        ({"face_box": [0, 0, 0, 5]}, "face_box 3 is 0; wanted a number above 0"),
     ],
 )
 def test_a_wrong_line_is_named(faces: Path, tmp_path: Path, change: dict[str, object], said: str) -> None:

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
+from msgspec import Meta, Struct
+
+from rotopaint_ai.checked import check_json
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import file_bytes
 from rotopaint_ai.remote import RemoteFiles, remote_files
@@ -31,37 +34,47 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
+_From0 = Annotated[int, Meta(ge=0)]
+
+
 class Member(NamedTuple):
     """Where a picture's bytes lie in its shard, and their CRC-32.
 
     `number`: of the picture in the clip that lies there, and its size; None where the bytes are a picture's own.
     """
 
-    offset: int
-    size: int
+    offset: _From0
+    size: _From0
     crc32: int
-    number: int | None = None
-    width: int = 0
-    height: int = 0
+    number: _From0 | None = None
+    width: _From0 = 0
+    height: _From0 = 0
 
     def row(self) -> Sequence[int | None]:
         """The member as the index tells of it."""
         return self[:3] if self.number is None else self
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True, rename={"n_bytes": "bytes"}):
     """One tar: its name, size, hash, and where each picture's bytes lie in it."""
 
     name: str
-    n_bytes: int
+    n_bytes: Annotated[int, Meta(ge=1, le=MOST_BYTES)]
     sha256: str
-    members: Mapping[str, Member]
+    members: dict[str, Member]
 
     def row(self) -> dict[str, Any]:
         """The shard as the index tells of it."""
         places = {name: member.row() for name, member in self.members.items()}
         return {"name": self.name, "bytes": self.n_bytes, "sha256": self.sha256, "members": places}
+
+
+class _IndexFile(Struct):
+    """The content of `index.json`."""
+
+    format: Literal["rotopaint-shards"]
+    version: Literal[1]
+    shards: tuple[Shard, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,33 +95,27 @@ class Index:
 def parse_index(text: bytes | str, where: str) -> Index:
     """Read an index. Raises TrainingError naming what is wrong with it."""
     try:
-        content = json.loads(text)
-        if content["format"] != FORMAT or content["version"] != VERSION:
-            raise TrainingError(f"{where}: wanted format '{FORMAT}' version {VERSION}; pack the data set again")
-        shards = tuple(_shard(row) for row in content["shards"])
+        shards = check_json(text, _IndexFile, error=TrainingError).shards
+        for shard in shards:
+            _check_shard(shard)
         if len({shard.name for shard in shards}) < len(shards):
-            raise ValueError("two shards have one name")
+            raise TrainingError("two shards have one name")
         return Index(shards)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-        raise TrainingError(f"{where}: cannot be read as an index ({error}); pack the data set again") from error
+    except TrainingError as error:
+        raise TrainingError(f"{where}: {error}; pack the data set again") from error
 
 
-def _shard(row: Any) -> Shard:
-    """A shard as the index tells of it: its name and hash become names of files, so they are checked as such."""
-    name, n_bytes, sha256 = str(row["name"]), int(row["bytes"]), str(row["sha256"])
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"shard name {name[:60]!r} is no plain name of a file")
-    if not _SHA256.fullmatch(sha256):
-        raise ValueError(f"the sha256 of {name} is {sha256[:60]!r}; wanted 64 hexadecimal digits")
-    if not 0 < n_bytes <= MOST_BYTES:
-        raise ValueError(f"{name} has {n_bytes:,} bytes; wanted 1 to {MOST_BYTES:,}")
-    members = {str(key): Member(*(int(value) for value in place[:6])) for key, place in row["members"].items()}
-    for key, member in members.items():
-        if member.offset < 0 or member.size < 0 or member.offset + member.size > n_bytes:
-            raise ValueError(f"'{key}' lies outside its shard")
-        if member.number is not None and min(member.number, member.width - 1, member.height - 1) < 0:
-            raise ValueError(f"'{key}' has no place or size in its clip")
-    return Shard(name, n_bytes, sha256, members)
+def _check_shard(shard: Shard) -> None:
+    """Raise TrainingError for a shard whose name and hash are not fit for names of files, or with members outside."""
+    if not _NAME.fullmatch(shard.name):
+        raise TrainingError(f"shard name {shard.name[:60]!r} is no plain name of a file")
+    if not _SHA256.fullmatch(shard.sha256):
+        raise TrainingError(f"the sha256 of {shard.name} is {shard.sha256[:60]!r}; wanted 64 hexadecimal digits")
+    for key, member in shard.members.items():
+        if member.offset + member.size > shard.n_bytes:
+            raise TrainingError(f"'{key}' lies outside its shard")
+        if member.number is not None and not min(member.width, member.height):
+            raise TrainingError(f"'{key}' has no size in its clip")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,27 +5,30 @@ A face's truth is its outline: the shape `face_outline` where there is one, else
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 import torch
+from msgspec import Struct
 
+from rotopaint_ai.checked import check_json
 from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.files import file_bytes
 from rotopaint_ai.landmarks.faces import SURE, FaceFound, faces_of, letterboxed
 from rotopaint_ai.shapes.bezier import flatten
-from rotopaint_ai.stage.crowd_plates import FORMAT, POINTS
+from rotopaint_ai.stage.crowd_plates import POINTS
 from rotopaint_ai.stage.filmed import OUTLINE, TOLERANCE_PX, TRUTH, filmed_faces
 from rotopaint_ai.training.data.dataset import read_dataset, read_picture
 from rotopaint_ai.training.data.dataset_checks import MarkedPicture, split_of_shot
 
 Array = npt.NDArray[Any]
 Picture = npt.NDArray[np.uint8]
+T = TypeVar("T")
 
 SEEN = 0.35  # share of a face that has to show for it to count
 _LONGEST = 640  # pictures are kept no longer than this
@@ -86,27 +89,43 @@ def _scenes(folder: Path) -> Iterator[DetectionScene]:
     return _crops(folder)
 
 
+class _Head(Struct):
+    """The content of the `dataset.json` of plates."""
+
+    format: Literal["rotopaint-plates"]
+
+
+class _FaceInLine(Struct):
+    outline: list[tuple[float, float]]
+    points: list[tuple[float, float, float]]
+    seen: float
+
+    def face(self) -> Face:
+        return Face(np.array(self.outline), np.array(self.points), self.seen)
+
+
+class _Line(Struct):
+    """A line of `plates.jsonl`: a plate and its faces."""
+
+    image: str
+    split: str
+    faces: list[_FaceInLine]
+
+
 def _plates(folder: Path) -> Iterator[DetectionScene]:
+    _read_json(folder / "dataset.json", file_bytes(folder / "dataset.json"), _Head)
+    lines = folder / "plates.jsonl"
+    for number, text in enumerate(file_bytes(lines).splitlines(), 1):
+        line = _read_json(f"{lines}: line {number}", text, _Line)
+        faces = tuple(face.face() for face in line.faces)
+        yield DetectionScene(read_picture(folder / line.image), line.split, line.image, faces)
+
+
+def _read_json(where: object, text: bytes, kind: type[T]) -> T:
     try:
-        head = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise TrainingError(f"{folder}/dataset.json: cannot be read ({error}); make the plates again") from error
-    found = head.get("format") if isinstance(head, dict) else None
-    if found != FORMAT:
-        raise TrainingError(f"{folder}: format {found!r}; wanted '{FORMAT}', made by the stage")
-    for number, line in enumerate((folder / "plates.jsonl").read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            record = json.loads(line)
-            faces = tuple(
-                Face(np.array(f["outline"], float), np.array(f["points"], float), float(f["seen"]))
-                for f in record["faces"]
-            )
-            name, split = str(record["image"]), str(record["split"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise TrainingError(
-                f"{folder / 'plates.jsonl'}: line {number}: {error!r}; make the plates again"
-            ) from error
-        yield DetectionScene(read_picture(folder / name), split, name, faces)
+        return check_json(text, kind, error=TrainingError)
+    except TrainingError as error:
+        raise TrainingError(f"{where}: {error}; make the plates again") from error
 
 
 def _crops(folder: Path) -> Iterator[DetectionScene]:

@@ -405,14 +405,14 @@ GOOD = {"name": "0.tar", "bytes": 1, "sha256": "0" * 64, "members": {}}
         ({"name": "..", "bytes": 2}, "no plain name"),
         ({"sha256": "/home/somebody/notes"}, "wanted 64 hexadecimal digits"),
         ({"sha256": "0" * 63 + "/"}, "wanted 64 hexadecimal digits"),
-        ({"bytes": 1 << 60}, "wanted 1 to"),
-        ({"bytes": 1e999}, "cannot be read as an index"),
-        ({"bytes": -1}, "wanted 1 to"),
-        ({"members": [3]}, "cannot be read as an index"),
-        ({"members": {"a": []}}, "cannot be read as an index"),
+        ({"bytes": 1 << 60}, "wanted a whole number of at most 68,719,476,736"),
+        ({"bytes": 1e999}, "cannot be read as JSON"),
+        ({"bytes": -1}, "bytes is -1; wanted a whole number of at least 1"),
+        ({"members": [3]}, "members is a list of 1; wanted named fields"),
+        ({"members": {"b": [0, 1, 0], "a": []}}, "members: a is a list of 0; wanted a list of 3 to 6"),
         ({"members": {"a": [0, 2, 0]}}, "outside its shard"),
-        ({"members": {"a": [0, 1, 0, -1, 4, 4]}}, "no place or size in its clip"),
-        ({"members": {"a": [0, 1, 0, 3, 0, 4]}}, "no place or size in its clip"),
+        ({"members": {"a": [0, 1, 0, -1, 4, 4]}}, "members: a 4 is -1; wanted a whole number of at least 0"),
+        ({"members": {"a": [0, 1, 0, 3, 0, 4]}}, "no size in its clip"),
     ],
 )
 def test_an_index_that_points_elsewhere_or_asks_for_too_much_is_refused(wrong: dict[str, object], said: str) -> None:
@@ -425,8 +425,8 @@ def test_an_index_that_points_elsewhere_or_asks_for_too_much_is_refused(wrong: d
 def test_an_index_without_bottom_or_with_one_name_twice_is_refused() -> None:
     deep = '{"format": "rotopaint-shards", "version": 1, "shards": ' + "[" * 100_000
     twice = json.dumps({"format": "rotopaint-shards", "version": 1, "shards": [GOOD, GOOD]})
-    for text in (deep, twice):
-        with pytest.raises(TrainingError, match="cannot be read as an index"):
+    for text, said in ((deep, "recursion"), (twice, "two shards have one name")):
+        with pytest.raises(TrainingError, match=said):
             parse_index(text, "here")
 
 

@@ -264,9 +264,13 @@ def test_a_picture_on_both_sides_is_reported(tmp_path: Path) -> None:
 def test_damaged_plates_are_reported(tmp_path: Path) -> None:
     folder = _plates(tmp_path / "plates", 2)
     (folder / "plates.jsonl").write_text('{"image": "images/0.png", "split": "train"}\n')
-    with pytest.raises(TrainingError, match=r"plates.jsonl: line 1: KeyError\('faces'\); make the plates again"):
+    with pytest.raises(TrainingError, match=r"plates.jsonl: line 1: faces is missing; .*; make the plates again"):
         read_scenes([folder])
-    for text, output in (("", "cannot be read"), ("[]", "format None; wanted")):
+    for text, output in (
+        ("", "cannot be read"),
+        ("[]", "wanted named fields"),
+        ('{"format": "x"}', "wanted rotopaint-p"),
+    ):
         (folder / "dataset.json").write_text(text)
         with pytest.raises(TrainingError, match=output):
             read_scenes([folder])
