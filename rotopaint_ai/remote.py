@@ -1,4 +1,4 @@
-"""Files of a server (`https://`, `s3://bucket/prefix`) in a local cache.
+"""Files of a server (`https://`) or a store (`s3://bucket/prefix`, `gs://`, `az://`, ...) in a local cache.
 
 What comes is kept only if its size and hash are those that were promised. A slow, broken or lying server is asked again
 a few times, with growing pauses, and then named in one line; what has come stays for the next start. An answer is
@@ -28,6 +28,7 @@ PAUSE_S = 0.5
 TIMEOUT_S = 20.0
 CACHE_BYTES = 50e9
 BLOCK = 1 << 16
+_RANGE = 1 << 22  # bytes that a store is asked for at a time
 _TICK_S = 0.1  # how often somebody who waits for a block is asked whether to go on
 MOST_TEXT = 256 << 20  # bytes of an index or of samples.jsonl
 GRACE_S, SLOWEST = 30.0, 16e3  # an answer may take so long, and a second more for so many bytes
@@ -127,9 +128,9 @@ Files = TypeVar("Files", bound=RemoteFiles)
 
 
 def remote_files(kind: type[Files], url: str, room: str) -> Files:
-    """Files under an `http`, `https` or `s3` URL, cached in a room of their own."""
+    """Files under the URL of a server or a store, cached in a room of their own."""
     name = hashlib.sha256(url.encode()).hexdigest()[:12]
-    fetch = _fetch_s3 if url.startswith("s3:") else _fetch_http
+    fetch = _fetch_http if url.startswith(("http:", "https:")) else _fetch_store
     return kind(url, cache_folder() / room / name, fetch, pause_s=PAUSE_S)
 
 
@@ -151,21 +152,21 @@ def _fetch_http(url: str) -> Iterator[bytes]:
         raise OSError(f"{type(error).__name__}: {error}") from error
 
 
-def _fetch_s3(url: str) -> Iterator[bytes]:
-    """An object by `s3://bucket/key`; keys, region and endpoint are those of the AWS environment."""
+def _fetch_store(url: str) -> Iterator[bytes]:
+    """A file of a store that `fsspec` has a driver for; keys, region and endpoint are those that the driver finds."""
+    import fsspec
+
     try:
-        import boto3
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError, ClientError
+        files, path = fsspec.url_to_fs(url)
+        with files.open(path, "rb", block_size=_RANGE) as stream:
+            while block := stream.read(BLOCK):
+                yield block
     except ImportError as error:
-        raise ServerError("s3:// needs boto3; install it with: pip install 'rotopaint-ai[cloud]'") from error
-    bucket, _, key = url.removeprefix("s3://").partition("/")
-    config = Config(connect_timeout=TIMEOUT_S, read_timeout=TIMEOUT_S, retries={"total_max_attempts": 1})
-    try:
-        body = boto3.client("s3", config=config).get_object(Bucket=bucket, Key=key)["Body"]
-        yield from body.iter_chunks(BLOCK)
-    except (BotoCoreError, ClientError) as error:
-        raise OSError(str(error)) from error
+        raise ServerError(f"{url}: {error}; for s3 this is: pip install 'rotopaint-ai[cloud]'") from error
+    except OSError:
+        raise
+    except Exception as error:  # of the libraries that drivers stand on
+        raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 def _fetch_beside(blocks: Iterator[bytes]) -> Iterator[bytes]:

@@ -257,8 +257,9 @@ def read_dataset(source: str | Path) -> Dataset:
     Raises: TrainingError naming the file, line and field of the first thing that is wrong.
     """
     store = open_store(source)
+    content = store.read("dataset.json")
     try:
-        head = check_json(store.read("dataset.json"), _Head, error=TrainingError)
+        head = check_json(content, _Head, error=TrainingError)
     except TrainingError as error:
         raise TrainingError(f"{source}/dataset.json: {error}; mine the data set again") from error
     try:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
+import fsspec
 from msgspec import Meta, Struct
 
 from rotopaint_ai.checked import check_json
@@ -180,7 +181,6 @@ def open_store(source: str | Path) -> ShardStore:
     text = str(source)
     if "://" not in text:
         return Folder(Path(source))
-    kind = text.split("://", 1)[0]
-    if kind not in ("http", "https", "s3"):
-        raise TrainingError(f"{text}: wanted a folder, https://..., or s3://bucket/prefix")
+    if text.split("://", 1)[0] not in fsspec.available_protocols():
+        raise TrainingError(f"{text}: wanted a folder, https://..., s3://bucket/prefix, or what fsspec knows")
     return remote_files(Server, text.rstrip("/"), "shards")

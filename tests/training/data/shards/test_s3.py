@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.shards.write import pack_dataset
 
-pytest.importorskip("boto3")
+s3fs = pytest.importorskip("s3fs")
 server = pytest.importorskip("moto.server")
 
 
@@ -25,6 +26,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
     running = server.ThreadedMotoServer(port=0, verbose=False)
     running.start()
+    s3fs.S3FileSystem.clear_instance_cache()  # of a server before
     host, port = running.get_host_and_port()
     for name, value in (
         ("AWS_ENDPOINT_URL", f"http://{host}:{port}"),
@@ -75,7 +77,16 @@ def test_a_server_that_gives_other_bytes_is_not_believed(faces: Path, bucket: st
 
 
 def test_a_bucket_that_is_not_there_is_one_line(bucket: str) -> None:
-    with pytest.raises(TrainingError, match=r"s3://nowhere/x/dataset.json: .*NoSuchBucket.*4 tries"):
+    with pytest.raises(TrainingError, match=r"s3://nowhere/x/dataset.json: .*bucket does not exist.*4 tries"):
         read_dataset("s3://nowhere/x")
     with pytest.raises(TrainingError, match="wanted a folder"):
-        read_dataset("ftp://x/y")
+        read_dataset("tape://x/y")
+
+
+def test_any_store_that_fsspec_knows_will_do(faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROTOPAINT_CACHE", str(tmp_path / "cache"))
+    pack_dataset(faces, tmp_path / "packed", shard_mb=0.02)
+    fsspec.filesystem("memory").put(f"{tmp_path}/packed/", "/show/pip/", recursive=True)
+    np.testing.assert_array_equal(read_dataset("memory://show/pip").picture(1), read_dataset(faces).picture(1))
+    with pytest.raises(TrainingError, match=r"gs://show/pip/dataset.json: .*gcsfs"):
+        read_dataset("gs://show/pip")
