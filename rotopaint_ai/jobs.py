@@ -90,10 +90,9 @@ class RunJob:
     `crops` are texts as typed on the command line (`X,Y,W,H`, `FRAME:X,Y,W,H` or `auto`); none: those of `project`.
     `patch` also writes the paint as a layer of its own. `threads` 0 uses every core. `key_tolerance_px` 0 keeps one key
     per frame; above 0 keys are reduced to that curve deviation. `project` is a project file whose human keys and seam
-    settings stand, and that takes the results, unless it is only read (`leave_project`); with `teach` the shot is then
-    solved from its corrections. `overwrite` takes over a folder of another plate or job, and files in it that we did
-    not write. `force` paints what the landmark model doubts to be a face. `face` is the one of the project's
-    shot that is taken in hand; a new name is another face.
+    settings stand, and that takes the results, unless it is only read (`leave_project`). `overwrite` takes over a
+    folder of another plate or job, and files in it that we did not write. `force` paints what the landmark model doubts
+    to be a face. `face` is the one of the project's shot that is taken in hand; a new name is another face.
     """
 
     plates: str
@@ -112,7 +111,6 @@ class RunJob:
     resume: bool = False
     project: str | None = None
     leave_project: bool = False
-    teach: bool = False
     overwrite: bool = False
     force: bool = False
     face: str | None = None
@@ -133,8 +131,6 @@ class RunJob:
                 raise UsageError(f"--{name} {given}: wanted one of {', '.join(choices)}")
         if self.frames is not None:
             parse_frames(self.frames)
-        if self.teach and (self.project is None or self.leave_project):
-            raise UsageError("--teach: learns from a project's corrections and writes into it; name it with --project")
 
     @classmethod
     def from_json(cls, value: Any) -> RunJob:

@@ -40,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--project",
         metavar="FILE",
-        help="project file: its crops, human keys and seam settings stand, it takes the results",
+        help="project file: its crops, human keys and seam settings stand, corrected seams put the others right, and "
+        "it takes the results",
     )
     parser.add_argument(
         "--leave-project", action="store_true", help="read the project only; somebody else takes the results from DIR"
@@ -49,11 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--face",
         metavar="NAME",
         help="with --project: the face to run, with its pack; a new name is another one",
-    )
-    parser.add_argument(
-        "--teach",
-        action="store_true",
-        help="then solve the project's seams in all frames from its corrections",
     )
 
 
@@ -104,7 +100,6 @@ def execute(arguments: argparse.Namespace) -> int:
         resume=arguments.resume,
         project=arguments.project,
         leave_project=arguments.leave_project,
-        teach=arguments.teach,
         overwrite=arguments.overwrite,
         force=arguments.force,
         face=arguments.face,

@@ -21,7 +21,7 @@ import sys
 import time
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rotopaint_ai.errors import PlateError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.jobs import Cancel
+from rotopaint_ai.jobs import Cancel, Event, Sink
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
@@ -371,7 +371,11 @@ class Eta:
 
     def step(self) -> dict[str, float | int | None]:
         """Count one more frame; returns the facts of a progress event."""
-        self._done += 1
+        return self.at(self._done + 1)
+
+    def at(self, done: int, total: int | None = None) -> dict[str, float | int | None]:
+        """The facts of a progress event where so many frames are finished."""
+        self._done, self._total = done, self._total if total is None else total
         elapsed = time.monotonic() - self._start
         per_frame = elapsed / (self._done - self._first)
         return {
@@ -380,3 +384,44 @@ class Eta:
             "eta_s": round(per_frame * (self._total - self._done + self._n_later) + self._after_s, 1),
             "ms_per_frame": round(per_frame * 1000.0, 2),
         }
+
+
+Progress = Callable[[int, int], None]  # how many of so many steps are done
+Thing = TypeVar("Thing")
+PROGRESS_INTERVAL_S = 1.0
+
+
+@dataclass(slots=True)
+class Steps:
+    """Tells how many of so many steps are done."""
+
+    tell: Progress
+    total: int
+    done: int = 0
+
+    def over(self, things: Iterable[Thing]) -> Iterator[Thing]:
+        """Things, each of them a step once it has been dealt with."""
+        for thing in things:
+            yield thing
+            self.done += 1
+            self.tell(self.done, self.total)
+
+    def finish(self) -> None:
+        """No step is left."""
+        if self.done < self.total:
+            self.tell(self.total, self.total)
+
+
+def telling(task: str, sink: Sink, cancel: Cancel) -> Progress:
+    """Progress of a part of a run as events, now and then; raises CancelledError where somebody wants to stop."""
+    eta, last = Eta(total=0, done=0), time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last
+        cancel.check()
+        facts = eta.at(done, total)
+        if time.monotonic() - last >= PROGRESS_INTERVAL_S:
+            sink(Event("progress", {"task": task, **facts}))
+            last = time.monotonic()
+
+    return tell

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import os
-from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan, nan
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Event, Sink, warning
 from rotopaint_ai.landmarks.detect import DOUBT
+from rotopaint_ai.pipeline.document import build_document, n_keys
 from rotopaint_ai.pipeline.executor import give_back
 from rotopaint_ai.pipeline.export import Exported, write_exports
 from rotopaint_ai.pipeline.manifest import choose_worst, ordinary_frames, run_manifest
 from rotopaint_ai.pipeline.out_folder import facts_in, other_frames
-from rotopaint_ai.pipeline.passes import usual_width
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import changed_plates
 from rotopaint_ai.pipeline.record_store import Counted, FrameRecord, RunState
 from rotopaint_ai.pipeline.render_frame import remove_others
 from rotopaint_ai.report.page import write_report
 from rotopaint_ai.shapes.reduce import reduce_document
-from rotopaint_ai.shapes.roto import (
-    ControlPoint,
-    Key,
-    Landmark,
-    LandmarkKeys,
-    RotoDocument,
-    RotoShape,
-    StrokeWidth,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,137 +147,3 @@ def _finished_event(outcome: Outcome, content: Mapping[str, Any]) -> Event:
         "device": content["device"]["note"],
     }
     return Event("finished", facts)
-
-
-def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
-    """Landmarks and shapes of all frames whose face was found, reduced where the job asks for it.
-
-    A seam has one width for the whole shot, and in frames where it was painted with another its keys say so; a shape is
-    hidden in frames where the face was lost.
-    """
-    names = [spec.name for spec in plan.pack.sheet.shapes]
-    landmarks, keys = PackedLandmarks(), {name: PackedKeys() for name in names}
-    widths: dict[str, dict[int, float]] = {name: {} for name in names}
-    hidden: dict[str, set[int]] = {name: set() for name in names}
-    for record in records:
-        for name in names if record.status == "lost" else record.hidden:
-            hidden[name].add(record.frame)
-        if not record.shapes:
-            continue
-        landmarks.put(record.frame, record.landmarks or ())
-        for name, rows in record.shapes.items():
-            keys[name].put(record.frame, rows)
-            if name in record.widths:
-                widths[name][record.frame] = record.widths[name]
-    usual = {name: usual_width(list(each.values())) if each else None for name, each in widths.items()}
-    for spec in plan.pack.sheet.shapes:
-        for frame, width in widths[spec.name].items():
-            if width != usual[spec.name] and not spec.closed:
-                keys[spec.name].widen(frame, width / 2, spec.feather_px)
-    return RotoDocument(
-        width=plan.plate.width,
-        height=plan.plate.height,
-        first_frame=min([*plan.frames, *plan.missing]),
-        last_frame=max([*plan.frames, *plan.missing]),
-        pixel_aspect=plan.plate.pixel_aspect,
-        fps=plan.plate.fps,
-        landmarks=LandmarkKeys(plan.pack.sheet.landmark_names, landmarks),
-        shapes=tuple(
-            RotoShape(
-                name=spec.name,
-                closed=spec.closed,
-                role=spec.role,
-                keys=keys[spec.name],
-                width_px=usual[spec.name] if not spec.closed else None,
-                feather_px=spec.feather_px,
-                taper=spec.taper,
-                visible=dict.fromkeys(sorted(hidden[spec.name]), False),
-            )
-            for spec in plan.pack.sheet.shapes
-        ),
-    )
-
-
-def n_keys(document: RotoDocument) -> int:
-    """Keys of all shapes together."""
-    return sum(len(shape.keys) for shape in document.shapes)
-
-
-V = TypeVar("V")
-Row = Sequence[float]
-_UNSEEN = (nan, nan, nan)
-
-
-class PackedValues(Mapping[int, V], Generic[V]):
-    """Values by frame, in ascending order of frames; each is made of its numbers when it is asked for."""
-
-    def __init__(self, make: Callable[[list[float]], V]) -> None:
-        self._make = make
-        self._numbers = array("d")
-        self._ends = array("q", [0])  # where the numbers of each row end, after the first
-        self._row: dict[int, int] = {}
-        self._last: tuple[int, V] | None = None
-
-    def add(self, frame: int, numbers: Sequence[float]) -> None:
-        """Put numbers at a frame; equal to those of the call before, they are the same row."""
-        added = array("d", numbers)
-        if len(self._ends) < 2 or added != self._numbers[self._ends[-2] :]:  # one with NaN equals none
-            self._numbers.extend(added)
-            self._ends.append(len(self._numbers))
-        self._row[frame] = len(self._ends) - 2
-
-    def __getitem__(self, frame: int) -> V:
-        row = self._row[frame]
-        last = self._last
-        if last is None or last[0] != row:
-            last = row, self._make(self._numbers[self._ends[row] : self._ends[row + 1]].tolist())
-            self._last = last
-        return last[1]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(sorted(self._row))
-
-    def __len__(self) -> int:
-        return len(self._row)
-
-    def __contains__(self, frame: object) -> bool:
-        return frame in self._row
-
-
-class PackedKeys(PackedValues[Key]):
-    """A shape's keys, from rows of six numbers; half a width and a feather follow where a key has its own."""
-
-    def __init__(self) -> None:
-        super().__init__(_key_of_numbers)
-
-    def put(self, frame: int, rows: Sequence[Row]) -> None:
-        """The key of a frame."""
-        self.add(frame, [number for row in rows for number in row])
-
-    def widen(self, frame: int, half_px: float, feather_px: float) -> None:
-        """Give the key of a frame a width of its own."""
-        rows = [number for point in self[frame].points for number in point]
-        self.add(frame, [*rows, half_px, feather_px])
-
-
-class PackedLandmarks(PackedValues[tuple[Landmark | None, ...]]):
-    """Landmarks, from rows of three numbers; None where one is not seen."""
-
-    def __init__(self) -> None:
-        super().__init__(_landmark_row_of)
-
-    def put(self, frame: int, rows: Sequence[Row | None]) -> None:
-        """The landmarks of a frame."""
-        self.add(frame, [number for row in rows for number in (Landmark(*row) if row else _UNSEEN)])
-
-
-def _key_of_numbers(numbers: list[float]) -> Key:
-    n_points = len(numbers) // 6
-    half_and_feather = numbers[6 * n_points :]
-    widths = (StrokeWidth(half_and_feather[0], *half_and_feather),) * n_points if half_and_feather else ()
-    return Key(tuple(ControlPoint(*numbers[at : at + 6]) for at in range(0, 6 * n_points, 6)), widths=widths)
-
-
-def _landmark_row_of(numbers: list[float]) -> tuple[Landmark | None, ...]:
-    rows = (numbers[at : at + 3] for at in range(0, len(numbers), 3))
-    return tuple(None if isnan(row[0]) else Landmark(*row) for row in rows)

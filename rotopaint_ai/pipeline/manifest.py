@@ -143,7 +143,6 @@ def run_command(job: RunJob) -> str:
         ("--patch", job.patch),
         ("--force", job.force),
         ("--leave-project", job.leave_project),
-        ("--teach", job.teach),
         ("--resume", job.resume),
         ("--overwrite", job.overwrite),
     ):

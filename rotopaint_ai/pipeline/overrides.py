@@ -247,11 +247,16 @@ class OverridingProcessor:
         own = self.work.respected(frame.number, settled, self.inner.sheet)
         inner = replace(self.inner, by_hand=partial(self.work.drawn, sheet=self.inner.sheet))
         record = inner.finish(frame, own, ms)
-        predicted = {
-            name: settled.shapes[name] for name in self.work.splines.get(frame.number, {}) if name in settled.shapes
-        }
+        by_hand = self.work.splines.get(frame.number, {})
+        predicted = {name: settled.shapes[name] for name in by_hand if name in settled.shapes}
         marks = settled.landmarks if frame.number in self.work.landmarks else None
-        return replace(record, work=self.work.digest(frame.number), predicted=predicted, predicted_landmarks=marks)
+        return replace(
+            record,
+            work=self.work.digest(frame.number),
+            predicted={**predicted, **settled.predicted},
+            predicted_landmarks=settled.predicted_landmarks or marks,
+            carried=tuple(settled.predicted),
+        )
 
     def fail(self, frame: int, message: str) -> FrameRecord:
         """The record of a frame that could not be read."""

@@ -23,16 +23,20 @@ from rotopaint_ai.errors import PlateError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
+from rotopaint_ai.pipeline.corrections import with_corrections
+from rotopaint_ai.pipeline.document import ranked, usual_width
 from rotopaint_ai.pipeline.executor import (
     Eta,
     Executor,
     KeptByFrame,
     SettledFrames,
     Snapshot,
+    Steps,
     Times,
     keep_nothing,
     load_snapshot,
     save_snapshot,
+    telling,
 )
 from rotopaint_ai.pipeline.manifest import choose_pictured
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
@@ -49,13 +53,12 @@ from rotopaint_ai.pipeline.record_store import (
     open_state,
 )
 from rotopaint_ai.pipeline.render_frame import NOT_FINITE, SURROUND_PX, PictureNames
-from rotopaint_ai.pipeline.shot_seams import PROGRESS_INTERVAL_S, with_shot_seams
+from rotopaint_ai.pipeline.shot_seams import with_shot_seams
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 
-SHARE = 0.9  # of the frames that one width covers
 ALIKE = 1.25  # widths of which all but a tenth differ by no more than this many times are one width
 _OUTLIERS = 0.05  # at either end
 
@@ -82,18 +85,9 @@ def with_shot_widths(records: Iterable[FrameRecord]) -> ShotWidths:
     return ShotWidths(records, {name: usual_width(each) for name, each in widths.items() if is_one_width(each)})
 
 
-def usual_width(widths: Sequence[float]) -> float:
-    """The width that covers nine of ten frames."""
-    return round(_ranked(widths, SHARE), 3)
-
-
 def is_one_width(widths: Sequence[float]) -> bool:
     """Whether a seam's widths in the frames of a shot differ so little that one will do."""
-    return _ranked(widths, 1.0 - _OUTLIERS) <= ALIKE * _ranked(widths, _OUTLIERS)
-
-
-def _ranked(widths: Sequence[float], share: float) -> float:
-    return sorted(widths)[min(len(widths) - 1, int(share * len(widths)))]
+    return ranked(widths, 1.0 - _OUTLIERS) <= ALIKE * ranked(widths, _OUTLIERS)
 
 
 SNAPSHOT_INTERVAL_S = 2.0
@@ -202,25 +196,16 @@ def _snapshot_of(plan: Plan, state: RunState, models: Mapping[str, object]) -> S
 def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> TrackedShot:
     """Write the settled journal anew: what people have keyed since may move seams in every frame."""
     path, counted = state.folder / f"{SETTLED}.journal", Counted(state)
-    settled = with_shot_widths(with_shot_seams(plan, counted, sink, cancel))
+    seams = with_shot_seams(plan, counted, sink, cancel)
+    settled = with_shot_widths(with_corrections(plan, seams, sink, cancel))
     light = list[FrameRecord]()
     with replacing(path) as beside, closing(Journal(beside)) as journal:
-        for record in _with_progress(settled, len(state.finished), sink):
+        steps = Steps(telling("seam ends", sink, cancel), len(state.finished))
+        for record in steps.over(settled):
             journal.append(record)
             light.append(_respected(record, plan).light())
         counted.check(plan.out)
     return TrackedShot(JournalIndex(path), choose_pictured(light, plan.frames, plan.pack.sheet.seam_names))
-
-
-def _with_progress(records: Iterable[FrameRecord], total: int, sink: Sink) -> Iterator[FrameRecord]:
-    """Records as they go by, told where they take long."""
-    eta, last = Eta(total=total, done=0), time.monotonic()
-    for record in records:
-        facts = eta.step()
-        if time.monotonic() - last >= PROGRESS_INTERVAL_S:
-            sink(Event("progress", {"task": "seam ends", **facts}))
-            last = time.monotonic()
-        yield record
 
 
 def _respected(record: FrameRecord, plan: Plan) -> FrameRecord:
@@ -317,30 +302,43 @@ def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | No
 
 
 def _forget_others(shot: TrackedShot, processor: OverridingProcessor, state: RunState) -> None:
-    """Forget painted frames that are settled otherwise now, show other work of people, or whose files are gone."""
+    """Forget painted frames that are settled otherwise now, show other work of people, or whose files are gone; those
+    that only expected errors set apart take these."""
     out, pictured = processor.inner.out, shot.pictured
-    standing = {
-        record.frame
-        for record in state.records()
-        if record.frame in shot.records.frames
-        and _is_as_settled(record, shot.records.at(record.frame), processor)
-        and record.work == processor.work.digest(record.frame)
-        and record.outputs_stand(out)
-        and (record.frame not in pictured or _has_picture(out, record.frame))
-    }
-    for frame in set(state.finished) - standing:
+    standing: dict[int, Mapping[str, float]] = {}
+    for record in state.records():
+        now = _settled_now(record.frame, shot, processor)
+        if (
+            record.frame in shot.records.frames
+            and _is_as_settled(record, now)
+            and record.work == processor.work.digest(record.frame)
+            and record.outputs_stand(out)
+            and (record.frame not in pictured or _has_picture(out, record.frame))
+        ):
+            standing[record.frame] = record.errors if now is None else now.errors
+    for frame in set(state.finished) - standing.keys():
         del state.finished[frame]
+    painted = JournalIndex(state.journal_path)
+    for frame, errors in standing.items():
+        if errors != state.finished[frame].errors:
+            state.add(replace(painted.at(frame), errors=errors))
 
 
-def _is_as_settled(painted: FrameRecord, now: FrameRecord, processor: OverridingProcessor) -> bool:
+def _settled_now(frame: int, shot: TrackedShot, processor: OverridingProcessor) -> Settled | None:
+    """What is settled of a frame, with what people have done there; None where it could not be read."""
+    record = shot.records.at(frame) if frame in shot.records.frames else None
+    if record is None or record.crop is None:
+        return None
+    return processor.work.respected(frame, Settled.of(record), processor.inner.sheet)
+
+
+def _is_as_settled(painted: FrameRecord, now: Settled | None) -> bool:
     """Whether a frame was painted by what is settled of it now; keys elsewhere in the shot may have moved its ends."""
-    if now.crop is None:
+    if now is None:
         return painted.crop is None
     if painted.status == "failed":
         return False
-    own = processor.work.respected(now.frame, Settled.of(now), processor.inner.sheet)
-    now_settled = own.shapes, own.errors, own.landmarks, own.widths
-    return (painted.shapes, painted.errors, painted.landmarks or (), painted.widths) == now_settled
+    return (painted.shapes, painted.landmarks or (), painted.widths) == (now.shapes, now.landmarks, now.widths)
 
 
 def _has_picture(out: Path, frame: int) -> bool:

@@ -52,6 +52,7 @@ class Settled:
     `landmarks` rows are `[x, y, expected_error_px]` or None where occluded; `shapes` rows are control points; all are
     empty where the face was lost, and `lost` says why. `hold` is the first frame of the exposure that this one repeats
     (None: a new one). `hidden` names shapes that something else covers: they keep their points and have no matte.
+    `predicted` and `predicted_landmarks` are what the models said where corrections of other frames were carried over.
     """
 
     crop: Crop
@@ -62,6 +63,8 @@ class Settled:
     widths: Mapping[str, float]
     errors: Mapping[str, float]
     hidden: Sequence[str]
+    predicted: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
+    predicted_landmarks: Sequence[PointRow | None] | None = None
 
     @classmethod
     def of(cls, record: FrameRecord) -> Settled:
@@ -76,6 +79,8 @@ class Settled:
             widths=record.widths,
             errors=record.errors,
             hidden=record.hidden,
+            predicted=record.predicted,
+            predicted_landmarks=record.predicted_landmarks,
         )
 
 

@@ -68,7 +68,8 @@ class FrameRecord:
     run's folder to the stamp of each. `seam_contrast`: by seam, its contrast along
     it (`seams/visibility.py`) before and, where it was painted, after; `seam_scores` likewise, how much it shows.
     `work` tells what of people's work went into the frame; `predicted` and `predicted_landmarks` are what the models
-    found where a person's shapes and landmarks stand.
+    found where a person's shapes and landmarks stand, or corrections of other frames were carried over, which
+    `carried` names.
     """
 
     frame: int
@@ -92,6 +93,7 @@ class FrameRecord:
     work: str = ""
     predicted: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
     predicted_landmarks: Sequence[PointRow | None] | None = None
+    carried: Sequence[str] = ()
     ms: Mapping[str, float] = field(default_factory=dict)
 
     def worst_shape(self, seams: Container[str]) -> tuple[str, float] | None:

@@ -78,7 +78,7 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
                 n_new, wall_s = len(state.finished) - n_before, time.monotonic() - start
                 outcome = finalise(plan, state, tell, wall_s=wall_s, n_new=n_new)
                 if project is not None:
-                    save_results(project, plan, state, sink)
+                    save_results(project, plan, state)
                 return outcome
 
 
@@ -185,7 +185,7 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
             plan = replace(plan, job=job)
             outcome = finalise(plan, state, sink, wall_s=wall_s, n_new=len(plan.frames))
             if project is not None:
-                save_results(project, plan, state, sink)
+                save_results(project, plan, state)
             return outcome
         finally:
             state.close()

@@ -14,13 +14,11 @@ from typing import Any
 from rotopaint_ai import fills
 from rotopaint_ai.errors import LockedError, PlateError, UsageError
 from rotopaint_ai.frames import parse_frames, summarise
-from rotopaint_ai.inference.models import open_models
-from rotopaint_ai.jobs import Event, RunJob, Sink, warning
-from rotopaint_ai.pipeline.finalise import build_document
+from rotopaint_ai.jobs import Event, RunJob, Sink
+from rotopaint_ai.pipeline.document import build_document
 from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, overrides_of
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
-from rotopaint_ai.pipeline.teach import Taught, read_shot, teach
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.project import Project, State, files, run_record
 from rotopaint_ai.project.faces import choose_face, pack_of
@@ -28,9 +26,7 @@ from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
 from rotopaint_ai.project.owner import HEARTBEAT_S
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-from rotopaint_ai.shapes.manual_keys import with_model_keys
-from rotopaint_ai.shapes.refit import Errors, again, corrected_shapes
+from rotopaint_ai.shapes.refit import again
 from rotopaint_ai.shapes.roto import RotoDocument
 
 
@@ -69,15 +65,6 @@ class OpenProject:
             self.project.close()
             why = f"{who} works on it; press Run there" if who is not None else "it may not be written"
             raise LockedError(f"{path.name}: {why}, or add --leave-project to read it only")
-
-    def check_corrections(self) -> None:
-        """Raises UsageError, before any work is done, where there is nothing that a shot could be taught from."""
-        state = self.project.load().state
-        predicted, document = state.predicted, state.document
-        if predicted is None or document is None or not any(corrected_shapes(predicted, document)):
-            raise UsageError(
-                f"{self.project.path.name}: --teach found no shape that somebody has corrected; correct one frame first"
-            )
 
     def take_face(self, name: str) -> None:
         """Take a face of the shot in hand, as a step that can be undone, with its pack and what is known of its frames.
@@ -118,18 +105,16 @@ def opened(job: RunJob) -> Iterator[OpenProject | None]:
     try:
         if job.face is not None:
             project.take_face(job.face)
-        if job.teach:
-            project.check_corrections()
         yield project
     finally:
         project.project.close()
 
 
-def save_results(open_project: OpenProject, plan: Plan, state: RunState, sink: Sink = lambda event: None) -> None:
-    """Write what a run found into its project, and teach the shot where the job asks for it, which is told `sink`.
+def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None:
+    """Write what a run found into its project.
 
     Corrections that were carried on are carried on again from the keys that people made; frames that the run left out
-    stay as they are. Raises ProjectError; where it is to teach, as `_teach_project`.
+    stay as they are. Raises ProjectError.
     """
     project = open_project.project
     before = project.load().state
@@ -141,10 +126,10 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState, sink: S
     known, record = project.note("run"), _run_record(plan, state)
     if known is not None and asked is not None:
         record = record.joined(run_record.from_json(known), frozenset(asked))
-    errors = record.errors_by_shape()
     if before.document is not None and after.predicted is not None:
-        frames = frozenset(plan.frames)
-        document = again(after.predicted, after.document, before.document, before.spreads, frames, errors)
+        ran = asked_frames({*plan.frames, *plan.missing}, before.document)
+        errors = record.errors_by_shape()
+        document = again(after.predicted, after.document, before.document, before.spreads, ran, errors)
         after = replace(after, document=document)
     project.append("run", before, after)
     if plan.job.clean:
@@ -154,36 +139,6 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState, sink: S
         project.set_note(name, value)
     sources = {record.frame: record.source for record in state.finished.values() if record.source is not None}
     project.set_files({frame: (s.path, s.size, s.mtime_ns, s.fingerprint) for frame, s in sources.items()})
-    if plan.job.teach:
-        found = _teach_project(project, plan, errors)
-        doubtful = {name: summarise(frames) for name, frames in found.doubtful.items() if frames}
-        project.set_note("taught", {"moved": found.n_moved, "doubtful": doubtful})
-        sink(warning(_teach_summary(found.n_moved, doubtful, plan)))
-
-
-def _teach_summary(n_moved: int, doubtful: Mapping[str, str], plan: Plan) -> str:
-    unsure = "".join(f"; not sure of {name} on {frames}, look there" for name, frames in doubtful.items())
-    painted = f"rotopaint clean {plan.job.plates} --project {plan.job.project} --out {plan.out}"
-    return f"taught the shot: {n_moved} keys moved{unsure}; what lies in {plan.out} was drawn before: {painted}"
-
-
-def _teach_project(project: Project, plan: Plan, errors: Errors) -> Taught:
-    """Solve a project's shot from its corrections and the plate, as a step that can be undone.
-
-    Landmarks go with the shapes they sit on. Raises UsageError where nobody has corrected anything, PlateError for
-    frames that cannot be read.
-    """
-    state = project.load().state
-    assert state.document is not None  # a run was just written
-    assert state.predicted is not None
-    models = open_models(plan.models.pack, device="cpu", threads=1)
-    try:
-        found = teach(read_shot(state.predicted, plan.plate, models), state.predicted, state.document, errors)
-    finally:
-        models.close()
-    document = with_landmarks(state.document, with_model_keys(state.document, found.keys))
-    project.append("teach", state, replace(state, document=document))
-    return found
 
 
 def _painted_prints(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, str]:
@@ -201,7 +156,7 @@ def _painted_prints(plan: Plan, state: RunState, written: RotoDocument) -> dict[
 def _record_as_predicted(record: FrameRecord) -> FrameRecord:
     """A record as the models alone would have it."""
     marks = record.landmarks if record.predicted_landmarks is None else record.predicted_landmarks
-    return replace(record, shapes={**record.shapes, **record.predicted}, landmarks=marks)
+    return replace(record, shapes={**record.shapes, **record.predicted}, landmarks=marks, carried=())
 
 
 def _lasting(model: str | None) -> str | None:

@@ -2,19 +2,18 @@
 
 A hold alone may take a wrinkle, a silhouette or the rim of an eye for its seam. A seam is cut into a print, so that all
 holds show the same curves in space: where most have found them, they say where the others lie (`head_solve.py`). What
-people keyed binds the head and never moves.
+people drew has no say here; `corrections` carries it over.
 
 H holds, L landmarks, D numbers of a spline, complex x + iy in the plate.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,51 +21,46 @@ from numpy.typing import NDArray
 from rotopaint_ai.crops import around
 from rotopaint_ai.errors import PlateError
 from rotopaint_ai.frames import summarise
-from rotopaint_ai.jobs import Cancel, Event, Sink, notice
-from rotopaint_ai.pipeline.executor import Eta
+from rotopaint_ai.jobs import Cancel, Sink, notice
+from rotopaint_ai.pipeline.executor import Steps, telling
 from rotopaint_ai.pipeline.head_solve import LOOKS, ShotSaid, build_of, know_character, names_off_seams, solved_head
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import Settled
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
+from rotopaint_ai.pipeline.teach import open_seams
 from rotopaint_ai.pipeline.track import DIGITS, STILL, LazyRgb, crop_area, look_near, rounded_rows
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, place
 from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, aligned
-from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
+from rotopaint_ai.shapes.head_poses import head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance, point_numbers, spline_points
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = NDArray[Any]
-T = TypeVar("T")
 
 STRETCH = 160  # holds solved together: no shot takes more memory than that
 FEWEST = 4  # holds that can outvote one
-PROGRESS_INTERVAL_S = 1.0
 # Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.
 NEAR = 0.005  # of the face: how far off the head's curve a seam is taken to lie in the end
 OUTLIER = 0.03  # of the head's size: how far off the head's a curve of such models gives way
 LEAST_PX = 0.4  # how far off a hold's own curve may be
 UNKNOWN = 0.5  # of the head's size: how far off a curve is taken to be that is hidden
-STRAY = 1.0  # of the head's size: how far off where most holds have it a curve lies that is not on the head
 
 Shapes = Mapping[str, Sequence[PointRow]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Hold:
-    """An exposure as it was found alone, with people's keys: its record, landmarks off the seams (L,), their expected
-    errors, the face's longest side; of each seam its spline, with people's keys and without, how far off it may be, and
-    whether a person drew it."""
+    """An exposure as it was found alone: its record, landmarks off the seams (L,), their expected errors, the face's
+    longest side; of each seam its spline, how far off it may be, and whether something hides it."""
 
     record: FrameRecord
     points_L: Complex
     error_px_L: Array
     face_px: float
     splines: Mapping[str, Complex]
-    alone: Mapping[str, Complex]
     noise_px: Mapping[str, float]
-    exact: frozenset[str]
     hidden: frozenset[str]
 
 
@@ -76,16 +70,12 @@ class ShotSeams:
 
     records: Iterable[FrameRecord]
     sheet: Sheet
-    own: Mapping[int, Mapping[str, Sequence[PointRow]]]
     placed: dict[int, dict[str, Placed]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[FrameRecord]:
         for record in self.records:
             first = record.frame if record.hold is None else record.hold
             found = self.placed.get(first) if record.landmarks else None
-            if found:
-                own = self.own.get(record.frame, {})
-                found = {name: each for name, each in found.items() if name not in own}
             yield with_placed(record, found, self.sheet) if found else record
 
 
@@ -94,35 +84,15 @@ def with_shot_seams(plan: Plan, records: Iterable[FrameRecord], sink: Sink, canc
 
     Raises CancelledError.
     """
-    made = ShotSeams(records, plan.pack.sheet, plan.work.splines)
+    made = ShotSeams(records, plan.pack.sheet)
     specs = movable_seams(plan)
     if specs:
         holds = [hold_of(record, plan, specs) for record in records if record.hold is None and record.landmarks]
         holds = [hold for hold in holds if _says_enough(hold)]
-        progress = _Progress(sink, cancel, Eta(total=(len(LOOKS) + 1) * len(holds), done=0))
+        progress = Steps(telling("seams", sink, cancel), (len(LOOKS) + 1) * len(holds))
         for stretch in stretches(sorted(holds, key=lambda hold: hold.record.frame)):
-            made.placed |= _solved(plan, stretch, specs, progress)
+            made.placed |= _solved(plan, stretch, specs, progress, sink)
     return made
-
-
-@dataclass(slots=True)
-class _Progress:
-    """Tells now and then how many looks are done; raises CancelledError where somebody wants to stop."""
-
-    sink: Sink
-    cancel: Cancel
-    eta: Eta
-    last: float = field(default_factory=time.monotonic)
-
-    def over(self, looks: Iterable[T]) -> Iterator[T]:
-        """Looks as they are done."""
-        for found in looks:
-            self.cancel.check()
-            facts = self.eta.step()
-            if time.monotonic() - self.last >= PROGRESS_INTERVAL_S:
-                self.sink(Event("progress", {"task": "seams", **facts}))
-                self.last = time.monotonic()
-            yield found
 
 
 def movable_seams(plan: Plan) -> list[ShapeSpec]:
@@ -130,8 +100,7 @@ def movable_seams(plan: Plan) -> list[ShapeSpec]:
     if plan.models.find_seams is None:
         return []
     still = frozenset(plan.pack.card.get(STILL, ()))
-    open_seams = (spec for spec in plan.pack.sheet.shapes if spec.role == "seam" and not spec.closed)
-    return [spec for spec in open_seams if spec.name not in still]
+    return [spec for spec in open_seams(plan.pack.sheet) if spec.name not in still]
 
 
 def stretches(holds: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -146,9 +115,9 @@ def stretches(holds: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def hold_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Hold:
-    """A tracked exposure and what people have done there."""
-    sheet, settled = plan.pack.sheet, plan.work.respected(record.frame, Settled.of(record), plan.pack.sheet)
-    rows = np.array([(np.nan,) * 3 if row is None else row for row in settled.landmarks], np.float64)
+    """A tracked exposure as the models have it."""
+    sheet = plan.pack.sheet
+    rows = np.array([(np.nan,) * 3 if row is None else row for row in record.landmarks or ()], np.float64)
     off = [sheet.landmark_row(name) for name in names_off_seams(specs, sheet)]
     seen = rows[np.isfinite(rows[:, 0]), :2]
     names = [spec.name for spec in specs]
@@ -157,11 +126,9 @@ def hold_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Hol
         rows[off, 0] + 1j * rows[off, 1],
         rows[off, 2],
         around(seen, margin=1.0).side,
-        {name: spline_points(np.array(settled.shapes[name], np.float64)) for name in names},
         {name: spline_points(np.array(record.shapes[name], np.float64)) for name in names},
-        {name: settled.errors.get(name, np.nan) for name in names},
-        frozenset(name for name in names if settled.errors.get(name) == 0.0),
-        frozenset(settled.hidden),
+        {name: record.errors.get(name, np.nan) for name in names},
+        frozenset(record.hidden),
     )
 
 
@@ -215,7 +182,7 @@ def _marks_along(
 
 
 def _solved(
-    plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], progress: _Progress
+    plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], progress: Steps, sink: Sink
 ) -> dict[int, dict[str, Placed]]:
     """By first frame of a hold its seams that give way to what the whole stretch says of them; none where no head fits
     the stretch."""
@@ -225,7 +192,7 @@ def _solved(
     except np.linalg.LinAlgError:
         where = summarise([hold.record.frame for hold in holds])
         text = f"seams at {where}: no head fits all frames, so that each keeps its own; look them over"
-        progress.sink(notice(text, is_warning=True))
+        sink(notice(text, is_warning=True))
         return {}
     far = OUTLIER if know_character(shot.error_px_HL, shot.face_px_H) else 0.0
     sizes = (far * abs(shot.heads.factor_H)).tolist()
@@ -236,7 +203,7 @@ def _solved(
 
 
 def _looked_for_on_head(
-    plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], shot: ShotSaid, progress: _Progress
+    plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], shot: ShotSaid, progress: Steps
 ) -> tuple[list[dict[str, Complex]], list[dict[str, Placed]]]:
     """Of each hold its seams as the head has them, and as its picture shows them there."""
     assert plan.models.find_seams is not None
@@ -258,7 +225,7 @@ def _said_of(holds: Sequence[_Hold], names: Sequence[str]) -> ShotSaid:
     error = np.array([hold.error_px_L for hold in holds])
     error = np.where(np.isfinite(error), error, 2 * np.nanmax(error))
     heads = head_poses(points)
-    known = _by_length([_without_strays(_known_curve(name, holds, abs(heads.factor_H)), heads) for name in names])
+    known = _by_length([_known_curve(name, holds, abs(heads.factor_H)) for name in names])
     hidden = np.array([[name in hold.hidden for name in names] for hold in holds])
     return ShotSaid(heads, points, error, known, np.array([hold.face_px for hold in holds]), hidden)
 
@@ -268,25 +235,13 @@ def _gives_way(hold: _Hold, name: str, on_head: Mapping[str, Complex], far_px: f
 
 
 def _known_curve(name: str, holds: Sequence[_Hold], size_H: Array) -> KnownCurve:
-    """What all holds say of a seam: people's keys, or what was found alone."""
+    """What all holds say of a seam."""
     noise = [
         UNKNOWN * size if name in hold.hidden or not np.isfinite(hold.noise_px[name]) else hold.noise_px[name]
         for hold, size in zip(holds, size_H.tolist())
     ]
-    rows = ((hold.splines[name], name in hold.exact, hold.alone[name]) for hold in holds)
-    splines, exact, alone = (np.array(each) for each in zip(*rows))
-    return KnownCurve.of(splines, np.maximum(noise, LEAST_PX), exact, alone)
-
-
-def _without_strays(known: KnownCurve, heads: HeadPoses) -> KnownCurve:
-    """A curve where most holds have it in those where it lies far off, as one does that was parked beside the face."""
-    inside = heads.faces(known.splines_HD)
-    usual = np.median(inside.real, axis=0) + 1j * np.median(inside.imag, axis=0)
-    is_stray = abs(inside - usual).mean(axis=1) > STRAY
-    splines = np.where(is_stray[:, None], usual * heads.factor_H[:, None] + heads.shift_H[:, None], known.splines_HD)
-    noise = np.where(is_stray, UNKNOWN * abs(heads.factor_H), known.noise_px_H)
-    exact, ends = known.exact_H & ~is_stray, known.exact_ends_HE & ~is_stray[:, None]
-    return KnownCurve(splines, noise, exact, ends)
+    splines = np.array([hold.splines[name] for hold in holds])
+    return KnownCurve.of(splines, np.maximum(noise, LEAST_PX), np.zeros(len(holds), bool), splines)
 
 
 def _by_length(known: Sequence[KnownCurve]) -> list[KnownCurve]:
@@ -303,13 +258,13 @@ def _control_points(known: KnownCurve) -> Complex:
 
 
 def _looked_for(plan: Plan, hold: _Hold, on_head: Mapping[str, Complex]) -> dict[str, Placed]:
-    """Seams of a hold as the picture shows them where the head has them, but those that are hidden or a person's.
+    """Seams of a hold as the picture shows them where the head has them, but those that are hidden.
 
     What the picture and the head disagree by counts as expected error, too: it names the worst frame of 7 shots of 20
     among their truly worst tenth, the picture's alone that of 4.
     """
     assert plan.models.find_seams is not None
-    names = [name for name in on_head if name not in hold.exact and name not in hold.hidden]
+    names = [name for name in on_head if name not in hold.hidden]
     seen = look_at(plan, hold.record) if names else None
     if seen is None:
         return {}

@@ -11,10 +11,10 @@ H holds, C seams, D numbers of a spline. Plate space, pixels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.detect import read
 from rotopaint_ai.landmarks.shared_marks import SharedMarks, features, shared_marks
+from rotopaint_ai.pipeline.executor import Progress, Steps
 from rotopaint_ai.pipeline.head_solve import (
     LOOKS_BY_MARKS,
     ShotSaid,
@@ -48,8 +49,6 @@ from rotopaint_ai.shapes.samples import open_curve_distance, spline_points
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = NDArray[Any]
-Progress = Callable[[int, int], None]
-T = TypeVar("T")
 
 LEAST_NOISE_PX = 0.4  # how far off a seam that was seen is taken to be at the least
 LEAST_READ_PX = 0.5  # and one that the models say
@@ -119,27 +118,6 @@ class ShotReading:
     shared: SharedMarks
 
 
-@dataclass(slots=True)
-class _Steps:
-    """Tells how many of so many steps are done."""
-
-    tell: Progress
-    total: int
-    done: int = 0
-
-    def over(self, things: Iterable[T]) -> Iterator[T]:
-        """Things, each of them a step once it has been dealt with."""
-        for thing in things:
-            yield thing
-            self.done += 1
-            self.tell(self.done, self.total)
-
-    def finish(self) -> None:
-        """No step is left."""
-        if self.done < self.total:
-            self.tell(self.total, self.total)
-
-
 def read_shot(
     predicted: RotoDocument, plate: Plate, models: Models, *, progress: Progress = lambda done, total: None
 ) -> ShotReading:
@@ -152,7 +130,7 @@ def read_shot(
     if space is None:
         raise UsageError("the run found no face on this shot; run it again with a crop on the face")
     starts, hold_F = np.unique(space.time_F, return_inverse=True)
-    steps = _Steps(progress, len(starts) * (2 + len(LOOKS_BY_MARKS)))
+    steps = Steps(progress, len(starts) * (2 + len(LOOKS_BY_MARKS)))
     holds, found = [], []
     for start in steps.over(starts.tolist()):
         hold = _read_hold(plate, int(start), _guess(predicted, int(start)), models)
@@ -175,7 +153,15 @@ def teach(
     Where no head fits the shot, seams stay, and all of their frames are doubtful. `predicted` is what the last run's
     models said. Raises: UsageError where nobody has corrected anything.
     """
-    groups, predicted, document = document, *_below(predicted, document)
+    below = taken_below_groups(predicted, document), taken_below_groups(document, document)
+    found = teach_below(reading, *below, errors)
+    return replace(found, keys=keys_placed_in_groups(found.keys, document))
+
+
+def teach_below(
+    reading: ShotReading, predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None
+) -> Taught:
+    """As `teach`, of shapes as the pictures show them: groups that people have moved left out."""
     keys = dict(refit(predicted, document, errors))
     if not keys:
         raise UsageError("no shape has a human key where the face was found; correct one such frame first")
@@ -187,14 +173,13 @@ def teach(
     for task in tasks:
         name = task.spec.name
         keys[name], doubtful[name], sizes[name] = _decided(reading, task, head[name], far_H)
+    return Taught(keys, sizes, doubtful, n_moved(keys, predicted))
+
+
+def n_moved(keys: Keys, predicted: RotoDocument) -> int:
+    """How many keys differ from the models' own."""
     before = {shape.name: shape.keys for shape in predicted.shapes}
-    moved = sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
-    return Taught(keys_placed_in_groups(keys, groups), sizes, doubtful, moved)
-
-
-def _below(predicted: RotoDocument, document: RotoDocument) -> tuple[RotoDocument, RotoDocument]:
-    """What the models said and what stands there as the pictures show it, groups that people have moved left out."""
-    return taken_below_groups(predicted, document), taken_below_groups(document, document)
+    return sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
 
 
 def _pose_from_corrected(reading: ShotReading, tasks: Sequence[_Task]) -> Array:
@@ -240,7 +225,7 @@ def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> ReadH
 
 def _tasks(reading: ShotReading, predicted: RotoDocument, document: RotoDocument) -> list[_Task]:
     """The open seams that people have corrected."""
-    specs = {spec.name: spec for spec in _open_seams(reading.models.pack.sheet)}
+    specs = {spec.name: spec for spec in open_seams(reading.models.pack.sheet)}
     return [
         _seam_task(reading, specs[base.name], base, shape, hand)
         for base, shape, hand in corrected_shapes(predicted, document)
@@ -248,7 +233,8 @@ def _tasks(reading: ShotReading, predicted: RotoDocument, document: RotoDocument
     ]
 
 
-def _open_seams(sheet: Sheet) -> list[ShapeSpec]:
+def open_seams(sheet: Sheet) -> list[ShapeSpec]:
+    """The seams that a head can be solved by."""
     return [spec for spec in sheet.shapes if spec.role == "seam" and not spec.closed]
 
 
@@ -279,7 +265,7 @@ def _solved_on_head(reading: ShotReading, tasks: Sequence[_Task], errors: Errors
     """Corrected seams on the head that all holds, people's curves and shared marks give together; off by anything where
     no head fits."""
     known = {task.spec.name: _curve_of_task(reading, task, errors.get(task.spec.name, {})) for task in tasks}
-    specs = [spec for spec in _open_seams(reading.models.pack.sheet) if spec.name in known]
+    specs = [spec for spec in open_seams(reading.models.pack.sheet) if spec.name in known]
     curves = [known[spec.name] for spec in specs]
     try:
         found = _head_of(reading, specs, curves)
@@ -312,12 +298,12 @@ def _head_of(
         return solved_head(shot, build, lambda hold: holds[hold].look, evidence, pool, watched, reading.shared)
 
 
-def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: _Steps) -> SharedMarks:
+def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: Steps) -> SharedMarks:
     """Shared marks in every hold that shows them where the run's curves and the picture have the head."""
     if not reading.shared.count:
         return reading.shared
     shapes = {shape.name: shape for shape in predicted.shapes}
-    specs = [s for s in _open_seams(reading.models.pack.sheet) if s.name in shapes and shapes[s.name].keys]
+    specs = [s for s in open_seams(reading.models.pack.sheet) if s.name in shapes and shapes[s.name].keys]
     specs = [spec for spec in specs if shapes[spec.name].n_points == spec.n_points]
     tasks = [_seam_task(reading, spec, shapes[spec.name], shapes[spec.name], []) for spec in specs]
     try:

@@ -164,22 +164,34 @@ def to_carry_on(
     for a refit of the whole shot, where keys were carried to that no spread reaches. Shapes that `models` does not have
     follow nothing but their own track.
     """
-    own = {shape.name for shape in models.shapes}
-    rows = (shape.keys.items() for shape in before.shapes if shape.name in own)
-    followed = {frame for row in rows for frame, key in row if key.source == "propagated"}
-    followed = followed if frames is None else followed & set(frames)
-    seen = [each for each in spreads if followed & set(range(each.first, each.last + 1))]
+    followed = {shape.name: _followed(shape, frames) for shape in before.shapes}
+    anywhere = {frame for shape in models.shapes for frame in followed.get(shape.name, ())}
+    seen = [each for each in spreads if anywhere & set(range(each.first, each.last + 1))]
     covered = {frame for each in seen for frame in range(each.first, each.last + 1)}
-    return [*([None] if followed - covered else []), *seen]
+    refitted = {frame for name in _to_refit(models, frames) for frame in followed.get(name, ())}
+    return [*([None] if refitted - covered else []), *seen]
 
 
-def keys_within(
-    keys: Mapping[str, Mapping[int, Key]], frames: Collection[int] | None
+def _followed(shape: RotoShape, frames: Collection[int] | None) -> set[int]:
+    found = {frame for frame, key in shape.keys.items() if key.source == "propagated"}
+    return found if frames is None else found & set(frames)
+
+
+def _to_refit(models: RotoDocument, frames: Collection[int] | None) -> set[str]:
+    """Shapes that a refit carries on after a run: one of the whole shot has carried open seams over itself."""
+    return {shape.name for shape in models.shapes if frames is not None or shape.closed or shape.role != "seam"}
+
+
+def carried_keys(
+    keys: Mapping[str, Mapping[int, Key]], by: Carried | None, frames: Collection[int] | None, models: RotoDocument
 ) -> Mapping[str, Mapping[int, Key]]:
-    """Keys of some frames (None: of all), by shape."""
-    if frames is None:
-        return keys
-    return {name: {frame: key for frame, key in row.items() if frame in frames} for name, row in keys.items()}
+    """Of the keys that a row of `to_carry_on` gives those that belong into the frames of a run (None: of all)."""
+    names = keys.keys() if by is not None else keys.keys() & _to_refit(models, frames)
+    return {
+        name: {frame: key for frame, key in row.items() if frames is None or frame in frames}
+        for name, row in keys.items()
+        if name in names
+    }
 
 
 def with_model_keys(document: RotoDocument, keys: Mapping[str, Mapping[int, Key]]) -> RotoDocument:

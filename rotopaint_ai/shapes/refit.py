@@ -28,7 +28,7 @@ from rotopaint_ai.shapes import pose_kernel, samples
 from rotopaint_ai.shapes.facespace import Array, Complex, FaceSpace, Rows, face_space
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-from rotopaint_ai.shapes.manual_keys import Carried, hand_corrected_frames, keys_within, to_carry_on, with_model_keys
+from rotopaint_ai.shapes.manual_keys import Carried, carried_keys, hand_corrected_frames, to_carry_on, with_model_keys
 from rotopaint_ai.shapes.rigid_head import KnownCurve, curves_on_head, is_borne_out
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 from rotopaint_ai.spreads import SHOT, spread_way
@@ -111,17 +111,18 @@ def again(
     document: RotoDocument,
     before: RotoDocument,
     spreads: Sequence[Carried],
-    frames: Collection[int],
+    frames: Collection[int] | None,
     errors: Errors | None = None,
 ) -> RotoDocument:
-    """A new run's document with the corrections carried on as they were in the one before it; only `frames` change.
+    """A new run's document with the corrections carried on as they were in the one before it; only `frames`, those of
+    the run, change (None: all).
 
     Landmarks go with the shapes they sit on. `errors`: as in `refit`.
     """
     for each in to_carry_on(before, spreads, frames, predicted):
         reach = None if each is None else (each.frame, each.first, each.last)
         keys = spread_keys(SHOT if each is None else each.way, predicted, document, reach, errors)
-        document = with_landmarks(document, with_model_keys(document, keys_within(keys, frames)))
+        document = with_landmarks(document, with_model_keys(document, carried_keys(keys, each, frames, predicted)))
     return document
 
 

@@ -100,7 +100,6 @@ JOB = RunJob("a plate.####.exr", "out", ("10,20,30,40",), resume=True)
         replace(JOB, model="a pack", exports=("nuke", "svg"), method="two-bank", device="cpu", colourspace="sRGB"),
         replace(JOB, key_tolerance_px=0.25),
         replace(JOB, clean=False, patch=True, force=True, overwrite=True, resume=False),
-        replace(JOB, crops=(), project="shot.rotopaint", teach=True),
         replace(JOB, project="shot.rotopaint", leave_project=True),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rotopaint_ai.pipeline.finalise import PackedKeys, PackedLandmarks
+from rotopaint_ai.pipeline.document import PackedKeys, PackedLandmarks
 from rotopaint_ai.pipeline.out_folder import Stamp
 from rotopaint_ai.pipeline.record_store import (
     FrameRecord,

@@ -19,6 +19,7 @@ from rotopaint_ai.errors import LockedError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.live.engine import LiveEngine
+from rotopaint_ai.pipeline import corrections as corrections_of_a_run
 from rotopaint_ai.pipeline.save_to_project import OpenProject
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import DISPLAY, to_display
@@ -56,10 +57,10 @@ def words(plates: str, pack: Path, folder: Path, *more: str) -> list[str]:
     return ["run", plates, "--out", out, "--model", str(pack), "--project", str(folder / "shot.rotopaint"), *more]
 
 
-def moved(document: RotoDocument, frame: int) -> RotoDocument:
-    """The seam pushed down by hand at a frame."""
-    seam = document.shape("seam_middle")
-    points = tuple(p._replace(y=p.y + MOVE) for p in seam.at(frame))
+def moved(document: RotoDocument, frame: int, by: float = MOVE, name: str = "seam_middle") -> RotoDocument:
+    """A shape pushed down by hand at a frame."""
+    seam = document.shape(name)
+    points = tuple(p._replace(y=p.y + by) for p in seam.at(frame))
     keys = {**seam.keys, frame: Key(points, "human")}
     return replace(document, shapes=tuple(seam.with_keys(keys) if s is seam else s for s in document.shapes))
 
@@ -96,7 +97,8 @@ def test_human_keys_and_settings_stand_in_every_result(
     assert main(words(plates, pack, tmp_path, "--resume", "--export", "nuke", "--events")) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     found = {each["frame"]: each["predicted"]["seam_middle"][0] for each in events if each.get("predicted")}
-    assert found == {f: list(before.predicted.shape("seam_middle").keys[f].points[0]) for f in (1003, 1004)}
+    assert {1003, 1004} < found.keys()  # and where the correction was carried over to
+    assert found == {f: list(before.predicted.shape("seam_middle").keys[f].points[0]) for f in found}
     state = Project.open(tmp_path / "shot.rotopaint", write=False).load().state
     written = documents.read(tmp_path / "out" / "shapes.roto.json")
     for document in (state.document, written):
@@ -106,7 +108,7 @@ def test_human_keys_and_settings_stand_in_every_result(
             before.document.shape("seam_middle").keys[f] for f in (1003, 1004)
         ]
         assert (seam.width_px, seam.feather_px) == (7.5, 0.0)
-        assert seam.keys[1005].source == "model"
+        assert seam.keys[1005].source == "propagated"
     assert state.predicted is not None
     assert state.predicted.shape("seam_middle").keys == before.predicted.shape("seam_middle").keys
     exported, _ = formats.read(tmp_path / "out" / "shapes.nk", width=written.width, height=written.height)
@@ -127,7 +129,9 @@ def test_a_group_places_what_a_run_finds_and_teaches_nothing(
     assert state.document is not None
     group = edit_layers.group(state.document, ["seam_middle"], "g")
     lower = edit_layers.set_pose(group, "g", [1001], LayerPose(y=20))
-    drawn = replace(state, document=moved(lower, 1004), predicted=group_moves.along(state.predicted, group, lower))
+    drawn = replace(
+        state, document=moved(lower, 1004, by=0.0), predicted=group_moves.along(state.predicted, group, lower)
+    )
     run_project.append("group", state, drawn)
     run_project.close()
     assert main(words(plates, pack, tmp_path, "--resume", "--export", "nuke")) == 0
@@ -136,10 +140,10 @@ def test_a_group_places_what_a_run_finds_and_teaches_nothing(
     for document in (after.document, after.predicted, written):
         assert document is not None
         seam, was = document.shape("seam_middle"), state.document.shape("seam_middle")
-        hand = MOVE * (document is not after.predicted)
-        offsets = {f: round(seam.at(f)[1].y - was.at(f)[1].y, 6) for f in was.frames}
-        assert offsets == {f: 20.0 + hand * (f == 1004) for f in was.frames}
-        assert [f for f, key in seam.keys.items() if key.source == "human"] == ([1004] if hand else [])
+        offsets = {f: seam.at(f)[1].y - was.at(f)[1].y for f in was.frames}
+        assert offsets == pytest.approx(dict.fromkeys(was.frames, 20.0), abs=3)  # what was drawn has put some right
+        hand = [f for f, key in seam.keys.items() if key.source == "human"]
+        assert hand == ([] if document is after.predicted else [1004])
     matte = coverage(tmp_path / "out" / "matte", "seam_middle", written)
     drawn_here = mattes_of(written.shapes, 1003, written.width, written.height)["seam_middle"]
     rows = [(each.sum(axis=1) @ np.arange(written.height)) / each.sum() for each in (matte, drawn_here.paste(192, 120))]
@@ -256,12 +260,26 @@ def test_resume_makes_only_the_frames_again_that_a_hand_was_on(
 ) -> None:
     state = run_project.load().state
     assert state.document is not None
-    run_project.append("fix", state, replace(state, document=moved(state.document, 1003)))
+    run_project.append("fix", state, replace(state, document=moved(state.document, 1003, name="outline")))
     run_project.close()
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "clean").iterdir()}
     assert main(words(plates, pack, tmp_path, "--resume")) == 0
     again = [path.name for path, before in times.items() if path.stat().st_mtime_ns != before]
     assert [name.split(".")[1] for name in again] == ["1003"]
+
+
+def test_a_frame_of_which_only_the_expected_error_is_new_is_not_painted_again(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corrected(run_project)
+    run_project.close()
+    assert main(words(plates, pack, tmp_path)) == 0
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "clean").iterdir()}
+    monkeypatch.setattr(corrections_of_a_run, "DIGITS", 1)
+    assert main(words(plates, pack, tmp_path, "--resume")) == 0
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    errors = Project.open(tmp_path / "shot.rotopaint", write=False).note("run")["errors"]
+    assert all(row["seam_middle"] == round(row["seam_middle"], 1) for row in errors.values())
 
 
 def test_a_run_can_be_undone_and_other_frames_stay(
@@ -296,7 +314,7 @@ def test_corrections_that_were_carried_on_are_carried_on_again(
     state = run_project.load().state
     assert state.document is not None
     assert state.predicted is not None
-    keyed = moved(state.document, 1003)
+    keyed = moved(state.document, 1003, name="outline")
     errors = run_record.from_json(run_project.note("run")).errors_by_shape()
     fixed = with_landmarks(keyed, with_model_keys(keyed, refit(state.predicted, keyed, errors)))
     assert fixed.landmarks != keyed.landmarks
@@ -305,44 +323,50 @@ def test_corrections_that_were_carried_on_are_carried_on_again(
     assert main(words(plates, pack, tmp_path)) == 0
     again = Project.open(tmp_path / "shot.rotopaint", write=False).load().state.document
     assert again is not None
-    for frame, key in fixed.shape("seam_middle").keys.items():
-        for ours, theirs in zip(again.shape("seam_middle").keys[frame].points, key.points):
+    for frame, key in fixed.shape("outline").keys.items():
+        for ours, theirs in zip(again.shape("outline").keys[frame].points, key.points):
             assert ours == pytest.approx(theirs, abs=0.05)
         for mark, other in zip(again.landmarks.keys[frame], fixed.landmarks.keys[frame]):
             assert (mark is None) == (other is None)
             assert mark is None or other is None or mark[:2] == pytest.approx(other[:2], abs=0.05)
 
 
-def test_a_run_teaches_the_shot_where_it_is_asked_to(
+def test_a_run_carries_corrections_over_before_it_paints(
     run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fixed = corrected(run_project)
     run_project.close()
-    assert main(words(plates, pack, tmp_path, "--teach", "--leave-project")) == 2
-    assert "--teach: learns from a project's corrections" in capsys.readouterr().err
-    assert main(words(plates, pack, tmp_path, "--teach")) == 0
-    assert "keys moved" in capsys.readouterr().err
-    project = Project.open(tmp_path / "shot.rotopaint", write=False)
-    loaded = project.load()
     assert fixed.document is not None
-    assert loaded.state.document is not None
-    assert [step.label for step in loaded.behind][-2:] == ["run", "teach"]
-    hand = {f: key for f, key in fixed.document.shape("seam_middle").keys.items() if key.source == "human"}
-    now = loaded.state.document.shape("seam_middle").keys
-    assert {f: now[f] for f in hand} == hand
-    changed = [f for f, key in now.items() if key.source == "propagated"]
-    assert project.note("taught")["moved"] == len(changed)
-    project.close()
+    assert fixed.predicted is not None
+    was, said = fixed.document.shape("seam_middle").keys, fixed.predicted.shape("seam_middle").keys
+    for words_more in ((), ("--resume",)):  # and once more from what that has made
+        assert main(words(plates, pack, tmp_path, *words_more)) == 0
+        project = Project.open(tmp_path / "shot.rotopaint", write=False)
+        state = project.load().state
+        project.close()
+        assert state.document is not None
+        assert state.predicted is not None
+        keys = state.document.shape("seam_middle").keys
+        assert {f: key for f, key in keys.items() if key.source == "human"} == {f: was[f] for f in (1003, 1004)}
+        carried = [f for f, key in keys.items() if key.source == "propagated"]
+        assert f"corrections carried over: {len(carried)} keys moved" in capsys.readouterr().err
+        assert carried
+        assert all(keys[f].points[1].y - said[f].points[1].y == pytest.approx(MOVE, abs=MOVE / 2) for f in carried)
+        assert state.predicted.shape("seam_middle").keys == said  # what the models say is nobody's correction
+        written = documents.read(tmp_path / "out" / "shapes.roto.json")
+        assert written.shape("seam_middle").keys == keys
+        matte = coverage(tmp_path / "out" / "matte", "seam_middle", written)
+        drawn = mattes_of(written.shapes, 1003, written.width, written.height)["seam_middle"].paste(192, 120)
+        assert abs(matte - drawn).mean() < 0.01
 
 
-def test_a_shot_that_nobody_corrected_is_not_run_to_be_taught(
+def test_a_run_of_a_part_of_the_shot_carries_nothing_over(
     run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = run_project.load().state
+    corrected(run_project)
     run_project.close()
-    assert main(words(plates, pack, tmp_path, "--teach")) == 2
-    assert "correct one frame first" in capsys.readouterr().err
-    assert Project.open(tmp_path / "shot.rotopaint", write=False).load().state == before
+    assert main(words(plates, pack, tmp_path, "--frames", "1003-1010")) == 0
+    assert "carried over" not in capsys.readouterr().err
 
 
 def test_a_project_of_another_plate_is_reported_and_one_of_another_size_refused(

@@ -116,15 +116,13 @@ def test_a_frame_whose_curve_is_not_finite_stays_and_spoils_no_other() -> None:
     assert np.isfinite([list(settled[k].shapes.values()) for k in (0, 1, 4, 5)]).all()
 
 
-def test_a_seam_that_a_person_parked_beside_the_face_moves_no_other_frame() -> None:
+def test_what_people_drew_changes_nothing_of_what_the_models_say() -> None:
     records = [record_of(k) for k in range(N_HOLDS)]
-    parked = [[row[0] + 4 * FACE_PX, *row[1:]] for row in records[2].shapes["seam_left"]]
-    plan = plan_of(Evidence(), Plate(), work=Overrides(splines={2: {"seam_left": parked}}))
+    drawn = [[row[0] + 9, *row[1:]] for row in records[2].shapes["seam_left"]]
+    plan = plan_of(Evidence(), Plate(), work=Overrides(splines={2: {"seam_left": drawn}}))
     settled = list(with_shot_seams(plan, records, lambda event: None, Cancel()))
-    for before, after in zip(records, settled):
-        for name in SHEET.shape_names:
-            assert np.array(after.shapes[name])[:, :2] == pytest.approx(np.array(before.shapes[name])[:, :2], abs=3)
-    assert settled[2].shapes["seam_left"] == records[2].shapes["seam_left"]
+    alone = list(with_shot_seams(plan_of(Evidence(), Plate()), records, lambda event: None, Cancel()))
+    assert settled == alone
 
 
 def test_where_no_head_fits_frames_keep_their_own_seams_and_a_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

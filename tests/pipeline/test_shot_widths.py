@@ -12,7 +12,7 @@ import pytest
 
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, RunJob
-from rotopaint_ai.pipeline.finalise import PackedKeys
+from rotopaint_ai.pipeline.document import PackedKeys
 from rotopaint_ai.pipeline.paint_job import CleanJob, paint_clean
 from rotopaint_ai.pipeline.passes import with_shot_widths
 from rotopaint_ai.pipeline.record_store import FrameRecord

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rotopaint_ai.project.state import Spread
-from rotopaint_ai.shapes.manual_keys import keys_within, to_carry_on
+from rotopaint_ai.shapes.manual_keys import carried_keys, to_carry_on
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape, Source
 
 NEAR, FAR = Spread(3, 1, 5), Spread(12, 10, 14)
@@ -47,5 +47,16 @@ def test_a_shape_that_was_tracked_asks_for_no_refit() -> None:
 
 def test_keys_of_some_frames() -> None:
     keys = {"seam": {1: _key("propagated"), 2: _key("propagated")}}
-    assert keys_within(keys, None) == keys
-    assert keys_within(keys, {2}) == {"seam": {2: keys["seam"][2]}}
+    assert carried_keys(keys, None, None, _document(set())) == keys
+    assert carried_keys(keys, NEAR, {2}, _document(set())) == {"seam": {2: keys["seam"][2]}}
+
+
+def test_a_run_of_the_whole_shot_carries_open_seams_over_itself() -> None:
+    """What is left to carry on then is the artist's own word, a spread, and the other shapes."""
+    seam = replace(_document({2, 4, 17}).shapes[0], role="seam")
+    before, keys = replace(_document(set()), shapes=(seam,)), {"seam": {17: _key("propagated")}}
+    assert to_carry_on(before, (NEAR, FAR), None, before) == [NEAR]
+    assert to_carry_on(before, (NEAR, FAR), range(9, 21), before) == [None]
+    assert carried_keys(keys, None, None, before) == {}
+    assert carried_keys(keys, FAR, None, before) == keys
+    assert carried_keys(keys, None, range(9, 21), before) == keys

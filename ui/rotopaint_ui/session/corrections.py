@@ -12,7 +12,7 @@ from typing import Protocol
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-from rotopaint_ai.shapes.manual_keys import LandmarkRow, keys_within, to_carry_on, with_model_keys
+from rotopaint_ai.shapes.manual_keys import LandmarkRow, carried_keys, to_carry_on, with_model_keys
 from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.roto import Key, Points, RotoDocument, Source
 from rotopaint_ai.spreads import RANGE, SHOT, spread_way
@@ -169,17 +169,18 @@ class CorrectionEdits:
         edits, asked = self._edits, self._edits.state
         if not questions or self.live is None:
             return
+        first = questions[0]
         self._flush()
 
         def take(keys: Mapping[str, Mapping[int, Key]] | None) -> None:
             if keys is None or asked.document is None or edits.state is not asked:
                 self._say("Corrections were not carried on over the run; Refit shot does it")
                 return
-            document = with_landmarks(asked.document, with_model_keys(asked.document, keys_within(keys, frames)))
+            carried = carried_keys(keys, first, frames, asked.predicted or asked.document)
+            document = with_landmarks(asked.document, with_model_keys(asked.document, carried))
             edits.act("carry on corrections", replace(asked, document=document))
             self._carry_next(questions[1:], frames)
 
-        first = questions[0]
         self.live.spread(SHOT if first is None else first.way, asked, first, take)
 
     def _ask_for_keys(self, way: str, spread: Spread | None) -> None:

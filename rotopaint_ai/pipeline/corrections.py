@@ -1,0 +1,137 @@
+"""What people corrected on some frames of a shot, carried over to the others before these are painted (`teach`).
+
+H holds at a time: a stretch of `STRETCH` is read, taught and forgotten, so that no shot takes more memory than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rotopaint_ai.errors import PlateError, UsageError
+from rotopaint_ai.frames import summarise
+from rotopaint_ai.jobs import Cancel, Sink, notice
+from rotopaint_ai.pipeline.document import build_document
+from rotopaint_ai.pipeline.executor import telling
+from rotopaint_ai.pipeline.plan import Plan
+from rotopaint_ai.pipeline.process_frame import Settled
+from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.shot_seams import STRETCH, with_placed
+from rotopaint_ai.pipeline.teach import Taught, n_moved, open_seams, read_shot, teach_below
+from rotopaint_ai.pipeline.track import DIGITS, rounded_rows
+from rotopaint_ai.project.merge_run import asked_frames
+from rotopaint_ai.seams.placement import Placed
+from rotopaint_ai.shapes.group_moves import taken_below_groups
+from rotopaint_ai.shapes.refit import Errors, corrected_shapes
+from rotopaint_ai.sheet import Sheet
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CorrectedShot:
+    """Settled frames with the seams that corrections of others have moved; they can be gone through again and again."""
+
+    records: Iterable[FrameRecord]
+    sheet: Sheet
+    taught: Sequence[Taught]
+
+    def __iter__(self) -> Iterator[FrameRecord]:
+        for record in self.records:
+            for taught in self.taught:
+                record = _with_taught(record, taught, self.sheet)
+            yield record
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stretch:
+    """Records of some holds, which can be gone through again and again."""
+
+    records: Iterable[FrameRecord]
+    first: int
+    last: int
+
+    def __iter__(self) -> Iterator[FrameRecord]:
+        holds = ((record.frame if record.hold is None else record.hold, record) for record in self.records)
+        return (record for hold, record in holds if self.first <= hold <= self.last)
+
+
+def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, cancel: Cancel) -> CorrectedShot:
+    """Settled frames, the open seams moved that people's corrections of other frames put right.
+
+    A run of a part of the shot carries nothing over. `records` are gone through again and again. Raises CancelledError.
+    """
+    taught = list[Taught]()
+    work, frames = plan.work, {*plan.frames, *plan.missing}
+    if work.splines and asked_frames(frames, work.document) is None:
+        starts = sorted(record.frame for record in records if record.hold is None and record.landmarks)
+        for part in np.array_split(np.array(starts, np.int64), -(-len(starts) // STRETCH) or 1):
+            if len(part):
+                taught += _taught(plan, _Stretch(records, int(part[0]), int(part[-1])), sink, cancel)
+    if taught:
+        sink(notice(_summary(taught), is_warning=False))
+    return CorrectedShot(records, plan.pack.sheet, taught)
+
+
+def _taught(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) -> Sequence[Taught]:
+    """What corrections of some frames of a stretch teach its others; nothing where there are none."""
+    predicted = build_document(records, plan)
+    document = plan.work.put_back(build_document((_by_hand(record, plan) for record in records), plan))
+    below = taken_below_groups(predicted, document), taken_below_groups(document, document)
+    names = {spec.name for spec in open_seams(plan.pack.sheet)}
+    known = predicted.landmarks.keys.keys()
+    if not any(base.name in names and known & set(hand) for base, _, hand in corrected_shapes(*below)):
+        return ()
+    try:
+        reading = read_shot(predicted, plan.plate, plan.models, progress=telling("corrections", sink, cancel))
+        found = teach_below(reading, *below, _errors_of(records))
+    except (PlateError, UsageError) as error:
+        sink(notice(f"corrections were not carried over to other frames: {error}", is_warning=True))
+        return ()
+    keys = {name: row for name, row in found.keys.items() if name in names}
+    return (replace(found, keys=keys, n_moved=n_moved(keys, below[0])),)
+
+
+def _by_hand(record: FrameRecord, plan: Plan) -> FrameRecord:
+    """A frame with what people have drawn there."""
+    if record.crop is None:
+        return record
+    own = plan.work.respected(record.frame, Settled.of(record), plan.pack.sheet)
+    return replace(record, shapes=own.shapes, landmarks=own.landmarks)
+
+
+def _errors_of(records: Iterable[FrameRecord]) -> Errors:
+    found: dict[str, dict[int, float]] = {}
+    for record in records:
+        for name, error in record.errors.items():
+            found.setdefault(name, {})[record.frame] = error
+    return found
+
+
+def _with_taught(record: FrameRecord, taught: Taught, sheet: Sheet) -> FrameRecord:
+    """A frame with what a stretch was taught, which may be nothing of it; what the models said is kept beside."""
+    frame = record.frame
+    errors = {name: round(row[frame], DIGITS) for name, row in taught.errors.items() if frame in row}
+    if not errors:
+        return record
+    record = replace(record, errors={**record.errors, **errors})
+    points = {name: np.array(row[frame].points) for name, row in taught.keys.items() if frame in row}
+    moved = {
+        name: Placed(rows, 1.0, 0.0, errors[name])
+        for name, rows in points.items()
+        if rounded_rows(rows) != record.shapes[name]
+    }
+    if not moved:
+        return record
+    predicted = {name: record.shapes[name] for name in moved}
+    return replace(with_placed(record, moved, sheet), predicted=predicted, predicted_landmarks=record.landmarks)
+
+
+def _summary(taught: Sequence[Taught]) -> str:
+    """What corrections have moved, for a person."""
+    doubtful: dict[str, list[int]] = {}
+    for each in taught:
+        for name, frames in each.doubtful.items():
+            doubtful.setdefault(name, []).extend(frames)
+    unsure = "".join(f"; not sure of {name} on {summarise(row)}, look there" for name, row in doubtful.items() if row)
+    return f"corrections carried over: {sum(each.n_moved for each in taught)} keys moved{unsure}"
