@@ -40,13 +40,14 @@ def merge_run(
     """The state after a run: its shapes, with the human keys, groups and seam settings of the state before put back.
 
     `predicted` is what the models said, where the caller knows it; else it is read off `found`, and `under_hand` where
-    people's work stands in that. Widths and softness of the whole shot stay where the run was asked for some frames
-    only.
+    people's work stands in that, or was carried over. Widths and softness of the whole shot stay where the run was
+    asked for some frames only.
     """
     by_hand = {} if before.document is None else corrected_in(before.predicted, before.document)
     found = placed_in_groups(found, before.document, by_hand)
     if predicted is None:
-        predicted = _without_followers(_of_the_face(model_keys(found), before), before)
+        said = model_keys(_with_carried_as_models(found, before))
+        predicted = _without_followers(_of_the_face(said, before), before)
         predicted = _with_found(predicted, under_hand or UnderHand())
     from_models = predicted
     from_models = placed_in_groups(from_models, before.document)
@@ -102,9 +103,25 @@ def with_profile(shape: RotoShape, profile: Profile) -> RotoShape:
 def _of_the_face(from_models: RotoDocument, before: State) -> RotoDocument:
     """What the models said of the face in hand: less the shapes of other faces, which a run draws as well, and those
     that people drew, which have no key of a model and never had."""
-    models = set() if before.predicted is None else {shape.name for shape in before.predicted.shapes if shape.keys}
+    models = _shapes_of_models(before)
     shapes = (s for s in from_models.shapes if s.name not in before.aside and (s.keys or s.name in models))
     return replace(from_models, shapes=tuple(shapes))
+
+
+def _shapes_of_models(before: State) -> set[str]:
+    return set() if before.predicted is None else {shape.name for shape in before.predicted.shapes if shape.keys}
+
+
+def _with_carried_as_models(found: RotoDocument, before: State) -> RotoDocument:
+    """A run's document, where it carried corrections over as if its models had said so: the best that is known where
+    `under_hand` does not tell."""
+    models = _shapes_of_models(before)
+    return replace(found, shapes=tuple(_all_of_models(s) if s.name in models else s for s in found.shapes))
+
+
+def _all_of_models(shape: RotoShape) -> RotoShape:
+    carried = {f: replace(key, source="model") for f, key in shape.keys.items() if key.source == "propagated"}
+    return shape.with_keys({**shape.keys, **carried}) if carried else shape
 
 
 def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument:

@@ -112,3 +112,13 @@ def test_shapes_of_another_face_are_none_of_the_models() -> None:
         "Bo_seam": "Bo",
         "seam": "Anna",
     }
+
+
+def test_where_a_run_carried_a_correction_over_what_its_models_said_is_known_beside() -> None:
+    before = State(document=document({1: key(9, "human"), 2: key(2)}, width=4.0), predicted=OLD)
+    found = document({1: key(9, "human"), 2: key(5, "propagated"), 3: key(6, "propagated"), 4: key(4)}, width=4.0)
+    after = merge_run(before, found, None, under_hand=UnderHand({"seam": {1: key(1), 2: key(2)}}))
+    assert xs(after.document) == {1: 9, 2: 5, 3: 6, 4: 4}
+    assert xs(after.predicted) == {1: 1, 2: 2, 3: 6, 4: 4}
+    assert after.predicted is not None
+    assert {each.source for each in after.predicted.shapes[0].keys.values()} == {"model"}
