@@ -220,7 +220,7 @@ def _timing(plan: Plan, records: Sequence[FrameRecord], *, wall_s: float, n_new:
     return {
         "wall_s": round(wall_s, 3),
         "frames_in_this_process": n_new,
-        "ms_per_frame": round(wall_s * 1000 / max(1, n_new), 2),
+        "ms_per_frame": round(wall_s * 1000 / (n_new or len(plan.frames)), 2),
         "threads": plan.threads,
         "stages": stages,
         "work_ratio": round(total / plain, 3) if plain else None,

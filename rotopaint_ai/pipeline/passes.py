@@ -257,8 +257,8 @@ def paint_frames(
     cancel: Cancel,
     *,
     after_s: float = 0.0,
-) -> None:
-    """Paint those of a tracked shot's frames that `state` does not have as they are settled now.
+) -> int:
+    """Paint those of a tracked shot's frames that `state` does not have as they are settled now; returns how many.
 
     `after_s`: how long what follows the last frame is expected to take. Raises CancelledError; OSError where the disk
     refuses.
@@ -286,6 +286,7 @@ def paint_frames(
         state.add(record)
         sink(frame_event(record))
         sink(Event("progress", {"task": "paint", **eta.step()}))
+    return len(rest)
 
 
 def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | None:

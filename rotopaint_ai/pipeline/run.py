@@ -73,17 +73,16 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
                 tell(warning(f"--resume: {note}; starting from the first frame"))
             state, _ = open_state(plan.out, plan.fingerprint(), resume=True)
             with closing(state):
-                n_before = len(state.finished)
-                _run_passes(plan, tracking, state, tell, cancel)
-                n_new, wall_s = len(state.finished) - n_before, time.monotonic() - start
-                outcome = finalise(plan, state, tell, wall_s=wall_s, n_new=n_new)
+                n_new = _run_passes(plan, tracking, state, tell, cancel)
+                outcome = finalise(plan, state, tell, wall_s=time.monotonic() - start, n_new=n_new)
                 if project is not None:
                     save_results(project, plan, state)
                 return outcome
 
 
-def _run_passes(plan: Plan, tracking: RunState, state: RunState, sink: Sink, cancel: Cancel) -> None:
-    """Every frame tracked, then every frame painted; `tracking` and `state` take their records."""
+def _run_passes(plan: Plan, tracking: RunState, state: RunState, sink: Sink, cancel: Cancel) -> int:
+    """Every frame tracked, then every frame painted, as many of them as this says; `tracking` and `state` take their
+    records."""
     sink(started(plan, n_done=len(state.finished)))
     _tell_beforehand(plan, sink)
     processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
@@ -93,7 +92,7 @@ def _run_passes(plan: Plan, tracking: RunState, state: RunState, sink: Sink, can
     n_later = len(plan.frames) - len(state.finished)
     try:
         shot = track_shot(plan, tracking, sink, cancel, after_s=exports_s, n_later=n_later)
-        paint_frames(shot, painter, state, plan.frames, plan.threads, sink, cancel, after_s=exports_s)
+        return paint_frames(shot, painter, state, plan.frames, plan.threads, sink, cancel, after_s=exports_s)
     except CancelledError:
         sink(Event("cancelled", {"done": len(state.finished), "total": len(plan.frames)}))
         raise

@@ -266,6 +266,7 @@ def test_resume_makes_only_the_frames_again_that_a_hand_was_on(
     assert main(words(plates, pack, tmp_path, "--resume")) == 0
     again = [path.name for path, before in times.items() if path.stat().st_mtime_ns != before]
     assert [name.split(".")[1] for name in again] == ["1003"]
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["timing"]["frames_in_this_process"] == 1
 
 
 def test_a_frame_of_which_only_the_expected_error_is_new_is_not_painted_again(
