@@ -32,6 +32,7 @@ TINY = [
         "small_size=32",
         "small_share=0.3",
         "widths=[8, 8, 16, 16, 16]",
+        "depths=[1, 1, 1, 1]",
         "neck=16",
         "fine=8",
         "window=5",

@@ -79,6 +79,7 @@ losses: {far: 1.0, coarse_heat: 0, coarse_place: 0, fine_heat: 0}
 input_size: 64
 small_size: 64
 widths: [8, 8, 8, 8, 8]
+depths: [1, 1, 1, 1]
 neck: 8
 minutes: null
 steps: 2

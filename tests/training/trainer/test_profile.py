@@ -24,7 +24,16 @@ from rotopaint_ai.training.trainer.log import LogWindow, Row, gpu_clock, profile
 from rotopaint_ai.training.trainer.roofline import Operations, Roofline, memory_bound_share
 from rotopaint_ai.training.trainer.trainer import Trainer, read_checkpoint, write_checkpoint
 
-TINY = ["widths=[8,8,8,8,8]", "neck=8", "fine=8", "batch=4", "input_size=64", "small_size=64", "learn_all=0"]
+TINY = [
+    "widths=[8,8,8,8,8]",
+    "depths=[1,1,1,1]",
+    "neck=8",
+    "fine=8",
+    "batch=4",
+    "input_size=64",
+    "small_size=64",
+    "learn_all=0",
+]
 
 
 def _row(minutes: float, waiting: float, copying: float, talking: float) -> Row:

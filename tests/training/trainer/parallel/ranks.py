@@ -20,7 +20,16 @@ from rotopaint_ai.training.trainer.group import Group
 from rotopaint_ai.training.trainer.launch import has_restarted
 from rotopaint_ai.training.trainer.trainer import Trainer
 
-TINY = ["widths=[8,8,8,8,8]", "neck=8", "fine=8", "batch=8", "bf16=false", "input_size=64", "small_size=64"]
+TINY = [
+    "widths=[8,8,8,8,8]",
+    "depths=[1,1,1,1]",
+    "neck=8",
+    "fine=8",
+    "batch=8",
+    "bf16=false",
+    "input_size=64",
+    "small_size=64",
+]
 LONG = [*TINY, "minutes=null", "steps=6", "eval_every=2", "learn_all=0"]
 
 
