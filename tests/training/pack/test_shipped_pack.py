@@ -20,6 +20,7 @@ from rotopaint_ai.training.models.detection import task as detection
 from rotopaint_ai.training.models.fill import task as fill
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.seam import task as seam
+from rotopaint_ai.training.pack import train as making
 from rotopaint_ai.training.pack.network import find_network, task_of
 from rotopaint_ai.training.trainer.config import PACK, load_config
 from rotopaint_ai.training.trainer.launch import DONE
@@ -28,7 +29,7 @@ from scripts.shipped_pack import TRAIN, Looks, Step, Training, all_steps
 
 from ..conftest import copy_shipped
 
-TINY = ("input_size=64", "small_size=32", "widths=[8, 8, 16, 16, 16]", "depths=[1, 1, 1, 1]", "neck=16", "fine=8")
+SMALL = ("batch=2", "small_share=1")
 
 
 def _parsed(step: Step) -> object:
@@ -100,12 +101,12 @@ def run_here(command: Sequence[str]) -> CompletedProcess[str]:
 def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each step once, very small. The files of networks whose size no recipe changes are the shipped pack's: their own
-    rooms' tests make such files, which takes as long as all the rest.
+    """Each step once, very small. The networks' files are the shipped pack's: their own rooms' tests make such files,
+    which takes as long as all the rest.
     """
     monkeypatch.setenv(DONE, "1")  # this process stays as it was born
     monkeypatch.setattr(shipped_pack.subprocess, "run", run_here)
-    for module in (detection, fill, seam):
+    for module in (detection, fill, making, seam):
         monkeypatch.setattr(module, "export_checked", copy_shipped)
     cut: dict[str, tuple[object, ...]] = {
         "FACES": (shipped_pack.FACES[0]._replace(size=160),),
@@ -115,11 +116,12 @@ def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
     }
     for name, table in cut.items():
         monkeypatch.setattr(shipped_pack, name, table)
-    words = [str(tmp_path), "--share", "0.001", *(word for setting in TINY for word in ("--set", setting))]
+    words = [str(tmp_path), "--share", "0.001", *(word for setting in SMALL for word in ("--set", setting))]
     assert shipped_pack.main(words) == 0
     pack = load_pack(tmp_path / "puppet")
     assert (pack.name, pack.card["default"], pack.card["licence"]) == ("puppet", True, "Apache-2.0")
     assert pack.card["training"]["command"].startswith("python scripts/shipped_pack.py ")
+    assert pack.card["reads_mirrored"] is False
     assert {"seam", "fill"} <= set(pack.card["training"])
     models = open_models(pack, device="cpu", threads=1)
     assert models.find_seams is not None

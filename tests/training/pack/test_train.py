@@ -116,7 +116,7 @@ def test_evaluation_is_in_plate_pixels(made: tuple[TrainReport, list[Event]], fa
 def test_a_run_that_was_stopped_goes_on_to_the_same_end(
     faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = [*TINY, "steps=24", "eval_every=8", "learn_all=0.4", "prior=false", "mirrored=false"]
+    settings = [*TINY, "steps=24", "eval_every=8", "learn_all=0.4", "prior=false"]
     _is_judged_before_it_learns_all(train([faces], tmp_path / "whole", overrides=settings, init="none"), faces)
     cancel = Cancel()
     copied = {name: tmp_path / "whole" / name for name in ("landmarks.onnx", "shapes.onnx")}
@@ -152,7 +152,6 @@ def _is_judged_before_it_learns_all(report: TrainReport, faces: Path) -> None:
     weights = [read_weights(folder).tensors["heat_of_landmark"] for folder in (run / "judged", report.pack)]
     assert np.abs(weights[0] - weights[1]).max() > 1e-4  # it went on learning
     assert load_pack(report.pack).card["training"]["learned_held_out_at_last"] is True
-    assert load_pack(report.pack).card["reads_mirrored"] is False
     again = measure_pack(run / "judged", read_dataset(faces)).result
     assert again["landmarks_px"] == report.metrics["landmarks_px"]
     rows = [row.split(",") for row in (run / "log.csv").read_text().splitlines()[1:]]

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.training.data.dataset import read_dataset
+from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
-from rotopaint_ai.training.models.landmarks.task import build_net
+from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
+from rotopaint_ai.training.trainer.config import override
+from rotopaint_ai.training.trainer.cores import make_timed
+from rotopaint_ai.training.trainer.trainer import Trainer
+
+TINY = ["widths=[8, 8, 8, 8, 8]", "depths=[1, 1, 1, 1]", "neck=8", "fine=8", "batch=4", "bf16=false", "input_size=64"]
 
 
 def _learn(mode: str, folder: Path) -> tuple[LandmarkNet, list[torch.Tensor], int]:
@@ -77,13 +83,23 @@ def test_other_words_are_refused() -> None:
         load_pack_config(None, ["activations=sometimes"])
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits a process's address space as Linux does")
 def test_a_batch_that_does_not_fit_is_kept_in_less(faces: Path, tmp_path: Path) -> None:
-    """`auto` keeps everything until memory has run out."""
-    script = Path(__file__).with_name("limited.py")
-    paths = os.pathsep.join(path for path in sys.path if path)
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    words = [sys.executable, str(script), str(faces), str(tmp_path / "run")]
-    done = subprocess.run(words, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.split()[-1] in ("checkpoint", "offload")
+    """`auto` keeps everything until memory has run out; what was kept until then is given back before the next try."""
+    recipe = override(PackConfig(), [*TINY, "activations=auto"])
+    memory = load_pictures(read_dataset(faces), side_px=80, margin=1.3)
+    data = LandmarkData(memory, memory, np.ones(4, np.float32), (1, 0, 2, 3))
+    run = Trainer(recipe, LandmarkTask(recipe, build_net(recipe, 4), data), tmp_path)
+    kept: list[weakref.ref[torch.Tensor]] = []
+    given_back: list[bool] = []
+
+    def ask_for_too_much(stage: Any, inputs: Any, output: torch.Tensor) -> None:
+        if run.activations.current == "keep":
+            kept.append(weakref.ref(output))
+            torch.empty(1 << 60, dtype=torch.uint8)
+        given_back.append(kept[0]() is None)
+
+    run.net.blocks()[0].register_forward_hook(ask_for_too_much)
+    run.step(make_timed(run.task, run.moment(0)), 0.0)
+    assert (run.at, run.activations.current) == (1, "checkpoint")
+    assert given_back
+    assert all(given_back)

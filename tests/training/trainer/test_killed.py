@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import torch
 
+from copies import run_copy
+from rotopaint_ai.cli import main
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.pack.prepare import prepare
 from rotopaint_ai.training.trainer.launch import DONE
@@ -32,22 +34,20 @@ SETTINGS = (
 )
 
 
-DEADLY = """
-import os, signal, sys
-from rotopaint_ai.training.trainer import trainer
+def deadly(log: Path, name: str, step: int, words: list[str]) -> None:
+    """The command line, killed as soon as its run has done something at a step; it speaks into a file."""
+    with log.open("w") as told:
+        os.dup2(told.fileno(), 1)
+    os.environ[DONE] = "1"  # it stays the process that it was born as
+    alive = getattr(Trainer, name)
 
-name, at = sys.argv.pop(1), int(sys.argv.pop(1))
-alive = getattr(trainer.Trainer, name)
+    def do_and_die(self: Trainer[Any, Any], *given: Any) -> None:
+        alive(self, *given)
+        if self.at == step:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-def deadly(self, *given):
-    alive(self, *given)
-    if self.at == at:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-setattr(trainer.Trainer, name, deadly)
-from rotopaint_ai.cli import main
-sys.exit(main())
-"""  # the command line, killed as soon as its run has done something at a step
+    setattr(Trainer, name, do_and_die)
+    sys.exit(main(words))
 
 
 def command(data: Path, out: Path, *more: str) -> list[str]:
@@ -55,12 +55,10 @@ def command(data: Path, out: Path, *more: str) -> list[str]:
     return [*words, *(w for s in SETTINGS for w in ("--set", s))]
 
 
-def killed_at(words: list[str], deed: str, step: int) -> list[int]:
+def killed_at(log: Path, words: list[str], deed: str, step: int) -> list[int]:
     """Run until the training has taken (`step`) or saved (`save`) a step, then signal 9; the steps told before."""
-    environment = {**os.environ, DONE: "1", "OMP_NUM_THREADS": "1"}  # DONE: it stays the process that it was born as
-    told = subprocess.run([sys.executable, "-c", DEADLY, deed, str(step), *words], env=environment, stdout=-1)
-    assert told.returncode == -9
-    events = [json.loads(line) for line in told.stdout.splitlines()]
+    assert run_copy(deadly, log, deed, step, words) == -signal.SIGKILL
+    events = [json.loads(line) for line in log.read_text().splitlines()]
     return [event["step"] for event in events if event["event"] == "progress"]
 
 
@@ -82,11 +80,11 @@ def test_killed_in_mid_epoch_and_resumed_equals_not_killed(faces: Path, tmp_path
     ready = prepare([faces], load_pack_config(None, SETTINGS), "none")
     (tmp_path / "whole").mkdir()
     Trainer(ready.config, ready.task, tmp_path / "whole").fit()
-    words = command(faces, tmp_path / "parts")
-    assert killed_at(words, "step", 7) == [2, 4, 6]  # the seventh is lost, and taken again
+    words, log = command(faces, tmp_path / "parts"), tmp_path / "log"
+    assert killed_at(log, words, "step", 7) == [2, 4, 6]  # the seventh is lost, and taken again
     assert not (tmp_path / "parts").exists()
     assert state_of(tmp_path / "parts.run")["at"] == 6
-    assert killed_at([*words, "--resume"], "save", 16) == [*range(8, 16, 2)]  # once more, before the pack is made
+    assert killed_at(log, [*words, "--resume"], "save", 16) == [*range(8, 16, 2)]  # once more, before the pack is made
     whole, parts = state_of(tmp_path / "whole"), state_of(tmp_path / "parts.run")
     assert whole["at"] == parts["at"] == 16
     for name in ("net", "ema", "best_state", "optimiser"):

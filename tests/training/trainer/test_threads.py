@@ -58,7 +58,9 @@ def test_measuring_leaves_the_network_as_it_was(faces: Path, monkeypatch: pytest
     net, memory = build_net(recipe, 4), load_pictures(read_dataset(faces), side_px=80, margin=1.3)
     data = LandmarkData(memory, memory, np.ones(4, np.float32), (1, 0, 2, 3))
     before = {name: value.clone() for name, value in net.state_dict().items()}
+    counts: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", counts.append)  # two would wait for each other where cores are busy
     choose_threads(recipe, LandmarkTask(recipe, net, data))
-    assert torch.get_num_threads() in (1, 2)
+    assert counts in ([2, 1, 1], [2, 1, 2])
     for name, value in net.state_dict().items():
         torch.testing.assert_close(value, before[name])

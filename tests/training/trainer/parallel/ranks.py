@@ -1,4 +1,4 @@
-"""What each rank does in the tests of ranks; started by the launcher with a name and a folder."""
+"""What each rank does in the tests of ranks, by a name and a folder."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.memory import load_pictures
@@ -17,7 +18,7 @@ from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, as_input, build_net
 from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.group import Group
-from rotopaint_ai.training.trainer.launch import has_restarted
+from rotopaint_ai.training.trainer.launch import NEW_STORE, RESTARTS, has_restarted
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 TINY = [
@@ -105,9 +106,9 @@ def everything(folder: Path, group: Group, faces: str) -> None:
     training(folder, group, faces, "broken", 4)
 
 
-if __name__ == "__main__":
+def act(name: str, folder: str, *rest: str) -> None:
+    """What this rank does, by name."""
     torch.set_num_threads(1)
-    name, folder, *rest = sys.argv[1:]
     group = Group.join()
     if name == "everything":
         everything(Path(folder), group, rest[0])
@@ -115,3 +116,22 @@ if __name__ == "__main__":
         training(Path(folder), group, rest[0], rest[1], int(rest[2]))
         gradients(Path(folder), group, "none")
     group.leave()
+
+
+def launch(n_ranks: int, *words: str) -> None:
+    """Ranks of one host by PyTorch's launcher, each a copy of this process."""
+    os.environ.update(NEW_STORE)
+    config = LaunchConfig(
+        *(1, 1, n_ranks),
+        run_id="ranks",
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        max_restarts=RESTARTS,
+        monitor_interval=0.1,
+        start_method="fork",
+    )
+    elastic_launch(config, act)(*words)
+
+
+if __name__ == "__main__":
+    act(*sys.argv[1:])

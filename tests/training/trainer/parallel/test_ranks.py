@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,21 +11,12 @@ import pytest
 import torch
 
 from benchmarks.scaling import hosts
+from copies import run_copy
 from rotopaint_ai.training.trainer.group import ALONE
-from rotopaint_ai.training.trainer.launch import NEW_STORE, RESTARTS
 
 from . import ranks
 
 RANKS = Path(__file__).with_name("ranks.py")
-
-
-def _run(n_ranks: int, *words: object, restarts: int = RESTARTS) -> None:
-    paths = os.pathsep.join(path for path in sys.path if path)
-    environment = {**os.environ, **NEW_STORE, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n_ranks)]
-    launcher += ["--max-restarts", str(restarts), "--monitor-interval", "0.1"]
-    done = subprocess.run([*launcher, str(RANKS), *map(str, words)], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def _apart(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> float:
@@ -44,7 +34,7 @@ def _apart(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> f
 def done(faces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two ranks of one host wrote: gradients, a training without a loss, and one that lost a rank."""
     folder = tmp_path_factory.mktemp("ranks")
-    _run(2, "everything", folder, faces)
+    assert run_copy(ranks.launch, 2, "everything", str(folder), str(faces)) == 0
     return folder
 
 
