@@ -7,8 +7,6 @@ included, as shapes are), the box round it and five landmarks; `seen` is the sha
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +24,7 @@ from rotopaint_ai.stage.puppet import draw_build, draw_pose
 from rotopaint_ai.stage.scene import CutOut, cut_out
 from rotopaint_ai.stage.studio import Studio, backdrop, develop, draw_studio
 from rotopaint_ai.stage.view import Camera
+from rotopaint_ai.stage.workers import map_in_order
 
 F32 = npt.NDArray[Any]  # float32
 Array = npt.NDArray[Any]
@@ -158,12 +157,10 @@ def make_plates(
     (folder / "images").mkdir(parents=True, exist_ok=True)
     first_held = round(count * (1 - held_back))
     tasks = [(folder, seed + k, "train" if k < first_held else "val") for k in range(count)]
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     records = []
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        for made in pool.imap(_make_plate, tasks):
-            records.append(made)
-            progress(len(records), count)
+    for made in map_in_order(_make_plate, tasks, workers):
+        records.append(made)
+        progress(len(records), count)
     write_text(folder / "plates.jsonl", "".join(json.dumps(record) + "\n" for record in records))
     faces = sum(len(record["faces"]) for record in records)
     about = {"name": "puppet stage plates", "licence": "CC0-1.0", "points": list(POINTS), "seed": seed}

@@ -6,9 +6,6 @@ Every sample is drawn from its own seed, so a data set is the same on every mach
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +25,7 @@ from rotopaint_ai.stage.puppet import draw_build, draw_pose
 from rotopaint_ai.stage.scene import StageFrame, render, render_looks
 from rotopaint_ai.stage.studio import Studio, draw_studio
 from rotopaint_ai.stage.view import Camera
+from rotopaint_ai.stage.workers import map_in_order
 
 F32 = npt.NDArray[Any]  # float32
 
@@ -132,11 +130,6 @@ def _make_pose(folder: Path, seed: int, pose: int, split: str, order: FaceDatase
     return made
 
 
-def _leave_stopping() -> None:
-    """Ctrl+C is for the one who waits for the workers, and told once."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def _check_order(folder: Path, order: FaceDatasetOptions) -> None:
     """Pictures that are kept are those that would be made: none of another manner."""
     kept, wanted = _read_kept(folder / _ORDER) or _read_kept(folder / _HEAD), _manner(order)
@@ -178,11 +171,9 @@ def make_dataset(
     splits = ("train" if k < first_held else "val" for k in range(order.characters))
     tasks = [(folder, order.seed + k, split, order) for k, split in enumerate(splits)]
     records: list[dict[str, Any]] = []
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with multiprocessing.get_context("spawn").Pool(order.workers, _leave_stopping) as pool:
-        for k, (task, made) in enumerate(zip(tasks, pool.imap(_make_pictures, tasks))):
-            records += [{**record, "split": task[2]} for record in made]
-            progress(k + 1, len(tasks))
+    for k, (task, made) in enumerate(zip(tasks, map_in_order(_make_pictures, tasks, order.workers))):
+        records += [{**record, "split": task[2]} for record in made]
+        progress(k + 1, len(tasks))
     write_text(folder / "sheet.yaml", dump_sheet(anatomy.puppet_sheet()))
     write_text(folder / "samples.jsonl", "".join(json.dumps(r) + "\n" for r in records))
     write_json(
