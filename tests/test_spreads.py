@@ -67,8 +67,8 @@ def test_a_project_keeps_the_way_and_an_older_one_has_the_first() -> None:
 
 
 def test_an_unknown_way_and_a_missing_range_are_refused_in_one_line() -> None:
-    plain = document({1: key(1.0)})
-    with pytest.raises(UsageError, match=r"^spread 'fly': not available; choose one of spread, refit$"):
+    plain, names = document({1: key(1.0)}), ", ".join(way.name for way in SPREADS)
+    with pytest.raises(UsageError, match=rf"^spread 'fly': not available; choose one of {names}$"):
         spread_keys("fly", plain, plain, None)
     with pytest.raises(UsageError, match=r"^Spread: has no frames to reach"):
         spread_keys("spread", plain, plain, None)

@@ -75,7 +75,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.training.pack.network import task_of
     from rotopaint_ai.training.trainer.config import PACK, SHOT
 
-    task = task_of(arguments.recipe)
+    task = task_of(arguments.recipe, arguments.set)
     if task == SHOT:
         return _train_shot(arguments, since)
     _refuse_projects(arguments)

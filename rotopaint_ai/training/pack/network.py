@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -58,9 +58,9 @@ class TrainOptions:
         return self.out.with_name(f"{self.out.name}{part}.run")
 
 
-def task_of(recipe: str | None) -> str:
+def task_of(recipe: str | None, overrides: Iterable[str] = ()) -> str:
     """The task that a recipe names; `pack` where it names none. Raises UsageError."""
-    load_plugins(recipe)  # they may register a network
+    load_plugins(recipe, overrides)  # they may register a network
     content, where = read_content(recipe)
     task = content.get("task", PACK)
     known = (PACK, SHOT, *MODULES, *(name for name in NETWORKS if name not in MODULES))

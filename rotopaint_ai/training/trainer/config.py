@@ -51,13 +51,22 @@ def load_config(defaults: AnyConfig, recipe: str | Path | None, overrides: Itera
     Raises: UsageError naming the recipe, the field, what it got and what it wanted.
     """
     content, where = read_content(recipe)
-    return override(_fill_config(defaults, content, where), overrides)
+    return override(_fill_config(defaults, content, where), list(overrides))
 
 
 def read_content(recipe: str | Path | None) -> tuple[dict[str, Any], str]:
-    """The fields that a recipe file or a shipped recipe gives, unchecked, and where they stand. Raises UsageError."""
+    """The fields that a recipe file or a shipped recipe gives, unchecked but for its plugins, whose paths become
+    absolute, and where they stand. Raises UsageError."""
     text, where = _find_recipe(recipe)
-    return parse_content(text, where), where
+    content = parse_content(text, where)
+    return _with_whole_paths(content, Path(str(recipe)).parent, where), where
+
+
+def _with_whole_paths(content: dict[str, Any], folder: Path, where: str) -> dict[str, Any]:
+    names = content.get("plugins") or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"{where}: plugins is {names!r}; wanted a list of Python files such as [myhead.py]")
+    return {**content, "plugins": [str((folder / name).resolve()) for name in names]} if names else content
 
 
 def parse_content(text: str, where: str) -> dict[str, Any]:
@@ -81,6 +90,12 @@ def gives_config(text: str, config: Any) -> bool:
 
 def override(config: AnyConfig, settings: Iterable[str]) -> AnyConfig:
     """Apply `key=value` texts together, the values as YAML; a later one wins. Raises UsageError."""
+    content = _given(settings)
+    return _fill_config(config, content, "--set") if content else config
+
+
+def _given(settings: Iterable[str]) -> dict[str, Any]:
+    """The fields of `key=value` texts; plugins lie in the folder that the command is called from."""
     content: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -93,7 +108,7 @@ def override(config: AnyConfig, settings: Iterable[str]) -> AnyConfig:
         name, dot, inner = key.strip().partition(".")
         table = content.get(name)
         content[name] = {**(table if isinstance(table, dict) else {}), inner: value} if dot else value
-    return _fill_config(config, content, "--set") if content else config
+    return _with_whole_paths(content, Path(), "--set")
 
 
 def recipe_names() -> list[str]:
@@ -101,19 +116,16 @@ def recipe_names() -> list[str]:
     return sorted(entry.name.removesuffix(".yaml") for entry in _shipped().iterdir() if entry.name.endswith(".yaml"))
 
 
-def load_plugins(recipe: str | Path | None) -> None:
-    """Import what installed packages offer, and run the Python files that a recipe lists under `plugins`, each once.
+def load_plugins(recipe: str | Path | None, overrides: Iterable[str] = ()) -> None:
+    """Import what installed packages offer, and run the Python files that a recipe or an override lists under
+    `plugins`, each once.
 
-    Files lie beside the recipe. They register parts of their own, or whole networks. Raises UsageError where one is
-    missing or fails.
+    They register parts of their own, or whole networks. Raises UsageError where one is missing or fails.
     """
     _import_installed_parts()
-    content, where = read_content(recipe)
-    names = content.get("plugins") or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise UsageError(f"{where}: plugins is {names!r}; wanted a list of Python files such as [myhead.py]")
-    for name in names:
-        _run_plugin((Path(str(recipe)).parent / name).resolve(), where)
+    for content, where in (read_content(recipe), (_given(overrides), "--set")):
+        for name in content.get("plugins", ()):
+            _run_plugin(Path(name), where)
 
 
 def _import_installed_parts() -> None:
@@ -134,7 +146,7 @@ def _run_plugin(path: Path, where: str) -> None:
         return
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise UsageError(f"{where}: plugin {path}: no such Python file; give its place beside the recipe")
+        raise UsageError(f"{where}: plugin {path}: no such Python file; give its place from the recipe's")
     sys.modules[name] = module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -198,7 +210,7 @@ class TrainConfig:
 
     task: str = PACK
     name: str = ""
-    plugins: tuple[str, ...] = ()  # Python files that register parts of their own, beside the recipe or by path
+    plugins: tuple[str, ...] = ()  # Python files that register parts of their own
     minutes: float | None = 11.0
     steps: int | None = None
     batch: int = 16

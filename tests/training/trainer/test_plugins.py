@@ -87,6 +87,11 @@ batch: 4
 threads: 1
 prior: false
 """
+RARE = """
+from rotopaint_ai.training.models.landmarks.net import HEADS
+
+HEADS.register("rare")(lambda n_landmarks, config: None)
+"""
 NETWORK = """
 from dataclasses import dataclass
 from rotopaint_ai.training.models.seam.task import SeamConfig, SeamTask
@@ -166,7 +171,7 @@ def test_an_installed_package_that_cannot_be_imported_is_named(tmp_path: Path, m
     ("text", "said"),
     [
         ("plugins: mine.py", "plugins is 'mine.py'; wanted a list of Python files"),
-        ("plugins: [nowhere.py]", "no such Python file; give its place beside the recipe"),
+        ("plugins: [nowhere.py]", "no such Python file; give its place from the recipe's"),
         ("plugins: [broken.py]", "ZeroDivisionError: division by zero; mend it, or take it out"),
     ],
 )
@@ -175,3 +180,16 @@ def test_plugins_that_cannot_be_run_are_reported(text: str, said: str, tmp_path:
     (tmp_path / "mine.yaml").write_text(text)
     with pytest.raises(UsageError, match=re.escape(said)):
         task_of(str(tmp_path / "mine.yaml"))
+
+
+def test_a_plugin_of_the_command_line_is_added_to_a_shipped_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(RARE)
+    monkeypatch.chdir(tmp_path)
+    config = load_pack_config("character", ["plugins=[mine.py]", "head=rare"])
+    assert (config.head, config.plugins) == ("rare", (str(tmp_path / "mine.py"),))
+    assert config.pose == load_pack_config("character").pose > 0  # the rest is the recipe's
+    (tmp_path / "kept.yaml").write_text(config.to_yaml())
+    monkeypatch.chdir("/")
+    assert load_pack_config(tmp_path / "kept.yaml") == config

@@ -8,7 +8,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QSizePolicy, QSpinBox, QToolButton
 
-from rotopaint_ai.spreads import SPREADS
+from rotopaint_ai.spreads import RANGE, SPREADS
 from rotopaint_ui.panel.toolbars import button_of
 from rotopaint_ui.services.review_loop import Visits
 from rotopaint_ui.session.shot import PlateFacts
@@ -89,7 +89,8 @@ class ReviewBar(QFrame):
             if way.needs == "range":
                 button = self.buttons[way.name]
                 button.defaultAction().setEnabled(reach is not None)
-                button.setText(way.label if reach is None else f"{way.label} {reach.first}\u2013{reach.last}")
+                span = "" if reach is None or way.name != RANGE else f" {reach.first}\u2013{reach.last}"
+                button.setText(way.label + span)
 
     def show_offer(self, name: str, is_offered: bool) -> None:
         """Light the button of what the shot wants now."""

@@ -259,5 +259,6 @@ def load_pack_config(recipe: str | Path | None = None, overrides: Iterable[str] 
 
     Raises: UsageError naming the recipe, the field, what it got and what it wanted.
     """
-    recipes.load_plugins(recipe)
+    overrides = list(overrides)
+    recipes.load_plugins(recipe, overrides)
     return recipes.load_config(PackConfig(), recipe, overrides)
