@@ -29,7 +29,7 @@ from msgspec import Meta, Struct
 
 from rotopaint_ai.checked import check_json
 from rotopaint_ai.errors import DiskError, PackError, TrainingError
-from rotopaint_ai.files import replacing, write_json, write_text
+from rotopaint_ai.files import file_bytes, replacing, write_json, write_text
 from rotopaint_ai.plates.coded_pictures import decode
 from rotopaint_ai.sheet import Sheet, dump_sheet, parse_sheet
 from rotopaint_ai.training.data.shards.read import ShardPictures
@@ -362,10 +362,10 @@ def _layout(sheet: Sheet) -> tuple[object, ...]:
     return sheet.landmark_names, tuple((shape.name, shape.n_points, shape.closed) for shape in sheet.shapes)
 
 
-def is_head(content: bytes) -> bool:
-    """Whether a `dataset.json` is a data set's."""
-    with suppress(TrainingError):
-        return bool(check_json(content, _Head, error=TrainingError))
+def has_head(folder: Path) -> bool:
+    """Whether a folder holds a `dataset.json` that is a data set's."""
+    with suppress(OSError, TrainingError):
+        return bool(check_json(file_bytes(folder / "dataset.json"), _Head, error=TrainingError))
     return False
 
 

@@ -29,7 +29,7 @@ from rotopaint_ai.plates import Frame, Plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, Rows
 from rotopaint_ai.training.data.augment import spline_in_crop
-from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, is_head, write_picture
+from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, has_head, write_picture
 from rotopaint_ai.training.mining.options import FACE_SHARE
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 from rotopaint_ai.watch import Progress, work_in_order
@@ -81,12 +81,7 @@ def _withdraw(folder: Path, *, is_new: bool) -> None:
 
 def _is_dataset(folder: Path) -> bool:
     """Whether something was mined or rendered here before; sets of older versions have no mark."""
-    if (folder / _STATE / _MARK).is_file():
-        return True
-    try:
-        return is_head(file_bytes(folder / "dataset.json"))
-    except OSError:
-        return False
+    return (folder / _STATE / _MARK).is_file() or has_head(folder)
 
 
 def _in_the_way(folder: Path) -> str | None:
