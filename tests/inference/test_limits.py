@@ -159,6 +159,16 @@ def test_a_model_that_nobody_holds_is_closed(tmp_path: Path) -> None:
     assert usage()["models"] == 0
 
 
+def test_a_process_that_has_ended_is_forgotten(tmp_path: Path) -> None:
+    first = _open_loop(tmp_path)
+    ended = process._started[-1]
+    end_process()
+    second = _open_loop(tmp_path)
+    assert ended not in process._started
+    assert second.run(("y",), ENDS)[0].item() == -1
+    first.close()
+
+
 def test_what_computes_without_end_goes_with_the_program_that_asked(tmp_path: Path) -> None:
     path = _endless(tmp_path / "loop.onnx")
     program = f"""
@@ -200,6 +210,7 @@ if not forked:
         print(error, flush=True)
     again = process.open_model(Path({str(path)!r}), device="cpu", threads=1, example=ends)
     print(again.run(("y",), ends)[0].item(), flush=True)
+    print(len(process._started), flush=True)  # the other one's is kept, so that it is not closed from here
     os._exit(0)
 os.waitpid(forked, 0)
 print(model.run(("y",), ends)[0].item())
@@ -207,7 +218,7 @@ print(model.run(("y",), ends)[0].item())
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True)
     first, *numbers = done.stdout.splitlines()
     assert "was opened by the process that this one was forked from; open it again here" in first
-    assert numbers == ["-1.0", "-1.0"]
+    assert numbers == ["-1.0", "2", "-1.0"]
 
 
 def test_a_process_that_was_held_up_in_a_call_goes_on() -> None:

@@ -106,7 +106,12 @@ def test_a_file_outside_the_folder_is_refused(make_pack: PackMaker) -> None:
         ("format", "x", "wanted format 'rotopaint-pack'"),
         ("version", 2, "version 2"),
         ("input_size", "big", "wanted a whole number"),
-        ("input_size", 4, "wanted 16 to 2048"),
+        ("input_size", 15, "wanted 16 to 2048"),
+        ("input_size", 2049, "wanted 16 to 2048"),
+        ("input_size", 16, r"wanted \[N, 16, 16, 3\]"),  # a size that may be, of another model
+        ("input_size", 2048, r"wanted \[N, 2048, 2048, 3\]"),
+        ("crop_margin", 0.99, "wanted 1 to 4"),
+        ("crop_margin", 4.01, "wanted 1 to 4"),
         ("crop_margin", None, "wanted a number"),
         ("name", 3, "wanted text"),
         ("input_size", 64, r"'crop' is \[N, 32, 32, 3\]; wanted \[N, 64, 64, 3\]"),
@@ -117,6 +122,13 @@ def test_a_wrong_card_is_refused(make_pack: PackMaker, field: str, value: object
     _edit(folder, lambda card: card.update({field: value}))
     with pytest.raises(PackError, match=reason):
         load_pack(folder)
+
+
+@pytest.mark.parametrize("margin", [1.0, 4.0])
+def test_the_bounds_of_a_crop_margin_are_margins(make_pack: PackMaker, margin: float) -> None:
+    folder = make_pack()
+    _edit(folder, lambda card: card.update({"crop_margin": margin}))
+    assert load_pack(folder).crop_margin == margin
 
 
 def test_a_model_that_does_not_fit_the_sheet_is_refused(make_pack: PackMaker) -> None:

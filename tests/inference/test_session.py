@@ -115,6 +115,33 @@ def test_the_profile_tells_where_nodes_ran() -> None:
     assert share_of_nodes([], "CUDAExecutionProvider") == 0.0
 
 
+@pytest.mark.parametrize(
+    ("name", "share", "refusals", "asked", "note"),
+    [
+        ("cpu", 1.0, [], "cpu", "CPU"),
+        ("cpu", 1.0, ["no driver"], "auto", "CPU (no driver)"),
+        ("cuda", 1.0, [], "auto", "CUDA"),
+        ("cuda", 0.75, [], "cuda", "CUDA (75% of nodes, rest on CPU)"),
+    ],
+)
+def test_a_note_says_where_nodes_run(name: str, share: float, refusals: list[str], asked: str, note: str) -> None:
+    assert session._device_note(name, share, refusals, asked) == note
+
+
+@pytest.mark.parametrize(("device", "kind"), [("cpu", InferenceError), ("cuda", DeviceError)])
+def test_a_session_that_cannot_be_created_is_the_devices_fault_on_a_gpu_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, kind: type[Exception]
+) -> None:
+    """`auto` goes on to the next device after a DeviceError only."""
+    import onnxruntime
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None)
+    (tmp_path / "none.onnx").write_bytes(b"no model")
+    with pytest.raises(kind, match=f"could not be opened on {device}"):
+        session._create_session(tmp_path / "none.onnx", device, 1, False)
+
+
 def test_an_unknown_device_is_refused(make_pack: PackMaker) -> None:
     with pytest.raises(DeviceError, match="device 'gpu': not known; wanted one of auto, cpu, cuda"):
         open_session(make_pack() / "landmarks.onnx", device="gpu", example=EXAMPLE)
