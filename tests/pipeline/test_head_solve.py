@@ -1,0 +1,33 @@
+"""What marks are looked for in: the part of a hold's look that its crop shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.crops import Crop
+from rotopaint_ai.landmarks.shared_marks import FACE_PX
+from rotopaint_ai.pipeline.head_solve import mark_picture
+from rotopaint_ai.seams.placement import SeamLook
+
+
+def look(crop: Crop) -> SeamLook:
+    """A ramp from left to right in 60 by 40 pixels, two for one of the plate, from (100, 200) on."""
+    grey = np.tile(np.linspace(0, 1, 60, dtype=np.float16), (40, 1))
+    return SeamLook(grey, 100, 200, 2.0, np.zeros((8, 8, 3), np.uint8), crop)
+
+
+def test_marks_are_looked_for_in_the_crop() -> None:
+    found = mark_picture(look(Crop(115.0, 208.0, 10.0)), FACE_PX / 2)  # a face that is as large as is wanted
+    assert found.corner == 110 + 203j
+    assert found.picture.shape == (20, 20)
+    np.testing.assert_allclose(found.scale, [2.0, 2.0])
+    ramp = np.linspace(0, 1, 60)[20:40]
+    np.testing.assert_allclose(found.picture[0], 255 * ramp / ramp[-1], atol=2)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "shape"), [(115.0, 900.0, (1, 20)), (900.0, 208.0, (20, 1)), (90.0, 190.0, (20, 20))]
+)
+def test_a_crop_outside_the_look_has_the_nearest_of_its_pixels(x: float, y: float, shape: tuple[int, int]) -> None:
+    assert mark_picture(look(Crop(x, y, 10.0)), FACE_PX / 2).picture.shape == shape
