@@ -189,6 +189,7 @@ def test_shapes_are_dragged_into_a_group_and_out_of_it(
     session.select("eye")
     canvas.edit("group")
     assert tab.row_of("eye").parent() is tab.tree.layer_row("group_1")
+    assert tab.tree.topLevelItem(0) is tab.tree.layer_row("group_1")  # groups first
     qtbot.mouseClick(tab.tree.viewport(), LEFT, NONE, tab.tree.visualItemRect(tab.row_of("seam")).center())
     assert session.selection.shapes == {"seam"}
     fall(tab, "eye")

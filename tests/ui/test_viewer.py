@@ -15,7 +15,7 @@ from rotopaint_ui.drawing.render import MATTE_COLOURS, SEAM_COLOURS, SELECTED, O
 from rotopaint_ui.engine.frame_cache import PLATE, DisplayLook, FrameCache
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.viewer.canvas import Canvas
-from rotopaint_ui.viewer.loupe import loupe_at
+from rotopaint_ui.viewer.loupe import loupe_at, paint_loupe
 from rotopaint_ui.viewer.outlines import Outlines
 from rotopaint_ui.viewer.readout import landmark_note, readout_words
 from rotopaint_ui.viewer.wipe import Wipe
@@ -291,6 +291,23 @@ def test_the_loupe_magnifies_what_is_under_the_mouse_and_never_covers_it(mouse: 
     gap = loupe.centre - place
     assert (gap.x() ** 2 + gap.y() ** 2) ** 0.5 > 72
     assert QRectF(0, 0, 640, 480).contains(loupe.centre)
+
+
+def test_the_loupe_shows_the_plates_own_pixels(canvas: Canvas) -> None:
+    image = QImage(40, 40, QImage.Format.Format_RGB32)
+    for y in range(40):
+        for x in range(40):
+            image.setPixelColor(x, y, QColor(6 * x, 6 * y, 0))
+    shown = QImage(200, 200, QImage.Format.Format_RGB32)
+    shown.fill(Qt.GlobalColor.black)
+    painter = QPainter(shown)
+    loupe = loupe_at(QPointF(20, 20), ViewTransform(zoom=1.0), QSize(400, 400))
+    paint_loupe(painter, loupe, image, ())
+    painter.end()
+    corner = loupe.view.to_screen(20, 20)  # of four pixels
+    for dx, dy, column, row in ((4, 4, 20, 20), (-4, 4, 19, 20), (12, -12, 21, 18)):
+        at = (corner + QPointF(dx, dy)).toPoint()
+        assert shown.pixelColor(at) == QColor(6 * column, 6 * row, 0)
 
 
 def test_the_loupe_is_there_while_a_point_is_dragged_only(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
