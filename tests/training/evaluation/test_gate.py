@@ -153,14 +153,12 @@ def test_figures_by_workers_elsewhere_are_this_process_s(dataset: Path) -> None:
     assert {**here, "ms_per_frame": 0} == {**there, "ms_per_frame": 0}
 
 
-def test_the_shipped_pack_is_not_worse_than_itself(dataset: Path) -> None:
-    found = _evaluate("puppet", str(dataset), "--against", "puppet", "--eyes", "jaw_0,jaw_8")
-    assert found.returncode == 0, found.stderr
-    assert "not worse than puppet" in found.stdout
-    refused = _evaluate("puppet", str(dataset), "--eyes", "jaw_0,nobody")
-    assert refused.returncode == 2
-    assert refused.stderr.startswith("rotopaint evaluate: --eyes nobody: no such landmark")
-    assert len(refused.stderr.splitlines()) == 1
+def test_the_shipped_pack_is_not_worse_than_itself(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "puppet", str(dataset), "--against", "puppet", "--eyes", "jaw_0,jaw_8"]) == 0
+    assert "not worse than puppet" in capsys.readouterr().out
+    assert main(["evaluate", "puppet", str(dataset), "--eyes", "jaw_0,nobody"]) == 2
+    (refused,) = capsys.readouterr().err.splitlines()
+    assert refused.startswith("rotopaint evaluate: --eyes nobody: no such landmark")
 
 
 def _taught(folder: Path, frames: str, **training: Any) -> Path:

@@ -86,6 +86,7 @@ steps: 2
 batch: 4
 threads: 1
 prior: false
+mirrored: false
 """
 RARE = """
 from rotopaint_ai.training.models.landmarks.net import HEADS
