@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pytest
 
 from rotopaint_ai.crops import Crop, around
-from rotopaint_ai.landmarks.holds import HoldFinder, _shifts, compare
+from rotopaint_ai.landmarks import holds
+from rotopaint_ai.landmarks.holds import HoldFinder, PictureChange, _shifts, compare
 
 Grey = npt.NDArray[np.float32]
 
@@ -178,3 +179,22 @@ def test_single_blocks_are_judged_by_their_f_values() -> None:
         left = float(np.linalg.lstsq(slopes, d, rcond=None)[1][0])
         found.append((((d - d.mean()) ** 2).sum() - left) / 2 / (left / 61))
     assert _shifts(difference, dx, dy, 8)[2] == pytest.approx(np.median(found), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("moved", "drifted", "shift_px", "is_held"),
+    [(2.0, 0.5, 2.0, False), (0.5, 2.0, 2.0, False), (2.0, 2.0, 0.5, True), (0.5, 0.5, 2.0, True)],
+)
+def test_one_region_that_moves_or_all_that_drift_is_motion(
+    moved: float, drifted: float, shift_px: float, is_held: bool
+) -> None:
+    """In shares of the limits."""
+    change = PictureChange(moved * holds.MOVED, drifted * holds.DRIFTED, shift_px * holds.LEAST_SHIFT_PX, 0.0)
+    assert change.is_held is is_held
+
+
+def test_motion_counts_over_what_shifted_gradients_explain_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients of another place explain four times as much as of white noise: so does the noise, of the motion."""
+    told = iter([(np.full((2, 2), 12.0), np.full((2, 2), 3.0), 1.0), (None, None, 4 * holds._F_MEDIAN)])
+    monkeypatch.setattr(holds, "_shifts", lambda *given: next(told))
+    assert holds._shift_statistic(scene(), scene(), 8) == (3.0, 3.0, 3.0)

@@ -1,14 +1,19 @@
-"""What marks are looked for in: the part of a hold's look that its crop shows."""
+"""What a hold's picture shows: where marks are looked for in it, and how far off a seam that it shows may be."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from rotopaint_ai.crops import Crop
 from rotopaint_ai.landmarks.shared_marks import FACE_PX
-from rotopaint_ai.pipeline.head_solve import mark_picture
-from rotopaint_ai.seams.placement import SeamLook
+from rotopaint_ai.pipeline import head_solve
+from rotopaint_ai.pipeline.head_solve import SHARP, mark_picture
+from rotopaint_ai.seams.placement import SeamLook, Sighting
+from rotopaint_ai.shapes.samples import spline_points
 
 
 def look(crop: Crop) -> SeamLook:
@@ -31,3 +36,14 @@ def test_marks_are_looked_for_in_the_crop() -> None:
 )
 def test_a_crop_outside_the_look_has_the_nearest_of_its_pixels(x: float, y: float, shape: tuple[int, int]) -> None:
     assert mark_picture(look(Crop(x, y, 10.0)), FACE_PX / 2).picture.shape == shape
+
+
+def test_what_a_picture_shows_counts_by_its_deviation_and_by_how_well_a_crease_can_be_seen() -> None:
+    """A straight line of 30 px that is seen 2 px beside itself, in a face of 1,000 px."""
+    line = spline_points(np.array([[0.0, 0, 0, 0, 10, 0], [30.0, 0, -10, 0, 0, 0]]))[None]
+    at = np.linspace(0, 1, 5)
+    seen = Sighting(at, np.full(5, 2.0), np.full(5, 0.8), np.ones(5))
+    shot = cast(Any, SimpleNamespace(face_px_H=np.array([1000.0])))
+    (found,) = head_solve._seen_curves(shot, [line], [[seen]])
+    np.testing.assert_allclose(found.far_px, np.hypot(0.8, SHARP * 1000))
+    np.testing.assert_allclose(np.abs(found.at.imag), 2.0)

@@ -13,7 +13,7 @@ import pytest
 
 from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.jobs import Cancel, Event
-from rotopaint_ai.pipeline import head_solve
+from rotopaint_ai.pipeline import head_solve, shot_seams
 from rotopaint_ai.pipeline.frame_store import LookStore
 from rotopaint_ai.pipeline.head_solve import build_of
 from rotopaint_ai.pipeline.overrides import NO_OVERRIDES, Overrides
@@ -136,6 +136,38 @@ def test_where_no_head_fits_frames_keep_their_own_seams_and_a_line_says_so(monke
     assert settled == records
     assert [event.kind for event in told] == ["warning"]
     assert "0-5" in told[0].facts["message"]
+
+
+@pytest.mark.parametrize(("known", "zooms"), [((1, 2), [1, 1, 2]), ((1,), [1, 1, 1])])
+def test_seams_are_looked_at_as_closely_as_the_network_can(
+    known: tuple[int, ...], zooms: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    sight = head_solve.sight
+
+    def watch(*given: Any) -> Any:
+        asked.append(given[-1])
+        return sight(*given)
+
+    monkeypatch.setattr(head_solve, "sight", watch)
+    records = [record_of(k) for k in range(N_HOLDS)]
+    list(with_shot_seams(plan_of(Evidence(zooms=known), Plate()), records, lambda event: None, Cancel()))
+    assert asked == [zoom for zoom in zooms for _ in records]
+
+
+def test_a_seam_of_a_known_character_gives_way_by_a_share_of_the_head_in_its_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    margins: list[float] = []
+    monkeypatch.setattr(shot_seams, "know_character", lambda *given: True)
+    monkeypatch.setattr(shot_seams, "_gives_way", lambda hold, name, on_head, far_px: margins.append(far_px))
+    records = [record_of(k) for k in range(N_HOLDS)]
+    plan = plan_of(Evidence(), Plate())
+    list(with_shot_seams(plan, records, lambda event: None, Cancel()))
+    specs = movable_seams(plan)
+    sizes = abs(_said_of([hold_of(each, plan, specs) for each in records], [*SIDES]).heads.factor_H)
+    assert sizes.min() > 10  # so that a share is no quotient
+    assert sorted({round(margin, 6) for margin in margins}) == sorted({round(shot_seams.OUTLIER * s, 6) for s in sizes})
 
 
 def test_who_cancels_does_not_wait_for_looks_not_begun() -> None:
