@@ -225,7 +225,7 @@ def test_delete_asks_for_its_own_keys_and_says_what_a_run_does(qtbot: QtBot, sho
     assert names(session) == ["seam", "eye"]
     assert "Ctrl+Del" in shot.status.text.text()
     qtbot.keyClick(shot.canvas, K.Key_Delete, CTRL)
-    assert names(session) == ["eye"]
+    assert (names(session), session.edits.labels[-1]) == (["eye"], "delete shape")
     assert "Run makes" in shot.status.text.text()
     qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
     assert names(session) == ["seam", "eye"]
@@ -251,7 +251,7 @@ def test_several_shapes_are_selected_with_shift_moved_copied_and_deleted_togethe
     assert session.selection.shapes == {"seam_1", "eye_1"}
     assert canvas.edit("delete_shape")
     assert names(session) == ["seam", "eye"]
-    assert len(session.edits.labels) == 4
+    assert session.edits.labels == ("move points", "nudge", "duplicate 2 shapes", "delete 2 shapes")
 
 
 def test_a_click_without_shift_takes_one_shape_alone(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:

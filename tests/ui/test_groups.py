@@ -10,7 +10,7 @@ from PySide6.QtGui import QDropEvent, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.layers import LayerPose
-from rotopaint_ui.inspector.shapes_tab import LOCK, NAME, ShapesTab
+from rotopaint_ui.inspector.shapes_tab import ERROR, LOCK, NAME, ShapesTab
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.repeats import repeated_correction
 from rotopaint_ui.session.session import ShotSession
@@ -189,6 +189,8 @@ def test_shapes_are_dragged_into_a_group_and_out_of_it(
     session.select("eye")
     canvas.edit("group")
     assert tab.row_of("eye").parent() is tab.tree.layer_row("group_1")
+    assert tab.row_of("seam").text(ERROR) == "0.20"
+    assert tab.row_of("seam").foreground(ERROR).style() != Qt.BrushStyle.NoBrush  # in the colour of its doubt
     assert tab.tree.topLevelItem(0) is tab.tree.layer_row("group_1")  # groups first
     qtbot.mouseClick(tab.tree.viewport(), LEFT, NONE, tab.tree.visualItemRect(tab.row_of("seam")).center())
     assert session.selection.shapes == {"seam"}

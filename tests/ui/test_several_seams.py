@@ -59,6 +59,16 @@ def widths(panel: Panel) -> dict[str, float | None]:
     return {name: document.shape(name).width_px for name in NAMES}
 
 
+def test_a_closed_shape_beside_seams_has_no_width_to_show(qtbot: QtBot, shot: Panel) -> None:
+    for name in ("right", "bridge"):
+        shot.inspector.setCurrentWidget(shot.inspector.shapes)
+        click_row(qtbot, shot, name, Qt.KeyboardModifier.ControlModifier)
+    click_row(qtbot, shot, "eye", Qt.KeyboardModifier.ControlModifier)
+    assert shot.session.selection.shapes == {"left", "eye"}
+    shot.inspector.setCurrentWidget(shot.inspector.seam)
+    assert shot.inspector.seam.width_px.text() == "4.00 px"
+
+
 def test_a_width_is_taken_by_every_chosen_seam_in_one_step(qtbot: QtBot, shot: Panel) -> None:
     seam = shot.inspector.seam
     assert (seam.width_px.text(), seam.feather_px.text()) == ("mixed", "0.00 px")

@@ -190,6 +190,11 @@ def test_frames_that_a_person_is_done_with_lose_their_colour(timeline: Timeline,
     assert SETTLED.rgb() not in colours(1002)
     session.review.mark([1003], None)
     session.select("seam")
+    session.review.mark([1002], "needs work")
+    session.review.mark([1003], "accepted")
+    assert SETTLED.rgb() in colours(1003)
+    assert SETTLED.rgb() not in colours(1002)
+    session.review.mark([1003], None)
     assert session.document is not None
     moved = move_points(session.document, "seam", [1005], [0], 1, 0)
     session.edits.act("move points", replace(session.state, document=moved))
@@ -221,3 +226,17 @@ def test_thumbnails_are_cut_a_little_rather_than_that_gaps_stand_between_them(fa
     for share, frames in ((1.1, [1001, 1002, 1003]), (0.85, [1001, 1002, 1003]), (0.6, [1001, 1003])):
         axis = Axis.whole(1001, 1003, LEFT + RIGHT + 3 * share * strips.thumb_width(facts))
         assert sorted(strips.thumb_places(facts, axis, 1001)) == frames
+
+
+def test_a_gap_stands_between_thumbnails(facts: PlateFacts) -> None:
+    axis = Axis.whole(1001, 1003, LEFT + RIGHT + 3 * 40)  # cells are narrower than thumbnails
+    thumb = QImage(200, 80, QImage.Format.Format_RGB32)
+    thumb.fill(Qt.GlobalColor.white)
+    shown = QImage(int(axis.width), 80, QImage.Format.Format_RGB32)
+    shown.fill(Qt.GlobalColor.black)
+    painter = QPainter(shown)
+    strips.paint_thumbs(painter, axis, 0.0, replace(facts, missing=()), {1001: thumb, 1003: thumb}, set())
+    painter.end()
+    lit = [shown.pixelColor(x, 20).red() > 0 for x in range(shown.width())]
+    second = round(axis.x_of(1003))
+    assert lit[second - 2 : second + 2] == [False, False, True, True]

@@ -207,6 +207,8 @@ def test_ctrl_alt_click_puts_a_point_on_the_curve_in_every_key(
     qtbot: QtBot, canvas: Canvas, session: ShotSession
 ) -> None:
     session.select("seam")
+    qtbot.mouseClick(canvas, LEFT, CTRL | ALT, spot(canvas, (40, 40)))  # no curve lies there
+    assert session.edits.labels == ()
     qtbot.mouseClick(canvas, LEFT, CTRL | ALT, spot(canvas, (40, 20)))
     assert session.document is not None
     assert [len(key.points) for key in session.document.shape("seam").keys.values()] == [4] * len(FRAMES)

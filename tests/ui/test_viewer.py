@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from rotopaint_ui.engine.frame_cache import PLATE, DisplayLook, FrameCache
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.viewer.canvas import Canvas
 from rotopaint_ui.viewer.loupe import loupe_at, paint_loupe
-from rotopaint_ui.viewer.outlines import Outlines
+from rotopaint_ui.viewer.outlines import Outlines, _shadows
 from rotopaint_ui.viewer.readout import landmark_note, readout_words
 from rotopaint_ui.viewer.wipe import Wipe
 
@@ -154,6 +155,25 @@ def test_feather_is_outside_and_fainter_than_the_matte(session: ShotSession) -> 
     assert edge == pytest.approx(0.18 * 255, abs=2)
     assert outside == 0
     assert image.pixelColor(240, 90).red() == pytest.approx(inside, abs=1)  # no band of both inside the edge
+
+
+def test_without_a_feather_nothing_is_drawn_outside(session: ShotSession) -> None:
+    assert session.document is not None
+    image = QImage(640, 480, QImage.Format.Format_RGB32)
+    image.fill(QColor("#000000"))
+    painter = QPainter(image)
+    paint_matte(painter, session.document.shape("eye"), 1001, ViewTransform(zoom=10.0), QColor("#ffffff"))
+    painter.end()
+    inside, outside = (image.pixelColor(240, y).red() for y in (80, 79))  # its upper edge lies between them
+    assert inside == pytest.approx(0.42 * 255, abs=2)
+    assert outside == 0
+
+
+@pytest.mark.parametrize(("style", "reach"), [("plain", 5.5), ("bold", 6.0)])
+def test_the_dark_edge_of_a_broad_line_is_a_ring(style: Literal["plain", "bold"], reach: float) -> None:
+    ring = np.array(_shadows(style, 10.0))
+    assert np.hypot(*ring.T) == pytest.approx(np.full(len(ring), reach))
+    assert ring.mean(axis=0) == pytest.approx((0, 0), abs=1e-9)
 
 
 def test_a_feather_line_is_drawn_where_it_lies_outside_and_inside() -> None:

@@ -258,7 +258,7 @@ class Timeline(QWidget):
             not self._session.edits.is_dragging
             and (done[0] is not state.document or done[1] != state.marks or done[3:] != (id(run), reviewed))
         ):
-            accepted = frozenset(frame for frame, mark in state.marks.items() if mark == "accepted")
+            accepted = self._session.review.accepted_frames()
             by_shape = {name: accepted | frames for name, frames in self._session.review.keyed_frames().items()}
             by_shape[""] = accepted | self._session.review.settled_frames(reviewed)
             same = done is not None and done[2] == by_shape  # the rows are drawn anew for another one
