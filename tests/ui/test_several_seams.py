@@ -60,13 +60,13 @@ def widths(panel: Panel) -> dict[str, float | None]:
 
 
 def test_a_closed_shape_beside_seams_has_no_width_to_show(qtbot: QtBot, shot: Panel) -> None:
-    for name in ("right", "bridge"):
+    for name in ("left", "right"):
         shot.inspector.setCurrentWidget(shot.inspector.shapes)
         click_row(qtbot, shot, name, Qt.KeyboardModifier.ControlModifier)
     click_row(qtbot, shot, "eye", Qt.KeyboardModifier.ControlModifier)
-    assert shot.session.selection.shapes == {"left", "eye"}
+    assert shot.session.selection.shapes == {"bridge", "eye"}
     shot.inspector.setCurrentWidget(shot.inspector.seam)
-    assert shot.inspector.seam.width_px.text() == "4.00 px"
+    assert shot.inspector.seam.width_px.text() == "6.00 px"
 
 
 def test_a_width_is_taken_by_every_chosen_seam_in_one_step(qtbot: QtBot, shot: Panel) -> None:

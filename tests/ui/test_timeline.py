@@ -235,8 +235,8 @@ def test_a_gap_stands_between_thumbnails(facts: PlateFacts) -> None:
     shown = QImage(int(axis.width), 80, QImage.Format.Format_RGB32)
     shown.fill(Qt.GlobalColor.black)
     painter = QPainter(shown)
-    strips.paint_thumbs(painter, axis, 0.0, replace(facts, missing=()), {1001: thumb, 1003: thumb}, set())
+    strips.paint_thumbs(painter, axis, 0.0, replace(facts, missing=()), {1001: thumb, 1002: thumb}, set())
     painter.end()
     lit = [shown.pixelColor(x, 20).red() > 0 for x in range(shown.width())]
-    second = round(axis.x_of(1003))
+    second = round(axis.x_of(1002))
     assert lit[second - 2 : second + 2] == [False, False, True, True]

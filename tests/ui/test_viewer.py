@@ -162,6 +162,7 @@ def test_without_a_feather_nothing_is_drawn_outside(session: ShotSession) -> Non
     image = QImage(640, 480, QImage.Format.Format_RGB32)
     image.fill(QColor("#000000"))
     painter = QPainter(image)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)  # as the viewer paints
     paint_matte(painter, session.document.shape("eye"), 1001, ViewTransform(zoom=10.0), QColor("#ffffff"))
     painter.end()
     inside, outside = (image.pixelColor(240, y).red() for y in (80, 79))  # its upper edge lies between them
