@@ -12,6 +12,8 @@ import pytest
 from rotopaint_ai.crops import around
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.landmarks.shared_marks import SharedMarks
+from rotopaint_ai.pipeline import teach as teaching
+from rotopaint_ai.pipeline.executor import Steps
 from rotopaint_ai.pipeline.teach import ReadHold, ShotReading, Taught, teach
 from rotopaint_ai.seams.placement import look
 from rotopaint_ai.shapes.bezier import as_points
@@ -162,3 +164,24 @@ def test_without_a_correction_there_is_nothing_to_learn() -> None:
     reading, said = shot({})
     with pytest.raises(UsageError, match="no shape has a human key"):
         teach(reading, said, said)
+
+
+@pytest.mark.parametrize(("n_points", "asked"), [(3, ["seam"]), (4, [])])
+def test_marks_are_looked_for_again_by_seams_that_have_the_packs_points(
+    n_points: int, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person's curve with another number of points says nothing of where the pack's points lie."""
+    reading, document = shot({})
+    reading = replace(reading, shared=marks_of(SPOTS))
+    (seam,) = document.shapes
+    drawn = {frame: Key((*key.points, *key.points[-1:])[:n_points]) for frame, key in seam.keys.items()}
+    found: list[list[str]] = []
+
+    def watch(reading: Any, specs: Any, *rest: Any) -> Any:
+        found.append([spec.name for spec in specs])
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(teaching, "_head_of", watch)
+    document = replace(document, shapes=(replace(seam, keys=drawn),))
+    assert teaching._marks_seen_again(reading, document, Steps(lambda *done: None, 1)) is reading.shared
+    assert found == [asked]

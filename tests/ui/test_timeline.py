@@ -229,7 +229,7 @@ def test_thumbnails_are_cut_a_little_rather_than_that_gaps_stand_between_them(fa
 
 
 def test_a_gap_stands_between_thumbnails(facts: PlateFacts) -> None:
-    axis = Axis.whole(1001, 1003, LEFT + RIGHT + 3 * 40)  # cells are narrower than thumbnails
+    axis = Axis.whole(1001, 1003, LEFT + RIGHT + 3 * 50)  # cells are a little narrower than thumbnails
     thumb = QImage(200, 80, QImage.Format.Format_RGB32)
     thumb.fill(Qt.GlobalColor.white)
     shown = QImage(int(axis.width), 80, QImage.Format.Format_RGB32)
