@@ -118,12 +118,13 @@ def solved_head(
 
 
 def know_character(error_px_HL: Array, face_px_H: Array) -> bool:
-    """Whether models have learnt a character, by the expected errors of its landmarks and the face's size in each hold.
+    """Whether models have learnt a character, by the expected errors of its landmarks (NaN where one is not
+    seen) and the face's size in each hold.
 
     These are 0.5-1.3 % of the face with the shipped pack and 0.3-0.4 % with one of five minutes, whose own curves are
     hardly further off than the head's.
     """
-    return bool(np.median(error_px_HL / face_px_H[:, None]) <= KNOWN_FACE)
+    return bool(np.nanmedian(error_px_HL / face_px_H[:, None]) <= KNOWN_FACE)
 
 
 def mark_picture(seen: SeamLook, face_px: float) -> MarkPicture:

@@ -2,18 +2,17 @@
 
     open_tracking   the journal of an earlier run, where it is still good
     track_shot      the face followed through the whole shot, in order, into `tracked.journal`; then seams by the whole
-                    shot (`shot_seams`) and their widths, into `settled.journal`, from which any process may paint
+                    shot (`shot_seams`) and their widths (`shot_widths`), into `settled.journal`, from which any process
+                    may paint
     paint_frames    mattes and clean plates of settled frames, side by side, each once
 
-A frame's width follows the face's size and how sure the curve is. Where it hardly changes, a seam has one width for the
-whole shot; else each frame keeps its own, and the document holds them key by key. A frame that an earlier process has
-painted stays where all that decided it still holds and its files stand.
+A frame that an earlier process has painted stays where all that decided it still holds and its files stand.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,6 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.corrections import with_corrections
-from rotopaint_ai.pipeline.document import ranked, usual_width
 from rotopaint_ai.pipeline.executor import (
     Eta,
     Executor,
@@ -54,41 +52,11 @@ from rotopaint_ai.pipeline.record_store import (
 )
 from rotopaint_ai.pipeline.render_frame import NOT_FINITE, SURROUND_PX, PictureNames
 from rotopaint_ai.pipeline.shot_seams import with_shot_seams
+from rotopaint_ai.pipeline.shot_widths import with_measured_widths, with_shot_widths
 from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
-
-ALIKE = 1.25  # widths of which all but a tenth differ by no more than this many times are one width
-_OUTLIERS = 0.05  # at either end
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ShotWidths:
-    """Settled frames with the shot's widths, by the seam's name; they can be gone through again and again."""
-
-    records: Iterable[FrameRecord]
-    of_shot: Mapping[str, float]
-
-    def __iter__(self) -> Iterator[FrameRecord]:
-        for record in self.records:
-            own = {name: self.of_shot.get(name, width) for name, width in record.widths.items()}
-            yield replace(record, widths=own) if own != record.widths else record
-
-
-def with_shot_widths(records: Iterable[FrameRecord]) -> ShotWidths:
-    """Settled frames whose seams are as wide as the shot has them; `records` are gone through once for that."""
-    widths: dict[str, list[float]] = {}
-    for record in records:
-        for name, width in record.widths.items():
-            widths.setdefault(name, []).append(width)
-    return ShotWidths(records, {name: usual_width(each) for name, each in widths.items() if is_one_width(each)})
-
-
-def is_one_width(widths: Sequence[float]) -> bool:
-    """Whether a seam's widths in the frames of a shot differ so little that one will do."""
-    return ranked(widths, 1.0 - _OUTLIERS) <= ALIKE * ranked(widths, _OUTLIERS)
-
 
 SNAPSHOT_INTERVAL_S = 2.0
 
@@ -197,7 +165,8 @@ def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> Tr
     """Write the settled journal anew: what people have keyed since may move seams in every frame."""
     path, counted = state.folder / f"{SETTLED}.journal", Counted(state)
     seams = with_shot_seams(plan, counted, sink, cancel)
-    settled = with_shot_widths(with_corrections(plan, seams, sink, cancel))
+    corrected = with_corrections(plan, seams, sink, cancel)
+    settled = with_shot_widths(with_measured_widths(plan, corrected))
     light = list[FrameRecord]()
     with replacing(path) as beside, closing(Journal(beside)) as journal:
         steps = Steps(telling("seam ends", sink, cancel), len(state.finished))

@@ -34,6 +34,7 @@ USUAL, COVERING = 0, 1  # the function's answers: the middle of what is likely, 
 LEAST_PLACES = 12
 SHARE = 0.9  # of a seam's places that one width covers
 SHOWS = 1.5  # visibility from which on a seam is surely one; clean renders score 0.9 to 2
+_BESIDE_PX = 12  # more than `visibility` compares a seam with
 _FLOOR = 0.02  # of the mean light, as in `visibility`
 _ALONG_SIGMA = 4.0  # places: what does not run on along the seam is texture
 _STEEPEST = 8.0  # times the usual slope: steeper ones count no more
@@ -166,6 +167,24 @@ def of_shape(rgb: NDArray[np.floating], line: NDArray[np.floating], face_px: flo
     found = measured(root_light(rgb), line, face_px)
     full = None if found is None else found.full_px
     return None if full is None or visibility.score(rgb, [(line, full / 2)]) < SHOWS else full
+
+
+def shown(grey: Array, line: NDArray[np.floating], face_px: float) -> Array | None:
+    """Full widths (S,) at the places of a seam, pixels; None where no seam shows. Arguments as of `measured`."""
+    found = measured(grey, line, face_px)
+    if found is None or found.inside.sum() < LEAST_PLACES:
+        return None
+    full = found.usual.sum(0)[found.inside]
+    near, corner = _around(grey, line, float(full.max()) + _BESIDE_PX)
+    light = np.repeat((near * near)[..., None], 3, axis=2)
+    return full if visibility.score(light, [(line - corner, float(np.median(full)) / 2)]) >= SHOWS else None
+
+
+def _around(grey: Array, line: NDArray[np.floating], by_px: float) -> tuple[Array, NDArray[np.intp]]:
+    """The part of a picture round a line, and its corner (x, y)."""
+    low = np.maximum(np.floor(line.min(0) - by_px), 0).astype(np.intp)
+    high = np.ceil(line.max(0) + by_px).astype(np.intp)
+    return grey[low[1] : high[1], low[0] : high[0]], low
 
 
 def root_light(rgb: NDArray[np.floating]) -> Array:

@@ -15,7 +15,7 @@ import pytest
 from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline import shot_seams
+from rotopaint_ai.pipeline import shot_seams, shot_widths
 from rotopaint_ai.pipeline.record_store import FRAMES as FRAMES_DONE
 from rotopaint_ai.pipeline.record_store import SETTLED, TRACKED, FrameRecord, read_journal
 from rotopaint_ai.pipeline.run import run, track
@@ -151,6 +151,37 @@ def test_keys_that_come_later_leave_landmarks_where_a_new_run_has_them(whole: Pa
 
 def _shifted_key(shape: RotoShape, frame: int) -> Key:
     return Key(tuple(point._replace(x=point.x + 6, y=point.y - 4) for point in shape.at(frame)), "human")
+
+
+def test_each_seam_is_as_wide_as_the_plates_show_it(whole: Path, truth: RotoDocument) -> None:
+    """All three had the pack's one width; sides, which turn away, show less of a seam than the bridge does."""
+    found = document.read(whole / "shapes.roto.json")
+    widths = {name: found.shape(name).width_px or 0.0 for name in SEAMS}
+    assert len(set(widths.values())) == len(SEAMS)
+    assert max(widths, key=widths.__getitem__) == "seam_bridge"
+    record = records(whole, FRAMES_DONE)[1001]
+    assert record.widths["seam_bridge"] == widths["seam_bridge"]
+
+
+def test_a_part_of_a_shot_is_painted_as_wide_as_the_whole_shot_was(whole: Path, tmp_path: Path) -> None:
+    found = document.read(whole / "shapes.roto.json")
+    with closing(Project.create(tmp_path / "shot.rotopaint")) as project:
+        project.append("run", State(), State(document=found, predicted=found))
+    again = replace(job(tmp_path / "out"), project=str(tmp_path / "shot.rotopaint"), frames="1005-1006")
+    run(again, lambda event: None, Cancel())
+    widths = {name: found.shape(name).width_px for name in SEAMS}
+    assert {n: w for n, w in records(tmp_path / "out", FRAMES_DONE)[1005].widths.items() if n in widths} == widths
+
+
+def test_a_pack_that_knows_the_character_knows_its_widths(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shot_widths, "know_character", lambda errors, faces: True)
+    track(job(tmp_path), lambda event: None, Cancel())
+    alone, settled = records(tmp_path, TRACKED), records(tmp_path, SETTLED)
+    assert len({settled[1001].widths[name] for name in SEAMS}) == 1
+    least, most = (pick(record.widths["seam_bridge"] for record in alone.values()) for pick in (min, max))
+    assert least <= settled[1001].widths["seam_bridge"] <= most
 
 
 def test_a_seam_drawn_where_the_face_is_lost_stands_alone_there(

@@ -33,6 +33,16 @@ def test_no_seam_has_no_width_and_exposure_drops_out() -> None:
     )
 
 
+def test_a_seam_that_shows_has_a_width_at_each_place_and_one_that_does_not_has_none() -> None:
+    thin, wide = (width.shown(width.root_light(plate(gap)), LINE, FACE_PX) for gap in (0.7, 2.8))
+    assert thin is not None
+    assert wide is not None
+    assert np.median(wide) > 1.5 * np.median(thin)
+    bare = width.root_light(made_up.face(seed=1))
+    assert width.shown(bare, LINE, FACE_PX) is None
+    assert width.shown(width.root_light(plate(0.7)), LINE + (150.0, 0.0), FACE_PX) is None  # off the picture
+
+
 def test_the_sides_change_places_where_the_curve_runs_the_other_way() -> None:
     beside = LINE + (0.0, 2.0)  # the groove lies above the curve, on the left of its way
     there = width.measured(width.root_light(plate(1.2)), beside, FACE_PX)

@@ -1,0 +1,155 @@
+"""How wide a shot's seams are: what a run paints with and what its document says.
+
+A pack that knows the character knows its seams' widths. Any other gives all of them a usual one; then each seam is
+measured on the plates where it shows (`seams/width.py`), in up to MOST_HOLDS of them. Its matte is one share of the
+face all shot long, as a seam is cut once: the seam itself, and on either side DOUBT of what its curve may be off.
+
+Where a frame's width hardly changes, a seam has one for the whole shot; else each frame keeps its own, and the document
+holds them key by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.crops import around
+from rotopaint_ai.frames import evenly_spread
+from rotopaint_ai.pipeline.document import ranked, usual_width
+from rotopaint_ai.pipeline.head_solve import know_character
+from rotopaint_ai.pipeline.plan import Plan
+from rotopaint_ai.pipeline.process_frame import Settled
+from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
+from rotopaint_ai.pipeline.shot_seams import look_at, movable_seams
+from rotopaint_ai.project.merge_run import asked_frames
+from rotopaint_ai.seams import width
+from rotopaint_ai.seams.matte import FLATNESS_PX
+from rotopaint_ai.shapes import bezier
+
+Array = NDArray[Any]
+
+ALIKE = 1.25  # widths of which all but a tenth differ by no more than this many times are one width
+MOST_HOLDS = 16
+# Chosen on four training shots and six of the stage.
+DOUBT = 0.75  # of what three of four curves are expected to be off
+_OUTLIERS = 0.05  # at either end
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredWidths:
+    """Settled frames whose seams are as wide as the plates show them; they can be gone through again and again.
+
+    `shares`: full widths of measured seams' mattes, of the face; `known_px`: those that a project has for other frames
+    than the run is asked for.
+    """
+
+    records: Iterable[FrameRecord]
+    shares: Mapping[str, float]
+    known_px: Mapping[str, float]
+
+    def __iter__(self) -> Iterator[FrameRecord]:
+        for record in self.records:
+            yield replace(record, widths={**record.widths, **self._own(record)}) if record.landmarks else record
+
+    def _own(self, record: FrameRecord) -> dict[str, float]:
+        face_px = _face_px(record.landmarks or ())
+        found = {name: round(share * face_px, 3) for name, share in self.shares.items()}
+        return {name: px for name, px in {**found, **self.known_px}.items() if name in record.widths}
+
+
+def with_measured_widths(plan: Plan, records: Iterable[FrameRecord]) -> MeasuredWidths:
+    """Settled frames with the widths of the open seams that the pack's network may place; `records` are gone through
+    twice."""
+    names = [spec.name for spec in movable_seams(plan)]
+    if asked_frames({*plan.frames, *plan.missing}, plan.work.document) is not None:
+        return MeasuredWidths(records, {}, _known_widths(plan, names))
+    frames = [record.frame for record in records if record.hold is None and record.landmarks] if names else []
+    chosen = frozenset(evenly_spread(frames, MOST_HOLDS))
+    holds = [record for record in records if record.frame in chosen] if chosen else []
+    return MeasuredWidths(records, _measured(plan, names, holds) if holds and not _is_known(holds) else {}, {})
+
+
+def _known_widths(plan: Plan, names: Sequence[str]) -> dict[str, float]:
+    shapes = plan.work.document.shapes if plan.work.document is not None else ()
+    return {shape.name: shape.width_px for shape in shapes if shape.name in names and shape.width_px is not None}
+
+
+def _is_known(holds: Sequence[FrameRecord]) -> bool:
+    """Whether the pack knows the character."""
+    marks = [record.landmarks or () for record in holds]
+    errors = np.array([[np.nan if row is None else row[2] for row in each] for each in marks])
+    return know_character(errors, np.array([_face_px(each) for each in marks]))
+
+
+def _face_px(marks: Sequence[PointRow | None]) -> float:
+    """Longest side of the box round a face's landmarks."""
+    return around(np.array([row[:2] for row in marks if row is not None]), margin=1.0).side
+
+
+def _measured(plan: Plan, names: Sequence[str], holds: Sequence[FrameRecord]) -> dict[str, float]:
+    """Full width of each seam's matte as a share of the face, by all places of the holds where it shows; none of a seam
+    that shows in none."""
+    with ThreadPoolExecutor(plan.threads) as pool:
+        looks = list(pool.map(partial(_seen_widths, plan, names), holds))
+    places = {name: [look[name] for look in looks if name in look] for name in names}
+    return {
+        name: float(np.median(np.concatenate(rows))) + 2 * DOUBT * _usual_error(name, holds)
+        for name, rows in places.items()
+        if rows
+    }
+
+
+def _usual_error(name: str, holds: Sequence[FrameRecord]) -> float:
+    """What three of four curves of a seam are expected to be off at most, as a share of the face."""
+    shares = [hold.errors.get(name, 0.0) / _face_px(hold.landmarks or ()) for hold in holds]
+    return float(np.quantile(shares, 0.75))
+
+
+def _seen_widths(plan: Plan, names: Sequence[str], hold: FrameRecord) -> dict[str, Array]:
+    """Full widths at the places of each seam that shows in a hold, as shares of the face."""
+    seen = look_at(plan, hold)
+    if seen is None:
+        return {}
+    own = plan.work.respected(hold.frame, Settled.of(hold), plan.pack.sheet)
+    grey, face_px = seen.grey.astype(np.float32), _face_px(hold.landmarks or ())
+    found = {}
+    for name in names:
+        line = bezier.flatten(bezier.as_array(own.shapes[name]), False, FLATNESS_PX)
+        at = (line - (seen.x, seen.y)) * seen.scale
+        full = None if name in own.hidden else width.shown(grey, at, face_px * seen.scale)
+        if full is not None:
+            found[name] = full / (face_px * seen.scale)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShotWidths:
+    """Settled frames with the shot's widths, by the seam's name; they can be gone through again and again."""
+
+    records: Iterable[FrameRecord]
+    of_shot: Mapping[str, float]
+
+    def __iter__(self) -> Iterator[FrameRecord]:
+        for record in self.records:
+            own = {name: self.of_shot.get(name, width) for name, width in record.widths.items()}
+            yield replace(record, widths=own) if own != record.widths else record
+
+
+def with_shot_widths(records: Iterable[FrameRecord]) -> ShotWidths:
+    """Settled frames whose seams are as wide as the shot has them; `records` are gone through once for that."""
+    widths: dict[str, list[float]] = {}
+    for record in records:
+        for name, width_px in record.widths.items():
+            widths.setdefault(name, []).append(width_px)
+    return ShotWidths(records, {name: usual_width(each) for name, each in widths.items() if is_one_width(each)})
+
+
+def is_one_width(widths: Sequence[float]) -> bool:
+    """Whether a seam's widths in the frames of a shot differ so little that one will do."""
+    return ranked(widths, 1.0 - _OUTLIERS) <= ALIKE * ranked(widths, _OUTLIERS)
