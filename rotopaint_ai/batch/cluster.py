@@ -124,7 +124,7 @@ def executor_of(address: str | None, workers: int) -> Iterator[Executor | None]:
 
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
-    """Dask's own words on lost connections; what a person has to know is said by us."""
+    """Keep Dask from logging lost connections; our own messages tell what a person has to know."""
     import distributed  # sets levels of its own, its client's apart
 
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == distributed.__name__]

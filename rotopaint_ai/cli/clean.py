@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", metavar="PACK", help="model pack whose learned fill is used; the shipped one")
     parser.add_argument(
-        "--mattes", metavar="PATTERN", help="somebody else's mattes, of the plate's size, instead of the shapes' own"
+        "--mattes", metavar="PATTERN", help="external mattes of the plate's size, in place of those drawn from shapes"
     )
     parser.add_argument("--patch", action="store_true", help="also write the paint as premultiplied RGBA to DIR/patch")
     parser.add_argument(
@@ -64,19 +64,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--project", metavar="FILE", help="project file: its shapes, seam settings and touch-up, where none are given"
     )
     parser.add_argument(
-        "--leave-project", action="store_true", help="read the project only; somebody else notes what was painted"
+        "--leave-project",
+        action="store_true",
+        help="do not write to the project: who started this notes what was painted",
     )
     parser.add_argument(
         "--measure-widths", action="store_true", help="make each seam as wide as its banks show, frame by frame"
     )
     parser.add_argument(
-        "--rig", action="store_true", help="under the mattes, or closed shapes, is a rig: fill them whole, of any size"
+        "--rig", action="store_true", help="the mattes, or closed shapes, cover a rig of any size: fill them whole"
     )
     parser.add_argument(
         "--only", metavar="NAME,...", help='with --rig: these shapes alone are the rig\'s; "arm, left" is one in quotes'
     )
     parser.add_argument(
-        "--clean-plate", metavar="PLATES", help="with --rig: what hides behind it, one picture or frame by frame"
+        "--clean-plate", metavar="PLATES", help="with --rig: a picture of what it hides, or one for each frame"
     )
     add_size_arguments(parser)
     add_overwrite(parser)

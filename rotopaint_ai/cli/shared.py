@@ -31,7 +31,7 @@ def add_plate_arguments(parser: argparse.ArgumentParser) -> None:
         "--colorspace",
         dest="colourspace",
         metavar="NAME",
-        help="colour space of the plate, where the file is wrong",
+        help="colour space of the plate, where its file names a wrong one",
     )
 
 

@@ -143,7 +143,7 @@ def role_of(name: str, closed: bool) -> Role:
 
 
 class TakenNames(set[str]):
-    """Names that are in use, and up to which number each is: twenty thousand equal names take no longer than others."""
+    """Names in use, with the highest number given to each, so that numbering many equal names takes linear time."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -257,7 +257,7 @@ def check_seam_signature(signature: Signature, where: str) -> None:
 
 
 def seam_strip(signature: Signature) -> str:
-    """The name of SEAM_STRIPS that a seam model's input has; that of older ones where it has none."""
+    """The name of a seam model's input, one of SEAM_STRIPS; where it has none of them `strip`, that of older ones."""
     return next((name for name in SEAM_STRIPS if name in signature.inputs), "strip")
 
 

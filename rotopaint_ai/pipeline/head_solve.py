@@ -1,7 +1,7 @@
-"""A shot's rigid head as its landmarks, its seams and its pictures have it together.
+"""A shot's rigid head, solved from its landmarks, its seams and its pictures together.
 
-What the picture shows beside the head's curves draws them, first from afar, then from near: solving and looking go in
-turns. Marks that holds share say how the head is turned, so that curves that people drew in some are right in all.
+Seams that the picture shows near the head's curves pull these, within a wide band first and a narrow one last: solving
+and looking alternate. Marks that holds share tell how the head is turned, so that curves drawn in some holds fit all.
 H holds, L landmarks, C seams, D numbers of a spline, M places of a curve, complex x + iy in the plate.
 """
 
@@ -33,7 +33,7 @@ from rotopaint_ai.shapes.head_bundle import (
     first_head,
     gauss_newton_step,
     joints_of,
-    said,
+    observed_curves,
 )
 from rotopaint_ai.shapes.head_marks import expected_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
@@ -53,15 +53,15 @@ LOOKS_BY_MARKS = ((0.03, 1), (0.012, 1), (0.012, 1), (0.006, 2), (0.006, 2))  # 
 # more slowly
 FIRST_FAR_PX = (8.0, 8.0, 8.0, 5.0, 5.0, 3.0, 3.0, 2.0, 2.0, 1.5)  # in each of the first steps by shared marks: how far
 FAR_PX = 0.6  # off one counts less, and then
-SHARP = 0.0015  # of the face: how well a crease can be seen at best
-ALIKE = 4.0  # pairs of places that say as much as one
-KNOWN_FACE = 0.005  # of the face: landmarks expected to be less far off come from models that know the character
+SHARP = 0.0015  # of the face: least deviation of a crease in a picture
+ALIKE = 4.0  # neighbouring samples that count as one, as their errors are correlated
+KNOWN_FACE = 0.005  # of the face: smaller expected errors are those of models trained on the character
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShotSaid:
-    """What is known of a shot's holds: their poses, landmarks off the seams (H, L) and how far off these may be, what
-    is said of each seam, the longest side of each face (H,), and which seams cannot be seen (H, C)."""
+    """Observations of a shot's holds: poses, landmarks off the seams (H, L) with their expected errors, seams, the
+    longest side of each face (H,), and which seams cannot be seen (H, C)."""
 
     heads: HeadPoses
     points_HL: Complex
@@ -73,17 +73,17 @@ class ShotSaid:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SolvedHead:
-    """A shot's head, and all that was said of it."""
+    """A shot's head, and the observations that it was solved from."""
 
     head: Head
     facts: HeadFacts
 
     def by_marks(self) -> list[Complex]:
-        """Every seam in each hold (H, D) as cameras see it that know nothing of seams."""
+        """Every seam in each hold (H, D), seen by cameras fitted without seams."""
         return curves_by_marks(self.head, self.facts, (*FIRST_FAR_PX, FAR_PX))
 
     def deviations_px(self) -> Array:
-        """How far off across its way each may be (H, C). Raises LinAlgError where nothing tells."""
+        """Standard deviation of each seam across its direction (H, C). Raises LinAlgError where none is found."""
         return curve_deviations(self.head, self.facts)
 
 
@@ -101,7 +101,7 @@ def solved_head(
     marks, size = (shot.points_HL, shot.error_px_HL), np.abs(shot.heads.factor_H)
     head, facts = first_head(shot.heads, *marks, shot.known, build, shared), HeadFacts(*marks, (), build)
     for far in FIRST_FAR_PX if shared else FIRST_FAR_PX[:FIRST_STEPS]:
-        seen = said(shot.known, size, head.splines())
+        seen = observed_curves(shot.known, size, head.splines())
         facts = replace(facts, seen=seen, shared=SeenMarks(shared, far) if shared else None)
         head = gauss_newton_step(head, facts)
     facts = replace(facts, shared=SeenMarks(shared, FAR_PX) if shared else None)
@@ -111,18 +111,18 @@ def solved_head(
         curves = head.splines()
         ask = partial(_sighted, shot, curves, look, evidence, (spread, zoom if zoom in evidence.zooms else 1))
         found = _seen_curves(shot, curves, list(watched(pool.map(ask, range(len(shot.points_HL))))))
-        facts = replace(facts, seen=[*said(shot.known, size, curves), *found])
+        facts = replace(facts, seen=[*observed_curves(shot.known, size, curves), *found])
         for _ in range(STEPS):
             head = gauss_newton_step(head, facts)
     return SolvedHead(head, facts)
 
 
 def know_character(error_px_HL: Array, face_px_H: Array) -> bool:
-    """Whether models have learnt a character, by the expected errors of its landmarks (NaN where one is not
-    seen) and the face's size in each hold.
+    """Whether models were trained on a character, by the expected errors of its landmarks (NaN where one is not seen)
+    and the face's size in each hold.
 
     These are 0.5-1.3 % of the face with the shipped pack and 0.3-0.4 % with one of five minutes, whose own curves are
-    hardly further off than the head's.
+    nearly as accurate as the head's.
     """
     return bool(np.nanmedian(error_px_HL / face_px_H[:, None]) <= KNOWN_FACE)
 
@@ -206,7 +206,7 @@ def _seen_curves(shot: ShotSaid, curves: Sequence[Complex], found: Sequence[Sigh
 
 
 def _at_places(found: Sighting | None, number: Array, sharp_px: float) -> tuple[Array, Array, Array]:
-    """Moves of a curve's places (M,) in pixels, how much each binds, and beyond how many pixels it counts less."""
+    """Offsets of a curve's samples (M,) in pixels, their weights, and from how many pixels on each is an outlier."""
     if found is None:
         return np.zeros(len(number)), np.zeros(len(number)), np.ones(len(number))
     move, deviation, seen = (

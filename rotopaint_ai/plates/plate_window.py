@@ -76,7 +76,8 @@ def _step_span(low: float, high: float, size: int, step: int) -> tuple[int, int]
 
 
 class WindowedCodes:
-    """The pixels `cut` of codes (R, K, C); `again` reads all of them. Not to be written to, nor shared by threads."""
+    """A frame's codes (R, K, C), of which the pixels `cut` are in memory; `again` reads all when others are asked
+    for. Read-only, and for one thread."""
 
     def __init__(self, shape: tuple[int, ...], cut: PixelRect, codes: Array, again: Callable[[], Array]) -> None:
         self.shape, self.dtype, self.ndim = shape, codes.dtype, len(shape)

@@ -171,9 +171,10 @@ def straighten(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Straightened
 
 
 def _mirrored(scene: Straightened, column_P: Array) -> Array:
-    """Rows (fractional) of the matte pixels reflected in the nearer rim of the matte, two full pixels out.
+    """Rows (fractional) of the strip that matte pixels are copied from: mirrored in the nearer edge of the matte, two
+    pixels further out.
 
-    The mirror keeps neighbours neighbours, so that grain keeps its own texture. Rows may lie beyond the ribbon's own.
+    Neighbours stay neighbours, so that grain keeps its texture. Rows may lie outside the strip.
     """
     across, centre = scene.ribbon.across_P, scene.ribbon.centre
     clear = ~scene.hole_TS

@@ -76,12 +76,12 @@ def _detail(plate: Array, at: Array, floor: np.float32) -> Array:
 
 
 def pixels(plate: Array) -> NDArray[np.void]:
-    """Light (..., 3) of float32 as single values that are moved whole, in one row; a view."""
+    """Float32 pixels (..., 3) as a row of single values, so that each is copied as a whole; a view."""
     return plate.reshape(-1).view(np.dtype((np.void, 3 * plate.itemsize)))
 
 
 def texels(some: NDArray[np.void]) -> Array:
-    """Pixels moved whole (P,) as light again (P, 3); a view."""
+    """The float32 pixels (P, 3) of such values (P,); a view."""
     return some.view(np.float32).reshape(-1, 3)
 
 

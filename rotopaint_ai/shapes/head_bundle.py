@@ -3,7 +3,8 @@
 Bundle adjustment (Triggs, McLauchlan, Hartley and Fitzgibbon 2000): Gauss-Newton steps over everything at once, the
 cameras eliminated first (Schur complement). What lies far off counts less (Cauchy weights, Holland and Welsch 1977).
 A face is a mirror image of itself, so that each side seam says where the other is, and depth is known where a head
-hardly turns. A seam that ends on another ends there in every hold. Both are soft, so that a crooked face may be one.
+hardly turns. A seam that ends on another ends there in every hold. Both are soft, so that a
+crooked face fits, too.
 
 Marks that some holds share, if any were found, bind cameras far better than landmarks do (`shapes/head_marks.py`).
 
@@ -37,19 +38,19 @@ from rotopaint_ai.shapes.rigid_head import (
 from rotopaint_ai.shapes.samples import basis
 
 # Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
-PER_SEGMENT = 8  # places of each cubic
-SYMMETRIC = 0.01  # how far off its mirror image a curve may be
-SYMMETRIC_MARKS = 0.03  # and a landmark, whose places models find less alike
-JOINED = 0.015  # how far off another curve an end that lies on it
+PER_SEGMENT = 8  # samples of each cubic segment
+SYMMETRIC = 0.01  # face units: deviation of a curve from its mirror image
+SYMMETRIC_MARKS = 0.03  # and of a landmark: models place those less symmetrically
+JOINED = 0.015  # face units: deviation of an end from the curve that it lies on
 ON_CURVE = 0.06  # of the head's size: an end nearer than that to another curve lies on it
-STIFF = 0.02  # how far a handle may move otherwise than its point
-BENDING = 0.05  # and a point than its neighbours
-OFF_USUAL = 0.15  # how far off the mean of what is said of it a curve may lie
-DEEP = 0.3  # how far off the ball a landmark may lie
-MARKS_WEIGHT = 4.0  # of landmarks beside what is seen of curves
-END = 0.05  # of the head's size: how far off along its way a curve's end may be
-LEAST_NOISE_PX = 0.4  # of what models say of a curve
-HAND_PX, HAND_END_PX = 0.15, 0.5  # of what a person drew, and of where that ends
+STIFF = 0.02  # face units: deviation of a handle's move from its point's
+BENDING = 0.05  # and of a point's move from its neighbours'
+OFF_USUAL = 0.15  # face units: deviation of a curve from the mean of its observations
+DEEP = 0.3  # face units: deviation of a landmark from the ball that stands for a face
+MARKS_WEIGHT = 4.0  # of landmarks relative to observed curves
+END = 0.05  # of the head's size: deviation of a curve's end along the curve
+LEAST_NOISE_PX = 0.4  # least deviation of a predicted curve
+HAND_PX, HAND_END_PX = 0.15, 0.5  # deviation of a curve that a person drew, and of its ends
 LONGEST_STEP = 0.2  # of a point in space
 _MIRROR = np.array([-1.0, 1.0, 1.0])
 _PLACE = np.array([1, 1j])
@@ -68,8 +69,8 @@ class HeadBuild:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenCurve:
-    """What is said of a curve's places: weights (M, D) of its numbers in each; where they lie (H, M), normals there;
-    how much that binds them along these (H, M), 1 / px^2; beyond how many pixels it counts less."""
+    """Observed samples of a curve: weights (M, D) of its numbers in each; observed places (H, M), and the unit
+    directions along which these bind it; their weights (H, M), 1 / px^2; from how many pixels on one is an outlier."""
 
     curve: int
     weights: Array
@@ -81,7 +82,7 @@ class SeenCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenMarks:
-    """Marks that holds share, and how far off a sight of one is that counts half, pixels."""
+    """Marks that holds share, and the distance in pixels at which a sight of one gets half its weight."""
 
     marks: SharedMarks
     far_px: float
@@ -89,8 +90,7 @@ class SeenMarks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Cameras, points in space (N, 3), where they lie if nothing tells (N, 3), the slice of each curve, and shared
-    marks."""
+    """Cameras, points in space (N, 3), their prior places (N, 3), the slice of each curve, and shared marks."""
 
     cameras: Cameras
     points: Array
@@ -111,7 +111,7 @@ def first_head(
     build: HeadBuild,
     shared: SharedMarks | None = None,
 ) -> Head:
-    """Cameras from the landmarks alone, curves in the mean of what is said of them, x across the face, and shared marks
+    """Cameras from the landmarks alone, curves at the mean of their observations, x across the face, and shared marks
     where these cameras see them."""
     cameras, marks = cameras_by_landmarks(heads, points_HL, error_px_HL)
     curves = [curve_in_space(cameras, heads, each.splines_HD) for each in known]
@@ -138,18 +138,21 @@ def joints_of(splines_CHD: Sequence[Complex], size_H: Array) -> tuple[tuple[int,
     return tuple(found)
 
 
-def said(known: Sequence[KnownCurve], size_H: Array, on_head: Sequence[Complex]) -> list[SeenCurve]:
-    """What people and models say of curves, each as a whole across its way, and of where it ends.
+def observed_curves(known: Sequence[KnownCurve], size_H: Array, on_head: Sequence[Complex]) -> list[SeenCurve]:
+    """Observations of curves, drawn or predicted: each curve across its direction, and its ends along it.
 
-    A place of the head's curves (H, D) is held against the nearest one of what is said: nobody can say which is which.
+    A sample of the head's curve (H, D) is compared with the nearest observed one, as samples have no identity along a
+    curve.
     """
     parts = zip(known, on_head)
     return [
-        each for k, (say, at) in enumerate(parts) for each in (_said_across(k, say, at), _said_of_ends(k, say, size_H))
+        each
+        for k, (one, at) in enumerate(parts)
+        for each in (_observed_across(k, one, at), _observed_ends(k, one, size_H))
     ]
 
 
-def _said_across(curve: int, known: KnownCurve, on_head: Complex) -> SeenCurve:
+def _observed_across(curve: int, known: KnownCurve, on_head: Complex) -> SeenCurve:
     weights = basis(known.splines_HD.shape[1] // 3, False, PER_SEGMENT)
     places, exact = known.splines_HD @ weights.T, known.exact_H[:, None]
     wanted = on_head @ weights.T
@@ -162,11 +165,8 @@ def _said_across(curve: int, known: KnownCurve, on_head: Complex) -> SeenCurve:
     return SeenCurve(curve, weights, at, normal, across, np.broadcast_to(np.where(exact, np.inf, noise), at.shape))
 
 
-def _said_of_ends(curve: int, known: KnownCurve, size_H: Array) -> SeenCurve:
-    """Ends, bound along the curve's way, which takes the place of the normal.
-
-    Those that a person put there are exact.
-    """
+def _observed_ends(curve: int, known: KnownCurve, size_H: Array) -> SeenCurve:
+    """Ends of a curve, bound along the curve, not across it; those that a person placed are exact."""
     n = known.splines_HD.shape[1] // 3
     weights, at = np.eye(3 * n)[[0, n - 1]], known.splines_HD[:, [0, n - 1]]
     way = at - known.splines_HD[:, [2 * n, 2 * n - 1]]
@@ -177,7 +177,7 @@ def _said_of_ends(curve: int, known: KnownCurve, size_H: Array) -> SeenCurve:
 
 
 def curve_normals(at_HM: Complex) -> Complex:
-    """Unit normals of curves at their places."""
+    """Unit normals of curves at their samples."""
     way = np.gradient(at_HM, axis=1)
     return np.asarray(1j * way / np.maximum(abs(way), 1e-9))
 
@@ -187,8 +187,8 @@ def curve_normals(at_HM: Complex) -> Complex:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadFacts:
-    """All that is said of a head at once: landmarks (H, L) and how far off they may be, places of curves, how a face is
-    built, and shared marks."""
+    """All observations of a head: landmarks (H, L) with their expected errors, curves, how a face is built, and shared
+    marks."""
 
     points_HL: Complex
     error_px_HL: Array
@@ -198,7 +198,7 @@ class HeadFacts:
 
 
 def gauss_newton_step(head: Head, facts: HeadFacts) -> Head:
-    """The head one Gauss-Newton step nearer to all that is said of it. Raises LinAlgError where there is none."""
+    """The head one Gauss-Newton step nearer to its observations. Raises LinAlgError where there is none."""
     equations, of_marks = _equations_of(head, facts)
     camera_step, point_step = equations.solved()
     safe = max(1.0, float(abs(point_step).max()) / LONGEST_STEP)
@@ -208,8 +208,8 @@ def gauss_newton_step(head: Head, facts: HeadFacts) -> Head:
 
 
 def curves_by_marks(head: Head, facts: HeadFacts, far_px: Sequence[float]) -> list[Complex]:
-    """Every curve in each hold (H, D) as cameras see it that know landmarks and shared marks alone: what was said of
-    curves in a hold cannot have turned its camera. `far_px`: in each step how far off a sight is that counts half."""
+    """Every curve in each hold (H, D), seen by cameras fitted to landmarks and shared marks alone, so that no observed
+    curve turns a camera. `far_px`: of each step, the distance at which a sight gets half its weight."""
     cameras, error, n_marks = head.cameras, np.maximum(facts.error_px_HL, LEAST_PX), facts.points_HL.shape[1]
     for far in far_px:
         pulls = [landmark_pull(cameras, head.points[:n_marks], facts.points_HL, error)]
@@ -221,10 +221,10 @@ def curves_by_marks(head: Head, facts: HeadFacts, far_px: Sequence[float]) -> li
 
 
 def curve_deviations(head: Head, facts: HeadFacts) -> Array:
-    """How far off across its way each curve may lie in each hold (H, C), the mean of its places, pixels.
+    """Standard deviation of each curve across its direction in each hold (H, C), the mean over its samples, pixels.
 
-    The inverse of the normal equations is the covariance of cameras and points, if what is said errs as it is taken
-    to (Triggs and others 2000, section 9). Raises LinAlgError where there is none.
+    The inverse of the normal equations is the covariance of cameras and points, if observations err as assumed
+    (Triggs and others 2000, section 9). Raises LinAlgError where there is none.
     """
     covariance = np.asarray(np.linalg.inv(_equations_of(head, facts)[0].whole()), np.float64)
     return np.stack([_curve_deviation(head, part, covariance) for part in head.curves], axis=1)

@@ -39,7 +39,7 @@ class Cameras:
         return np.asarray(at[..., 0] + 1j * at[..., 1])
 
     def projection_slopes(self, points: Array) -> tuple[Array, Array]:
-        """How points on the plate move with the cameras (H, M, 2, 6) and with the points in space (H, M, 2, 3)."""
+        """Jacobians of points on the plate by the cameras (H, M, 2, 6) and by the points in space (H, M, 2, 3)."""
         ways = [self.slopes_along(points, np.full((len(self.size), len(points)), way)) for way in (1.0, 1j)]
         by_camera, by_place = (np.stack(each, axis=2) for each in zip(*ways))
         return by_camera, by_place
@@ -57,7 +57,7 @@ class Cameras:
         return by_camera, np.stack([a, b, c], axis=-1) @ self.turn
 
     def moved(self, *pulls: Pull) -> Cameras:
-        """Every camera one step nearer to what its hold says, and to the shot's usual pose."""
+        """Every camera one step nearer to its hold's observations, and to the shot's usual pose."""
         whole, pull = (np.sum(parts, axis=0) for parts in zip(self.usual_pose(), *pulls))
         return self.stepped(np.linalg.solve(whole, pull[..., None])[..., 0])
 

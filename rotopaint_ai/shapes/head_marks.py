@@ -21,8 +21,8 @@ from rotopaint_ai.shapes.head_cameras import BALL, PERSPECTIVE, Cameras, Pull, b
 from rotopaint_ai.shapes.head_poses import HeadPoses
 
 # Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
-NOISE_PX = 0.35  # how far off a mark is seen
-DEEP = 2e-4  # weight of the ball beside one sight of a mark
+NOISE_PX = 0.35  # deviation of a mark's sight
+DEEP = 2e-4  # weight of the ball relative to one sight of a mark
 FIRST_DEEP = 0.02  # and before cameras are good
 LONGEST_STEP = 0.3  # of a mark in space
 _FIRST_ROUNDS, _FIRST_FAR_PX = 4, 8.0  # while cameras are not good
@@ -31,7 +31,7 @@ _PLACE = np.array([1, 1j])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarksInSpace:
-    """Where marks lie (K, 3), and how deep they do if nothing tells (K,)."""
+    """Marks in space (K, 3), and their prior depths (K,)."""
 
     places: Array
     usual_depth: Array
@@ -86,7 +86,7 @@ class MarkEquations:
     def of(
         cls, cameras: Cameras, found: MarksInSpace, marks: SharedMarks, far_px: float, deep: float = DEEP
     ) -> MarkEquations:
-        """`far_px`: how far off a sight is that counts half."""
+        """`far_px`: the distance at which a sight gets half its weight."""
         mark, n = marks.mark, len(found.places)
         off, by_camera, by_place = _sights(cameras, found.places, marks)
         weight = 1 / (NOISE_PX**2 * (1 + abs(off / far_px) ** 2))

@@ -152,7 +152,7 @@ def _polygon_window(polylines: Sequence[Array], x0: int, y0: int, x1: int, y1: i
 
 
 def _region_of(frame: tuple[int, int, int, int], covered: Array) -> Region:
-    """A matte from coverage, dusted: every pixel above 0 is one that may be painted."""
+    """A matte from coverage, where less than DUST counts as 0: pixels above 0 may be painted."""
     return Region(frame[0], frame[1], np.where(covered < DUST, 0.0, covered).astype(np.float32))
 
 

@@ -46,20 +46,20 @@ ALIKE = 0.05  # of the face's size: how far poses may differ and still be alike
 NEAR_TIME = 0.5  # of frames close in time
 CLOSE = 12.0  # frames
 OWN = 0.1  # share of the noise that a frame's own prediction is taken to have
-LEAST_PX = 1.0  # error of the models across the curve, where they expect as much, that is reckoned with at the least
+LEAST_PX = 1.0  # least error of the models across the curve, where they expect as much
 FREE = 10.0  # how far from the models' mean a spline may be altogether, in units of its own variance
 LEAST_WALK = 0.1  # share of the motion between neighbouring holds that is never taken for noise
 LEAST_NOISE = 0.05  # and of its square that always is
-WINDOW, MARGIN = 400, 80  # holds solved together, and those beside them that have a say
-BIASED = 0.5  # how likely it is, before two corrections of a shape tell, that the models share a bias
-BIASED_OWN = 0.05  # share of its error that each hold then has for itself
-INDEPENDENT = 0.1  # how likely it is that errors have nothing to do with each other (`pose_kernel.PRIOR` is the rest)
+WINDOW, MARGIN = 400, 80  # holds solved together, and neighbours on each side that are used as well
+BIASED = 0.5  # prior probability that the models share a bias, until a shape has two corrections
+BIASED_OWN = 0.05  # share of its error that is then each hold's own
+INDEPENDENT = 0.1  # prior probability that errors are independent (`pose_kernel.PRIOR` is the rest)
 BORNE_OUT = 0.003  # of the head's size: how much nearer a rigid head has to lie to a seam than its present curve does
 FARTHER = 0.2  # and at the least for each unit of pose from the nearest corrected one
 HIDDEN = 0.2  # of the head's size: how far off a landmark may be that nobody sees
 COLUMNS = 3.0  # how many independent errors the points of a shape count for
-_EXACT = 1e-4  # of the noise: what a human key may be off
-_NEGLIGIBLE = 0.005  # a view that is believed less has no say
+_EXACT = 1e-4  # of the noise: the deviation of a human key
+_NEGLIGIBLE = 0.005  # hypotheses of less weight are left out
 _STILL_PX = 0.01  # a key that would move by less stays the model's
 
 
@@ -253,7 +253,7 @@ def _seams_on_head(
 
 
 def _curve_of_task(task: _Task, frames: Sequence[int], rows: Rows) -> KnownCurve:
-    """What is said of a seam in the shot's holds, that begin at `frames`; `rows`: those that are the task's."""
+    """Observations of a seam in the shot's holds, which begin at `frames`; `rows`: those of the task."""
     before, exact = splines_of(task.base, frames), np.zeros(len(frames), bool)
     splines = before.copy()
     noise = np.full(len(frames), float(task.error_H.max()))
@@ -270,7 +270,7 @@ def _landmark_errors(predicted: RotoDocument, frames: Sequence[int], heads: Head
 
 
 def _borne_out(space: FaceSpace, task: _Task, estimate: Complex, on_head: Complex) -> Complex:
-    """The estimate where a person drew or the head bears it out, else what the models said."""
+    """The estimate where a person drew or the head confirms it, else the prediction."""
     look_HL = space.look_FL[task.rows_H]
     far_H = np.sqrt((abs(look_HL[:, None] - look_HL[task.at_N]) ** 2).sum(axis=2)).min(axis=1)
     least = np.maximum(BORNE_OUT, FARTHER * far_H) * abs(space.factor_F[task.rows_H])
@@ -286,7 +286,7 @@ def _new_keys(task: _Task, estimate: Complex) -> dict[int, Key]:
 
 
 def _refitted(space: FaceSpace, task: _Task, weights: Array) -> Complex:
-    """Splines (H, 3 P) by all views of the models' errors, each as far as it is believed."""
+    """Splines (H, 3 P) by all hypotheses on the models' errors, each by its weight."""
     estimate = task.predicted_H.copy()
     for weight, is_biased in zip(weights, (True, False)):
         estimate += weight * (_by_walk(space, task, is_biased) - task.predicted_H) if weight > _NEGLIGIBLE else 0
@@ -305,7 +305,7 @@ def _pose_covariance(space: FaceSpace, task: _Task) -> Complex:
 
 
 def _kernel(space: FaceSpace, rows: Rows) -> Complex:
-    """How much the errors of models that lean have to do with each other (len rows, len rows), turned with the head."""
+    """Covariance of the errors of biased models between rows (len rows, len rows), turned with the head."""
     look, time = space.look_FL[rows], space.time_F[rows]
     shared = np.real(look @ look.conj().T)
     square = np.diag(shared)
@@ -323,7 +323,7 @@ def _kernel(space: FaceSpace, rows: Rows) -> Complex:
 
 
 def _by_walk(space: FaceSpace, task: _Task, is_biased: bool) -> Complex:
-    """Where a spline truly is at every hold, (H, 3 P), if the models lean and splines walk from frame to frame.
+    """The true spline of every hold (H, 3 P), if the models are biased and splines move as a random walk.
 
     A long shot is solved in overlapping windows, each with the keys nearest to it.
     """

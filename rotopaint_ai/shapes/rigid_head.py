@@ -1,9 +1,9 @@
 """The seams of a shot as curves on one rigid head: a second opinion of where each lies, without a look at the picture.
 
 A seam is cut into a print: its curve does not bend, it is only seen from other sides. All seams of a shot together are
-curves in space, seen in each hold by a camera of its own. What a hold says of a curve binds it across its way alone, as
-nobody can say which point of a curve is which; a person's ends bind it along, too. Landmarks are points of the head,
-the less worth the more they move on it.
+curves in space, seen in each hold by a camera of its own. A hold's curve binds the head's across its direction alone:
+points have no identity along a curve; ends that a person placed bind it along, too. Landmarks are points of the head,
+with less weight the more they move on it.
 
 Curves and cameras are found in turns by Gauss-Newton steps, with what lies far off weighed down (iterated reweighting
 with Cauchy weights, Holland and Welsch 1977). Nothing tells depth in a shot whose head hardly turns, so that points
@@ -32,23 +32,23 @@ from rotopaint_ai.shapes.samples import basis, open_curve_distance
 # Chosen on training shots of two puppets that the shipped pack never saw, by the mean error of visible seams.
 ROUNDS = 8
 ALONE = 10  # rounds with landmarks alone
-OFF_MEAN = 0.15  # how far off the mean of what is said of a curve may be
+OFF_MEAN = 0.15  # face units: deviation of a curve from the mean of its observations
 LANDMARKS = 10.0  # independent points that all landmarks of a hold count for
-DEEP_MARKS, DEEP_CURVES = 1.0, 0.02  # weight of that ball beside what a hold says
-HAND_PX = 0.3  # how far off a person's curve may be
-HAND_ALONG_PX = 4.0  # and its points along it, where one is as good as another
-HAND_END_PX = 0.5  # and its ends
-LEAST_PX = 0.5  # and what the models say
-MOVED_PX = 0.5  # how far an end lies from where the models had it that a person has put there
-TOGETHER = 2.0  # times as far off as expected a run's curves are taken to be: most of a shot's lean one way
+DEEP_MARKS, DEEP_CURVES = 1.0, 0.02  # weight of the ball relative to a hold's observations
+HAND_PX = 0.3  # deviation of a person's curve across it
+HAND_ALONG_PX = 4.0  # and of its points along it
+HAND_END_PX = 0.5  # and of its ends
+LEAST_PX = 0.5  # least deviation of a predicted curve
+MOVED_PX = 0.5  # an end farther than this from the predicted one was placed by a person
+TOGETHER = 2.0  # times a run's expected errors: most of a shot's curves err the same way
 _PER_SEGMENT = 8
 _PLACE = np.array([1, 1j])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownCurve:
-    """What is said of a curve: its spline in each hold (H, D), how far off in pixels (H,), where a person has, and
-    which ends a person put there (H, 2): who corrects a curve often leaves its ends as they were."""
+    """Observations of a curve: its spline in each hold (H, D), its expected error in pixels (H,), in which holds a
+    person drew it, and which ends that person placed (H, 2): who corrects a curve often leaves its ends alone."""
 
     splines_HD: Complex
     noise_px_H: Array
@@ -92,7 +92,7 @@ def cameras_by_landmarks(heads: HeadPoses, points_HL: Complex, error_px_HL: Arra
 
 
 def is_borne_out(new: Complex, present: Complex, on_head: Complex, least_px: float) -> bool:
-    """Whether the head's curve lies nearer to a new curve than the present one does, by so much at the least."""
+    """Whether the head's curve is nearer to a new curve than to the present one, by at least so much."""
     return open_curve_distance(new, present) > open_curve_distance(new, on_head) + least_px
 
 
@@ -174,7 +174,7 @@ class _Seen:
 
 
 def curve_in_space(cameras: Cameras, heads: HeadPoses, observed: Complex) -> Array:
-    """A curve's points in space, in the mean of what is said of it."""
+    """A curve's points in space, at the mean of its observations."""
     inside = heads.faces(observed).mean(axis=0)
     guess = np.stack([inside.real, inside.imag, ball_depth(inside)], 1)
     left = observed - cameras.see(guess)
@@ -185,7 +185,7 @@ def curve_in_space(cameras: Cameras, heads: HeadPoses, observed: Complex) -> Arr
 
 
 def _fitted_curve(cameras: Cameras, seen: _Seen, now: Array, guess: Array) -> Array:
-    """A curve in space from all that is said of it, near the mean of that."""
+    """A curve in space fitted to its observations, near their mean."""
     seen = seen.trusted(cameras, now)
     _, by_place = cameras.projection_slopes(seen.weights @ now)
     off = seen.residual(cameras, now)

@@ -131,7 +131,7 @@ def _make_pose(folder: Path, seed: int, pose: int, split: str, order: FaceDatase
 
 
 def _check_order(folder: Path, order: FaceDatasetOptions) -> None:
-    """Pictures that are kept are those that would be made: none of another manner."""
+    """Raise UsageError where the folder holds pictures that were made with other options."""
     kept, wanted = _read_kept(folder / _ORDER) or _read_kept(folder / _HEAD), _manner(order)
     made = {**_manner(FaceDatasetOptions(0)), **kept} if kept else wanted
     other = [name for name, value in wanted.items() if made[name] != value]
@@ -161,8 +161,8 @@ def make_dataset(
 ) -> int:
     """Make (or go on making) a data set at `folder`; returns the number of samples.
 
-    `progress` is told how many characters are done, and how many there are. Raises: UsageError where the pictures that
-    lie there were made otherwise.
+    `progress` is told how many characters are done, and how many there are. Raises: UsageError where pictures
+    there were made with other options.
     """
     _check_order(folder, order)
     (folder / "images").mkdir(parents=True, exist_ok=True)

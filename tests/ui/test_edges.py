@@ -12,8 +12,10 @@ from rotopaint_ai.project import codecs
 from rotopaint_ai.project.merge_run import merge_run
 from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.shapes.rasterise import matte
+from rotopaint_ai.shapes.roto import ControlPoint
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
+from rotopaint_ui.tools.edge_handles import leftward
 from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import FRAMES, HEIGHT, WIDTH, make_document
@@ -165,3 +167,11 @@ def test_a_feather_line_outlives_a_run(qtbot: QtBot, canvas: Canvas, session: Sh
     assert again.document is not None
     for frame in FRAMES:
         assert again.document.shape("eye").feather_at(frame)[0][:2] == pytest.approx((-4, -2))
+
+
+def test_left_of_a_curve_is_square_to_its_tangents() -> None:
+    corner = ControlPoint(10, 10, -3, -4, 3, 4)
+    assert leftward((ControlPoint(0, 0), corner, ControlPoint(20, 0)), 1) == Near((0.8, -0.6))
+    assert leftward((ControlPoint(0, 0), ControlPoint(10, 10), ControlPoint(0, 20)), 1) == Near(
+        (1.0, 0.0)
+    )  # none there

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import nuke
 from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.panel.panel_widgets import _COMPARING, _tool_groups
 from rotopaint_ui.panel.status_line import in_panel_terms
 from rotopaint_ui.services.shot_jobs import _run_note
 from rotopaint_ui.session.session import ShotSession
@@ -169,3 +171,11 @@ def test_the_window_fills_a_screen_that_has_no_room_for_it_with_its_frame(window
 def test_a_run_in_the_panel_follows_the_face_and_does_not_track() -> None:
     assert _run_note({"task": "track", "done": 3, "total": 9}) == "following the face: 3 of 9"
     assert _run_note({"task": "seam ends", "done": 3, "total": 9}) == "seam ends: 3 of 9"
+
+
+def test_the_tool_strip_has_the_viewers_tools_first() -> None:
+    names = ["tool.select", "tool.crop", "tool.else", *(name for group in _COMPARING for name in group)]
+    actions = {name: QAction(name) for name in names}
+    first, *rest = _tool_groups(actions, ("select", "crop"))
+    assert [action.text() for action in first] == ["tool.select", "tool.crop"]
+    assert [[action.text() for action in group] for group in rest] == [list(group) for group in _COMPARING]

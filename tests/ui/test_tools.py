@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtGui import QImage, QMouseEvent, QPainter
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint
+from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.inspector.seam_tab import SeamTab
 from rotopaint_ui.session.project_file import ProjectFile
 from rotopaint_ui.session.session import ShotSession
@@ -379,6 +380,19 @@ def test_the_clone_brush_copies_from_where_ctrl_was_clicked(qtbot: QtBot, canvas
     move(qtbot, canvas, (44, 20))
     canvas.cancel_gesture()
     assert (session.state.strokes, session.edits.can_undo) == ({}, False)
+
+
+def test_the_clone_brush_is_as_wide_as_pixels_are(canvas: Canvas, session: ShotSession) -> None:
+    session.brush = replace(session.brush, radius_px=10.0)
+    brush, view = canvas._tools["clone"], ViewTransform(zoom=2.0, aspect=2.0)
+    brush.cursor(MouseEvent(QPointF(100, 100), view, NONE))
+    image = QImage(200, 200, QImage.Format.Format_RGB32)
+    image.fill(Qt.GlobalColor.black)
+    painter = QPainter(image)
+    brush.paint(painter, view)
+    painter.end()
+    lit = [x for x in range(100, 200) if image.pixelColor(x, 100).red() > 150]
+    assert lit[0] == pytest.approx(140, abs=1)  # 10 px of the plate, twice as wide, at twice the size
 
 
 def test_the_clone_brush_copies_from_another_frame(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:

@@ -48,7 +48,7 @@ class MinedTruth:
     sheet: Sheet
 
     def plans_at(self, row: int) -> list[tuple[ShapePlan, int]]:
-        """The shapes that a frame has, each with the place of the frame among its own."""
+        """The shapes of a frame, each with the frame's index among those of the shape."""
         found = []
         for plan in self.plans:
             at = int(np.searchsorted(plan.shape.rows, row))

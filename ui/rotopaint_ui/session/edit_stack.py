@@ -68,7 +68,7 @@ class EditStack:
     # --- edits and gestures
 
     def act(self, label: str, new: State) -> None:
-        """Go to a new state in one step that can be undone. While a hand drags nothing is done, and it is said."""
+        """Change to a new state in one undo step. During a drag nothing is done, and a message says so."""
         if self.is_gesture_open():
             self._changed()  # what was pressed shows again what is
         elif new != self._state:

@@ -26,7 +26,7 @@ def nudge_crop(context: EditContext, dx: float, dy: float) -> bool:
 
 
 def delete_crop(context: EditContext) -> bool:
-    """Take the box that was drawn at this frame away; the others go on through it."""
+    """Delete the box drawn at this frame; the crop is interpolated between the others."""
     session = context.session
     if session.frame not in session.state.crops:
         session.say("No crop box was drawn at this frame" + (": it comes from another" if crop_at(session) else ""))

@@ -51,7 +51,7 @@ def edge_handle_at(shape: RotoShape, frame: float, mouse: MouseEvent) -> EdgeHan
 
 
 def leftward(points: Points, index: int) -> tuple[float, float]:
-    """The unit vector to the left of an open curve's way (y down) at a control point."""
+    """The unit vector to the left of an open curve's direction (y down) at a control point."""
     p, before, after = points[index], points[max(index - 1, 0)], points[min(index + 1, len(points) - 1)]
     ways = ((p.out_dx - p.in_dx, p.out_dy - p.in_dy), (after.x - before.x, after.y - before.y))
     for dx, dy in ways:

@@ -182,7 +182,7 @@ def copy_shapes(context: EditContext) -> bool:
 
 
 def paste_shapes(context: EditContext, *, is_relative: bool) -> bool:
-    """Put what was copied on this frame, its hold and the keys that edits reach: where it was or where the shape is."""
+    """Paste copied shapes at this frame, its hold and the keys that edits reach, as they were or where the shape is."""
     document = context.session.document
     if document is None or not context.copied:
         context.session.say("Nothing was copied yet")
@@ -222,7 +222,7 @@ def delete_key_here(context: EditContext) -> bool:
 
 
 def go_on(context: EditContext, kind: Interpolation) -> bool:
-    """Let the keys here hold, ease, run smoothly or go on in a straight line."""
+    """Set how shapes move from the keys here to the next: hold, ease, smooth or linear."""
     document, frame = context.session.document, context.session.frame
     first, last = (context.reach.first, context.reach.last) if context.reach is not None else (frame, frame)
     shapes = (
@@ -309,7 +309,7 @@ EDIT_ACTIONS: Mapping[str, EditAction] = {
 
 
 def carry_out(context: EditContext, name: str) -> bool:
-    """Carry out an edit of the table; where nothing is done, it is messages why."""
+    """Carry out an edit of the table; where nothing is done, the artist is told why."""
     messages: list[str] = []
     context.session.message_sent.append(messages.append)
     done = EDIT_ACTIONS[name](context)

@@ -1,4 +1,4 @@
-"""The artist's hand: makes changes at the frame that is shown and wherever they are to reach, one undo step each."""
+"""Makes changes at the frame that is shown and at all keys that edits reach, one undo step each."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class EditContext:
         return edit_frames.carry(document, name, frame, points, frames=frames, mode=self.reach.mode)
 
     def reached_frames(self, shape: RotoShape) -> list[int]:
-        """The frame that is shown with its hold, and the keys that edits reach besides."""
+        """The frame that is shown, the others of its hold, and the keyed frames of a shape that edits reach."""
         frames = set(self.session.held_frames())
         if self.reach is not None:
             frames |= set(edit_frames.keyed_frames_in(shape, self.reach.first, self.reach.last))
@@ -154,7 +154,8 @@ class EditContext:
         return self.put(label, lambda document: self.edited(document, shape.name, change))
 
     def put(self, label: str, make: Callable[[RotoDocument], RotoDocument], *, starts: bool = False) -> bool:
-        """Go to another document in one step; what cannot be done is said. `starts`: from an empty one, if need be."""
+        """Change to another document in one undo step; the artist is told of errors. `starts`: with an empty document
+        where the shot has none."""
         document = self.session.state.document
         if document is None and starts and self.session.plate is not None:
             document = empty_document(self.session.plate)
@@ -191,7 +192,8 @@ class EditContext:
         self.session.edits.preview(replace(before, document=document))
 
     def preview_document(self, make: Callable[[RotoDocument], RotoDocument]) -> None:
-        """Inside a gesture: show what becomes of the document of its beginning; what models say goes with groups."""
+        """Inside a gesture: show what `make` gives for the document at its beginning; predictions move with their
+        groups."""
         before = self.session.edits.before_gesture
         if before.document is not None:
             document = make(before.document)

@@ -81,7 +81,7 @@ def preview_pose(context: EditContext, layer: Layer, pose: LayerPose) -> None:
 
 
 def pivot_of(layer: Layer, frame: int) -> Place | None:
-    """Where the pivot of a group is seen; None as long as nobody has moved it, and where it goes with a track."""
+    """A group's pivot on the plate; None until somebody moves it, and where the group follows a track."""
     if not layer.poses or layer.track:
         return None
     pose = layer.pose_at(frame)
@@ -89,7 +89,7 @@ def pivot_of(layer: Layer, frame: int) -> Place | None:
 
 
 def pivot_within(layer: Layer, frame: int, place: Place) -> Place:
-    """The place of the plate as a pivot of the group's transform."""
+    """A place of the plate in the coordinates of the group's pivot."""
     return placed(way_back(layer.pose_at(frame).matrix), *placed(way_back(_parent_matrix(layer, frame)), *place))
 
 
@@ -101,7 +101,7 @@ def shifted_pose(layer: Layer, frame: int, pivot: Place, dx: float, dy: float) -
 
 
 def turned_pose(layer: Layer, frame: int, pivot: Place, degrees: float = 0.0, factors: Place = (1.0, 1.0)) -> LayerPose:
-    """The transform at a frame turned and scaled along its own sides, about a place of the plate, which stays."""
+    """The transform at a frame, rotated and scaled along its own axes about a fixed place of the plate."""
     pose = _pose_at(layer, frame, pivot)
     fixed = pivot_within(layer, frame, pivot)
     x, y = (factor if abs(factor) >= LEAST_FACTOR else LEAST_FACTOR for factor in factors)

@@ -26,7 +26,7 @@ def select_under(context: EditContext, mouse: MouseEvent) -> None:
 
 
 def choose_shape(context: EditContext, name: str | None, mouse: MouseEvent) -> None:
-    """Select a shape; with Shift beside those that are selected, or no more."""
+    """Select a shape; with Shift add it to the selection, or remove it."""
     session = context.session
     before = session.selection.shapes
     if not mouse.shift or name is None:

@@ -111,7 +111,7 @@ def scrolling(hint: QWidget, fields: QLayout) -> QScrollArea:
 
 
 class _Wheel(QObject):
-    """Leaves the wheel to what scrolls, so that no value changes on the way past a field that has not the focus."""
+    """Ignores the mouse wheel over a field without the focus, so that scrolling past it changes no value."""
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Hand the wheel on."""
