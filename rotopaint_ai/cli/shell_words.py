@@ -1,4 +1,4 @@
-"""What a shell has made of a plate's pattern, as the pattern again."""
+"""A plate's pattern, restored from the file names into which a shell has expanded it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rotopaint_ai.frames import summarise
 
 
 def join_files(words: Sequence[str], *, has_frames: bool) -> list[str]:
-    """The words with a plate's files, as a shell makes them of `plate.*.exr`, as its pattern again.
+    """The words with a plate's files (`plate.*.exr` expanded by a shell) replaced by its pattern.
 
     Where they are some of a plate's frames, and the command `has_frames`, `--frames` is added.
     """

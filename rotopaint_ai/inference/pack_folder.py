@@ -1,4 +1,4 @@
-"""The folder of a pack, which another pack may take: whole or not at all, and nothing of others is lost with it."""
+"""The folder of a pack, which a new pack replaces as a whole or not at all; files that are no part of a pack stay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OURS = frozenset((CARD, SHEET, SIGNATURE, "weights.npz", "recipe.yaml"))  # of 
 
 
 def is_replaceable(folder: Path) -> bool:
-    """Whether a pack may take this place: nothing is there, an empty folder, or an old pack."""
+    """Whether a pack may be written here: nothing is there, an empty folder, or an old pack."""
     try:
         load_card(folder)
     except PackError:
@@ -26,7 +26,7 @@ def is_replaceable(folder: Path) -> bool:
 
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder that takes the place of `folder` once it has been filled; nothing stays of a failed one."""
+    """An empty folder that replaces `folder` once it has been filled; after a failure it is removed."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as made:
         beside = Path(made) / "pack"
@@ -52,7 +52,7 @@ def _take_place(beside: Path, folder: Path) -> None:
 
 
 def _keep_others(old: Path, new: Path) -> None:
-    """Take along what lies in an old pack's folder and is no file of a pack."""
+    """Move what an old pack's folder holds besides files of a pack."""
     for path in old.iterdir() if old.is_dir() else ():
         is_ours = path.suffix in (".onnx", ".data") or path.name in _OURS
         if not is_ours and not (new / path.name).exists():

@@ -218,7 +218,7 @@ def _stamp_or_none(path: Path) -> Stamp | None:
 
 
 def facts_in(out: Path, folders: Iterable[str]) -> dict[str, os.stat_result]:
-    """What the disk says of all files in some folders below `out`; a network disk tells it folder by folder."""
+    """Facts (`os.stat`) of all files in some folders below `out`, read by folder, which network disks answer quickest."""
     facts: dict[str, os.stat_result] = {}
     for folder in folders:
         with suppress(OSError), os.scandir(out / folder) as entries:
@@ -229,7 +229,7 @@ def facts_in(out: Path, folders: Iterable[str]) -> dict[str, os.stat_result]:
 
 
 def frames_not_as_written(out: Path, written: Mapping[int, Stamps]) -> list[int]:
-    """Those of some frames of which a file is gone, or is another one than was written."""
+    """Frames of which a file is gone, or differs from what was written."""
     folders = {name.rpartition("/")[0] for stamps in written.values() for name in stamps}
     there = facts_in(out, sorted(folders))
     return sorted(
@@ -240,7 +240,7 @@ def frames_not_as_written(out: Path, written: Mapping[int, Stamps]) -> list[int]
 
 
 def facts_at(path: Path) -> os.stat_result | None:
-    """What the disk says of a file; None where there is none."""
+    """Facts (`os.stat`) of a file; None where there is none."""
     try:
         return path.stat()
     except OSError:
@@ -314,7 +314,7 @@ class _Matcher:
 
 
 def _other_plate(claim: FolderClaim, before: Mapping[str, Any]) -> str | None:
-    """What a folder belongs to where that is not the claim's plate; None where it is, or where nothing says."""
+    """The plate that a folder belongs to, where it is not the claim's; None where it is, or is not recorded."""
     size = (claim.plate.width, claim.plate.height) if claim.plate is not None else claim.size
     was = before.get("size")
     if size is not None and was is not None and tuple(was) != size:
@@ -328,7 +328,7 @@ def _other_plate(claim: FolderClaim, before: Mapping[str, Any]) -> str | None:
 
 
 def _is_known_again(plate: Plate, before: Mapping[str, Any]) -> bool:
-    """Whether a plate under another path is the one that was here before: its sample frame is the same file."""
+    """Whether a plate under another path is the recorded one: the hash of a sample frame is the same."""
     if before.get("sample") is None or before.get("frame") not in plate.frames:
         return False
     return bool(_sample_hash(plate, before["frame"]) == before["sample"])
@@ -377,7 +377,7 @@ def _note_content(claim: FolderClaim, known: Mapping[str, Any] | None) -> dict[s
 
 
 def _read_note(path: Path) -> dict[str, Any] | None:
-    """What a folder says of itself; None where it says nothing. Folders of older versions say their plate only."""
+    """The record in a folder; None without one. Folders of older versions record their plate only."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content.get("format") == FORMAT:

@@ -71,7 +71,7 @@ def drawn_state(known: State, found: RotoDocument, asked: Frames) -> State:
 
 
 def with_seam_settings(document: RotoDocument, seams: Mapping[str, SeamSettings]) -> RotoDocument:
-    """A result of the model with everything that a person has set for its seams."""
+    """A model's result with a person's seam settings."""
     shapes = tuple(
         seam_with_settings(each, each, seams[each.name]) if each.name in seams else each for each in document.shapes
     )
@@ -125,7 +125,7 @@ def _all_of_models(shape: RotoShape) -> RotoShape:
 
 
 def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument:
-    """What the models said, less the keys that only repeat what had followed a person's landmark before the run."""
+    """Predictions without the keys that only repeat shapes which followed a person's landmark before the run."""
     if before.document is None or before.predicted is None:
         return from_models
     followed = corrected_in(before.predicted, before.document)

@@ -20,7 +20,7 @@ Keys = Mapping[int, Key]
 def placed_in_groups(
     document: RotoDocument, groups: RotoDocument | None, kept: Mapping[str, Collection[int]] | None = None
 ) -> RotoDocument:
-    """What models say, as the groups of another document place it; keys of the frames `kept` by shape stay.
+    """Predictions, placed by the groups of another document; keys of the frames `kept` by shape stay.
 
     Shapes that are in a layer have been placed before, and stay.
     """
@@ -32,7 +32,7 @@ def placed_in_groups(
 
 
 def taken_below_groups(document: RotoDocument, groups: RotoDocument | None) -> RotoDocument:
-    """A document as it would stand if no group of the other one had moved."""
+    """A document without the moves of another one's groups."""
     layers = moved_groups(groups)
     return _with_keys_of(
         document, {name: _respaced_keys(s.keys, layers[name], None) for name, s in _in(document, layers)}

@@ -18,7 +18,7 @@ MOST_ATTEMPTS = 3
 
 
 class Status(StrEnum):
-    """How it stands with a shot."""
+    """The status of a shot."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -141,7 +141,7 @@ class Queue:
         return self.changed(name, lambda shot: replace(shot, status=status, message=text, eta_s=None))
 
     def retried(self, names: Iterable[str] | None = None) -> Queue:
-        """With shots that failed, lack frames or were stopped waiting again; what they have done is kept."""
+        """Failed, incomplete and stopped shots wait again; finished frames are kept."""
         wanted = None if names is None else set(names)
         again = (Status.FAILED, Status.FRAMES_FAILED, Status.STOPPED)
 
@@ -167,14 +167,14 @@ FORMAT = "rotopaint-queue"
 
 
 def write_queue(path: Path, queue: Queue) -> None:
-    """Keep the queue with how far it is. Raises OSError."""
+    """Write the queue with its progress to a file. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [asdict(shot) for shot in queue.shots]
     write_text(path, json.dumps({"format": FORMAT, "version": 1, "shots": rows}, indent=1) + "\n")
 
 
 def read_queue(path: Path) -> Queue:
-    """A queue that was kept; a run that was under way then is stopped now. Raises UsageError in one line."""
+    """The queue in such a file; a run that was under way counts as stopped. Raises UsageError in one line."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         if value["format"] != FORMAT:

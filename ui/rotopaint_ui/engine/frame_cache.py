@@ -89,7 +89,7 @@ class FrameCache(QObject):
 
     @property
     def look(self) -> DisplayLook:
-        """How pictures are asked for."""
+        """Exposure, gamma and view of the pictures that are asked for."""
         return self._look
 
     @look.setter
@@ -116,7 +116,7 @@ class FrameCache(QObject):
         self._send_requests()
 
     def _take_views(self, reply: Mapping[str, Any]) -> None:
-        """The display's views and those of the studio's config; why these are missing is said."""
+        """Take the display's views and those of the studio's config, or the reason why the latter are missing."""
         studio = reply.get("studio", {})
         self.views.emit([*reply.get("views", []), *studio.get("views", [])])
         if studio.get("trouble"):
@@ -345,7 +345,7 @@ class FrameCache(QObject):
         self.failed.emit(text)
 
     def _restart_decoder(self, code: int, has_crashed: bool) -> None:
-        """The decoder died: the frame in its hands is broken, everything else is asked again of a new one."""
+        """The decoder died: mark the frame that it was reading as broken, and ask a new one for the rest."""
         culprit = self._sent[0] if self._sent else None
         self._sent.clear()
         self._restarts += 1

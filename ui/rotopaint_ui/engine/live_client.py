@@ -196,7 +196,7 @@ class LiveClient(QObject):
         self._queue_question(facts, lambda answer: reply(None if answer is None else _seam_preview(answer)))
 
     def propose_crop(self, frame: int, reply: Callable[[CropBox | None, str], None]) -> None:
-        """A box around the face that the pack finds in a frame, and what there is to say of the choice."""
+        """Ask for a box around the face that the pack finds in a frame, with a note on the choice."""
 
         def take(answer: Facts | None) -> None:
             if answer is None:
@@ -312,7 +312,7 @@ class LiveClient(QObject):
         self._send_next()
 
     def _give_up(self, text: str) -> None:
-        """No engine any more: whoever waits is told that there is no answer."""
+        """The engine cannot be started again: answer every waiting question with None."""
         waiting = [*self._waiting.values(), *([self._asked] if self._asked is not None else [])]
         self.shut_down()
         self._refusal = text

@@ -117,7 +117,7 @@ class DopeSheet:
     def press(self, area: SheetArea, point: QPointF, *, adds: bool, stretches: bool) -> None:
         """Choose the key under the mouse, or begin a rubber band.
 
-        `adds`: beside the others, or no more; a drag then is a rubber band wherever it begins, keys standing closely.
+        `adds`: add the key to the chosen ones, or remove it; a drag is then a rubber band even if it begins on a key.
         """
         under, chosen = self._changeable(self.key_at(area, point)), self.chosen
         if not under:
@@ -255,7 +255,7 @@ class DopeSheet:
             self._chosen = frozenset((name, frame + at) for name, keys in copied.items() for at in keys)
 
     def set_way_on(self, kind: Interpolation) -> None:
-        """How the chosen keys go on to the next one."""
+        """Set the interpolation after the chosen keys."""
         places = self.chosen
         if places:
             self._put_step(f"{kind} {_word(places)}", partial(edit_keys.set_ways_on, places=places, kind=kind))
@@ -321,7 +321,7 @@ class DopeSheet:
     # --- painting
 
     def _follows_landmarks(self, row: KeyRow) -> bool:
-        """Whether a row has a shape of the models': what people draw does not hang on landmarks."""
+        """Whether a row has a shape of the models, which follows landmarks; drawn shapes do not."""
         models = self._session.state.predicted
         own = frozenset() if models is None else {shape.name for shape in models.shapes}
         return any(shape.name in own for shape in row.shapes)

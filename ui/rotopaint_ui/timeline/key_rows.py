@@ -1,4 +1,4 @@
-"""The rows of the dope sheet: which keys stand in which row, and how keys that hold, ease or run smoothly look."""
+"""The rows of the dope sheet: which keys are in which row, and how hold, ease and smooth keys look."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def key_rows(shapes: Sequence[RotoShape], *, is_apart: bool) -> tuple[KeyRow, ..
 
 
 def paint_ways_on(painter: QPainter, axis: Axis, y: float, height: float, shape: RotoShape) -> None:
-    """From key to key: a bar where the first one holds, a bow-tie where it eases, a wave where it runs smoothly."""
+    """The interpolation between keys: a bar for hold, a bow-tie for ease, a wave for smooth."""
     if axis.cell < _ROOMY_PX:
         return
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -1,4 +1,4 @@
-"""The strip of keys: diamonds a person made, hollow squares are propagated, dots the model's: told by form."""
+"""The strip of keys: diamonds are a person's, hollow squares propagated, dots the model's."""
 
 from __future__ import annotations
 

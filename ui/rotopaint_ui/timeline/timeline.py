@@ -52,7 +52,7 @@ _FAINT = 0.35  # brackets of other frames
 
 
 class Timeline(QWidget):
-    """Shows the session's frames and lets the artist scrub; the panel is told by signals."""
+    """Shows the session's frames and lets the artist scrub; signals tell the panel."""
 
     frame_wanted = Signal(int)
     shape_wanted = Signal(str)
@@ -168,7 +168,7 @@ class Timeline(QWidget):
         return SheetArea(axis, self._tops()["keys"], n_rows, self._first_row)
 
     def _shown_names(self) -> tuple[str, ...]:
-        """Shapes with a row of errors: none of faces that are not in hand, of which nothing is known."""
+        """Shapes with a row of errors: those of the current face, as nothing is known of the others."""
         document, aside = self._session.document, self._session.state.aside
         return () if document is None else tuple(s.name for s in document.shapes if s.name not in aside)
 
@@ -251,7 +251,7 @@ class Timeline(QWidget):
         painter.setOpacity(1.0)
 
     def _settled_by_shape(self) -> Settled:
-        """Frames that a person is done with: by shape, and ("") those that N passes over."""
+        """Frames that need no more review, by shape; under "" those that N skips."""
         state, run, reviewed = self._session.state, self._session.run, self._session.reviewed()
         done = self._done
         if done is None or (
@@ -289,7 +289,7 @@ class Timeline(QWidget):
             strips.paint_strip_label(painter, "shapes", tops["rows"], self._shown_rows() * ROW)
 
     def _frame_errors(self, axis: Axis) -> Mapping[int, float]:
-        """The worst of the shapes that frames are judged by and that no person has keyed, of all where none is left."""
+        """By frame the largest error of reviewed shapes without a human key; of all of them where each has one."""
         name, run, settled = self._session.reviewed(), self._session.run, self._settled_by_shape()
         old = self._left
         if old is None or old[0] is not settled or old[1] is not run or old[2:4] != (name, axis.frames):
@@ -302,7 +302,7 @@ class Timeline(QWidget):
         return old[4]
 
     def _key_labels(self) -> list[str]:
-        """What stands before the rows of keys that are seen: the shape where there are several rows."""
+        """Labels of the visible key rows: the shape's name where there are several rows."""
         rows, metrics = self.sheet.rows, QFontMetrics(resized(self.font(), SMALL))
         if len(rows) < 2:
             return ["keys"]
@@ -331,7 +331,7 @@ class Timeline(QWidget):
                     self.shape_wanted.emit(self._row_name(event.position().y()))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Drag the bracket, move the axis, scrub, or tell what is under the mouse."""
+        """Drag the bracket, move the axis, scrub, or show what is under the mouse."""
         axis, x = self.axis, event.position().x()
         if axis is None:
             return
@@ -364,7 +364,7 @@ class Timeline(QWidget):
             self._show_axis(Axis.whole(plate.first, plate.last, self.width()))
 
     def _press_keys(self, axis: Axis, event: QMouseEvent) -> None:
-        """Take hold of keys; whose keys the keyboard means from now on. A click goes to the frame, too."""
+        """Select keys, and give them the keyboard. A click also goes to the frame."""
         held = event.modifiers()
         adds = bool(held & Qt.KeyboardModifier.ShiftModifier)
         self.setFocus(Qt.FocusReason.MouseFocusReason)
@@ -385,7 +385,7 @@ class Timeline(QWidget):
             self.update()
 
     def event(self, event: QEvent) -> bool:
-        """Keep the shortcuts from keys that are the dope sheet's now."""
+        """Let the dope sheet take keys that are shortcuts elsewhere."""
         is_shortcut = event.type() == QEvent.Type.ShortcutOverride
         if is_shortcut and isinstance(event, QKeyEvent) and self.sheet.key_action(event) is not None:
             event.accept()
@@ -458,7 +458,7 @@ class Timeline(QWidget):
         return text
 
     def _key_tip(self, places: Collection[KeyPlace]) -> str:
-        """Of a single key whose it is, who set it and how it goes on."""
+        """The tip of a single key: its shape, who set it, and its interpolation."""
         document = self._session.document
         if document is None or not places:
             return ""
