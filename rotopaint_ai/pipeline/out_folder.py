@@ -218,7 +218,7 @@ def _stamp_or_none(path: Path) -> Stamp | None:
 
 
 def facts_in(out: Path, folders: Iterable[str]) -> dict[str, os.stat_result]:
-    """Facts (`os.stat`) of all files in some folders below `out`, read by folder, which network disks answer quickest."""
+    """Facts (`os.stat`) of all files in some folders below `out`, read by folder, which is quick on network disks."""
     facts: dict[str, os.stat_result] = {}
     for folder in folders:
         with suppress(OSError), os.scandir(out / folder) as entries:
