@@ -136,5 +136,5 @@ def do(job: RunJob, *, events: bool) -> int:
 
 
 def _frames_with_shapes(worst: Mapping[int, str | None]) -> str:
-    """The first of the worst frames, each with its shape: `1007 (seam_left), 1019`."""
+    """The first of the worst frames, each with its shape: `1007 (seam_left, upper third), 1019`."""
     return ", ".join(f"{frame} ({shape})" if shape else str(frame) for frame, shape in list(worst.items())[:N_NAMED])

@@ -29,7 +29,7 @@ from rotopaint_ai.shapes.reduce import reduce_document
 class Outcome:
     """How a run ended: frames by what became of them, which ones to look at first, and the files to look at.
 
-    worst: by frame the shape that is expected to be farthest off, None without any; the worst frame first.
+    worst: by frame the shape that is expected to be farthest off, and where; None without any; the worst frame first.
     """
 
     done: tuple[int, ...]
@@ -100,8 +100,14 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
 def _worst_shapes(
     frames: Sequence[int], records: Sequence[FrameRecord], seams: Container[str]
 ) -> dict[int, str | None]:
-    found = {record.frame: record.worst_shape(seams) for record in records}
-    return {frame: shape[0] if (shape := found[frame]) else None for frame in frames}
+    found = {record.frame: record for record in records}
+    return {frame: _worst_place(found[frame], seams) for frame in frames}
+
+
+def _worst_place(record: FrameRecord, seams: Container[str]) -> str | None:
+    """The shape that a frame is judged by, and the third of it that was least seen: `seam_left, upper third`."""
+    shape, _ = record.worst_shape(seams) or (None, None)
+    return f"{shape}, {third}" if shape and (third := record.unseen.get(shape)) else shape
 
 
 def _no_face_reason(records: Sequence[FrameRecord]) -> str:

@@ -201,9 +201,11 @@ def _frame_content(plan: Plan, records: Sequence[FrameRecord]) -> dict[str, Any]
     }
 
 
-def _error_content(plan: Plan, found: Iterable[FrameRecord]) -> dict[str, Any]:
+def _error_content(plan: Plan, found: Sequence[FrameRecord]) -> dict[str, Any]:
     names = list(plan.pack.sheet.shape_names)
-    return {"shapes": names, "by_frame": {str(r.frame): [r.errors.get(name) for name in names] for r in found}}
+    rows = {str(record.frame): [record.errors.get(name) for name in names] for record in found}
+    unseen = {str(record.frame): dict(record.unseen) for record in found if record.unseen}
+    return {"shapes": names, "by_frame": rows, "unseen": unseen}
 
 
 def _timing(plan: Plan, records: Sequence[FrameRecord], *, wall_s: float, n_new: int) -> dict[str, Any]:
@@ -254,6 +256,7 @@ def _frame_picture(out: Path, record: FrameRecord, is_worst: bool, seams: Contai
         "worst": is_worst,
         "error_px": error,
         "worst_shape": shape,
+        "unseen": record.unseen.get(shape, "") if shape else "",
         "seam": [record.seam_before, record.seam_after],
         "window": [x - side / 2, y - side / 2, side, side],
         "shapes": dict(record.shapes),

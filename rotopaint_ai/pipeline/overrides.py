@@ -105,6 +105,7 @@ class Overrides:
             widths=self._widths_by_hand(settled, own),
             errors={**settled.errors, **dict.fromkeys(own, 0.0)},
             hidden=tuple(name for name in settled.hidden if name not in own),
+            unseen={name: third for name, third in settled.unseen.items() if name not in own},
         )
 
     def _widths_by_hand(self, settled: Settled, own: Mapping[str, Rows]) -> Mapping[str, float]:

@@ -391,4 +391,5 @@ def _roto_of(record: FrameRecord) -> dict[str, Any]:
         "widths": record.widths,
         "hidden": list(record.hidden),
         "expected_error_px": record.errors,
+        "unseen": record.unseen,
     }

@@ -53,6 +53,7 @@ class Settled:
     empty where the face was lost, and `lost` says why. `hold` is the first frame of the exposure that this one repeats
     (None: a new one). `hidden` names shapes that something else covers: they keep their points and have no matte.
     `predicted` and `predicted_landmarks` are what the models said where corrections of other frames were carried over.
+    `unseen` as of a record.
     """
 
     crop: Crop
@@ -65,6 +66,7 @@ class Settled:
     hidden: Sequence[str]
     predicted: Mapping[str, Sequence[PointRow]] = field(default_factory=dict)
     predicted_landmarks: Sequence[PointRow | None] | None = None
+    unseen: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: FrameRecord) -> Settled:
@@ -81,6 +83,7 @@ class Settled:
             hidden=record.hidden,
             predicted=record.predicted,
             predicted_landmarks=record.predicted_landmarks,
+            unseen=record.unseen,
         )
 
 
@@ -359,6 +362,7 @@ def tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:
         widths=settled.widths,
         errors=settled.errors,
         hidden=settled.hidden,
+        unseen=settled.unseen,
     )
 
 

@@ -65,8 +65,9 @@ class FrameRecord:
 
     `status` lost means that no face was found: mattes are empty and the clean plate is the plate. `landmarks` rows are
     `[x, y, expected_error_px]` or None where occluded, in the order of the sheet. `outputs` maps paths relative to the
-    run's folder to the stamp of each. `seam_contrast`: by seam, its contrast along
-    it (`seams/visibility.py`) before and, where it was painted, after; `seam_scores` likewise, how much it shows.
+    run's folder to the stamp of each. `unseen`: by seam the third of it that was least seen, where one stands out.
+    `seam_contrast`: by seam, its contrast along it (`seams/visibility.py`) before and, where it was painted, after;
+    `seam_scores` likewise, how much it shows.
     `work` tells what of people's work went into the frame; `predicted` and `predicted_landmarks` are what the models
     found where a person's shapes and landmarks stand, or corrections of other frames were carried over, which
     `carried` names.
@@ -83,6 +84,7 @@ class FrameRecord:
     widths: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, float] = field(default_factory=dict)
     hidden: Sequence[str] = ()
+    unseen: Mapping[str, str] = field(default_factory=dict)
     seam_before: float | None = None
     seam_after: float | None = None
     seam_contrast: Mapping[str, Sequence[Stations]] = field(default_factory=dict)

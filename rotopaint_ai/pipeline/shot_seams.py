@@ -30,7 +30,7 @@ from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
 from rotopaint_ai.pipeline.teach import open_seams
 from rotopaint_ai.pipeline.track import DIGITS, STILL, LazyRgb, crop_area, look_near, rounded_rows
 from rotopaint_ai.plates.colour import to_display
-from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, place
+from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, place, unseen_third
 from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, aligned
 from rotopaint_ai.shapes.head_poses import head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
@@ -161,7 +161,14 @@ def with_placed(record: FrameRecord, placed: Mapping[str, Placed], sheet: Sheet)
     errors = {name: round(each.expected_error_px, DIGITS) for name, each in placed.items()}
     specs = [spec for spec in sheet.shapes if spec.name in new]
     marks = _marks_along(record.landmarks or (), specs, record.shapes, new, sheet)
-    return replace(record, shapes={**record.shapes, **new}, errors={**record.errors, **errors}, landmarks=marks)
+    unseen = {**record.unseen, **{name: unseen_third(each) for name, each in placed.items()}}
+    return replace(
+        record,
+        shapes={**record.shapes, **new},
+        errors={**record.errors, **errors},
+        landmarks=marks,
+        unseen={name: third for name, third in unseen.items() if third},
+    )
 
 
 def _marks_along(

@@ -23,7 +23,8 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """Per frame: expected error of each shape in pixels, lost and failed frames, seam visibility; holds as spans."""
+    """Per frame: expected error of each shape in pixels, lost and failed frames, seam visibility, and by seam the third
+    of it that was least seen, where one stands out; holds as spans."""
 
     errors: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     lost: frozenset[int] = frozenset()
@@ -32,6 +33,7 @@ class RunRecord:
     seam: Mapping[int, tuple[float | None, float | None]] = field(default_factory=dict)
     device: str = ""
     ms_per_frame: float | None = None
+    unseen: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def error_at(self, frame: int, shape: str | None = None) -> float | None:
         """The expected error at a frame, of one shape or the worst of all; infinite where lost; None where unknown."""
@@ -53,10 +55,12 @@ class RunRecord:
     def with_errors(self, changed: Mapping[str, Mapping[int, float]]) -> RunRecord:
         """With other expected errors of some shapes and frames."""
         rows = {frame: dict(row) for frame, row in self.errors.items()}
+        unseen = {frame: dict(row) for frame, row in self.unseen.items()}
         for name, by_frame in changed.items():
             for frame, error in by_frame.items():
                 rows.setdefault(frame, {})[name] = error
-        return replace(self, errors=rows)
+                unseen.get(frame, {}).pop(name, None)  # it was said of where the curve lay before
+        return replace(self, errors=rows, unseen=unseen)
 
     def error_left(
         self, frame: int, keyed: Mapping[str, frozenset[int]], among: Collection[str] | None = None
@@ -120,6 +124,7 @@ class RunRecord:
             failed=others(before.failed, self.failed),
             held=_joined_spans(before.held, self.held, frames),
             seam=others(before.seam, self.seam),
+            unseen=others(before.unseen, self.unseen),
         )
 
     def with_seam(self, frame: int, before: float, after: float) -> RunRecord:
@@ -134,7 +139,8 @@ class RunRecord:
         if status == "failed":
             failed[frame] = str(facts.get("message") or "failed")
         errors = {**self.errors, frame: dict(facts.get("expected_error_px") or {})}
-        return replace(self, lost=lost, failed=failed, errors=errors)
+        unseen = {**self.unseen, frame: dict(facts.get("unseen") or {})}
+        return replace(self, lost=lost, failed=failed, errors=errors, unseen=unseen)
 
 
 def _joined_spans(old: Spans, new: Spans, frames: Collection[int]) -> Spans:
@@ -181,6 +187,7 @@ def _record_from_json(run: Mapping[str, Any]) -> RunRecord:
         seam=seam,
         device=str(device.get("note") or device.get("used") or ""),
         ms_per_frame=_finite(run["timing"]["ms_per_frame"]),
+        unseen=_unseen(run["errors"].get("unseen", {})),
     )
 
 
@@ -212,6 +219,7 @@ def to_json(run: RunRecord) -> dict[str, Any]:
         "seam": {str(frame): list(pair) for frame, pair in run.seam.items()},
         "device": run.device,
         "ms_per_frame": run.ms_per_frame,
+        "unseen": {str(frame): dict(row) for frame, row in run.unseen.items() if row},
     }
 
 
@@ -226,9 +234,14 @@ def from_json(value: Mapping[str, Any]) -> RunRecord:
             seam={_frame(frame): (_known(before), _known(after)) for frame, (before, after) in value["seam"].items()},
             device=str(value["device"]),
             ms_per_frame=_known(value["ms_per_frame"]),
+            unseen=_unseen(value.get("unseen", {})),
         )
     except _WRONG as error:
         raise ProjectError(f"the project's record of its run cannot be read ({error}); restore the project") from error
+
+
+def _unseen(rows: Mapping[str, Any]) -> dict[int, dict[str, str]]:
+    return {_frame(frame): {str(name): str(third) for name, third in row.items()} for frame, row in rows.items()}
 
 
 def _errors(row: Mapping[str, Any]) -> dict[str, float]:

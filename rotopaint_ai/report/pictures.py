@@ -41,7 +41,7 @@ def cards(run: Json) -> list[dict[str, Any]]:
 def _picture_card(picture: Json, shapes: Json, colour: Mapping[str, str]) -> dict[str, Any]:
     error, shape = picture["error_px"], picture["worst_shape"]
     figure = "lost" if error is None else f"{error:.2f} px"
-    words = "no face found here; place landmarks by hand" if error is None else f"worst: {shape}"
+    words = "no face found here; place landmarks by hand" if error is None else f"worst: {shape}{_least_seen(picture)}"
     x, y, side, _ = picture["window"]
     paths = [
         {
@@ -61,6 +61,11 @@ def _picture_card(picture: Json, shapes: Json, colour: Mapping[str, str]) -> dic
         "window": f"{x:g} {y:g} {side:g} {side:g}",
         "paths": paths,
     }
+
+
+def _least_seen(picture: Json) -> str:
+    """Where along its worst seam least was seen of it; nothing for runs that did not say."""
+    return f", least seen in its {picture['unseen']}" if picture.get("unseen") else ""
 
 
 def spline_path(points: Sequence[Sequence[float]], *, closed: bool) -> str:

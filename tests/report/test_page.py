@@ -182,4 +182,7 @@ def test_a_card_names_the_worst_shape_or_that_there_is_no_face() -> None:
     run = run_content()
     words = {card["frame"]: card["words"] for card in pictures.cards(run)}
     assert words[1009] == "no face found here; place landmarks by hand"
-    assert words[1020].startswith("worst: ")
+    assert words[1020] == "worst: mouth_outer"
+    run["pictures"] = [{**picture, "unseen": "upper third"} for picture in run["pictures"]]
+    (known,) = (card["words"] for card in pictures.cards(run) if card["frame"] == 1020)
+    assert known == "worst: mouth_outer, least seen in its upper third"

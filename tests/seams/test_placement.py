@@ -24,6 +24,7 @@ from rotopaint_ai.seams.placement import (
     look,
     place,
     places_along,
+    unseen_third,
 )
 from rotopaint_ai.shapes.bezier import curve_distance, flatten
 
@@ -65,6 +66,26 @@ def drawn(grey: Array, points: Array, *, depth: float = 0.12, width_px: float = 
 def seen(grey: Array) -> SeamLook:
     rgb = np.repeat(grey[..., None], 3, axis=2)
     return look(rgb, 0, 0, Crop(150, 150, 300), lambda linear: np.sqrt(np.clip(linear, 0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("ends", "unseen", "said"),
+    [
+        (((0, 0), (90, 10)), (0.9, 0.1, 0.2), "left third"),
+        (((90, 10), (0, 0)), (0.9, 0.1, 0.2), "right third"),
+        (((0, 0), (10, 90)), (0.0, 0.1, 0.5), "lower third"),
+        (((10, 90), (0, 0)), (0.0, 0.1, 0.5), "upper third"),
+        (((0, 0), (10, 90)), (0.0, 0.7, 0.2), "middle third"),
+        (((0, 0), (10, 90)), (0.0, 0.25, 0.5), ""),  # two thirds are hardly seen
+        (((0, 0), (10, 90)), (0.0, 0.0, 0.2), ""),
+        (((0, 0), (10, 90)), (), ""),  # nobody looked
+    ],
+)
+def test_the_third_that_is_least_seen_is_named_as_the_picture_shows_it(
+    ends: tuple[tuple[float, float], ...], unseen: tuple[float, ...], said: str
+) -> None:
+    points = np.array([(*end, 0, 0, 0, 0) for end in ends], float)
+    assert unseen_third(Placed(points, 0.8, 0.0, 1.0, unseen)) == said
 
 
 def placed(grey: Array, points: Array, evidence: Evidence | None = None, error: float = 2.0) -> Placed:

@@ -120,12 +120,13 @@ def test_records_are_joined_frame_by_frame() -> None:
         failed={3: "torn"},
         held=((1, 2), (4, 5)),
         seam={2: (3.0, 1.0), 3: (4.0, 1.0)},
+        unseen={1: {"a": "left third"}, 2: {"a": "left third"}},
     )
     new = RunRecord(errors={2: {"a": 0.5}}, seam={2: (3.0, 0.5)}, held=((2, 3),), device="CPU")
     joined = new.joined(old, {2, 3})
     assert joined.errors == {1: {"a": 1.0}, 2: {"a": 0.5}}
     assert (joined.lost, joined.failed, joined.held) == (frozenset({1}), {}, ((2, 3), (4, 5)))
-    assert (joined.seam, joined.device) == ({2: (3.0, 0.5)}, "CPU")
+    assert (joined.seam, joined.device, joined.unseen) == ({2: (3.0, 0.5)}, "CPU", {1: {"a": "left third"}})
 
 
 def test_buttons_say_the_range_and_how_to_do_it_all(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> None:

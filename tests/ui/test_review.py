@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.pipeline.overrides import overrides_of
+from rotopaint_ai.project import run_record
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import Key, Landmark, RotoShape
@@ -346,6 +348,16 @@ def test_what_failed_is_shown_as_it_was_said(qtbot: QtBot, session: ShotSession)
     shown = QTextDocument()
     shown.setHtml(tab._text.text())
     assert "plate <1001> & co" in shown.toPlainText()
+
+
+def test_the_reason_names_the_place_until_the_curve_lies_elsewhere(session: ShotSession, loop: ReviewLoop) -> None:
+    unseen = {1003: {"seam": "lower third"}}
+    record = RunRecord(errors={1001: {"seam": 0.2}, 1003: {"seam": 2.0}}, unseen=unseen)
+    session.run = run_record.from_json(json.loads(json.dumps(run_record.to_json(record))))
+    session.go_to(1003)
+    assert loop.reason() == "seam may be 2.0 px off, least seen in its lower third"
+    session.run = session.run.with_errors({"seam": {1003: 0.4}})  # a correction of another frame has moved it
+    assert loop.reason() == "seam may be 0.4 px off"
 
 
 def test_n_goes_by_the_seams_then_by_what_is_selected_and_seen(session: ShotSession, loop: ReviewLoop) -> None:

@@ -121,7 +121,11 @@ class ReviewLoop:
         errors = {name: error for name, error in run.errors.get(frame, {}).items() if name in among}
         left = {name: e for name, e in errors.items() if not held & keyed.get(name, frozenset())}
         worst = max(left, key=left.__getitem__, default=None)
-        return "" if worst is None else f"{session.names.of(worst)} may be {left[worst]:.1f} px off"
+        if worst is None:
+            return ""
+        third = run.unseen.get(frame, {}).get(worst)
+        where = f", least seen in its {third}" if third else ""
+        return f"{session.names.of(worst)} may be {left[worst]:.1f} px off{where}"
 
     # --- marks
 
