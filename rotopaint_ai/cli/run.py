@@ -131,10 +131,16 @@ def do(job: RunJob, *, events: bool) -> int:
     if not events:
         without = f", {n_frames(len(outcome.lost))} without a face" if outcome.lost else ""
         first = f"; look first at {_frames_with_shapes(outcome.worst)}" if len(outcome.done) > 1 else ""
-        say(f"{n_frames(len(outcome.done))} done{without}{first}; open {outcome.report}")
+        say(f"{n_frames(len(outcome.done))} done{without}{first}{_least_seen(outcome.unseen)}; open {outcome.report}")
     return OK if outcome.is_whole else FRAMES_FAILED
 
 
+def _least_seen(places: Mapping[str, str]) -> str:
+    """The third of a seam of which least was seen, on most frames: `; and at seam_left, upper third, on 1012-1016`."""
+    place, frames = next(iter(places.items()), ("", ""))
+    return f"; and at {place}, on {frames}" if place else ""
+
+
 def _frames_with_shapes(worst: Mapping[int, str | None]) -> str:
-    """The first of the worst frames, each with its shape: `1007 (seam_left, upper third), 1019`."""
+    """The first of the worst frames, each with its shape: `1007 (seam_left), 1019`."""
     return ", ".join(f"{frame} ({shape})" if shape else str(frame) for frame, shape in list(worst.items())[:N_NAMED])

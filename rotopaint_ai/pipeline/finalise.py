@@ -22,6 +22,7 @@ from rotopaint_ai.pipeline.process_frame import changed_plates
 from rotopaint_ai.pipeline.record_store import Counted, FrameRecord, RunState
 from rotopaint_ai.pipeline.render_frame import remove_others
 from rotopaint_ai.report.page import write_report
+from rotopaint_ai.report.tables import unseen_places
 from rotopaint_ai.shapes.reduce import reduce_document
 
 
@@ -29,7 +30,8 @@ from rotopaint_ai.shapes.reduce import reduce_document
 class Outcome:
     """How a run ended: frames by what became of them, which ones to look at first, and the files to look at.
 
-    worst: by frame the shape that is expected to be farthest off, and where; None without any; the worst frame first.
+    worst: by frame the shape that is expected to be farthest off, None without any; the worst frame first. unseen:
+    thirds of seams of which least was seen, each with its frames.
     """
 
     done: tuple[int, ...]
@@ -37,6 +39,7 @@ class Outcome:
     missing: tuple[int, ...]
     lost: tuple[int, ...]
     worst: Mapping[int, str | None]
+    unseen: Mapping[str, str]
     report: Path
     exports: tuple[Exported, ...]
 
@@ -71,6 +74,7 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
         missing=plan.missing,
         lost=tuple(record.frame for record in records if record.status == "lost"),
         worst=_worst_shapes(worst, records, plan.pack.sheet.seam_names),
+        unseen=unseen_places(content["errors"]["unseen"]),
         exports=tuple(exports),
         report=report,
     )
@@ -100,14 +104,8 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
 def _worst_shapes(
     frames: Sequence[int], records: Sequence[FrameRecord], seams: Container[str]
 ) -> dict[int, str | None]:
-    found = {record.frame: record for record in records}
-    return {frame: _worst_place(found[frame], seams) for frame in frames}
-
-
-def _worst_place(record: FrameRecord, seams: Container[str]) -> str | None:
-    """The shape that a frame is judged by, and the third of it that was least seen: `seam_left, upper third`."""
-    shape, _ = record.worst_shape(seams) or (None, None)
-    return f"{shape}, {third}" if shape and (third := record.unseen.get(shape)) else shape
+    found = {record.frame: record.worst_shape(seams) for record in records}
+    return {frame: shape[0] if (shape := found[frame]) else None for frame in frames}
 
 
 def _no_face_reason(records: Sequence[FrameRecord]) -> str:

@@ -44,7 +44,7 @@ def render_report(run: Json) -> str:
         cards=pictures.cards(run),
         charts=[charts.errors_chart(run), charts.seam_chart(run)],
         timing=tables.timing_table(run["timing"]),
-        frames=tables.frames_table(run["frames"], run.get("review", {})),
+        frames=tables.frames_table(run["frames"], run.get("review", {}), run["errors"].get("unseen", {})),
         exports=tables.exports_table(run),
         command=run["command"],
         versions=", ".join(f"{name} {version}" for name, version in run["versions"].items()),

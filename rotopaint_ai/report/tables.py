@@ -78,8 +78,9 @@ def timing_table(timing: Json) -> dict[str, Any]:
     return {"lead": f"{lead}.", "stages": stages, "table": Table.of_rows(STAGES, stages)}
 
 
-def frames_table(frames: Json, review: Json) -> Table | None:
-    """Frames that failed, are missing, lost the face, are held, or of which people said something; None without any."""
+def frames_table(frames: Json, review: Json, unseen: Json) -> Table | None:
+    """Frames that failed, are missing, lost the face, show next to nothing of a third of a seam, are held, or of which
+    people said something; None without any."""
     rows = [_frames_row("failed", "bad", str(frame), message) for frame, message in frames["failed"].items()]
     if frames["missing"]:
         text = "not on disk; render or copy them, then run again with --resume"
@@ -87,6 +88,9 @@ def frames_table(frames: Json, review: Json) -> Table | None:
     if frames["lost"]:
         text = "no face found; mattes are empty there and the clean plate is the plate"
         rows.append(_frames_row("lost", "some", summarise(frames["lost"]), text))
+    for place, numbers in unseen_places(unseen).items():
+        text = f"{place}: least was seen of it there, so that its curve may be off"
+        rows.append(_frames_row("look here", "some", numbers, text))
     if frames["held"]:
         spans = ", ".join(f"{first}-{last}" for first, last in frames["held"])
         rows.append(
@@ -94,6 +98,17 @@ def frames_table(frames: Json, review: Json) -> Table | None:
         )
     rows += _review_rows(review)
     return Table.of_rows(FRAMES, rows) if rows else None
+
+
+def unseen_places(unseen: Json) -> dict[str, str]:
+    """Thirds of seams of which least was seen, each with its frames, those with most of them first:
+    `{"seam_left, upper third": "1012-1016"}`."""
+    found: dict[str, list[int]] = {}
+    for frame, row in unseen.items():
+        for name, third in row.items():
+            found.setdefault(f"{name}, {third}", []).append(int(frame))
+    ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+    return {place: summarise(sorted(frames)) for place, frames in ordered}
 
 
 _JUDGED = {"rejected": ("bad", "rejected in review"), "needs work": ("some", "needs work, said in review")}

@@ -178,6 +178,21 @@ def test_stages_are_parts_of_one_bar() -> None:
     assert [stage["share"] for stage in stages] == pytest.approx([60 / 219, 9 / 219, 150 / 219])
 
 
+def test_thirds_of_seams_that_were_least_seen_stand_with_their_frames_those_with_most_first() -> None:
+    unseen = {"1004": {"left": "upper third"}, "1012": {"bridge": "left third"}}
+    unseen |= {str(frame): {"left": "lower third", "bridge": "left third"} for frame in (1014, 1013)}
+    places = tables.unseen_places(unseen)
+    assert list(places.items()) == [
+        ("bridge, left third", "1012-1014"),
+        ("left, lower third", "1013-1014"),
+        ("left, upper third", "1004"),
+    ]
+    run = run_content()
+    table = tables.frames_table(run["frames"], {}, unseen)
+    assert table is not None
+    assert ["look here", "1012-1014"] in [[cell.text for cell in row[:2]] for row in table.rows]
+
+
 def test_a_card_names_the_worst_shape_or_that_there_is_no_face() -> None:
     run = run_content()
     words = {card["frame"]: card["words"] for card in pictures.cards(run)}

@@ -351,11 +351,11 @@ def test_what_failed_is_shown_as_it_was_said(qtbot: QtBot, session: ShotSession)
 
 
 def test_the_reason_names_the_place_until_the_curve_lies_elsewhere(session: ShotSession, loop: ReviewLoop) -> None:
-    unseen = {1003: {"seam": "lower third"}}
+    unseen = {1003: {"seam": "lower third", "away": "upper third"}}
     record = RunRecord(errors={1001: {"seam": 0.2}, 1003: {"seam": 2.0}}, unseen=unseen)
     session.run = run_record.from_json(json.loads(json.dumps(run_record.to_json(record))))
     session.go_to(1003)
-    assert loop.reason() == "seam may be 2.0 px off, least seen in its lower third"
+    assert loop.reason() == "seam may be 2.0 px off; look at seam, lower third"
     session.run = session.run.with_errors({"seam": {1003: 0.4}})  # a correction of another frame has moved it
     assert loop.reason() == "seam may be 0.4 px off"
 

@@ -123,8 +123,9 @@ class ReviewLoop:
         worst = max(left, key=left.__getitem__, default=None)
         if worst is None:
             return ""
-        third = run.unseen.get(frame, {}).get(worst)
-        where = f", least seen in its {third}" if third else ""
+        unseen = run.unseen.get(frame, {})
+        places = [f"{session.names.of(name)}, {third}" for name, third in unseen.items() if name in left]
+        where = f"; look at {'; '.join(places)}" if places else ""
         return f"{session.names.of(worst)} may be {left[worst]:.1f} px off{where}"
 
     # --- marks
