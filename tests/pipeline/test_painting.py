@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import cv2
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, Event
-from rotopaint_ai.pipeline.paint_job import CleanJob, Painted, paint_clean, paint_mattes
+from rotopaint_ai.pipeline.paint_job import CleanJob, Painted, _paint_frames, paint_clean, paint_mattes
 from rotopaint_ai.pipeline.painter import ExternalMattes
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.plate import Plate
@@ -215,3 +217,20 @@ def test_measured_widths_cover_a_seam_whose_shape_is_far_too_thin(plate: Plate, 
         left.append(1 - clean[18:22, 20:76].mean() / clean[10:13, 20:76].mean())
     assert left[0] > 0.2
     assert left[1] < 0.05
+
+
+def test_no_more_frames_are_begun_than_threads_paint_and_one() -> None:
+    """Frames that are done wait in memory until they have been taken."""
+    begun = 0
+
+    def frames() -> Iterator[int]:
+        nonlocal begun
+        for frame in range(1001, 1013):
+            begun += 1
+            yield frame
+
+    taken = 0
+    for _ in _paint_frames(cast(Any, frames()), lambda frame: {}, 2, Cancel()):
+        assert begun - taken <= 3
+        taken += 1
+    assert taken == 12

@@ -137,6 +137,7 @@ def test_buttons_say_the_range_and_how_to_do_it_all(qtbot: QtBot, panel: Panel, 
     session.seams.set({"seam": replace(session.seams.of("seam"), grain=0.5)})  # every frame is stale
     assert (top.run.text(), top.run_all.isVisible()) == ("Run", False)
     assert (seam.make.text(), seam.make_all.isVisible()) == ("Render 5 frames", False)
+    assert seam.state.text() == "5 of 5 frames no longer fit the shapes"
     session.go_to(1002)
     panel.commands["range_in"].trigger()
     session.go_to(1003)

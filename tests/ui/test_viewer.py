@@ -12,7 +12,15 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
-from rotopaint_ui.drawing.render import MATTE_COLOURS, SEAM_COLOURS, SELECTED, Overlay, ViewTransform, paint_matte
+from rotopaint_ui.drawing.render import (
+    MATTE_COLOURS,
+    SEAM_COLOURS,
+    SELECTED,
+    Overlay,
+    ViewTransform,
+    paint_matte,
+    painter_path_of,
+)
 from rotopaint_ui.engine.frame_cache import PLATE, DisplayLook, FrameCache
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.viewer.canvas import Canvas
@@ -364,7 +372,26 @@ def test_the_loupe_is_round_and_shows_the_plate(qtbot: QtBot, canvas: Canvas, se
     canvas.cancel_gesture()
 
 
+def test_a_path_runs_by_its_points_and_their_tangents() -> None:
+    points = (ControlPoint(0, 0, 0, 0, 3, 4), ControlPoint(10, 1, -3, 5, 0, 0))
+    path = painter_path_of(points, False, ViewTransform(zoom=2.0, x=1.0))
+    found = [(path.elementAt(k).x, path.elementAt(k).y) for k in range(path.elementCount())]
+    assert found == [(1, 0), (7, 8), (15, 12), (21, 2)]
+
+
 # --- readout ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_readout_asks_for_values_of_frames_on_disk(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession, frame_cache: FrameCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(frame_cache, "ask_pixel", lambda *given: asked.append(given))
+    qtbot.mouseMove(canvas, QPoint(105, 55))
+    assert asked == [(PLATE, 1001, 10, 5)]
+    session.go_to(1004)  # is missing
+    qtbot.mouseMove(canvas, QPoint(205, 55))
+    assert asked == [(PLATE, 1001, 10, 5)]
 
 
 def test_the_readout_tells_values_place_frame_and_magnification(
