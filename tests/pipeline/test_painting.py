@@ -135,6 +135,9 @@ def test_shapes_hold_before_and_after_their_keys(plate: Plate, tmp_path: Path) -
     painted, events = _clean(plate, job)
     assert painted.done == (1002, 1003, 1004)
     assert painted.failed == {1009: "plate: frame 1009 is not on disk"}
+    scores = [event.facts for event in events if event.kind == "frame" and event.facts["frame"] in painted.done]
+    assert len(scores) == 3
+    assert all(each["seam_after"] < each["seam_before"] for each in scores)
     lines = [event.facts["message"] for event in events if event.kind == "warning"]
     assert lines[0] == "shapes: have frames 1001-1003; at 1004 their first or last key is held"
     assert [part in lines[1] for part in ("1009 are not on disk", "--frames")] == [True, True]

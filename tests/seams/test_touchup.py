@@ -64,6 +64,7 @@ def test_strokes_paint_frames_that_show_no_seam(region: np.ndarray) -> None:
     filled = touched_up(frame, None, (Stroke(((130.5, 70.5),), dx=5, dy=0, radius_px=3.0),), no_other)
     assert filled is not None
     x, y = filled.seams.x, filled.seams.y
+    assert (x, y, *filled.seams.matte.shape) == (127, 67, 8, 13)  # what is painted and copied, no more
     assert np.array_equal(filled.after[70 - y, 130 - x], region[20, 35])
     outside = Stroke(((190.5, 110.5),), dx=5, dy=0, radius_px=3.0)
     assert touched_up(frame, None, (outside,), no_other) is None  # no pixels there
