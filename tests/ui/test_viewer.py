@@ -395,7 +395,7 @@ def test_the_readout_asks_for_values_of_frames_on_disk(
 
 
 def test_the_readout_tells_values_place_frame_and_magnification(
-    qtbot: QtBot, canvas: Canvas, session: ShotSession, frame_cache: FrameCache
+    qtbot: QtBot, canvas: Canvas, session: ShotSession, frame_cache: FrameCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert readout_words(1001, 10.04, 5.5, 2.0, None) == "x 10.0  y 5.5   frame 1001   200 %"
     assert readout_words(7, 1, 2, 1.0, (0.18, 12.5, -0.01)) == "0.1800  12.50  -0.0100   x 1.0  y 2.0   frame 7   100 %"
@@ -403,6 +403,11 @@ def test_the_readout_tells_values_place_frame_and_magnification(
     canvas.readout_changed.connect(told.append)
     qtbot.mouseMove(canvas, QPoint(105, 55))
     assert told[-1].startswith("x 10.5  y 5.5   frame 1001")
+    assert told[-1].endswith("1000 %")
+    monkeypatch.setattr(canvas, "devicePixelRatioF", lambda: 2.0)  # a dense screen
+    qtbot.mouseMove(canvas, QPoint(106, 55))
+    assert told[-1].endswith("2000 %")
+    qtbot.mouseMove(canvas, QPoint(105, 55))
     frame_cache.pixel_ready.emit(PLATE, 1001, 10, 5, (0.5, 0.25, 2.0))
     assert told[-1].startswith("0.5000  0.2500  2.0000   x 10.5")
     frame_cache.pixel_ready.emit(PLATE, 1001, 11, 5, (9.0, 9.0, 9.0))  # of a pixel that the mouse has left
