@@ -8,9 +8,10 @@ from typing import Literal
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath
 from pytestqt.qtbot import QtBot
 
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ui.drawing.render import (
     MATTE_COLOURS,
@@ -25,7 +26,7 @@ from rotopaint_ui.engine.frame_cache import PLATE, DisplayLook, FrameCache
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.viewer.canvas import Canvas
 from rotopaint_ui.viewer.loupe import loupe_at, paint_loupe
-from rotopaint_ui.viewer.outlines import Outlines, _shadows
+from rotopaint_ui.viewer.outlines import Outlines, _shadows, third_box, transform_of
 from rotopaint_ui.viewer.readout import landmark_note, readout_words
 from rotopaint_ui.viewer.wipe import Wipe
 
@@ -135,6 +136,34 @@ def test_outlines_of_shapes_that_stand_still_are_the_same_objects(session: ShotS
     assert [outline.shape.name for outline in outlines.of(document, 1001, frozenset({"seam"}))] == ["eye"]
     extent = first[0].box(ViewTransform(zoom=2.0), 1.0)
     assert (extent.left(), extent.right()) == (19, 101)  # 10 to 50, twice as large, and the margin
+
+
+def test_a_third_of_a_seam_that_was_hardly_seen_is_boxed_until_somebody_is_done_with_it(
+    canvas: Canvas, session: ShotSession
+) -> None:
+    """The seam runs from (10, 10) to (50, 50) or so: its right third is the upper or the lower one as well."""
+    canvas.overlay = Overlay(landmarks=False)
+    plain = grabbed(canvas)
+    session.run = RunRecord(errors={session.frame: {"seam": 1.0}}, unseen={session.frame: {"seam": "right third"}})
+    rows, columns = np.nonzero(np.abs(grabbed(canvas) - plain).max(axis=2) > 8)
+    assert session.document is not None
+    drawn = canvas._stack._outlines.of(session.document, session.frame, frozenset())
+    (outline,) = (each for each in drawn if each.shape.name == "seam")
+    box = transform_of(canvas.view).mapRect(third_box(outline.path, "right third"))
+    assert (columns.min(), columns.max()) == pytest.approx((box.left() - 10, box.right() + 10), abs=2)
+    assert (rows.min(), rows.max()) == pytest.approx((box.top() - 10, box.bottom() + 10), abs=2)
+    assert box.left() > transform_of(canvas.view).mapRect(outline.path.boundingRect()).center().x()
+    session.review.mark([session.frame], "accepted")
+    assert (grabbed(canvas) == plain).all()
+
+
+def test_thirds_are_found_whichever_way_a_curve_runs() -> None:
+    there, back = QPainterPath(QPointF(0, 0)), QPainterPath(QPointF(90, 30))
+    there.lineTo(90, 30)
+    back.lineTo(0, 0)
+    for path in (there, back):
+        found = [third_box(path, f"{word} third").left() for word in ("left", "middle", "right", "upper", "lower")]
+        assert found == pytest.approx([0, 30, 60, 0, 60])
 
 
 def test_a_line_lies_on_its_curve_not_beside_it(canvas: Canvas, session: ShotSession) -> None:

@@ -123,8 +123,8 @@ class ReviewLoop:
         worst = max(left, key=left.__getitem__, default=None)
         if worst is None:
             return ""
-        unseen = run.unseen.get(frame, {})
-        places = [f"{session.names.of(name)}, {third}" for name, third in unseen.items() if name in left]
+        unseen = session.unseen_places().items()
+        places = [f"{session.names.of(name)}, {third}" for name, third in unseen if name in left]
         where = f"; look at {'; '.join(places)}" if places else ""
         return f"{session.names.of(worst)} may be {left[worst]:.1f} px off{where}"
 

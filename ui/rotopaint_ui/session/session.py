@@ -245,6 +245,14 @@ class ShotSession:
                 self.frame = frame
                 self.notify()
 
+    def unseen_places(self) -> dict[str, str]:
+        """The thirds of seams that the models saw least at this frame, but of seams that people are done with here."""
+        unseen = self.run.unseen.get(self.frame, {})
+        if not unseen or self.frame in self.review.settled_frames(self.reviewed()):
+            return {}
+        keyed, held = self.review.keyed_frames(), set(self.held_frames())
+        return {name: third for name, third in unseen.items() if not held & keyed.get(name, frozenset())}
+
     def worst(self) -> list[int]:
         """Frames that need eyes, worst first, by the worst shape that no person has keyed; accepted ones are done.
 

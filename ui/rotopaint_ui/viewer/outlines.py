@@ -29,6 +29,7 @@ Style = Literal["plain", "bold", "dashed", "thin", "moving"]
 _PLATE = ViewTransform()
 _DARK = QColor(0, 0, 0, 170)
 _EARLIER, _LATER = "#5ab4ff", "#ffe14d"  # onion skins: blue behind, yellow ahead; told apart by the colour-blind
+_LOOK, _ROOM_PX = "#f2a541", 10.0  # the box round a place to look at
 _FILLING = ((-0.25, -0.25), (0.25, 0.25), (-0.25, 0.25), (0.25, -0.25))
 _SHADOWS: Mapping[Style, Sequence[tuple[float, float]]] = {
     "plain": ((0.0, 1.0), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0)),
@@ -135,6 +136,18 @@ def _extent(points: Points) -> QRectF:
     return QRectF(QPointF(min(xs), min(ys)), QPointF(max(xs), max(ys)))
 
 
+def third_box(path: QPainterPath, third: str) -> QRectF:
+    """What a third of an open path covers, in its own space; `third` as a run names it: `upper third`."""
+    first, last = path.pointAtPercent(0.0), path.pointAtPercent(1.0)
+    is_ahead = {"left": first.x() <= last.x(), "upper": first.y() <= last.y()}
+    is_ahead |= {"right": not is_ahead["left"], "lower": not is_ahead["upper"]}
+    word = third.partition(" ")[0]
+    at = 1 if word not in is_ahead else 0 if is_ahead[word] else 2
+    places = [path.pointAtPercent((at + k / 8) / 3) for k in range(9)]
+    xs, ys = [place.x() for place in places], [place.y() for place in places]
+    return QRectF(QPointF(min(xs), min(ys)), QPointF(max(xs), max(ys)))
+
+
 def transform_of(view: ViewTransform) -> QTransform:
     """From plate space to the screen."""
     return QTransform(view.zoom * view.aspect, 0, 0, view.zoom, view.x, view.y)
@@ -164,6 +177,15 @@ def paint_path(
                 painter.setWorldTransform(plate * QTransform.fromTranslate(dx + fx, dy + fy) * base)
                 painter.drawPath(path)
     painter.setWorldTransform(base)
+
+
+def paint_place(painter: QPainter, path: QPainterPath, third: str, view: ViewTransform) -> None:
+    """A dashed box round the third of a seam that somebody should look at."""
+    box = transform_of(view).mapRect(third_box(path, third)).adjusted(-_ROOM_PX, -_ROOM_PX, _ROOM_PX, _ROOM_PX)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for ink, style in ((_DARK, Qt.PenStyle.SolidLine), (QColor(_LOOK), Qt.PenStyle.DashLine)):
+        painter.setPen(_pen(ink, style))
+        painter.drawRoundedRect(box, _ROOM_PX / 2, _ROOM_PX / 2)
 
 
 @lru_cache(maxsize=64)

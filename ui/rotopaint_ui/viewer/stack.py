@@ -27,7 +27,7 @@ from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.loupe import Loupe, paint_loupe
-from rotopaint_ui.viewer.outlines import Outline, Outlines, Style, paint_path
+from rotopaint_ui.viewer.outlines import Outline, Outlines, Style, paint_path, paint_place
 from rotopaint_ui.viewer.pictures import GAIN, Pictures
 from rotopaint_ui.viewer.wipe import Wipe, paint_wipe
 
@@ -109,6 +109,7 @@ class Stack:
         still = tuple(outline for outline in outlines if outline not in moving)
         row = document.landmarks.keys.get(session.frame, ()) if document is not None else ()
         still_marks, moving_marks = self._landmark_marks(row)
+        places = session.unseen_places()
         facts = (
             shown,
             self._pictures.key(shows_clean=shown.shows_clean, has_wipe=shown.wipe is not None),
@@ -116,6 +117,7 @@ class Stack:
             session.selection,
             session.edits.is_dragging,
             tuple(session.colours.items()),
+            tuple(places.items()),
         )
         things = (*still, *(mark for mark in still_marks if mark is not None))
         return PaintScene(shown, area, facts, still, tuple(moving), still_marks, moving_marks, loupe, things)
@@ -234,6 +236,10 @@ class Stack:
                     colour = QColor(SELECTED) if outline.shape.name in session.selection.others else outline.colour
                     paint_path(painter, outline.path, view, colour, style=_style(outline), width=overlay.line_px)
         painter.setOpacity(1.0)
+        places = {} if is_painted or session.edits.is_dragging or not overlay.splines else session.unseen_places()
+        for outline in scene.still:
+            if outline.shape.name in places:
+                paint_place(painter, outline.path, places[outline.shape.name], view)
         if overlay.onion and session.shape is not None and own not in session.hidden:
             for path, colour in self._outlines.onion(session.shape, session.frame):
                 paint_path(painter, path, view, colour, style="thin")
