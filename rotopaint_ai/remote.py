@@ -162,7 +162,8 @@ def _fetch_store(url: str) -> Iterator[bytes]:
             while block := stream.read(BLOCK):
                 yield block
     except ImportError as error:
-        raise ServerError(f"{url}: {error}; for s3 this is: pip install 'rotopaint-ai[cloud]'") from error
+        install = "; pip install 'rotopaint-ai[cloud]'" if url.startswith("s3:") else " on this machine"
+        raise ServerError(f"{url}: {error}{install}") from error
     except OSError:
         raise
     except Exception as error:  # of the libraries that drivers stand on

@@ -1,12 +1,14 @@
 """What people corrected on some frames of a shot, carried over to the others before these are painted (`teach`).
 
-H holds at a time: a stretch of `STRETCH` is read, taught and forgotten, so that no shot takes more memory than that.
+A stretch of `STRETCH` holds is read, taught and forgotten, so that no shot takes more memory than that: a correction
+reaches the poses of its stretch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
@@ -65,9 +67,10 @@ def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, can
     work, frames = plan.work, {*plan.frames, *plan.missing}
     if work.splines and asked_frames(frames, work.document) is None:
         starts = sorted(record.frame for record in records if record.hold is None and record.landmarks)
-        for part in np.array_split(np.array(starts, np.int64), -(-len(starts) // STRETCH) or 1):
-            if len(part):
-                taught += _taught(plan, _Stretch(records, int(part[0]), int(part[-1])), sink, cancel)
+        parts = [part.tolist() for part in np.array_split(starts, -(-len(starts) // STRETCH) or 1) if len(part)]
+        for part, end in zip(parts, [*(part[0] for part in parts[1:]), inf]):
+            if any(part[0] <= frame < end for frame in work.splines):
+                taught += _taught(plan, _Stretch(records, part[0], part[-1]), sink, cancel)
     if taught:
         sink(notice(_summary(taught), is_warning=False))
     return CorrectedShot(records, plan.pack.sheet, taught)
@@ -77,7 +80,7 @@ def _taught(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) -> Sequen
     """What corrections of some frames of a stretch teach its others; nothing where there are none."""
     predicted = build_document(records, plan)
     document = plan.work.put_back(build_document((_by_hand(record, plan) for record in records), plan))
-    below = taken_below_groups(predicted, document), taken_below_groups(document, document)
+    below = predicted, taken_below_groups(document, document)  # groups place what models say when it is drawn
     names = {spec.name for spec in open_seams(plan.pack.sheet)}
     known = predicted.landmarks.keys.keys()
     if not any(base.name in names and known & set(hand) for base, _, hand in corrected_shapes(*below)):

@@ -273,9 +273,9 @@ def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | No
 
 def _forget_others(shot: TrackedShot, processor: OverridingProcessor, state: RunState) -> None:
     """Forget painted frames that are settled otherwise now, show other work of people, or whose files are gone; those
-    that only expected errors set apart take these."""
+    that only what is expected of them sets apart take that."""
     out, pictured = processor.inner.out, shot.pictured
-    standing: dict[int, Mapping[str, float]] = {}
+    standing: dict[int, Settled | None] = {}
     for record in state.records():
         now = _settled_now(record.frame, shot, processor)
         if (
@@ -285,13 +285,14 @@ def _forget_others(shot: TrackedShot, processor: OverridingProcessor, state: Run
             and record.outputs_stand(out)
             and (record.frame not in pictured or _has_picture(out, record.frame))
         ):
-            standing[record.frame] = record.errors if now is None else now.errors
+            standing[record.frame] = now
     for frame in set(state.finished) - standing.keys():
         del state.finished[frame]
     painted = JournalIndex(state.journal_path)
-    for frame, errors in standing.items():
-        if errors != state.finished[frame].errors:
-            state.add(replace(painted.at(frame), errors=errors))
+    for frame, settled in standing.items():
+        known = state.finished[frame]
+        if settled is not None and (settled.errors, settled.unseen) != (known.errors, known.unseen):
+            state.add(replace(painted.at(frame), errors=settled.errors, unseen=settled.unseen))
 
 
 def _settled_now(frame: int, shot: TrackedShot, processor: OverridingProcessor) -> Settled | None:

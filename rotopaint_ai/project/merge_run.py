@@ -136,6 +136,19 @@ def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument
     return replace(from_models, shapes=tuple(shapes))
 
 
+def with_standing(known: UnderHand, found: RotoDocument, before: RotoDocument) -> UnderHand:
+    """What a resumed run has told, and what the models had said before of frames that it left as they were."""
+    said = {shape.name: shape.keys for shape in before.shapes}
+    keys: dict[str, dict[int, Key]] = {}
+    for shape in found.shapes:
+        own = said.get(shape.name, {})
+        standing = {f: own[f] for f, key in shape.keys.items() if key.source != "model" and f in own}
+        keys[shape.name] = {**standing, **known.keys.get(shape.name, {})}
+    frames = set(found.landmarks.hand).union(*keys.values())
+    rows = {frame: before.landmarks.keys[frame] for frame in frames if frame in before.landmarks.keys}
+    return UnderHand(keys, {**rows, **known.landmarks})
+
+
 def _with_found(predicted: RotoDocument, under_hand: UnderHand) -> RotoDocument:
     shapes = []
     for shape in predicted.shapes:

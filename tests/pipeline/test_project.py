@@ -121,14 +121,15 @@ def test_human_keys_and_settings_stand_in_every_result(
     assert (clean.read(1003).rgb == plate.read(1003).rgb).all()  # strength 0: no paint shows
 
 
+@pytest.mark.parametrize("down", [0.0, 200.0])
 def test_a_group_places_what_a_run_finds_and_teaches_nothing(
-    run_project: Project, plates: str, pack: Path, tmp_path: Path
+    down: float, run_project: Project, plates: str, pack: Path, tmp_path: Path
 ) -> None:
-    """The seam is in a group that stands 20 px lower from the first frame on; one frame is drawn by hand, there."""
+    """The seam is in a group that stands lower from the first frame on; one frame is drawn by hand, there."""
     state = run_project.load().state
     assert state.document is not None
     group = edit_layers.group(state.document, ["seam_middle"], "g")
-    lower = edit_layers.set_pose(group, "g", [1001], LayerPose(y=20))
+    lower = edit_layers.set_pose(group, "g", [1001], LayerPose(y=down))
     drawn = replace(
         state, document=moved(lower, 1004, by=0.0), predicted=group_moves.along(state.predicted, group, lower)
     )
@@ -141,13 +142,15 @@ def test_a_group_places_what_a_run_finds_and_teaches_nothing(
         assert document is not None
         seam, was = document.shape("seam_middle"), state.document.shape("seam_middle")
         offsets = {f: seam.at(f)[1].y - was.at(f)[1].y for f in was.frames}
-        assert offsets == pytest.approx(dict.fromkeys(was.frames, 20.0), abs=3)  # what was drawn has put some right
+        assert offsets == pytest.approx(dict.fromkeys(was.frames, down), abs=3)  # what was drawn has put some right
         hand = [f for f, key in seam.keys.items() if key.source == "human"]
         assert hand == ([] if document is after.predicted else [1004])
     matte = coverage(tmp_path / "out" / "matte", "seam_middle", written)
     drawn_here = mattes_of(written.shapes, 1003, written.width, written.height)["seam_middle"]
     rows = [(each.sum(axis=1) @ np.arange(written.height)) / each.sum() for each in (matte, drawn_here.paste(192, 120))]
-    assert rows[0] == pytest.approx(rows[1], abs=0.05)  # the frame's own width beside that of the shot
+    assert rows[0] == pytest.approx(
+        rows[1], abs=0.05, nan_ok=down > 100
+    )  # the frame's own width beside that of the shot
 
 
 def test_a_run_of_another_face_leaves_the_first_one_as_it_is(

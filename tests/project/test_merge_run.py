@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rotopaint_ai.project.faces import choose_face
-from rotopaint_ai.project.merge_run import UnderHand, asked_frames, drawn_state, merge_run
+from rotopaint_ai.project.merge_run import UnderHand, asked_frames, drawn_state, merge_run, with_standing
 from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
@@ -122,3 +122,12 @@ def test_where_a_run_carried_a_correction_over_what_its_models_said_is_known_bes
     assert xs(after.predicted) == {1: 1, 2: 2, 3: 6, 4: 4}
     assert after.predicted is not None
     assert {each.source for each in after.predicted.shapes[0].keys.values()} == {"model"}
+
+
+def test_a_run_that_went_on_tells_nothing_of_frames_that_it_left() -> None:
+    before = State(document=document({1: key(9, "human")}, width=4.0), predicted=OLD)
+    found = document({1: key(9, "human"), 2: key(5, "propagated"), 3: key(6, "propagated"), 4: key(4)}, width=4.0)
+    assert before.predicted is not None
+    under = with_standing(UnderHand({"seam": {2: key(2)}}), found, before.predicted)
+    after = merge_run(before, found, None, under_hand=under)
+    assert xs(after.predicted) == {1: xs(OLD)[1], 2: 2, 3: xs(OLD)[3], 4: 4}

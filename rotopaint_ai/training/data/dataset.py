@@ -88,10 +88,15 @@ _Side = Annotated[int, Meta(ge=1, le=_LONGEST_PX)]
 _BoxSide = Annotated[float, Meta(gt=0, le=_FARTHEST_PX)]
 
 
-class _Head(Struct):
-    """The content of `dataset.json`."""
+class _Kind(Struct):
+    """What a `dataset.json` of any version says."""
 
     format: Literal["rotopaint-dataset"]
+
+
+class _Head(_Kind):
+    """The content of `dataset.json`."""
+
     version: Literal[1]
     name: str | None = None
     licence: str = "not stated"
@@ -363,9 +368,9 @@ def _layout(sheet: Sheet) -> tuple[object, ...]:
 
 
 def has_head(folder: Path) -> bool:
-    """Whether a folder holds a `dataset.json` that is a data set's."""
+    """Whether a folder holds a `dataset.json` that is a data set's, of whatever version."""
     with suppress(OSError, TrainingError):
-        return bool(check_json(file_bytes(folder / "dataset.json"), _Head, error=TrainingError))
+        return bool(check_json(file_bytes(folder / "dataset.json"), _Kind, error=TrainingError))
     return False
 
 

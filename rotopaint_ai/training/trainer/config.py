@@ -124,7 +124,7 @@ def load_plugins(recipe: str | Path | None, overrides: Iterable[str] = ()) -> No
     """
     _import_installed_parts()
     for content, where in (read_content(recipe), (_given(overrides), "--set")):
-        for name in content.get("plugins", ()):
+        for name in content.get("plugins") or ():
             _run_plugin(Path(name), where)
 
 

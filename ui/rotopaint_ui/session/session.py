@@ -474,16 +474,24 @@ class ShotSession:
         if self._asked is None:  # events of a run of our own have changed the record since
             self.runs.remember(before)
         self.run = results.run if asked is None else results.run.joined(self.runs.record, asked)
-        self.edits.act(
-            "run", merge_run.merge_run(before, results.document, asked, under_hand=self.runs.take_under_hand())
-        )
+        under_hand = self.runs.take_under_hand()
+        if self._asked is not None and before.predicted is not None:  # it may have gone on where another had ended
+            under_hand = merge_run.with_standing(under_hand, results.document, before.predicted)
+        self.edits.act("run", merge_run.merge_run(before, results.document, asked, under_hand=under_hand))
         self._note_run(results, before, asked)
         self.keep_run()
         if before.document is not None and self.corrections.live is not None:
-            self.corrections.carry_on(before.document, asked)
+            self.corrections.carry_on(before.document, None if self._is_whole(asked, before.document) else asked)
         if self.shapes_file.is_saved and not self.project.is_read_only:
             (results.out / HAND_NAME).unlink(missing_ok=True)
         self.notify()
+
+    def _is_whole(self, asked: Collection[int] | None, document: RotoDocument) -> bool:
+        """Whether a run of some frames (None: of all) had every frame of the shapes that is on disk."""
+        if asked is None or self.plate is None:
+            return asked is None
+        missing = set(range(document.first_frame, document.last_frame + 1)) - {*self.plate.frames}
+        return merge_run.asked_frames({*asked, *missing}, document) is None
 
     def keep_version(self) -> None:
         """What is there now is what later changes are compared with."""
