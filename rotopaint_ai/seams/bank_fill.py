@@ -26,15 +26,15 @@ Bools = NDArray[Any]  # bool
 
 TABLES = (NARROW, TABLE)  # hairlines first: the table fitted on every width leaves them faintly visible
 
-_FLOOR = 0.02  # of the plate's mean: the light below which log light turns into plain light
-_SOME = 4  # rows of a crop from one that tells how bright it is to the next
-_TOUCH = 5  # of 255: a sample that the matte reaches less than this is clear of it
+_FLOOR = 0.02  # share of the plate's mean light: below it log light turns into linear light
+_SOME = 4  # every so many rows of a crop are read to measure its mean light
+_TOUCH = 5  # of 255: a sample with less matte coverage than this counts as clear
 
 
 def paint_auto(
     rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
-    """By the network where there is one, else by the tables; as `cleanplate.FillFunction`."""
+    """Colours of the hole's pixels by the network, or by the tables without one; a `cleanplate.FillFunction`."""
     if model is None:
         return paint_two_bank(rgb, hole, curves, None)
     return _paint(rgb, hole, curves, model), {"learned": 1.0}
@@ -43,19 +43,18 @@ def paint_auto(
 def paint_two_bank(
     rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
-    """By the fitted tables alone; as `cleanplate.FillFunction`."""
+    """Colours of the hole's pixels by the fitted tables alone; a `cleanplate.FillFunction`."""
     del model
     return _paint(rgb, hole, curves, None), {"two-bank": 1.0}
 
 
 def _paint(rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None) -> Array:
-    """Seam light taken off where the plate still shows the face, both banks joined where it does not.
+    """Remove the seam's light where the plate still shows the face; join both banks where it does not.
 
     Returns: colours (P, 3) of the hole's pixels, row by row.
 
-    Along each curve the light of groove and bevels is parted from the face's own (`relight`, `learned`); what is left
-    of the face is kept, the rest is joined from bank to bank, and grain is carried over from the nearest clean band
-    (`grain`).
+    Along each curve `relight` and `learned` separate the light of groove and bevels from the face's own light. The
+    face's part is kept, and the rest is blended from bank to bank. `grain` copies grain from the nearest clean band.
     """
     at = np.flatnonzero(hole)
     scene = straighten(rgb, hole, curves)
@@ -83,9 +82,9 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | 
 
 
 def relit(scene: Straightened, model: FillModel | None) -> Array:
-    """What to make of each of the ribbon's samples (T, S, 4), as `relight.relight` gives it: by tables, and a network.
+    """Base and keep (T, S, 4) of the ribbon's samples, as `relight.relight` returns them: by tables, then a network.
 
-    Without a model it is what the tables say.
+    Without a model the tables' values are returned.
     """
     light_TSC, hole_TS, own_TS = scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS
     known = relight.sources(light_TSC, hole_TS)
@@ -98,9 +97,9 @@ def relit(scene: Straightened, model: FillModel | None) -> Array:
 
 
 def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:
-    """On the shrunk crop: base and keep (h, w, 4), as `relight` has them, and the way (h, w, 2) to a pixel's grain.
+    """On the shrunk crop: base and keep (h, w, 4), as in `relight`, and the offset (h, w, 2) to each grain source.
 
-    Zero outside the matte; the way leads to the pixel whose grain to carry, in pixels of the full crop.
+    Zero outside the matte. An offset leads to the pixel whose grain is copied, in pixels of the full crop.
     """
     ribbon = scene.ribbon
     fields = np.zeros((*ribbon.size, 4), np.float32)
@@ -117,7 +116,7 @@ def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:
 
 
 def _dim_spots(fields: Array, scene: Straightened) -> None:
-    """Take bright spots where seams meet off the base of fields (h, w, 4)."""
+    """Remove bright spots where seams meet from the base of fields (h, w, 4)."""
     hole = scene.ribbon.cover > 0
     meeting = (junctions.junction_pixels(scene.ribbon) & hole).view(np.uint8)
     for x, y, width, height, _ in cv2.connectedComponentsWithStats(meeting)[2][1:]:

@@ -1,4 +1,4 @@
-"""What the two banks say of the gap: the membrane that joins them across the ribbon.
+"""The gap interpolated from its two banks: a membrane that joins them across the ribbon.
 
 Dimensions: T rows across, C colour components, S columns along (last, because all columns are solved at once).
 """
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]  # float32
 
-_FAINT = np.float32(1e-4)  # trust that every sample has
+_FAINT = np.float32(1e-4)  # least weight of any sample
 
 
 def join(light_TCS: Array, trust_TS: Array) -> Array:
-    """The smoothest light across each column that agrees with the samples one trusts; T is odd, as a ribbon's rows are.
+    """The smoothest light across each column that agrees with the trusted samples; T is odd, as in every ribbon.
 
     Minimises, for every column and colour, sum trust (u - light)^2 + sum (u[t+1] - u[t])^2: across a gap without
     trust this is the straight blend from one bank to the other, so a shade step between two printed pieces becomes a
@@ -43,7 +43,7 @@ def join(light_TCS: Array, trust_TS: Array) -> Array:
 
 
 def _eliminated(pivot: Array, out: Array) -> Array:
-    """Forward elimination of right sides (half, 2, C, S) in place: what each row gets of the next (half, 2, 1, S)."""
+    """Eliminate the right sides (half, 2, C, S) forward in place; returns the next rows' factors (half, 2, 1, S)."""
     shares: Array = np.empty((*pivot.shape[:2], 1, pivot.shape[2]), np.float32)
     for k, (diagonal, share, row) in enumerate(zip(pivot, shares, out)):
         if k:

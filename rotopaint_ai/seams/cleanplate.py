@@ -27,7 +27,7 @@ Bools = NDArray[Any]  # bool
 FillFunction = Callable[[Array, Bools, Sequence[Curve], FillModel | None], tuple[Array, Mapping[str, float]]]
 
 _MARGIN = 16  # pixels of plate kept round the matte, in shrunk pixels
-_NOTHING = 1 / 1024  # a matte fainter than this is a rounding error or the last of a feather, and changes nothing
+_NOTHING = 1 / 1024  # coverage below this is a rounding error or the end of a feather, and changes nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def fill(
     *,
     grain: float = 1.0,
 ) -> Array:
-    """Paint the seam away inside a matte; `paint` without what it chose."""
+    """Paint the seam away inside a matte; the pixels of `paint` without the shares of its methods."""
     return paint(rgb, matte, curves, method, model, grain=grain).rgb
 
 
@@ -91,7 +91,7 @@ def paint(
 
 
 def _lay_in(out: Array, paint_P: Array, part: Array, cover: Array, at: Index, corner: tuple[int, int]) -> None:
-    """Mix the paint of a window's pixels `at` into a picture, as far as the matte covers them."""
+    """Mix the paint of a window's pixels `at` into a picture in place, weighted by the matte's coverage."""
     share = np.take(cover, at)
     if share.min() < 1.0:
         before = np.take(part.reshape(-1, 3), at, axis=0)
@@ -105,7 +105,7 @@ def _lay_in(out: Array, paint_P: Array, part: Array, cover: Array, at: Index, co
 def window_of(matte: NDArray[np.floating], curves: Sequence[Curve]) -> tuple[slice, slice] | None:
     """The matte's bounding box with a margin for the banks; None for an empty matte.
 
-    Where that is most of the crop it is the whole crop, which need not be copied.
+    A box that fills most of the crop is extended to the whole crop, which need not be copied.
     """
     left, top, width, height = cv2.boundingRect((matte > _NOTHING).view(np.uint8))
     if not width:

@@ -1,8 +1,8 @@
-"""Bright lines in a matte that the face has not: light that falls through the gap, bare print at its edge.
+"""Bright lines in a matte that belong to the seam: light that falls through the gap, bare print at its edge.
 
-The tables of `relight` take what is bright for face, for folds and lips shine. Between banks that are smooth nothing
-shines in a thin line along the seam, so there such a line is taken for the seam's. Where two seams meet, a spot far
-brighter than anything clear around it is the seam's, too; elsewhere it may be the gloss of skin.
+The tables of `relight` treat bright samples as face, because folds and lips shine. Between smooth banks the face has
+no thin bright line along the seam, so such a line counts as seam. Where two seams meet, a spot far brighter than every
+clear pixel around it counts as seam, too. Elsewhere such a spot may be the gloss of skin.
 
 Dimensions: T rows across, S columns along; h, w rows and columns of a shrunk crop.
 """
@@ -20,19 +20,19 @@ Bools = NDArray[Any]  # bool
 
 _LINE = np.ones((7, 1), np.uint8)  # rows: lines are thinner than this
 _AROUND = np.ones((3, 3), np.uint8)
-_EVERY = 4  # columns from one that is looked at to the next: they are smoothed over more
-_TIMES = 3.0  # times the lines beside the seam from which on one stands out; twice that is certain
+_EVERY = 4  # every so many columns are examined: smoothing covers more columns than that
+_TIMES = 3.0  # a line stands out from so many times the lines beside the seam; at twice that it is certain
 _SMOOTH = 0.02  # log light: banks whose own lines are fainter than this are smooth
-_LEAST = 0.002  # log light of lines that any bank has
-_FAR = 4.0  # of them, over which banks are looked at
-AROUND_PX = 16  # of the shrunk crop: as far as clear pixels tell how bright the face can be
-_OVER = 0.4  # log light above the brightest of them from which on it is the seam's; twice that is certain
-_TOLD = 0.3  # share of clear pixels around from which on they start to tell; half as much again tells all
+_LEAST = 0.002  # log light: assumed strength of lines on any bank
+_FAR = 4.0  # examined columns: sigma of the blur along the banks
+AROUND_PX = 16  # pixels of the shrunk crop: clear pixels this near limit how bright the face can be
+_OVER = 0.4  # log light above the brightest clear pixel from which on a spot is seam; at twice that it is certain
+_TOLD = 0.3  # share of clear pixels around from which on they count; from half as much again they count in full
 _SPOT_PX = 1.0  # sigma: a single pixel is no spot
 
 
 def lines(far: Array, hole_TS: Bools) -> Array | None:
-    """How sure it is that a sample belongs to such a line, (T, S) from 0 to 1; None where there is none.
+    """Probability (T, S), 0 to 1, that a sample belongs to such a bright line; None where there is none.
 
     far: log light (T, S), smoothed along the seam; hole_TS: samples in the matte or off the crop.
     """

@@ -1,8 +1,8 @@
-"""Grain and fine texture carried into the matte from the nearest clean band, as much as the paint lacks.
+"""Grain and fine texture copied into the matte from the nearest clean band, as much as the paint lacks.
 
-Convention: relative to the light it stands on, so that grain keeps its strength from shadow to highlight. Detail is
-what differs from the 3 x 3 neighbourhood, as log light: a pixel's own grain, with the spectrum that it has beside the
-seam. Nothing is drawn by chance: every frame's grain comes from its own pixels, and frames of a hold get the same.
+Convention: grain is relative to the light below it, so that it keeps its strength from shadow to highlight. Detail is
+a pixel's difference from its 3 x 3 neighbourhood in log light: its grain, with the spectrum it has beside the seam.
+Nothing is random: every frame's grain comes from its own pixels, and all frames of a hold get the same grain.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
 _AROUND = np.ones((3, 3), np.uint8)
-_GRAIN_SIGMA = 1.2  # px: what is finer than this counts as grain where an artist wants less of it
+_GRAIN_SIGMA = 1.2  # px: detail finer than this counts as grain where an artist reduces the grain
 _LIMIT = 2.5  # in standard deviations of the band: a freckle or a lash in the band is not carried over
 _LOST = 0.8  # pixels that keep more than this of the plate keep its grain
-_ENOUGH = 1000  # samples that a spread is measured on
+_ENOUGH = 1000  # samples from which a standard deviation is measured
 
 
 def add(plate: Array, hole: Bools, light_CP: Array, x: Array, y: Array, keep: Array, floor: np.float32) -> None:
-    """Add what the paint lacks in grain to its log light (3, P), in place.
+    """Add the grain that the paint lacks to its log light (3, P), in place.
 
-    plate: (H, W, 3). x, y: for each of the hole's pixels the place in the crop (corner
-    origin) whose grain to carry; keep: the share of its own grain that the pixel still has. Independent grains add up
-    by their squares, so a pixel that kept a share k gets sqrt(1 - k^2) of the band's, which brings both together to
-    the strength beside the seam.
+    plate: (H, W, 3). x, y: for each of the hole's pixels the place in the crop (corner origin) whose grain is copied.
+    keep: the share of its own grain that the pixel still has. Variances of independent grains add up. So a pixel that
+    kept a share k gets sqrt(1 - k^2) of the band's grain, and the sum has the strength of the grain beside the seam.
     """
     if min(hole.shape) < 3 or not (keep < _LOST).any():
         return
@@ -44,7 +43,7 @@ def add(plate: Array, hole: Bools, light_CP: Array, x: Array, y: Array, keep: Ar
 
 
 def band(plate: Array, hole: Bools, x: Array, y: Array, floor: np.float32) -> tuple[Array, Bools]:
-    """Detail (3, P) at places in the crop, and which places have any: none in the matte, beside it, or off the crop."""
+    """Detail (3, P) at places in the crop, and which have any: none in or beside the matte, nor off the crop."""
     height, width = hole.shape
     columns, rows = x.astype(np.int32), y.astype(np.int32)
     usable = (columns > 0) & (rows > 0) & (columns < width - 1) & (rows < height - 1)

@@ -12,7 +12,7 @@ Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
 _CELL = 8  # px: holes in cells of this size that touch are filled together
-MARGIN = 8  # px of rim taken with each, besides half its smaller side
+MARGIN = 8  # px of rim around each box, in addition to half the box's smaller side
 
 
 def fill(rgb: Array, hole: Bools, known: Bools) -> Array:
@@ -20,7 +20,7 @@ def fill(rgb: Array, hole: Bools, known: Bools) -> Array:
 
     Pull and push over an image pyramid (Gortler et al., "The Lumigraph", 1996, section 3.4): known light is averaged
     down until no hole is left, then interpolated back up into the holes. HDR and negative values pass through.
-    A hole without anything known near it stays as it is.
+    A hole without known pixels near it is left unchanged.
     """
     out = rgb.copy()
     for x, y, width, height in _boxes(hole):

@@ -1,9 +1,9 @@
-"""Where seams meet: another seam's groove that runs into a seam's ribbon is no texture of the face.
+"""Junctions of seams: the groove of another seam that enters a seam's ribbon is no texture of the face.
 
-Seen from one seam, the groove of another that crosses it looks like a dark stroke on the face, which goes on across the
-seam and is kept: a dot at every junction. The curves say where it is, and what paint takes off beside them how wide it
-is. Such samples are joined from their own ribbon's paint on both sides of the other groove. A curve that turns back on
-itself behind a head crosses itself so.
+In one seam's ribbon the groove of a crossing seam looks like a dark stroke on the face. Without this step it would be
+kept, and a dot would remain at every junction. The curves give the groove's position; the light that paint adds beside
+them gives its width. Its samples are interpolated from their own ribbon's paint on both sides of the other groove. A
+curve that turns back behind a head crosses itself in the same way.
 
 T rows across, S columns along, K pairs of columns; h, w rows and columns of the shrunk crop.
 """
@@ -26,16 +26,16 @@ Bools = NDArray[Any]  # bool
 _PARALLEL = 0.7  # cosine from which two pieces of curve run beside each other and do not cross
 _APART = 12, 4  # columns, or half widths if they are more: pieces of one run nearer than this are the same piece
 _AROUND = 1.0  # px beyond the reach of the other groove
-_SHOWS = 0.05  # log light: what is taken off a groove at least, on average
-_NEAR = 10  # px of the shrunk crop, beyond a half width: what stands there is at a junction
-_ROUNDING = 1e-2  # px: what samples may lie off their column's line
-_EVERY, _OTHERS = 8, 2  # columns from one that is asked for crossings to the next, and of those that may cross it
+_SHOWS = 0.05  # log light: paint brightens a groove by at least this on average
+_NEAR = 10  # px of the shrunk crop, beyond a half width: pixels this near belong to a junction
+_ROUNDING = 1e-2  # px: rounding error of a sample's distance from its column's line
+_EVERY, _OTHERS = 8, 2  # spacing of the columns that are tested for crossings, and of those that may cross them
 
 
 def grooves(taken_TS: Array, ribbon: Ribbon) -> Array:
-    """How much paint takes off the seam's runs at each row's distance from their curves, on average: (runs, rows).
+    """Mean log light that paint adds to each run of the seam at each row's distance from the curve: (runs, rows).
 
-    taken_TS: log light that paint adds to each sample. Texture cancels out, and so does what stands in one place only.
+    taken_TS: log light that paint adds to each sample. Texture cancels out, and so do marks in one place only.
     """
     total, count = (rows[:, ribbon.centre :] + rows[:, ribbon.centre :: -1] for rows in ribbon.row_sums(taken_TS))
     return np.asarray(total / np.maximum(count, 1))
@@ -89,10 +89,10 @@ def junction_pixels(ribbon: Ribbon) -> Bools:
 
 
 def joined(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
-    """What to make of every sample, as `relight.relight` gives it, where another groove crosses joined along the seam.
+    """Base and keep (T, S, 4), as `relight.relight` returns them, interpolated along the seam where grooves cross.
 
-    From the nearest samples of the same row and run on both sides; where there is one side only, from that. Only where
-    it brings light, as paint on the whole does, or takes some where that does.
+    Values come from the nearest samples of the same row and run on both sides, or from one side where only one exists.
+    They are used only where they change the light in the direction in which paint changes it on average.
     """
     taken = grooves(relight.light_added(relit_TSC, relight.mean_of(light_TSC)), ribbon)
     crossed_TS = crossed(ribbon, _reach(taken, ribbon.line))
@@ -109,7 +109,7 @@ def joined(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
 
 
 def _reach(taken: Array, line: CentreLine) -> Array:
-    """How far the groove of each column reaches (S,): as far as paint takes something off its run; 0 in run-outs."""
+    """Reach (S,) of the groove at each column: as far as paint brightens its run; 0 in run-outs."""
     rows = np.arange(taken.shape[1], dtype=np.float32) + np.float32(_AROUND)
     of_run = np.max((np.abs(taken) > _SHOWS) * rows, axis=1)
     return np.asarray(np.minimum(of_run[line.run_S], line.half_S + np.float32(_AROUND)) * (line.half_S > 0))
@@ -129,7 +129,7 @@ def between(light: Array, good_TS: Bools, run_S: Index, row: Index, column: Inde
 
 
 def _beside(good_TS: Bools, row: Index, column: Index) -> tuple[Index, Index]:
-    """For some samples the nearest good column before, -1 without any, and behind, S without any."""
+    """The nearest good column before each sample (-1 without any) and after it (S without any)."""
     n_columns = good_TS.shape[1]
     columns = np.arange(n_columns)
     before = np.maximum.accumulate(np.where(good_TS, columns, -1), axis=1)

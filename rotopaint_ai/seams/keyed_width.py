@@ -1,9 +1,9 @@
-"""How wide a seam is by many keyed frames, however soft their lens.
+"""The width of a seam, measured over many keyed frames, whatever the softness of their lens.
 
-Pictures are straightened along every keyed seam, and what happens across it in all of them, above what the skin beside
-it does, is summed up. That sum, the light a seam takes away times the width it takes it from, stays the same however
-soft the lens is, while the width of a dark line in a small picture is that of the lens (the equivalent width of a
-spectral line). A groove's bevels grow with its root.
+Pictures are straightened along every keyed seam. The change of light across the seam, above that of the skin beside
+it, is summed over all of them. This sum is the light that a seam removes times its width. It does not depend on the
+softness of the lens, as with the equivalent width of a spectral line. The plain width of a dark line in a small
+picture is that of the lens. The width of a groove with its bevels grows with the root of the sum.
 
 T places along, D offsets across, in shares of the face.
 """
@@ -24,13 +24,13 @@ FEWEST_PLACES = 120
 # Half the width that holds 95 % of a seam's pixels is this times the root of its equivalent width: the median of 207
 # seams of rendered characters (`python -m rotopaint_ai.stage seams`, seed 30000), off by a factor of 1.7 (deviation).
 _HALF_OF_ROOT = 0.272
-_HELD = 0.85  # of that width: mattes are widened by what a curve may be off besides
+_HELD = 0.85  # of that width: mattes are also widened by the expected error of the curve
 _LEAST, _MOST = 0.008, 0.05
-_SPAN, _STEP = 0.05, 0.001  # offsets looked at
-_BANKS = (0.022, 0.04)  # where the skin beside a seam tells what would be there without it
-_FLOOR = (0.015, 0.025)  # where what happens across is not the seam's any more
+_SPAN, _STEP = 0.05, 0.001  # range and spacing of the offsets, in shares of the face
+_BANKS = (0.022, 0.04)  # offsets of the skin beside a seam, which gives the light without the seam
+_FLOOR = (0.015, 0.025)  # offsets at which changes of light no longer belong to the seam
 _CORE = 0.02
-_CLEAR = 0.01  # change of light, as a share of it, below which nothing is to be seen of a seam
+_CLEAR = 0.01  # relative change of light below which a seam is invisible
 _GAMMA = 2.2
 
 

@@ -1,12 +1,12 @@
-"""The learned fill: a small network looks at the straightened seam and says what to make of every sample.
+"""The learned fill: a small network reads the straightened seam and predicts base and keep of every sample.
 
-It sees the whole ribbon where `relight` sees one profile at a time, and mends what the tables of `relight` made of
-it. It answers with shares of their paint, of the plate itself, of the face joined across the groove and of the two
-banks, and an offset per colour. Everything it sees is log light against the banks', so exposure and HDR drop out.
+The network sees the whole ribbon, while `relight` sees one profile at a time; it corrects the paint of `relight`'s
+tables. Its output is four shares (the tables' paint, the plate itself, the face joined across the groove, the two
+banks) and an offset per colour. All inputs are log light relative to the banks', so exposure and HDR drop out.
 
     fill.onnx   `strip` float32 [N, T, S, 12], T and S multiples of 4 -> `answer` [N, T, S, 7]
 
-Files of before take the first 11 planes of a strip.
+Older model files take the first 11 planes of a strip.
 
 N batch, T rows across, S columns along.
 """
@@ -29,16 +29,16 @@ FillModel = Callable[[Array], Array]  # strips to answers
 N_CHANNELS = 12
 N_ANSWERS = 7
 MULTIPLE = 4
-ROWS = 32  # rows that it is shown at least, as in training
-BESIDE = 5  # rows on either side of the matte that it is shown at least
+ROWS = 32  # least number of rows of the network's input, as in training
+BESIDE = 5  # least number of rows on either side of the matte in the network's input
 _LIMIT = 3.0
 _AWAY = 8  # rows from the curve that count as 1
-TRACE = 0.05  # of the plate, at most, is a trace of the seam: it shows as a hairline on smooth skin
+TRACE = 0.05  # a share of the plate up to this is a trace of the seam: it shows as a hairline on smooth skin
 _ALL = slice(None)
 
 
 def strip_of(known: BankLight, relit_TSC: Array, hole_TS: Bools, floor: float, rows: slice = _ALL) -> Array:
-    """What the network sees of some rows of a ribbon: (t, S, 12).
+    """The network's input for some rows of a ribbon: (t, S, 12).
 
     Plate, joined face and the tables' paint against the banks' light (3 + 3 + 3), the matte, how far the banks' light
     is above the floor, and how far a row is from the curve. relit_TSC: (T, S, 4), base and keep, as `relight.relight`
@@ -70,9 +70,9 @@ def padded(strip_TSC: Array, before: int, n_rows: int) -> Array:
 
 
 def rows_of(own_TS: Bools) -> tuple[slice, int, int]:
-    """Rows of a ribbon that the network is shown, how many come before them, and how many that makes.
+    """Rows of a ribbon that the network gets, how many padded rows precede them, and the total number of rows.
 
-    The curve stands in the middle, as it does in training.
+    The curve lies in the middle row, as in training.
     """
     n_ribbon = len(own_TS)
     centre, used = n_ribbon // 2, np.flatnonzero(own_TS.any(1))
@@ -84,7 +84,7 @@ def rows_of(own_TS: Bools) -> tuple[slice, int, int]:
 
 
 def mend(relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel) -> Array:
-    """What to make of every sample, (T, S, 4) as `relight.relight` gives it, by the network."""
+    """Base and keep (T, S, 4) of every sample, as `relight.relight` returns them, by the network."""
     rows, before, n_rows = rows_of(own_TS)
     strip = padded(strip_of(known, relit_TSC, hole_TS, floor, rows), before, n_rows)
     at = np.flatnonzero(own_TS)
@@ -99,7 +99,7 @@ def mend(relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools, floo
 def mixed(answer: Array, relit_TSC: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:
     """Base and keep (T, S, 4) from answers (7, N), the tables' base and keep and the two fills (C, N) in `own_TS`.
 
-    A trace of the plate goes to the joined face, the less of it, the larger the plate's share.
+    A small share of the plate (`TRACE`) is given to the joined face instead; larger plate shares lose less of theirs.
     """
     shares = np.exp(np.clip(answer[:4] - answer[:4].max(0), -30.0, 0.0))
     shares /= shares.sum(0)

@@ -19,8 +19,8 @@ _STATIONS = 64  # points of the middle line of a closed band
 def seam_mattes(shapes: Iterable[RotoShape], frame: int, width: int, height: int) -> dict[str, Region]:
     """Matte of every seam shape that shows at a frame, by name; `width` and `height` are the plate's.
 
-    Less the shapes that hold out. Shapes of another role, without keys, hidden at the frame or wholly off the plate are
-    left out.
+    Hold-out shapes are subtracted. Shapes of another role, without keys, hidden at the frame or wholly off the plate
+    are left out.
     """
     shown = [each for each in shapes if (each.role == "seam" or each.subtract) and _shows(each, frame)]
     regions = rasterise.mattes_of(shown, frame, width, height)
@@ -52,7 +52,7 @@ def seam_curves(shapes: Iterable[RotoShape], frame: int, *, origin: tuple[int, i
 
 
 def _half_width(shape: RotoShape, frame: int) -> float:
-    """How far a stroke reaches from its curve, pixels: where it has a width at each control point the farthest."""
+    """How far a stroke reaches from its curve, pixels; the largest reach where the width varies along it."""
     rows = shape.widths_at(frame)
     if rows:
         return max(max(row.left_px, row.right_px) for row in rows)

@@ -38,7 +38,7 @@ AUTO = Paints()
 
 @dataclass(frozen=True, slots=True)
 class PaintRow:
-    """What a settings file says of a seam; what it does not say is None."""
+    """A seam's row of a settings file; absent fields are None."""
 
     method: str | None = None
     grain: float | None = None
@@ -48,7 +48,7 @@ class PaintRow:
 def read_settings(path: Path, every: Paint) -> Paints:
     """Settings from a JSON file, `{"<seam>": {"method": ..., "grain": 0..1, "strength": 0..1}, ...}`.
 
-    What a seam does not say is as in `every`. Raises: UsageError naming the seam and the field.
+    Absent fields take the values of `every`. Raises: UsageError naming the seam and the field.
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The smooth path of a seam through a strip of the plate along it, from what a network sees at every offset.
+"""The smooth path of a seam through a straightened strip of the plate, from a network's logits at every offset.
 
 Dimensions: S pairs of places along the curve, D offsets across it.
 """
@@ -18,17 +18,17 @@ N_OFFSETS = 40
 OFFSETS = np.arange(N_OFFSETS) - (N_OFFSETS - 1) / 2  # in steps of 1 / ACROSS of the face
 TRUST = 0.6  # exponent on the network's probabilities: neighbouring places share their pixels
 NEAR = 12.0  # weight of the prediction, in samples of the strip
-LEAST_SPREAD = 1.0  # steps that a prediction may be off whatever it says of itself
+LEAST_SPREAD = 1.0  # least deviation of a prediction, in steps, whatever its own estimate
 BEND = 1.0  # typical change of the offset from one pair to the next, in steps
 JUMP = 0.002  # weight of any other change
 NEAR_PLACE = 0.25  # weight of each place's prediction where a rigid head gives it
-ANYWHERE = 1e-3  # how likely any other offset is then
+ANYWHERE = 1e-3  # probability of any other offset in that case
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """Offsets (S,) in steps, probability that nothing is to be seen (S,), share of the curve's own places that were
-    seen, and the mean error to be expected there, in steps."""
+    """Offsets (S,) in steps, probability (S,) that the seam is invisible, share of the curve's own places that were
+    seen, and their expected mean error in steps."""
 
     moves: Array
     hidden: Array
@@ -38,8 +38,8 @@ class Path:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Offsets:
-    """Where a seam is likely to lie at each pair: mean and deviation (S,) in steps, and how likely anything is to be
-    seen there."""
+    """The likely offset of a seam at each pair: mean and deviation (S,) in steps, and the probability (S,) that the
+    seam is visible there."""
 
     mean: Array
     deviation: Array
@@ -47,7 +47,7 @@ class Offsets:
 
 
 def likely_offsets(strips: Sequence[Array], spread: float) -> list[Offsets]:
-    """What each strip's logits (S, D + 1) say of its places, near a prediction that is `spread` steps off.
+    """Likely offsets from each strip's logits (S, D + 1), near a prediction with a deviation of `spread` steps.
 
     The whole posterior of the chain of `smooth_path`, so that a place between two creases stays unsure.
     """
@@ -89,7 +89,7 @@ def _odds(logits: Array) -> tuple[Array, Array]:
 
 
 def _chain_posteriors(emits: Sequence[Array]) -> list[Array]:
-    """Probabilities of each chain's offsets (S, D) from what its places say of them, all chains side by side."""
+    """Posterior probabilities of each chain's offsets (S, D) from its places' likelihoods, all chains in parallel."""
     emits = [emit / emit.max(axis=1, keepdims=True) for emit in emits]
     ways = np.ones((max(map(len, emits), default=1), 2 * len(emits), N_OFFSETS))  # what follows a chain changes nothing
     for k, emit in enumerate(emits):
@@ -106,9 +106,9 @@ def _posterior(emit: Array, forward: Array, backward: Array) -> Array:
 def slide(hidden: Array, beyond: int, spread: float) -> int:
     """By how many pairs the end of a seam lies further out (negative: further in) than predicted.
 
-    `hidden` (S,) from the middle of the seam outwards, the last `beyond` of them past the predicted end, which may be
-    `spread` pairs off. The end is where places that are seen turn into places that are not; 0 where the seam is not
-    seen up to there.
+    `hidden` (S,): probability that each place is invisible, from the middle of the seam outwards; the last `beyond`
+    places lie past the predicted end, whose deviation is `spread` pairs. The end is where visible places turn into
+    invisible ones. Returns 0 where the seam is not visible up to its end.
     """
     window = hidden[-2 * beyond :]
     gone, there = np.log(np.clip(window, 0.02, 0.98)), np.log(np.clip(1 - window, 0.02, 0.98))

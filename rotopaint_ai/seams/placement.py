@@ -1,13 +1,13 @@
-"""Seam splines moved onto the crease that can be seen.
+"""Seam splines moved onto the visible crease.
 
-A landmark model knows where a seam should be to within a few pixels; the plate knows where it is. The predicted curve
-is straightened into a strip. What looks like the seam in it is found by a small network that the caller hands in
-(`Evidence`) or, without one, by a search for a thin dark line close by. One smooth path through the strip says how far
-each place of the curve has to move, and a look at the plate's own pixels settles the last fraction of a pixel.
+A landmark model predicts a seam to within a few pixels; the plate shows its exact position. The predicted curve is
+straightened into a strip. A small network that the caller passes in (`Evidence`) finds the seam in the strip; without
+a network, a search for a thin dark line close by finds it. One smooth path through the strip gives the move of each
+place of the curve. A fit to the plate's own pixels corrects the last fraction of a pixel.
 
 The network's strip is cut at a size that depends on the face alone: ALONG places and ACROSS offsets on one longest side
-of the face. All seams of a frame lie in one row, GAP columns of zeros between them. A network that knows finer strips
-looks again along what it found, at each of its zooms.
+of the face. All seams of a frame lie in one row, with GAP columns of zeros between them. A network trained on finer
+strips searches again along its first result, at each of its zooms.
 
 Dimensions: T places along the curve, S pairs of them, D offsets across it, P control points. Plate space, pixels.
 """
@@ -31,23 +31,23 @@ Array = NDArray[Any]
 
 ALONG = 80  # places on the face's longest side
 ACROSS = 160  # offsets on the face's longest side
-BEYOND = 8  # places looked at past either end
+BEYOND = 8  # places of the strip past either end
 GAP = 8
 MULTIPLE = 8
-ZOOMS = (1, 2)  # how many times finer than that strips are cut, one look after another
+ZOOMS = (1, 2)  # how many times finer than that strips are cut, one search after another
 COARSE_PICTURE_PX = 208  # side of the picture for the first; a crop of 1.3 faces has one pixel a step
 PICTURE_PX = COARSE_PICTURE_PX * ZOOMS[-1]  # and for the last
 
 LARGEST_PX = 1024  # pictures of larger faces are halved
-BRIGHTEST = 4096.0  # scene-linear luminance above which nothing differs
+BRIGHTEST = 4096.0  # scene-linear luminance is clipped here
 
 PER_SEGMENT = 24  # places of the curve in each of its cubics, before they are spaced evenly
-STILL = 0.2  # share of the expected error that stays where the seam was seen: another crease may have been taken
-UNSEEN = 0.8  # and where it was not
-LEAST_SEEN = 0.5  # share of a curve below which it stays where it is
-UNSEEN_THIRD = 0.3  # of a third of a seam, and more than of any other, from which on it is named
-FINE_PX = 2.0  # how far the last look at the plate's own pixels moves a place, half a step of the strip at most
-COARSE_PX = 2.5  # steps of the strip below which it tells the place better than the darkest line beside it does
+STILL = 0.2  # share of the expected error that remains where the seam was seen: it may be another crease
+UNSEEN = 0.8  # share of the expected error that remains where the seam was not seen
+LEAST_SEEN = 0.5  # a curve of which a smaller share was seen is not moved
+UNSEEN_THIRD = 0.3  # unseen share from which a third of a seam is named, if it is also the largest of the three
+FINE_PX = 2.0  # largest move of a place by the fit to the plate's own pixels, and half a step of the strip at most
+COARSE_PX = 2.5  # pixels a step: finer strips locate the seam better than the darkest line beside it
 BLIND_PX = 3.0  # how far a crease is searched without a network
 CLEAR = 2.5  # classical evidence, in deviations of the strip's own noise, from which on a place counts as seen
 STRONG = 8.0  # classical evidence above which more does not count
@@ -56,7 +56,7 @@ _NORMAL_PLACES = 3.0  # places over which normals are smoothed
 
 
 class Evidence(Protocol):
-    """What sees seams in strips. `zooms`: how many times finer than ALONG and ACROSS say strips may be cut for it."""
+    """A network that finds seams in strips. `zooms`: how many times finer than ALONG and ACROSS its strips are cut."""
 
     @property
     def zooms(self) -> tuple[int, ...]:
@@ -71,7 +71,7 @@ class Evidence(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeamLook:
-    """What is kept of a frame to place seams in it later.
+    """The pictures of a frame that are kept to place seams in it later.
 
     `grey` (h, w) float16: square root of luminance, its top-left corner at `x`, `y`, with `scale` pixels for one of the
     plate (1 up to faces of a thousand pixels); `picture` (PICTURE_PX, PICTURE_PX, 3) uint8: display-referred colours
@@ -95,7 +95,7 @@ class SeamLook:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seam:
-    """An open seam as predicted: control points (P, 6), full width, and how far off it is likely to be."""
+    """A predicted open seam: control points (P, 6), full width and expected error, both in pixels."""
 
     points: Array
     width_px: float
@@ -106,8 +106,7 @@ class Seam:
 class Placed:
     """A seam after the search: control points (P, 6), share of the curve that was seen, its mean move in pixels.
 
-    `unseen`: of each third of its way, from its first point on, how much of it was not to be seen; empty where nobody
-    looked.
+    `unseen`: the invisible share of each third of the seam, from its first point on; empty where it was not measured.
     """
 
     points: Array
@@ -133,9 +132,9 @@ class CurvePlaces:
 
 
 def unseen_third(placed: Placed) -> str:
-    """Where along it a seam was least seen, as the picture shows it: `upper third`; empty where no third stands out.
+    """The third of a seam that was least seen, named as in the picture: `upper third`; empty where no third stands out.
 
-    On held-out shots it was where the curve was farthest off in three of four cases: 4.2 px, elsewhere 0.8.
+    On validation shots the curve's largest error lay in this third in three of four cases: 4.2 px, elsewhere 0.8 px.
     """
     thirds = placed.unseen or (0.0, 0.0, 0.0)
     *_, other, most = sorted(thirds)
@@ -171,8 +170,8 @@ def place(
 ) -> list[Placed]:
     """Move open seams onto the creases near them. `face_px`: longest side of the box round the face's landmarks.
 
-    Where nothing is seen a curve follows its neighbours, and one of which too little is seen stays as it is. `is_near`:
-    the finest look alone, for seams that are known to lie near.
+    Unseen places follow their seen neighbours along the curve. A curve of which too little is seen is not moved.
+    `is_near`: search only at the finest zoom, for seams that are known to lie near.
     """
     if evidence is None:
         return [_placed_blind(seam, seen) for seam in seams]
@@ -185,8 +184,8 @@ def place(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sighting:
-    """Where a seam is likely to lie beside a curve: of each place its parameter `at`, counted in segments, the mean and
-    the deviation of its offset along the curve's normal in pixels, and how likely anything is to be seen there (S,)."""
+    """The likely position of a seam beside a curve, each (S,): the parameter `at` of each place, counted in segments,
+    mean and deviation of its offset along the normal in pixels, and the probability that the seam is visible there."""
 
     at: Array
     offset_px: Array
@@ -197,7 +196,7 @@ class Sighting:
 def sight(
     curves: Sequence[Array], seen: SeamLook, face_px: float, evidence: Evidence, spread_px: float, zoom: int
 ) -> list[Sighting | None]:
-    """What the picture shows beside curves (P, 6) that are about `spread_px` off; None of one that is too short."""
+    """The seam's likely position beside curves (P, 6) with a deviation of `spread_px`; None for a curve too short."""
     step = face_px / zoom / ACROSS
     ribbons = [places_along(points, face_px / zoom / ALONG) for points in curves]
     known = [each for each in ribbons if each is not None]
@@ -213,7 +212,7 @@ def _sighting(places: CurvePlaces, found: Offsets, step: float) -> Sighting:
 def _again(
     before: Sequence[Placed], seams: Sequence[Seam], seen: SeamLook, face_px: float, evidence: Evidence, zoom: int
 ) -> list[Placed]:
-    """All seams moved once by what the network sees near where they are; unmoved where it sees too little."""
+    """All seams moved once by the network's output near their position; unmoved where it sees too little."""
     zoomed_px = face_px / zoom
     ribbons = [places_along(item.points, zoomed_px / ALONG, BEYOND) for item in before]
     rows = [row for row, item in enumerate(ribbons) if item is not None]
@@ -228,7 +227,7 @@ def _again(
 
 
 def _moved_seam(seam: Seam, before: Placed, places: CurvePlaces, logits: Array, face_px: float) -> Placed | None:
-    """A seam on the path through its strip, which was cut for a face so large; None where too little is seen."""
+    """A seam on the path through its strip, which was cut for a face of `face_px`; None where too little is seen."""
     step, error, blind = face_px / ACROSS, before.expected_error_px, seam.expected_error_px
     path = smooth_path(logits, error / step, BEYOND // 2)
     if path.seen < LEAST_SEEN:
@@ -269,7 +268,7 @@ def _dense(points: Array) -> tuple[Array, Array]:
 
 
 def _beyond(values: Array, count: int) -> Array:
-    """A row of numbers that goes straight on at both ends, by the slope of its last four steps."""
+    """A row of numbers extrapolated linearly at both ends, by the slope of its last four steps."""
     more = np.arange(1, count + 1)
     before = values[0] - (values[4] - values[0]) / 4 * more[::-1]
     after = values[-1] + (values[-1] - values[-5]) / 4 * more
@@ -312,10 +311,10 @@ def read_strips(
 
 
 def _settled(seam: Seam, found: Placed, seen: SeamLook, step_px: float) -> Placed:
-    """A seam that the network moved, on the dark line right beside it where a step of the strip is many pixels.
+    """A seam that the network moved, refined onto the dark line beside it where a step of the strip is many pixels.
 
-    The darkest line is not the seam's middle: with light from one side it is a bank's shadow. On held-out shots of two
-    characters with steps of 1.3 px it made placed seams worse, 0.58 -> 0.67 and 0.61 -> 0.66 px.
+    The darkest line is not always the seam's middle: with light from one side it is a bank's shadow. On validation
+    shots of two characters with steps of 1.3 px this made placed seams worse, 0.58 -> 0.67 and 0.61 -> 0.66 px.
     """
     if step_px < COARSE_PX or found.seen < LEAST_SEEN:
         return found
@@ -324,7 +323,7 @@ def _settled(seam: Seam, found: Placed, seen: SeamLook, step_px: float) -> Place
 
 
 def _placed_blind(seam: Seam, seen: SeamLook) -> Placed:
-    """A seam moved onto the nearest dark line, without a network to tell which line that is."""
+    """A seam moved onto the nearest dark line, without a network to identify the seam."""
     fine = _fine(seam.points, seen, seam.width_px, min(BLIND_PX, 2 * seam.expected_error_px))
     if fine is None:
         return Placed(seam.points, 0.0, 0.0, seam.expected_error_px)
@@ -384,7 +383,8 @@ def _evidence(strip: Array, width: float) -> Array:
 
 
 def _best_path(worth: Array) -> NDArray[np.intp]:
-    """Index of the offset (T,) at each place: most worth, one step sideways at most and at a price (Viterbi 1967)."""
+    """Index of the offset (T,) at each place: the path of largest total worth, with at most one step sideways per place
+    and a cost for each (Viterbi 1967)."""
     total, back = worth[0].copy(), np.zeros(worth.shape, np.int8)
     sideways = np.full((3, worth.shape[1]), -np.inf)
     columns = np.arange(worth.shape[1])
@@ -414,7 +414,7 @@ def _parabola_top(evidence: Array, path: NDArray[np.intp], offsets: Array, step:
 
 
 def _smooth_along(values: Array, sigma: float) -> Array:
-    """A row of numbers under a Gaussian, its ends going on."""
+    """A row of numbers smoothed by a Gaussian, its ends repeated."""
     row = np.ascontiguousarray(values, dtype=np.float64)[None]
     return cast(Array, cv2.GaussianBlur(row, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)[0])
 

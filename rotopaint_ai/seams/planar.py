@@ -1,9 +1,9 @@
-"""A plane followed through a shot: where a shape that was drawn by hand lies on the frames between and beyond its keys.
+"""Planar tracking: the position of a hand-drawn shape on the frames between and beyond its keys.
 
-Each frame is laid on the keyed one, not on its neighbour, so that nothing drifts along (`plane_fit`); corners followed
-from the frame before, and a search around the last place, say where to begin. Each place has an expected error. Where
-the surface is not seen no place is given: a shape without a key there stays, or goes on straight to its next key.
-Between two keys both are followed, towards each other, and blended by how near and how sure they are: keys are met.
+Each frame is registered to the keyed frame, not to its neighbour, so that errors do not add up (`plane_fit`). Corners
+tracked from the frame before, and a search around the last position, give the initial guess. Each position has an
+expected error. Frames on which the surface is not seen get no position: the shape holds, or moves linearly to its next
+key. Between two keys the track runs from both, blended by distance and expected error, so that it meets both keys.
 
 Plate space, pixels; homographies are (3, 3) and map the keyed frame to another; pictures (H, W) are roots of the light.
 """
@@ -32,9 +32,9 @@ Array = NDArray[Any]
 Progress = Callable[[int, int], None]
 Look = Callable[[int], Array]
 
-SURE_PX: Final = 1.5  # expected error up to which a place is taken as found
-_LEAST_PX = 64  # a region of fewer pixels shows nothing to follow
-_AROUND_PX = 24.0  # width of the strip that stands for an open shape
+SURE_PX: Final = 1.5  # expected error up to which a position counts as found
+_LEAST_PX = 64  # a region of fewer pixels is too small to track
+_AROUND_PX = 24.0  # width of the tracked strip along an open shape
 _HOMOGRAPHY_PX = 2500.0  # regions of fewer pixels get six parameters, not eight
 _LEAST_SEARCHED_PX = 8
 _CORNERS, _CORNER_GAP_PX, _BACK_PX = 200, 4, 1.0
@@ -43,10 +43,10 @@ _SEARCH_PX, _SEARCH_SHARE = 24, 0.5  # around a region's last place: at least, a
 
 @dataclass(frozen=True, slots=True)
 class PlanarTrack:
-    """Where a shape lies on frames that nobody keyed and where its surface was seen; `lost` are the others.
+    """The positions of a shape on unkeyed frames where its surface was seen; `lost` are the other unkeyed frames.
 
-    `feathers`: the rows of its feather line there, as keys have them; empty where it has none. `unsure`: the expected
-    error in pixels on frames where it is above `SURE_PX`.
+    `feathers`: its feather line on these frames, as in keys; empty where it has none. `unsure`: the expected error in
+    pixels on frames where it is above `SURE_PX`.
     """
 
     points: Mapping[int, Points]
@@ -57,7 +57,7 @@ class PlanarTrack:
 
 @dataclass(frozen=True, slots=True)
 class GroupTrack:
-    """Where a plane goes from the frame that it was tracked from, by frame; `lost`, `unsure` as in `PlanarTrack`."""
+    """Homographies of a plane by frame, from the frame where tracking began; `lost`, `unsure` as in `PlanarTrack`."""
 
     homographies: Mapping[int, Array]
     lost: tuple[int, ...]
@@ -66,14 +66,14 @@ class GroupTrack:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """From a key through frames, nearest first, towards the next key (None: there is none)."""
+    """Frames to track from a key, nearest first, towards the next key (None without one)."""
 
     start: int
     frames: tuple[int, ...]
     end: int | None
 
     def weight(self, frame: int, expected_px: float) -> float:
-        """How much it counts at a frame beside the way from the other side: the nearer and the surer, the more."""
+        """The weight at a frame against the track from the other key: larger the nearer its key and the surer it is."""
         near = 1.0 if self.end is None else abs(self.end - frame) / abs(self.end - self.start)
         return near / (SURE_PX**2 + expected_px**2)
 
@@ -88,7 +88,7 @@ class _Keyed:
 
 
 class _Place(NamedTuple):
-    """Where a way puts a shape."""
+    """The position that one way gives a shape."""
 
     weight: float
     points: Points
@@ -103,10 +103,10 @@ def follow_plane(
     away: Sequence[RotoShape] = (),
     progress: Progress = lambda done, total: None,
 ) -> PlanarTrack:
-    """Follow a shape from the keys that a person made, through some frames of a plate.
+    """Track a shape from its hand-made keys through some frames of a plate.
 
-    `away`: shapes whose inside is not looked at, such as hold-outs; they are taken where they lie at the keys. A frame
-    that cannot be read is lost.
+    `away`: shapes whose inside is excluded, such as hold-outs, at their position on the key frame. A frame that cannot
+    be read is lost.
     Raises: UsageError where nobody has keyed the shape on these frames, or its region is too small; PlateError where a
     keyed frame, or all that are to be followed, cannot be read.
     """
@@ -143,7 +143,7 @@ def follow_group(
     away: Sequence[RotoShape] = (),
     progress: Progress = lambda done, total: None,
 ) -> GroupTrack:
-    """Follow the plane that lies under all of some shapes together, from one frame through others of a plate.
+    """Track the plane below several shapes together, from one frame through other frames of a plate.
 
     `away` as in `follow_plane`. A frame that cannot be read is lost, and no homography is given for it.
     Raises: UsageError where the shapes show nothing to follow there; PlateError where `start`, or all frames that are
@@ -229,7 +229,7 @@ def _strip(shape: RotoShape, frame: int) -> RotoShape:
 
 
 def _walk_way(keyed: _Keyed, way: _Way, look: Look) -> Iterator[tuple[int, PlaneFit | None]]:
-    """Where the plane lies on a way's frames that can be read; None where it is not seen; it waits where it was."""
+    """The plane's fit on each readable frame of a way; None where it is not seen, and the search stays where it was."""
     pose, before = keyed.plane.keyed_pose(), keyed.picture
     for frame in way.frames:
         try:
@@ -244,7 +244,7 @@ def _walk_way(keyed: _Keyed, way: _Way, look: Look) -> Iterator[tuple[int, Plane
 
 
 def _guesses(keyed: _Keyed, before: Array, now: Array, last: Array) -> Iterator[Array]:
-    """Where the plane may lie now: by corners of the frame before, else where the region looks most as it did."""
+    """Guesses at the plane's homography: by corners tracked from the frame before, then by a template search."""
     region = _warped(keyed.mask, last)
     yield _homography_step(before, now, region, keyed.plane.n) @ last
     if min(cv2.boundingRect(region)[2:]) >= _LEAST_SEARCHED_PX:
@@ -285,7 +285,7 @@ def _homography_step(before: Array, now: Array, mask: Array, n: int) -> Array:
 
 
 def _homography_of(a: Array, b: Array, n: int) -> Array:
-    """What moves places (N, 2) to others; with few of them no more than they can bear: an affine map, or a shift."""
+    """The homography that maps points (N, 2) to others; with few points an affine map, or a shift."""
     if len(a) >= 12 and n == 8:
         found, _ = cv2.findHomography(a, b, cv2.RANSAC, 2.0)
         if found is not None:

@@ -1,10 +1,10 @@
-"""The plane of a keyed region found again on another frame, and how far off it may lie.
+"""The plane of a keyed region found on another frame, and its expected error.
 
 Gauss-Newton on the picture without its shading, with the keyed frame's gradients ("inverse compositional", Baker and
 Matthews, "Lucas-Kanade 20 Years On", IJCV 56 (2004), 3.2), gain and offset fitted, what covers the region weighted down
-(Tukey's biweight). Where the plane lay last is a prior that widens with each frame, a Kalman filter: what the picture
-does not show, along a stripe or on plain skin, stays as it was and is known to be unsure. Gradients that noise could
-have made tell nothing.
+(Tukey's biweight). The last pose is a prior that widens with each frame, as in a Kalman filter. A motion that the
+picture does not show, along a stripe or on plain skin, keeps its last value and a large variance. Gradients no larger
+than noise carry no information.
 
 Pictures are (H, W) roots of the light. A plane's coordinates run from -1 to 1 over the region; parameters (6 or 8,) are
 what they move the edge by, in plate pixels: shift x, two of x's slopes, shift y, two of y's, perspective.
@@ -24,14 +24,14 @@ Array = NDArray[Any]
 
 LEAST_LIKENESS: Final = 0.7  # correlation of the detail from which on the region is seen
 LEAST_SEEN: Final = 0.6  # share of the region that nothing covers
-LOST_SHARE: Final = 0.05  # of a region's width and height: whose place is less sure than that is lost
+LOST_SHARE: Final = 0.05  # of a region's width and height: a plane with a larger expected error is lost
 _SCALES: Final = ((3.0, 10.0), (1.1, 24.0))  # blur in pixels, share of the region that a local mean is taken over
 _STEP_PX, _STEP_SHARE, _SLOPE_SHARE, _BEND_SHARE = 10.0, 0.25, 0.05, 0.02  # a frame's step: standard deviations
 _KEYED_PX = 1e-3  # standard deviation at the keyed frame itself
 _LEAST_NOISE = 1e-3  # of a picture: 8 bits and the resampling
 _NOISE_GRADIENT = 0.24  # variance of Sobel gradients over that of white noise behind the finer blur
 _TUKEY, _ROUNDS, _DONE_PX, _MOST_PX = 4.685, 20, 0.02, 10.0
-_MOST_PIXELS = 6_000  # of a region that are looked at
+_MOST_PIXELS = 6_000  # of a region that a fit samples
 _MARGIN_PX = 16
 
 
@@ -54,7 +54,7 @@ class PlaneFit:
 
     @property
     def merit(self) -> float:
-        """What is larger where more of the region is like the keyed one."""
+        """A score that grows with the share of the region that looks like the keyed one."""
         return self.likeness * self.seen
 
 
@@ -93,7 +93,7 @@ class KeyedPlane:
         return PlanePose(np.eye(3), np.eye(self.n) * _KEYED_PX**2)
 
     def later(self, pose: PlanePose) -> PlanePose:
-        """The same place a frame later, less sure."""
+        """The same pose one frame later, with a larger covariance."""
         radius = self._radius
         shift = max(_STEP_PX, _STEP_SHARE * radius)
         slope, bend = _SLOPE_SHARE * radius, _BEND_SHARE * radius
@@ -101,7 +101,7 @@ class KeyedPlane:
         return PlanePose(pose.homography, pose.covariance + np.diag(steps**2))
 
     def locate(self, now: Array, prior: PlanePose, guesses: Iterable[Array]) -> PlaneFit:
-        """The pose on a frame, from the best of some guesses; they are tried until one is found beyond doubt."""
+        """The fit on a frame from the best of some guesses; they are tried in order until one fits beyond doubt."""
         best: PlaneFit | None = None
         for guess in guesses:
             found = self._fit_from(now, prior, guess)
@@ -112,7 +112,7 @@ class KeyedPlane:
         return best
 
     def is_seen(self, fit: PlaneFit) -> bool:
-        """Whether the region is there and its place is known to a share of its size."""
+        """Whether the region is visible and its expected error is a small share of its size."""
         is_like = fit.likeness >= LEAST_LIKENESS and fit.seen >= LEAST_SEEN
         return is_like and fit.expected_px < LOST_SHARE * sum(self._size)
 
@@ -130,7 +130,7 @@ class KeyedPlane:
         return PlaneFit(pose, likeness, float(weights.mean()), self._expected_px(pose.covariance))
 
     def _descend(self, detail: _Detail, now: Array, prior: PlanePose, trust: Array, homography: Array) -> Array:
-        """Gauss-Newton at one scale; the prior pulls towards the last place by as much as it is sure."""
+        """Gauss-Newton at one scale; the prior pulls towards the last pose, weighted by its precision."""
         back, most = np.linalg.inv(prior.homography), min(_MOST_PX, self._radius / 4)
         for _ in range(_ROUNDS):
             if not np.isfinite(homography).all():
@@ -224,12 +224,12 @@ def _differences(detail: _Detail, pixels: Array) -> tuple[Array, Array, float, f
 
 
 def _variance(detail: _Detail, noise: float) -> float:
-    """Of a pixel, times how many of those that are looked at the blur makes one."""
+    """Noise variance of a sampled pixel, times the number of sampled pixels that the blur correlates."""
     return float(noise**2 * max(4 * np.pi * detail.blur_px**2 / detail.every, 1.0))
 
 
 def _information(detail: _Detail, weights: Array, noise: float) -> Array:
-    """What the pixels tell of the parameters (n, n): that of their gradients less that which noise would make up."""
+    """Information matrix (n, n) of the parameters: that of the gradients less the part that noise contributes."""
     told = (detail.slopes * weights[:, None]).T @ detail.slopes
     made_up = sum((each * weights[:, None]).T @ each for each in detail.bases) * (noise**2 * _NOISE_GRADIENT)
     values, vectors = np.linalg.eigh(told - made_up)

@@ -1,4 +1,4 @@
-"""How much of what stands inside a matte is seam: the groove's and the bevels' light, told from the face's own.
+"""The light of groove and bevels inside a matte, separated from the face's own light.
 
 A matte is wider than the damage in it. The groove is a valley across the curve that runs on along it; freckles,
 folds and shadows of the face do not. So each sample of the ribbon is described by its profile across the seam,
@@ -29,8 +29,8 @@ Bools = NDArray[Any]  # bool
 
 REACH = 6  # rows on either side of a sample that its profile covers
 _VALLEYS = (2, 3, 4, 8)  # half-widths, rows, of the valleys and ridges looked for
-_GROOVE = 3  # the one of them whose valleys are not believed
-_EDGES = (-6, -3, 3, 6)  # rows away at which the matte is asked for
+_GROOVE = 3  # the half-width whose valleys get less weight
+_EDGES = (-6, -3, 3, 6)  # rows away at which the matte is sampled
 _VALLEY_LIMIT = (
     0.1  # depth of valley, log light, at which half the trust is gone: best of 0.03 0.06 0.12 on the training shots
 )
@@ -38,11 +38,11 @@ _GAPS = (-4, -2, 0, 2, 4)  # rows away at which the two fills are compared
 N_PROFILE = (2 * REACH + 1) + (REACH + 1)
 N_FEATURES = N_PROFILE + len(_GAPS) + 2 * len(_VALLEYS) + 2 + len(_EDGES) + 4
 N_ANSWERS = 6
-EVERY = 6  # columns from one that is asked to the next
+EVERY = 6  # every so many columns are evaluated; those between are interpolated
 _BETWEEN = np.ones((1, 2 * EVERY - 1), np.uint8)
 _AT_ONCE = 160  # samples: products this small stay in cache and on one core, and leave the other to other threads
 _NEAR = 1.5  # columns: how far the profile is smoothed along the seam
-_FAR = (5.0**2 - _NEAR**2) ** 0.5  # and how much further the other one, whose deviation is 5 columns
+_FAR = (5.0**2 - _NEAR**2) ** 0.5  # columns: further smoothing to a second profile with a deviation of 5 columns
 _RESIDUAL = 4 + 2 * (len(_VALLEYS) + 1)  # fields of `_described`: near, far, gap, edge, forms, three residuals, step
 _STEP = _RESIDUAL + 3
 
@@ -70,7 +70,7 @@ class RelightTable:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What is known of the N samples to be judged: features (Q, N), and their light (C, N) as three sources have it.
+    """Features (Q, N) of the N evaluated samples, and their light (C, N) from three sources.
 
     own: the plate. face: joined across what looks like a valley, from all else. banks: joined from outside the matte.
     """
@@ -83,7 +83,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class BankLight:
-    """A ribbon's light, ln, and what its two fills make of it: (T, C, S) each.
+    """A ribbon's log light and its two fills: (T, C, S) each.
 
     own: the plate. face: joined across what looks like a valley, from all else. banks: joined from outside the matte.
     near, far: the plate's mean over colours, (T, S), smoothed a little and much along the seam.
@@ -102,7 +102,7 @@ class BankLight:
 
 
 def sources(light_TSC: Array, hole_TS: Bools) -> BankLight:
-    """The three sources of corrected light; `hole_TS` are samples in the matte or off the crop, not to be believed."""
+    """The three sources of corrected light; `hole_TS`: samples in the matte or off the crop, which get no weight."""
     light_TCS = np.ascontiguousarray(light_TSC.transpose(0, 2, 1))
     n_columns = light_TCS.shape[2]
     near, trust = _shading(light_TCS, hole_TS)
@@ -113,9 +113,9 @@ def sources(light_TSC: Array, hole_TS: Bools) -> BankLight:
 
 
 def _relit(known: BankLight, light_CN: Array, hole_TS: Bools, places: _Places) -> tuple[BankLight, Array | None]:
-    """The sources once the samples at some places show other light, and how far each of those is a bright line.
+    """The sources after the light at some places has changed, and the probability that each place is a bright line.
 
-    The banks do not change: the places are in the matte. Bright lines (`glint`) are not believed.
+    The banks do not change, because the places lie in the matte. Bright lines (`glint`) get no weight.
     """
     light_TCS = known.own.copy()
     np.put(light_TCS, places.of_CN, light_CN)
@@ -130,7 +130,7 @@ def _relit(known: BankLight, light_CN: Array, hole_TS: Bools, places: _Places) -
 
 
 def _shading(light_TCS: Array, hole_TS: Bools) -> tuple[Array, Array]:
-    """The mean over colours, smoothed a little along the seam, and how far each sample may be believed."""
+    """The mean over colours, smoothed a little along the seam, and the weight (T, S) of each sample."""
     near = _along(_mean(light_TCS), _NEAR)
     groove = cv2.morphologyEx(near, cv2.MORPH_BLACKHAT, np.ones((2 * _GROOVE + 1, 1), np.uint8))
     return near, _trust(groove, hole_TS)
@@ -176,7 +176,7 @@ def _described(known: BankLight, hole_TS: Bools) -> tuple[Array, Array]:
 
 
 def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: RelightTable) -> Array:
-    """What to make of each sample: (T, S, 4), a base per colour and the share to keep.
+    """Base and keep of each sample: (T, S, 4), a base per colour and the share of its own light that stays.
 
     Corrected log light = base + keep * own log light. Outside `own_TS` base is 0 and keep 1.
     """
@@ -192,7 +192,7 @@ def mean_of(field_TSC: Array) -> Array:
 
 
 def light_added(relit_TSC: Array, own_TS: Array) -> Array:
-    """Log light (T, S) that paint adds in the mean over colours; own_TS: `mean_of` the plate's."""
+    """Log light (T, S) that paint adds, as the mean over colours; own_TS: `mean_of` the plate's log light."""
     out: Array = relit_TSC[..., 3] - np.float32(1.0)
     out *= own_TS
     out += mean_of(relit_TSC)
@@ -202,9 +202,9 @@ def light_added(relit_TSC: Array, own_TS: Array) -> Array:
 def relight_in_turn(
     light_TSC: Array, hole_TS: Bools, own_TS: Bools, tables: Sequence[RelightTable], known: BankLight | None = None
 ) -> Array:
-    """`relight` by one table after the other, each on what the one before it left: (T, S, 4).
+    """Base and keep (T, S, 4) by one table after another; each works on the result of the one before.
 
-    known: the light's sources, where they are known already.
+    known: the light's sources, if they were computed before.
     """
     places = _Places.where(own_TS)
     asked = _Asked.where(own_TS, places.at)
@@ -224,7 +224,7 @@ def relight_in_turn(
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Some samples of a ribbon, N, counted row by row, and where they stand in a field (T, C, S): (C, N)."""
+    """N samples of a ribbon, counted row by row, and their indices in a field (T, C, S): (C, N)."""
 
     at: Array
     of_CN: Array
@@ -243,11 +243,11 @@ class _Places:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The samples that are asked, and how those of the whole ribbon lie between them.
+    """The samples that are evaluated, and how the whole ribbon's samples are interpolated between them.
 
-    Answers change slowly along the seam: every sixth column is asked, and those between take a mean of the two beside.
+    The output changes slowly along the seam: every sixth column is evaluated, and columns between are interpolated.
     at: (blocks, _AT_ONCE), counted row by row on every sixth column; the last block is filled up with its first.
-    before, after: for each sample of the ribbon's N the two that were asked; share: how far towards the second.
+    before, after: the two evaluated samples beside each of the ribbon's N; share: weight of the second, 0 to 1.
     """
 
     at: Array
@@ -270,7 +270,7 @@ class _Asked:
         return cls(at, before, after, past * np.float32(1 / EVERY))
 
     def between(self, answer: Array) -> Array:
-        """Answers (6, N) of the whole ribbon's samples, from those of the samples that were asked."""
+        """Outputs (6, N) of all samples of the ribbon, interpolated from those of the evaluated samples."""
         out: Array = answer.take(self.before_N, axis=1)
         more = answer.take(self.after_N, axis=1)
         more -= out
@@ -288,7 +288,7 @@ def _paint(
     banks_CN: Array,
     bright_N: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Base (C, N) and keep (N,) at some places; where they are bright lines the joined face takes the plate's share."""
+    """Base (C, N) and keep (N,) at some places; on bright lines the plate's share goes to the joined face."""
     answers = evaluate(_features(known.thinned(), thinned_TS, asked.at), table)
     answer = asked.between(shared(answers.transpose(1, 0, 2).reshape(N_ANSWERS, -1)))
     if bright_N is not None:
@@ -335,7 +335,7 @@ def _mean(field_TCS: Array) -> Array:
 
 
 def _trust(valley_TS: Array, hole_TS: Bools) -> Array:
-    """How far each sample may be believed: 1 outside the matte, less the deeper in a valley."""
+    """The weight of each sample: 1 outside the matte, less the deeper it lies in a valley."""
     trust = cv2.erode(1.0 / (1.0 + (valley_TS / np.float32(_VALLEY_LIMIT)) ** 2), np.ones((3, 1), np.uint8))
     return np.where(hole_TS, trust * trust, np.float32(1.0))
 

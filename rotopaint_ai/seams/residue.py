@@ -1,10 +1,10 @@
-"""What paint takes off a whole seam says where it took too little, and where too much.
+"""Corrections where paint changed a seam much less, or much more, than it changes the whole seam on average.
 
-Where a seam runs along a shadow's edge or into a fold, paint may take the groove for the face's own and keep it: a dark
-stroke that begins and ends within the matte. What paint takes off the whole seam on average says in which rows its
-groove lies and how deep it is. A valley that is left in those rows, not much deeper than that, is the seam's. Where
-paint brings far more light than that, it has painted over a dark gap or the edge of something else, and the tables'
-paint, which keep more, takes its place.
+Where a seam runs along a shadow's edge or into a fold, paint may keep the groove as part of the face: a dark stroke
+that begins and ends within the matte. The light that paint adds to the whole seam on average gives the rows and the
+depth of its groove. A valley that remains in those rows, not much deeper than the average, belongs to the seam. Where
+paint adds far more light than the average, it covers a dark gap or the edge of another object. There the tables' paint,
+which keeps more of the plate, replaces it.
 
 T rows across, S columns along.
 """
@@ -24,20 +24,20 @@ Array = NDArray[Any]  # float32
 
 _NEAR, _WIDE = 2.0, 13  # columns, sigma and width of a blur: what runs on along the seam for no longer is grain
 _ROWS = 4  # half-width of the valleys looked for
-_SHOWS = 0.08  # log light: a groove that paint takes off at least
-_GROOVE = 0.6  # of what it takes off at most: rows with more are the groove's
-_FAINT, _CLEAR = 0.03, 0.08  # log light: a valley is none below, and one for certain above
-_MOST = 0.6  # of what paint takes off on average, that is taken off more at most
-_DEEPER = 2.0  # times what paint takes off on average: a valley as deep is the face's
-_FAR_MORE = 3.0  # times what paint takes off a seam on average, in the frame's row that loses most: no seam is so dark
-_ANYWHERE = 0.3  # log light that may be taken off any seam
-_SAMPLES = 20  # of a row that tell what is usual
+_SHOWS = 0.08  # log light that paint adds to a row of the groove at least
+_GROOVE = 0.6  # rows with more than this share of the largest mean belong to the groove
+_FAINT, _CLEAR = 0.03, 0.08  # log light: no valley below the first, a certain valley above the second
+_MOST = 0.6  # share of the mean added light that the correction adds at most
+_DEEPER = 2.0  # a valley this many times as deep as the mean added light belongs to the face
+_FAR_MORE = 3.0  # times the largest mean added light of the frame's rows: no seam is darker
+_ANYWHERE = 0.3  # log light that paint may add to any seam
+_SAMPLES = 20  # least number of samples of a row for its mean to count
 _AROUND = np.ones((3, 3), np.uint8)
 _VALLEY = np.ones((2 * _ROWS + 1, 1), np.uint8)
 
 
 def lifted(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
-    """What to make of every sample, as `relight.relight` gives it, with valleys left in the groove lifted."""
+    """Base and keep (T, S, 4), as `relight.relight` returns them, with the remaining valleys of the groove filled."""
     own = relight.mean_of(light_TSC)
     added = relight.light_added(relit_TSC, own)
     usual = usually_taken(added, ribbon)
@@ -57,7 +57,7 @@ def lifted(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
 
 
 def spared(relit_TSC: Array, by_tables_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
-    """What to make of every sample, as `relight.relight` gives it, by tables where paint brings far more than usual."""
+    """Base and keep (T, S, 4), as `relight.relight` returns them; the tables' where paint adds far more than usual."""
     added = relight.light_added(relit_TSC, relight.mean_of(light_TSC))
     total, count = ribbon.row_sums(added)
     usual = (total / np.maximum(count, 1))[count > _SAMPLES]
@@ -77,7 +77,7 @@ def usually_taken(taken_TS: Array, ribbon: Ribbon) -> Array:
 
 
 def _left(depth: Array, usual: Array, groove: NDArray[np.bool_]) -> Array:
-    """How sure it is that a sample is left of the groove, 0 to 1."""
+    """Probability, 0 to 1, that a sample is a remainder of the groove."""
     sure = np.clip((depth - _FAINT) / (_CLEAR - _FAINT), 0.0, 1.0)
     sure *= np.clip(_DEEPER - depth / np.maximum(usual, np.float32(1e-3)), 0.0, 1.0)
     return np.asarray(cv2.GaussianBlur((sure * groove).astype(np.float32), (5, 1), 1.0))

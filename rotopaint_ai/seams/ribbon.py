@@ -25,7 +25,7 @@ RUN_OUT = 8, 20  # columns, least and most, that continue a curve beyond its end
 SPARE = 6
 GAP = 12  # px: where a curve leaves the matte for no longer, before an end too, its run goes on
 ROWS_WIDE = 10.0  # a matte wider than this many pixels, on average, is worked on in a copy shrunk to this width
-_LARGE = 1.35  # times shrunk from which on it is shrunk more than the matte grows: large plates hold less to a pixel
+_LARGE = 1.35  # from this shrink factor on it is shrunk more than in proportion: large plates have less detail a pixel
 BANK_ROWS = 7  # rows of untouched plate kept beyond the matte on each side
 _TANGENT_SIGMA = 2.0  # columns
 _SHORTEST = 2.0  # a run this many times as long as the seam is wide is a seam
@@ -38,7 +38,7 @@ _CHUNK = 8192  # cv2.remap refuses rows longer than 32767
 class CentreLine:
     """The curves' columns in a row, in shrunk pixels: points and unit tangents (S, 2), and (S,) each of what follows.
 
-    reach: how far a column's pixels lie at most; half: half the seam's width, 0 where a run goes on beyond its curve;
+    reach: largest distance of a column's pixels; half: half the seam's width, 0 where a run extends beyond its curve;
     run: the number of the run that a column belongs to.
     """
 
@@ -124,9 +124,9 @@ def resample(polyline: NDArray[np.floating], spacing: float = 1.0) -> Array:
 
 
 def across(points: Array, offsets: Array) -> tuple[Array, Array]:
-    """Where the normals of a curve's points (S, 2) stand at some offsets (T,): x and y (T, S), as `cv2.remap` has them.
+    """Sample positions on the normals of a curve's points (S, 2) at offsets (T,): x and y (T, S), as in `cv2.remap`.
 
-    Points are a pixel apart; normals are smoothed along the curve. A positive offset is on the right of its way.
+    Points are a pixel apart; normals are smoothed along the curve. A positive offset is to the right of its direction.
     """
     tangents = np.gradient(cv2.GaussianBlur(points, (1, 13), _TANGENT_SIGMA, borderType=cv2.BORDER_REPLICATE), axis=0)
     tangents /= np.maximum(np.hypot(tangents[:, 0], tangents[:, 1]), 1e-6)[:, None]
@@ -136,7 +136,7 @@ def across(points: Array, offsets: Array) -> tuple[Array, Array]:
 
 
 def shrinkage(wide: float) -> float:
-    """How many times a crop is shrunk whose matte is so many pixels wide."""
+    """The shrink factor of a crop whose matte is `wide` pixels wide."""
     times = max(1.0, wide / ROWS_WIDE)
     return float(times * max(1.0, times / _LARGE) ** 0.5)
 
@@ -204,10 +204,10 @@ def _how(step: float) -> int:
 
 
 def _runs(hole: Bools, curves: Sequence[Curve]) -> tuple[list[Curve], Array]:
-    """The parts of the curves, every pixel, that run inside the matte, hidden parts of a seam do not, and what crosses.
+    """The parts of the curves inside the matte, a point per pixel, and the points (N, 2) of crossing curves.
 
-    A run shorter than twice the matte's width is another seam's curve crossing; its points (N, 2) come apart where a
-    longer one runs through the same piece of the matte. A short piece of seam that stands alone is a seam.
+    A run shorter than twice the matte's width counts as another seam's curve that crosses, where a longer run passes
+    through the same piece of the matte. A short run alone in its piece of the matte counts as a seam.
     """
     height, width = hole.shape
     lines = [(resample(polyline), half) for polyline, half in curves if len(polyline) > 1]
@@ -243,7 +243,7 @@ class _Run:
 
 
 def _are_seams(runs: Sequence[_Run], hole: Bools) -> list[bool]:
-    """Which runs are no other seam's curve crossing."""
+    """Which runs are seams, not the crossing of another seam's curve."""
     if all(run.length >= _SHORTEST for run in runs):
         return [True] * len(runs)
     pieces = cv2.connectedComponents(hole.view(np.uint8))[1]
@@ -279,7 +279,7 @@ def _centre_line(runs: Sequence[Curve], hole: Bools, step: float) -> CentreLine:
 
 
 def _run_out(ends: Array, ways: Array, hole: Bools, steps: Array) -> Index:
-    """By how many columns to go on at some ends (N, 2), each its way (N, 2)."""
+    """The number of columns to add at some ends (N, 2), each in its direction (N, 2)."""
     height, width = hole.shape
     x, y = np.moveaxis(np.floor(ends[:, None] + steps * ways[:, None]).astype(np.intp), 2, 0)
     on = (x >= 0) & (y >= 0) & (x < width) & (y < height)

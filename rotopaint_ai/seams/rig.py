@@ -1,8 +1,8 @@
-"""Rigs taken off: what lies under a matte of any size is filled whole.
+"""Rig removal: the whole area under a matte of any size is filled.
 
-From a clean plate where there is one, else from other frames of the shot in which the place is free and which show the
-same beside it, else smoothly from the rim, or by pieces of the picture where one texture is all around. Loans are laid
-on the frame by each motion that is seen, the set's or a head's, and take its light and its grain.
+The first source is a clean plate. The second is other frames of the shot that show the area without the rig and the
+same surroundings. The rest is filled smoothly from the rim, or by patches where one texture surrounds the hole. Other
+pictures (loans) are aligned by each motion found, the set's or a head's, and matched to the frame's light and grain.
 
 Convention: pictures are scene-linear RGB float32; pixel (0, 0) is the top-left one's centre. H, W rows and columns.
 """
@@ -25,24 +25,24 @@ Bools = NDArray[Any]  # bool
 SEARCH_PX = 960.0  # longest side of the pictures that motion is looked for in
 STILL_PX = 0.3  # a camera that moves no corner further than this is locked
 FEWEST = 12  # points that a motion rests on
-MOTIONS = 3  # of things between two frames that are looked for: the set's, a head's, a hand's
-TRUSTED = 0.2  # log light: a frame that is off by less beside a place lends it whole, by twice that not at all
+MOTIONS = 3  # motions searched between two frames: the set's, a head's, a hand's
+TRUSTED = 0.2  # log light: a frame that differs by less beside a place has full weight there, at twice that none
 GRAIN = 0.03  # log light: what two takes of the same surroundings may differ in
 RIM_PX = 9  # of the surroundings that a loan is fitted to
-TILE_PX = 48  # side of the pieces that a hole is made of where nothing is lent
-TEXTURED = 0.015, 0.25  # the median of detail that texture has at least: log light, and of what coarse light varies by
-REACH = 2.0  # how far such pieces are looked for, times the hole's size, TILE_PX at least
+TILE_PX = 48  # side of the patches that fill a hole where no other picture shows it
+TEXTURED = 0.015, 0.25  # least median detail of texture: log light, and share of the variation of coarse light
+REACH = 2.0  # search distance for such patches, times the hole's size, TILE_PX at least
 _NOTHING = 1 / 1024  # as in `cleanplate`
 _FLOOR = 0.02  # of the mean light, as in `cleanplate`
 _BENT = 0.3  # log light: more than this from the usual difference is another object, not other light
-_BAND = 10  # px beside the hole whose grain is carried in
+_BAND = 10  # px beside the hole whose grain is copied into it
 _DETAIL_SIGMAS = 1.5, 4.0  # px: detail is what lies between
 _SMOOTH_RADIUS = 5.0  # px, of the fills that march inwards
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loan:
-    """Another picture on this frame's region: (H, W, 3), and where it shows what is to be seen there (H, W)."""
+    """Another picture aligned to this frame's region: (H, W, 3), and where it is valid (H, W)."""
 
     rgb: Array
     free: Bools
@@ -58,7 +58,7 @@ class RigFill:
 
 
 class FreePoints:
-    """Points of a frame beside its rig, found once and looked for in other frames."""
+    """Feature points of a frame outside its rig, detected once and tracked into other frames."""
 
     def __init__(self, rgb: Array, free: Bools) -> None:
         """rgb (H, W, 3); free (H, W): pixels that show no rig."""
@@ -168,7 +168,7 @@ def _fill_by_plates(own: Array, hole: Bools, plates: Sequence[_Lent]) -> tuple[A
 
 
 def _borrow_from_frames(own: Array, hole: Bools, frames: Sequence[_Lent]) -> tuple[Array, Array]:
-    """Log light that frames lend to the hole, and how far to trust it (H, W) from 0 to 1.
+    """Log light of the hole from other frames, and its weight (H, W) from 0 to 1.
 
     At each place the median of those frames that differ least beside it.
     """
@@ -187,14 +187,14 @@ def _borrow_from_frames(own: Array, hole: Bools, frames: Sequence[_Lent]) -> tup
 
 
 def _offered(own: Array, hole: Bools, loan: Loan, rim: Bools, floor: np.float32) -> _Lent:
-    """A loan at the hole's pixels, with this frame's light; it differs infinitely where it has nothing to lend."""
+    """A loan at the hole's pixels, matched to this frame's light; its difference is infinite where it is not valid."""
     theirs = _log_of(loan, floor)
     beside = _off_beside(own - theirs, hole, rim) if rim.any() else np.zeros(hole.shape, np.float32)
     return np.where(loan.free, beside, np.inf)[hole], _fitted(own, hole, theirs, rim)[hole]
 
 
 def _ring_around(hole: Bools) -> Bools:
-    """What is near a hole, but not in it."""
+    """Pixels near a hole, but not in it."""
     near = cv2.dilate(hole.astype(np.uint8), np.ones((2 * RIM_PX + 1,) * 2, np.uint8)).astype(bool)
     return np.asarray(near & ~hole)
 
@@ -205,7 +205,7 @@ def _log_of(loan: Loan, floor: np.float32) -> Array:
 
 
 def _off_beside(apart: Array, hole: Bools, rim: Bools) -> Array:
-    """How much a loan is apart beside each place (H, W), log light, over the usual difference at its rim."""
+    """A loan's difference beside each place (H, W), log light, above the usual difference at its rim."""
     off = np.abs(apart - np.median(apart[rim], axis=0)).mean(2, keepdims=True)
     calm = _calm(np.repeat(off, 3, 2), rim)
     return np.asarray(harmonic_fill.fill(calm, hole, rim)[..., 0])
@@ -292,7 +292,7 @@ def _tile_corners(hole: Bools) -> list[tuple[int, int]]:
 def _piece(out: Array, left: Bools, source: Bools, hole: Bools, rows: slice, columns: slice) -> None:
     """Fill one tile of `out`, in place, no brighter and no darker than anything that is known around it.
 
-    Where a piece's own edge lies beside another one the spread difference would add up to light that stands nowhere.
+    Where a patch's own edge lies beside another patch, the spread differences would add up to light found nowhere else.
     """
     height, width = left.shape
     around = _grow_span(rows, RIM_PX, height), _grow_span(columns, RIM_PX, width)
@@ -361,7 +361,7 @@ def inpainted(rgb: Array, hole: Bools, radius: float, how: int) -> Array:
 
 
 def _add_grain(light: Array, own: Array, found: Array, hole: Bools, borrowed: Bools, floor: np.float32) -> None:
-    """Give lent light, in place, what grain it lacks of that beside the hole: medians and clean plates have less."""
+    """Add to the filled light, in place, the grain it lacks beside the hole's: medians and clean plates have less."""
     rows, columns = np.nonzero(borrowed)
     beside = cv2.dilate(hole.astype(np.uint8), np.ones((2 * _BAND + 1,) * 2, np.uint8)).astype(bool) & ~hole
     if not len(rows) or not beside.any():

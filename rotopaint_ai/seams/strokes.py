@@ -1,4 +1,4 @@
-"""Clone strokes: touch-up by hand on the painted seam, kept as what the hand did and never as pixels.
+"""Clone strokes: touch-up by hand on the painted seam, stored as strokes and never as pixels.
 
 Standard library only, so that the project file can keep them. Plate space, pixels.
 """
@@ -23,11 +23,11 @@ Source = int | Literal["plate", "clean"] | None
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """The way of a soft round brush along `points` (x, y) that copies what lies (dx, dy) away.
+    """The path of a soft round brush along `points` (x, y) that copies pixels from (dx, dy) away.
 
-    Offsets are whole pixels, so that grain is copied as it is. Paint is whole inside `hardness` of the radius and fades
-    to nothing at it. `source`: what is copied. None: the frame as it has been painted so far; a number: the plate of
-    that frame; `plate` and `clean`: this frame's plate, or its clean plate without any stroke, which brings them back.
+    Offsets are whole pixels, so that grain is copied unchanged. Paint is opaque inside `hardness` of the radius and
+    fades to nothing at the radius. `source` is the picture that is copied. None: the frame as painted so far. A number:
+    the plate of that frame. `plate` and `clean`: this frame's plate, or its clean plate without strokes.
     """
 
     points: tuple[tuple[float, float], ...]

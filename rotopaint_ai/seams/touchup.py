@@ -37,7 +37,7 @@ def apply(
 
 
 def windows(stroke: Stroke) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int]]:
-    """What a stroke paints and what it copies: left, top, right, bottom in plate pixels."""
+    """The boxes that a stroke paints and copies from: left, top, right, bottom in plate pixels."""
     low = np.floor(np.min(stroke.points, axis=0) - stroke.radius_px).astype(int)
     high = np.ceil(np.max(stroke.points, axis=0) + stroke.radius_px).astype(int) + 1
     x0, y0, x1, y1 = (int(value) for value in (*low, *high))
@@ -45,7 +45,7 @@ def windows(stroke: Stroke) -> tuple[tuple[int, int, int, int], tuple[int, int, 
 
 
 def brush(stroke: Stroke, size: tuple[int, int], origin: tuple[int, int]) -> Array:
-    """How much a stroke covers each pixel (H, W): by the distance of the pixel's centre from its way."""
+    """A stroke's coverage of each pixel (H, W), by the distance of the pixel's centre from its path."""
     rows, columns = size
     x = np.arange(columns, dtype=np.float32) + np.float32(origin[0] + 0.5)
     y = np.arange(rows, dtype=np.float32) + np.float32(origin[1] + 0.5)
@@ -73,8 +73,8 @@ def _distance(x: Array, y: Array, a: Array, b: Array) -> Array:
 
 
 def _shifted(rgb: Array, stroke: Stroke) -> tuple[Array, NDArray[np.bool_]]:
-    """What a stroke copies to each pixel of a region, and where there is anything: inside the region, and no NaN of a
-    picture that is none of this frame's."""
+    """The pixels that a stroke copies to a region, and which are valid: inside the region, and not NaN in a picture of
+    another frame."""
     rows, columns = rgb.shape[:2]
     y, x = np.arange(rows) + stroke.dy, np.arange(columns) + stroke.dx
     inside = ((y >= 0) & (y < rows))[:, None] & ((x >= 0) & (x < columns))[None, :]

@@ -43,9 +43,9 @@ def score(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> float:
 class Visibility:
     """How much the seams of a frame show, and their contrast: what they are darker than beside them, along them.
 
-    score: see `score`. scores: that of each seam alone, in the order of the curves, or by what lasts along it where
-    that is more: rods and hair bend the light more than a seam between them, but not for half of its way. contrast: log
-    light, STATIONS values for each seam, from end to end; None where a station is off the picture.
+    score: see `score`. scores: one for each seam, in the order of the curves: the larger of its mean and its median
+    along the seam. Rods and hair bend the light more than a seam, but not along half of it. contrast: log light,
+    STATIONS values for each seam, from end to end; None where a station is off the picture.
     """
 
     score: float
@@ -54,7 +54,7 @@ class Visibility:
 
 
 def look(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> Visibility:
-    """Both figures of a frame; arguments as of `score`."""
+    """Scores and contrast of a frame; arguments as of `score`."""
     tone = tone_of(rgb)
     bands = [_Band.of(tone, line, half) if len(line) >= 2 else None for line, half in curves]
     contrast = tuple(band.contrast() if band is not None else (None,) * STATIONS for band in bands)
@@ -67,8 +67,8 @@ def look(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> Visibility:
 def strength(score: float) -> float:
     """How much of a seam's paint shows: all of it, but less and less where the seam shows less than its surroundings.
 
-    What shows far less than the texture beside it is covered by something, or was never there; painting it would only
-    spoil hair, a hand or a prop. From 1 at a score of FAINT down to nought at COVERED.
+    A seam that shows far less than the texture beside it is covered by an object, or is not there. Painting it would
+    only damage hair, a hand or a prop. The value falls from 1 at a score of FAINT to 0 at COVERED.
     """
     share = min(1.0, max(0.0, (score - COVERED) / (FAINT - COVERED)))
     return round(share * share * (3.0 - 2.0 * share), 4)

@@ -1,8 +1,8 @@
 """How far a seam's groove and bevels reach on either side of its curve, by a small fitted function.
 
-The function was fitted to stage characters whose seams' coverage is known (`scripts/fit_widths.py`). It sees the light
-across the curve at a place, and what is usual along the whole seam; flipped, its numbers answer for the other side. It
-counts in steps of the face's size, so that a seam looks alike at video size and at 4K.
+The function was fitted to stage characters whose seams' coverage is known (`scripts/fit_widths.py`). Its inputs are the
+light across the curve at a place, and the usual light along the whole seam. Flipped inputs give the width of the other
+side. Its unit is a step, a share of the face's size, so that a seam looks alike at video size and at 4K.
 
 Dimensions: T rows across the curve, S places along it, F features. Side 0 is on the left of the curve's way (y down).
 """
@@ -26,14 +26,14 @@ from rotopaint_ai.shapes.roto import Landmark, RotoShape
 Array = NDArray[Any]  # float32
 
 STEPS_PER_FACE = 320.0  # steps, across and along, on the face's longest side
-ROWS = 17  # steps that are looked at on either side
-REACH = 14.0  # steps: the widest half of a seam that the function was shown
+ROWS = 17  # steps sampled on either side
+REACH = 14.0  # steps: the widest half of a seam in the fitted samples
 N_FEATURES = 6 * ROWS
 UNITS = 24
-USUAL, COVERING = 0, 1  # the function's answers: the middle of what is likely, and what nine of ten stay below
+USUAL, COVERING = 0, 1  # the function's outputs: the median, and the 90 % quantile
 LEAST_PLACES = 12
 SHARE = 0.9  # of a seam's places that one width covers
-SHOWS = 1.5  # visibility from which on a seam is surely one; clean renders score 0.9 to 2
+SHOWS = 1.5  # visibility from which on a seam counts as visible; clean renders score 0.9 to 2
 _BESIDE_PX = 12  # more than `visibility` compares a seam with
 _FLOOR = 0.02  # of the mean light, as in `visibility`
 _ALONG_SIGMA = 4.0  # places: what does not run on along the seam is texture
@@ -59,7 +59,7 @@ class WidthTable:
 class SeamReach:
     """How far a seam reaches at each place of its curve, pixels: `usual` and `covering` (2, S), one row a side.
 
-    `inside` (S,): places whose surroundings lie on the picture; others say nothing.
+    `inside` (S,): places whose surroundings lie on the picture; values at other places are not valid.
     """
 
     usual: Array
@@ -68,7 +68,7 @@ class SeamReach:
 
     @property
     def full_px(self) -> float | None:
-        """One width about the curve that covers nine of ten places; None where too few of them say anything."""
+        """One width about the curve that covers nine of ten places; None where too few places are valid."""
         if self.inside.sum() < LEAST_PLACES:
             return None
         return 2.0 * float(np.quantile(self.usual.max(0)[self.inside], SHARE))
@@ -144,7 +144,7 @@ def face_px(shapes: Iterable[RotoShape], frame: int, landmarks: Sequence[Landmar
 
 
 def measured(grey: Array, line: NDArray[np.floating], face_px: float) -> SeamReach | None:
-    """How far a seam reaches on either side of its curve; None for a curve that is too short to tell.
+    """How far a seam reaches on either side of its curve; None for a curve that is too short to measure.
 
     grey: (H, W) square root of scene-linear luminance; line (N, 2) in its pixels, corner origin; face_px: the longest
     side of the box round the face, of the same pixels.
