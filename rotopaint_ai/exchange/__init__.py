@@ -2,8 +2,8 @@
 
 The table of formats:
 - `formats` reads, writes, converts and checks by suffix; `format_spec` is one row of its table.
-- `features` are what a format may keep; `lossiness` reports what it does not.
-- `round_trip` compares what was read back with what was meant; `diagnosis` names the mistake behind a difference.
+- `features` names what a format may keep; `lossiness` reports what a format loses.
+- `round_trip` compares a written file, read back, with its source; `diagnosis` names the mistake behind a difference.
 - `parsing` and `limits` are what every reader shares: text, numbers, sizes and their bounds.
 
 Our own document: `document` (`.roto.json`).

@@ -1,10 +1,10 @@
 """After Effects: a script that builds masks, and a dump of a composition's masks that another script writes.
 
-Standard library only, save that eased moves are reduced to few keys with numpy. Mask points are pixels of the layer
-with y down and handles as offsets, as here; keys are linear or hold, in seconds of the composition, so that its own
-frame rate decides. A mask's feather lies half inside and half outside its edge: it is written as wide as ours with an
-expansion of half of it, which puts it outside; one that differs from point to point becomes the mask's own feather
-points, one at each vertex (After Effects Scripting Guide, "Shape object"). Names in scripts are match names, the same
+Standard library only, except that eased moves are reduced to few keys with numpy. Mask points are pixels of the layer
+with y down and handles as offsets, as in our document. Keys are linear or hold; their times are seconds, so that the
+composition's frame rate decides. A mask's feather lies half inside and half outside its edge. It is written with our
+width and an expansion of half that width, which puts it outside. A feather that varies along the shape becomes feather
+points, one at each vertex (After Effects Scripting Guide, "Shape object"). Scripts use match names, which are the same
 in every language.
 """
 
@@ -258,7 +258,7 @@ def _shape_of_mask(
 
 
 def _with_feather_points(shape: RotoShape, points: Mapping[int, object], where: str, warnings: list[str]) -> RotoShape:
-    """The shape with the feather of a mask's feather points, where they stand at its vertices."""
+    """The shape with the feather of a mask's feather points, if they lie at its vertices."""
     lines = {}
     for frame, key in shape.keys.items():
         radii = _radii_at_vertices(points.get(frame, []), len(key.points), where)
@@ -270,7 +270,7 @@ def _with_feather_points(shape: RotoShape, points: Mapping[int, object], where: 
 
 
 def _radii_at_vertices(rows: object, count: int, where: str) -> list[float] | None:
-    """How wide the feather is at each vertex; None where a feather point stands elsewhere."""
+    """The feather's width at each vertex; None where a feather point lies between vertices."""
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 3 for row in rows):
         raise DocumentError(f"{where}: feather points are no rows of three numbers; write the file again")
     found = [0.0] * count
@@ -285,7 +285,7 @@ def _radii_at_vertices(rows: object, count: int, where: str) -> list[float] | No
 
 
 def _with_linear_moves(shape: RotoShape, warnings: list[str]) -> RotoShape:
-    """Frames between eased keys are thinned out to what linear moves need."""
+    """The shape with the frames between eased keys reduced to the linear keys that are needed."""
     if all(key.source == "human" for key in shape.keys.values()):
         return shape
     from rotopaint_ai.shapes.reduce import reduce_keys

@@ -1,4 +1,4 @@
-"""Blender's own files, `.blend`: Blender itself is asked to write their masks. Standard library only."""
+"""Blender's own files, `.blend`: Blender runs a script that writes their masks. Standard library only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocumen
 
 
 def _dump_of_file(program: str, path: Path) -> str:
-    """What the dump script writes of a file. Raises DocumentError with Blender's last line where it writes nothing."""
+    """The dump of a file, by the dump script. Raises DocumentError with Blender's last line if nothing was written."""
     if not path.is_file():
         raise DocumentError(f"{path.name}: is not there; check the path")
     with tempfile.TemporaryDirectory() as folder:

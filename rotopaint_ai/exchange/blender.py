@@ -2,8 +2,8 @@
 
 Standard library only. A mask has a layer for each shape. Mask space is centred with the longer side as 1 and y up, y
 shrunk by the scene's pixel aspect (found by rendering); handles are absolute. Keys hold all points of a layer and move
-linearly. Feather is a distance on the outer side of each point, and outside is to the left of the way, so shapes that
-run the other way are turned round. Blender draws no open curve: strokes are written as closed bands of their width.
+linearly. Feather is a distance on the outer side of each point. Outside is to the left of the curve's direction, so
+shapes of the other direction are reversed. Blender draws no open curve: strokes are written as closed bands.
 Tested in Blender 4.2.
 """
 
@@ -53,7 +53,7 @@ WORDS: Final[Mapping[Feature, str]] = {
 }
 SETTLED: Final[frozenset[Feature]] = frozenset(("open", "width", "taper"))  # as_written has closed the strokes
 _BEGIN, _END = "DATA = json.loads(r'''", "''')\n"
-_HOLDS_OUT: Final = "MERGE_SUBTRACT"  # a layer's blending: what stands before it times what it leaves
+_HOLDS_OUT: Final = "MERGE_SUBTRACT"  # a layer's blending: the matte below it times one minus the layer's own
 _LONGEST_NAME: Final = 63  # bytes
 _HOSTS: Final = Path(__file__).with_name("hosts")
 

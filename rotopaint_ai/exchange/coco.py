@@ -145,7 +145,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
 
 
 def _counted_lines(warnings: Sequence[str]) -> list[str]:
-    """Each line once, with how often it was reported."""
+    """Each line once, with the number of its repetitions."""
     return [
         line if warnings.count(line) == 1 else f"{line} ({warnings.count(line)} times)"
         for line in dict.fromkeys(warnings)

@@ -1,4 +1,4 @@
-"""Cryptomatte: the mattes of all shapes in one EXR a frame, to be picked by name.
+"""Cryptomatte: the mattes of all shapes in one EXR a frame, each selectable by name.
 
 Every shape has the MurmurHash3 of its name as a number. Each pixel lists the shapes that cover it, the largest coverage
 first, as pairs of number and coverage in the channels `CryptoShape00.RGBA`, `CryptoShape01.RGBA` and so on. Coverage
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 def _tell_nobody(done: int, total: int) -> None:
-    """Where nobody watches."""
+    """A progress callback that does nothing."""
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
@@ -97,7 +97,7 @@ def identity(name: str) -> int:
 
 
 def metadata(names: list[str]) -> dict[str, str]:
-    """The attributes that tell other programs what the channels are."""
+    """The EXR attributes that declare the Cryptomatte channels to other programs."""
     head = f"cryptomatte/{murmur3(LAYER.encode()):08x}"[: len("cryptomatte/") + 7]
     manifest = json.dumps({name: f"{identity(name):08x}" for name in names}, ensure_ascii=False)
     fields = {"name": LAYER, "hash": "MurmurHash3_32", "conversion": "uint32_to_float32", "manifest": manifest}
@@ -112,9 +112,9 @@ def pattern(path: Path) -> Path:
 
 
 def write(path: Path, document: RotoDocument, tell: Tell = _tell_nobody) -> float:
-    """Write one EXR a frame at `pattern(path)`, each read back while its mattes are at hand.
+    """Write one EXR a frame at `pattern(path)`, and read each back while its mattes are in memory.
 
-    `tell` hears how many frames are done. Returns the largest difference of a matte.
+    `tell` receives the number of finished frames. Returns the largest difference of a matte, 0 to 1.
     Raises DocumentError where two names share a number.
     """
     names = [shape.name for shape in document.shapes if shape.keys]
@@ -142,7 +142,7 @@ def _file_of_frame(pattern: Path, frame: int) -> Path:
 
 
 def _each_pose(document: RotoDocument, work: Callable[[Sequence[int]], T], tell: Tell = _tell_nobody) -> list[T]:
-    """What `work` gives for every run of held frames, on a thread for each core, at most MOST_THREADS."""
+    """The results of `work` for every run of held frames, on a thread for each core, at most MOST_THREADS."""
     with ThreadPoolExecutor(min(n_cores(), MOST_THREADS), thread_name_prefix="cryptomatte") as pool:
         jobs = {pool.submit(work, frames): len(frames) for frames in _held_runs(document)}
         done, total = 0, sum(jobs.values())
@@ -159,7 +159,7 @@ def _each_pose(document: RotoDocument, work: Callable[[Sequence[int]], T], tell:
 
 
 def _held_runs(document: RotoDocument) -> Iterator[list[int]]:
-    """The document's frames, those together that show the same."""
+    """The document's frames, grouped into runs of equal poses."""
     shapes = [shape for shape in document.shapes if shape.keys]
     run: list[int] = []
     last = None
@@ -176,7 +176,7 @@ def _held_runs(document: RotoDocument) -> Iterator[list[int]]:
 
 
 def _write_pose(pattern: Path, document: RotoDocument, frames: Sequence[int], texts: Mapping[str, str]) -> float:
-    """Write frames that show the same; returns by how much any matte of theirs differs from what was meant."""
+    """Write frames of one pose; returns the largest difference of a written matte from its source."""
     covered = _Covered.of(document, frames[0])
     first = _file_of_frame(pattern, frames[0])
     ids, coverage = covered.ranked(min(len(document.shapes), _FEWEST))
@@ -202,10 +202,10 @@ def _write_pose(pattern: Path, document: RotoDocument, frames: Sequence[int], te
 
 @dataclass(frozen=True, slots=True)
 class _Covered:
-    """What the seen shapes of a frame cover, in the smallest window (`x`, `y`, `width`, `height`) that holds them all.
+    """The coverage of a frame's visible shapes, in the smallest window (`x`, `y`, `width`, `height`) around them all.
 
-    An entry (N,) for each shape at each pixel that it covers: the place of its name, the pixel of the window, and how
-    much of that is covered.
+    An entry (N,) for each shape at each pixel that it covers: the index of its name, the pixel's index in the window,
+    and the coverage of that pixel.
     """
 
     x: int
@@ -257,7 +257,7 @@ class _Covered:
         numbers, found = self._identities, ids[rank, pixel]
         order = np.argsort(numbers)
         name = order[np.searchsorted(numbers, found, sorter=order).clip(max=len(order) - 1)]
-        name = np.where(numbers[name] == found, name, len(order))  # one more for numbers that nobody has
+        name = np.where(numbers[name] == found, name, len(order))  # one more index for unknown numbers
         away = np.zeros((len(order) + 1, self.height * self.width), np.float32)
         away[self.name, self.pixel] = self.cover
         np.subtract.at(away, (name, pixel), coverage[rank, pixel])

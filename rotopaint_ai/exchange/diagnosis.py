@@ -1,4 +1,4 @@
-"""What has probably happened to a shape that came back wrong: the classic mistakes of exchange, tried one by one."""
+"""The probable cause of a shape that reads back wrong: the classic mistakes of exchange, tried one by one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 from rotopaint_ai.shapes import samples
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Points, RotoDocument, RotoShape
 
-NEAR_PX = 0.25  # a guess that brings the curves this near is the answer
-_SHARE = 0.02  # or this share of how far they were
+NEAR_PX = 0.25  # a mistake explains the difference if undoing it brings the curves this near
+_SHARE = 0.02  # or within this share of their former distance
 
 _KINDS: tuple[tuple[str, Interpolation], ...] = (
     ("holds became moves", "linear"),
@@ -20,7 +20,7 @@ Change = Callable[[ControlPoint], ControlPoint]
 
 
 def diagnose(meant: RotoShape, found: RotoShape, document: RotoDocument, frames: Sequence[float]) -> str:
-    """The mistake that turns `meant` into `found`, in words; empty where none of the classic ones does."""
+    """The mistake that turns `meant` into `found`, as a phrase; empty where no classic mistake does."""
     if not meant.keys or not found.keys or meant.n_points != found.n_points:
         return ""
     asked = frames[:: max(1, len(frames) // 24)]
@@ -35,7 +35,7 @@ def _largest_distance(a: RotoShape, b: RotoShape, frames: Sequence[float]) -> fl
 
 
 def _mistakes(meant: RotoShape, found: RotoShape, document: RotoDocument) -> Iterator[tuple[str, RotoShape]]:
-    """What would have been written if one mistake had been made, with the mistake's name."""
+    """Each mistake's name, and the shape as that mistake would have written it."""
     for text, change in _changes(document):
         yield text, _with_mapped_points(meant, change)
     yield "points run the other way", _with_reversed_points(meant)

@@ -7,8 +7,8 @@ reads it.
   ({frame: false}) and `interpolation` ({frame: "hold"}); the landmarks `hand` ({frame: names}).
 - 2: `interpolation` may be "ease" or "smooth", with `slopes`; `feather` is a line per key, `widths` a profile per key;
   `subtract` says that a shape holds out. `layers` are transforms with keys, parents first; a shape names its own.
-  Every field of version 1 stays where it was and what it was: `feather_px` is the mean of a feather line. `metadata`
-  of the document and of a shape keep what one format alone understands, under the format's name.
+  Every field of version 1 keeps its place and its meaning: `feather_px` is the mean of a feather line. `metadata` of
+  the document and of a shape hold data of a single format, under the format's name.
 """
 
 from __future__ import annotations
@@ -384,7 +384,7 @@ def _refuse_document(where: str, what: str) -> NoReturn:
 
 
 def _unique_object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
-    """A JSON object none of whose names stands twice (two keys at one frame would lose one of them)."""
+    """A JSON object without repeated names (of two keys at one frame, one would be lost)."""
     table = dict(pairs)
     if len(table) < len(pairs):
         _refuse_twice((name for name, _ in pairs), where)
@@ -588,7 +588,7 @@ def _shape_pieces(shape: RotoShape) -> Iterator[str]:
 
 
 def _extra_pieces(shape: RotoShape) -> Iterator[str]:
-    """What version 2 adds to a shape's keys."""
+    """The fields that version 2 adds to a shape's keys, as pieces of text."""
     keys = shape.keys
     feathered = {frame: key.feather for frame, key in keys.items() if key.feather}
     if feathered:

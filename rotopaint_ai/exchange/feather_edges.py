@@ -1,8 +1,8 @@
-"""Feather as a second curve: the edge at which it ends, and its width back from such an edge.
+"""Feather as a second curve: the edge at which it ends, and the feather's width from such an edge.
 
-Standard library only. Convention: plate space; an edge has one point for each control point of its shape, with handles
-of its own, as offsets from the edge's point. At a corner the edge stands off along the mitre, so that the feather is
-as wide along both sides.
+Standard library only. Convention: plate space; an edge has one point for each control point of its shape, with its own
+handles as offsets from the edge's point. At a corner the edge is offset along the mitre, so that the feather has the
+same width along both sides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoShape, feather_li
 
 LONGEST_MITRE = 2.0
 _TINY = 1e-9
-_UNEVEN_PX = 0.1  # feather that differs by more than that along a shape or over time is a line of its own
+_UNEVEN_PX = 0.1  # a feather that varies by more than this along a shape or over time needs a feather line
 
 Vector = tuple[float, float]
 
@@ -42,7 +42,7 @@ def edge(points: Points, feather_px: float) -> Points:
 
 
 def line_of_widths(points: Points, feathers: Sequence[float]) -> Points:
-    """The closed curve at which a feather ends that is as wide at each control point, outside where it is above 0."""
+    """The closed curve at which a feather of these widths ends, one for each control point; above 0 is outside."""
     side = 1.0 if signed_area(points) >= 0 else -1.0
     stands = [_mitre(points, i) for i in range(len(points))]
     shifts = [(nx * side * f * m, ny * side * f * m) for ((nx, ny), m), f in zip(stands, feathers, strict=True)]
@@ -61,7 +61,7 @@ def line_of_widths(points: Points, feathers: Sequence[float]) -> Points:
 
 
 def line_around(shape: RotoShape, frame: float, points: Points) -> Points:
-    """The curve at which a shape's whole feather ends at a frame: its line, and what is added outside it."""
+    """The curve at which a shape's whole feather ends at a frame: its feather line plus the width added outside it."""
     if not shape.closed:
         return points
     line = feather_line(points, shape.feather_at(frame)) if shape.has_feather_line else points
@@ -69,7 +69,7 @@ def line_around(shape: RotoShape, frame: float, points: Points) -> Points:
 
 
 def as_one_line(shape: RotoShape) -> RotoShape:
-    """The shape with its whole feather as one line, or as one width where it is that to within 0.1 px."""
+    """The shape with its whole feather as one line, or as one width where the line is even to within 0.1 px."""
     if not shape.has_feather_line:
         return shape
     lines = {frame: line_around(shape, frame, key.points) for frame, key in shape.keys.items()}
@@ -77,7 +77,7 @@ def as_one_line(shape: RotoShape) -> RotoShape:
 
 
 def with_lines(shape: RotoShape, lines: Mapping[int, Points]) -> RotoShape:
-    """The shape with a feather that ends at these curves at its keys, as one width where they are that to 0.1 px."""
+    """The shape with a feather that ends at these curves at its keys; one width where they are even to 0.1 px."""
     rows = {frame: feather_rows(key.points, lines[frame]) for frame, key in shape.keys.items()}
     found = [width for frame, key in shape.keys.items() for width in line_widths(key.points, rows[frame])]
     if not shape.closed or not _is_uneven(found):
@@ -99,7 +99,8 @@ def _mean_width(found: Sequence[float]) -> float:
 def along_normals(shape: RotoShape) -> tuple[RotoShape, float, float]:
     """The shape with its feather as a width at each control point, outside the edge, for formats that hold no line.
 
-    Returns the shape, by how many pixels its line moves at a control point, and how wide a feather inside is cut.
+    Returns the shape, the largest move of its line at a control point, and the largest inner feather that is dropped,
+    both in pixels.
     """
     lines, off, cut = {}, 0.0, 0.0
     for frame, key in shape.keys.items():

@@ -1,4 +1,4 @@
-"""What a shape format may or may not keep, in words that the tests, the report and the documentation share.
+"""The features that a shape format may keep, with names shared by the tests, the report and the documentation.
 
 Standard library only.
 """

@@ -1,6 +1,6 @@
-"""What a shape format is to the rest of the product, and the same for every format that is one text file.
+"""The interface of a shape format to the rest of the product, and its implementation for formats of one text file.
 
-Standard library only: numpy is opened when a file is written and proved, not before.
+Standard library only: numpy is imported when a file is written and checked, not before.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ LIMIT_PX = 0.02  # goal G8
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A file that was written and read back: the largest error in pixels, and what the file does not hold.
+    """A file that was written and read back: the largest error in pixels, and the losses of the file.
 
-    proof: where reading back has also drawn the shapes; None where control points alone were compared.
+    proof: set if the shapes were also drawn from the file; None if only control points were compared.
     """
 
     error_px: float
@@ -50,13 +50,13 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class FormatSpec:
-    """A shape format: its suffixes (lower case), how it is read and written, and what a person should know of it.
+    """A shape format: its suffixes (lower case), its reader and writer, and notes for a person.
 
-    `read` gives a document and what it could not hold. `write` writes a file and reads it back; `formats.write` puts
-    it in place when that has gone well. None says that this direction does not exist. `loses` is what no file of the
-    format keeps, `limit_px` how far curves may lie from what was meant, `names` how shapes are called in a file (as in
-    the document where it is None): `formats.proof_of` judges by them, or asks `prove` where the format has its own.
-    `losses` says what is lost of a given document; `states_aspect` and `states_fps` whether files state these.
+    `read` returns a document and its losses. `write` writes a file and reads it back; `formats.write` then moves it
+    into place. None means that this direction does not exist. `loses` are the features that no file of the format
+    keeps. `limit_px` is the allowed distance of curves from their source. `names` gives the shapes' names in a file
+    (None: as in the document). `formats.proof_of` uses these, or calls `prove` where the format has one.
+    `losses` lists the losses of a given document; `states_aspect` and `states_fps` say whether files state these.
     """
 
     name: str
@@ -72,7 +72,7 @@ class FormatSpec:
     states_aspect: bool = True
     states_fps: bool = True
     pattern: Callable[[Path], Path] | None = None  # of the files that are really written, where it is one a frame
-    write_frames: WriteFrames | None = None  # as `write`, where it takes long and can tell of its frames
+    write_frames: WriteFrames | None = None  # as `write`, for slow formats that report their frames
     counts_from_first: bool = False  # frame 0 of a file is the shot's first
     holds: frozenset[Held] = frozenset()  # of version 2: what else is given up before a document is written
     is_relative: bool = False  # numbers are shares of the plate's size
@@ -113,10 +113,10 @@ def of_text(
 ) -> FormatSpec:
     """The row of a text format.
 
-    `as_written` is what the file should hold of a document, where that is not the document itself, and `settled` the
-    losses that are in it already, so that everything else of it must come back; `counts_from_first` says that its
-    frames count from the shot's first; `read_only` are suffixes more that are read and never written; `stretched` is
-    the module's `loads` where it wants `pixel_aspect`. `note` is reported whenever a file is written.
+    `as_written` reduces a document to what the file can hold; None where it can hold all. `settled` are the losses of
+    that reduction; everything else must read back unchanged. `counts_from_first`: frames count from the shot's first.
+    `read_only`: further suffixes that are read and never written. `stretched`: the module's `loads` if it takes
+    `pixel_aspect`. `note` is reported whenever a file is written.
     """
 
     def read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:

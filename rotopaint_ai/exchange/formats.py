@@ -1,7 +1,7 @@
 """Every shape format of this product in one table, and conversion between them by suffix.
 
-Standard library only; numpy is opened when a file is written. After a file is written it is read back and compared with
-what was meant.
+Standard library only; numpy is imported when a file is written. Every written file is read back and compared with its
+source.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What a conversion did: shapes and keys written, largest error in pixels, everything that was lost on the way."""
+    """The result of a conversion: shapes and keys written, largest error in pixels, and all losses."""
 
     path: Path
     n_shapes: int
@@ -95,7 +95,7 @@ def _write_svg(path: Path, meant: RotoDocument) -> WrittenFile:
 
 
 def _drawn_difference(meant: RotoDocument, found: RotoDocument) -> float:
-    """The largest error over the frames that were drawn: between them a picture says nothing."""
+    """The largest error over the frames that were drawn; a picture has no data for frames between them."""
     shapes = {shape.name: shape for shape in found.shapes}
     worst = 0.0
     for shape in meant.shapes:
@@ -111,7 +111,7 @@ def _drawn_difference(meant: RotoDocument, found: RotoDocument) -> float:
 
 
 def _as_drawn(shape: RotoShape) -> RotoShape:
-    """A shape without the two outer handles of an open curve, by which nothing is drawn."""
+    """A shape without the two outer handles of an open curve, which do not affect the drawing."""
     if shape.closed:
         return shape
     return shape.with_keys({frame: replace(key, points=_ends_cut(key.points)) for frame, key in shape.keys.items()})
@@ -277,9 +277,9 @@ def read(
 ) -> tuple[RotoDocument, tuple[str, ...]]:
     """A document from any format, with the list of what it could not hold. Raises UsageError, DocumentError.
 
-    `width` and `height`, `pixel_aspect` and `fps` are the plate's, for files that do not state them; refused where one
-    states another, except that `override` takes the size all the same and reports it. `node` picks one node of a
-    script by its name.
+    `width` and `height`, `pixel_aspect` and `fps` are the plate's, for files that do not state them. A file that states
+    another value is refused; with `override` the given size is used all the same, and reported. `node` picks one node
+    of a script by its name.
     """
     each = format_of(path)
     if each.read is None:
@@ -307,7 +307,7 @@ def read(
 
 
 def _bounded(found: RotoDocument, lost: tuple[str, ...]) -> tuple[RotoDocument, tuple[str, ...]]:
-    """Widths and feathers cut to what our own document may hold, so that no file is written that we then refuse."""
+    """Widths and feathers cut to the limits of our own document, so that every file we write can be read again."""
     lines, shapes = list(lost), []
     for shape in found.shapes:
 
@@ -349,7 +349,7 @@ def _scaled_shape(shape: RotoShape, x: float, y: float) -> RotoShape:
 
 
 def _refuse_other(what: str, is_stated: bool, found: float, asked: float, usual: float, path: Path | str) -> None:
-    """A file that states a number is right about it; the usual one may only mean that nobody set it."""
+    """Raise if a file states another number than the one asked for; a default value may only mean that none was set."""
     if is_stated and found != usual and abs(found - asked) > 1e-3 * found:
         raise DocumentError(f"{Path(path).name}: is made for {what} {found:g}, asked for {asked:g}; leave it out")
 
@@ -360,15 +360,15 @@ _INSTEAD = {"JSON": "write .coco.json or .labelme.json", "Blender file": "write 
 def write(path: Path | str, meant: RotoDocument, tell: Tell | None = None) -> tuple[float, tuple[str, ...]]:
     """Write a document in any format and read it back: largest error in pixels, and what the file does not hold.
 
-    What stood at `path` is replaced when the new file has been read back, and stays where that fails. `tell` hears how
-    many frames are done, of formats that take long.
+    An existing file at `path` is replaced after the new file has been read back, and is kept if that fails. `tell`
+    receives the number of finished frames, for slow formats.
     """
     written = _write_in_place(path, meant, tell)
     return written.error_px, written.losses
 
 
 def write_with_proof(path: Path | str, meant: RotoDocument) -> tuple[Proof, tuple[str, ...]]:
-    """As `write`, with the proof of what was read back and drawn. Raises DocumentError where it differs."""
+    """As `write`, with the proof from reading back and drawing the file. Raises DocumentError where it differs."""
     written = _write_in_place(path, meant)
     return written.proof or proof_of(path, meant).require(Path(path).name), written.losses
 
@@ -403,7 +403,7 @@ def _write_in_place(
 
 
 def _refuse_source(target: Path, source: Path | None) -> None:
-    """A script holds more than its shapes: who writes these over it loses the rest. A source may be a pattern."""
+    """Refuse to overwrite the source: a script holds more than its shapes. A source may be a pattern of files."""
     if source is None or not target.exists():
         return
     sources = [source] if source.exists() else source.parent.glob(re.sub("#+", "*", glob.escape(source.name)))
@@ -412,7 +412,7 @@ def _refuse_source(target: Path, source: Path | None) -> None:
 
 
 def _left_behind(meant: RotoDocument, each: FormatSpec) -> Iterator[str]:
-    """What only one other program understands and this format has no place for."""
+    """A line for each kind of metadata of another program that this format cannot hold."""
     for other in FORMATS:
         if other.name.lower() in meant.metadata and each.name not in (other.name, FORMATS[0].name):
             yield f"what {other.name} alone understands (layers, colours, blend modes, strokes) is not written"
@@ -466,8 +466,8 @@ def convert(
 
     `width` and `height` (both or neither) are taken whatever the source states, with a line in the losses;
     `pixel_aspect` and `fps` are the plate's, for sources that state none. `node` picks one node of a script.
-    `bands` writes strokes as closed outlines of their width. `begins` hears what will be written in which
-    format, `tell` as in `write`.
+    `bands` writes strokes as closed outlines of their width. `begins` is called before writing, with the document and
+    its format; `tell` as in `write`.
     Raises UsageError, also where the source would be replaced; DocumentError; the target is not touched by a
     conversion that fails while reading.
     """

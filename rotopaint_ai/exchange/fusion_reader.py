@@ -1,7 +1,7 @@
 """Masks of Fusion and Resolve read: polygons and B-splines of a `.setting` or `.comp` as a document.
 
-Standard library only. A mask's own centre, size and turn are applied where they do not move; whatever else a document
-cannot hold is reported. The handles of a spline's keys (time and value, as the keys themselves) say how it eases.
+Standard library only. A mask's own centre, size and rotation are applied where they are not animated; everything else
+that a document cannot hold is reported. The handles of a spline's keys (in time and value, as the keys) give its eases.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNREAD: Final = {"RectangleMask", "EllipseMask", "BitmapMask", "WandMask", "Ran
 
 @dataclass(frozen=True, slots=True)
 class _Placing:
-    """A mask's own centre, size and turn, as a map of offsets from the middle of the plate, in pixels with y up."""
+    """A mask's own centre, size and rotation, as a map of offsets from the plate's centre, in pixels with y up."""
 
     x: float
     y: float
@@ -45,7 +45,7 @@ class _Placing:
 
 @dataclass(frozen=True, slots=True)
 class _Outline:
-    """An outline at each key (None for one without animation), and how it moves on from each frame where it eases."""
+    """An outline at each key (None for one without animation), and the timing of each eased move by its first frame."""
 
     keys: Mapping[int | None, Points]
     closed: bool = True
@@ -211,7 +211,7 @@ def _timings_of(name: str, keys: Mapping[int, LuaTable], warnings: list[str]) ->
 def _handle(
     key: LuaTable, side: str, default: float, place: tuple[int, float, int, float], name: str
 ) -> tuple[float, float]:
-    """A key's handle on one side as shares of the time and the way; `place` is where both begin, then their spans."""
+    """A key's handle on one side as shares of the move's time and value; `place`: start of both, then their spans."""
     pair = key.table(side).items
     if key.table("Flags").fields.get("Linear") is True or len(pair) != 2:
         return default, default
@@ -253,7 +253,7 @@ def _bezier_of_bspline(points: Points, closed: bool) -> Points:
 
 
 def _with_outer(shape: RotoShape, outer: _Outline, first: int, keeps_eases: bool, warnings: list[str]) -> RotoShape:
-    """The shape with the feather that ends at its second outline; keys of either one stand in both."""
+    """The shape with the feather that ends at its second outline; each gets keys at the other's key frames too."""
     if not outer.keys:
         return shape
     if not shape.closed or {len(points) for points in outer.keys.values()} != {shape.n_points}:
@@ -317,7 +317,7 @@ def _shape_of_polyline(
 
 
 def _with_eases(shape: RotoShape, timings: Mapping[int, Timing], keeps_eases: bool, warnings: list[str]) -> RotoShape:
-    """The shape moving as its spline does: `ease` where that is it and is kept, else by linear keys more."""
+    """The shape with its spline's timing: `ease` where it equals ours and is kept, else additional linear keys."""
     keys = dict(shape.keys)
     for first, last in pairwise(shape.frames):
         kind = time_eases.known_kind(timings.get(first, time_eases.LINEAR))

@@ -1,4 +1,4 @@
-"""JSON files whose suffix does not tell their form: read by what stands in them, never written.
+"""JSON files whose suffix does not name a format: recognised by their content, never written.
 
 Standard library only.
 """

@@ -1,7 +1,7 @@
 """COCO keypoints of single pictures: the landmarks of one face each.
 
 `coco` reads such files as the frames of one shot; here every picture keeps its own file and size. Boxes, outlines and
-categories without keypoints, which such files hold as well, say nothing of landmarks. Standard library only.
+categories without keypoints are ignored. Standard library only.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Marks = dict[str, tuple[float, float, float]]
 
 @dataclass(frozen=True, slots=True)
 class MarkedFace:
-    """A picture's file as it is named, the size that it is said to have, and what is marked of its face: x, y, and 1
-    seen (COCO's 2) or 0 hidden (COCO's 1)."""
+    """A picture's file name, its stated size, and the landmarks marked on its face: x, y, and 1 for visible (COCO's 2)
+    or 0 for hidden (COCO's 1)."""
 
     file_name: str
     size: tuple[int, int] | None

@@ -1,4 +1,4 @@
-"""Sizes and frame numbers that a shot can have: what lies beyond is a typing error or a damaged file.
+"""Limits of sizes and frame numbers: a value beyond them is a typing error or a damaged file.
 
 Standard library only. Each check raises DocumentError in one line.
 """
@@ -27,8 +27,8 @@ MOST_NUMBER: Final = 10_000_000  # of a frame: the 32-bit floats of a Nuke scrip
 
 
 def check_file(path: Path) -> None:
-    """Refuses what is no file, as a device that never ends, and a file of too many bytes. Raises OSError where there is
-    nothing."""
+    """Refuses paths that are no regular files, such as a device without end, and files of too many bytes. Raises
+    OSError where nothing exists."""
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode):
         raise DocumentError(f"{path.name}: is a folder, a pipe or a device; wanted a file of shapes")
@@ -37,7 +37,7 @@ def check_file(path: Path) -> None:
 
 
 def check_size(width: int | None, height: int | None, where: str) -> None:
-    """Refuses a size that no plate has; None is not asked."""
+    """Refuses an impossible plate size; None is not checked."""
     for name, value in (("width", width), ("height", height)):
         if value is not None and not 0 < value <= MOST_PX:
             raise DocumentError(f"{where}: {name} is {value} px; wanted 1 to {MOST_PX:,}: give the plate's own size")
@@ -48,14 +48,14 @@ def check_size(width: int | None, height: int | None, where: str) -> None:
 
 
 def bounded_width(width_px: float, what: str, report: Callable[[str], None]) -> float:
-    """A stroke's or feather's width, cut to what a document may hold; `report` hears of it."""
+    """A stroke's or feather's width, cut to the document's limit; `report` is called if it was cut."""
     if width_px > MOST_WIDTH_PX:
         report(f"{what} of {width_px:,.0f} px was cut to {MOST_WIDTH_PX:,.0f} px, the widest that is drawn")
     return min(width_px, MOST_WIDTH_PX)
 
 
 def check_range(first: int, last: int, where: str) -> None:
-    """Refuses frames that no shot has."""
+    """Refuses an impossible frame range."""
     if max(abs(first), abs(last)) > MOST_NUMBER:
         raise DocumentError(
             f"{where}: frames {first} to {last}; wanted numbers up to {MOST_NUMBER:,}: check the frames, or the offset"
@@ -67,13 +67,13 @@ def check_range(first: int, last: int, where: str) -> None:
 
 
 def check_frames(document: RotoDocument, where: str) -> None:
-    """Refuses a document whose range or keys no shot has."""
+    """Refuses a document with an impossible frame range or impossible key frames."""
     keyed = [frame for shape in document.shapes for frame in shape.keys]
     check_range(min([document.first_frame, *keyed]), max([document.last_frame, *keyed]), where)
 
 
 def check_names(document: RotoDocument, where: str) -> None:
-    """Refuses names that no file can hold: JSON can say half of a character, as no text can."""
+    """Refuses names that no file can hold: JSON can state a lone surrogate, which no text encoding allows."""
     for name in (*(shape.name for shape in document.shapes), *document.landmarks.names):
         try:
             name.encode()
@@ -82,7 +82,8 @@ def check_names(document: RotoDocument, where: str) -> None:
 
 
 def check_metadata(found: Iterable[Metadata], where: str) -> None:
-    """Refuses metadata that are no JSON values by the name of a format, too deep, or too large all together."""
+    """Refuses metadata that are no JSON values under a format's name, that nest too deep, or that are too large in
+    total."""
     size = 0
     for each in found:
         if not isinstance(each, dict) or not all(isinstance(name, str) and name.strip() for name in each):
@@ -98,7 +99,7 @@ def check_metadata(found: Iterable[Metadata], where: str) -> None:
 
 
 def _depth(value: Any) -> int:
-    """How many lists and objects stand in one another, counted to one more than are allowed."""
+    """The nesting depth of lists and objects, counted up to one more than allowed."""
     depth, level = 0, [value]
     while level and depth <= DEEPEST_METADATA:
         level = [each for each in level if isinstance(each, (dict, list, tuple))]

@@ -25,10 +25,10 @@ def linear_keys(shape: RotoShape) -> dict[int, Points]:
 
 
 def eased_frames(shape: RotoShape) -> set[float]:
-    """Places between eased keys, three to a segment: cubics that agree there and at the keys are the same.
+    """Frames between eased keys, three to a segment: cubics that agree there and at the keys are the same.
 
-    Keys a frame apart have none between: the reader of Nuke takes such a step as straight, as in scripts with a key at
-    every frame. In a layer all whole frames between its keys, as far as a frame beyond them.
+    Keys one frame apart have none between them, because the Nuke reader treats such a step as linear. For a shape in a
+    layer, all whole frames between the layer's keys are included, and one frame beyond them.
     """
     chain = () if shape.layer is None else shape.layer.chain
     layered = [frame for layer in chain for rows in (layer.poses, layer.track) for frame in rows]

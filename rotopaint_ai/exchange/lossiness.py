@@ -1,7 +1,7 @@
-"""What a format does not hold of a document, one line for each thing that the document really has.
+"""The losses of a document in a format, one line for each feature that the document uses.
 
-Standard library only. A format says which features it keeps, and may word what it loses. A loss is reported
-only where it happens.
+Standard library only. A format states which features it keeps, and may supply its own text for a loss. A loss is
+reported only where it occurs.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def of(
 ) -> list[Loss]:
     """Losses of a format that keeps these features, for this document.
 
-    `shapes` says of which shapes a feature is lost, kept or not; `always` names features lost in every document.
-    `words` replace the usual text, in which `{names}` stands for the shapes concerned.
+    `shapes` lists the shapes that lose a feature, whether or not the format keeps it; `always` names features lost in
+    every document. `words` replace the usual text, in which `{names}` stands for the shapes concerned.
     """
     texts_of, asked = {**WORDS, **(words or {})}, shapes or {}
     found = []
@@ -66,7 +66,7 @@ def texts(losses: Iterable[Loss]) -> tuple[str, ...]:
 def grouped(lines: Iterable[str]) -> list[str]:
     """Lines of one kind as one line with a count: `eye, mouth and 3 more: has motion blur; ...`.
 
-    Of a kind are lines `name: text` whose texts are equal but for their numbers; the first one's numbers are shown.
+    Lines `name: text` are of one kind if their texts differ only in numbers; the first line's numbers are shown.
     """
     kinds: dict[str, list[tuple[str, str]]] = {}
     for line in dict.fromkeys(lines):
@@ -105,7 +105,7 @@ def _is_bent(shape: RotoShape) -> bool:
 
 
 def holds(shape: RotoShape) -> bool:
-    """Whether a hold of the shape shows: it lasts over a frame without a key, and another pose follows."""
+    """Whether a hold of the shape is visible: it lasts over a frame without a key, and another pose follows."""
     keys = shape.keys
     return any(
         keys[a].interpolation == "hold" and b > a + 1 and keys[a].points != keys[b].points

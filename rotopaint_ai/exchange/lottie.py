@@ -254,7 +254,7 @@ def _number_of(value: object, where: str) -> float:
 
 
 def _stands_still(transform: object) -> bool:
-    """Whether a transform leaves every point where it is."""
+    """Whether a transform is the identity at all times."""
     found = {name: _object_of(_object_of(transform).get(name)).get("k", usual) for name, usual in _STATIC.items()}
     at, about, scale = (found[name][:2] if isinstance(found[name], list) else None for name in ("p", "a", "s"))
     return at is not None and at == about and scale == [100, 100] and found["r"] == 0
@@ -345,7 +345,7 @@ def _keys_with_eases(
 
 
 def _move_of(entry: Mapping[str, Any], where: str) -> tuple[Interpolation, time_eases.Timing | None]:
-    """How a key goes on: its kind, and the timing where it is none of ours."""
+    """The interpolation after a key, and its timing where that equals none of ours."""
     if entry.get("h") == 1:
         return "hold", None
     if "o" not in entry or "i" not in entry:

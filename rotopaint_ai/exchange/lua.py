@@ -57,7 +57,7 @@ class _Token:
 
 
 class _Reader:
-    """Tokens with one of them looked at ahead."""
+    """Tokens with one token of lookahead."""
 
     def __init__(self, text: str, where: str) -> None:
         self.text, self.where = text, where

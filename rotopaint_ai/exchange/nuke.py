@@ -32,7 +32,7 @@ LIMIT_PX: Final = 0.02  # goal G8
 
 @dataclass(frozen=True, slots=True)
 class NukeWrite:
-    """What reading a written file back has shown: the largest distance in pixels, and what the form does not hold."""
+    """The result of reading a written file back: the largest distance in pixels, and the losses of the format."""
 
     max_error_px: float
     losses: tuple[str, ...]
@@ -65,7 +65,7 @@ def read_report(
 
 
 def nuke_text_of(path: Path) -> str:
-    """A script's text, whatever its line ends and whether its odd letters are UTF-8 or an older Windows's.
+    """A script's text with any line ends, in UTF-8 or an older Windows encoding.
 
     Raises DocumentError where it cannot be read or is no text.
     """
@@ -121,8 +121,8 @@ def write_report(
 ) -> NukeWrite:
     """As `write_verified`, with the list of what a Roto node does not hold.
 
-    A document that keeps the nodes of a script is written back into these, unless a `layer` is asked for or they are
-    damaged; then all shapes go into one node of ours, and the losses say so.
+    A document that keeps the nodes of a script is written back into these nodes. If a `layer` is given, or the nodes
+    are damaged, all shapes go into one node of ours, and the losses report it.
     """
     path = Path(path)
     given_up: tuple[str, ...] = ()
@@ -162,9 +162,9 @@ def _write_rebuilt(path: Path, document: RotoDocument) -> NukeWrite:
 def curve_difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[str, str] | None = None) -> float:
     """The largest distance in pixels between the curves of two documents over all frames.
 
-    It is taken between absolute points and handles, which bound the distance of the curves. `paths` says how a shape of
-    the first is called in the second. Raises DocumentError naming a shape that is missing, opened, closed, shown or
-    hidden at another frame, or that has another number of points.
+    It is measured between absolute points and handles, which bound the distance of the curves. `paths` maps the names
+    of the first document's shapes to those of the second. Raises DocumentError naming a shape that is missing, opened,
+    closed, shown or hidden at another frame, or that has another number of points.
     """
     worst = 0.0
     names = {shape.name: shape for shape in found.shapes}
@@ -185,7 +185,7 @@ def curve_difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[st
 
 
 def _frames_that_settle(a: RotoShape, b: RotoShape) -> list[float]:
-    """Frames that settle whether two shapes agree at all frames: between them both move linearly, or along cubics."""
+    """Frames that suffice to compare two shapes at all frames: between them both move linearly, or along cubics."""
     keyed = {frame + step for shape in (a, b) for frame in shape.frames for step in (-1, 0, 1)}
     return sorted(keyed.union(eased_frames(a), eased_frames(b)))
 

@@ -1,4 +1,4 @@
-"""What the attributes of a Nuke shape and its layers say, and what of it a document does not hold.
+"""The attributes of a Nuke shape and its layers, and which of them a document cannot hold.
 
 Standard library only.
 """
@@ -59,7 +59,7 @@ def report_expressions(shape: NukeShape, layers: Sequence[NukeLayer], report: Re
 
 
 def _report_views(found: Sequence[Views], report: Report) -> None:
-    """Curves by view: which view stands for all."""
+    """Report curves by view: which view's curve is used for all."""
     if found:
         names = ", ".join(dict.fromkeys(name for each in found for name in each.names))
         read = ", ".join(dict.fromkeys(each.read for each in found))

@@ -63,7 +63,7 @@ def _tree(lists: list[Any], where: str) -> CurvesTree:
 
 
 def _check_runs(lists: list[Any], where: str) -> None:
-    """Refuses run-lengths that stand for more keys than any shot has, before they fill the memory."""
+    """Refuses run-lengths that expand to more keys than any shot has, before they fill the memory."""
     total, todo = 0, [lists]
     while todo:
         block = todo.pop()

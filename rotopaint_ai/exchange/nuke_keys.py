@@ -22,7 +22,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, S
 from rotopaint_ai.shapes.straighten import TOLERANCE_PX, turning_frames
 
 STRAIGHT_PX = 0.001  # a cubic that strays less from its chord goes straight
-_MAX_SAMPLES = 4000  # frames looked at between two keys
+_MAX_SAMPLES = 4000  # frames sampled between two keys
 
 Six = tuple[float, float, float, float, float, float]
 Components = Sequence[tuple[NukeCurve, ...]]
@@ -56,8 +56,8 @@ def nuke_keys_of(
     """Keys by frame in plate space; a shape without animation has one, under None.
 
     `curves` are six components for each control point, two for a B-spline's, and `feather` those of the feather curve;
-    `report` hears what had to change. `lift` is how much higher the plate of `height` is than the one that the node was
-    drawn for.
+    `report` is called with each change that was needed. `lift`: height of the plate less the height that the node was
+    drawn for, pixels.
     """
     if not curves:
         return {}
@@ -103,7 +103,7 @@ def _is_still(slopes: Slopes | None) -> bool:
 def _held_twice(keys: Mapping[int, Key]) -> set[int]:
     """Keys at the end of a move that are followed a frame later by a hold of the same points: they are holds.
 
-    This is how the writer has to put a move into a hold; pairs that it never writes stay two keys.
+    The writer needs two keys for a move into a hold; pairs that it never writes stay two keys.
     """
     frames = sorted(keys)
     return {
@@ -253,7 +253,7 @@ def _bspline(rows: Sequence[Sequence[float]], closed: bool) -> list[Six]:
 
 
 def _segment(curves: Components, moved: Motion, place: Place, begin: int, end: int) -> tuple[Interpolation, list[int]]:
-    """How a shape goes from one key frame to the next: with the frames that need a key between where it is no cubic."""
+    """A shape's interpolation from one key frame to the next, and the frames that need a key where it is no cubic."""
     jumps, drift, steps = False, 0.0, True
     known = not moved.is_animated
     for row in curves:
@@ -309,7 +309,7 @@ def _span_motion(curve: NukeCurve, begin: int, end: int) -> tuple[bool, bool, fl
 
 
 def _sampled_motion(place: Place, begin: int, end: int) -> tuple[Interpolation, list[int]]:
-    """The same by looking at every frame between."""
+    """The same, measured at every frame between."""
     stride = max(1, (end - begin) // _MAX_SAMPLES)
     frames = [*range(begin, end, stride), end]
     rows = [place(frame).drawn for frame in frames]

@@ -111,7 +111,7 @@ def _poses_read(transform: NukeTransform, motion: Motion, height: int) -> dict[i
 
 
 def _goes_straight(curve: NukeCurve, times: Sequence[float]) -> bool:
-    """Whether a component goes in straight lines between whole frames that are all keyed."""
+    """Whether a component moves linearly between keys at whole frames."""
     if any(time != int(time) for time in times):
         return False
     return all(

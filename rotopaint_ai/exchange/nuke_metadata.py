@@ -1,8 +1,8 @@
-"""What a document keeps of a Nuke script so that it can be written back: its roto nodes, word for word.
+"""The metadata of a Nuke script in a document, so that it can be written back: its roto nodes, word for word.
 
-Standard library only. A document's metadata hold the nodes under `nuke`, a shape's where in them it stands. Metadata
-come from files: what could run code in Nuke (callbacks, Python knobs, anything in Tcl's brackets) is never kept, and
-refused where it stands in a document all the same.
+Standard library only. A document's metadata hold the nodes under `nuke`; a shape's metadata hold its place in them.
+Metadata come from files. So text that could run code in Nuke (callbacks, Python knobs, anything in Tcl's brackets) is
+never kept, and a document that contains such text is refused.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class KeptNode:
 
 
 def _runs_code(text: str, words: Sequence[ScriptWord]) -> bool:
-    """Whether a knob may run code when Nuke reads it: what is not known to be harmless may."""
+    """Whether a knob may run code when Nuke reads it; true for every knob that is not known to be harmless."""
     name = words[0].text.strip()
     is_user_code = name == "addUserKnob" and _node_kind(words[1:]) not in _VALUE_KNOBS
     is_odd = name.startswith("#") or bool(_ODD.search(text))
@@ -87,7 +87,7 @@ def _harmless(body: str) -> tuple[str, list[str]]:
 def kept_nodes(
     nodes: Sequence[ScriptNode], trees: Sequence[NamedTree], sizes: PlateSizes, aspect: float, losses: list[str]
 ) -> Metadata:
-    """The roto nodes of a script as a document's metadata; nothing where they are too large, which `losses` hears."""
+    """The roto nodes of a script as a document's metadata; empty where they are too large, with a line in `losses`."""
     named = {id(node): name for name, _, node in trees if node is not None}
     rows = []
     for node in nodes:

@@ -1,4 +1,4 @@
-"""Where transforms of layers and shapes take a point of Nuke's format.
+"""The transforms of Nuke's layers and shapes, as matrices that map points of Nuke's format.
 
 Standard library only. Nuke's space: pixels, origin bottom left, y up.
 """

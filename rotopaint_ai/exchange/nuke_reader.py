@@ -44,7 +44,7 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 
 @dataclass(frozen=True, slots=True)
 class NukeReading:
-    """What a script held: the document, what it could not hold, and each node's tree as it stands in the file."""
+    """The content of a script: the document, its losses, and each node's tree as in the file."""
 
     document: RotoDocument
     losses: tuple[str, ...]
@@ -54,7 +54,7 @@ class NukeReading:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A shape on its way into the document: keys by frame, None for a shape without animation."""
+    """A shape before it enters the document: keys by frame; a shape without animation has one key, under None."""
 
     name: str
     shape: NukeShape
@@ -77,8 +77,8 @@ def read_text(
 ) -> NukeReading:
     """Read every Roto and RotoPaint node of a script, or a bare `curves` value.
 
-    `width` and `height` are the plate's, wanted only where the script does not tell. Where it tells otherwise,
-    DocumentError is raised, because a wrong height moves every shape; `override` takes them all the same. Nodes of
+    `width` and `height` are the plate's, needed only where the script states none. If it states another size,
+    DocumentError is raised, because a wrong height moves every shape; `override` uses them all the same. Nodes of
     other sizes are read each at its own. Closed shapes get role `matte`, open ones and those with "seam" in their name
     `seam`. A shape without animation gets one key at the first frame. `node` picks one node by name. A shape that
     cannot be read is left out and reported.

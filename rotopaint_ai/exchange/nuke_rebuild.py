@@ -1,8 +1,8 @@
-"""A document written back into the nodes that it came from: all that was not edited stays as the script had it.
+"""A document written back into the nodes that it came from; everything that was not edited is kept from the script.
 
-Standard library only. A layer takes over how its group moves now. A shape that was edited gets its new curves within
-its layers, whose transforms are taken off them; its attributes stay but for those that a document holds. A new shape
-stands at the root of a node.
+Standard library only. A layer gets the current motion of its group. An edited shape gets its new curves within its
+layers, whose transforms are inverted on them. It keeps its attributes except for those that a document holds. A new
+shape is added at the root of a node.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, Ro
 from rotopaint_ai.shapes.straighten import unlayered
 
 Element = NukeLayer | NukeShape | NukeStroke
-_ALIKE_PX = 1e-4  # what single numbers of a script may be off by
+_ALIKE_PX = 1e-4  # allowed difference of single numbers of a script
 HEAD = "set cut_paste_input [stack 0]\nversion 13.2 v8\n"
 
 
@@ -263,7 +263,7 @@ def _element(
 
 
 def _as_scripted(shape: RotoShape, before: RotoShape) -> RotoShape:
-    """A shape that has only gone along with its group, where the script has it."""
+    """The shape with the keys and the layer of the script, if only its group has moved it; else the shape itself."""
     a, b = within_layer(shape), within_layer(before)
     facts = [(each.closed, each.width_px, each.feather_px, each.frames) for each in (a, b)]
     if facts[0] != facts[1] or not all(_are_equal_keys(a.keys[frame], b.keys[frame]) for frame in a.frames):
@@ -283,7 +283,7 @@ def _frames_of_both(a: RotoDocument, b: RotoDocument) -> range:
 
 
 def _is_as_before(shape: RotoShape, before: RotoShape) -> bool:
-    """Whether a node draws the shape as it did. Who set a key does not matter, nor when where there is only one."""
+    """Whether a node draws the shape as before. The source of keys is ignored, and the frame of a single key too."""
     facts = [(each.closed, each.width_px, each.feather_px, each.layer) for each in (shape, before)]
     keys = [_bare_keys(each) for each in (shape, before)]
     return facts[0] == facts[1] and (keys[0] == keys[1] or _is_pose(*keys))

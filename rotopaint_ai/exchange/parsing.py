@@ -1,4 +1,4 @@
-"""What every reader of a shape format shares: the text of a file, the plate's size, names and roles.
+"""Functions that all readers of shape formats share: the text of a file, the plate's size, names and roles.
 
 Standard library only.
 """
@@ -32,7 +32,7 @@ class SizeConflictError(DocumentError):
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """What a file held: the document, and what it could not hold, one line each."""
+    """The content of a file: the document, and its losses, one line each."""
 
     document: RotoDocument
     losses: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ def names_of(document: RotoDocument, word: Callable[[str], str]) -> dict[str, st
 
 
 def role_of(name: str, closed: bool) -> Role:
-    """What a shape of a format without roles is: open ones and those called a seam are seams."""
+    """The role of a shape from a format without roles: open shapes and those called a seam are seams."""
     return "matte" if closed and "seam" not in name.lower() else "seam"
 
 

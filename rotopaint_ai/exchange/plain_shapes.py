@@ -1,7 +1,7 @@
-"""A document as a format can hold it: eases as linear keys, one feather and one width for each shape.
+"""A document reduced to what a format can hold: eases as linear keys, one feather and one width for each shape.
 
-Standard library only. What is given up is reported with its number, a line for each shape. Some formats hold a part:
-moves that leave and arrive at rest (`ease`), or a feather line's width at each control point (`feather widths`).
+Standard library only. Every reduction is reported with its error, a line for each shape. Some formats hold a part of
+it: moves that start and end at rest (`ease`), or a feather line's width at each control point (`feather widths`).
 """
 
 from __future__ import annotations

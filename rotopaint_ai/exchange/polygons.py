@@ -1,7 +1,7 @@
-"""Shapes as polygons, one to a picture: what data sets for vision hold.
+"""Shapes as polygons, one to a picture, as in data sets for computer vision.
 
-Standard library only. Curves are flattened to within FLAT_PX, with as many vertices at every frame, so that a shape
-stays one shape over time.
+Standard library only. Curves are flattened to within FLAT_PX. A shape has the same number of vertices at every frame,
+so that it stays one shape over time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The self-check of every export: what was read back, drawn and compared with what was meant.
+"""The self-check of every export: the written file is read back, drawn and compared with its source.
 
-Convention: `meant` is the source, `found` what a format's own reader gave back; distances in pixels of the plate.
-What a format cannot hold is named by its features (`features.Feature`) and not held against it; anything else that
-differs is a fault, in words. Needs numpy; a host's own Python uses `nuke.curve_difference` instead.
+Convention: `meant` is the source, `found` the result of the format's own reader; distances in pixels of the plate.
+Differences in features that a format cannot hold (`features.Feature`) are ignored. Every other difference is a fault,
+described in a line. Needs numpy; a host's own Python uses `nuke.curve_difference` instead.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LIMIT_PX: Final = 0.02  # goal G8
 LIMIT_MATTE: Final = 0.01  # share of a matte's area, for formats that hold all that a matte is made of
 MOST_FRAMES: Final = 400  # looked at where a format sets keys of its own
 DRAWN_FRAMES: Final = 3  # of each shape, and the worst
-SAME_PX: Final = 1e-6  # what numbers that agree so far draw differs by less than a millionth of its area
+SAME_PX: Final = 1e-6  # numbers that agree to this draw mattes that differ by less than a millionth of their area
 DRAWN_PX: Final = 400.0  # larger shapes are drawn at this size
 DRAWN_FEATHER_PX: Final = 12.0
 _MATTE: Final[frozenset[Feature]] = frozenset(("feather", "width", "taper", "tangents", "points", "visibility", "open"))
@@ -48,10 +48,10 @@ _MATTE: Final[frozenset[Feature]] = frozenset(("feather", "width", "taper", "tan
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What reading a file back has shown.
+    """The result of reading a file back.
 
-    `max_distance_px` is the largest distance between curves over all frames; `matte_difference` the largest share of a
-    matte's area (at least 1 px) by which a drawn frame differs; `faults` is all that should be the same and is not.
+    `max_distance_px` is the largest distance between curves over all frames. `matte_difference` is the largest
+    difference of a drawn frame as a share of the matte's area (at least 1 px). `faults` lists unexpected differences.
     """
 
     n_shapes: int = 0
@@ -93,9 +93,9 @@ def compare(
 ) -> Proof:
     """Compare two documents over all frames of the first.
 
-    `loses` are the features that the format does not keep: differences in them are none. `names` says how a shape of
-    the first is called in the second. Curves may be `limit_px` apart, mattes `limit_matte` of their area (that is asked
-    only of formats that keep all that a matte is made of; the figure is always taken).
+    `loses` are the features that the format does not keep; differences in them are ignored. `names` maps the names of
+    the first document's shapes to those of the second. Curves may be `limit_px` apart, mattes `limit_matte` of their
+    area. The matte limit applies only to formats that keep all that a matte depends on; it is always measured.
     """
     called = dict(names or {})
     there = {shape.name: shape for shape in found.shapes}
@@ -122,7 +122,7 @@ def _document_faults(meant: RotoDocument, found: RotoDocument, loses: Collection
 
 
 def _frame_span(document: RotoDocument, meant: RotoDocument) -> tuple[int, int] | None:
-    """First and last frame, keys beyond them included; None without keys, for then most files say nothing."""
+    """First and last frame, keys beyond them included; None without keys, because most files then state no range."""
     if not any(shape.keys for shape in meant.shapes):
         return None
     keyed = [frame for shape in document.shapes for frame in shape.keys]
@@ -231,13 +231,13 @@ def _time_faults(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collect
 
 
 def _is_doubled(shape: RotoShape, frame: int) -> bool:
-    """Whether a key only says again, a frame later, that its neighbour's pose holds: the way to move into a hold."""
+    """Whether a key only repeats its neighbour's held pose a frame later, as files do for a move into a hold."""
     before, here = shape.keys.get(frame - 1), shape.keys[frame]
     return before is not None and here.interpolation == "hold" and here.points == before.points
 
 
 def _hold_keys(shape: RotoShape) -> set[int]:
-    """Keys that hold over a frame without a key before the pose changes: there it makes a difference."""
+    """Keys whose hold is visible: it lasts over a frame without a key before the pose changes."""
     return {
         frame
         for frame, after in pairwise(shape.frames)
@@ -255,10 +255,10 @@ def _first_few(frames: Sequence[int]) -> str:
 
 
 def _frames_to_compare(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Feature]) -> list[float]:
-    """Frames that settle whether two shapes agree.
+    """Frames that suffice to compare two shapes.
 
-    Between them both move in straight lines, or along cubics that agree where these do. A format that sets its own keys
-    is asked only for the frames on which the shape is seen.
+    Between them both move linearly, or along cubics that agree if these frames do. For a format that sets its own keys,
+    only frames on which the shape is visible are compared.
     """
     frames: set[float] = {frame + step for shape in (a, b) for frame in shape.frames for step in (-1, 0, 1)}
     if "keys" not in loses and "visibility" not in loses:
@@ -321,7 +321,7 @@ def _matte_difference(a: RotoShape, b: RotoShape, meant: RotoDocument, frame: fl
 
 @dataclass(frozen=True, slots=True)
 class _Pose:
-    """A shape as it is at one frame and scale: all that its matte is made of."""
+    """A shape at one frame and scale: all values that its matte depends on."""
 
     closed: bool
     points: Points
@@ -333,7 +333,7 @@ class _Pose:
 
     @classmethod
     def of(cls, shape: RotoShape, frame: float, scale: float) -> _Pose:
-        """The pose of a shape at a frame, that much smaller."""
+        """The pose of a shape at a frame, scaled down."""
         points, feather = (
             tuple(ControlPoint(*(value * scale for value in row)) for row in rows)
             for rows in (shape.at(frame), shape.feather_at(frame))
@@ -368,7 +368,7 @@ def _matte_again(pose: _Pose, width: int, height: int) -> Region:
 
 
 def _scale(shape: RotoShape, meant: RotoDocument, frame: float) -> float:
-    """1, or what brings a large shape and its feather down to a size that is drawn in milliseconds."""
+    """1, or the scale that reduces a large shape and its feather to a size that is drawn in milliseconds."""
     at = bezier.as_array(shape.at(frame))[:, :2].clip((0, 0), (meant.width, meant.height))
     extent = float(np.ptp(at, axis=0).max()) + 2.0 * (shape.feather_px + (shape.width_px or 0.0))
     return min(1.0, DRAWN_PX / max(extent, 1.0), DRAWN_FEATHER_PX / max(shape.feather_px, 1.0))

@@ -231,7 +231,7 @@ def _curve_of(numbers: list[float], at: int, height: int) -> Points:
 
 
 def _has_edge(numbers: list[float]) -> bool:
-    """An edge of nothing but zeros is no edge."""
+    """Whether a key has an edge: one of nothing but zeros is none."""
     return any(any(islice(numbers, i + 6, i + 12)) for i in range(0, len(numbers), _PER_VERTEX))
 
 

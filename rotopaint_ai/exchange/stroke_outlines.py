@@ -169,7 +169,7 @@ def _chord_ratio(points: list[ControlPoint], moved: list[ControlPoint], i: int) 
 
 
 def _tip(p: ControlPoint, way: Vector, half: float) -> ControlPoint:
-    """The outermost point of a round end; the outline runs across it from left to right of the way."""
+    """The outermost point of a round end; the outline crosses it from left to right of the curve's direction."""
     x, y = p.x + way[0] * half, p.y + way[1] * half
     dx, dy = -way[1] * half * _ARC, way[0] * half * _ARC
     return ControlPoint(x, y, -dx, -dy, dx, dy)

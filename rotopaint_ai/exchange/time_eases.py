@@ -1,7 +1,7 @@
-"""Eases as cubics in time, as Lottie and CSS have them: from (0, 0) to (1, 1), time across and the way upwards.
+"""Eases as cubics in time, as in Lottie and CSS: from (0, 0) to (1, 1), x is time and y the share of the move.
 
-Standard library only. Our `ease`, 3 u^2 - 2 u^3, is such a cubic: with handles at a third and two thirds of the time
-the time runs evenly.
+Standard library only. Our `ease`, 3 u^2 - 2 u^3, is such a cubic: with handles at one third and two thirds of the time,
+time is linear in the parameter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SAME: Final = 2e-3  # programs write three digits
 
 
 def known_kind(timing: Timing) -> Interpolation | None:
-    """Which of a document's moves a timing is; None where it is another."""
+    """The document's interpolation that equals a timing; None where none does."""
     (ox, oy), (ix, iy) = timing
     if abs(ox - oy) < _SAME and abs(ix - iy) < _SAME:
         return "linear"
@@ -30,7 +30,7 @@ def known_kind(timing: Timing) -> Interpolation | None:
 
 
 def share_of_way(timing: Timing, time: float) -> float:
-    """The share of the way at a share of the time."""
+    """The share of the move that is done at a share of the time."""
     (ox, oy), (ix, iy) = timing
     ox, ix = min(max(ox, 0.0), 1.0), min(max(ix, 0.0), 1.0)
     low, high = 0.0, 1.0
