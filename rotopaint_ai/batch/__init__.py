@@ -1,1 +1,1 @@
-"""Many shots as one job: a jobs file, tasks that do no harm when done twice, engines that do them, one summary page."""
+"""Many shots as one job: a jobs file, idempotent tasks, engines that execute them, and one summary page."""

@@ -19,11 +19,11 @@ Do = Callable[[BatchTask, Sink, Cancel], Mapping[str, Any]]
 
 
 class TaskFailedError(RotopaintError):
-    """An attempt failed; the notes say so too."""
+    """An attempt failed; the failure is also recorded in the notes."""
 
 
 def perform_task(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
-    """Do a task; returns what the notes should know of it."""
+    """Execute a task; returns the facts for its notes."""
     began = time.monotonic()
     failed: Mapping[int, str] = {}
     n_done = 0
@@ -45,10 +45,10 @@ def perform_task(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, An
 
 
 def attempt(task: BatchTask, notes: TaskNotes, do: Do, sink: Sink, cancel: Cancel) -> None:
-    """Do a task and note what became of it. Raises TaskFailedError where another attempt may help, CancelledError.
+    """Execute a task and note its result. Raises TaskFailedError where another attempt may help, CancelledError.
 
-    What is done already, by whoever was thought to be lost, is not done again. A range of which frames failed is tried
-    as often as its shot allows, and then done as it is.
+    A task that is done already, for example by a worker that seemed lost, is not repeated. A range with failed frames
+    is repeated as often as its shot allows, and then accepted as it is.
     """
     tell = _marked(sink, task)
     try:
@@ -93,7 +93,7 @@ def _refuse_other_build(task: BatchTask) -> None:
 
 
 def _when_free(task: BatchTask, notes: TaskNotes, do: Do, sink: Sink, cancel: Cancel) -> Mapping[str, Any] | None:
-    """Do a task; where a process that was given up for lost is still at it, once that has ended. None: it is done."""
+    """Execute a task once no process that seemed lost still works on it. None: it was done meanwhile."""
     is_reported = False
     while not notes.is_done(task):
         try:
@@ -114,7 +114,7 @@ def _noted_failure(task: BatchTask, notes: TaskNotes, message: str, sink: Sink) 
 
 
 def _one_line_of(error: Exception) -> str:
-    """One line; the system's own words with the file that they are about."""
+    """An error as one line; a system error with the name of its file."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}; check the disk, its space and its permissions"
@@ -122,7 +122,7 @@ def _one_line_of(error: Exception) -> str:
 
 
 def _marked(sink: Sink, task: BatchTask) -> Sink:
-    """A sink that says which shot and task an event belongs to."""
+    """A sink that adds the shot and the task to each event."""
 
     def tell(event: Event) -> None:
         sink(Event(event.kind, {"shot": task.shot.name, "task": task.key, **event.facts}))

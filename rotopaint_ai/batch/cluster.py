@@ -1,7 +1,7 @@
-"""A show on Dask: a cluster that somebody runs, or workers of our own on this machine.
+"""A show on Dask: on an existing cluster, or on our own workers on this machine.
 
-Who does what, retries, lost workers, resources, priorities and the dashboard are Dask's. A task carries all that it
-needs and notes on the shared disk what became of it, so that a show that was stopped goes on from there.
+Dask does scheduling, retries, lost workers, resources, priorities and the dashboard. A task carries all its inputs and
+notes its result on the shared disk, so that a stopped show resumes from there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _GONE = ("closed", "closing")
 
 @contextmanager
 def connected(address: str | None, workers: int) -> Iterator[Client]:
-    """A client of the cluster at an address, else of so many processes of our own. Raises UsageError."""
+    """A client of the cluster at an address, else of `workers` local processes. Raises UsageError."""
     if find_spec("distributed") is None:
         option = f"--cluster {address}" if address else f"--workers {workers}"
         raise UsageError(
@@ -63,7 +63,7 @@ def _join(address: str, stack: ExitStack) -> Client:
 
 
 async def _knock(address: str) -> None:
-    """Begin to talk, and stop. Raises TimeoutError; a client would wait for ever for what talks otherwise."""
+    """Connect and disconnect once. Raises TimeoutError; a client would wait for ever on another protocol."""
     from distributed.comm import connect
     from distributed.security import Security
 
@@ -90,7 +90,7 @@ def _start_workers(workers: int, stack: ExitStack) -> Client:
 
 
 async def _replace_lost(local: LocalCluster, n_workers: int) -> None:
-    """Have other processes for those that die before they could say that they had started: Dask gives them up."""
+    """Replace worker processes that die before they have reported their start; Dask does not restart them."""
     while local.status.name not in _GONE:
         for name in [name for name, nanny in local.workers.items() if nanny.status.name in ("closed", "failed")]:
             del local.workers[name]
@@ -101,8 +101,8 @@ async def _replace_lost(local: LocalCluster, n_workers: int) -> None:
 
 @contextmanager
 def executor_of(address: str | None, workers: int) -> Iterator[Executor | None]:
-    """Workers for the parts of a command that may be done twice: those of the cluster at an address, else so many
-    processes of our own; None where there is to be one, this. Raises UsageError; ClusterError where they have gone.
+    """Workers for the idempotent parts of a command: those of the cluster at an address, else `workers` local
+    processes. None for a single process, the current one. Raises UsageError; ClusterError when the workers are lost.
     """
     if address is None and workers == 1:
         yield None
@@ -124,7 +124,7 @@ def executor_of(address: str | None, workers: int) -> Iterator[Executor | None]:
 
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
-    """Keep Dask from logging lost connections; our own messages tell what a person has to know."""
+    """Stop Dask from logging lost connections; our own messages report what a person must know."""
     import distributed  # sets levels of its own, its client's apart
 
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == distributed.__name__]
@@ -147,9 +147,9 @@ def submit(
     run: Callable[..., Any],
     life: int = 1,
 ) -> Future[None]:
-    """Hand a task that can begin to the scheduler; a worker calls `run(task, notes, do, topic)`.
+    """Submit a task that can begin to the scheduler; a worker calls `run(task, notes, do, topic)`.
 
-    `life`: how often it has been handed to it, this time with them.
+    `life`: number of submissions of this task so far, this one included.
     """
     return client.submit(
         run,
@@ -165,16 +165,16 @@ def submit(
 
 
 def dask_key(task: BatchTask, notes: TaskNotes, life: int = 1) -> tuple[str, str]:
-    """What a task is called on the dashboard. Whoever asks for the same on one cluster gets it done once.
+    """The task's name on the dashboard. A cluster executes equal names only once.
 
-    All are one group: Dask hands tasks of a group that is large for its cluster out by priority, of small ones at once.
+    All tasks are one group: Dask submits a large group by priority, and a small group at once.
     """
     where = hashlib.sha256(f"{notes.folder} {task.fingerprint} {life}".encode()).hexdigest()[:12]
     return TASKS, f"{task.key} {where}"
 
 
 def work_on(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do, sink: Sink, cancel: Cancel) -> None:
-    """Have tasks done by a cluster. Raises CancelledError; ClusterError where its scheduler has gone."""
+    """Execute tasks on a cluster. Raises CancelledError; ClusterError where its scheduler is lost."""
     for task in tasks:
         notes.forgive(task)
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
@@ -209,7 +209,7 @@ def work_on(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do
 
 
 def _died_beside(task: BatchTask, future: Future[None], notes: TaskNotes) -> bool:
-    """Whether its workers died of another task: Dask counts their deaths for all that they had in their queues."""
+    """Whether another task killed its workers: Dask counts a worker's death for all tasks in the worker's queue."""
     from distributed import KilledWorker
 
     error = future.exception()
@@ -239,7 +239,7 @@ def _refuse_lost(is_lost: bool) -> None:
 
 
 def _note_loss(task: BatchTask, future: Future[None], notes: TaskNotes, sink: Sink) -> None:
-    """Note what no attempt could: its worker died each time, or could not begin."""
+    """Note a failure that no attempt could note: the worker died each time, or could not begin."""
     from distributed import KilledWorker
 
     error = future.exception()
@@ -255,7 +255,7 @@ def _note_loss(task: BatchTask, future: Future[None], notes: TaskNotes, sink: Si
 
 
 def _tell_lacking(offers: Sequence[Mapping[str, float]], tasks: Sequence[BatchTask], sink: Sink) -> None:
-    """Say what no worker offers yet: tasks that want it wait until one does."""
+    """Report resources that no worker offers yet; tasks that need them wait until one does."""
     if not offers:
         start = "dask worker ADDRESS --nthreads 1 --memory-limit 0"
         sink(warning(f"the cluster has no worker yet; every task waits for one: {start}"))
@@ -267,7 +267,7 @@ def _tell_lacking(offers: Sequence[Mapping[str, float]], tasks: Sequence[BatchTa
 
 
 def _on_worker(task: BatchTask, notes: TaskNotes, do: Do, topic: str) -> None:
-    """An attempt on a worker, which tells its events to who asked. Raises TaskFailedError."""
+    """An attempt on a worker, which sends its events to the client. Raises TaskFailedError."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -281,7 +281,7 @@ def _on_worker(task: BatchTask, notes: TaskNotes, do: Do, topic: str) -> None:
 
 
 class _Withdrawn(Cancel):
-    """Asked to stop once the scheduler no longer wants a task of its worker."""
+    """A cancel request that is set once the scheduler has withdrawn a task from its worker."""
 
     def __init__(self, tasks: Mapping[Any, Any], key: object) -> None:
         super().__init__()

@@ -7,9 +7,9 @@
         plates: plates/sq010_sh020/plate.####.exr
         crop: 342,142,280,297         # or a list of FRAME:X,Y,W,H, or auto
         frames: 1001-1120
-        project: projects/sh020.rotopaint   # what artists did stands; its crop boxes where none are given here
+        project: projects/sh020.rotopaint   # artists' edits are kept; its crop boxes are used where none are given here
 
-Paths are relative to the file's own folder. Every setting of a shot may stand among the defaults.
+Paths are relative to the file's own folder. Every setting of a shot may be given in the defaults.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ CHUNK = 50
 RETRIES = 2
 _FILE_WANTED = "the folder that the shots are written to, and a list with name, plates and crop of each shot"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_TAKEN = ("index.html", "show.json")  # what lies beside the shots' folders
+_TAKEN = ("index.html", "show.json")  # files beside the shots' folders
 _PLACES = ("plates", "model", "project")  # settings that may be paths
 _WORDS = {"crop": "crops", "export": "exports", "reduce_keys": "key_tolerance_px"}  # a shot's word -> a job's field
 
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """What may stand in a shot or among the defaults. What is left out, or null, is the job's own default."""
+    """The settings of a shot or of the defaults. A setting that is absent or null has the job's own default."""
 
     plates: str | None = None
     crop: str | Sequence[str | float] | None = None
@@ -76,8 +76,8 @@ class _File:
 class JobShot:
     """One plate of a show: its job, how many frames a task paints, and how often a failed task is tried again.
 
-    `places` are the job's paths as the file has them: every machine reads those alike, wherever it sees the file.
-    `priority` and `resources` are a cluster's: higher goes first; what a worker must offer, such as GPU.
+    `places` are the job's paths as written in the file, which are the same on every machine. `priority` and
+    `resources` are for a cluster: higher priority starts first; resources, such as GPU, must be offered by a worker.
     """
 
     name: str
@@ -91,9 +91,9 @@ class JobShot:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """A jobs file: where everything goes, and the shots in their order.
+    """A jobs file: the output folder, and the shots in their order.
 
-    `refused`: shots that cannot be begun as they stand, with the reason; they are not among `shots`, but in `names`.
+    `refused`: shots that cannot begin, with the reason; they are in `names`, but not in `shots`.
     """
 
     path: Path
@@ -141,7 +141,7 @@ def _checked(content: object, kind: type[Checked], where: str) -> Checked:
 
 
 class _ShotRefusedError(Exception):
-    """Something that is wrong with one shot, and with nothing else in the file."""
+    """An error in one shot that does not affect the rest of the file."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(reason)
@@ -221,7 +221,7 @@ def _crops_of(name: str, project: object, face: str | None) -> list[str]:
 
 
 def _inputs_of(name: str, project: str, face: str | None) -> ProjectInputs:
-    """What a shot takes from its project. Raises _ShotRefusedError."""
+    """The inputs of a shot from its project. Raises _ShotRefusedError."""
     from rotopaint_ai.pipeline.overrides import read_inputs
 
     try:

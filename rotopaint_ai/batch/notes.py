@@ -1,8 +1,8 @@
-"""What has become of each task, as small files beside the show's results: a show goes on from there, on any engine.
+"""The state of each task, as small files beside the show's results: a show resumes from them, on any engine.
 
-<task>.done       the task is done, for which job, and what it wrote
+<task>.done       the task is done, for which job, and the files it wrote
 <task>.failed     why its last attempts failed
-<task>.begun      which workers of a cluster began it, a line each; one that says no more has died of it
+<task>.begun      the cluster workers that began it, a line each; a worker without a later note died during the task
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rotopaint_ai.files import write_json
 
 @dataclass(frozen=True, slots=True)
 class TaskNotes:
-    """The notes of a show. Each is written whole or not at all, so that who does a task twice does no harm."""
+    """The notes of a show. Each is written whole or not at all, so that a task can safely be done twice."""
 
     folder: Path
 
@@ -60,7 +60,7 @@ class TaskNotes:
             stream.write(f"{worker_name()}\n")
 
     def n_lost(self, task: BatchTask) -> int:
-        """How many attempts were begun and never came to an end that was noted."""
+        """The number of attempts that were begun and whose end was never noted."""
         try:
             begun = self._note_path(task, "begun").read_text(encoding="utf-8").count("\n")
         except FileNotFoundError:
@@ -68,7 +68,7 @@ class TaskNotes:
         return begun - len(self.failures(task))
 
     def forgive(self, task: BatchTask) -> None:
-        """Forget failed attempts: it is done, or somebody tries it anew."""
+        """Delete the notes of failed attempts, because the task is done or a person starts it again."""
         for suffix in ("failed", "begun"):
             self._note_path(task, suffix).unlink(missing_ok=True)
 

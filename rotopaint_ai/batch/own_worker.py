@@ -6,5 +6,5 @@ import signal
 
 
 def dask_setup(worker: object) -> None:
-    """Leave Ctrl-C to who started the cluster: a terminal tells all of its processes at once."""
+    """Ignore Ctrl-C, which the process that started the cluster handles: a terminal sends it to all processes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

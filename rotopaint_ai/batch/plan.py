@@ -1,4 +1,4 @@
-"""What there is to do for a show, and what of it is left."""
+"""The tasks of a show, and which of them are not done yet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ShowPlan:
         return tuple(task for task in self.tasks if task.shot.name == name)
 
     def left(self, only: str | None = None) -> tuple[BatchTask, ...]:
-        """What is not done, of the show or of one shot. With its shot all of a shot's tasks are, however divided."""
+        """The tasks that are not done, of the show or of one shot. A finished shot has none, however it is divided."""
         last = {task.shot.name: task for task in self.tasks}
         begun = {name for name, task in last.items() if only in (None, name) and not self.notes.is_done(task)}
         return tuple(task for task in self.tasks if task.shot.name in begun and not self.notes.is_done(task))
@@ -41,7 +41,7 @@ class ShowPlan:
             raise UsageError(f"{task.key}: waits for {waiting[0]}; do that first")
 
     def given_up(self, task: BatchTask) -> str | None:
-        """Why a task that a farm asks for cannot be done: something of its shot that it waits for has failed."""
+        """Why a task that a farm asks for cannot be done: a task of its shot that it depends on has failed."""
         for other in self.left(task.shot.name):
             if other.kind in BEFORE[task.kind] and (reasons := self.notes.failures(other)):
                 return f"{other.key} failed: {reasons[-1]}"

@@ -67,7 +67,7 @@ def summarise_show(show: Show, plan: ShowPlan) -> tuple[ShotSummary, ...]:
 
 
 def own(show: Show) -> None:
-    """Take the show's folder. Raises UsageError where it is another jobs file's: they would take each other's shots."""
+    """Claim the show's folder. Raises UsageError where it belongs to another jobs file, whose shots would be mixed."""
     if show.out.is_file():
         raise UsageError(f"{show.path.name}: out {show.out}: is a file; wanted a folder for the shots")
     try:

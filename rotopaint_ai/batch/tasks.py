@@ -25,7 +25,7 @@ _NOT_DECIDING = ("out", "threads", "resume")  # of a job's fields; its paths cou
 
 @dataclass(frozen=True, slots=True)
 class BatchTask:
-    """A piece of a shot. `needs` are the keys of tasks that must be done before; who does it twice does no harm."""
+    """A part of a shot. `needs` are the keys of tasks that must be done before; a task can safely be done twice."""
 
     shot: JobShot
     kind: Kind
@@ -42,9 +42,9 @@ class BatchTask:
 
     @property
     def fingerprint(self) -> str:
-        """Changes with all that decides the task, by people too: done under another fingerprint is not done.
+        """A hash of all inputs of the task, people's edits included: a task done under another hash is not done.
 
-        It is the same on every machine, wherever that sees the jobs file.
+        It is the same on every machine, whatever the path to the jobs file.
         """
         settings = {name: value for name, value in self.shot.job.to_json().items() if name not in _NOT_DECIDING}
         if settings["face"] is None:
@@ -56,7 +56,7 @@ class BatchTask:
 def tasks_of(shot: JobShot, open_pack: Callable[[str | None], Pack] = load_pack) -> tuple[BatchTask, ...]:
     """The tasks of a shot, in an order in which they can be done.
 
-    Raises: RotopaintError for what cannot be done whoever tries: its plates, pack, project, crop or formats.
+    Raises: RotopaintError for errors that every attempt would meet, in its plates, pack, project, crop or formats.
     """
     job = shot.job
     check_exports(job.exports)
@@ -82,7 +82,7 @@ def build_digest() -> str:
 
 
 def _plate_print(plate: Plate, frames: Sequence[int]) -> str:
-    """Changes when somebody renders plates anew; times in whole seconds, because disks tell finer ones differently."""
+    """A hash that changes when plates are rendered again; times in whole seconds, because disks differ in precision."""
     facts = [path.stat() for path in dict.fromkeys(map(plate.path_of, frames))]
     return _facts_digest([(fact.st_size, int(fact.st_mtime)) for fact in facts])
 
@@ -94,8 +94,8 @@ def _facts_digest(facts: Any) -> str:
 def asked_for(tasks: Sequence[BatchTask], shot: str, kind: str, frames: FrameRange | None) -> list[BatchTask] | None:
     """The tasks that a farm asks for; None where the shot has none such.
 
-    A farm may divide frames as it likes: a range stands for the paint tasks that begin in it, so that ranges that are
-    all frames together are all tasks together, each once. It may be none.
+    A farm may divide frames in any way: a range selects the paint tasks that begin in it. So ranges that together cover
+    all frames select every task once. A range may select no task.
     """
     same = [task for task in tasks if task.shot.name == shot and task.kind == kind]
     if kind != "paint":

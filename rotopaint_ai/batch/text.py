@@ -1,7 +1,7 @@
 """The text of a jobs file, YAML or JSON, read without surprises.
 
-As YAML 1.2 has it, only plain decimals are whole numbers: a shot called 010 keeps its name, and `1:30` is no number of
-base 60. A name that stands twice in one place is refused, because the first of them would be lost.
+As in YAML 1.2, only plain decimals are whole numbers: a shot called 010 keeps its name, and `1:30` is no number of
+base 60. A repeated name in one mapping is refused, because its first value would be lost.
 """
 
 from __future__ import annotations

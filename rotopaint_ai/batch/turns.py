@@ -25,7 +25,7 @@ class Turn:
 
 
 class Turns:
-    """Hands out each task once what it waits for is done; of that, what is not among the tasks is done."""
+    """Releases each task when all tasks it needs are done; needed tasks that are not in the list count as done."""
 
     def __init__(self, tasks: Sequence[BatchTask], n_workers: int) -> None:
         keys = {task.key for task in tasks}

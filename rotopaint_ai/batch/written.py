@@ -1,6 +1,6 @@
-"""What a done task has left on the disk, so that it counts as done only while that is there.
+"""The files of a finished task: it counts as done only while they exist on disk.
 
-Who deletes a shot's folder, or some of its mattes, gets them again from the next worker.
+If a shot's folder or some of its mattes are deleted, the next worker makes them again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COUNTED = ("matte", "clean")
 
 
 def written_by(task: BatchTask) -> dict[str, Any]:
-    """What to note of a task that was just done, by paths in the shot's folder.
+    """The facts to note of a task that was just done, by paths in the shot's folder.
 
     `kept`: our own state and its bytes; `wrote`: the other files; `files`: how many a folder has.
     """
