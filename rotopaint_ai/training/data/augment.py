@@ -1,8 +1,8 @@
-"""Augmentation: one random crop of a picture, its landmarks carried along, then the picture made harder.
+"""Augmentation: one random crop of a picture with its landmarks, then photometric changes of the picture.
 
-Geometry first: crop box jitter, rotation, flip, shear and a little perspective become one matrix that both the picture
-and its truth go through. Then the photometric parts that the recipe names, each with the probability it gives; they
-work on 8-bit RGB in place of the picture and touch no coordinate. Parts that hide landmarks say so.
+Geometry first: crop box jitter, rotation, flip, shear and a little perspective become one matrix, which maps both the
+picture and its ground truth. Then the photometric parts of the recipe follow, each with its probability. They work on
+8-bit RGB and change no coordinate. Parts that hide landmarks return the hidden pixels.
 
 Crop space: pixels 0..S, origin at the outer corner of the top-left pixel.
 """
@@ -31,7 +31,7 @@ Random = np.random.Generator
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """How far crops stray from the nominal one (`margin` times the face, upright, centred).
+    """The random deviations of crops from the nominal one (`margin` times the face, upright, centred).
 
     `scale`: smallest and largest crop side over the nominal. `shift`: standard deviation over the nominal side.
     `rotation_deg`: largest angle. `flip`, `perspective`, `elastic`: probabilities. `shear`: largest.
@@ -82,7 +82,7 @@ def crop_matrix(centre_x: float, centre_y: float, side: float, size_px: int) -> 
 def random_matrix(
     crop: tuple[float, float, float], size_px: int, geometry: Geometry, rng: Random
 ) -> tuple[Matrix, bool]:
-    """A random way from picture to crop, and whether it mirrors."""
+    """A random 3 x 3 matrix from picture to crop pixels, and whether it mirrors."""
     x, y, side = crop
     scale = math.exp(rng.uniform(math.log(geometry.scale[0]), math.log(geometry.scale[1])))
     shift = rng.normal(0.0, geometry.shift, 2).clip(-2 * geometry.shift, 2 * geometry.shift) * side
@@ -146,7 +146,7 @@ def warp_picture(picture: Picture, matrix: Matrix, size_px: int, border: int = c
 @dataclass(frozen=True, slots=True)
 class Augmenter:
     """Makes batches from samples in memory. `parts`: probability of each photometric part, in the order applied.
-    `mirror`: row order of the landmarks in a mirrored picture. `pose_augment`: shows some samples from other sides."""
+    `mirror`: row order of the landmarks in a mirrored picture. `pose_augment`: renders some samples in other poses."""
 
     geometry: Geometry
     parts: Mapping[str, float]
@@ -248,7 +248,7 @@ def channels(crop: Picture, rng: Random) -> tuple[Picture, None]:
 
 @PARTS.register("blur")
 def blur(crop: Picture, rng: Random) -> tuple[Picture, None]:
-    """Out of focus by a little."""
+    """Blur the picture slightly, as out of focus."""
     return cast(Picture, cv2.GaussianBlur(crop, (0, 0), rng.uniform(0.4, 1.0 + crop.shape[0] / 320))), None
 
 
@@ -338,7 +338,7 @@ def _draw_strands(matte: Picture, rng: Random) -> None:
 
 
 def _stuff(size: int, rng: Random) -> Picture:
-    """Something to hide a face with: a colour, shaded and grained."""
+    """The texture of an occluder: a colour with shading and grain."""
     base = rng.integers(0, 256, 3)
     shade = cv2.resize(rng.uniform(0.5, 1.3, (3, 3, 1)).astype(np.float32), (size, size))[..., None]
     return cast(Picture, (base * shade).clip(0, 255).astype(np.uint8))

@@ -148,7 +148,7 @@ def parse_samples(text: str, where: str, sheet: Sheet) -> tuple[Sample, ...]:
 
 
 def _check_names(sample: Sample, landmarks: frozenset[str], shapes: Mapping[str, int]) -> None:
-    """Raise TrainingError for what a sample says against the sheet's landmarks, or its shapes and their points."""
+    """Raise TrainingError where a sample's landmarks, shapes or point counts differ from the sheet's."""
     if Path(sample.image).is_absolute() or ".." in Path(sample.image).parts:
         raise TrainingError(f"image '{sample.image}' lies outside the data set")
     if odd := sample.landmarks.keys() - landmarks:
@@ -190,7 +190,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A checked data set: its sheet, its samples and their truth; pictures stay on disk until asked for."""
+    """A checked data set: its sheet, its samples and their ground truth; pictures are read from disk on demand."""
 
     name: str
     licence: str
@@ -227,13 +227,13 @@ class Dataset:
         return picture
 
     def fetch(self, row: int, check: Callable[[], None]) -> None:
-        """Have the shard of a sample's picture on this machine; `check` may raise to stop. Raises TrainingError."""
+        """Download the shard of a sample's picture; `check` may raise to stop. Raises TrainingError."""
         folder = self.folders[row]
         if isinstance(folder, ShardPictures):
             folder.fetch(self.samples[row].image, check)
 
     def bring(self, row: int) -> None:
-        """Have the bytes of a sample's picture in memory, where they come in shards. Raises TrainingError."""
+        """Read the bytes of a sample's picture into memory, if they come in shards. Raises TrainingError."""
         folder = self.folders[row]
         if isinstance(folder, ShardPictures):
             folder.data(self.samples[row].image)
@@ -319,7 +319,7 @@ def _folder_note(data: Dataset) -> str:
 
 
 def _sheet_difference(one: Sheet, other: Sheet) -> str:
-    """The first thing that two sheets do not have in common."""
+    """The first difference between two sheets, as a phrase."""
     for kind, a, b in (
         ("landmark", one.landmark_names, other.landmark_names),
         ("shape", one.shape_names, other.shape_names),

@@ -1,6 +1,6 @@
-"""What is trained on and what is held out, and the data sets that training refuses.
+"""The training and validation splits, and the data sets that training refuses.
 
-Refused are contradictory labels, and held-out samples that are not held out at all.
+Contradictory labels are refused, and validation samples that are also trained on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rotopaint_ai.training.data.dataset import Dataset, Picture, Sample, Split
 
 _SAMPLES = 12  # of a curve between two control points
 _MOST_SPANS = 40
-FEWEST_LANDMARKS = 3  # that a shape is predicted from: a similarity on fewer leaves nothing to see
+FEWEST_LANDMARKS = 3  # that a shape is predicted from: a similarity fits fewer exactly, without a residual
 AGREE = 0.02  # of the face: two labels of one frame may differ by this much; beyond it one of them is wrong
 
 Array = npt.NDArray[np.float64]
@@ -33,9 +33,9 @@ Shot = tuple[str, str]
 def check_dataset(data: Dataset) -> None:
     """Raise TrainingError, in one line, for a data set whose labels contradict each other or whose splits leak.
 
-    Frames are told apart by character, shot and number; samples that name neither character nor shot are not compared.
-    A held-out shot must not be learnt from, and held-out characters are either all learnt from (in other shots) or all
-    new. The same picture must not stand on both sides, whatever it is called (pictures in shards are not compared).
+    Frames are identified by character, shot and number; samples without character and shot are not compared. A
+    validation shot must not be trained on. Validation characters are either all trained on (in other shots) or all
+    new. The same picture must not be in both splits, whatever its name (pictures in shards are not compared).
     """
     _check_labels(data)
     _check_shots(data)
@@ -50,7 +50,7 @@ def landmark_rows(sheet: Sheet, shape: ShapeSpec) -> tuple[int, ...]:
 
 
 def check_shapes(train: Dataset, *, fewest: int) -> None:
-    """Raise TrainingError, in one line, where fewer than `fewest` samples to train on tell how a shape is predicted."""
+    """Raise TrainingError, in one line, where a shape and its landmarks are known in fewer than `fewest` samples."""
     counts = known_with_landmarks(train).sum(axis=0)
     n_few = int((counts < fewest).sum())
     if n_few:
@@ -63,7 +63,7 @@ def check_shapes(train: Dataset, *, fewest: int) -> None:
 
 
 def spare_row(data: Dataset, rows: Sequence[int]) -> int:
-    """Of a few samples the one to hold out: the last of those without which shapes are still known best."""
+    """The sample to use for validation: the last of those whose removal leaves the shapes known in most samples."""
     known = known_with_landmarks(data)[list(rows)]
     left = (known.sum(axis=0) - known).min(axis=1, initial=len(rows))
     return int(rows[len(rows) - 1 - int(np.argmax(left[::-1]))])
@@ -91,10 +91,10 @@ def _check_labels(data: Dataset) -> None:
 
 
 def disagreement(data: Dataset, one: int, other: int) -> float:
-    """How far two labels of one frame are apart: the largest distance as a share of the face, wherever both were cut.
+    """The largest distance between two labels of one frame, as a share of the face.
 
-    The two pictures may be cut differently: places and sizes are compared after the landmarks' middle and spread. Of
-    shapes it is how far control points lie off the other one's curve: along it they may have slid.
+    The two pictures may be cut differently: coordinates are normalised by the landmarks' mean and spread. For shapes
+    it is the distance of control points from the other label's curve, because points may slide along the curve.
     """
     a, b = (data.truth.landmarks[row].astype(np.float64) for row in (one, other))
     known = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
@@ -210,7 +210,7 @@ def _hash(path: Path) -> bytes:
 
 
 def data_print(parts: Iterable[npt.NDArray[Any]]) -> str:
-    """What tells the data of one run from those of another: of its arrays' shapes, kinds and bytes, in their order."""
+    """A fingerprint of a run's data: a hash of its arrays' shapes, types and bytes, in their order."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(f"{part.shape}{part.dtype.str}".encode())
@@ -223,10 +223,10 @@ PICTURES_HELD_BACK = 0.1  # share of pictures, where none is marked
 
 
 def split_held_out(data: Dataset) -> Dataset:
-    """Make sure that there is something to train on and something held out.
+    """The data set with samples in both splits, training and validation.
 
-    Where no sample is marked `val`, the last part of every shot is held out: neighbouring frames are so alike that
-    frames drawn at random would flatter the pack. `test` samples are left alone.
+    Where no sample is marked `val`, the last part of every shot becomes the validation split: neighbouring frames are
+    so similar that random frames would give too small errors. `test` samples are not changed.
     """
     if not len(data.rows_of("train")):
         raise TrainingError(f"data set '{data.name}': no sample has split 'train'; there is nothing to learn from")

@@ -1,9 +1,9 @@
-"""Keyed frames seen from other sides: pictures warped as their head would turn, landmarks with them.
+"""Pose augmentation: keyed frames warped as if their head had turned, and their landmarks with them.
 
-A character is keyed in a few dozen poses, and a test shot shows others. What a small turn does to a picture follows
-from the depths of its landmarks (`shapes.head_structure`): every place of the face moves by how far it lies towards the
-viewer. What comes to lie behind something nearer is hidden, what comes into view is stretched from what was beside it.
-Light stays on the face.
+A character is keyed in a few dozen poses, and a test shot shows others. The effect of a small rotation on a picture
+follows from the depths of its landmarks (`shapes.head_structure`): every point of the face moves in proportion to its
+depth. Parts that move behind nearer parts are hidden; parts that come into view are stretched from their neighbours.
+The shading of the face does not change.
 
 Source: the idea of Zhu et al., "Face alignment across large poses: a 3D solution" (2016), section 5.
 
@@ -32,7 +32,7 @@ _ROUNDS = 4  # of looking up what is shifted to a place
 
 @dataclass(frozen=True, slots=True)
 class ElasticWarp:
-    """`shifts` (_FINE, _FINE, 2): how far from a place of a crop of `size_px` lies what is shown there, in pixels."""
+    """`shifts` (_FINE, _FINE, 2): offset in pixels from a place of a crop of `size_px` to the source shown there."""
 
     shifts: Places
     size_px: int
@@ -69,7 +69,7 @@ def node_places(matrix: npt.NDArray[np.float64], size_px: int, warp: ElasticWarp
 
 
 def whole_map(nodes: npt.NDArray[np.floating[Any]]) -> Places:
-    """A map (size_px, size_px, 2) of what is known (n, n, 2) at the nodes of a crop."""
+    """A map (size_px, size_px, 2) interpolated from values (n, n, 2) at the nodes of a crop."""
     side = len(nodes) * NODE_PX
     whole = cv2.resize(nodes.astype(np.float32), (side, side), interpolation=cv2.INTER_LINEAR)
     return cast(Places, whole[NODE_PX:-NODE_PX, NODE_PX:-NODE_PX])
@@ -122,7 +122,7 @@ class TurnedFace:
 
 @dataclass(frozen=True, slots=True)
 class PoseAugment:
-    """Turns faces with a character's relief: a share of them, by angles with these deviations."""
+    """Turns a share of the faces by a character's rigid structure, by random angles with these standard deviations."""
 
     structure: RigidStructure
     share: float
@@ -142,7 +142,7 @@ def turn_face(
 ) -> TurnedFace | None:
     """A sample's picture after its head has turned by radians: near places to the right by `yaw`, down by `pitch`.
 
-    None where too few landmarks are seen to tell the surface.
+    None where too few landmarks are visible to fit the surface.
     """
     known = np.asarray(np.isfinite(landmarks_LC).all(axis=1))
     seen = np.asarray(known & ~(visible_L < 0.5))

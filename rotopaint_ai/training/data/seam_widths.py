@@ -1,4 +1,4 @@
-"""How wide a character's seams are, where its roto does not say: by pictures of its keyed seams (`seams/keyed_width`).
+"""Widths of a character's seams that its roto does not state, measured in pictures of keyed seams (`keyed_width`).
 
 Widths in shares of the face (longest side of its landmarks' box).
 """
@@ -28,8 +28,8 @@ MOST_SHARDS = 4
 
 
 def with_seam_widths(data: Dataset) -> Dataset:
-    """The data set with widths in its sheet for open seams that have none but the usual one: as some samples tell, such
-    as those of a project where a person set it, else measured."""
+    """The data set with widths in its sheet for open seams that have only the default width. They come from samples
+    that state another width, such as those of a project where a person set it, or else are measured."""
     rows = _rows_at_hand(data, np.concatenate([data.rows_of("train"), data.rows_of("val")]))
     rows = np.array(evenly_spread(rows.tolist(), MOST_SAMPLES), np.intp)
     measured = np.asarray(np.isfinite(data.truth.width).any(axis=0)).tolist()
@@ -58,8 +58,8 @@ def _is_usual(spec: ShapeSpec) -> bool:
 
 
 def widths_by_hand(data: Dataset) -> dict[str, float]:
-    """Full widths as shares of the face of seams that have the usual one in the sheet and another in some samples only:
-    for the others."""
+    """Full widths, as shares of the face, of seams with the default width in the sheet and another width in some
+    samples; the other samples get these."""
     sides, found = face_side(data.truth.landmarks), {}
     for k, spec in enumerate(data.sheet.shapes):
         width = data.truth.width[:, k]

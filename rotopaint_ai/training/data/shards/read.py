@@ -25,8 +25,8 @@ MOST_OPEN = 64  # shards at once; eight are mixed (`stream.WINDOW`)
 
 @dataclass(slots=True)
 class ShardPictures:
-    """The pictures of a sharded data set. Safe to ask from several threads; shards are opened when they are wanted, the
-    one that was opened first is let go where there are many."""
+    """The pictures of a sharded data set. Safe to call from several threads. Shards are opened on demand, and the one
+    that was opened first is closed when too many are open."""
 
     store: ShardStore
     index: Index
@@ -63,7 +63,7 @@ class ShardPictures:
         return found
 
     def fetch(self, name: str, check: Callable[[], None] = lambda: None) -> None:
-        """Have the shard that holds a picture at hand; `check` is called now and then and may raise to stop."""
+        """Fetch the shard that holds a picture; `check` is called now and then and may raise to stop."""
         self._mapped(self.shard_of(name), check)
 
     def picture(self, name: str) -> Picture:

@@ -1,4 +1,4 @@
-"""The order of samples; pictures decoded when they are wanted and kept while there is room; shards fetched ahead."""
+"""The order of samples; pictures decoded on demand and cached while memory lasts; shards fetched in advance."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _keepers = 1  # processes that keep pictures, each its own
 
 
 def keep_less(processes: int) -> None:
-    """Have this process keep a share of the pictures only, as so many like it keep theirs."""
+    """Limit this process's picture cache to its share among so many processes."""
     global _keepers
     _keepers = processes
 
@@ -229,9 +229,9 @@ Ahead = Callable[
 
 @contextlib.contextmanager
 def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> Iterator[Callable[[int], None]]:
-    """Fetch the next `depth` shards while the block runs; it is told each step, and nothing is left half done.
+    """Fetch the next `depth` shards while the block runs; call the yielded function at each step.
 
-    What cannot be fetched is left to whoever asks for the picture, who then hears why; the shards after it still come.
+    A shard that cannot be fetched raises when its picture is read; the shards after it are still fetched.
     """
     if not ahead(0):
         yield lambda step: None

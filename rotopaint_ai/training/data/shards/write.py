@@ -38,7 +38,7 @@ Coding = int | Literal["planes", "raw", "h264"]
 
 @dataclass(slots=True)
 class Recoder:
-    """Codes pictures anew and keeps account of what that loses.
+    """Encodes pictures again and measures the loss.
 
     `coding`: the quality of a JPEG (1 to 100); `planes`, brightness whole and colour at half size, as movies and most
     JPEGs have it, which takes next to nothing to read; `raw`; or `h264`, pictures of a shot together as clips. A side
