@@ -3,8 +3,8 @@
 How curves come to have the same control points everywhere is `shapes/revectorise`. Each file imports only from those
 above it:
 
-    options             what somebody asks of `mine`; the kinds of label issues
-    takes               what sources know of frames: shapes, landmarks, provenance, names
+    options             the options of `mine`; the kinds of label issues
+    takes               the data of sources by frame: shapes, landmarks, provenance, names
     faces               which names mirror each other; the frontal face
     sources             reads a source of any kind into takes: roto, projects, COCO, the published puppets
     join                takes of the same plates put together, frame by frame
@@ -13,7 +13,7 @@ above it:
     sheet_proposal      a sheet where none is given, or one that is with the frames that it comes from
     vectorise           all of the above for all frames; no picture is looked at
     samples             pictures and lines of the data set, and the folder that they are written into
-    outliers            a Gaussian model of the face finds what does not fit
-    label_checks        frames that somebody should look at
+    outliers            a Gaussian model of the face finds points that do not fit
+    label_checks        frames with suspicious labels
     mine                the whole of `rotopaint mine`; residuals, issues with pictures, names that differ
 """

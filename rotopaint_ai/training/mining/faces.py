@@ -53,7 +53,7 @@ def name_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def partners(names: Sequence[str], places: Array, *, fixed: Mapping[str, str] | None = None) -> dict[str, str]:
-    """For each name the one it becomes in a mirrored picture; its own where nothing else fits.
+    """For each name its mirror name in a mirrored picture; the name itself where no other fits.
 
     `places`: (N, 2) on the mean face, axis at x = 0, NaN where unknown. Words decide; what they leave open is matched
     to the nearest mirrored place, names of one series (`jaw_0`, `jaw_8`) first. `fixed` overrules both.

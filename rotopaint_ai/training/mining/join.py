@@ -39,7 +39,7 @@ _NUMBERED_STEM = re.compile(r"^(.*?)[._-]?(\d+)$")
 
 @dataclass(frozen=True, slots=True)
 class JoinedFrame:
-    """One frame to learn from."""
+    """One frame of ground truth."""
 
     character: str
     shot: str
@@ -79,7 +79,7 @@ class _Pictures:
         return self.plates[source]
 
     def read_as(self, source: str, colourspace: str) -> None:
-        """Read a plate in a colour space that a person chose; before anything is laid on it."""
+        """Set a plate's colour space, as chosen by a person, before its frames are read."""
         known, plate = self.open(source), open_plate(source, colourspace=colourspace)
         if plate.colourspace != known.colourspace:
             self.plates = {name: plate if each is known else each for name, each in self.plates.items()}
@@ -171,7 +171,7 @@ def _all_takes(
     pictures: _Pictures,
     notes: list[str],
 ) -> list[Take]:
-    """What all sources hold. Of many, such as the projects of a show, those that hold nothing yet are left out."""
+    """The data of all sources. Of many, such as the projects of a show, those without data are left out."""
     takes: list[Take] = []
     nothing: list[NothingToLearn] = []
     for source, reading in readings:
@@ -266,10 +266,10 @@ def _folder(plate: Plate) -> Path:
 
 
 def _on_plate(take: Take, truth: FrameTruth, plate: Plate, notes: list[str]) -> FrameTruth:
-    """What was drawn on a plate of another size, scaled to this one.
+    """Shapes and landmarks from a plate of another size, scaled to this one.
 
-    A picture that a source says the size of may be of another shape (a photograph turned on its side), and is believed.
-    Raises: DocumentError where roto was drawn on a plate of another shape.
+    A picture whose size a source states may have another aspect ratio (a rotated photograph); the stated size is used.
+    Raises: DocumentError where roto was drawn on a plate of another aspect ratio.
     """
     size = truth.size or take.size
     if size is None or size == (plate.width, plate.height):
@@ -311,7 +311,7 @@ def _merge(row: JoinedFrame, truth: FrameTruth, take: Take, notes: list[str]) ->
 
 
 def _conflict_notes(row: JoinedFrame, new: FrameTruth, kept: Mapping[str, RawShape], take: Take) -> list[str]:
-    """Whose shapes stand where two sources drew them; what a model drew and nobody touched is not named."""
+    """A note for each frame that two sources drew: whose shapes are used. Untouched model shapes are not mentioned."""
     old = row.truth.shapes
     both = sorted(old.keys() & new.shapes.keys())
     here = [n for n in both if kept[n] is new.shapes[n] and old[n].provenance != Provenance.ACCEPTED]
@@ -323,13 +323,13 @@ def _conflict_notes(row: JoinedFrame, new: FrameTruth, kept: Mapping[str, RawSha
 def _merge_by_provenance(
     old: Mapping[str, _Part], new: Mapping[str, _Part], provenances: Callable[[str], tuple[Provenance, Provenance]]
 ) -> dict[str, _Part]:
-    """What two sources say of a frame together: of one thing whoever counts more, of equals the later one."""
+    """Two sources of a frame merged: each item from the source of higher rank, or from the later one of equals."""
     beaten = {name for name in old.keys() & new.keys() if provenances(name)[0] > provenances(name)[1]}
     return {**old, **{name: value for name, value in new.items() if name not in beaten}}
 
 
 def _with_width(shape: RawShape, other: RawShape | None) -> RawShape:
-    """A shape with the width that another source knows, where its own does not say."""
+    """A shape with another source's width, if it has none of its own."""
     return shape if other is None or shape.width_px is not None else replace(shape, width_px=other.width_px)
 
 

@@ -1,4 +1,4 @@
-"""Frames that somebody should look at before a model learns from them.
+"""Frames with suspicious labels, which a person should check before training.
 
 Kinds: `swapped` left and right have changed names; `jumped` a point or a shape leaps away for one frame; `misfit` the
 new spline cannot follow the artist's; `twisted` points started elsewhere or ran backwards (put right already);
@@ -101,7 +101,7 @@ def _swap_issue(row: int, pairs: Sequence[str]) -> LabelIssue:
 
 
 def measure_leaps(places_FNC: Array, frames: Sequence[int]) -> Array:
-    """[F, N] how far each point stands from where its two neighbouring frames agree that it is; 0 where they do not."""
+    """[F, N] distance of each point from its mean in the two neighbouring frames; 0 where these two do not agree."""
     out = np.zeros(places_FNC.shape[:2])
     for at in range(1, len(frames) - 1):
         if frames[at] - frames[at - 1] != 1 or frames[at + 1] - frames[at] != 1:
@@ -244,7 +244,7 @@ def lag_to_landmarks(curves_FMC: Array, marks_FAC: Array, frames: Sequence[int])
 def check_labels(
     truth: MinedTruth, thumbs: Mapping[int, Thumb], tolerance_px: float, *, progress: Progress = silent
 ) -> list[LabelIssue]:
-    """What somebody should look at, frame by frame. `thumbs`: the plate under the face, the same place through a
+    """Label issues, frame by frame. `thumbs`: the plate under the face, cut at the same place throughout a
     shot."""
     faces, everywhere = truth.faces, np.arange(len(truth.rows))
     places = faces.to_face(truth.marks[..., :2], everywhere)

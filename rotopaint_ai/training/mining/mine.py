@@ -1,6 +1,6 @@
-"""From finished roto and its plates to a data set: the whole of `rotopaint mine`, and what it tells of one.
+"""From finished roto and its plates to a data set: the whole of `rotopaint mine`, and its reports.
 
-It tells residuals per shape and shot, label issues with pictures, and shapes that shots lack.
+The reports are residuals per shape and shot, label issues with pictures, and shapes that shots lack.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from rotopaint_ai.watch import Progress, silent
 
 @dataclass(frozen=True, slots=True)
 class Mined:
-    """What came of it. `failed`: frames whose plate could not be read."""
+    """The result of mining. `failed`: frames whose plate could not be read."""
 
     sheet: Sheet
     n_samples: Mapping[str, int]
@@ -63,7 +63,7 @@ class Mined:
 
 
 def mine(options: MineOptions, *, progress: Progress = silent, workers: Executor | None = None) -> Mined:
-    """Mine sources into the data set folder `options.out`, its parts by workers elsewhere where there are any.
+    """Mine sources into the data set folder `options.out`, with the help of remote workers if there are any.
 
     Besides the data set the folder gets `mining/residuals.txt` and `.json`, `mining/suspicious.json` and pictures of
     suspicious frames. Raises: UsageError, DocumentError, PlateError, PackError (the sheet), TrainingError.
@@ -122,7 +122,7 @@ def mine_joined(
 
 
 def _shot_contents(rows: Sequence[JoinedFrame]) -> dict[Shot, ShotContent]:
-    """What is in each shot of which no source says what it is for."""
+    """The content of each shot to which no source assigns a split."""
     found: dict[Shot, list[JoinedFrame]] = {}
     for row in rows:
         if row.split is None:
@@ -151,7 +151,7 @@ def _val_shots(
 
 
 def _is_correction(truth: FrameTruth) -> bool:
-    """Whether all that is known of a frame comes from a project."""
+    """Whether all labels of a frame come from a project."""
     provenances = {*(shape.provenance for shape in truth.shapes.values()), *map(truth.provenance_of, truth.landmarks)}
     return Provenance.FINAL not in provenances
 
@@ -190,7 +190,7 @@ def write_mining_report(
     """Write the residual table, the list of suspicious frames and a picture of each (the first 60) to `folder`.
 
     `suspicious.txt` has a line for each frame as `--exclude @FILE` takes it, the reason behind a `#`: strike out what
-    is all right and mine again. One that was edited is kept. Returns what is to be said of that.
+    is all right and mine again. An edited list is kept. Returns a note on that.
     """
     write_text(folder / "residuals.txt", residual_text(table) if table else "no shapes\n")
     write_json(folder / "residuals.json", [line.content() for line in table])

@@ -1,4 +1,4 @@
-"""What somebody asks of `mine`, checked at the door; the kinds of label issues."""
+"""The options of `mine`, checked when they are read; the kinds of label issues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rotopaint_ai.frames import FrameRange
 TOLERANCE_PX = 0.25
 ALL_KINDS = "suspicious"
 ALL = "all"  # shots
-HARMLESS = ("twisted", "held", "outside")  # put right, or true all the same
+HARMLESS = ("twisted", "held", "outside")  # corrected already, or valid labels all the same
 # What is done in turn, with its share of the time in percent (120 frames of 10 shapes, two cores where they are used).
 STAGES: Final[Mapping[str, float]] = {
     "reading roto": 21,
@@ -95,7 +95,7 @@ def choose_tests(shots: Sequence[str], wanted: Sequence[str]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class ShotContent:
-    """What is known of a shot: how many frames, and the names of shapes and landmarks that they have."""
+    """The content of a shot: the number of frames, and the names of their shapes and landmarks."""
 
     n_frames: int
     names: Set[str]
@@ -167,7 +167,7 @@ class MineOptions:
 
 @dataclass(frozen=True, slots=True)
 class LabelIssue:
-    """One thing to look at: row of the whole, kind, what it is about, and a sentence."""
+    """One label issue: row of the frame, kind, name of the shape or landmark, and a sentence."""
 
     row: int
     kind: str

@@ -1,8 +1,8 @@
-"""What does not sit where the rest of the face puts it: a Gaussian model of a character's points, asked about each.
+"""Outliers: points whose position disagrees with the rest of the face, by a Gaussian model of a character's points.
 
-Landmarks and control points, laid on the mean face, are jointly normal to good approximation. Given all other points, a
-point (or a whole shape) is expected somewhere; how far it is from there tells an outlier from motion, also at the ends
-of shots and on twos, where neighbours in time tell nothing.
+Landmarks and control points, aligned to the mean face, are jointly normal to good approximation. The other points give
+the conditional mean of a point (or a whole shape). Its distance from this mean separates outliers from motion, also at
+the ends of shots and on twos, where neighbouring frames give no information.
 
 With the precision matrix T of the points, the residual of a block b given all others is inv(T_bb) (T x)_b: Rasmussen
 and Williams, "Gaussian Processes for Machine Learning" (2006), appendix A.3, equation A.6 rewritten for the precision.
@@ -23,16 +23,16 @@ from rotopaint_ai.training.mining.options import LabelIssue
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 
 ROTO = "roto"  # all shapes together, where landmarks of another source can speak against them
-FEWEST_FRAMES = 16  # below that there is no telling what is usual
+FEWEST_FRAMES = 16  # fewer frames do not suffice to fit the model
 _FOLDS = 8
 _NOISES = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2)  # face units: how well a point is known; the best predictor of them is taken
-_LEAST = 0.016  # face units: what is nearer than this is no outlier
-_TIMES_P90 = 2.5  # times what 9 of 10 frames keep to
+_LEAST = 0.016  # face units: a smaller distance is no outlier
+_TIMES_P90 = 2.5  # times the 90th percentile of distances: beyond it a block is an outlier
 _SAME = 0.6  # a neighbouring frame that is off by this much of the same way tells of a pose, not of an outlier ...
 _POSE = 2.0  # ... and then it takes so much more
 _MOST = 4  # things named in one frame
 _PRICE = 6.0  # squared deviations that each further number of a block has to explain
-_FAR = 3.0  # times the 90th percentile: frames beyond it do not teach the second pass
+_FAR = 3.0  # times the 90th percentile: frames beyond it are left out of the second fit
 _LATE = 0.75  # share of its misfit that a shape may keep a frame earlier or later, to be called late
 _MOVES = 0.004  # face units: a shape that moves less from frame to frame cannot be late
 _FEWEST_MOVES = 6
@@ -120,7 +120,7 @@ def _fit_folds(values_FD: Array, weights_F: Array, fold_F: npt.NDArray[np.intp],
 
 
 def _leave_one_out(model: _FoldedGaussian, values_FD: Array) -> Array:
-    """[F, N] distance of each single point from where all others put it."""
+    """[F, N] distance of each single point from its conditional mean given all others."""
     out = np.empty((len(values_FD), values_FD.shape[1] // 2))
     for fold in range(_FOLDS):
         rows = np.flatnonzero(model.fold_F == fold)
@@ -189,7 +189,7 @@ def _p90(face: LabelModel, rows: npt.NDArray[np.intp]) -> dict[str, float]:
 
 
 def find_outliers(face: LabelModel, truth: MinedTruth, left_out: set[int]) -> list[LabelIssue]:
-    """Points and shapes out of place, one thing after another: what explains a frame best first, then without it."""
+    """Outliers of all frames, found greedily: the block that explains a frame best, then the next without it."""
     away = _leave_one_out(face.model, face.values_FD)
     single = {int(block[0]): face.p90[name] for name, block in face.blocks.of.items() if len(block) == 1}
     p90_N = np.array([single[at] for at in range(away.shape[1])])

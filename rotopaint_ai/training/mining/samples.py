@@ -102,7 +102,7 @@ Thumb = npt.NDArray[np.float32]
 
 
 def frame_cut(points: Array, *, size: int, face_share: float = FACE_SHARE) -> tuple[Crop, int]:
-    """The square around points (N, 2) whose box takes up `face_share` of it, on whole pixels, and its picture's side.
+    """The square on whole pixels around points (N, 2) whose box fills `face_share` of it, and its picture's side in px.
 
     A face smaller than the picture wants keeps its own pixels: the picture is then smaller, never enlarged.
     """
@@ -240,7 +240,7 @@ def _shot_cut(truth: MinedTruth, rows: Rows) -> tuple[Crop, int]:
 
 
 def safe(name: str) -> str:
-    """A name that can be a file's."""
+    """The name with only characters that are valid in file names."""
     return "".join(letter if letter.isalnum() or letter in "-." else "_" for letter in name)
 
 
@@ -278,7 +278,7 @@ def _json_values(path: Path) -> list[Any]:
 
 
 def _remove_own(folder: Path, name: str) -> None:
-    """Remove a picture that we wrote; what a link leads to is somebody else's."""
+    """Remove a picture that we wrote; the target of a link is not ours and stays."""
     if not folder.is_symlink() and PurePosixPath(name).name == name and name.endswith(".jpg"):
         (folder / name).unlink(missing_ok=True)
 

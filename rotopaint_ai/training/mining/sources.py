@@ -1,8 +1,8 @@
 """Reads finished roto as it comes: documents of every format, project files, COCO keypoints, the puppet folder.
 
-What a document says of a frame is truth only where somebody fixed it: at a key, and between keys where it stands still
-(a hold, or two equal keys). Between two different keys it is interpolation, and before the first and after the last one
-nobody has said anything. Where a document tells keys by hand from a model's, only those by hand count.
+A document's shape is ground truth only where an artist fixed it: at a key, and between keys where it does not move
+(a hold, or two equal keys). Between two different keys it is interpolated; before the first and after the last key
+there is no label. If a document records who set its keys, only keys by hand count.
 """
 
 from __future__ import annotations
