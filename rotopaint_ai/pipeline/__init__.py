@@ -1,6 +1,6 @@
-"""The whole line of `rotopaint run`, in two passes over the plate, in threads with bounded queues.
+"""The whole pipeline of `rotopaint run`, in two passes over the plate, in threads with bounded queues.
 
-The way of a run, in the order in which it is read:
+The modules in the order of a run:
 
     plan            a job checked at the door: plate, pack, frames, crops
     run             the main job: `run(job, sink, cancel) -> Outcome`; its events are made in `plan`; the same in tasks

@@ -18,8 +18,8 @@ SHARE = 0.9  # of the frames that one width covers
 def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
     """Landmarks and shapes of all frames whose face was found, reduced where the job asks for it.
 
-    A seam has one width for the whole shot, and in frames where it was painted with another its keys say so; a shape is
-    hidden in frames where the face was lost.
+    A seam has one width for the whole shot; in frames where it was painted with another width, its keys have that
+    width. A shape is hidden in frames where the face was lost.
     """
     names = [spec.name for spec in plan.pack.sheet.shapes]
     landmarks, keys = PackedLandmarks(), {name: PackedKeys() for name in names}
@@ -127,7 +127,7 @@ class PackedKeys(PackedValues[Key]):
         self._carried: set[int] = set()
 
     def put(self, frame: int, rows: Sequence[Row], *, is_carried: bool = False) -> None:
-        """The key of a frame; one to which a correction of another frame was carried says so."""
+        """The key of a frame, marked if a correction of another frame was carried over to it."""
         self.add(frame, [number for row in rows for number in row])
         if is_carried:
             self._carried.add(frame)

@@ -4,11 +4,11 @@
     caller:              track -> window of few frames ->
 
 Reading and finishing share one pool of threads; tracking, which needs its frames in order, runs in the calling thread.
-However long the shot, no more than the frames read ahead, the tracker's window and those being finished are in memory,
-and of each only the surroundings of the face: of frames that are read ahead those of where it was last, with room to
-move, of tracked ones those that will be looked at again.
+Memory does not grow with the shot: it holds the frames read ahead, the tracker's window and the frames being finished.
+Of each frame only the surroundings of the face are kept. For frames read ahead that is the face's last position with a
+margin for motion; for tracked frames it is the part that is read again.
 
-A `Snapshot` holds all that the line knows between two frames, so that a killed run goes on to the same result.
+A `Snapshot` holds the complete state between two frames, so that a killed run resumes to the same result.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 
 Value = TypeVar("Value")
-Known = Any  # what the tracker says of a frame; the line only carries it
+Known = Any  # the tracker's result for a frame; the executor only passes it on
 SettledFrames = Sequence[tuple[int, Known]]
 Times = MutableMapping[str, float]  # wall time of each stage of a frame in milliseconds
 STAGES = ("decode", "detect", "de-jitter", "shapes", "mattes", "fill", "encode", "measure", "pictures")
 
 
 class Tracker(Protocol):
-    """Frames in order go in; what is known of each comes out some frames later, in the same order."""
+    """A tracker: takes frames in order, and returns the result of each some frames later, in the same order."""
 
     def push(self, frame: Frame, ms: Times) -> SettledFrames:
         """Take the next frame, noting the time of each stage; returns the frames that are settled now."""
@@ -58,11 +58,11 @@ class Tracker(Protocol):
 
     @property
     def reach(self) -> Area | None:
-        """What will be looked at again of the frame that was pushed last; None: anything."""
+        """The region of the frame pushed last that will be read again; None: the whole frame."""
 
     @property
     def room(self) -> float:
-        """How much further than `reach` the next frames are likely to be looked at, times its height."""
+        """The margin around `reach` for the next frames, as a multiple of its height."""
 
 
 @dataclass(slots=True)
@@ -77,8 +77,8 @@ class FrameInFlight:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The line between two frames: how many frames went into the tracker, which of them it has not settled, and what
-    is known of those that were settled and not yet finished."""
+    """The state between two frames: the number of frames given to the tracker, those it has not settled, and the
+    results of frames that are settled and not yet finished."""
 
     n_pushed: int
     tracker: Tracker
@@ -356,7 +356,7 @@ def timed(times: Times, stage: str) -> Iterator[None]:
 
 
 class Eta:
-    """Rate and time to go, from the frames finished since the start of this process.
+    """Rate and remaining time, from the frames finished since the start of this process.
 
     `after_s`: how long what follows the last frame is expected to take; `n_later`: frames that are taken up again
     then, each for about as long.
@@ -393,7 +393,7 @@ PROGRESS_INTERVAL_S = 1.0
 
 @dataclass(slots=True)
 class Steps:
-    """Tells how many of so many steps are done."""
+    """Reports the number of finished steps out of a known total."""
 
     tell: Progress
     total: int

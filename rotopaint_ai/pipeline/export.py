@@ -38,10 +38,10 @@ _PLAIN = re.compile(r"[A-Za-z0-9_]+")  # names that Nuke takes as they are
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A written file: its format, path inside the run's folder, what reading it back has shown, what it cannot hold.
+    """A written file: its format, path inside the run's folder, the result of reading it back, and its losses.
 
-    `max_distance_px` is the largest distance of its curves from the shapes', `matte_difference` the largest share of a
-    matte's area by which one drawn from the file differs, `n_keys` the keys in it. `error` says why there is no file.
+    `max_distance_px` is the largest distance of its curves from the shapes'. `matte_difference` is the largest
+    difference of a drawn matte, as a share of its area. `n_keys` counts the keys. `error`: why there is no file.
     """
 
     format: str
@@ -157,9 +157,9 @@ def write_exports(
 ) -> list[Exported]:
     """Write `shapes.roto.json`, which is the source itself, and every format asked for.
 
-    `given`: what shapes are called there, where an artist has given them other names. `sink` hears how many are done
-    and how long the rest will take, where that is more than a moment. A format that cannot be written has an `error`;
-    the others are written.
+    `given`: names of shapes in these files, where an artist has renamed them. `sink` receives the number of finished
+    exports and the remaining time, if that is more than a moment. A format that cannot be written has an `error`; the
+    others are written.
     """
     source = out / "shapes.roto.json"
     roto_json.write(source, document)
@@ -202,7 +202,7 @@ def _n_poses(document: RotoDocument) -> int:
 
 
 class _ExportProgress:
-    """Tells how many exports are done, and the time to go by what those have taken."""
+    """Reports the number of finished exports, and the remaining time estimated from their durations."""
 
     def __init__(self, names: Sequence[str], n_workers: int, usual_s: float, sink: Sink) -> None:
         self._left = {name: _TIMES.get(name, 1.0) for name in names}

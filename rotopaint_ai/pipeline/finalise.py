@@ -1,4 +1,4 @@
-"""What comes after the last frame, all made from the journal: shapes, exchange files, pictures, run.json, report."""
+"""The steps after the last frame, all from the journal: shapes, exchange files, pictures, run.json, report."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from rotopaint_ai.shapes.reduce import reduce_document
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: frames by what became of them, which ones to look at first, and the files to look at.
+    """The result of a run: frames by status, the frames to check first, and the files to open.
 
-    worst: by frame the shape that is expected to be farthest off, None without any; the worst frame first. unseen:
-    thirds of seams of which least was seen, each with its frames.
+    worst: by frame the shape with the largest expected error, None without any; the worst frame first. unseen: the
+    least visible thirds of seams, each with its frames.
     """
 
     done: tuple[int, ...]

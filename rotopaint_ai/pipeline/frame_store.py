@@ -1,7 +1,7 @@
-"""What the first pass of a run keeps for what comes after it.
+"""Frames and looks that the first pass of a run keeps for later passes.
 
-Frames stand in memory: a short shot is read once. Looks at the exposures, for what the whole shot makes of its seams,
-stand on disk, so that memory stays flat.
+Frames are kept in memory, so that a short shot is read once. Looks at the exposures, from which the seams of the whole
+shot are solved, are kept on disk, so that memory does not grow with the shot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_BYTES = 192 << 20  # the surroundings of a face of a third of a 1080p plate
 class FrameStore:
     """The first frames of a shot, up to `most_bytes` of pixels. Safe to ask from several threads.
 
-    Whether a frame's file still is what it was is for the caller to know.
+    The caller must check whether a frame's file has changed since.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:

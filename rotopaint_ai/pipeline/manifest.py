@@ -1,6 +1,6 @@
-"""`run.json`: everything that is known of a run, for machines; the report is drawn from it.
+"""`run.json`: all results of a run, machine-readable; the report is made from it.
 
-Once the shot is settled its worst frames are known. They get pictures, and a few ordinary ones do beside them.
+The worst frames are known once the shot is tracked. They get pictures, and so do a few ordinary frames.
 """
 
 from __future__ import annotations
@@ -268,13 +268,13 @@ def _frame_picture(out: Path, record: FrameRecord, is_worst: bool, seams: Contai
 
 
 def _by_seam(found: Sequence[FrameRecord]) -> dict[str, dict[str, Sequence[float]]]:
-    """By seam and frame how much it shows before and, where it was painted, after."""
+    """The visibility of each seam by frame, before and, where it was painted, after."""
     names = sorted({name for record in found for name in record.seam_scores})
     return {name: {str(r.frame): r.seam_scores[name] for r in found if name in r.seam_scores} for name in names}
 
 
 def _flicker(found: Sequence[FrameRecord]) -> dict[str, float | None]:
-    """How much the contrast of the seams changes from one exposure to the next, before and after."""
+    """The flicker of the seams' contrast from one exposure to the next, before and after painting."""
     exposures = [record for record in sorted(found, key=lambda record: record.frame) if record.hold is None]
     names = sorted({name for record in exposures for name in record.seam_contrast})
     nothing = (None,) * STATIONS

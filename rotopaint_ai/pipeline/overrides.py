@@ -1,8 +1,8 @@
-"""What people have already done on a shot, as a run respects it: read from the project file, and the results put back.
+"""Edits that people have made on a shot: read from the project file, and kept by a run in all its results.
 
-Human keys and splines that followed a landmark placed by hand stand as they are, in shapes, mattes and clean plates;
-widths, profiles, feathers, tapers and paint set by hand stand for every frame; so do hold-outs, and shapes that people
-drew. A run never moves any of them. Groups that people moved place what the models say in them.
+Hand-made keys, and splines that followed a landmark placed by hand, are kept in shapes, mattes and clean plates.
+Widths, profiles, feathers, tapers and paint set by hand apply to every frame; so do hold-outs and hand-drawn shapes. A
+run never changes any of them. Groups that people moved also move the models' shapes in them.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ Rows = Sequence[PointRow]
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What stands: splines by frame and shape, landmarks by frame and name, settings by seam, clone strokes by
-    frame, names given to shapes, the shapes that people drew themselves, names of those that hold out, those with
-    a feather line, the groups that have moved by the names of shapes in them, the name of the face that the run is
-    of, and the whole document that they are from."""
+    """People's edits: splines by frame and shape, landmarks by frame and name, settings by seam, clone strokes by
+    frame, names given to shapes, the shapes that people drew themselves, names of the hold-outs, those with a
+    feather line, the moved groups by the names of shapes in them, the name of the run's face, and the whole
+    document that holds the edits."""
 
     splines: Mapping[int, Mapping[str, Rows]] = field(default_factory=dict)
     landmarks: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Overrides:
         return replace(sheet, shapes=tuple(self._spec(spec) for spec in sheet.shapes)) if self.seams else sheet
 
     def digest(self, frame: int) -> str:
-        """What of this decides a frame's files; empty where nothing does."""
+        """A hash of the edits that affect a frame's files; empty without any."""
         widths = {name: [asdict(each)] for name, each in sorted(self.seams.items())}
         strokes = [asdict(stroke) for stroke in self.strokes.get(frame, ())]
         content: list[Any] = [self.splines.get(frame, {}), self.landmarks.get(frame, {}), widths, strokes]
@@ -83,7 +83,7 @@ class Overrides:
         return hashlib.sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest() if any(content) else ""
 
     def fingerprint(self) -> str:
-        """Changes with everything that people have done; empty where they have done nothing."""
+        """A hash of all edits; empty without any."""
         strokes = {frame: [asdict(stroke) for stroke in row] for frame, row in sorted(self.strokes.items())}
         seams = {name: asdict(each) for name, each in sorted(self.seams.items())}
         content: list[Any] = [self.splines, self.landmarks, seams, strokes]
@@ -94,7 +94,7 @@ class Overrides:
         return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16] if any(content) else ""
 
     def respected(self, frame: int, settled: Settled, sheet: Sheet) -> Settled:
-        """What tracking says of a frame, with what people have done there in its place."""
+        """The tracking result of a frame with people's edits in place of the models' values."""
         known = {spec.name: spec.n_points for spec in sheet.shapes}
         own = {name: rows for name, rows in self.splines.get(frame, {}).items() if known.get(name) == len(rows)}
         return replace(
@@ -173,7 +173,7 @@ NO_OVERRIDES = Overrides()
 
 
 def overrides_of(state: State) -> Overrides:
-    """What of a project's state a run respects."""
+    """The edits in a project's state that a run keeps."""
     document, model = state.document, {s.name: s for s in state.predicted.shapes} if state.predicted else {}
     splines: dict[int, dict[str, Rows]] = {}
     landmarks: dict[int, dict[str, tuple[float, float]]] = {}

@@ -1,4 +1,4 @@
-"""Mattes and clean plates from shapes that somebody already has: `rotopaint matte` and `rotopaint clean`."""
+"""Mattes and clean plates from existing shapes: `rotopaint matte` and `rotopaint clean`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rotopaint_ai.seams.paint_settings import AUTO, Paints
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import RotoDocument
 
-Work = Callable[[int], Mapping[str, float] | None]  # what there is to tell of a frame that was done
+Work = Callable[[int], Mapping[str, float] | None]  # processes a frame; returns the facts for its event
 
 
 @dataclass(frozen=True, slots=True)

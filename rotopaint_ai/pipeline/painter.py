@@ -46,12 +46,12 @@ from rotopaint_ai.shapes.roto import RotoShape
 
 Array = npt.NDArray[Any]
 
-APART = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96)  # frames, before and after, that are asked; then the shot's ends
-ENOUGH = 3  # frames that lend at every pixel of a hole, whichever way they move: no more are asked
-KEPT = 16  # frames that lend, in memory
-KEPT_CLEAN = 4  # frames of the clean plate
-TILES_PX = 2 * rig.TILE_PX  # of surroundings that pieces are looked for in, at least
-EDGE_PX = 3  # around a rig in another frame: its soft edge is not lent
+APART = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96)  # offsets of source frames, before and after; then the shot's ends
+ENOUGH = 3  # source frames at every pixel of a hole, whatever their motion: no more frames are read
+KEPT = 16  # source frames in memory
+KEPT_CLEAN = 4  # frames of the clean plate in memory
+TILES_PX = 2 * rig.TILE_PX  # least width of the surroundings that are searched for patches
+EDGE_PX = 3  # around a rig in another frame: its soft edge is not used
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class RigPainter:
         return _Picture(read.rgb, np.ones(read.rgb.shape[:2], bool), read.origin)
 
     def _read_loan(self, number: int) -> _Picture | None:
-        """Another frame and where it is free; None where it cannot be read: its own turn will tell why."""
+        """Another frame and its area without a rig; None where it cannot be read, which is reported at its own turn."""
         try:
             read = self._plate.read(number, keep_native=False)
             return _Picture(read.rgb, _free_of_rig(self._matte_of(number), read), read.origin)

@@ -1,4 +1,4 @@
-"""A job checked at the door, and the events that tell of it while it goes on.
+"""A job checked before work starts, and the events that report its progress.
 
 The plate is open, the pack loaded, the frames and crops known, before any work starts. Events are made of the plan and
 of records (`docs/events.md`).
@@ -51,7 +51,7 @@ INSTABILITY_PER_ERROR = 2.5
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that a run needs, open and checked. `frames` are those on disk, `missing` those that ought to be."""
+    """All inputs of a run, open and checked. `frames` are on disk; `missing` are in the range, but not on disk."""
 
     job: RunJob
     out: Path
@@ -159,8 +159,8 @@ def _crops_to_follow(
 
 
 def instability_limit(card: Mapping[str, Any]) -> float:
-    """Above which instability a pack's landmark model sees no face; infinite where its card does not say how well it
-    reads held-out ones."""
+    """The instability above which a pack's landmark model sees no face; infinite where the pack's card states no
+    validation error."""
     try:
         error_share = float(card["metrics"]["landmarks_percent"]["median"]) / 100 / float(card["crop_margin"])
     except (KeyError, TypeError, ValueError):
@@ -169,7 +169,7 @@ def instability_limit(card: Mapping[str, Any]) -> float:
 
 
 def _doubt_of(pack: Pack) -> Event | None:
-    """What is to be said of a pack whose card calls it bad, as one that was trained for a minute."""
+    """The warning for a pack whose card calls it bad, such as one that was trained for a minute."""
     try:
         share = float(pack.card["metrics"]["landmarks_percent"]["mean"])
     except (KeyError, TypeError, ValueError):
@@ -374,7 +374,7 @@ def _error_event(record: FrameRecord) -> Event:
 
 
 def _under_hand(record: FrameRecord) -> dict[str, Any]:
-    """What the models found where a person's work stands; nothing where none does."""
+    """The models' results where a person's edit replaces them; empty without edits."""
     found = {"predicted": record.predicted, "predicted_landmarks": record.predicted_landmarks}
     return {name: value for name, value in found.items() if value}
 

@@ -1,4 +1,4 @@
-"""What becomes of one frame once its face is settled: shapes drawn, seams filled, files written, a record made."""
+"""The processing of one tracked frame: shapes drawn, seams filled, files written, a record made."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Settled:
 
     @classmethod
     def of(cls, record: FrameRecord) -> Settled:
-        """What a record of a tracked frame keeps of it."""
+        """The fields of a tracked frame that its record keeps."""
         assert record.crop is not None
         return cls(
             crop=Crop(*record.crop),
@@ -184,7 +184,7 @@ class FrameProcessor:
         raise PlateError(f"{self.plate.path_of(frame).name}: changes while it is read; run again when it is rendered")
 
     def _peek(self, frame: int) -> Frame:
-        """A frame that is looked at for another one's sake: nothing is noted of its file."""
+        """A frame that is read for another frame's paint; its file's state is not recorded."""
         return self.plate.read(frame, keep_native=False)
 
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
@@ -351,7 +351,7 @@ def _fingerprint_of(plate: Plate, frame: int) -> str | None:
 
 
 def tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:
-    """What tracking settled of a frame, as its record keeps it."""
+    """The tracking result of a frame, from its record."""
     return FrameRecord(
         frame,
         status,

@@ -1,9 +1,9 @@
 """Records of frames: what is known of each when the run has finished with it, in memory and on disk.
 
-`DIR/.rotopaint/job.json` holds everything that decides a result (plate, crop, pack, settings). A difference in it makes
-the rest worthless, and a warning says so. `tracked.journal` holds what was found in every frame alone,
-`tracked.snapshot` the tracker's memory between two frames, `settled.journal` what the whole shot makes of it, and
-`frames.journal` a record of every painted frame. Tasks that paint a part of a shot keep theirs in `chunks/`.
+`DIR/.rotopaint/job.json` holds all inputs of a result (plate, crop, pack, settings). If they change, the other files
+are discarded with a warning. `tracked.journal` holds the results of every frame alone, `tracked.snapshot` the tracker's
+state between two frames, `settled.journal` the results of the whole shot, and `frames.journal` a record of every
+painted frame. Tasks that paint a part of a shot keep their records in `chunks/`.
 
 A journal is a text file of one JSON object per line, each with the checksum of its own text. A process killed at any
 moment leaves at most one torn line at the end, which is dropped when the journal is opened again. All that a run
@@ -104,7 +104,7 @@ class FrameRecord:
 
     @property
     def is_finite(self) -> bool:
-        """Whether all its numbers are numbers, as a journal wants them."""
+        """Whether all its numbers are finite, as a journal needs them."""
         try:
             json.dumps(self.to_json(), allow_nan=False)
         except ValueError:
@@ -358,7 +358,7 @@ class RunState:
 
     @property
     def snapshot_path(self) -> Path:
-        """Where the line's memory is kept."""
+        """The path of the tracker's snapshot."""
         return self.folder / f"{self.stage}.snapshot"
 
     def close(self) -> None:

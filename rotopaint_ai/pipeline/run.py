@@ -1,4 +1,4 @@
-"""The main job: one plate through the whole line, into a folder.
+"""The main job: one plate through the whole pipeline, into a folder.
 
     run(job, sink, cancel) -> Outcome
 
@@ -105,7 +105,7 @@ def _older_cleans(plan: Plan) -> int:
 
 
 def _tell_beforehand(plan: Plan, sink: Sink) -> None:
-    """What a person ought to know before the first frame."""
+    """Warnings for a person before the first frame."""
     for note in plan.notes:
         sink(note)
     if not plan.job.clean and (older := _older_cleans(plan)):
@@ -209,7 +209,7 @@ def _paint_range(
 
 
 def _tracked_shot(out: Path, wanted: Sequence[int], pictured: Sequence[int]) -> TrackedShot:
-    """What tracking left of some frames. Raises UsageError where it is not all to be seen."""
+    """The tracking records of some frames. Raises UsageError where some are not visible on the disk yet."""
     path = out / FOLDER / f"{SETTLED}.journal"
     records = JournalIndex(path)
     if lacking := sorted(set(wanted) - set(records.frames)):
@@ -242,7 +242,7 @@ def _age(path: Path) -> tuple[int, str]:
 
 
 def _tracking_note(out: Path, plate: Plate, pack: Pack, job: RunJob) -> dict[str, Any]:
-    """What tracking left. Raises UsageError where there is nothing, or where the job is another one now."""
+    """The state that tracking wrote. Raises UsageError where there is none, or where the job has changed since."""
     path = out / FOLDER / NOTE
     try:
         note: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -259,7 +259,7 @@ def _tracking_note(out: Path, plate: Plate, pack: Pack, job: RunJob) -> dict[str
 
 
 def _identity(plate: Plate, pack: Pack, job: RunJob) -> dict[str, Any]:
-    """What the tasks of a job must have in common, as JSON values."""
+    """The settings that all tasks of a job must share, as JSON values."""
     return {
         "plate": [plate.name, plate.suffix, plate.width, plate.height, plate.colourspace],
         "pack": dict(pack.card["files"]),

@@ -84,7 +84,7 @@ class OpenProject:
             project.set_note("view", {**view, "pack": pack_of(before, name, view.get("pack"))})
 
     def sink(self, sink: Sink) -> Sink:
-        """A sink that also tells the project that somebody is here."""
+        """A sink that also sends the project's heartbeat."""
 
         def tell(event: Event) -> None:
             if time.monotonic() - self._last_beat > HEARTBEAT_S:
@@ -186,7 +186,7 @@ def _notes(plan: Plan) -> Mapping[str, Any]:
 
 
 def _run_record(plan: Plan, state: RunState) -> RunRecord:
-    """What is known of each frame, as the panel keeps it."""
+    """The facts of each frame for the panel."""
     records = [state.finished[frame] for frame in sorted(state.finished)]
     return RunRecord(
         errors={record.frame: dict(record.errors) for record in records if record.errors},

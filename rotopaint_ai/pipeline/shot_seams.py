@@ -1,8 +1,8 @@
-"""Seams by the whole shot: one rigid head is solved from all holds, and each seam is looked for where that head has it.
+"""Seams by the whole shot: one rigid head is solved from all holds, and each seam is searched near its projection.
 
-A hold alone may take a wrinkle, a silhouette or the rim of an eye for its seam. A seam is cut into a print, so that all
-holds show the same curves in space: where most have found them, they say where the others lie (`head_solve.py`). What
-people drew has no say here; `corrections` carries it over.
+A hold alone may mistake a wrinkle, a silhouette or the rim of an eye for its seam. A seam is cut into a print, so all
+holds show the same curves in space: seams found in most holds predict the others (`head_solve.py`). People's edits are
+not used here; `corrections` carries them over.
 
 H holds, L landmarks, D numbers of a spline, complex x + iy in the plate.
 """
@@ -42,10 +42,10 @@ Array = NDArray[Any]
 STRETCH = 160  # holds solved together: no shot takes more memory than that
 FEWEST = 4  # holds that can outvote one
 # Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.
-NEAR = 0.005  # of the face: how far off the head's curve a seam is taken to lie in the end
-OUTLIER = 0.03  # of the head's size: how far off the head's a curve of such models gives way
-LEAST_PX = 0.4  # how far off a hold's own curve may be
-UNKNOWN = 0.5  # of the head's size: how far off a curve is taken to be that is hidden
+NEAR = 0.005  # of the face: final deviation of a seam from the head's curve
+OUTLIER = 0.03  # of the head's size: distance from which a curve of models of the character is an outlier
+LEAST_PX = 0.4  # least deviation of a hold's own curve
+UNKNOWN = 0.5  # of the head's size: deviation of a hidden curve
 
 Shapes = Mapping[str, Sequence[PointRow]]
 
