@@ -38,8 +38,8 @@ def of(
 ) -> list[Loss]:
     """Losses of a format that keeps these features, for this document.
 
-    `shapes` lists the shapes that lose a feature, whether or not the format keeps it; `always` names features lost in
-    every document. `words` replace the usual text, in which `{names}` stands for the shapes concerned.
+    `shapes`: by feature, a test for the shapes that lose it; it also applies to features that the format keeps.
+    `always` names features lost in every document. `words` replace the usual text, where `{names}` are these shapes.
     """
     texts_of, asked = {**WORDS, **(words or {})}, shapes or {}
     found = []

@@ -69,7 +69,7 @@ def _runs_code(text: str, words: Sequence[ScriptWord]) -> bool:
 
 
 def _node_kind(words: Sequence[ScriptWord]) -> str:
-    """The first word of what `addUserKnob` is given."""
+    """The first word of the argument of `addUserKnob`."""
     return next((part for word in words[:1] for part in word.text.split()), "")
 
 

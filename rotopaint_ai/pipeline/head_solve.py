@@ -1,7 +1,7 @@
 """A shot's rigid head, solved from its landmarks, its seams and its pictures together.
 
-Seams that the picture shows near the head's curves pull these, within a wide band first and a narrow one last: solving
-and looking alternate. Marks that holds share tell how the head is turned, so that curves drawn in some holds fit all.
+Seams observed near the head's projected curves move these curves: solving and searching alternate, in a wide band first
+and a narrow band last. Marks shared between holds give the head's rotation, so that curves drawn in some holds fit all.
 H holds, L landmarks, C seams, D numbers of a spline, M places of a curve, complex x + iy in the plate.
 """
 
@@ -128,7 +128,7 @@ def know_character(error_px_HL: Array, face_px_H: Array) -> bool:
 
 
 def mark_picture(seen: SeamLook, face_px: float) -> MarkPicture:
-    """What marks are looked for in: the crop of a look."""
+    """The picture in which marks are searched: the crop of a look."""
     half, height, width = seen.crop.side / 2, *seen.grey.shape
     left, top = (
         int(max(0, (at - half - corner) * seen.scale)) for at, corner in ((seen.crop.x, seen.x), (seen.crop.y, seen.y))
@@ -155,7 +155,7 @@ def names_off_seams(specs: Sequence[ShapeSpec], sheet: Sheet) -> list[str]:
 
 
 def build_of(specs: Sequence[ShapeSpec], sheet: Sheet, shot: ShotSaid) -> HeadBuild:
-    """How faces of a sheet are built, with the joints that its seams show in this shot."""
+    """The face structure of a sheet, with the joints that its seams show in this shot."""
     joints = joints_of([each.splines_HD for each in shot.known], np.abs(shot.heads.factor_H))
     order = mirrored_order(sheet)
     if order is None:
@@ -182,7 +182,7 @@ def _mirror_pairs(specs: Sequence[ShapeSpec], mirror: dict[str, str]) -> tuple[t
 def _sighted(
     shot: ShotSaid, curves: Sequence[Complex], look: Look, evidence: Evidence, how: tuple[float, int], hold: int
 ) -> Sightings:
-    """What a hold's picture shows beside the head's curves; None of seams that are hidden or a person's."""
+    """Observations of seams beside the head's curves in a hold's picture; None for hidden and hand-drawn seams."""
     none: list[Sighting | None] = [None] * len(curves)
     asked = [k for k, each in enumerate(shot.known) if not (each.exact_H[hold] or shot.hidden_HC[hold, k])]
     seen = look(hold) if asked else None

@@ -1,4 +1,4 @@
-"""The folder that a job writes into: whose it is, what in it is ours, and who may write there now.
+"""The folder that a job writes into: its owner job, the files in it that are ours, and its lock.
 
 `DIR/.rotopaint/folder.json` says which plate and which job a folder belongs to, and which of its files we wrote. Every
 command that writes pictures claims its folder first. A claim is refused, before anything is written, where the folder
@@ -66,7 +66,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class FolderClaim:
-    """What a job wants of a folder: for which plate, as which job, to write which files, from which other sources.
+    """A job's claim on a folder: its plate, its settings, the files it writes, and its other sources.
 
     `job` holds what makes two jobs of one plate different ones, as JSON values; empty where any may follow any.
     """
@@ -82,7 +82,7 @@ class FolderClaim:
 
 @contextmanager
 def claimed(claim: FolderClaim) -> Iterator[None]:
-    """The folder for as long as the block runs. Raises: UsageError where it is not to be had, and why."""
+    """Claim the folder while the block runs. Raises: UsageError with the reason where the claim is refused."""
     refuse_sources(claim.out, claim.files, [*([claim.plate] if claim.plate else []), *claim.sources])
     _refuse_links(claim.out, claim.files)
     _refuse_what_is_no_file(claim.out, claim.files)

@@ -31,7 +31,7 @@ from rotopaint_ai.shapes.roto import RotoDocument
 
 
 def compare_plate(inputs: ProjectInputs, project_file: str | None, plate: Plate) -> str | None:
-    """What a person should know where a project was made on other pictures than a plate's; None where it was not.
+    """A warning for a project that was made on other pictures than the plate's; None where they are the same.
 
     Raises: PlateError where they have another size.
     """
@@ -113,8 +113,8 @@ def opened(job: RunJob) -> Iterator[OpenProject | None]:
 def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None:
     """Write what a run found into its project.
 
-    Corrections that were carried on are carried on again from the keys that people made; frames that the run left out
-    stay as they are. Raises ProjectError.
+    Carried-over corrections are computed again from the hand-made keys. Frames that the run left out are not changed.
+    Raises ProjectError.
     """
     project = open_project.project
     before = project.load().state
@@ -154,13 +154,13 @@ def _painted_prints(plan: Plan, state: RunState, written: RotoDocument) -> dict[
 
 
 def _record_as_predicted(record: FrameRecord) -> FrameRecord:
-    """A record as the models alone would have it."""
+    """A record with the models' own shapes and landmarks, without corrections."""
     marks = record.landmarks if record.predicted_landmarks is None else record.predicted_landmarks
     return replace(record, shapes={**record.shapes, **record.predicted}, landmarks=marks, carried=())
 
 
 def _lasting(model: str | None) -> str | None:
-    """The pack as somebody in another folder finds it."""
+    """The pack's name, or its absolute path, which is valid from any folder."""
     return model if model is None or not Path(model).is_dir() else os.path.abspath(model)
 
 
@@ -230,12 +230,12 @@ class Repaint:
             self._write_painted_note({f: each for f, each in known.items() if gone is not None and f not in gone})
 
     def end(self, done: Sequence[int]) -> None:
-        """These frames show what the project says."""
+        """Note that the clean plates of these frames match the project's state."""
         if self._is_ours():
             self._write_painted_note({**self._known_painted(), **PaintFingerprints().of(self.state, done)})
 
     def _is_ours(self) -> bool:
-        """Whether the project takes note of what lies in this folder."""
+        """Whether the project keeps notes on the clean plates in this folder."""
         if self.notes is None or (noted := self.notes.project.note("out")) is None:
             return False
         folder = self.notes.project.path.absolute().parent  # older projects may name theirs relative to some folder

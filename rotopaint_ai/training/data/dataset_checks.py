@@ -63,7 +63,7 @@ def check_shapes(train: Dataset, *, fewest: int) -> None:
 
 
 def spare_row(data: Dataset, rows: Sequence[int]) -> int:
-    """The sample to use for validation: the last of those whose removal leaves the shapes known in most samples."""
+    """The sample to use for validation: the last of those whose removal leaves most samples for the rarest shape."""
     known = known_with_landmarks(data)[list(rows)]
     left = (known.sum(axis=0) - known).min(axis=1, initial=len(rows))
     return int(rows[len(rows) - 1 - int(np.argmax(left[::-1]))])

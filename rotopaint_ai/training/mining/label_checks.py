@@ -304,7 +304,7 @@ def _find_shape_leaps(truth: MinedTruth, rows: Rows) -> list[LabelIssue]:
 def _check_timing(
     truth: MinedTruth, thumbs: Mapping[int, Thumb], rows: Rows, frames: Sequence[int], known: Set[int]
 ) -> list[LabelIssue]:
-    """Roto that is held or shifted against its plate; frames beside one that is known to be wrong say nothing of
+    """Roto that is held or shifted against its plate; frames beside a known label issue are not used as evidence for
     that."""
     motion = np.full(len(rows), np.nan)
     change = np.full(len(rows), np.nan)

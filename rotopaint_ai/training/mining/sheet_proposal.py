@@ -49,13 +49,13 @@ def reference_rows(sheet: Path, plate: Plate) -> tuple[JoinedFrame, ...]:
 
 
 def val_shots_of_sheet(sheet: Path) -> set[tuple[str, str]]:
-    """Character and shot of what the data set whose sheet this is does not learn from; nothing where it lies alone."""
+    """Validation and test shots (character, shot) of the data set beside the sheet; empty for a sheet on its own."""
     data = _dataset_of(sheet)
     return set() if data is None else {(s.character, s.shot) for s in data.samples if s.split != "train"}
 
 
 def _dataset_of(sheet: Path) -> Dataset | None:
-    """The data set whose sheet this is; None where it lies alone."""
+    """The data set that this sheet belongs to; None for a sheet on its own."""
     try:
         return read_dataset(sheet.parent) if sheet.name == "sheet.yaml" else None
     except TrainingError:
