@@ -106,6 +106,14 @@ def test_smooth_tangents_lie_along_the_neighbours_and_reach_a_third() -> None:
     assert edit_tangents.cusp(points, {1})[1] == ControlPoint(6, 8)
 
 
+def test_smooth_tangents_have_the_slope_of_the_chord_wherever_the_curve_begins() -> None:
+    """Neighbours 5 and 6 px away, and their chord (10, 3)."""
+    _, point, _ = edit_tangents.smooth((ControlPoint(0, 3), ControlPoint(4, 6), ControlPoint(10, 6)), {1}, False)
+    chord = math.hypot(10, 3)
+    assert point[2:4] == pytest.approx((-10 * 5 / 3 / chord, -3 * 5 / 3 / chord))
+    assert point[4:] == pytest.approx((10 * 2 / chord, 3 * 2 / chord))
+
+
 def test_join_and_mirror_put_tangents_in_one_line() -> None:
     corner = (ControlPoint(5, 5, -2, 0, 0, 4),)
     joined = edit_tangents.join(corner, {0})[0]
