@@ -259,6 +259,5 @@ def load_pack_config(recipe: str | Path | None = None, overrides: Iterable[str] 
 
     Raises: UsageError naming the recipe, the field, what it got and what it wanted.
     """
-    overrides = list(overrides)
-    recipes.load_plugins(recipe, overrides)
+    recipes.load_plugins(recipe, overrides := tuple(overrides))
     return recipes.load_config(PackConfig(), recipe, overrides)
