@@ -68,10 +68,8 @@ class Sample:
         """The sample as one line of JSON, coordinates rounded to a thousandth of a pixel."""
         shapes = {name: _shape_content(shape) for name, shape in self.shapes.items()}
         content = {
-            **{
-                name: getattr(self, name)
-                for name in ("image", "width", "height", "character", "shot", "frame", "split")
-            },
+            **{name: getattr(self, name) for name in ("image", "width", "height", "character", "shot", "frame")},
+            "split": self.split,
             "landmarks": {name: [round(v, 3) for v in point] for name, point in self.landmarks.items()},
             "shapes": shapes,
             "face_box": None if self.face_box is None else [round(v, 3) for v in self.face_box],

@@ -117,11 +117,8 @@ def recipe_names() -> list[str]:
 
 
 def load_plugins(recipe: str | Path | None, overrides: Iterable[str] = ()) -> None:
-    """Import what installed packages offer, and run the Python files that a recipe or an override lists under
-    `plugins`, each once.
-
-    They register parts of their own, or whole networks. Raises UsageError where one is missing or fails.
-    """
+    """Import the parts of installed packages, and run the Python files that a recipe or an override lists as `plugins`,
+    each once: they register parts, or whole networks. Raises UsageError where one is missing or fails."""
     _import_installed_parts()
     for content, where in (read_content(recipe), (_given(overrides), "--set")):
         for name in content.get("plugins") or ():
