@@ -81,7 +81,7 @@ def with_seam_settings(document: RotoDocument, seams: Mapping[str, SeamSettings]
 def seam_with_settings(shape: RotoShape, model: RotoShape, settings: SeamSettings) -> RotoShape:
     """A shape with a person's width, feather, taper and profile; what they left to the model is as `model` has it.
 
-    A profile that nobody has set leaves the keys' widths as they are.
+    A width set by hand takes the place of those that the model gave to keys.
     """
     new = replace(
         shape,
@@ -89,7 +89,26 @@ def seam_with_settings(shape: RotoShape, model: RotoShape, settings: SeamSetting
         feather_px=model.feather_px if settings.feather_px is None else settings.feather_px,
         taper=model.taper if settings.taper is None else settings.taper,
     )
-    return new if settings.profile is None or shape.closed else with_profile(new, settings.profile)
+    if shape.closed:
+        return new
+    if settings.profile is not None:
+        return with_profile(new, settings.profile)
+    return _with_widths_of_keys(new, model, by_hand=settings.width_px is not None)
+
+
+def _with_widths_of_keys(shape: RotoShape, model: RotoShape, *, by_hand: bool) -> RotoShape:
+    """An open shape whose keys have widths of the model's where no width was set by hand, else none of these.
+
+    Widths that a person gave to a key stay, and human keys are left alone where the model's come back.
+    """
+    keys = dict(shape.keys)
+    for frame, key in shape.keys.items():
+        widths = model.keys[frame].widths if frame in model.keys else ()
+        if widths and by_hand and key.widths == widths:
+            keys[frame] = replace(key, widths=())
+        elif widths and not by_hand and not key.widths and key.source != "human":
+            keys[frame] = replace(key, widths=widths)
+    return shape.with_keys(keys) if keys != shape.keys else shape
 
 
 def with_profile(shape: RotoShape, profile: Profile) -> RotoShape:

@@ -8,10 +8,17 @@ from dataclasses import replace
 import pytest
 
 from rotopaint_ai.project.faces import choose_face
-from rotopaint_ai.project.merge_run import UnderHand, asked_frames, drawn_state, merge_run, with_standing
+from rotopaint_ai.project.merge_run import (
+    UnderHand,
+    asked_frames,
+    drawn_state,
+    merge_run,
+    seam_with_settings,
+    with_standing,
+)
 from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ai.shapes.layers import Layer
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape, StrokeWidth
 
 
 def key(x: float, source: str = "model") -> Key:
@@ -131,3 +138,13 @@ def test_a_run_that_went_on_tells_nothing_of_frames_that_it_left() -> None:
     under = with_standing(UnderHand({"seam": {2: key(2)}}), found, before.predicted)
     after = merge_run(before, found, None, under_hand=under)
     assert xs(after.predicted) == {1: xs(OLD)[1], 2: 2, 3: xs(OLD)[3], 4: 4}
+
+
+def test_a_width_set_by_hand_takes_the_place_of_the_models_in_each_key_and_may_be_taken_back() -> None:
+    rows = {f: (StrokeWidth(f, f, 1.0),) * 2 for f in (1, 2, 3)}
+    model = replace(OLD.shapes[0], keys={f: replace(key(f), widths=rows[f]) for f in rows}, width_px=4.0)
+    own = replace(key(3, "human"), widths=(StrokeWidth(9.0, 9.0, 1.0),) * 2)
+    shape = model.with_keys({**model.keys, 3: own})
+    wide = seam_with_settings(shape, model, SeamSettings(width_px=8.0))
+    assert (wide.width_px, [wide.keys[f].widths for f in (1, 2, 3)]) == (8.0, [(), (), own.widths])
+    assert seam_with_settings(wide, model, SeamSettings()) == shape
