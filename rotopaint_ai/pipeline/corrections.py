@@ -18,15 +18,14 @@ from rotopaint_ai.jobs import Cancel, Sink, notice
 from rotopaint_ai.pipeline.document import build_document
 from rotopaint_ai.pipeline.executor import telling
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.process_frame import Settled
 from rotopaint_ai.pipeline.record_store import FrameRecord
-from rotopaint_ai.pipeline.shot_seams import STRETCH, with_placed
+from rotopaint_ai.pipeline.shot_seams import stretches, with_placed
 from rotopaint_ai.pipeline.teach import Taught, n_moved, open_seams, read_shot, teach_below
 from rotopaint_ai.pipeline.track import DIGITS, rounded_rows
-from rotopaint_ai.project.merge_run import asked_frames
+from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.seams.placement import Placed
 from rotopaint_ai.shapes.group_moves import taken_below_groups
-from rotopaint_ai.shapes.refit import Errors, corrected_shapes
+from rotopaint_ai.shapes.refit import corrected_shapes
 from rotopaint_ai.sheet import Sheet
 
 
@@ -64,10 +63,10 @@ def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, can
     A run of a part of the shot carries nothing over. `records` are gone through again and again. Raises CancelledError.
     """
     taught = list[Taught]()
-    work, frames = plan.work, {*plan.frames, *plan.missing}
-    if work.splines and asked_frames(frames, work.document) is None:
+    work = plan.work
+    if work.splines and plan.has_whole_shot:
         starts = sorted(record.frame for record in records if record.hold is None and record.landmarks)
-        parts = [part.tolist() for part in np.array_split(starts, -(-len(starts) // STRETCH) or 1) if len(part)]
+        parts = list(stretches(starts, fewest=1))
         for part, end in zip(parts, [*(part[0] for part in parts[1:]), inf]):
             if any(part[0] <= frame < end for frame in work.splines):
                 taught += _taught(plan, _Stretch(records, part[0], part[-1]), sink, cancel)
@@ -79,36 +78,21 @@ def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, can
 def _taught(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) -> Sequence[Taught]:
     """What corrections of some frames of a stretch teach its others; nothing where there are none."""
     predicted = build_document(records, plan)
-    document = plan.work.put_back(build_document((_by_hand(record, plan) for record in records), plan))
+    document = plan.work.put_back(build_document((plan.respected(record) for record in records), plan))
     below = predicted, taken_below_groups(document, document)  # groups place what models say when it is drawn
     names = {spec.name for spec in open_seams(plan.pack.sheet)}
     known = predicted.landmarks.keys.keys()
     if not any(base.name in names and known & set(hand) for base, _, hand in corrected_shapes(*below)):
         return ()
+    errors = RunRecord(errors={record.frame: record.errors for record in records}).errors_by_shape()
     try:
         reading = read_shot(predicted, plan.plate, plan.models, progress=telling("corrections", sink, cancel))
-        found = teach_below(reading, *below, _errors_of(records))
+        found = teach_below(reading, *below, errors)
     except (PlateError, UsageError) as error:
         sink(notice(f"corrections were not carried over to other frames: {error}", is_warning=True))
         return ()
     keys = {name: row for name, row in found.keys.items() if name in names}
     return (replace(found, keys=keys, n_moved=n_moved(keys, below[0])),)
-
-
-def _by_hand(record: FrameRecord, plan: Plan) -> FrameRecord:
-    """A frame with what people have drawn there."""
-    if record.crop is None:
-        return record
-    own = plan.work.respected(record.frame, Settled.of(record), plan.pack.sheet)
-    return replace(record, shapes=own.shapes, landmarks=own.landmarks)
-
-
-def _errors_of(records: Iterable[FrameRecord]) -> Errors:
-    found: dict[str, dict[int, float]] = {}
-    for record in records:
-        for name, error in record.errors.items():
-            found.setdefault(name, {})[record.frame] = error
-    return found
 
 
 def _with_taught(record: FrameRecord, taught: Taught, sheet: Sheet) -> FrameRecord:

@@ -172,17 +172,9 @@ def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> Tr
         steps = Steps(telling("seam ends", sink, cancel), len(state.finished))
         for record in steps.over(settled):
             journal.append(record)
-            light.append(_respected(record, plan).light())
+            light.append(plan.respected(record).light())
         counted.check(plan.out)
     return TrackedShot(JournalIndex(path), choose_pictured(light, plan.frames, plan.pack.sheet.seam_names))
-
-
-def _respected(record: FrameRecord, plan: Plan) -> FrameRecord:
-    """A record as it will be once what people have done is laid over it."""
-    if record.crop is None:
-        return record
-    own = plan.work.respected(record.frame, Settled.of(record), plan.pack.sheet)
-    return replace(record, status="done" if own.lost is None else "lost", errors=own.errors)
 
 
 class _Settled:

@@ -29,10 +29,12 @@ from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.frame_store import FrameStore, LookStore
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
 from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, inputs_for
-from rotopaint_ai.pipeline.record_store import FrameRecord, crops_before
+from rotopaint_ai.pipeline.process_frame import Settled
+from rotopaint_ai.pipeline.record_store import FrameRecord, Status, crops_before
 from rotopaint_ai.pipeline.render_frame import Format, run_files
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
+from rotopaint_ai.project.merge_run import asked_frames
 
 TRACKING_THREADS = 4  # of a small processor the models get all: while the face is followed, the rest has little to do
 LARGEST_CROP = 2.0  # times the plate's longer side: a face that fills the plate and more
@@ -70,6 +72,19 @@ class Plan:
     def work(self) -> Overrides:
         """What people have done on the shot."""
         return self.inputs.work
+
+    @property
+    def has_whole_shot(self) -> bool:
+        """Whether the run has every frame of the project's shapes that is on disk."""
+        return asked_frames({*self.frames, *self.missing}, self.work.document) is None
+
+    def respected(self, record: FrameRecord) -> FrameRecord:
+        """A tracked frame's record with people's edits in place of the models' values."""
+        if record.crop is None:
+            return record
+        own = self.work.respected(record.frame, Settled.of(record), self.pack.sheet)
+        status: Status = "done" if own.lost is None else "lost"
+        return replace(record, status=status, landmarks=own.landmarks, shapes=own.shapes, errors=own.errors)
 
     @property
     def pack(self) -> Pack:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from rotopaint_ai.shapes.samples import open_curve_distance, point_numbers, spli
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
 STRETCH = 160  # holds solved together: no shot takes more memory than that
 FEWEST = 4  # holds that can outvote one
@@ -103,11 +104,11 @@ def movable_seams(plan: Plan) -> list[ShapeSpec]:
     return [spec for spec in open_seams(plan.pack.sheet) if spec.name not in still]
 
 
-def stretches(holds: Sequence[Any]) -> Iterator[Sequence[Any]]:
+def stretches(holds: Sequence[T], fewest: int = FEWEST) -> Iterator[Sequence[T]]:
     """The shot's holds in parts of about equal length that are long enough to tell."""
     n = -(-len(holds) // STRETCH)
     for part in np.array_split(np.arange(len(holds)), max(n, 1)):
-        if len(part) >= FEWEST:
+        if len(part) >= fewest:
             yield [holds[k] for k in part.tolist()]
 
 

@@ -27,7 +27,6 @@ from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import Settled
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
 from rotopaint_ai.pipeline.shot_seams import look_at, movable_seams
-from rotopaint_ai.project.merge_run import asked_frames
 from rotopaint_ai.seams import width
 from rotopaint_ai.seams.matte import FLATNESS_PX
 from rotopaint_ai.shapes import bezier
@@ -67,7 +66,7 @@ def with_measured_widths(plan: Plan, records: Iterable[FrameRecord]) -> Measured
     """Settled frames with the widths of the open seams that the pack's network may place; `records` are gone through
     twice."""
     names = [spec.name for spec in movable_seams(plan)]
-    if asked_frames({*plan.frames, *plan.missing}, plan.work.document) is not None:
+    if not plan.has_whole_shot:
         return MeasuredWidths(records, {}, _known_widths(plan, names))
     frames = [record.frame for record in records if record.hold is None and record.landmarks] if names else []
     chosen = frozenset(evenly_spread(frames, MOST_HOLDS))
