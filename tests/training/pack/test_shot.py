@@ -25,17 +25,10 @@ from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.shot import read_corrected, train_shot
 from rotopaint_ai.training.pack.train import train
 from rotopaint_ai.training.trainer.launch import DONE
+from small_network import SMALL_NETWORK
 
 TINY = [
-    *(
-        "input_size=64",
-        "small_size=32",
-        "widths=[8, 8, 16, 16, 16]",
-        "depths=[1, 1, 1, 1]",
-        "neck=16",
-        "fine=8",
-        "window=5",
-    ),
+    *(*SMALL_NETWORK, "small_size=32", "window=5"),
     *("minutes=null", "batch=4", "eval_every=100", "threads=1", "flip=0", "pose=0", "rotation_deg=5"),
     "augment={occluders: 0, shadow: 0, colour: 0, channels: 0, coarse: 0, tone: 0}",
 ]

@@ -25,18 +25,10 @@ from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions, buil
 from rotopaint_ai.training.pack import train as making
 from rotopaint_ai.training.pack.train import TrainReport, train
 from rotopaint_ai.training.trainer.launch import DONE, SETTINGS, wanted_environment
+from small_network import SMALL_NETWORK
 
 TINY = [
-    *(
-        "input_size=64",
-        "small_size=32",
-        "small_share=0.3",
-        "widths=[8, 8, 16, 16, 16]",
-        "depths=[1, 1, 1, 1]",
-        "neck=16",
-        "fine=8",
-        "window=5",
-    ),
+    *(*SMALL_NETWORK, "small_size=32", "small_share=0.3", "window=5"),
     *("minutes=null", "steps=60", "batch=4", "eval_every=20", "learning_rate=0.004", "threads=1", "ema=0.9"),
     *(
         "learn_all=0",

@@ -18,19 +18,11 @@ from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.pack.prepare import prepare
 from rotopaint_ai.training.trainer.launch import DONE
 from rotopaint_ai.training.trainer.trainer import CHECKPOINT, Trainer
+from small_network import SMALL_NETWORK
 
 SETTINGS = (
-    *("minutes=null", "steps=16", "batch=4", "eval_every=2", "input_size=64", "small_size=32", "small_share=0.3"),
-    *(
-        "widths=[8, 8, 16, 16, 16]",
-        "depths=[1, 1, 1, 1]",
-        "neck=16",
-        "fine=8",
-        "window=5",
-        "threads=1",
-        "learn_all=0.3",
-    ),
-    "eval_limit=2",
+    *("minutes=null", "steps=16", "batch=4", "eval_every=2", "small_size=32", "small_share=0.3"),
+    *(*SMALL_NETWORK, "window=5", "threads=1", "learn_all=0.3", "eval_limit=2"),
 )
 
 

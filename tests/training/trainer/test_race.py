@@ -21,18 +21,10 @@ from rotopaint_ai.bench.training.levels import ErrorLevel
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.training.data.dataset import Dataset, Picture
 from rotopaint_ai.training.pack.prepare import prepare
+from small_network import SMALL_NETWORK
 
 TINY = (
-    *(
-        "input_size=64",
-        "small_size=32",
-        "widths=[8, 8, 16, 16, 16]",
-        "depths=[1, 1, 1, 1]",
-        "neck=16",
-        "fine=8",
-        "window=5",
-        "batch=4",
-    ),
+    *(*SMALL_NETWORK, "small_size=32", "window=5", "batch=4"),
     *("learning_rate=0.004", "ema=0.5", "augment={occluders: 0, colour: 0, channels: 0, coarse: 0}"),
 )
 OURS = [ErrorLevel(2, 3, 0, 4.0, 8.0), ErrorLevel(10, 12, 800, 2.0, 4.0), ErrorLevel(20, 24, 1600, 1.0, 2.0)]

@@ -15,16 +15,9 @@ from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.trainer.cores import choose_threads
+from small_network import SMALL_NETWORK
 
-TINY = [
-    "threads=0",
-    "batch=2",
-    "input_size=64",
-    "widths=[8, 8, 16, 16, 16]",
-    "depths=[1, 1, 1, 1]",
-    "neck=16",
-    "fine=8",
-]
+TINY = ["threads=0", "batch=2", *SMALL_NETWORK]
 
 
 def _never_asked() -> Any:
