@@ -1,8 +1,8 @@
 """RotoPaint AI: editable roto splines, seam mattes and clean plates for 3D-printed puppet faces.
 
-Importing this package loads the standard library only; each room imports what it needs when it is used. `run`, `mine`,
-`train`, `evaluate` and `Shot` are those of `rotopaint_ai.api`, loaded when they are first asked for; `__init__.pyi`
-tells their types.
+Importing this package loads only the standard library; each subpackage is loaded when it is used. `run`, `mine`,
+`train`, `evaluate` and `Shot` come from `rotopaint_ai.api` and are loaded on first use; `__init__.pyi` declares their
+types.
 """
 
 from importlib import import_module

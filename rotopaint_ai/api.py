@@ -1,4 +1,4 @@
-"""The product from Python: what the command line does, as functions with values for answers.
+"""The Python interface: the commands of the command line as functions that return values.
 
     import rotopaint_ai
 
@@ -6,9 +6,9 @@
     shot.shapes                      # the roto document
     shot.export("fusion")            # one more exchange file, read back and compared
 
-Importing this costs the standard library; each function loads what it needs. Paths are texts or `Path`s, frames are the
-integers on disk, points are in plate space. Errors are those of `rotopaint_ai.errors`, with the command line's text.
-Nothing here starts further processes: training on several ranks is the command line's.
+Importing this module loads only the standard library; each function loads what it needs. Paths are texts or `Path`s,
+frames are the integers on disk, points are in plate space. Errors are those of `rotopaint_ai.errors`, with the text of
+the command line. No function starts other processes; use the command line for training on several ranks.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ SHAPES = "shapes.roto.json"
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A finished run: the folder it wrote. `Shot(Path("shot010"))` opens one that was made before.
+    """A finished run and its output folder. `Shot(Path("shot010"))` opens an earlier run.
 
-    `failed`: frames that failed, and why; `missing`: frames that are not on disk; `lost`: frames that show no face.
+    `failed`: frames that failed, with the reason; `missing`: frames not on disk; `lost`: frames without a face.
     """
 
     out: Path
@@ -49,7 +49,7 @@ class Shot:
 
     @classmethod
     def open(cls, out: PathLike) -> Shot:
-        """The shot in a folder that `run` has written. Raises: DocumentError where there is none."""
+        """Open the shot in a folder that `run` has written. Raises: DocumentError where there is none."""
         import json
 
         from rotopaint_ai.errors import DocumentError
@@ -60,24 +60,26 @@ class Shot:
             failed = {int(frame): str(why) for frame, why in frames["failed"].items()}
             return cls(Path(out), failed, tuple(frames["missing"]), tuple(frames["lost"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise DocumentError(f"{path}: not the record of a run; wanted a folder that 'run' has finished") from None
+            raise DocumentError(
+                f"{path}: not the record of a run; wanted the output folder of a finished 'run'"
+            ) from None
 
     @property
     def shapes(self) -> RotoDocument:
-        """The roto document as it stands on disk, one key per frame unless keys were reduced."""
+        """The roto document on disk, with one key per frame unless keys were reduced."""
         from rotopaint_ai.exchange import document
 
         return document.read(self.out / SHAPES)
 
     @property
     def report(self) -> Path:
-        """The page that begins with the worst frames."""
+        """The path of the report, a page that begins with the worst frames."""
         return self.out / "report" / "index.html"
 
     def mattes(self, frame: int) -> dict[str, Matte]:
         """Each shape's coverage at a frame, 0 to 1, as float32 arrays (height, width) of the plate.
 
-        Raises: UsageError for a frame that is none of the shot's.
+        Raises: UsageError for a frame outside the shot.
         """
         from rotopaint_ai.errors import UsageError
         from rotopaint_ai.shapes.rasterise import mattes_of
@@ -90,14 +92,14 @@ class Shot:
         return {name: region.paste(width, height) for name, region in drawn.items()}
 
     def clean(self) -> tuple[Path, ...]:
-        """The files of the clean plate, in the order of their names; none after `clean=False`."""
+        """The files of the clean plate, sorted by name; empty after `clean=False`."""
         return tuple(sorted((self.out / "clean").glob("*")))
 
     def export(self, format: str, path: PathLike | None = None) -> Path:
-        """Write the shapes in a format (`nuke`, `fusion`, ...), read them back and compare; the file's path.
+        """Write the shapes in a format (`nuke`, `fusion`, ...), read the file back and compare; returns its path.
 
-        `path` is `shapes` and the format's suffix in the shot's folder unless given. Raises: UsageError for no such
-        format; DocumentError where the format cannot hold the shapes or they come back otherwise.
+        The default path is `shapes` with the suffix of the format, in the shot's folder. Raises: UsageError for an
+        unknown format; DocumentError where the format cannot hold the shapes, or the shapes read back differ.
         """
         from rotopaint_ai.exchange import formats
         from rotopaint_ai.pipeline.export import check_exports, export_names
@@ -127,11 +129,11 @@ def run(
     project: PathLike | None = None,
     watch: Watcher | None = None,
 ) -> Shot:
-    """Landmarks, shapes, mattes, clean plate, exchange files and report of one plate, as `rotopaint run`.
+    """Make landmarks, shapes, mattes, clean plate, exchange files and report of one plate, as `rotopaint run` does.
 
-    `crop`: `X,Y,W,H` in plate pixels, `FRAME:X,Y,W,H`, several of them, or `auto`. `watch` is given each event.
-    A frame that fails is in the shot's `failed`, and the others are done.
-    Raises: UsageError, PlateError, PackError, DeviceError, ProjectError; OSError where the disk refuses.
+    `crop`: `X,Y,W,H` in plate pixels, `FRAME:X,Y,W,H`, several of them, or `auto`. `watch` is called with each event.
+    Frames that fail are listed in the shot's `failed`; the other frames are finished.
+    Raises: UsageError, PlateError, PackError, DeviceError, ProjectError; OSError where the disk reports an error.
     """
     from rotopaint_ai import fills
     from rotopaint_ai.jobs import Cancel, RunJob, ignore
@@ -166,7 +168,7 @@ def mine(
     test: Sequence[str] = (),
     exclude: Sequence[str] = (),
 ) -> Mined:
-    """Ground truth from finished roto, written as a data set to `out`, as `rotopaint mine`.
+    """Make ground truth from finished roto and write it as a data set to `out`, as `rotopaint mine` does.
 
     Returns: the sheet, samples per split, residuals and suspicious frames.
     Raises: UsageError, DocumentError, PlateError, PackError, TrainingError.
@@ -196,10 +198,10 @@ def train(
     resume: bool = False,
     watch: Watcher | None = None,
 ) -> TrainReport:
-    """A model pack from data sets, in this process, as `rotopaint train --strategy single`.
+    """Train a model pack from data sets in this process, as `rotopaint train --strategy single` does.
 
-    `settings` override the recipe, such as `{"minutes": None, "steps": 500}`. `init`: a pack to start from, `none` for
-    nothing, None for the shipped one. Raises: UsageError, TrainingError, PackError.
+    `settings` override the recipe, such as `{"minutes": None, "steps": 500}`. `init`: a start pack, `none` to start
+    from random weights, None for the shipped pack. Raises: UsageError, TrainingError, PackError.
     """
     from rotopaint_ai.jobs import ignore
     from rotopaint_ai.training.pack.train import train as train_pack
@@ -212,7 +214,7 @@ def train(
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Figures of a pack on a data set, as in `rotopaint evaluate --json`, and those of the gate where one was asked."""
+    """Figures of a pack on a data set, as in `rotopaint evaluate --json`, and the gate's where `against` was given."""
 
     figures: dict[str, Any]
     compared: tuple[GateFigure, ...] = ()
@@ -226,9 +228,9 @@ class Evaluation:
 def evaluate(
     pack: PathLike, dataset: PathLike, *, against: PathLike | None = None, tolerance: float = 0.05
 ) -> Evaluation:
-    """Measure a pack on a data set's test samples, or on the held-out ones where it has none.
+    """Evaluate a pack on the test samples of a data set, or on its validation samples where it has no test samples.
 
-    `against` is the pack of the gate; `tolerance` the share by which a distance may grow.
+    `against` is the pack of the gate; `tolerance` is the share by which a distance may grow.
     Raises: PackError, TrainingError, UsageError. Needs no torch.
     """
     from rotopaint_ai.training.data.dataset import read_dataset

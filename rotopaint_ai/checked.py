@@ -1,7 +1,7 @@
-"""Plain values of YAML and JSON files, checked into frozen dataclasses; a wrong one is refused in one line.
+"""Values of YAML and JSON files, checked and converted to frozen dataclasses; a wrong value gives a one-line error.
 
-The dataclass is the whole description: its annotations say what a field may be, its defaults what may be left out.
-`msgspec` does the checking; it is imported when the first file is read, so that modules with dialects stay light.
+The dataclass is the schema: its annotations give the types of fields, its defaults tell which fields are optional.
+`msgspec` does the checking. It is imported when the first file is read, so that importing modules with schemas is fast.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _STEP = re.compile(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]")
 
 
 def check(content: object, kind: type[T], *, error: type[RotopaintError], others: bool = False) -> T:
-    """The content of a file as a dataclass of `kind`.
+    """The content of a file as a dataclass of type `kind`.
 
-    Fields that the dataclass lacks are refused unless `others` is set; numbers have to be finite.
-    Raises: `error`, in the form `where is got; wanted what`, without a `where` for the content itself. Errors that the
-    dataclass raises itself pass through.
+    Unknown fields are refused unless `others` is set; numbers must be finite.
+    Raises: `error`, in the form `where is got; wanted what`; `where` is left out for the whole content. Errors that the
+    dataclass itself raises are not changed.
     """
     import msgspec
 
@@ -48,15 +48,15 @@ def check(content: object, kind: type[T], *, error: type[RotopaintError], others
         raise error(_sentence(str(wrong), content, kind).strip()) from wrong
     except UnicodeEncodeError as wrong:
         raise error(_half_a_character(wrong.object)) from wrong
-    except RecursionError as wrong:  # an alias of YAML may stand for what it stands in
-        raise error("holds itself, or parts in parts without end; write each of them once") from wrong
+    except RecursionError as wrong:  # a YAML alias may refer to a part that contains it
+        raise error("contains itself, or is nested without end; write each part once") from wrong
     if refused is not None:
         raise error(refused.strip())
     return value
 
 
 def check_json(text: str | bytes, kind: type[T], *, error: type[RotopaintError]) -> T:
-    """JSON as a dataclass or a `Struct` of `kind`, at the decoder's speed; other fields are passed over.
+    """JSON text as a dataclass or `Struct` of type `kind`, decoded fast; unknown fields are ignored.
 
     Raises: `error`, as `check` does.
     """
@@ -73,17 +73,20 @@ def check_json(text: str | bytes, kind: type[T], *, error: type[RotopaintError])
 def _json_content(text: str | bytes, error: type[RotopaintError]) -> object:
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as wrong:  # behind what was refused first
+    except (ValueError, RecursionError) as wrong:  # wrong in another place too
         raise error(f"cannot be read as JSON ({wrong})") from wrong
 
 
 def _half_a_character(text: object) -> str:
-    """JSON and YAML can spell half of a character out, as `\\ud800`; no file can hold it, nor any name a null."""
-    return f"the text {str(text)[:40]!a} holds a null or half a character; mend or rename it"
+    """The error for a text with a lone surrogate or a null.
+
+    JSON and YAML can spell a lone surrogate as `\\ud800`, but no UTF-8 file can hold it, and no file name holds a null.
+    """
+    return f"the text {str(text)[:40]!a} holds a null or half a character; correct or rename it"
 
 
 def check_format(content: object, name: str, version: int, *, error: type[RotopaintError]) -> dict[str, Any]:
-    """The content of a file without `format` and `version`. Raises `error` unless these are the wanted ones."""
+    """The content of a file without its fields `format` and `version`. Raises `error` where one of the two differs."""
     if not isinstance(content, dict):
         raise error(f"is {_kind_of(content)}; wanted named fields, among them format '{name}'")
     if content.get("format") != name or content.get("version") != version:
@@ -93,7 +96,7 @@ def check_format(content: object, name: str, version: int, *, error: type[Rotopa
 
 
 def _sentence(message: str, content: object, kind: type) -> str:
-    """What `msgspec` says of a content, in the house's form."""
+    """The error of `msgspec`, rewritten as `where is got; wanted what`."""
     text, _, place = message.partition(" - at ")
     where, got = _walk_path(place, _entry_alone(place, content, kind))
     if expected := re.match(r"Expected `([^`]+)`(?: of (?:at least )?length (.+?))?(?:, got .*)?$", text):
@@ -114,7 +117,7 @@ def _sentence(message: str, content: object, kind: type) -> str:
 
 
 def _choices_at(place: str, kind: Any) -> tuple[object, ...]:
-    """What may stand at a path, where that is one of some words."""
+    """The allowed values at a path, where the type there is an enumeration."""
     for step in _STEP.finditer(place):
         if step[1] is None:
             kind = (*get_args(kind), None)[0]
@@ -124,7 +127,7 @@ def _choices_at(place: str, kind: Any) -> tuple[object, ...]:
 
 
 def _walk_path(place: str, content: object) -> tuple[str, object]:
-    """A path such as `$.shapes[0].role` in words, items by their names where they have any, and what lies there."""
+    """A path such as `$.shapes[0].role` as words, and the value there; items with a name are called by it."""
     words: list[str] = []
     for step in _STEP.finditer(place):
         if step[1] is not None:
@@ -134,7 +137,7 @@ def _walk_path(place: str, content: object) -> tuple[str, object]:
             if isinstance(content, Mapping) and len(content) == 1:
                 [(name, content)] = content.items()
                 words.append(str(name))
-            else:  # `msgspec` does not say which
+            else:  # `msgspec` does not say which entry
                 words.append("one of them")
                 content = None if not isinstance(content, Mapping) else dict(content)
         else:
@@ -146,7 +149,10 @@ def _walk_path(place: str, content: object) -> tuple[str, object]:
 
 
 def _entry_alone(place: str, content: Any, kind: type) -> Any:
-    """The content whose mapping at a path's first `[...]` has the wrong entry alone: `msgspec` does not say which."""
+    """The content with only the wrong entry left in the mapping at the path's first `[...]`.
+
+    `msgspec` does not say which entry of a mapping is wrong, so this function finds it.
+    """
     import msgspec
 
     before, dots, _ = place.partition("[...]")
@@ -168,7 +174,7 @@ def _item_at(content: Any, steps: Sequence[str | int]) -> Any:
 
 
 def _with_item(content: Any, steps: Sequence[str | int], item: object) -> Any:
-    """The content with another item at a path."""
+    """The content with the item at a path replaced."""
     if not steps:
         return item
     parts: Any = dict(content) if isinstance(content, Mapping) else list(content)
@@ -181,7 +187,7 @@ def _nth(words: list[str], row: int) -> str:
 
 
 def _refusals(content: object, value: object, where: str, others: bool) -> Iterator[str]:
-    """Sentences on fields that are not known and numbers that are not finite, depth first."""
+    """Messages about unknown fields and numbers that are not finite, depth first."""
     if isinstance(value, float) and not math.isfinite(value):
         yield f"{where} is {value}; wanted a finite number"
     elif isinstance(value, str) and _NO_TEXT.search(value):

@@ -29,9 +29,9 @@ AUTO: Literal["auto"] = "auto"
 _NUMBER = r"\s*([-+]?\d*\.?\d+(?:[eE][-+]?\d+)?)\s*"
 _BOX = re.compile(rf"^(?:\s*(-?\d+)\s*:)?{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}$")
 _HINT = "~"
-_EASE = 0.5  # share of a change in size that a crop takes over from one frame to the next
-_JUMP = 0.15  # a change in size beyond this share is motion, not jitter, and is taken over whole
-_TAP = 2  # pixels around a crop that its outermost samples reach for
+_EASE = 0.5  # share of a change in size by which a crop follows from one frame to the next
+_JUMP = 0.15  # a change in size above this share is motion, not jitter, and the crop follows it fully
+_TAP = 2  # pixels outside a crop that its outermost samples read
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,19 @@ class Crop:
     side: float
 
     def to_crop(self, points: npt.ArrayLike, size_px: float) -> Array:
-        """Points (..., 2) of the plate in the crop's picture of `size_px` pixels."""
+        """Points (..., 2) converted from plate space to the crop's picture of `size_px` pixels."""
         offset = np.array([self.x - self.side / 2, self.y - self.side / 2])
         placed: Array = (np.asarray(points, dtype=np.float64) - offset) * (size_px / self.side)
         return placed
 
     def to_plate(self, points: npt.ArrayLike, size_px: float) -> Array:
-        """Points (..., 2) of the crop's picture of `size_px` pixels in the plate."""
+        """Points (..., 2) converted from the crop's picture of `size_px` pixels to plate space."""
         offset = np.array([self.x - self.side / 2, self.y - self.side / 2])
         placed: Array = np.asarray(points, dtype=np.float64) * (self.side / size_px) + offset
         return placed
 
     def word(self, frame: int) -> str:
-        """The crop at a frame as the command line takes it: `FRAME:X,Y,W,H`."""
+        """The crop at a frame as an argument of the command line: `FRAME:X,Y,W,H`."""
         x, y = self.x - self.side / 2, self.y - self.side / 2
         return f"{frame}:{x!r},{y!r},{self.side!r},{self.side!r}"
 
@@ -76,15 +76,16 @@ class Box:
             raise CropError(f"crop {text}: wanted X,Y,W,H with a width and height of 2 pixels or more")
 
     def crop(self) -> Crop:
-        """The square around the box's centre that holds it whole."""
+        """The smallest square with the same centre that contains the box."""
         return Crop(self.x + self.width / 2, self.y + self.height / 2, max(self.width, self.height))
 
 
 @dataclass(frozen=True, slots=True)
 class CropKeys:
-    """Boxes drawn by hand at some frames, as crops. Between them the crop moves linearly; its size, geometrically.
+    """Boxes drawn by hand at some frames, as crops. Between them the centre moves linearly, the size geometrically.
 
-    `hints` are frames whose boxes nobody drew: places to search from, which do not interrupt the following.
+    `hints` are frames with boxes that nobody drew: the search for the face starts there, but following the face goes on
+    as if they were not keyed.
     """
 
     keys: Mapping[int, Crop] = field(default_factory=dict)
@@ -92,9 +93,9 @@ class CropKeys:
 
     @classmethod
     def parse(cls, texts: Sequence[str], *, first_frame: int) -> CropKeys | Literal["auto"]:
-        """Crops as given on a command line; one without a frame stands at `first_frame`. Raises CropError.
+        """Parse crops of a command line; a crop without a frame is keyed at `first_frame`. Raises CropError.
 
-        `~FRAME:X,Y,W,H` is a hint, which nobody drew: how `words` tells another process of one.
+        `~FRAME:X,Y,W,H` is a hint, a box that nobody drew; `words` writes hints so for another process.
         """
         parsed = [parse_crop(text.removeprefix(_HINT)) for text in texts]
         keys: dict[int, Crop] = {}
@@ -102,7 +103,7 @@ class CropKeys:
         for text, item in zip(texts, parsed):
             if item == AUTO:
                 if len(parsed) > 1:
-                    raise CropError(f"crop '{text}': stands beside other crops; give either 'auto' or boxes")
+                    raise CropError(f"crop '{text}': cannot be combined with boxes; give either 'auto' or boxes")
                 return AUTO
             frame, box = item
             frame = first_frame if frame is None else frame
@@ -116,11 +117,11 @@ class CropKeys:
         return cls(keys, frozenset(hints))
 
     def words(self) -> tuple[str, ...]:
-        """The crops as the command line takes them, which `parse` reads back to equal ones."""
+        """The crops as arguments of the command line; `parse` reads them back to equal crops."""
         return tuple(_HINT * (frame in self.hints) + crop.word(frame) for frame, crop in self.keys.items())
 
     def at(self, frame: int) -> Crop:
-        """The crop at a frame: a hand key where there is one, else between its neighbours, else the nearest."""
+        """The crop at a frame: its key, else interpolated between the neighbouring keys, else the nearest key."""
         frames = sorted(self.keys)
         if not frames:
             raise CropError(f"frame {frame}: no crop is keyed anywhere; drag one box around the face")
@@ -155,14 +156,14 @@ def around(points: Array, *, margin: float = CROP_MARGIN) -> Crop:
 
 
 def follow(previous: Crop, points: Array, *, margin: float = CROP_MARGIN) -> Crop:
-    """The next frame's crop: around this frame's landmarks, its size eased so that jitter does not make it breathe."""
+    """The next frame's crop, around this frame's landmarks; its size is smoothed so that jitter does not change it."""
     target = around(points, margin=margin)
     change = log(target.side / previous.side)
     return target if abs(change) > _JUMP else replace(target, side=previous.side * exp(change * _EASE))
 
 
 def is_settled(crop: Crop, wanted: Crop) -> bool:
-    """Whether a crop is so close to the one its own landmarks ask for that cutting again would change nothing."""
+    """Whether a crop is close enough to the crop around its own landmarks that cutting again would change nothing."""
     moved = max(abs(crop.x - wanted.x), abs(crop.y - wanted.y)) / wanted.side
     return moved < 0.02 and abs(log(crop.side / wanted.side)) < 0.04
 
@@ -170,11 +171,11 @@ def is_settled(crop: Crop, wanted: Crop) -> bool:
 def cut(rgb: Picture, origin: tuple[int, int], crop: Crop, size_px: int) -> Picture:
     """Cut a crop from a data window (H, W, 3) whose top-left corner lies at `origin` in plate space.
 
-    Returns (size_px, size_px, 3) float32. Shrinking averages whole pixels first, so that nothing finer than a pixel of
-    the result shimmers; outside the data window its edge goes on.
+    Returns (size_px, size_px, 3) float32. When it shrinks the picture it first averages blocks of pixels, so that fine
+    detail does not alias. Outside the data window the edge pixels are repeated.
     """
     scale = crop.side / size_px
-    step = 2 ** max(0, round(log2(scale)))  # what is left is between 0.71 and 1.41, which bilinear samples well
+    step = 2 ** max(0, round(log2(scale)))  # the remaining scale is 0.71 to 1.41, which bilinear sampling handles well
     left = crop.x - crop.side / 2 - origin[0]
     top = crop.y - crop.side / 2 - origin[1]
     region, x, y = _block_region(rgb, left, top, crop.side, step)
@@ -194,13 +195,13 @@ def cut(rgb: Picture, origin: tuple[int, int], crop: Crop, size_px: int) -> Pict
 
 
 def _halved(picture: Picture) -> Picture:
-    """Means of 2 x 2 pixels: at exactly half the size that is what bilinear resizing gives, and its fast path."""
+    """Means of 2 x 2 pixels. Bilinear resizing to exactly half the size gives the same, and OpenCV has a fast path."""
     size = (picture.shape[1] // 2, picture.shape[0] // 2)
     return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_LINEAR), dtype=np.float32)
 
 
 def _block_region(rgb: Picture, left: float, top: float, side: float, step: int) -> tuple[Picture, int, int]:
-    """The part of a picture that a crop needs, in whole blocks of `step` pixels, and where it starts."""
+    """The part of a picture that a crop needs, in whole blocks of `step` pixels, and its top-left position."""
     height, width = rgb.shape[:2]
     x0, x1 = _block_span(left, side, width, step)
     y0, y1 = _block_span(top, side, height, step)

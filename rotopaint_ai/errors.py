@@ -2,37 +2,37 @@
 
     RotopaintError
     |- UsageError            the command or call is wrong                         (exit code 2)
-    |  `- BusyError              another process writes there
+    |  `- BusyError              another process writes to the same place
     |- PlateError            a plate cannot be read or written
     |  |- MissingFrameError      the frame is not there
-    |  |- DamagedFrameError      the file is there and cannot be decoded
-    |  `- UnsupportedPlateError  decodable in principle, not by this product
+    |  |- DamagedFrameError      the file cannot be decoded
+    |  `- UnsupportedPlateError  a valid file of a kind that this product does not support
     |- CropError             a crop makes no sense for its plate
     |- DocumentError         a shapes document or exchange file is malformed
     |- ProjectError          a project file cannot be opened or written
     |  |- LockedError            somebody else works on it
-    |  `- DamagedProjectError    its content is torn; its last good copy is named
+    |  `- DamagedProjectError    its content is damaged; the message names its last good copy
     |- PackError             a model pack is incomplete, altered or of the wrong kind
     |- InferenceError        a model could not run as asked
     |  `- DeviceError            the device that was demanded is not available
-    |- DiskError             the disk refused, or lost what a job had written     (exit code 5)
-    |- ClusterError          the cluster that a show was given to has gone
+    |- DiskError             the disk failed, or lost what a job had written      (exit code 5)
+    |- ClusterError          the cluster that runs a show cannot be reached any more
     |- TrainingError         a dataset or recipe cannot be trained
-    |  `- ServerError            a server does not give what it should
-    `- CancelledError        the artist or the farm asked to stop
+    |  `- ServerError            a server does not send the expected files
+    `- CancelledError        the artist or the farm stopped the work
 
 A message is one line: where, got, wanted, what to do.
 """
 
 from __future__ import annotations
 
-MOST_LETTERS = 600  # of a message; what a file says of itself may be longer, and stands in the middle
+MOST_LETTERS = 600  # limit of a message; a quotation from a file can make one too long, and its middle is cut
 
 
 def in_one_line(text: str) -> str:
-    """A text of which names of files and shapes are part, with nothing that breaks its line or that a terminal obeys.
+    """A text without line breaks and terminal codes, which names of files and shapes may contain.
 
-    White space becomes single blanks; what cannot be printed is spelt out, such as `\\x1b`.
+    White space becomes single blanks; characters that cannot be printed are escaped, such as `\\x1b`.
     """
     line = " ".join(text.split())
     return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
@@ -51,7 +51,7 @@ class UsageError(RotopaintError):
 
 
 class BusyError(UsageError):
-    """Another process writes there now."""
+    """Another process is writing to the same folder or file."""
 
 
 class PlateError(RotopaintError):
@@ -63,7 +63,7 @@ class MissingFrameError(PlateError):
 
 
 class DamagedFrameError(PlateError):
-    """A frame is on disk and cannot be decoded."""
+    """A frame is on disk but cannot be decoded."""
 
 
 class UnsupportedPlateError(PlateError):
@@ -87,27 +87,27 @@ class LockedError(ProjectError):
 
 
 class DamagedProjectError(ProjectError):
-    """A project file whose content is torn; the message names its last good copy."""
+    """The content of a project file is damaged; the message names its last good copy."""
 
 
 class PackError(RotopaintError):
-    """A model pack is incomplete, altered, or not of the kind asked for."""
+    """A model pack is incomplete, altered, or of the wrong kind."""
 
 
 class InferenceError(RotopaintError):
-    """A model could not run as asked."""
+    """A model could not run as requested."""
 
 
 class DeviceError(InferenceError):
-    """The device that was demanded is not available."""
+    """The requested device is not available."""
 
 
 class DiskError(RotopaintError):
-    """The disk refused, or what a job had written there is gone."""
+    """The disk reported an error, or files that a job had written are gone."""
 
 
 class ClusterError(RotopaintError):
-    """The cluster that a show was given to has gone."""
+    """The cluster that runs a show cannot be reached any more."""
 
 
 class TrainingError(RotopaintError):
@@ -115,8 +115,8 @@ class TrainingError(RotopaintError):
 
 
 class ServerError(TrainingError):
-    """A server does not give the files that it should."""
+    """A server does not send the expected files."""
 
 
 class CancelledError(RotopaintError):
-    """Work was stopped because somebody asked for it."""
+    """The work was stopped on request."""

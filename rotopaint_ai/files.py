@@ -1,4 +1,4 @@
-"""Saving without ever losing what was there: write beside, flush, rename."""
+"""Saving files without losing the old content: write a temporary file, flush it, rename it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from rotopaint_ai.errors import UsageError
 
 
 def user_cache() -> Path:
-    """The folder for what can be fetched again, where this system keeps such."""
+    """The system's cache folder of this user, for files that can be fetched again."""
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("rotopaint", appauthor=False))
 
 
 def file_bytes(path: Path, most: int = 512 << 20) -> bytes:
-    """What a file from elsewhere holds, `most` bytes at most. Raises: OSError as opening it does; UsageError for a pipe
-    or a device, which would keep its reader waiting or never end, and for a file that is larger."""
+    """The bytes of a file, which may come from anybody.
+
+    Raises: OSError where it cannot be opened; UsageError for a file larger than `most` bytes, and for a pipe or a
+    device, which could block the reader or never end."""
     with open(path, "rb", opener=_without_waiting) as stream:
         facts = os.fstat(stream.fileno())
         if not stat.S_ISREG(facts.st_mode):
@@ -34,24 +36,24 @@ def file_bytes(path: Path, most: int = 512 << 20) -> bytes:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # for whoever writes into a pipe
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # do not wait for the writer of a pipe
 
 
 def refuse_no_file(path: Path) -> None:
-    """Raises UsageError where a folder, a pipe, a socket or a device has the place that a file is to take."""
+    """Raise UsageError where `path` is a folder, a pipe, a socket or a device, so that no file can be written there."""
     if path.is_dir():
-        raise UsageError(f"{path}: is a folder, and a file is to go there; choose another name")
+        raise UsageError(f"{path}: is a folder, so no file can be written there; choose another name")
     if path.exists() and not path.is_file():
-        raise UsageError(f"{path}: is a pipe, a socket or a device, and would be replaced; choose another name")
+        raise UsageError(f"{path}: is a pipe, a socket or a device, which a file would replace; choose another name")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a path beside `path` to write to; on success it takes `path`'s place, on failure it is removed.
+    """Give a temporary path beside `path` to write to; on success it replaces `path`, on failure it is removed.
 
-    The temporary name keeps the suffix, because image writers choose their format by it. An OSError of the system
-    that does not say what file it is about (a full disk's), or that names the temporary one, says `path` when it leaves
-    here. Raises: UsageError where `path` is no file.
+    The temporary name keeps the suffix, because image writers choose their format by it. An OSError that names no file
+    (for example of a full disk), or that names the temporary file, is changed to name `path`.
+    Raises: UsageError where `path` is not a file.
     """
     refuse_no_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +62,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield beside
         os.replace(beside, path)
     except OSError as error:
-        if error.errno is not None and str(error.filename or beside) == str(beside):  # words alone would be lost
+        if error.errno is not None and str(error.filename or beside) == str(beside):  # its text would be lost
             error.filename, error.filename2 = str(path), None
         raise
     finally:
@@ -68,12 +70,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text to `path` in one step that either happens whole or not at all."""
+    """Write UTF-8 text to `path` atomically."""
     write_parts(path, [text])
 
 
 def write_parts(path: Path, parts: Iterable[str]) -> None:
-    """As `write_text`, for text that is never in memory as a whole."""
+    """As `write_text`, for text in parts, so that the whole text is never in memory."""
     with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as stream:
         stream.writelines(parts)
         stream.flush()
@@ -81,5 +83,5 @@ def write_parts(path: Path, parts: Iterable[str]) -> None:
 
 
 def write_json(path: Path, value: Any, *, indent: int | None = 1) -> None:
-    """Write `value` as JSON text in one step; refuses NaN and infinity, which JSON does not have."""
+    """Write `value` as JSON text atomically; refuses NaN and infinity, which JSON does not have."""
     write_text(path, json.dumps(value, indent=indent, allow_nan=False) + "\n")

@@ -1,6 +1,6 @@
-"""The ways of painting a seam away, as one table: a new fill is a row here and the function it names.
+"""The table of fills, the methods to paint out a seam. A new fill needs a row here and the function that it names.
 
-Command line, settings, panel and benchmarks read it; nothing is loaded until a fill is asked for.
+Command line, settings, panel and benchmarks read the table; a fill's module is loaded when the fill is used.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _FORMER = (
     "learned",
     "temporal",
     "telea",
-)  # that commands and shows still name: the first is what auto is, the others won nowhere
+)  # old names in commands and shows: `learned` is now `auto`; the others were never the best
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One way of painting.
+    """One fill.
 
-    function: `module:name` of what fills a frame's crop, a `cleanplate.FillFunction`. uses_model: whether a pack's
-    fill.onnx makes a difference. label: for people.
+    function: `module:name` of the function that fills a frame's crop, a `cleanplate.FillFunction`. uses_model: whether
+    it uses a pack's fill.onnx. label: the name shown to people.
     """
 
     name: str
@@ -53,12 +53,12 @@ def names() -> tuple[str, ...]:
 
 
 def current(name: str) -> str:
-    """A fill's name as it is now: that of one that is no longer there is the default's, any other stays."""
+    """The current name of a fill: the default's for a fill that was removed, else the name itself."""
     return DEFAULT if name in _FORMER else name
 
 
 def named(name: str) -> Fill:
-    """A fill by its name, of now or before. Raises UsageError in one line."""
+    """A fill by its current or old name. Raises UsageError."""
     for fill in FILLS:
         if fill.name == current(name):
             return fill

@@ -1,4 +1,4 @@
-"""Frame numbers as they stand on disk, and inclusive ranges of them."""
+"""Frame numbers as on disk, and inclusive ranges of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rotopaint_ai.errors import UsageError
 T = TypeVar("T")
 
 _RANGE = re.compile(r"^\s*(-?[0-9]{1,18})\s*(?:-\s*(-?[0-9]{1,18}))?\s*$")
-MOST_FRAMES = 100_000  # 69 minutes at 24 fps; a longer range is a typing error and would fill memory and disk
+MOST_FRAMES = 100_000  # 69 minutes at 24 fps; a longer range is surely a typing error and would fill memory and disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,9 @@ def parse_frames(text: str) -> tuple[int, ...]:
 
 
 def evenly_spread(items: Sequence[T], most: int) -> list[T]:
-    """At most `most` of the items (one or more), the first and the last among them, at even distances; the first alone
-    where one is wanted."""
+    """At most `most` items, evenly spread, with the first and the last; only the first where `most` is 1.
+
+    `items` must not be empty."""
     if len(items) <= most:
         return list(items)
     if most == 1:

@@ -1,7 +1,7 @@
-"""Jobs and events: what goes into the engine and what comes out of it, as plain values and one JSON object per line.
+"""Jobs, the input of the engine, and events, its output: plain values, written as one JSON object per line.
 
-A job is checked at the door. Events are the only channel from running work to whoever watches it: the command line,
-the panel, Nuke and a farm read the same stream (`docs/events.md` lists every kind and field).
+A job is checked when it is created. Events are the only output of running work: the command line, the panel, Nuke and
+a farm read the same stream (`docs/events.md` lists every kind and field).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ EventKind = Literal["started", "tracked", "frame", "progress", "note", "warning"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened, with its facts as JSON values."""
+    """One event, with its facts as JSON values."""
 
     kind: EventKind
     facts: Mapping[str, Any]
 
     def line(self) -> str:
-        """The event as one line of JSON, without the line's end."""
+        """The event as one line of JSON, without a line break."""
         return json.dumps({"event": self.kind, "version": EVENTS_VERSION, **self.facts}, allow_nan=False)
 
 
@@ -39,16 +39,16 @@ Sink = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """The sink of a job that nobody watches."""
+    """A sink that ignores all events."""
 
 
 def warning(message: str, *, frame: int | None = None) -> Event:
-    """A warning event; work goes on."""
+    """A warning event; the work continues."""
     return Event("warning", {"message": message} if frame is None else {"message": message, "frame": frame})
 
 
 def notice(message: str, *, is_warning: bool) -> Event:
-    """A note event, which only says what was done; a warning event where a person ought to look."""
+    """A note event, which only informs, or a warning event, which a person should look into."""
     return warning(message) if is_warning else Event("note", {"message": message})
 
 
@@ -57,27 +57,27 @@ BEGINS_ANEW = "the same command begins anew"
 
 
 class Cancel:
-    """A flag that somebody else may raise to stop work; safe to raise from a signal handler. `hint`: how to go on.
+    """A flag by which other code stops the work; safe to set from a signal handler. `hint`: how to go on afterwards.
 
-    A plain value: `threading.Event` waits for itself when a handler interrupts it while it is set.
+    It is a plain value, because `threading.Event` deadlocks when a signal handler interrupts its own `set`.
     """
 
     def __init__(self, hint: str = RESUMES) -> None:
         self._requested, self._hint = False, hint
 
     def request(self) -> None:
-        """Ask the work to stop after the frames that it is just writing."""
+        """Ask the work to stop once the frames in progress are written."""
         self._requested = True
 
     @property
     def requested(self) -> bool:
-        """Whether somebody asked."""
+        """Whether a stop was requested."""
         return self._requested
 
     def check(self) -> None:
-        """Raises CancelledError when somebody asked."""
+        """Raise CancelledError where a stop was requested."""
         if self.requested:
-            raise CancelledError(f"stopped because somebody asked; {self._hint}")
+            raise CancelledError(f"stopped on request; {self._hint}")
 
 
 MOST_THREADS = 256
@@ -85,14 +85,14 @@ MOST_THREADS = 256
 
 @dataclass(frozen=True, slots=True)
 class RunJob:
-    """The whole line on one plate: landmarks, shapes, mattes, clean plate, exchange files and report.
+    """The whole pipeline on one plate: landmarks, shapes, mattes, clean plate, exchange files and report.
 
-    `crops` are texts as typed on the command line (`X,Y,W,H`, `FRAME:X,Y,W,H` or `auto`); none: those of `project`.
-    `patch` also writes the paint as a layer of its own. `threads` 0 uses every core. `key_tolerance_px` 0 keeps one key
-    per frame; above 0 keys are reduced to that curve deviation. `project` is a project file whose human keys and seam
-    settings stand, and that takes the results, unless it is only read (`leave_project`). `overwrite` takes over a
-    folder of another plate or job, and files in it that we did not write. `force` paints what the landmark model doubts
-    to be a face. `face` is the one of the project's shot that is taken in hand; a new name is another face.
+    `crops` are texts as on the command line (`X,Y,W,H`, `FRAME:X,Y,W,H` or `auto`); without any, the project's crops
+    are used. `patch` also writes the paint as a separate layer. `threads` 0 uses every core. `key_tolerance_px` 0 keeps
+    one key per frame; above 0 keys are reduced to that curve deviation. `project` is a project file: its human keys and
+    seam settings are kept, and the results are saved in it unless `leave_project` is set. `overwrite` allows writing
+    into a folder of another plate or job, and over files that this program did not write. `force` paints also where
+    the landmark model doubts that there is a face. `face` selects a face of the project's shot; a new name adds a face.
     """
 
     plates: str
@@ -117,7 +117,7 @@ class RunJob:
 
     def __post_init__(self) -> None:
         if self.face is not None and (self.project is None or self.leave_project):
-            raise UsageError("--face: is taken in hand in a project; add --project FILE, without --leave-project")
+            raise UsageError("--face: works only with a project; add --project FILE, without --leave-project")
         if not self.crops and self.project is None:
             raise UsageError("--crop is missing: give the face's box as X,Y,W,H in plate pixels, or 'auto'")
         check_threads(self.threads)
@@ -134,11 +134,11 @@ class RunJob:
 
     @classmethod
     def from_json(cls, value: Any) -> RunJob:
-        """Check a decoded JSON object at the door. Raises UsageError naming the field."""
+        """The job from a decoded JSON object, checked. Raises UsageError, which names the wrong field."""
         return check(value, cls, error=UsageError)
 
     def to_json(self) -> dict[str, Any]:
-        """The job as a JSON object that `from_json` reads back to an equal job."""
+        """The job as a JSON object; `from_json` reads it back to an equal job."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
 
 
@@ -148,6 +148,6 @@ def n_cores() -> int:
 
 
 def check_threads(asked: int) -> None:
-    """Raises UsageError for a number of threads below 0, or so large that their stacks alone would fill the memory."""
+    """Raise UsageError for a number of threads below 0, or so large that their stacks would fill the memory."""
     if not 0 <= asked <= MOST_THREADS:
         raise UsageError(f"--threads {asked}: wanted 0 (every core) or a number of threads up to {MOST_THREADS}")

@@ -1,9 +1,9 @@
 """Locks that keep a second process out of a folder, on every system and disk.
 
-The operating system's own locks where the disk has them, a marker file with its owner's process and host where not.
-Neither looks at a clock. A link in the lock's place is refused, never followed.
+Where the disk supports the operating system's locks, these are used; elsewhere a marker file that names the owner's
+process and host. Neither depends on a clock. A symbolic link in place of the lock file is refused, never followed.
 
-A host's own Python has no filelock; there the system's lock is taken on the same file, in the same way.
+The Python of a host such as Nuke has no filelock; there the operating system's lock on the same file is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from typing import Protocol
 
 from rotopaint_ai.errors import BusyError, UsageError
 
-_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP}  # of disks that have none; with ENOSYS the library helps itself
+_NO_LOCKS = {
+    errno.ENOLCK,
+    errno.EOPNOTSUPP,
+}  # errors of disks without locks; for ENOSYS the library itself falls back to a marker
 
 
 class _Lock(Protocol):
@@ -30,7 +33,7 @@ class FileLock:
     """A lock that is held until `release`, or until its process ends."""
 
     def __init__(self, path: Path) -> None:
-        """Take the lock. Raises: BlockingIOError where another process has it; OSError where the disk refuses."""
+        """Take the lock. Raises: BlockingIOError where another process has it; OSError from the disk."""
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._lock: _Lock = _library_lock(path)
@@ -54,17 +57,17 @@ def _library_lock(path: Path) -> _Lock:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the library warns when it falls back to a marker by itself
+            warnings.simplefilter("ignore")  # the library warns when it falls back to a marker
             return acquired(filelock.FileLock(path, thread_local=False))
     except OSError as error:
         if error.errno not in _NO_LOCKS or isinstance(error, BlockingIOError):
             raise
-        marker = path.with_name(f"{path.name}.owner")  # the lock file itself is there by now, and says nothing
+        marker = path.with_name(f"{path.name}.owner")  # the lock file exists by now; its presence means nothing
         return acquired(filelock.SoftFileLock(marker, thread_local=False))
 
 
 class _HostLock:
-    """The system's lock on the file that filelock locks too, so that each keeps the other out."""
+    """The operating system's lock on the file that filelock also uses, so that the two exclude each other."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
@@ -94,7 +97,7 @@ def _lock_whole(file: int) -> None:
 
 @contextmanager
 def locked(path: Path, *, refusal: str) -> Iterator[None]:
-    """Keep other processes out for as long as the block runs. Raises: BusyError(refusal) where one is there."""
+    """Hold a lock while the block runs. Raises: BusyError(refusal) where another process has it."""
     lock = take(path, refusal=refusal)
     try:
         yield
@@ -103,12 +106,12 @@ def locked(path: Path, *, refusal: str) -> Iterator[None]:
 
 
 def take(path: Path, *, refusal: str) -> FileLock:
-    """A lock, taken. Raises: BusyError(refusal) where another process has it."""
+    """Take a lock and return it. Raises: BusyError(refusal) where another process has it."""
     try:
         return FileLock(path)
     except BlockingIOError as error:
         raise BusyError(refusal) from error
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise UsageError(f"{path}: is a link, and nothing is written through links; remove it") from error
+            raise UsageError(f"{path}: is a symbolic link, which is never written through; remove it") from error
         raise

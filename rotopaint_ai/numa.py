@@ -1,6 +1,6 @@
-"""The cores, sockets, NUMA nodes and GPUs of this machine, and on which nodes a process's memory lies.
+"""The cores, sockets, NUMA nodes and GPUs of this machine, and the nodes that hold a process's memory.
 
-Standard library only but for the count of GPUs, so that a process can be bound before anything starts threads.
+Only the count of GPUs needs more than the standard library, so that a process can be bound before any thread starts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Topology:
         return tuple(core for node in self.nodes for core in node)
 
     def in_words(self) -> str:
-        """All of it in a few words."""
+        """The topology as a short text."""
         nodes = f"{len(self.nodes)} NUMA node{'s' if len(self.nodes) > 1 else ''}"
         sockets = f"{self.n_sockets} socket{'s' if self.n_sockets > 1 else ''}"
         gpus = f"{self.n_gpus} GPU{'s' if self.n_gpus > 1 else ''}" if self.n_gpus else "no GPU"
@@ -58,10 +58,10 @@ def parse_cpus(text: str) -> list[int]:
 
 
 def prefer_memory_of(cores: Sequence[int], nodes: Path = NODES) -> int | None:
-    """Take this process's memory from its cores' NUMA node while that has room, as `numactl --preferred` does.
+    """Allocate this process's memory on the NUMA node of its cores while there is room, as `numactl --preferred` does.
 
-    Returns the node; None where there is but one, where the cores lie on several, or without libnuma: the kernel then
-    takes memory from the node of the core that touches it first.
+    Returns the node. Returns None where the machine has only one node, where the cores belong to several, or without
+    libnuma; the kernel then allocates memory on the node of the core that touches it first.
     """
     on = {int(path.parent.name[4:]): set(parse_cpus(path.read_text())) for path in nodes.glob("node[0-9]*/cpulist")}
     own = [node for node, its in on.items() if its.issuperset(cores)]
@@ -78,9 +78,9 @@ def prefer_memory_of(cores: Sequence[int], nodes: Path = NODES) -> int | None:
 
 
 def remote_share(maps: Path = Path("/proc/self/numa_maps"), nodes: Path = NODES) -> float | None:
-    """The share of this process's memory that lies on other NUMA nodes than its cores; None where nobody can tell.
+    """The share of this process's memory on other NUMA nodes than its cores; None where that is unknown.
 
-    A stand-in for the remote accesses that a profiler counts: pages, not accesses.
+    It counts pages, as an estimate of the remote accesses that a profiler would count.
     """
     cores = set(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else set()
     own = {p.parent.name[4:] for p in nodes.glob("node[0-9]*/cpulist") if cores & set(parse_cpus(p.read_text()))}

@@ -1,4 +1,4 @@
-"""Items made by a thread before they are wanted."""
+"""Prefetching: a thread makes items before they are needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
-_TICK_S = 0.1  # how often a thread with a full queue looks whether it is still wanted
+_TICK_S = 0.1  # how often a thread with a full queue checks whether it was stopped
 
 
 class _End(Exception):
@@ -16,7 +16,7 @@ class _End(Exception):
 
 
 class Producer(Generic[Item]):
-    """Takes up to `ahead` items from an iterable before they are wanted. What that raises is raised by `take`."""
+    """Takes up to `ahead` items from an iterable in advance. An exception of the iterable is raised by `take`."""
 
     def __init__(self, items: Iterable[Item], ahead: int, name: str) -> None:
         self._made: queue.Queue[tuple[Item] | BaseException] = queue.Queue(ahead)
@@ -25,7 +25,7 @@ class Producer(Generic[Item]):
         self._thread.start()
 
     def take(self, timeout_s: float | None = None) -> Item:
-        """The next item. Raises queue.Empty when it is not there in time, StopIteration after the last one."""
+        """The next item. Raises queue.Empty where it is not ready in time, StopIteration after the last item."""
         made = self._made.get(timeout=timeout_s)
         if isinstance(made, _End):
             raise StopIteration
@@ -34,7 +34,7 @@ class Producer(Generic[Item]):
         return made[0]
 
     def stop(self) -> None:
-        """Make no more items; the one that is being made is not waited for."""
+        """Make no more items, without waiting for the one in progress."""
         self._is_over.set()
 
     def join(self) -> None:
@@ -48,7 +48,7 @@ class Producer(Generic[Item]):
                 if self._is_over.is_set():
                     return
             self._put(_End())
-        except BaseException as error:  # handed to whoever takes the items
+        except BaseException as error:  # raised again by `take`
             self._put(error)
 
     def _put(self, made: tuple[Item] | BaseException) -> None:

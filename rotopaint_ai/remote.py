@@ -1,8 +1,8 @@
 """Files of a server (`https://`) or a store (`s3://bucket/prefix`, `gs://`, `az://`, ...) in a local cache.
 
-What comes is kept only if its size and hash are those that were promised. A slow, broken or lying server is asked again
-a few times, with growing pauses, and then named in one line; what has come stays for the next start. An answer is
-bounded in size, and in time by the slowest rate that is waited for.
+A file is kept only if its size and hash are the expected ones. If a server is slow, broken or sends wrong bytes, the
+request is repeated a few times with growing pauses; then the error names the server in one line. Complete files stay in
+the cache for the next start. A response is limited in size, and in time by a lowest accepted rate.
 """
 
 from __future__ import annotations
@@ -28,17 +28,20 @@ PAUSE_S = 0.5
 TIMEOUT_S = 20.0
 CACHE_BYTES = 50e9
 BLOCK = 1 << 16
-_RANGE = 1 << 22  # bytes that a store is asked for at a time
-_TICK_S = 0.1  # how often somebody who waits for a block is asked whether to go on
-MOST_TEXT = 256 << 20  # bytes of an index or of samples.jsonl
-GRACE_S, SLOWEST = 30.0, 16e3  # an answer may take so long, and a second more for so many bytes
+_RANGE = 1 << 22  # bytes requested from a store at a time
+_TICK_S = 0.1  # how often `check` is called while a block is awaited
+MOST_TEXT = 256 << 20  # largest index or samples.jsonl, bytes
+GRACE_S, SLOWEST = 30.0, 16e3  # a response may take so many seconds, plus one second for so many bytes
 Fetch = Callable[[str], Iterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFiles:
-    """Files under a URL. `fetch` gives one's bytes by its URL; `pause_s` is the first of the growing pauses, `grace_s`
-    how long an answer may take beside the time that its bytes need; the cache holds `limit_bytes`."""
+    """Files under a URL.
+
+    `fetch` returns the bytes of a URL. `pause_s`: the first of the growing pauses between tries. `grace_s`: seconds
+    that a response may take in addition to the time for its bytes. `limit_bytes`: size of the cache.
+    """
 
     url: str
     cache: Path
@@ -48,19 +51,20 @@ class RemoteFiles:
     grace_s: float = GRACE_S
 
     def read(self, name: str) -> bytes:
-        """A small file; asked for anew each time, it may have changed. Raises ServerError."""
+        """The bytes of a small file. It is fetched each time, because it may have changed. Raises ServerError."""
         return bytes(self._persistently(f"{self.url}/{name}", lambda url: b"".join(self._blocks(url, MOST_TEXT))))
 
     def fetched(self, name: str, *, n_bytes: int, sha256: str, check: Callable[[], None] = lambda: None) -> Path:
-        """A large file in the cache, fetched if it is not there whole; processes on one machine fetch it once.
+        """The path of a large file in the cache, fetched where it is missing or incomplete.
 
-        `check` is called now and then and may raise to stop. Raises ServerError.
+        Several processes of one machine fetch it only once. `check` is called regularly and may raise to stop.
+        Raises ServerError.
         """
         path = self.cache / f"{sha256[:32]}{Path(name).suffix}"
         self.cache.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock")):
-            with suppress(FileNotFoundError):  # somebody else who reads from here may need its room at any moment
-                if path.is_file() and _sha256(path) == sha256:  # once in each process that reads it
+            with suppress(FileNotFoundError):  # another process may delete it at any moment to make room
+                if path.is_file() and _sha256(path) == sha256:  # each process verifies it once
                     os.utime(path)
                     return path
             self._make_room(n_bytes, path.suffix)
@@ -77,16 +81,16 @@ class RemoteFiles:
             if n_bytes != wanted:
                 raise OSError(f"got {n_bytes:,} of {wanted:,} bytes")
             if sha.hexdigest() != sha256:
-                raise OSError("the bytes are not those that were promised")
+                raise OSError("the bytes do not match the expected hash")
 
     def _blocks(self, url: str, most: int, check: Callable[[], None] = lambda: None) -> Iterator[bytes]:
-        """An answer's bytes. Raises OSError for one that has more than `most` of them, or that comes too slowly."""
+        """The bytes of a response. Raises OSError where there are more than `most`, or where they arrive too slowly."""
         begin, n_bytes = time.monotonic(), 0
         for block in _fetch_beside(self.fetch(url)):
             check()
             n_bytes += len(block)
             if n_bytes > most:
-                raise OSError(f"sends more than the {most:,} bytes that it may")
+                raise OSError(f"sends more than the {most:,} bytes expected")
             if time.monotonic() - begin > self.grace_s + n_bytes / SLOWEST:
                 raise OSError(f"sent only {n_bytes:,} bytes in {time.monotonic() - begin:.0f} s")
             yield block
@@ -99,17 +103,17 @@ class RemoteFiles:
             try:
                 return act(url)
             except OSError as error:
-                if error.errno in (28, 122):  # no space, quota: asking again helps nothing
+                if error.errno in (28, 122):  # no space or quota: another try would not help
                     raise ServerError(f"{self.cache}: {error.strerror}; make room, or set ROTOPAINT_CACHE") from error
                 reason = error
         text = " ".join(str(reason).split())
-        raise ServerError(f"{url}: {text} ({TRIES} tries); check the server and start again, what came is kept")
+        raise ServerError(f"{url}: {text} ({TRIES} tries); check the server and start again, complete files are kept")
 
     def _make_room(self, n_bytes: int, suffix: str) -> None:
-        """Remove what was used longest ago."""
+        """Remove the least recently used files."""
         kept: list[tuple[float, int, Path]] = []
         for path in self.cache.glob(f"[!.]*{suffix}"):
-            with suppress(FileNotFoundError):  # others make room, too
+            with suppress(FileNotFoundError):  # other processes remove files too
                 facts = path.stat()
                 kept.append((facts.st_mtime, facts.st_size, path))
         total = float(n_bytes)
@@ -128,14 +132,14 @@ Files = TypeVar("Files", bound=RemoteFiles)
 
 
 def remote_files(kind: type[Files], url: str, room: str) -> Files:
-    """Files under the URL of a server or a store, cached in a room of their own."""
+    """Files under the URL of a server or a store, cached in the folder `room`."""
     name = hashlib.sha256(url.encode()).hexdigest()[:12]
     fetch = _fetch_http if url.startswith(("http:", "https:")) else _fetch_store
     return kind(url, cache_folder() / room / name, fetch, pause_s=PAUSE_S)
 
 
 def cache_folder() -> Path:
-    """Where this product keeps what can be fetched again: `$ROTOPAINT_CACHE`, or the user's cache."""
+    """This product's cache folder: `$ROTOPAINT_CACHE`, else a folder in the user's cache."""
     given = os.environ.get("ROTOPAINT_CACHE")
     return Path(given) if given else user_cache()
 
@@ -153,7 +157,7 @@ def _fetch_http(url: str) -> Iterator[bytes]:
 
 
 def _fetch_store(url: str) -> Iterator[bytes]:
-    """A file of a store that `fsspec` has a driver for; keys, region and endpoint are those that the driver finds."""
+    """A file of a store, through a driver of `fsspec`; the driver finds keys, region and endpoint itself."""
     import fsspec
 
     try:
@@ -166,12 +170,12 @@ def _fetch_store(url: str) -> Iterator[bytes]:
         raise ServerError(f"{url}: {error}{install}") from error
     except OSError:
         raise
-    except Exception as error:  # of the libraries that drivers stand on
+    except Exception as error:  # errors of the drivers' own libraries
         raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 def _fetch_beside(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The blocks as another thread gets them, and an empty one now and then while none comes."""
+    """The blocks, fetched by another thread; while none arrives, an empty block comes regularly."""
     producer = Producer(blocks, 16, "fetch")
     try:
         while True:

@@ -1,6 +1,6 @@
-"""The character sheet: which landmarks and which shapes a character has, and how they hang together.
+"""The character sheet: the landmarks and shapes of a character, and how they relate.
 
-Light: PyYAML and msgspec are imported when a sheet is read or written.
+PyYAML and msgspec are imported only when a sheet is read or written.
 
 A sheet file:
 
@@ -28,14 +28,14 @@ from rotopaint_ai.yaml_text import yaml_loader
 
 FORMAT = "rotopaint-sheet"
 VERSION = 1
-MOST_LETTERS, MOST_POINTS = 1 << 20, 10_000  # of a sheet's text, and of a shape
+MOST_LETTERS, MOST_POINTS = 1 << 20, 10_000  # limits of a sheet's text and of a shape
 
 Role = Literal["seam", "matte"]
 
 
 @dataclass(frozen=True, slots=True)
 class LandmarkSpec:
-    """A named point. `mirror` names the landmark it becomes in a mirrored picture; None: it stays itself."""
+    """A named point. `mirror` names the landmark that it becomes in a mirrored picture; None: the same landmark."""
 
     name: str
     mirror: str | None = None
@@ -46,10 +46,10 @@ class LandmarkSpec:
 class ShapeSpec:
     """A shape with a fixed number of control points.
 
-    `on_landmarks` says which control points (by index) sit on which landmarks; `from_landmarks` which landmarks the
-    shape is predicted from (none named: all). `width_share` is the usual full width of an open shape's matte as a
-    share of the face size (longest side of the landmarks' bounding box); `taper` the share of the length over which
-    each end narrows to nothing.
+    `on_landmarks` maps control points (by index) to the landmarks on which they lie. `from_landmarks` names the
+    landmarks from which the shape is predicted (empty: all). `width_share` is the usual full width of an open shape's
+    matte as a share of the face size (longest side of the landmarks' bounding box). `taper` is the share of the length
+    over which each end narrows to zero.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ShapeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Landmarks and shapes of a character, in the order that models and documents keep."""
+    """Landmarks and shapes of a character, in the order that models and documents use."""
 
     name: str
     landmarks: tuple[LandmarkSpec, ...]
@@ -91,18 +91,18 @@ class Sheet:
 
     @property
     def n_points(self) -> int:
-        """Control points of all shapes together: the P of a shape model's output."""
+        """The number of control points of all shapes: the P of a shape model's output."""
         return sum(shape.n_points for shape in self.shapes)
 
     def landmark_row(self, name: str) -> int:
-        """Place of a landmark in arrays. Raises KeyError."""
+        """Row of a landmark in arrays. Raises KeyError."""
         for row, landmark in enumerate(self.landmarks):
             if landmark.name == name:
                 return row
         raise KeyError(name)
 
     def point_rows(self) -> dict[str, slice]:
-        """Where each shape's control points lie in a shape model's output of P points."""
+        """The rows of each shape's control points in a shape model's output of P points."""
         rows: dict[str, slice] = {}
         start = 0
         for shape in self.shapes:
@@ -117,19 +117,19 @@ class Sheet:
 
 
 def mirror_permutation(sheet: Sheet) -> tuple[int, ...]:
-    """Row order of the landmarks in a mirrored picture: row `i` of the mirrored face is old row `permutation[i]`."""
+    """The permutation of landmark rows for a mirrored picture: its row `i` is row `permutation[i]` of the original."""
     names = sheet.landmark_names
     return tuple(names.index(landmark.mirror or landmark.name) for landmark in sheet.landmarks)
 
 
 def mirrored_order(sheet: Sheet) -> tuple[int, ...] | None:
-    """`mirror_permutation`, or None where the sheet knows no pairs."""
+    """`mirror_permutation`, or None where the sheet has no mirror pairs."""
     order = mirror_permutation(sheet)
     return None if order == tuple(range(len(order))) else order
 
 
 def load_sheet(path: Path) -> Sheet:
-    """Read a sheet file. Raises PackError, in one line, on anything that is not a sheet."""
+    """Read a sheet file. Raises PackError for anything that is not a sheet."""
     try:
         text = file_bytes(path).decode()
     except (OSError, UnicodeDecodeError) as error:
@@ -145,8 +145,14 @@ def parse_sheet(text: str, *, where: str = "sheet.yaml") -> Sheet:
         raise PackError(f"{where}: has {len(text):,} letters; wanted at most {MOST_LETTERS:,} for a character sheet")
     try:
         content = yaml.load(text, yaml_loader(aliases=False))
-    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:  # of tags: `!!int x`
-        raise PackError(f"{where}: not valid YAML ({error}); mend or replace the sheet") from error
+    except (
+        yaml.YAMLError,
+        RecursionError,
+        ValueError,
+        LookupError,
+        AttributeError,
+    ) as error:  # raised by wrong tags, such as `!!int x`
+        raise PackError(f"{where}: not valid YAML ({error}); correct or replace the sheet") from error
     try:
         return _sheet(content)
     except PackError as error:
@@ -154,7 +160,7 @@ def parse_sheet(text: str, *, where: str = "sheet.yaml") -> Sheet:
 
 
 def dump_sheet(sheet: Sheet) -> str:
-    """The sheet as YAML text; `parse_sheet` gives the same sheet back."""
+    """The sheet as YAML text; `parse_sheet` reads it back to the same sheet."""
     import yaml
 
     content = {
@@ -194,7 +200,7 @@ def _sheet(content: object) -> Sheet:
 
 
 def _without_blanks(fields: dict[str, Any]) -> dict[str, Any]:
-    """A sheet's fields without those of a landmark or shape that stand there empty, as people leave them."""
+    """A sheet's fields without empty fields of landmarks and shapes, which people may leave blank."""
     for items in (fields.get("landmarks"), fields.get("shapes")):
         for item in items if isinstance(items, list) else ():
             if isinstance(item, dict):
@@ -249,7 +255,7 @@ def _unique_names(names: Iterable[str], what: str) -> set[str]:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise PackError(f"{what} '{name}' stands twice in the sheet; wanted each name once")
+            raise PackError(f"{what} '{name}' occurs twice in the sheet; wanted each name once")
         if not name.strip():
             raise PackError(f"a {what}'s name is {name!r}; wanted a name")
         seen.add(name)

@@ -1,8 +1,8 @@
-"""The similarity (shift, turn, size) that lays one set of points on another, points as complex numbers x + iy.
+"""Fitting the similarity transform (shift, rotation, scale) between two sets of points, given as complex x + iy.
 
-Once for arrays, and once for the few points of a panel, whose process never loads numpy.
+There is one function for arrays, and one for the few points of the panel, whose process never loads numpy.
 Source: Umeyama, "Least-squares estimation of transformation parameters between two point patterns" (1991), in the
-plane, where turn and size are one complex factor.
+plane, where rotation and scale are one complex factor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Complex = npt.NDArray[np.complex128]
 
-_LEAST = 1e-12  # spread, in square pixels, and factor below which turn and size are not known
+_LEAST = 1e-12  # below this spread (square pixels) or this factor, rotation and scale cannot be determined
 
 
 def fit_similarity(
@@ -24,8 +24,8 @@ def fit_similarity(
 ) -> tuple[Complex, Complex]:
     """Factor (...) and shift (...) with `target` near `factor * source + shift`, by weighted least squares.
 
-    Convention: points (..., N); `weight` (..., N) is 0 where a point is not known, whose place has to be finite.
-    One known point, or all in one place, say nothing of turn and size: the factor is 1.
+    Convention: points (..., N). `weight` (..., N) is 0 for an unknown point, whose coordinates must still be finite.
+    With one known point, or all points in one place, rotation and scale are undetermined and the factor is 1.
     """
     import numpy as np
 
@@ -40,7 +40,10 @@ def fit_similarity(
 
 
 def similarity_of(pairs: Sequence[tuple[complex, complex]]) -> tuple[complex, complex]:
-    """Factor and shift that lay the first of each pair on the second; 1 and 0 without any. Standard library only."""
+    """Factor and shift that map the first point of each pair to the second; 1 and 0 without pairs.
+
+    Standard library only.
+    """
     if not pairs:
         return 1, 0
     mean_p, mean_q = (sum(z) / len(pairs) for z in zip(*pairs))

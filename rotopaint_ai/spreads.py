@@ -1,6 +1,6 @@
-"""The ways for a correction to reach other frames, as one table: a new way is a row here and the function it names.
+"""The table of ways to propagate a correction to other frames. A new way needs a row here and the function it names.
 
-Panel, live engine, project file and `rotopaint run --project` read it; nothing is loaded until a way is asked for.
+Panel, live engine, project file and `rotopaint run --project` read the table; a way's module is loaded on use.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rotopaint_ai.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class SpreadWay:
-    """One way for a correction to reach other frames.
+    """One way to propagate a correction.
 
-    function: `module:name` of what computes the new keys. It gets the document of the models and the corrected one.
-    needs: with `range` it gets the corrected frame and the first and last frame to reach, too; with `shot` the run's
-    expected errors, for the whole shot. label: of its button, its command and its step of undo.
+    function: `module:name` of the function that computes the new keys from the models' document and the corrected one.
+    needs: its further arguments. With `range` these are the corrected frame and the first and last frame to reach; with
+    `shot` they are the run's expected errors for the whole shot. label: the text of its button, command and undo step.
     """
 
     name: str
@@ -29,7 +29,7 @@ class SpreadWay:
 
     @property
     def step(self) -> str:
-        """What its step of undo is called."""
+        """The name of its undo step."""
         return self.label.lower()
 
     def load(self) -> Callable[..., Any]:
@@ -47,7 +47,7 @@ RANGE, SHOT = (next(way.name for way in SPREADS if way.needs == need) for need i
 
 
 def spread_way(name: str) -> SpreadWay:
-    """A way by its name. Raises UsageError in one line."""
+    """A way by its name. Raises UsageError."""
     for way in SPREADS:
         if way.name == name:
             return way

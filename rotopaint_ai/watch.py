@@ -1,4 +1,4 @@
-"""How a command tells what goes on: JSON lines for machines, a bar for a person, terse lines for a log."""
+"""Showing the progress of a command: JSON lines for programs, a bar for a person, short lines for a log."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 TERSE_INTERVAL_S = 10.0
-_LATE_S = 2.0  # after which more than a moment is left
-_SHOWS_TIME, _SHOWS_AFTER_S = 0.05, 2.0  # share of the work, and time, after which the rest can be estimated
+_LATE_S = 2.0  # seconds after which a remaining time is shown
+_SHOWS_TIME, _SHOWS_AFTER_S = (
+    0.05,
+    2.0,
+)  # share of the work, and seconds, after which the remaining time can be estimated
 
 
 class JsonLines:
-    """Every event as one line of JSON; when the reader has gone, the work is asked to stop."""
+    """Writes every event as one line of JSON; where the reader has closed the stream, the work is stopped."""
 
     def __init__(self, stream: TextIO, cancel: Cancel) -> None:
         self._stream = stream
@@ -43,14 +46,14 @@ class JsonLines:
 
 
 class TerseLines:
-    """Warnings, errors and now and then a line of progress, for logs and farms."""
+    """Writes warnings, errors and an occasional line of progress, for logs and farms."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._clock = stream, ClockOfShares()
         self._last = time.monotonic()
 
     def __call__(self, event: Event) -> None:
-        """Write the event when it is worth a line."""
+        """Write the event where it is important enough for a line."""
         text = self._line_of(event)
         if text is not None:
             print(in_one_line(text), file=self._stream, flush=True)
@@ -70,7 +73,7 @@ class TerseLines:
 
 
 class Bar:
-    """A line with a bar and the time to go, which is counted down between events, for a person at a terminal."""
+    """A progress bar for a terminal; its remaining time counts down between events."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
@@ -114,7 +117,7 @@ class Bar:
             self.close()
 
     def close(self) -> None:
-        """Take the line away."""
+        """Remove the bar from the terminal."""
         self._progress.stop()
 
     def _show(self, what: str | None, share: float | None, count: str, eta_s: float | None, note: str = "") -> None:
@@ -134,7 +137,7 @@ class Bar:
 
 
 class Countdown:
-    """The time to go as text, as it is whenever somebody looks."""
+    """The remaining time as text, computed each time it is shown."""
 
     def __init__(self, eta_s: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._eta_s, self._clock, self._since = eta_s, clock, clock()
@@ -150,22 +153,22 @@ class Countdown:
 
 
 class ClockOfShares:
-    """Tells from the share of some work that is over how long the rest takes."""
+    """Estimates the remaining time from the finished share of the work."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._start = clock, clock()
 
     def left_s(self, share: float) -> float | None:
-        """Seconds; None while too little is over to tell."""
+        """Remaining seconds; None while too little is finished for an estimate."""
         passed = self._clock() - self._start
         return passed * (1 - share) / share if share >= _SHOWS_TIME and passed >= _SHOWS_AFTER_S else None
 
 
-Progress = Callable[[str, int, int], None]  # stage, parts of it that are done, and all of them
+Progress = Callable[[str, int, int], None]  # stage, number of finished parts, number of all parts
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """A progress function that does nothing."""
 
 
 def work_in_order(
@@ -175,7 +178,7 @@ def work_in_order(
     progress: Progress,
     workers: futures.Executor | None = None,
 ) -> Iterator[_Result]:
-    """What `work` makes of each item, in their order; by those workers, without any here, one after the other."""
+    """The results of `work` for each item, in order, computed by `workers`, or one by one here without them."""
     progress(stage, 0, len(items))
     results = map(work, items) if workers is None else workers.map(work, items)
     for done, result in enumerate(results, start=1):
@@ -190,8 +193,10 @@ def work_on_each(
     progress: Progress,
     workers: futures.Executor | None = None,
 ) -> list[_Result]:
-    """What `work` makes of each item, by those workers; without any on every core: arrays are worked on outside
-    Python's lock."""
+    """The results of `work` for each item, in order, computed by `workers`, or by a thread per core without them.
+
+    Threads run in parallel, because numpy releases Python's global lock.
+    """
     progress(stage, 0, len(items))
     with futures.ThreadPoolExecutor(n_cores()) if workers is None else nullcontext(workers) as pool:
         waiting = [pool.submit(work, item) for item in items]
@@ -199,22 +204,22 @@ def work_on_each(
             for done, _ in enumerate(futures.as_completed(waiting), start=1):
                 progress(stage, done, len(items))
             return [each.result() for each in waiting]
-        finally:  # whoever is stopped waits for no more than what is under way
+        finally:  # on a stop, wait only for the items in progress
             for each in waiting:
                 each.cancel()
 
 
 class StagedProgress:
-    """Progress of stages in turn as events, which tell the share of the whole that is over.
+    """Sends progress events for consecutive stages, with the finished share of the whole.
 
-    `check` is called beforehand and may raise, to stop.
+    `check` is called before each event and may raise to stop.
     """
 
     def __init__(self, shares: Mapping[str, float], sink: Sink, check: Callable[[], None] = lambda: None) -> None:
         self._shares, self._sink, self._check = shares, sink, check
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Tell that `done` of `total` parts of a stage are done."""
+        """Report that `done` of `total` parts of a stage are finished."""
         self._check()
         stages = list(self._shares)
         before = sum(self._shares[name] for name in stages[: stages.index(stage)])
@@ -223,7 +228,7 @@ class StagedProgress:
 
 
 def _shot_of(facts: Mapping[str, Any]) -> str:
-    """Which of a show's shots an event is about."""
+    """The prefix with the shot's name, for an event of a show."""
     return f"{facts['shot']}: " if "shot" in facts else ""
 
 
@@ -249,19 +254,19 @@ def _progress_text(facts: Mapping[str, Any], left_s: float | None = None) -> str
 
 
 def _note_text(facts: Mapping[str, Any]) -> str:
-    """What a training's progress means to a person; all that was measured is for `--events` and the log."""
+    """A training's progress for a person. The other figures are only in `--events` and the log."""
     if "held_out_px" in facts:
         return f"{facts['held_out_px']:.2f} px off on held-out samples"
     return str(facts.get("doing", ""))
 
 
 def to_go_text(seconds: float | None) -> str:
-    """The time to go as a person reads it."""
+    """The remaining time as text for a person."""
     return f"{clock_text(seconds)} to go"
 
 
 def clock_text(seconds: float | None) -> str:
-    """Seconds as a person reads them: 1:05, or 2:00:00; a question mark where nobody knows."""
+    """Seconds as text for a person: 1:05, or 2:00:00; a question mark where they are unknown."""
     if seconds is None:
         return "?"
     minutes, rest = divmod(round(seconds), 60)
@@ -278,7 +283,7 @@ def choose_sink(*, events: bool, cancel: Cancel) -> Sink:
 
 @contextmanager
 def telling(*, events: bool, cancel: Cancel) -> Iterator[Sink]:
-    """The sink of `choose_sink`; a bar is taken away at the end, also where the work fails."""
+    """The sink of `choose_sink`; a bar is removed at the end, also where the work fails."""
     sink = choose_sink(events=events, cancel=cancel)
     try:
         yield sink
@@ -289,9 +294,9 @@ def telling(*, events: bool, cancel: Cancel) -> Iterator[Sink]:
 
 @contextmanager
 def watched(*, events: bool, hint: str = RESUMES) -> Iterator[tuple[Sink, Cancel]]:
-    """Who is told of some work, and what asks it to stop: Ctrl-C and SIGTERM do, and the bar goes at the end.
+    """The sink and the cancel flag of some work. Ctrl-C and SIGTERM set the flag; the bar is removed at the end.
 
-    `hint` says how a person goes on after that.
+    `hint` tells a person how to continue after a stop.
     """
     cancel = Cancel(hint)
     with stopping_on_signals(cancel), telling(events=events, cancel=cancel) as sink:
@@ -305,7 +310,7 @@ def stopping_on_signals(cancel: Cancel) -> Iterator[None]:
     def ask(number: int, frame: FrameType | None) -> None:
         if (
             cancel.requested and number == signal.SIGINT
-        ):  # SIGTERM may follow Ctrl-C: from who started us, who got it too
+        ):  # SIGTERM may follow Ctrl-C: the parent process got Ctrl-C too and sends it
             raise KeyboardInterrupt
         cancel.request()
 
@@ -322,7 +327,7 @@ def stopping_on_signals(cancel: Cancel) -> Iterator[None]:
 
 @contextmanager
 def interrupted_by_sigterm() -> Iterator[None]:
-    """SIGTERM is what Ctrl-C is: it raises KeyboardInterrupt where the work is, and files beside others go."""
+    """Treat SIGTERM like Ctrl-C: it raises KeyboardInterrupt in the work, so that temporary files are removed."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

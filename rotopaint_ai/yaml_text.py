@@ -1,6 +1,6 @@
-"""The text of YAML files, read without surprises: a name that stands twice in one place is refused.
+"""Loading of YAML text that refuses duplicate names in a mapping.
 
-Light: PyYAML is imported when the first file is read.
+PyYAML is imported when the first file is read.
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ from typing import Any
 
 
 class DoubledNameError(ValueError):
-    """A name stands twice in one place: the first of them would be lost."""
+    """A name occurs twice in one mapping, so the first value would be lost."""
 
 
 def refuse_doubled(names: Iterable[object]) -> None:
-    """Raises DoubledNameError, in one line, for a name that is there more than once."""
+    """Raise DoubledNameError for a name that occurs more than once."""
     for name, count in Counter(names).items():
         if count > 1:
-            raise DoubledNameError(f"'{name}' stands {count} times in one place")
+            raise DoubledNameError(f"'{name}' occurs {count} times in one place")
 
 
 @cache
 def yaml_loader(*, aliases: bool) -> Any:
-    """PyYAML's safe loader that refuses doubled names and, without `aliases`, a part that stands for another one, with
-    which a few bytes tell of any number of values."""
+    """PyYAML's safe loader that refuses duplicate names and, without `aliases`, YAML aliases.
+
+    With aliases a file of a few bytes can expand to any number of values."""
     import yaml
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
         def compose_node(self, parent: Any, index: Any) -> Any:
             if not aliases and self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError(f"*{self.peek_event().anchor} stands for another part; write it out")
+                raise yaml.YAMLError(f"*{self.peek_event().anchor} is an alias of another part; write it out")
             return super().compose_node(parent, index)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:

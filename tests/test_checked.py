@@ -53,7 +53,7 @@ def test_a_right_content_becomes_the_dataclass() -> None:
         ({"leaves": [{"nam": "a"}]}, "leaves 1: name is missing; is 'nam' meant for it?"),
         ({"notes": {"x": "y"}}, "notes: x is 'y'"),
         ({"leaves": [{"name": "a", "side": "\ud800"}]}, r"the text '\ud800' holds a null or half a character"),
-        ({"leaves": [{"name": "a\0"}]}, r"the text 'a\x00' holds a null or half a character; mend or rename it"),
+        ({"leaves": [{"name": "a\0"}]}, r"the text 'a\x00' holds a null or half a character; correct or rename it"),
         ({"notes": {"x": "y", "z": 1}}, "notes: x is 'y'"),
     ],
 )
@@ -66,7 +66,7 @@ def test_a_wrong_content_is_refused_by_where_got_and_wanted(content: object, sen
 def test_a_content_that_holds_itself_is_refused() -> None:
     ring: dict[str, object] = {}
     ring["notes"] = ring
-    with pytest.raises(PackError, match="holds itself, or parts in parts without end"):
+    with pytest.raises(PackError, match="contains itself, or is nested without end"):
         check(ring, Anything, error=PackError)
 
 

@@ -34,7 +34,7 @@ def test_an_error_of_the_system_names_the_file_and_one_of_words_keeps_them(tmp_p
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes among the files")
 def test_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.nk")
-    with pytest.raises(UsageError, match=r"a\.nk: is a pipe, a socket or a device, and would be replaced"):
+    with pytest.raises(UsageError, match=r"a\.nk: is a pipe, a socket or a device, which a file would replace"):
         write_text(tmp_path / "a.nk", "x")
     with pytest.raises(UsageError, match=r"a\.nk: is a pipe"):
         write(tmp_path / "a.nk", RotoDocument(100, 80, 1, 1))
@@ -52,5 +52,5 @@ def test_a_file_that_is_larger_than_it_may_be_is_not_read(tmp_path: Path) -> Non
 def test_a_folder_in_a_files_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.nk").mkdir()
     for act in (lambda: write_text(tmp_path / "a.nk", "x"), lambda: write(tmp_path / "a.nk", RotoDocument(9, 8, 1, 1))):
-        with pytest.raises(UsageError, match=r"a\.nk: is a folder, and a file is to go there"):
+        with pytest.raises(UsageError, match=r"a\.nk: is a folder, so no file can be written there"):
             act()

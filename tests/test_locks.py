@@ -51,7 +51,7 @@ def test_a_link_is_refused_and_its_target_stays(tmp_path: Path) -> None:
     target = tmp_path / "roto.nk"
     target.write_text("weeks of work")
     (tmp_path / "lock").symlink_to(target)
-    with pytest.raises(UsageError, match="is a link"):
+    with pytest.raises(UsageError, match="is a symbolic link"):
         take(tmp_path / "lock", refusal="busy")
     assert target.read_text() == "weeks of work"
 

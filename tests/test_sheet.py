@@ -52,13 +52,13 @@ BAD = {
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: []": "no landmarks",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: no}]": "landmarks 1: name is False; wanted text",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a, mirror: b}]": "its mirror 'b' is not",
-    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}, {name: a}]": "stands twice",
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}, {name: a}]": "occurs twice",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a, wieght: 2}]": "unknown field 'wieght'",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a, mirror: b}, {name: b}]": "mirrors to 'b'",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: [{name: s, closed: true, n_points: 2}]": "wanted 3 to 10,000",  # noqa: E501
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: [{name: s, closed: true, n_points: 1000000}]": "wanted 3 to 10,000",  # noqa: E501
-    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: []\nshapes: []": "'shapes' stands 2 times",  # noqa: E501
-    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: &a [*a]": r"\*a stands for another part; write it out",
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: []\nshapes: []": "'shapes' occurs 2 times",  # noqa: E501
+    "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: &a [*a]": r"\*a is an alias of another part",
     'format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: "\\ud800"}]': "holds a null or half a character",
     f"name: {'a' * (1 << 20)}": "letters; wanted at most 1,048,576",
     "format: rotopaint-sheet\nversion: 1\nname: a\nlandmarks: [{name: a}]\nshapes: [{name: s, closed: 2, n_points: 4}]": "wanted true or false",  # noqa: E501

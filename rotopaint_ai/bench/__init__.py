@@ -1,5 +1,5 @@
-"""What `rotopaint bench` measures: one light module per kind, with `add_arguments` and `measure`.
+"""The measurements of `rotopaint bench`: one light module per kind, with `add_arguments` and `measure`.
 
-A kind gives one JSON object; every claim in it is a ratio of things that took turns in one run. What it measures with
-stands in modules of its own beside it, imported late.
+A kind returns one JSON object. Every claim in it is a ratio of two things measured alternately in one run. The code
+that measures is in separate modules beside it and is imported late.
 """

@@ -1,4 +1,7 @@
-"""Clean plates against every peer that is installed here (goals G4, G4b and P3): quality in the true seam, speed."""
+"""Clean plates compared with other installed inpainting tools: quality in the true seam, and speed (goals G4, G4b, P3).
+
+The other tools are called peers.
+"""
 
 from __future__ import annotations
 
@@ -12,34 +15,38 @@ if TYPE_CHECKING:
     from rotopaint_ai.bench.clean_cases import Case
     from rotopaint_ai.bench.clean_page import ReportPictures
 
-STAGE_SEEDS = (4107, 4108)  # characters of the stage that no training has seen
+STAGE_SEEDS = (4107, 4108)  # characters of the stage that training never uses
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the kind takes."""
+    """Add the arguments of this kind to the parser."""
     parser.add_argument(
         "--shots", nargs="+", metavar="DIR", help="rendered shots: plate, clean, seam and truth.roto.json; or the stage"
     )
     parser.add_argument(
-        "--pictures", nargs="+", default=[], metavar="PLATES", help="real pictures and sequences to burn seams into"
+        "--pictures",
+        nargs="+",
+        default=[],
+        metavar="PLATES",
+        help="real pictures and sequences, on which synthetic seams are drawn",
     )
     parser.add_argument("--frames", type=int, default=8, metavar="N", help="frames of each shot and sequence (8)")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="use every so many of them (1)")
-    parser.add_argument("--methods", nargs="+", metavar="NAME", help="our methods to measure; all of them")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="use only every N-th frame (1)")
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="own fill methods to measure (default: all)")
     parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
-    parser.add_argument("--no-predict", action="store_true", help="leave out our own predicted mattes")
+    parser.add_argument("--no-predict", action="store_true", help="do not measure with predicted mattes")
     parser.add_argument("--peers", metavar="PYTHON", help="a Python that has scikit-image and opencv-contrib")
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="leave out slow peers, seconds a frame: xphoto's best FSR and shift map, G'MIC's matchpatch and morpho",
+        help="leave out peers that take seconds a frame: xphoto's FSR and shift map, G'MIC's matchpatch and morpho",
     )
     parser.add_argument("--repeats", type=int, default=7, metavar="N", help="rounds of the speed comparison (7)")
     parser.add_argument("--page", metavar="FILE", help="write tables and 4 x pictures as HTML")
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Measure, and return the result as JSON values. Raises: UsageError for shots and pictures that do not fit."""
+    """Measure, and return the result as JSON values. Raises: UsageError for shots and pictures that cannot be used."""
     from rotopaint_ai.cli.shared import one_thread_per_frame
 
     one_thread_per_frame()
@@ -87,7 +94,7 @@ def _cases(arguments: argparse.Namespace, scratch: Path) -> list[Case]:
 
 
 def _film(scratch: Path, n_frames: int) -> list[Path]:
-    """Shots of the stage: one as 8-bit PNG, one as EXR whose light goes above 1."""
+    """Two shots rendered by the stage: one as 8-bit PNG, one as EXR with values above 1."""
     from rotopaint_ai.stage.puppet_shot import StageShot, write_shot
 
     folders = []
@@ -104,7 +111,7 @@ def _chosen_methods(arguments: argparse.Namespace) -> Sequence[str]:
 
 
 def _measure_case(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, Any], ReportPictures, dict[str, str]]:
-    """One case: its content, its pictures, and the peers that were not asked."""
+    """Measure one case: its figures, its pictures, and the peers that could not be measured."""
     from rotopaint_ai.bench import clean_ours, clean_page, clean_peers
     from rotopaint_ai.bench.clean_score import left_windows, score_case
 
@@ -150,7 +157,7 @@ def _rounded_scores(scores: Any) -> dict[str, Any]:
 
 
 def _verdict(scores: Mapping[str, Mapping[str, Any]], ours: Sequence[str], theirs: Sequence[str]) -> dict[str, Any]:
-    """Who is best, and by how much we lead, in dB."""
+    """A sentence that names the best own method and its lead over the best peer, in dB."""
     best_peer = max(theirs, key=lambda name: scores[name]["psnr_db"])
     true = [name for name in ours if not name.endswith("own matte")]
     own = [name for name in ours if name.endswith("own matte")]

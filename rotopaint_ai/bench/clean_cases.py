@@ -1,6 +1,6 @@
-"""What clean plates are measured on: frames with a seam, the same frames without it, and the matte of the true seam.
+"""Test cases for clean plates: frames with a seam, the same frames without it, and the matte of the true seam.
 
-Rendered shots come from the stage (or from folders of its layout); real pictures and sequences get a seam burnt in.
+Rendered shots come from the stage or from folders of its layout. Real pictures and sequences get a synthetic seam.
 H, W rows and columns of a crop; light is scene-linear RGB float32.
 """
 
@@ -30,14 +30,14 @@ Array = NDArray[Any]
 
 GROW_PX = 2
 MARGIN_PX = 32
-GRAIN = 0.02  # of the light: what `with added grain` adds
+GRAIN = 0.02  # share of the light that `with added grain` adds
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One frame's crop: plate and clean light, the true seam's region (grown 2 px), its curves, and where it stands.
+    """One frame's crop: plate and clean light, the true seam's region (grown 2 px), its curves, and its position.
 
-    `own_matte` and `own_curves` are what our own models predict, where they were asked.
+    `own_matte` and `own_curves` are the predictions of our models, None where they did not run.
     """
 
     frame: int
@@ -52,7 +52,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Frames to measure on; `is_8_bit` plates are judged and filled as 8-bit sRGB codes."""
+    """Frames to measure on; `is_8_bit` plates are filled and scored as 8-bit sRGB codes."""
 
     name: str
     sights: tuple[Sight, ...]
@@ -61,7 +61,7 @@ class Case:
 
 
 def codes(light: Array) -> Array:
-    """8-bit sRGB codes of scene-linear light; clips."""
+    """Scene-linear light as 8-bit sRGB codes; values outside 0..1 are clipped."""
     return encode(np.clip(light, 0.0, 1.0).astype(np.float32), "sRGB", dtype=np.uint8)
 
 
@@ -114,7 +114,7 @@ def _pasted_cut(region: Region, left: int, top: int, width: int, height: int) ->
 
 
 def predict_landmarks(folder: Path, suffix: str, scratch: Path, *, n_frames: int, model: str | None) -> RotoDocument:
-    """The shapes that `rotopaint run` predicts for a shot's first frames."""
+    """The document that `rotopaint run` predicts for a shot's first frames."""
     from rotopaint_ai.pipeline.run import run
 
     out = scratch / f"predicted-{folder.parent.name}-{folder.name}"
@@ -133,7 +133,7 @@ def predict_landmarks(folder: Path, suffix: str, scratch: Path, *, n_frames: int
 
 
 def crop_of(folder: Path) -> str:
-    """The rough box of a shot's first frame as `--crop` takes it; `auto` where nobody says."""
+    """The rough box of a shot's first frame as an argument for `--crop`; `auto` where the shot has none."""
     import json
 
     if (folder / "crop.json").exists():
@@ -147,10 +147,10 @@ def crop_of(folder: Path) -> str:
 
 
 def burnt_in(source: str, *, n_frames: int, seed: int, grain: float, is_float: bool) -> Case:
-    """A picture, folder or movie with a made-up seam burnt in; `grain` is added to plate and clean alike.
+    """A picture, folder or movie with a synthetic seam; `grain` is added to the plate and to the clean frame alike.
 
-    A file of its own is one picture, whatever numbered neighbours it has: portrait_1, portrait_2 are no sequence. Float
-    plates are exposed up until their brightest light stands at 4.
+    A file counts as one picture even if it has numbered neighbours: portrait_1 and portrait_2 are not a sequence. Float
+    plates are scaled until their brightest value is 4.
     """
     with open_plate(source) as plate:
         name = f"{Path(source).stem or plate.name}, burnt in{', grain' if grain else ''}{', float' if is_float else ''}"
@@ -174,5 +174,5 @@ def _burn(pictures: Iterable[tuple[int, Array]], seed: int, grain: float, is_flo
 
 
 def _rounded_light(light: Array) -> Array:
-    """Light as an 8-bit file would keep it."""
+    """Light rounded as an 8-bit file would store it."""
     return linearise(codes(light), "sRGB")

@@ -1,4 +1,4 @@
-"""How much of a seam is left on a filled frame, piece by piece along it (goal G4b)."""
+"""How much of a seam remains on a filled frame, measured in windows along the seam (goal G4b)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from rotopaint_ai.seams.ribbon import resample
 Array = NDArray[Any]
 
 WINDOW_PX = 24  # along the seam
-LEAST_RMS = 8.0  # display values of 255: a window whose seam shows less has nothing to leave
-SEEN, PLAIN = 0.25, 0.5  # shares left from which a supervisor sees something, and sees the seam
+LEAST_RMS = 8.0  # display values of 255: in a window where the seam is fainter nothing is measured
+SEEN, PLAIN = 0.25, 0.5  # remaining shares above which a supervisor notices something, and sees the seam
 _FEWEST = 12  # pixels
 
 
 @dataclass(frozen=True, slots=True)
 class LeftWindow:
-    """A piece of a seam on a sight: where its middle lies (x, y, the crop's pixels), and the share that is left.
+    """A piece of a seam: its middle (x, y, pixels of the crop), and the share of the seam that remains there.
 
     left: <made - clean, plate - clean> / <plate - clean, plate - clean> over the region's pixels nearest to the piece.
-    1 is the untouched plate, 0 no trace, below 0 an overcorrection.
+    1 is the untouched plate, 0 means no trace, below 0 is an overcorrection.
     """
 
     frame: int
@@ -36,7 +36,7 @@ class LeftWindow:
 
 
 def seam_windows(sight: Sight, made: Array, plate: Array, clean: Array) -> Iterator[LeftWindow]:
-    """The windows of a sight whose seam shows; `made`, `plate` and `clean` (H, W, 3) are display values."""
+    """The windows in which the seam is visible on the plate; `made`, `plate`, `clean` are (H, W, 3) display values."""
     pieces = pieces_of(sight)
     damage, rest = (plate - clean).astype(np.float64), (made - clean).astype(np.float64)
     energy = np.bincount(pieces.of_pixel, (damage * damage).sum(2)[pieces.rows, pieces.columns])
@@ -51,7 +51,7 @@ def seam_windows(sight: Sight, made: Array, plate: Array, clean: Array) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The region's pixels, and which piece of the seams each is nearest to: (N,) each."""
+    """The region's pixels, and the index of the nearest piece for each: arrays of (N,)."""
 
     rows: Array
     columns: Array
@@ -59,7 +59,7 @@ class Pieces:
 
 
 def pieces_of(sight: Sight) -> Pieces:
-    """Cut a sight's region into pieces of WINDOW_PX along its curves, each curve evenly."""
+    """Divide a seam's region into pieces of about WINDOW_PX; the pieces of a curve have equal length."""
     rows, columns = np.nonzero(sight.hole)
     seeds, piece_of_seed, n = np.ones_like(sight.hole), np.zeros(sight.hole.shape, np.intp), 0
     for line, _ in sight.curves:
@@ -80,5 +80,5 @@ def pieces_of(sight: Sight) -> Pieces:
 
 
 def share_above(found: Sequence[LeftWindow], limit: float) -> float:
-    """Share of windows of which more than `limit` is left; 0 without any."""
+    """Share of the windows in which more than `limit` of the seam remains; 0 without windows."""
     return sum(window.left > limit for window in found) / len(found) if found else 0.0

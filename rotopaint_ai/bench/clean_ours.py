@@ -1,4 +1,4 @@
-"""Our ways of painting seams away, on the cases of `rotopaint bench clean`."""
+"""Our own fill methods, run on the cases of `rotopaint bench clean`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ OWN = ", own matte"
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Filled light (H, W, 3) of each frame, process milliseconds of each, and the share of seam each method painted."""
+    """The result of one fill on a case.
+
+    It holds the filled light (H, W, 3) and the processor milliseconds of each frame, and the share of the seam that
+    each method painted.
+    """
 
     lights: tuple[Array, ...]
     ms: tuple[float, ...]
@@ -34,12 +38,12 @@ class Made:
 
 
 def model_of(pack: str | None) -> FillModel | None:
-    """The learned fill of a pack, where it has one."""
+    """The learned fill of a pack; None where it has none."""
     return open_fill(load_pack(pack))
 
 
 def fill_case(case: Case, methods: Sequence[str], pack: str | None) -> dict[str, Made]:
-    """Every method on a case, with the true matte and, where there is one, with our own predicted matte."""
+    """Run every method on a case with the true matte, and also with the predicted matte where the case has one."""
     model = model_of(pack)
     made = {name: _fill_sights(case.sights, name, model, own=False) for name in methods}
     if all(sight.own_matte is not None for sight in case.sights):

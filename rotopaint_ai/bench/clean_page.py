@@ -1,4 +1,4 @@
-"""The page of `rotopaint bench clean`: tables, and pictures four times as large, before and after, graded up."""
+"""The HTML page of `rotopaint bench clean`: tables, and 4 x pictures before and after, with raised contrast."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rotopaint_ai.bench.clean_left import LeftWindow
 Array = NDArray[Any]
 
 ZOOM = 4
-HALF = (60, 40)  # half width and height of what is shown, px
-WORST, NEAR = 10, 26  # windows that are shown, and half their side, px
-GRADE = 3.0  # contrast of the graded pictures, about the local mean
+HALF = (60, 40)  # half width and half height of the pictures, px
+WORST, NEAR = 10, 26  # number of windows shown, and half their side, px
+GRADE = 3.0  # contrast gain around the local mean
 
 _COLUMNS = (
     ("psnr_db", "PSNR dB", "{:.2f}"),
@@ -39,14 +39,17 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class ReportPictures:
-    """Pictures of one case: (title, PNG bytes) in the order they are shown."""
+    """Pictures of one case: (title, PNG bytes) in the order of the page."""
 
     case: str
     pictures: tuple[tuple[str, bytes], ...]
 
 
 def picture_of(sight: Sight, lights: Mapping[str, Array]) -> tuple[tuple[str, bytes], ...]:
-    """4 x pictures of the busiest stretch of seam: plate, each of `lights`, the clean frame; plain and graded up."""
+    """4 x pictures of the most visible part of the seam: plate, each of `lights`, clean frame.
+
+    Each is shown plain and with raised contrast.
+    """
     window = _worst_window(sight)
     named = {"plate": sight.plate, **lights, "clean": sight.clean}
     exposure = 0.7 / max(float(np.percentile(sight.clean[window], 99)), 1e-4)
@@ -54,7 +57,7 @@ def picture_of(sight: Sight, lights: Mapping[str, Array]) -> tuple[tuple[str, by
 
 
 def worst_pictures(case: Case, lights: Sequence[Array], windows: Sequence[LeftWindow]) -> tuple[tuple[str, bytes], ...]:
-    """4 x pictures of the WORST windows in which most of the seam is left: plate, filled and clean side by side."""
+    """4 x pictures of the WORST windows, where most of the seam remains: plate, filled and clean side by side."""
     made = []
     for window in sorted(windows, key=lambda each: -each.left)[:WORST]:
         at = next(k for k, sight in enumerate(case.sights) if sight.frame == window.frame)
@@ -70,7 +73,7 @@ def worst_pictures(case: Case, lights: Sequence[Array], windows: Sequence[LeftWi
 
 
 def _worst_window(sight: Sight) -> tuple[slice, slice]:
-    """Where the plate differs most from the clean frame."""
+    """The window in which the plate differs most from the clean frame."""
     apart = np.abs(sight.plate - sight.clean).sum(2) * (sight.hole > 0)
     size = (2 * HALF[0] + 1, 2 * HALF[1] + 1)
     box = cv2.boxFilter(apart.astype(np.float32), -1, size, borderType=cv2.BORDER_CONSTANT)
@@ -82,7 +85,7 @@ def _worst_window(sight: Sight) -> tuple[slice, slice]:
 
 
 def _png(light: Array) -> bytes:
-    """Plain above, graded up below."""
+    """The picture as PNG: plain above, with raised contrast below."""
     plain = codes(light).astype(np.float32)
     mean = cv2.GaussianBlur(plain, (0, 0), 20.0)
     graded = np.clip(128 + GRADE * (plain - mean), 0, 255)
@@ -92,7 +95,7 @@ def _png(light: Array) -> bytes:
 
 
 def render_comparison(result: Mapping[str, Any], shown: Sequence[ReportPictures]) -> str:
-    """The page as text; nothing on it comes from elsewhere."""
+    """The page as HTML text that loads nothing from other files."""
     by_case = {each.case: each for each in shown}
     parts = [_case_section(case, by_case.get(case["case"])) for case in result["cases"]]
     speed = _speed_section(result["speed"])
@@ -103,7 +106,7 @@ def render_comparison(result: Mapping[str, Any], shown: Sequence[ReportPictures]
         " .row{display:flex;flex-wrap:wrap;gap:10px} figure{margin:0} img{max-width:480px}"
         "td,th{padding:3px 10px;text-align:right} td:first-child,th:first-child{text-align:left} .best{font-weight:700}"
         f"</style><body><h1>Clean plates against their peers</h1>{speed}{''.join(parts)}"
-        f"<h2>Not asked</h2><ul>{refused or '<li>none</li>'}</ul></body></html>\n"
+        f"<h2>Not measured</h2><ul>{refused or '<li>none</li>'}</ul></body></html>\n"
     )
 
 
@@ -142,7 +145,7 @@ def _speed_section(rows: Sequence[Mapping[str, Any]]) -> str:
     )
     names = "".join(f"<th>{escape(name)}</th>" for name in (rows[0]["methods"] if rows else ()))
     return (
-        "<h2>Speed</h2><p>Process milliseconds of one thread a frame, means over cases, and how many times as "
+        "<h2>Speed</h2><p>Processor milliseconds per frame on one thread, mean over cases, and how many times as "
         f"fast as OpenCV's Telea on the same crop and matte.</p><table><tr><th>size</th><th>Telea</th>{names}</tr>"
         f"{lines}</table>"
     )

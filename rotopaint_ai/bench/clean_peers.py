@@ -1,8 +1,8 @@
-"""Peers that fill holes, as far as they are installed: given the same crop and the same matte as ours.
+"""Peers: other installed inpainting tools, which get the same crop and the same matte as our methods.
 
-Most know 8 bits only: they get sRGB codes, and lose what lies above 1. OpenCV's own two and OpenImageIO's are always
-there; scikit-image and OpenCV's contrib (xphoto) are no dependencies of this product and are asked in this Python or in
-another one (`--peers PYTHON`); G'MIC is its command line program.
+Most peers support 8 bits only: they get sRGB codes, and values above 1 are lost. The two methods of OpenCV and that of
+OpenImageIO are always available. scikit-image and OpenCV's contrib (xphoto) are not dependencies of this product; they
+are run in this Python or in another one (`--peers PYTHON`). G'MIC is run as its command-line program.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GMIC_SLOW = {
     "gmic inpaint_matchpatch": ("inpaint_matchpatch[0]", "[1]"),
     "gmic inpaint_morpho": ("inpaint_morpho[0]", "[1]"),
 }
-_GMIC_ROUNDS = 2  # codes by which G'MIC changes what it was not asked to
+_GMIC_ROUNDS = 2  # codes by which G'MIC may change pixels outside the hole
 _OTHER_PYTHON = """
 import sys, time, numpy as np
 given = np.load(sys.argv[1]); out = {}
@@ -77,7 +77,7 @@ np.savez(sys.argv[2], **out)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What one peer made of frames: light (H, W, 3) each and process milliseconds each, or why it did not."""
+    """The result of one peer: light (H, W, 3) and processor milliseconds per frame, or the reason why it failed."""
 
     name: str
     lights: tuple[Array, ...] = ()
@@ -86,7 +86,7 @@ class Asked:
 
 
 def ask(sights: Sequence[Sight], *, python: str | None, quick: bool = False) -> list[Asked]:
-    """Every peer on every frame, with the true region as matte; `quick` leaves out those that take seconds a frame."""
+    """Run every peer on every frame with the true region as matte; `quick` leaves out the slow peers."""
     eight = [_ask_each(name, way, sights) for name, way in _EIGHT_BIT.items()]
     names = ("biharmonic", "fsr-fast", *(() if quick else ("fsr-best", "shiftmap")))
     commands = _GMIC if quick else {**_GMIC, **_GMIC_SLOW}
@@ -111,7 +111,7 @@ _EIGHT_BIT: Mapping[str, Callable[[Array, Array], Array]] = {"telea": _telea_in_
 
 
 def _ask_each(name: str, way: Callable[[Array, Array], Array], sights: Sequence[Sight]) -> Asked:
-    """A way that knows 8 bits: what it fills replaces the plate inside the hole only."""
+    """Run an 8-bit peer on each frame; its result replaces only the pixels inside the hole."""
     lights, times = [], []
     for sight in sights:
         plate = codes(sight.plate)
@@ -123,7 +123,7 @@ def _ask_each(name: str, way: Callable[[Array, Array], Array], sights: Sequence[
 
 
 def _clock() -> float:
-    """Processor seconds of this process and of those it has waited for."""
+    """Processor seconds of this process and of its finished child processes."""
     return sum(os.times()[:4])
 
 
@@ -142,7 +142,7 @@ def _each_float(name: str, way: Callable[[Array, Array], Array], sights: Sequenc
 
 
 def _fill_holes(plate: Array, hole: Array) -> Array:
-    """OpenImageIO's push-pull fill of what has no alpha."""
+    """Fill the hole by OpenImageIO's push-pull, which fills pixels without alpha."""
     kept = (hole == 0).astype(np.float32)[..., None]
     image = OpenImageIO.ImageBuf(np.ascontiguousarray(np.concatenate([plate * kept, kept], 2)))
     spec = image.specmod()
@@ -152,14 +152,14 @@ def _fill_holes(plate: Array, hole: Array) -> Array:
 
 
 def _ask_python(names: Sequence[str], sights: Sequence[Sight], python: str | None) -> list[Asked]:
-    """Peers of another Python, or of this one."""
+    """Run the peers that need scikit-image or xphoto, in another Python or in this one."""
     import sys
 
     with tempfile.TemporaryDirectory() as folder:
         given, got = Path(folder) / "in.npz", Path(folder) / "out.npz"
         arrays = {f"plate{k}": codes(s.plate) for k, s in enumerate(sights)}
         arrays |= {f"hole{k}": s.hole for k, s in enumerate(sights)}
-        np.savez(given, n=np.array(len(sights)), **arrays)  # type: ignore[arg-type]  # the stub wants its own flag
+        np.savez(given, n=np.array(len(sights)), **arrays)  # type: ignore[arg-type]  # wrong stub
         command = [python or sys.executable, "-c", _OTHER_PYTHON, str(given), str(got), ",".join(names)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
@@ -177,7 +177,7 @@ def _asked_of(name: str, sights: Sequence[Sight], found: Mapping[str, Array]) ->
 
 
 def _ask_gmic(name: str, command: tuple[str, str], sights: Sequence[Sight]) -> Asked:
-    """A fill of G'MIC, as a program of its own; its milliseconds hold its start and its files."""
+    """Run a fill of G'MIC as a program; its milliseconds include the program's start and its files."""
     program = shutil.which("gmic")
     if program is None:
         return Asked(name, refused="not installed (no program 'gmic' on the path)")
@@ -185,7 +185,7 @@ def _ask_gmic(name: str, command: tuple[str, str], sights: Sequence[Sight]) -> A
 
 
 def _gmic(words: tuple[str, str, str], plate: Array, hole: Array) -> Array:
-    """Its answer; where it breaks down and turns the whole picture black, that on a picture with some more rim."""
+    """The picture that G'MIC returns. Where it fails and returns black, it is run again with a wider border."""
     filled = plate
     for rim in range(4):
         wider = cv2.copyMakeBorder(plate, 0, rim, 0, rim, cv2.BORDER_REPLICATE)
@@ -208,10 +208,10 @@ def _gmic_once(words: tuple[str, str, str], plate: Array, hole: Array) -> Array:
 
 
 def _each_flow(sights: Sequence[Sight]) -> Asked:
-    """Borrowed from the neighbouring frames along optical flow (DIS), where they are clean; Telea fills the rest."""
+    """Fill each frame from clean pixels of its neighbour frames along optical flow (DIS); Telea fills the rest."""
     name = "flow-borrowed neighbours"
     if len(sights) < 2:
-        return Asked(name, refused="wants a sequence")
+        return Asked(name, refused="needs a sequence")
     lights, times = [], []
     for k, sight in enumerate(sights):
         near = [sights[n] for n in (k - 1, k + 1) if 0 <= n < len(sights)]
@@ -223,7 +223,7 @@ def _each_flow(sights: Sequence[Sight]) -> Asked:
 
 
 def borrow(sight: Sight, near: Sequence[Sight]) -> Array:
-    """8-bit codes of a frame whose hole is filled from its neighbours along flow, and by Telea where none is clean."""
+    """A frame as 8-bit codes, its hole filled from neighbours along flow, and by Telea where no neighbour is clean."""
     plate, left = _telea_in_hole(codes(sight.plate), sight.hole), sight.hole.copy()
     make: Any = getattr(cv2, "DISOpticalFlow_create")  # noqa: B009 - the stubs of some wheels lack it
     flow_of = make(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
@@ -241,7 +241,7 @@ def borrow(sight: Sight, near: Sequence[Sight]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Another frame on the place of this one's crop; what lies off its own crop counts as hole."""
+    """Another frame, cut to this frame's crop; pixels outside its own crop count as hole."""
 
     plate: Array
     hole: Array

@@ -1,7 +1,7 @@
-"""How near a filled frame comes to the clean one, inside the true seam's region.
+"""Scores of a filled frame against the clean frame, inside the true seam's region.
 
-Figures are of display values: the sRGB curve times 255, carried on above 1 for float plates, so that light that was
-clamped counts as lost.
+Figures use display values: the sRGB curve times 255. For float plates the curve continues above 1, so that clamped
+light counts as an error.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rotopaint_ai.seams.ribbon import across, resample
 
 Array = NDArray[Any]
 
-_ACROSS = np.arange(-1.5, 1.6, 0.5)  # px from the curve: where the grain of the fill is measured
-_HIGH = 0.15  # cycles a pixel from which on a spectrum is grain and not shading
+_ACROSS = np.arange(-1.5, 1.6, 0.5)  # distance from the curve in px at which the grain of the fill is measured
+_HIGH = 0.15  # cycles per pixel above which the spectrum is grain, not shading
 
 
 def shown(light: Array, is_8_bit: bool) -> Array:
-    """Display values (H, W, 3) of light: 8-bit codes, or the same curve without their steps and their ceiling."""
+    """Light as display values (H, W, 3): 8-bit codes, or the same curve without rounding and clipping."""
     if is_8_bit:
         return codes(light).astype(np.float32)
     v = np.asarray(light, np.float32)
@@ -37,9 +37,10 @@ def shown(light: Array, is_8_bit: bool) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """One method on one case; errors against the clean frames, shares against what the clean frames have themselves.
+    """The scores of one method on one case, against the clean frames.
 
-    left_over_quarter, left_over_half: shares of the seam's windows of which more than that is left (`clean_left`).
+    left_over_quarter, left_over_half: shares of the windows in which more than a quarter, or half, of the seam remains
+    (see `clean_left`).
     """
 
     psnr_db: float
@@ -55,7 +56,7 @@ class Scores:
 
 
 def score_case(case: Case, lights: Sequence[Array]) -> Scores:
-    """Judge the filled frames of a case (H, W, 3 each, scene-linear)."""
+    """Score the filled frames of a case (H, W, 3 each, scene-linear)."""
     made = [shown(light, case.is_8_bit) for light in lights]
     true = [shown(sight.clean, case.is_8_bit) for sight in case.sights]
     regions = [sight.hole > 0 for sight in case.sights]
@@ -77,7 +78,7 @@ def score_case(case: Case, lights: Sequence[Array]) -> Scores:
 
 
 def left_windows(case: Case, lights: Sequence[Array]) -> list[clean_left.LeftWindow]:
-    """What of the seam is left on the filled frames of a case, piece by piece."""
+    """The windows along the seam for all filled frames of a case, each with the share that remains."""
     found: list[clean_left.LeftWindow] = []
     for sight, light in zip(case.sights, lights):
         found += clean_left.seam_windows(sight, *(shown(v, case.is_8_bit) for v in (light, sight.plate, sight.clean)))
@@ -109,14 +110,14 @@ def ssim(a: Array, b: Array, region: Array) -> float:
 
 
 def gradient_error(a: Array, b: Array, region: Array) -> float:
-    """Mean length of the difference of the two lumas' gradients in a region, display values a pixel."""
+    """Mean length of the difference of the two lumas' gradients in a region, in display values per pixel."""
     difference = (a - b).mean(2)
     x, y = (cv2.Scharr(difference, cv2.CV_32F, *axis, scale=1 / 32) for axis in ((1, 0), (0, 1)))
     return float(np.hypot(x, y)[region].mean())
 
 
 def grain_error(made: Sequence[Array], true: Sequence[Array], sights: Sequence[Sight]) -> float:
-    """How far the fill's fine spectrum along the seam is from the clean frame's: mean of |dB| over its fine half."""
+    """The difference of the grain spectra of fill and clean frame along the seam: mean |dB| over high frequencies."""
     pairs = [(spectrum(a, s), spectrum(b, s)) for a, b, s in zip(made, true, sights)]
     both = [(p, q) for p, q in pairs if p is not None and q is not None]
     if not both:
@@ -126,7 +127,7 @@ def grain_error(made: Sequence[Array], true: Sequence[Array], sights: Sequence[S
 
 
 def spectrum(image: Array, sight: Sight) -> Array | None:
-    """Power of the luma along the seams at fine frequencies, 16 bands; None where no seam is long enough."""
+    """Power of the luma along the seams at high frequencies, 16 bands; None where no seam is long enough."""
     parts = [
         part for line, _ in sight.curves if (part := _high_frequencies(image, sight, np.asarray(line))) is not None
     ]
@@ -147,7 +148,7 @@ def _high_frequencies(image: Array, sight: Sight, line: Array) -> Array | None:
 
 
 def flicker_of(frames: Sequence[Array], sights: Sequence[Sight]) -> float:
-    """Mean absolute change from one frame to the next where both are in the region."""
+    """Mean absolute change between consecutive frames, where both are in the region."""
     changes = []
     for k in range(len(frames) - 1):
         first, second = sights[k], sights[k + 1]

@@ -1,4 +1,4 @@
-"""How long a fill takes, beside OpenCV's Telea on the same crop and matte, in turns on one thread (goal P3)."""
+"""Time of each fill against OpenCV's Telea on the same crop and matte, measured alternately on one thread (goal P3)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ class _Job:
 
 
 def speed(cases: Sequence[Case], methods: Sequence[str], *, repeats: int, model: str | None) -> list[dict[str, Any]]:
-    """Process milliseconds at each size, means over the cases' middle frames enlarged to it, and Telea's over ours.
+    """Processor milliseconds of each method at each size, and Telea's time divided by it.
 
-    `telea_over_it` is the ratio of the means, `least` that of the worst case. Of each case and method the median round
-    counts. A crop's frame counts as 540 lines high, whatever the shot's height is. The first MOST cases are asked.
+    Each is the mean over the cases' middle frames, enlarged to that size; for a case and method the median round
+    counts. `telea_over_it` is the ratio of the means, `least` the ratio of the worst case. A frame is taken to be 540
+    lines high, whatever the height of the shot. Only the first MOST cases are used.
     """
     network = model_of(model)
     rows = []
@@ -69,7 +70,7 @@ def _fill_call(job: _Job, method: str, network: FillModel | None) -> Callable[[]
 
 
 def in_turns(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median process milliseconds of several works, done in turns; the first turn does not count."""
+    """Median processor milliseconds of several functions, called alternately; the first round is a warm-up."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(repeats + 1):
         for name, work in ways.items():

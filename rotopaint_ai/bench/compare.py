@@ -1,4 +1,4 @@
-"""Two results of one kind as a table: both machines, and every figure side by side with its ratio."""
+"""Comparison of two results of one kind as a table: both machines, and every figure with its ratio."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from typing import Any
 
 from rotopaint_ai.errors import UsageError
 
-_SETTINGS = ("settings", "wanted")  # of a result; what was asked for must be alike
+_SETTINGS = ("settings", "wanted")  # fields of a result that must be equal in both
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the kind takes."""
-    parser.add_argument("results", nargs=2, metavar="FILE.json", help="what --json of one kind wrote on two machines")
+    """Add the arguments of this kind to the parser."""
+    parser.add_argument(
+        "results",
+        nargs=2,
+        metavar="FILE.json",
+        help="two files that --json wrote for the same kind, for example on two machines",
+    )
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Both results' facts by name, as JSON values. Raises UsageError where they are not of one kind and settings."""
+    """The values of both results by name, as JSON values. Raises UsageError where kind or settings differ."""
     one, other = (_read_result(Path(name)) for name in arguments.results)
     for name in ("benchmark", *_SETTINGS):
         if one.get(name) != other.get(name):
@@ -31,7 +36,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def result_text(content: dict[str, Any]) -> str:
-    """The table, with the second figure over the first where both are numbers."""
+    """The table as text, with the ratio second / first where both are numbers."""
     cells = [[name, _cell(a), _cell(b), _ratio(a, b)] for name, a, b in content["rows"]]
     cells.insert(0, [str(content["benchmark"] or ""), "A", "B", "B / A"])
     widths = [min(44, max(len(row[at]) for row in cells)) for at in range(4)]
@@ -46,12 +51,12 @@ def _read_result(path: Path) -> dict[str, Any]:
             f"bench compare: {path}: {error}; wanted a file that 'rotopaint bench --json' wrote"
         ) from error
     if not isinstance(content, dict) or not isinstance(content.get("machine"), dict):
-        raise UsageError(f"bench compare: {path}: says nothing of its machine; measure again with --json")
+        raise UsageError(f"bench compare: {path}: does not describe its machine; measure again with --json")
     return content
 
 
 def _flattened(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Every text and number by its path, the machine's first."""
+    """All texts and numbers by their path in the result; those of the machine come first."""
     if isinstance(value, dict):
         for key in sorted(value, key=lambda key: key != "machine"):
             if name or key not in ("benchmark", *_SETTINGS):

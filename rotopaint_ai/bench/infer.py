@@ -1,4 +1,4 @@
-"""Landmarks and shapes of one frame, crop included, beside published networks of the kind (goal P8)."""
+"""Time of one frame's landmarks and shapes, crop included, against published networks (goal P8)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the kind takes."""
+    """Add the arguments of this kind to the parser."""
     parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
     parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of the landmark network (2)")
-    parser.add_argument("--rounds", type=int, default=60, metavar="N", help="frames to take the median of (60)")
+    parser.add_argument(
+        "--rounds", type=int, default=60, metavar="N", help="number of frames; the median is reported (60)"
+    )
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""What a figure was measured on: processor, caches, memory, accelerator, versions, and the roofline.
+"""The machine of a measurement: processor, caches, memory, accelerator, versions, and the roofline.
 
-The roofline is measured: bytes per second that all cores copy together, and float32 operations per second of their
-matrix products. Work with fewer operations per byte than `ridge_flop_per_byte` is bound by memory, other work by
-arithmetic.
+The roofline is measured: bytes per second that all cores copy together, and float32 operations per second of matrix
+products on all cores. Work with fewer operations per byte than `ridge_flop_per_byte` is limited by memory, other work
+by arithmetic.
 Source: Williams, Waterman & Patterson, "Roofline: an insightful visual performance model" (2009).
 """
 
@@ -24,14 +24,14 @@ from rotopaint_ai import __version__
 from rotopaint_ai.jobs import n_cores
 
 PACKAGES = ("numpy", "opencv-python-headless", "onnxruntime", "onnxruntime-gpu", "torch", "OpenImageIO", "av")
-COPIED_BYTES, MOST_COPIED_BYTES = 64 << 20, 2 << 30  # by one core, and by all of a machine of very many
+COPIED_BYTES, MOST_COPIED_BYTES = 64 << 20, 2 << 30  # bytes per core, and at most for all cores
 SIDE, ROUNDS = 768, 3
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _DEVICE = Path("/dev/nvidia0")
 
 
 def machine_facts() -> dict[str, Any]:
-    """The machine as JSON values; measuring its roofline takes about a second."""
+    """Facts of the machine as JSON values; measuring the roofline takes about a second."""
     return {
         "cpu": _cpu_model(),
         "cores": n_cores(),
@@ -54,10 +54,10 @@ def _cpu_model() -> str:
 
 
 def _caches() -> dict[str, str]:
-    """Sizes of the first core's caches by level, where Linux tells."""
+    """Sizes of the first core's caches by level; empty where Linux does not report them."""
     found = {}
     for folder in sorted(_CACHES.glob("index*")):
-        with suppress(OSError):  # some systems tell a cache's level and keep its size
+        with suppress(OSError):  # some systems report a cache's level but not its size
             level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
             found[f"L{level} {kind.lower()}"] = size
     return found
@@ -76,7 +76,7 @@ def _roofline() -> dict[str, float]:
     sides = [np.ones((SIDE, SIDE), np.float32) for _ in source]
     copy_s = _best_s(lambda at: np.copyto(target[at], source[at]))
     product_s = _best_s(lambda at: sides[at] @ sides[at])
-    bytes_per_s = 2 * n_bytes * len(source) / copy_s  # read, and written
+    bytes_per_s = 2 * n_bytes * len(source) / copy_s  # a copy reads and writes each byte
     flop_per_s = 2 * SIDE**3 * len(source) / product_s
     return {
         "copy_gb_per_s": round(bytes_per_s / 1e9, 2),
@@ -86,7 +86,7 @@ def _roofline() -> dict[str, float]:
 
 
 def _best_s(act: Callable[[int], object]) -> float:
-    """Seconds until every core has done it once, on all together; the best of several."""
+    """Seconds until all cores have called `act` once, in parallel; the best of several rounds."""
     taken = []
     with ThreadPoolExecutor(n_cores()) as pool:
         for _ in range(ROUNDS + 1):  # the first one warms up
@@ -97,13 +97,13 @@ def _best_s(act: Callable[[int], object]) -> float:
 
 
 def accelerator() -> str:
-    """The NVIDIA devices by name, memory and driver, or why nothing can be said of them."""
+    """Name, memory and driver of the NVIDIA devices, or the reason why they are unknown."""
     try:
         import pynvml
     except ImportError:
         if not _DEVICE.exists():
             return "none"
-        return "an NVIDIA device that nothing is known of: pip install nvidia-ml-py (part of 'rotopaint-ai[train]')"
+        return "an unknown NVIDIA device: pip install nvidia-ml-py (part of 'rotopaint-ai[train]')"
     try:
         pynvml.nvmlInit()
         handles = [pynvml.nvmlDeviceGetHandleByIndex(at) for at in range(pynvml.nvmlDeviceGetCount())]

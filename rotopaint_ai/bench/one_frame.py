@@ -1,8 +1,8 @@
-"""One frame's landmarks and shapes: our pack and published networks take turns on the same 1080p plate.
+"""Time of one frame's landmarks and shapes: our pack and published networks alternate on the same 1080p plate.
 
-Each turn cuts the face out of scene-linear pixels, turns the crop into what the network sees, runs it and decodes
-landmarks; ours reads the crop as it is and mirrored, as a run does, and goes on to shapes. A peer's weights are drawn
-at random: only its time means anything.
+Each turn cuts the face out of scene-linear pixels, prepares the network's input, runs the network and decodes the
+landmarks. Our turn reads the crop plain and mirrored, as a run does, and also computes shapes. The weights of the
+published networks (peers) are random, so only their time is meaningful.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rotopaint_ai.plates.colour import to_display
 
 WIDTH, HEIGHT = 1920, 1080
 FACE = Crop(960.0, 540.0, 620.0)
-LIMIT_MS = 6.0  # goal P8, beside a peer of 10 to 17 ms on the same machine
+LIMIT_MS = 6.0  # goal P8, where a peer takes 10 to 17 ms on the same machine
 _WARM_UP = 5
 
 Picture = npt.NDArray[np.float32]
@@ -36,7 +36,7 @@ Turn = Callable[[Picture], Any]
 
 
 def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
-    """Median milliseconds of one frame and its ratios, as JSON values. Without torch there are no peers to build."""
+    """Median milliseconds of one frame and the ratios, as JSON values. Without PyTorch no peer can be built."""
     plate = np.random.default_rng(0).random((HEIGHT, WIDTH, 3), dtype=np.float32)
     models = open_models(load_pack(pack), device="cpu", threads=threads)
     with tempfile.TemporaryDirectory() as scratch:
@@ -60,16 +60,16 @@ def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
         "processor_ms": {name: round(value, 3) for name, value in processor.items()},
         "peer_over_ours": {name: round(middle[name] / middle["ours"], 2) for name in peers},
         "peer_over_ours_by_processor": {name: round(processor[name] / processor["ours"], 2) for name in peers},
-        "goal": f"{LIMIT_MS:g} ms beside a peer of 10 to 17 ms",
+        "goal": f"{LIMIT_MS:g} ms where a peer takes 10 to 17 ms",
         "note": None if peers else "no peer: building one needs PyTorch",
     }
 
 
-Taken = tuple[float, float]  # milliseconds on the wall and of all threads' processor time
+Taken = tuple[float, float]  # milliseconds of wall time and of processor time
 
 
 def take_turns(turns: Mapping[str, Turn], plate: Picture, rounds: int) -> dict[str, list[Taken]]:
-    """What each turn took in each round after a warm-up; everybody has a turn in every round."""
+    """The time of each turn in each round after a warm-up; every network has one turn per round."""
     times: dict[str, list[Taken]] = {name: [] for name in turns}
     for round_ in range(_WARM_UP + rounds):
         for name, turn in turns.items():
@@ -82,7 +82,7 @@ def take_turns(turns: Mapping[str, Turn], plate: Picture, rounds: int) -> dict[s
 
 
 def _processor_s() -> float:
-    """Processor time so far, here and in the process of models. What asking for it costs is in every turn."""
+    """Processor time so far, of this process and of the model process. The cost of asking is part of every turn."""
     return time.process_time() + usage()["processor_s"]
 
 
@@ -92,7 +92,7 @@ def _crop_picture(models: Models, plate: Picture) -> Picture:
 
 
 def ours(models: Models, plate: Picture) -> npt.NDArray[np.float32]:
-    """Control points of all shapes in plate space, from a plate, as a run reads it."""
+    """Control points of all shapes in plate space, computed from a plate as a run does."""
     pack = models.pack
     follower = Follower(models.detect, pack.input_size, CropKeys(), to_display, holds=None)
     landmarks = follower._read_crop(plate, (0, 0), FACE).points_LC
@@ -100,7 +100,7 @@ def ours(models: Models, plate: Picture) -> npt.NDArray[np.float32]:
 
 
 def _peers(folder: Path, models: Models, threads: int) -> dict[str, Turn]:
-    """Published designs with as many landmarks as the pack, exported to ONNX and run on as many threads."""
+    """Published networks with the pack's number of landmarks, exported to ONNX and run on the same threads."""
     if find_spec("torch") is None:
         return {}
     from rotopaint_ai.bench.peer_nets import PEERS
@@ -116,7 +116,7 @@ def _peers(folder: Path, models: Models, threads: int) -> dict[str, Turn]:
 
 
 def theirs(session: Any, peer: Any, plate: Picture) -> npt.NDArray[np.float64]:
-    """Landmarks (L, 2) in plate space, as a `peer_nets.Peer` finds them: crop, normalise, run, decode."""
+    """Landmarks (L, 2) in plate space, predicted by a `peer_nets.Peer`: crop, normalise, run, decode."""
     picture = to_display(cut(plate, (0, 0), FACE, peer.size_px))
     mean, spread = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
     values = np.ascontiguousarray(((picture - mean) / spread).transpose(2, 0, 1)[None], dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Published landmark networks to be timed beside ours, rebuilt from their papers with weights drawn at random."""
+"""Published landmark networks, whose time is compared with ours, rebuilt from their papers with random weights."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Inverted(nn.Module):
 
 
 def _deconv_head(inner: int, n_landmarks: int) -> nn.Sequential:
-    """Xiao, Wu and Wei, "Simple Baselines for Human Pose Estimation and Tracking" (2018): deconvolutions of 256."""
+    """Xiao, Wu and Wei, "Simple Baselines for Human Pose Estimation and Tracking" (2018): 256-channel deconvolution."""
     parts: list[nn.Module] = []
     for channels in (inner, 256, 256):
         parts += [nn.ConvTranspose2d(channels, 256, 4, 2, 1, bias=False), nn.BatchNorm2d(256), nn.ReLU()]
@@ -61,7 +61,7 @@ def _deconv_head(inner: int, n_landmarks: int) -> nn.Sequential:
 
 
 def resnet18_baseline(n_landmarks: int) -> nn.Module:
-    """Simple Baseline on a ResNet-18: stride 32 down, three deconvolutions up to stride 4."""
+    """Simple Baseline on a ResNet-18: down to stride 32, then three deconvolutions up to stride 4."""
     parts: list[nn.Module] = [_convolved(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     inner = 64
     for outer, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
@@ -135,7 +135,7 @@ def _from_heat(arrays: Arrays) -> npt.NDArray[np.float64]:
 
 
 def _from_bins(arrays: Arrays) -> npt.NDArray[np.float64]:
-    """The likeliest bin along each axis, two bins a pixel."""
+    """The most probable bin along each axis, two bins per pixel."""
     return (np.stack([axis[0].argmax(axis=1) for axis in arrays], axis=1) + 0.5) / 2
 
 
@@ -144,7 +144,7 @@ def _from_numbers(arrays: Arrays) -> npt.NDArray[np.float64]:
 
 
 def decode_heat_maps(heat_LHW: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Maxima of heat-maps in their pixels, corner origin, moved a quarter pixel towards the higher neighbour.
+    """Maxima of heat-maps in heat-map pixels (corner origin), moved a quarter pixel towards the higher neighbour.
 
     Source: Newell, Yang and Deng, "Stacked Hourglass Networks for Human Pose Estimation" (2016), section 3.2.
     """
@@ -159,8 +159,9 @@ def decode_heat_maps(heat_LHW: npt.NDArray[np.float32]) -> npt.NDArray[np.float6
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A published design: its network for so many landmarks, the side of its crops, the names of its outputs, and how
-    landmarks [L, 2] in pixels of the crop come of them."""
+    """A published network: its constructor, the side of its crops, the names of its outputs, and its decoder.
+
+    The decoder converts the outputs to landmarks [L, 2] in pixels of the crop."""
 
     build: Callable[[int], nn.Module]
     size_px: int
@@ -168,7 +169,7 @@ class Peer:
     decode: Callable[[Arrays], npt.NDArray[np.float64]]
 
     def export(self, n_landmarks: int, path: Path) -> None:
-        """Write the network, its weights drawn at random, as ONNX for single crops [1, 3, S, S]."""
+        """Write the network with random weights as ONNX, for single crops [1, 3, S, S]."""
         example = torch.zeros(1, 3, self.size_px, self.size_px)
         save_onnx(self.build(n_landmarks).eval(), path, ("crop", self.outputs), example, free={})
 

@@ -1,4 +1,4 @@
-"""Plates to measure with: a shot enlarged to 1920 x 1080, half-float ZIP EXR, with grain of its own in every frame."""
+"""Plates for measurements: a shot enlarged to 1920 x 1080, as half-float ZIP EXR, with new grain in each frame."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from rotopaint_ai.plates import oiio
 from rotopaint_ai.plates.plate import Plate, open_plate
 
 WIDTH, HEIGHT = 1920, 1080
-GRAIN = 0.01  # standard deviation of the grain over the light, as of a fine film stock
+GRAIN = 0.01  # standard deviation of the grain relative to the light, as of a fine film stock
 
 
 def enlarge(
     source: Path | str, crops: Sequence[str], folder: Path, *, n_frames: int = 48, scale: float | None = None
 ) -> tuple[str, tuple[str, ...]]:
-    """Write the plates into `folder`; returns their pattern and the crops that fit them.
+    """Write the plates into `folder`; returns their pattern and the matching crops.
 
-    `scale`: how much larger the shot becomes (None: until it fills the plate); what is beside it continues its rim.
+    `scale`: the enlargement of the shot (None: it fills the plate). Around the shot its border pixels are repeated.
 
-    The shot runs forwards and backwards until there are `n_frames`, numbered from 1001. Without grain ZIP would pack an
-    enlarged picture far too well and make reading and writing look cheap.
+    The shot runs forwards and backwards until there are `n_frames`, numbered from 1001. Grain is added because ZIP
+    compresses an enlarged picture without grain far too well, so that reading and writing would look too fast.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with open_plate(source) as plate:

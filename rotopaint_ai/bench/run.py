@@ -1,4 +1,4 @@
-"""The whole job over reading and writing the same plates alone (goal P1)."""
+"""Time of the whole job, divided by the time to only read and write the same plates (goal P1)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from rotopaint_ai.jobs import RunJob
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the kind takes."""
-    parser.add_argument("--plates", metavar="PLATES", help="plates to measure with; the sample shot at 1920 x 1080")
+    """Add the arguments of this kind to the parser."""
+    parser.add_argument(
+        "--plates", metavar="PLATES", help="plates to measure with (default: the sample shot at 1920 x 1080)"
+    )
     parser.add_argument("--crop", action="append", metavar="X,Y,W,H", help="box around the face in those plates")
     parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
-    parser.add_argument("--frames", metavar="A-B,C", help="these frames only")
-    parser.add_argument("--export", default="", metavar="NAME,...", help="write these formats as well, as run does")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds to take the median of (3)")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 (every core) unless given")
+    parser.add_argument("--frames", metavar="A-B,C", help="use only these frames")
+    parser.add_argument("--export", default="", metavar="NAME,...", help="also export these formats, as run does")
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="number of rounds; the median is reported (3)"
+    )
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="default: 0 (every core)")
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -43,7 +47,7 @@ def _bench_job(arguments: argparse.Namespace, scratch: Path) -> RunJob:
     elif arguments.crop:
         plates, crops = arguments.plates, tuple(arguments.crop)
     else:
-        raise UsageError("--plates wants --crop X,Y,W,H as well")
+        raise UsageError("--plates needs --crop X,Y,W,H as well")
     return RunJob(
         plates=str(plates),
         out=str(scratch / "out"),

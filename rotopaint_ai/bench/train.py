@@ -1,5 +1,6 @@
-"""Training: steps of the shipped network, stock PyTorch against ours and one rank against several (goals P2 and P7);
-with data sets also the time to the same held-out error, the shipped recipe against a stock one (goal P2)."""
+"""Training speed: steps per second of stock PyTorch against ours, and of one rank against several (goals P2 and P7).
+
+With data sets it also runs a race: the time to the same validation error, the shipped recipe against a stock one."""
 
 from __future__ import annotations
 
@@ -8,26 +9,50 @@ from typing import Any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the kind takes."""
-    parser.add_argument("datasets", nargs="*", metavar="DATASET", help="race on these to the same held-out error")
-    parser.add_argument("--minutes", type=float, default=1.25, metavar="M", help="processor minutes of ours (1.25)")
-    parser.add_argument("--times", type=float, default=12.0, metavar="X", help="stock may take X times as long (12)")
-    parser.add_argument("--cold", type=float, default=0.0, metavar="X", help="ours from nothing too, X times as long")
-    parser.add_argument("--every", type=float, metavar="S", help="processor seconds between evaluations (a twelfth)")
-    parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes of stock's DataLoader (0)")
+    """Add the arguments of this kind to the parser."""
+    parser.add_argument(
+        "datasets",
+        nargs="*",
+        metavar="DATASET",
+        help="also run the race on these data sets: the time to the same validation error",
+    )
+    parser.add_argument("--minutes", type=float, default=1.25, metavar="M", help="processor minutes of our side (1.25)")
+    parser.add_argument(
+        "--times", type=float, default=12.0, metavar="X", help="the stock side may take up to X times as long (12)"
+    )
+    parser.add_argument(
+        "--cold",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="also run our recipe without a start pack, for up to X times as long",
+    )
+    parser.add_argument(
+        "--every",
+        type=float,
+        metavar="S",
+        help="processor seconds between evaluations (default: a twelfth of --minutes)",
+    )
+    parser.add_argument(
+        "--workers", type=int, default=0, metavar="N", help="processes of the stock side's DataLoader (0)"
+    )
     parser.add_argument("--recipe", metavar="FILE.yaml", help="recipe of the race, as for 'rotopaint train'")
-    parser.add_argument("--set", action="append", default=[], metavar="key=value", help="change the recipe; repeats")
-    parser.add_argument("--init", metavar="PACK", help="pack that ours starts from (the shipped one)")
-    parser.add_argument("--plot", metavar="FILE.svg", help="draw the race's curves")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="key=value", help="change a value of the recipe; may be repeated"
+    )
+    parser.add_argument("--init", metavar="PACK", help="pack from which our side starts (default: the shipped one)")
+    parser.add_argument("--plot", metavar="FILE.svg", help="write the curves of the race as a picture")
     parser.add_argument("--steps", type=int, default=12, metavar="N", help="steps per measurement (12)")
     parser.add_argument("--batch", type=int, default=32, metavar="N", help="crops per step and rank (32)")
-    parser.add_argument("--size", type=int, default=256, metavar="PX", help="side of the crops (256)")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds of steps (3); 0: the race alone")
-    parser.add_argument("--ranks", default="1,2", metavar="N,N", help="numbers of ranks, one thread each (1,2)")
+    parser.add_argument("--size", type=int, default=256, metavar="PX", help="side of the crops, pixels (256)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds of steps (3); 0 runs only the race")
+    parser.add_argument(
+        "--ranks", default="1,2", metavar="N,N", help="numbers of ranks to measure, one thread each (1,2)"
+    )
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Measure in turns, and return the rates as JSON values. Raises UsageError for absurd numbers; TrainingError."""
+    """Measure alternately, and return the rates as JSON values. Raises UsageError for absurd numbers; TrainingError."""
     from rotopaint_ai.bench.training.measure import TrainingSettings, measure_all
     from rotopaint_ai.cli.shared import needs_training
     from rotopaint_ai.errors import UsageError
@@ -59,7 +84,7 @@ def _race(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.minutes <= 0 or arguments.times < 1 or arguments.cold < 0 or arguments.workers < 0:
         raise UsageError("bench train: wanted --minutes above 0, --times from 1, --cold and --workers from 0")
     for source in arguments.datasets:
-        read_dataset(source)  # what is wrong with it is better said here than by a side
+        read_dataset(source)  # report a wrong recipe here, before any process starts
     times = {**({"cold": arguments.cold} if arguments.cold else {}), "stock": arguments.times}
     course = race.Course(
         datasets=tuple(arguments.datasets),

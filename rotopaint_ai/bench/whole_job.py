@@ -1,7 +1,7 @@
-"""How much the whole job costs over reading and writing the same plates alone, measured side by side.
+"""Cost of the whole job relative to only reading and writing the same plates, measured alternately.
 
 The plain job decodes every frame and encodes it again in the plate's own compression with OpenImageIO, on as many
-threads as the whole job gets. The two take turns, so that a busy machine disturbs both.
+threads as the whole job has. The two jobs alternate, so that other load on the machine affects both.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from rotopaint_ai.plates.plate import open_plate
 
 Result = TypeVar("Result")
 
-LIMIT, LIMIT_WITH_EXPORTS = 1.1, 1.4  # goal P1; the second is that of ten exports
+LIMIT, LIMIT_WITH_EXPORTS = 1.1, 1.4  # goal P1; the second limit is with ten exports
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one round took: seconds by the clock, and of all cores together."""
+    """The cost of one round: wall seconds, and processor seconds of all cores."""
 
     wall_s: float
     cpu_s: float
@@ -43,7 +43,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Every round's cost: the whole job, and decode and encode alone."""
+    """The cost of every round: of the whole job, and of only decoding and encoding."""
 
     n_frames: int
     whole: tuple[Cost, ...]
@@ -51,7 +51,7 @@ class Measured:
     run: dict[str, Any]
 
     def content(self) -> dict[str, Any]:
-        """The result as JSON values. `ratio` is by the clock; `cpu_ratio` bears a busy machine better."""
+        """The result as JSON values. `ratio` is by wall time; `cpu_ratio` is more reliable on a busy machine."""
         timing = self.run["timing"]
         return {
             "benchmark": "run",
@@ -67,13 +67,13 @@ class Measured:
             "ratio": round(median(a.wall_s / b.wall_s for a, b in zip(self.whole, self.plain)), 3),
             "ratios": [round(a.wall_s / b.wall_s, 3) for a, b in zip(self.whole, self.plain)],
             "cpu_ratio": self._cpu_ratio(),
-            "wanted": LIMIT_WITH_EXPORTS if len(self.run["exports"]) > 1 else LIMIT,  # one is the document
+            "wanted": LIMIT_WITH_EXPORTS if len(self.run["exports"]) > 1 else LIMIT,  # one of them is the document
             "stages_ms": {name: stage["mean_ms"] for name, stage in timing["stages"].items()},
             "peak_memory_mb": timing["peak_memory_mb"],
         }
 
     def _cpu_ratio(self) -> float | None:
-        """None where decode and encode took less than the system's clock of processor time tells."""
+        """The ratio of processor times; None where decoding and encoding took less than the clock can resolve."""
         ratios = [a.cpu_s / b.cpu_s for a, b in zip(self.whole, self.plain) if b.cpu_s > 0]
         return round(median(ratios), 3) if ratios else None
 
@@ -82,9 +82,9 @@ class Measured:
 
 
 def measure(job: RunJob, *, rounds: int = 3) -> Measured:
-    """Do a job and its plain twin in turns after one warm-up of each; `job.out` is only a place for scratch files.
+    """Run a job and the plain job alternately after one warm-up of each; `job.out` is only used for scratch files.
 
-    Raises: UsageError where frames fail or lose the face; whatever else the job raises.
+    Raises: UsageError where frames fail or lose the face, and the errors of the job.
     """
     whole: list[Cost] = []
     plain: list[Cost] = []
@@ -117,13 +117,13 @@ def _measured_work(work: Callable[[], Result]) -> tuple[Cost, Result]:
 
 
 def _cpu_s() -> float:
-    """Seconds of all cores that this process has taken, and the ones that it started and that have ended."""
+    """Processor seconds of this process and of its finished child processes."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 def _nobody(event: Event) -> None:
-    """Nobody watches a benchmark."""
+    """Ignore an event of the job."""
 
 
 def _first_reason(outcome: Outcome) -> str:

@@ -51,7 +51,7 @@ def execute(arguments: argparse.Namespace) -> int:
     try:
         return _execute(arguments)
     except CancelledError:
-        raise CancelledError("stopped because somebody asked; the same command goes on from here") from None
+        raise CancelledError("stopped on request; the same command goes on from here") from None
 
 
 def _execute(arguments: argparse.Namespace) -> int:

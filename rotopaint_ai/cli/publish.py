@@ -31,7 +31,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if source == target:
         raise UsageError(f"publish: {source} is there already")
     if target.is_symlink():
-        raise UsageError(f"publish: {target} is a link, and nothing is written through links; remove it")
+        raise UsageError(f"publish: {target} is a symbolic link, which is never written through; remove it")
     if not is_replaceable(target):
         raise UsageError(f"publish: {target} is there and is no model pack; choose another --to, or rename one of them")
     with replacing_folder(target) as beside:

@@ -48,17 +48,17 @@ KEEPS: Final[frozenset[Feature]] = frozenset(
 WORDS: Final[Mapping[Feature, str]] = {
     "width": "{names}: an open mask has no width: give it the Stroke effect, or --bands for closed outlines",
     "feather": "{names}: an open mask's feather is not written",
-    "layers": "{names}: masks have no groups, the layer's name stays a part of the mask's",
-    "subtract": "{names}: an open mask takes nothing away, what it holds out is not written",
+    "layers": "{names}: masks have no groups; the layer's name stays a part of the mask's name",
+    "subtract": "{names}: an open mask cannot subtract; its hold-out is not written",
 }
 EASED_PX: Final = 0.1
-_HOLDS_OUT: Final = "SUBTRACT"  # a mask's mode: it takes away from those above it
+_HOLDS_OUT: Final = "SUBTRACT"  # a mask's mode: it subtracts from the masks above it
 _BEGIN, _END = "var ROTOPAINT = ", ";\n// end of the data\n"
 _HOSTS: Final = Path(__file__).with_name("hosts")
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
-    """What After Effects' masks do not hold of this document."""
+    """The parts of this document that After Effects' masks cannot hold."""
     return lossiness.of(
         document,
         keeps=KEEPS,
@@ -135,7 +135,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     data = parsing.json_of(inner, where, wanted="a script written by this product, or its dump of a composition")
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise DocumentError(
-            f"{where}: is not masks of After Effects; run the dump script there and read what it writes"
+            f"{where}: does not hold masks of After Effects; run the dump script there and read the file that it writes"
         )
     warnings: list[str] = []
     size = (parsing.whole(f"{where}: width", data.get("width")), parsing.whole(f"{where}: height", data.get("height")))
@@ -164,7 +164,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
 def _mask_rows(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
     found = data.get(name, [])
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise DocumentError(f"{where}: {name} is no list of objects; write the file again")
+        raise DocumentError(f"{where}: {name} is not a list of objects; write the file again")
     return found
 
 
@@ -177,9 +177,7 @@ def _dumped_masks(
     for layer in layers:
         name = str(layer.get("name"))
         if layer.get("moved"):
-            warnings.append(
-                f"layer '{name}' is moved, scaled or turned; its masks are read as they lie in the layer itself"
-            )
+            warnings.append(f"layer '{name}' is moved, scaled or rotated; its masks are read without that transform")
         if (layer.get("width"), layer.get("height")) != size:
             warnings.append(
                 f"layer '{name}' is {layer.get('width')} x {layer.get('height')}, the composition {size[0]} x "
@@ -205,7 +203,7 @@ def _outside(mask: Mapping[str, Any], where: str, warnings: list[str]) -> float:
     if abs(grown - (x + y) / 4) > 1e-3:
         warnings.append(
             f"{mask['name']}: feather {(x + y) / 2:g} px with expansion {grown:g} px became {max(reach, 0.0):g} px "
-            "outside the edge, where the document's lies"
+            "outside the edge, as the document's feather is outside"
         )
     return max(0.0, reach)
 
@@ -228,7 +226,7 @@ def _shape_of_mask(
     here = f"{where}: '{name}'"
     rows = mask.get("keys")
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) >= 3 for row in rows):
-        raise DocumentError(f"{here}: keys are no list of [frame, kind, points]; write the file again")
+        raise DocumentError(f"{here}: keys are not a list of [frame, kind, points]; write the file again")
     closed = bool(mask.get("closed", rows[0][3] if rows and len(rows[0]) > 3 else True))
     keys: dict[int, Key] = {}
     for row in rows:
@@ -272,7 +270,7 @@ def _with_feather_points(shape: RotoShape, points: Mapping[int, object], where: 
 def _radii_at_vertices(rows: object, count: int, where: str) -> list[float] | None:
     """The feather's width at each vertex; None where a feather point lies between vertices."""
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 3 for row in rows):
-        raise DocumentError(f"{where}: feather points are no rows of three numbers; write the file again")
+        raise DocumentError(f"{where}: feather points are not rows of three numbers; write the file again")
     found = [0.0] * count
     for segment, share, radius in rows:
         at = parsing.finite_number(f"{where}: a feather point", segment) + parsing.finite_number(
@@ -292,12 +290,12 @@ def _with_linear_moves(shape: RotoShape, warnings: list[str]) -> RotoShape:
 
     thin = reduce_keys(shape, EASED_PX)
     extra = sum(key.source != "human" for key in thin.keys.values())
-    warnings.append(f"{shape.name}: eased moves were given {extra} linear keys more, within {EASED_PX} px")
+    warnings.append(f"{shape.name}: eased moves got {extra} additional linear keys, within {EASED_PX} px")
     return thin.with_keys({frame: replace(key, source="human") for frame, key in thin.keys.items()})
 
 
 def _frame_of_key(value: object, where: str, name: str, warnings: list[str]) -> int:
-    """A key's frame. Times are sums of frame durations, so they miss whole frames by rounding only."""
+    """A key's frame. Times are sums of frame durations, so only rounding separates them from whole frames."""
     exact = parsing.finite_number(f"{where}: a key's frame", value)
     if abs(exact - round(exact)) > 0.01:
         warnings.append(f"{name}: keys between frames were moved to the nearest frame")
@@ -310,7 +308,7 @@ def _interpolation_of(value: object) -> Interpolation:
 
 def _points_of_rows(rows: object, where: str) -> Points:
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 6 for row in rows):
-        raise DocumentError(f"{where}: points are no rows of six numbers; write the file again")
+        raise DocumentError(f"{where}: points are not rows of six numbers; write the file again")
     return tuple(ControlPoint(*(parsing.finite_number(f"{where}: a point", value) for value in row)) for row in rows)
 
 
@@ -324,6 +322,6 @@ def _hidden_of_mask(
             raise DocumentError(f"{where}: opacity is {str(row)[:30]}; wanted [frame, percent]")
         value = parsing.finite_number(f"{where}: opacity", row[1])
         if 0.0 < value < 100.0:
-            warnings.append(f"{name}: is partly transparent at times; the document draws it whole")
+            warnings.append(f"{name}: is partly transparent at times; the document draws it opaque")
         changes.append((span[0] if row[0] is None else _frame_of_key(row[0], where, name, warnings), value > 0.0))
     return visible_between(sorted(changes), *span)

@@ -1,4 +1,4 @@
-"""Blender's own files, `.blend`: Blender runs a script that writes their masks. Standard library only."""
+"""Blender's own files, `.blend`: Blender itself runs a script that writes their masks. Standard library only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT_S: Final = 300
 
 
 def read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:
-    """The masks of a `.blend`, by way of the dump script. Raises UsageError where no Blender is installed."""
+    """The masks of a `.blend`, read by running the dump script. Raises UsageError where Blender is not installed."""
     program = shutil.which("blender")
     if program is None:
         raise UsageError(
@@ -31,11 +31,11 @@ def read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocumen
 def _dump_of_file(program: str, path: Path) -> str:
     """The dump of a file, by the dump script. Raises DocumentError with Blender's last line if nothing was written."""
     if not path.is_file():
-        raise DocumentError(f"{path.name}: is not there; check the path")
+        raise DocumentError(f"{path.name}: does not exist; check the path")
     with tempfile.TemporaryDirectory() as folder:
         script, target = Path(folder) / "dump.py", Path(folder) / "masks.blender.json"
         script.write_text(blender.dump_script(), encoding="utf-8")
-        quietly = ["--disable-autoexec", "-b"]  # no script of the file runs, whatever the user's preferences say
+        quietly = ["--disable-autoexec", "-b"]  # no script in the file may run, whatever the user's preferences say
         words = [
             program,
             *quietly,

@@ -3,7 +3,7 @@
 Standard library only. A mask has a layer for each shape. Mask space is centred with the longer side as 1 and y up, y
 shrunk by the scene's pixel aspect (found by rendering); handles are absolute. Keys hold all points of a layer and move
 linearly. Feather is a distance on the outer side of each point. Outside is to the left of the curve's direction, so
-shapes of the other direction are reversed. Blender draws no open curve: strokes are written as closed bands.
+shapes with the other direction are reversed. Blender cannot draw open curves: strokes are written as closed bands.
 Tested in Blender 4.2.
 """
 
@@ -44,14 +44,16 @@ KEEPS: Final[frozenset[Feature]] = frozenset(
 )
 WORDS: Final[Mapping[Feature, str]] = {
     "keys": lossiness.HOLDS,
-    "open": "{names}: Blender draws no open curve; a closed band as wide as the stroke is written",
+    "open": "{names}: Blender cannot draw open curves; a closed band as wide as the stroke is written",
     "width": "{names}: the width is in the band's outline",
     "taper": "{names}: the taper is in the band's outline",
     "feather": "{names}: feather is exact at the points only: it follows the taper, or the pixel aspect",
-    "names": "{names}: the name is longer than the 63 bytes that Blender keeps",
-    "layers": "{names}: layers are not written, they stay a part of the name",
+    "names": "{names}: the name is longer than Blender's limit of 63 bytes",
+    "layers": "{names}: layers are not written; they stay a part of the name",
 }
-SETTLED: Final[frozenset[Feature]] = frozenset(("open", "width", "taper"))  # as_written has closed the strokes
+SETTLED: Final[frozenset[Feature]] = frozenset(
+    ("open", "width", "taper")
+)  # `as_written` has closed the strokes already
 _BEGIN, _END = "DATA = json.loads(r'''", "''')\n"
 _HOLDS_OUT: Final = "MERGE_SUBTRACT"  # a layer's blending: the matte below it times one minus the layer's own
 _LONGEST_NAME: Final = 63  # bytes
@@ -59,7 +61,7 @@ _HOSTS: Final = Path(__file__).with_name("hosts")
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
-    """What Blender's masks do not hold of this document."""
+    """The parts of this document that Blender's masks cannot hold."""
     names = blender_names(document)
     return lossiness.of(
         document,
@@ -77,13 +79,13 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 
 def blender_names(document: RotoDocument) -> dict[str, str]:
-    """How each shape's layer is called."""
+    """The name of the layer of each shape."""
     taken = parsing.TakenNames()
     return {shape.name: _free_name(shape.name, taken) for shape in document.shapes if shape.keys}
 
 
 def _free_name(name: str, taken: parsing.TakenNames) -> str:
-    """The name cut to what Blender keeps, numbered where that is taken."""
+    """The name cut to Blender's limit, with a number where that name is taken."""
     cut = name.encode()[:_LONGEST_NAME].decode(errors="ignore")
     if cut in taken:
         cut = parsing.free_name(name.encode()[: _LONGEST_NAME - 6].decode(errors="ignore"), taken)
@@ -100,7 +102,7 @@ def dump_script() -> str:
 
 
 def as_blender_holds(document: RotoDocument) -> RotoDocument:
-    """The document as Blender can draw it: strokes are closed bands, hold-outs come last."""
+    """The document in the form that Blender can draw: strokes are closed bands, hold-outs come last."""
     return stroke_outlines.closed_strokes(hold_outs_last(document))
 
 
@@ -184,7 +186,7 @@ def _to_plate(x: float, y: float, width: int, height: int, aspect: float) -> tup
 
 
 def _feather_scales(points: Points, width: int, height: int, aspect: float) -> list[float]:
-    """Plate pixels of one unit of feather at each point: an edge moves along its normal in mask space."""
+    """Plate pixels per unit of feather at each point; Blender moves an edge along its normal in mask space."""
     return [max(width, height) * math.hypot(x, aspect * y) for x, y in feather_edges.normals(points)]
 
 
@@ -202,7 +204,9 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     inner = text[text.find(_BEGIN) + len(_BEGIN) :].partition(_END)[0] if _BEGIN in text else text
     data = parsing.json_of(inner, where, wanted="a script written by this product, or its dump of Blender's masks")
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise DocumentError(f"{where}: is not masks of Blender; run the dump script in Blender and read what it writes")
+        raise DocumentError(
+            f"{where}: does not hold masks of Blender; run the dump script in Blender and read the file that it writes"
+        )
     warnings: list[str] = []
     size = (parsing.whole(f"{where}: width", data.get("width")), parsing.whole(f"{where}: height", data.get("height")))
     size = parsing.plate_size(where, size, width, height)
@@ -231,7 +235,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
 def _object_rows(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
     found = data.get(name, [])
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise DocumentError(f"{where}: {name} is no list of objects; write the file again")
+        raise DocumentError(f"{where}: {name} is not a list of objects; write the file again")
     return found
 
 
@@ -260,7 +264,7 @@ def _report_layer(layer: Mapping[str, Any], name: str, warnings: list[str]) -> N
     if layer.get("invert"):
         warnings.append(f"{name}: is inverted; the document does not hold that")
     if layer.get("hidden"):
-        warnings.append(f"{name}: is hidden from rendering and shown in the document")
+        warnings.append(f"{name}: is hidden from rendering; the document shows it")
     if layer.get("blend") not in ("MERGE_ADD", "ADD", "LIGHTEN", _HOLDS_OUT, "SUBTRACT", None):
         warnings.append(f"{name}: is blended by {layer.get('blend')}; the document adds every shape")
     if layer.get("falloff", "LINEAR") != "LINEAR":
@@ -275,7 +279,7 @@ def _keys_of(row: Mapping[str, Any], where: str) -> list[tuple[int, list[Any]]]:
     found = []
     for key in row.get("keys") or []:
         if not isinstance(key, list) or len(key) != 2 or not isinstance(key[1], list):
-            raise DocumentError(f"{where}: '{row['name']}': a key is no [frame, points]; write the file again")
+            raise DocumentError(f"{where}: '{row['name']}': a key is not [frame, points]; write the file again")
         found.append((parsing.whole(f"{where}: '{row['name']}': a frame", key[0]), key[1]))
     return found
 
@@ -323,7 +327,7 @@ def _runs_the_other_way(poses: Collection[Points]) -> bool:
 def _points_of_spline(
     rows: Sequence[Any], plate: tuple[int, int, float], where: str, warnings: list[str]
 ) -> tuple[Points, list[float]]:
-    """A key's control points, and its feather in pixels at each of them."""
+    """A key's control points, and the feather in pixels at each of them."""
     found, weights = [], []
     for row in rows:
         if not isinstance(row, list) or len(row) < 7:
@@ -351,5 +355,5 @@ def _hidden_of_layer(
         frame = span[0] if pair[0] is None else round(parsing.finite_number(f"{where}: '{name}': a frame", pair[0]))
         changes.append((frame, value))
     if any(0.0 < value < 1.0 for _, value in changes) or any(a == b for (a, _), (b, _) in pairwise(sorted(changes))):
-        warnings.append(f"{name}: is partly transparent at times; the document draws it whole")
+        warnings.append(f"{name}: is partly transparent at times; the document draws it opaque")
     return visible_between(sorted((frame, value > 0.0) for frame, value in changes), *span)

@@ -1,7 +1,8 @@
 """COCO annotations: a polygon for each shape in each picture, and landmarks as keypoints.
 
-Standard library only. Pixels with y down from the top left, as here. Pictures are frames by the number in their name.
-Curves become polygons; a seam becomes the outline of its stroke. Form: the data format page of cocodataset.org.
+Standard library only. Pixels with y down from the top left, as in our document. The number in a picture's name is its
+frame. Curves become polygons; a seam becomes the outline of its stroke. Source: the data format page of
+cocodataset.org.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from rotopaint_ai.shapes.roto import ControlPoint, Landmark, LandmarkKeys, Point
 KEEPS: Final[frozenset[Feature]] = frozenset(("visibility", "names", "order", "landmarks", "range", "size"))
 WORDS: Final[Mapping[Feature, str]] = {
     "tangents": f"{{names}}: curves became polygons, within {polygons.FLAT_PX} px",
-    "points": "{names}: control points became the polygon's",
+    "points": "{names}: control points were replaced by the polygon's points",
     "keys": "{names}: every frame is a picture of its own with a key",
     "holds": "{names}: every frame is a picture of its own with a key",
     "open": "{names}: a polygon is an area: the outline of the stroke is written",
     "width": "{names}: the width is in the stroke's outline",
     "taper": "{names}: the taper is in the stroke's outline",
     "landmarks": "expected errors of landmarks and who placed them are not written",
-    "layers": "{names}: layers are not written, they stay a part of the name",
+    "layers": "{names}: layers are not written; they stay a part of the name",
 }
 _KEYPOINTS: Final = "landmarks"
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
-    """What a COCO file does not hold of this document."""
+    """The parts of this document that a COCO file cannot hold."""
     marks = document.landmarks
     inexact = bool(marks.hand) or any(m and m.expected_error_px for row in marks.keys.values() for m in row)
     always: frozenset[Feature] = frozenset({"landmarks"}) if inexact else frozenset()
@@ -49,7 +50,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 
 def as_coco_holds(document: RotoDocument) -> RotoDocument:
-    """The document as pictures hold it: polygons with a key at every frame, strokes as their outlines."""
+    """The document as separate pictures: polygons with a key at every frame, strokes as their outlines."""
     return polygons.flattened(document, open_lines=False)
 
 
@@ -123,7 +124,7 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
 
 
 def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "annotations") -> ReadResult:
-    """The document in a COCO text. Pictures of one size are read; the size asked for, else the first picture's."""
+    """The document in a COCO text. Only pictures of one size are read: the given size, else the first picture's."""
     data = parsing.json_of(text, where, wanted="COCO annotations")
     if not isinstance(data, dict) or not all(isinstance(data.get(name), list) for name in ("images", "annotations")):
         raise DocumentError(f"{where}: has no images and annotations; wanted a COCO file")
@@ -145,7 +146,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
 
 
 def _counted_lines(warnings: Sequence[str]) -> list[str]:
-    """Each line once, with the number of its repetitions."""
+    """Each line once, with the number of times it occurred."""
     return [
         line if warnings.count(line) == 1 else f"{line} ({warnings.count(line)} times)"
         for line in dict.fromkeys(warnings)
@@ -199,23 +200,23 @@ def _annotations(rows: Sequence[Any], frames: Mapping[Any, int], where: str) -> 
 def _annotation_polygons(
     frame: int, annotation: Mapping[str, Any], categories: Mapping[Any, Any], where: str, warnings: list[str]
 ) -> list[FramePolygon]:
-    """The polygons of an annotation; more than one part are shapes of their own."""
+    """The polygons of an annotation; each of several parts becomes a shape of its own."""
     parts = annotation.get("segmentation") or []
     if isinstance(parts, dict):
         warnings.append("a mask as run lengths is not read; export polygons")
         return []
     if not isinstance(parts, list):
-        raise DocumentError(f"{where}: a segmentation is no list of polygons; write the file again")
+        raise DocumentError(f"{where}: a segmentation is not a list of polygons; write the file again")
     name = str(_category(annotation, categories).get("name", "shape")).strip() or "shape"
     rows = []
     for part in parts:
         if not isinstance(part, list) or len(part) % 2 or len(part) < 2:
-            raise DocumentError(f"{where}: '{name}': a polygon is no flat list of x and y; write the file again")
+            raise DocumentError(f"{where}: '{name}': a polygon is not a flat list of x and y; write the file again")
         flat = [parsing.finite_number(f"{where}: '{name}'", value) for value in part]
         points = tuple(ControlPoint(x, y) for x, y in zip(flat[::2], flat[1::2], strict=True))
         rows.append(FramePolygon(frame, name, True, points))
     if len(parts) > 1:
-        warnings.append(f"'{name}' in {len(parts)} parts became as many shapes")
+        warnings.append(f"'{name}' has {len(parts)} parts; each became a shape")
     return rows
 
 
@@ -228,7 +229,7 @@ def _category(annotation: Mapping[str, Any], categories: Mapping[Any, Any]) -> M
 def _landmarks_of_category(
     rows: Sequence[tuple[int, dict[str, Any]]], categories: Mapping[Any, Any], where: str, warnings: list[str]
 ) -> LandmarkKeys:
-    """Keypoints of the first category that has them; one face to a picture."""
+    """The keypoints of the first category that has them; one face per picture."""
     names: tuple[str, ...] = ()
     keys: dict[int, tuple[Landmark | None, ...]] = {}
     for frame, each in rows:
@@ -238,7 +239,7 @@ def _landmarks_of_category(
             continue
         here = tuple(str(name) for name in listed)
         if frame in keys or (names and here != names):
-            warnings.append("more than one face to a picture, or of another kind: the first is read")
+            warnings.append("a picture has more than one face, or faces of several categories: the first is read")
             continue
         if len(flat) != 3 * len(here) or len(set(here)) != len(here):
             raise DocumentError(f"{where}: {len(flat)} keypoint numbers for {len(here)} names; wanted three for each")

@@ -1,9 +1,9 @@
-"""Cryptomatte: the mattes of all shapes in one EXR a frame, each selectable by name.
+"""Cryptomatte: the mattes of all shapes in one EXR per frame, each selectable by name.
 
-Every shape has the MurmurHash3 of its name as a number. Each pixel lists the shapes that cover it, the largest coverage
+The number of a shape is the MurmurHash3 of its name. Each pixel lists the shapes that cover it, the largest coverage
 first, as pairs of number and coverage in the channels `CryptoShape00.RGBA`, `CryptoShape01.RGBA` and so on. Coverage
-is the matte itself, so overlapping shapes add up to more than 1 and each comes out whole. Source: J. Friedman and A.
-Jones, "Cryptomatte Specification" 1.2; A. Appleby, MurmurHash3 x86_32 (public domain).
+is the matte itself, so overlapping shapes add up to more than 1, and each matte can be extracted completely.
+Source: J. Friedman and A. Jones, "Cryptomatte Specification" 1.2; A. Appleby, MurmurHash3 x86_32 (public domain).
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ WORDS: Final[Mapping[Feature, str]] = {
     "holds": _PICTURES,
     "landmarks": _PICTURES,
     "layers": "{names}: layers stay a part of the name",
-    "subtract": "{names}: what it holds out is away from the other mattes for good",
+    "subtract": "{names}: its hold-out is permanently subtracted from the other mattes",
 }
-_FEWEST: Final = 6  # ranks that other programs make room for
+_FEWEST: Final = 6  # the number of ranks that other programs expect
 _MASK32: Final = 0xFFFFFFFF
 
 MOST_THREADS: Final = 8  # a frame at 4K with its ranks takes some 500 MB
@@ -62,7 +62,7 @@ def _tell_nobody(done: int, total: int) -> None:
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
-    """What pictures do not hold of this document."""
+    """The parts of this document that pictures cannot hold."""
     return lossiness.of(document, keeps=KEEPS, words=WORDS)
 
 
@@ -91,7 +91,7 @@ def _rotated(value: int, by: int) -> int:
 
 
 def identity(name: str) -> int:
-    """The bits of a name's number: its hash, with an exponent that makes it an ordinary 32-bit float."""
+    """The bits of a name's number: its hash, with the exponent changed so that it is a normal 32-bit float."""
     found = murmur3(name.encode())
     return found ^ (1 << 23) if (found >> 23) & 0xFF in (0, 0xFF) else found
 
@@ -105,14 +105,14 @@ def metadata(names: list[str]) -> dict[str, str]:
 
 
 def pattern(path: Path) -> Path:
-    """Where the frames of `NAME.crypto.exr` go: `NAME.crypto.####.exr`."""
+    """The pattern of the files of `NAME.crypto.exr`: `NAME.crypto.####.exr`."""
     if "#" in path.name:
         return path.with_name(re.sub(r"#+", "####", path.name))
     return path.with_name(path.name[: -len(".exr")] + ".####.exr")
 
 
 def write(path: Path, document: RotoDocument, tell: Tell = _tell_nobody) -> float:
-    """Write one EXR a frame at `pattern(path)`, and read each back while its mattes are in memory.
+    """Write one EXR per frame at `pattern(path)`, and read each back while its mattes are in memory.
 
     `tell` receives the number of finished frames. Returns the largest difference of a matte, 0 to 1.
     Raises DocumentError where two names share a number.
@@ -121,14 +121,14 @@ def write(path: Path, document: RotoDocument, tell: Tell = _tell_nobody) -> floa
     numbers = {identity(name): name for name in names}
     if len(numbers) < len(names):
         lost = next(name for name in names if numbers[identity(name)] != name)
-        raise DocumentError(f"shape '{lost}' and '{numbers[identity(lost)]}' have one hash; rename one of them")
+        raise DocumentError(f"shape '{lost}' and '{numbers[identity(lost)]}' have the same hash; rename one of them")
     target = pattern(path)
     texts = metadata(names)
     return max(_each_pose(document, lambda frames: _write_pose(target, document, frames, texts), tell), default=0.0)
 
 
 def read_back(path: Path, document: RotoDocument) -> float:
-    """The largest difference of any shape's matte in the written frames from the matte that was meant."""
+    """The largest difference between a shape's matte in the written frames and its source."""
 
     def difference(frames: Sequence[int]) -> float:
         meant = _Covered.of(document, frames[0])
@@ -142,7 +142,7 @@ def _file_of_frame(pattern: Path, frame: int) -> Path:
 
 
 def _each_pose(document: RotoDocument, work: Callable[[Sequence[int]], T], tell: Tell = _tell_nobody) -> list[T]:
-    """The results of `work` for every run of held frames, on a thread for each core, at most MOST_THREADS."""
+    """The results of `work` for every run of held frames, on one thread per core, at most MOST_THREADS."""
     with ThreadPoolExecutor(min(n_cores(), MOST_THREADS), thread_name_prefix="cryptomatte") as pool:
         jobs = {pool.submit(work, frames): len(frames) for frames in _held_runs(document)}
         done, total = 0, sum(jobs.values())
@@ -219,7 +219,7 @@ class _Covered:
 
     @classmethod
     def of(cls, document: RotoDocument, frame: int) -> _Covered:
-        """The mattes of a frame; a window of one pixel where nothing is seen."""
+        """The mattes of a frame; a window of one pixel where no shape is visible."""
         drawn = mattes_of((s for s in document.shapes if s.keys), frame, document.width, document.height)
         seen = {name: region for name, region in drawn.items() if not region.is_empty}
         x, y = (min((getattr(r, side) for r in seen.values()), default=0) for side in ("x", "y"))
@@ -238,7 +238,7 @@ class _Covered:
         return np.array([identity(name) for name in self.names], np.uint32)
 
     def ranked(self, fewest: int) -> tuple[Matte, Matte]:
-        """Numbers and coverage (R, H, W) of the shapes at each pixel, the largest first, an even number of ranks."""
+        """Numbers and coverage (R, H, W) of the shapes at each pixel, largest coverage first; R is even."""
         order = np.lexsort((self.name, -self.cover, self.pixel))
         pixel = self.pixel[order]
         rank = np.arange(len(pixel)) - np.searchsorted(pixel, pixel)
@@ -249,7 +249,7 @@ class _Covered:
         return ids, coverage
 
     def difference(self, file: Path) -> float:
-        """By how much any matte that is picked from the file by its name's number differs."""
+        """The largest difference between a matte extracted from the file by its number and its source."""
         ids, coverage = _ranks_of_file(file, (self.x, self.y, self.width, self.height))
         rank, pixel = np.nonzero(coverage)
         if not self.names:
@@ -257,7 +257,7 @@ class _Covered:
         numbers, found = self._identities, ids[rank, pixel]
         order = np.argsort(numbers)
         name = order[np.searchsorted(numbers, found, sorter=order).clip(max=len(order) - 1)]
-        name = np.where(numbers[name] == found, name, len(order))  # one more index for unknown numbers
+        name = np.where(numbers[name] == found, name, len(order))  # one extra index for unknown numbers
         away = np.zeros((len(order) + 1, self.height * self.width), np.float32)
         away[self.name, self.pixel] = self.cover
         np.subtract.at(away, (name, pixel), coverage[rank, pixel])

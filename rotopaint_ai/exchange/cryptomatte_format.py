@@ -1,4 +1,4 @@
-"""Formats of many files, one a frame, as rows of the table. Standard library only until one is written."""
+"""The row of the Cryptomatte format, which writes one file per frame. Standard library only until one is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rotopaint_ai.shapes.roto import RotoDocument
 if TYPE_CHECKING:
     from rotopaint_ai.exchange.round_trip import Proof
 
-_LIMIT = 1e-6  # of a matte's value: the files hold 32-bit floats
+_LIMIT = 1e-6  # allowed difference of a matte's value: the files hold 32-bit floats
 
 
 def _write_cryptomatte(path: Path, meant: RotoDocument, tell: Tell | None = None) -> WrittenFile:
@@ -25,7 +25,7 @@ def _write_cryptomatte(path: Path, meant: RotoDocument, tell: Tell | None = None
 
 
 def _prove_cryptomatte(path: Path, meant: RotoDocument) -> Proof:
-    """Every matte picked out of the written frames again, against the matte that was meant."""
+    """Compare every matte extracted from the written frames with its source."""
     from rotopaint_ai.exchange import cryptomatte
 
     return _proof_of_mattes(cryptomatte.read_back(cryptomatte.pattern(path), meant), meant)

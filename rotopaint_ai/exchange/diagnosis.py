@@ -8,8 +8,8 @@ from dataclasses import replace
 from rotopaint_ai.shapes import samples
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Points, RotoDocument, RotoShape
 
-NEAR_PX = 0.25  # a mistake explains the difference if undoing it brings the curves this near
-_SHARE = 0.02  # or within this share of their former distance
+NEAR_PX = 0.25  # a mistake counts as the cause if undoing it leaves at most this distance
+_SHARE = 0.02  # or at most this share of the former distance
 
 _KINDS: tuple[tuple[str, Interpolation], ...] = (
     ("holds became moves", "linear"),
@@ -20,7 +20,7 @@ Change = Callable[[ControlPoint], ControlPoint]
 
 
 def diagnose(meant: RotoShape, found: RotoShape, document: RotoDocument, frames: Sequence[float]) -> str:
-    """The mistake that turns `meant` into `found`, as a phrase; empty where no classic mistake does."""
+    """The mistake that turns `meant` into `found`, as a phrase; empty where no known mistake does."""
     if not meant.keys or not found.keys or meant.n_points != found.n_points:
         return ""
     asked = frames[:: max(1, len(frames) // 24)]
@@ -55,7 +55,7 @@ def _changes(document: RotoDocument) -> list[tuple[str, Change]]:
         ("x and y are swapped", lambda p: ControlPoint(p.y, p.x, p[3], p[2], p[5], p[4])),
         ("incoming and outgoing handles are swapped", lambda p: ControlPoint(p.x, p.y, *p[4:6], *p[2:4])),
         ("handles are lost", lambda p: ControlPoint(p.x, p.y)),
-        ("handles' y is turned over", lambda p: ControlPoint(p.x, p.y, p[2], -p[3], p[4], -p[5])),
+        ("the y of the handles has the wrong sign", lambda p: ControlPoint(p.x, p.y, p[2], -p[3], p[4], -p[5])),
         ("handles are absolute, not offsets", _absolute_handles),
         ("it is half a pixel off", lambda p: p._replace(x=p.x - 0.5, y=p.y - 0.5)),
         ("it is half a pixel off", lambda p: p._replace(x=p.x + 0.5, y=p.y + 0.5)),

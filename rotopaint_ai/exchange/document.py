@@ -1,14 +1,14 @@
 """The open document, `*.roto.json`: read with strict checks, written without loss.
 
-Standard library only. A document is written as the lowest version that holds it, so that a program of that version
-reads it.
+Standard library only. A document is written as the lowest version that can hold it, so that older programs can read
+it.
 
 - 1: besides the fields of the specification a shape may carry `taper` ([start, end] share of the length), `visible`
   ({frame: false}) and `interpolation` ({frame: "hold"}); the landmarks `hand` ({frame: names}).
 - 2: `interpolation` may be "ease" or "smooth", with `slopes`; `feather` is a line per key, `widths` a profile per key;
-  `subtract` says that a shape holds out. `layers` are transforms with keys, parents first; a shape names its own.
-  Every field of version 1 keeps its place and its meaning: `feather_px` is the mean of a feather line. `metadata` of
-  the document and of a shape hold data of a single format, under the format's name.
+  `subtract` marks a hold-out. `layers` are transforms with keys, parents first; a shape names its layer. Every field of
+  version 1 keeps its place and its meaning: `feather_px` is the mean of a feather line. `metadata` of the document and
+  of a shape hold data that only one format uses, under the name of that format.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from rotopaint_ai.shapes.roto import (
 )
 
 FORMAT: Final = "rotopaint-shapes"
-VERSION: Final = 2  # the newest that is read and written
+VERSION: Final = 2  # the newest version that is read and written
 SUFFIX: Final = ".roto.json"
 
 _TOP = {
@@ -183,7 +183,7 @@ def _read_shape(data: Any, where: str, version: int, layers: Mapping[str, Layer]
 
 
 def _read_layers(data: Any, where: str) -> dict[str, Layer]:
-    """Layers by name, each after its parent."""
+    """Layers by name, parents before children."""
     found: dict[str, Layer] = {}
     for index, each in enumerate(_list(data, where, "the list")):
         here = f"{where}[{index}]"
@@ -203,7 +203,7 @@ def _read_layers(data: Any, where: str) -> dict[str, Layer]:
 
 def _layer_named(name: Any, layers: Mapping[str, Layer], where: str) -> Layer | None:
     if name is not None and (not isinstance(name, str) or name not in layers):
-        _refuse_document(where, f"is {_short_value(name)}; wanted the name of a layer that stands before it")
+        _refuse_document(where, f"is {_short_value(name)}; wanted the name of a layer listed before it")
     return None if name is None else layers[name]
 
 
@@ -224,7 +224,7 @@ def _need_numbers(data: Any, count: int, where: str) -> tuple[float, ...]:
 
 
 def _with_feather(data: Any, keys: Mapping[int, Key], where: str) -> tuple[float, dict[int, Key]]:
-    """The feather outside the line, and the keys with the line."""
+    """The uniform feather outside the feather line, and the keys with the feather line."""
     data = _need_mapping(data, where, {"uniform_px", "keys"}, VERSION)
     uniform = _need_number(data.get("uniform_px", 0.0), f"{where}: uniform_px")
     if not 0 <= uniform <= MOST_WIDTH_PX:
@@ -275,7 +275,7 @@ def _with_slopes(data: Any, keys: Mapping[int, Key], where: str) -> dict[int, Ke
 
 
 def _keyed_frames(data: Any, keys: Mapping[int, Key], where: str) -> dict[int, Any]:
-    """A table by frame, each of which has a key."""
+    """A table by frame; every frame in it must have a key."""
     table = _read_by_frame(data, where)
     stray = sorted(set(table) - set(keys))
     if stray:
@@ -362,7 +362,7 @@ def _read_landmarks(data: Any, where: str) -> LandmarkKeys:
         stray = [name for name in chosen if name not in names]
         if stray:
             _refuse_document(
-                where, f"hand: frame {frame} names {_short_value(stray[0])}, which is no landmark of this document"
+                where, f"hand: frame {frame} names {_short_value(stray[0])}, which is not a landmark of this document"
             )
         hand[frame] = frozenset(chosen)
     return LandmarkKeys(names, keys, hand)
@@ -448,7 +448,7 @@ def _refuse_twice(names: Iterable[str], where: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            _refuse_document(where, f"the name {_short_value(name)} stands twice; rename one")
+            _refuse_document(where, f"the name {_short_value(name)} occurs twice; rename one")
         seen.add(name)
 
 
@@ -461,7 +461,7 @@ def _read_by_frame(value: Any, where: str) -> dict[int, Any]:
         try:
             frame = int(text)
         except ValueError:
-            _refuse_document(where, f"{_short_value(text)} is no frame number")
+            _refuse_document(where, f"{_short_value(text)} is not a frame number")
         if str(frame) != text:
             _refuse_document(where, f"frame {_short_value(text)} must be written {frame}")
         table[frame] = each
@@ -472,12 +472,12 @@ def _read_by_frame(value: Any, where: str) -> dict[int, Any]:
 
 
 def dumps(document: RotoDocument) -> str:
-    """The document as JSON text, one key to a line; `loads` gives the same document back. Raises DocumentError."""
+    """The document as JSON text, one key per line; `loads` reads it back unchanged. Raises DocumentError."""
     return "".join(_text_pieces(document))
 
 
 def _text_pieces(document: RotoDocument) -> Iterator[str]:
-    """The text in pieces of a key or so: that of a long shot is large. Raises DocumentError."""
+    """The text in small pieces of about a key each, because the text of a long shot is large. Raises DocumentError."""
     _refuse_twice((shape.name for shape in document.shapes), "document: shapes")
     check_frames(document, "document")
     check_metadata((document.metadata, *(shape.metadata for shape in document.shapes)), "document")
@@ -506,7 +506,7 @@ def _text_pieces(document: RotoDocument) -> Iterator[str]:
 
 
 def version_of(document: RotoDocument) -> int:
-    """The lowest version that holds a document."""
+    """The lowest version that can hold a document."""
     is_more = document.metadata or any(shape.metadata or shape.subtract or shape.layer for shape in document.shapes)
     return 2 if is_more or any(_is_of_2(key) for shape in document.shapes for key in shape.keys.values()) else 1
 

@@ -22,7 +22,7 @@ Vector = tuple[float, float]
 
 
 def signed_area(points: Points) -> float:
-    """Area of the polygon of points and handles, positive where it runs clockwise as seen on screen (y down)."""
+    """Signed area of the polygon of points and handles, positive where it runs clockwise on screen (y down)."""
     ring: list[Vector] = []
     for p in points:
         ring += [(p.x + p.in_dx, p.y + p.in_dy), (p.x, p.y), (p.x + p.out_dx, p.y + p.out_dy)]
@@ -31,7 +31,7 @@ def signed_area(points: Points) -> float:
 
 
 def reversed_points(points: Points, closed: bool) -> Points:
-    """The same curve run the other way; a closed one keeps its first point."""
+    """The same curve in the other direction; a closed curve keeps its first point."""
     turned = [ControlPoint(p.x, p.y, p.out_dx, p.out_dy, p.in_dx, p.in_dy) for p in reversed(points)]
     return (turned[-1], *turned[:-1]) if closed else tuple(turned)
 
@@ -69,7 +69,7 @@ def line_around(shape: RotoShape, frame: float, points: Points) -> Points:
 
 
 def as_one_line(shape: RotoShape) -> RotoShape:
-    """The shape with its whole feather as one line, or as one width where the line is even to within 0.1 px."""
+    """The shape with its whole feather as one line, or as one width where the line varies by less than 0.1 px."""
     if not shape.has_feather_line:
         return shape
     lines = {frame: line_around(shape, frame, key.points) for frame, key in shape.keys.items()}
@@ -77,7 +77,7 @@ def as_one_line(shape: RotoShape) -> RotoShape:
 
 
 def with_lines(shape: RotoShape, lines: Mapping[int, Points]) -> RotoShape:
-    """The shape with a feather that ends at these curves at its keys; one width where they are even to 0.1 px."""
+    """The shape with a feather that ends at these curves at its keys; one width where it varies by less than 0.1 px."""
     rows = {frame: feather_rows(key.points, lines[frame]) for frame, key in shape.keys.items()}
     found = [width for frame, key in shape.keys.items() for width in line_widths(key.points, rows[frame])]
     if not shape.closed or not _is_uneven(found):
@@ -88,7 +88,7 @@ def with_lines(shape: RotoShape, lines: Mapping[int, Points]) -> RotoShape:
 
 
 def _is_uneven(found: Sequence[float]) -> bool:
-    """Whether a feather is more than one width outside the edge."""
+    """Whether a feather is more than a single width outside the edge."""
     return bool(found) and (max(found) - min(found) > _UNEVEN_PX or min(found) < -_UNEVEN_PX)
 
 
@@ -114,7 +114,7 @@ def along_normals(shape: RotoShape) -> tuple[RotoShape, float, float]:
 
 
 def widths(points: Points, outer: Sequence[Vector]) -> list[float]:
-    """How wide the feather is at each point of a closed shape, from its edge's points; negative inside."""
+    """The feather's width at each point of a closed shape, from the points of its edge; negative inside."""
     side = 1.0 if signed_area(points) >= 0 else -1.0
     found = []
     for i, (p, (x, y)) in enumerate(zip(points, outer, strict=True)):
@@ -126,7 +126,7 @@ def widths(points: Points, outer: Sequence[Vector]) -> list[float]:
 
 
 def line_widths(points: Points, feather: Points) -> list[float]:
-    """How wide a key's feather line is at each control point; negative inside."""
+    """The width of a key's feather line at each control point; negative inside."""
     return widths(points, [(p.x + row.x, p.y + row.y) for p, row in zip(points, feather, strict=True)])
 
 
@@ -140,7 +140,7 @@ def span_px(shape: RotoShape) -> tuple[float, float]:
 
 
 def mean_px(shape: RotoShape) -> float:
-    """The one width that stands for a shape's feather: its mean at the keys' control points, not inside the edge."""
+    """A single width for a shape's feather: its mean over the keys' control points, at least 0."""
     found = [width for key in shape.keys.values() if key.feather for width in line_widths(key.points, key.feather)]
     count = sum(len(key.points) for key in shape.keys.values())
     return shape.feather_px if not found else min(max(0.0, shape.feather_px + sum(found) / count), MOST_WIDTH_PX)
@@ -153,7 +153,7 @@ def normals(points: Points) -> list[Vector]:
 
 
 def _growth(points: Points, shifts: Sequence[Vector], a: int, b: int) -> float:
-    """How much longer the edge is than the shape between two neighbours; handles grow with it."""
+    """The ratio of the edge's length to the shape's between two neighbouring points; handles are scaled by it."""
     length = math.hypot(points[b].x - points[a].x, points[b].y - points[a].y)
     if length < _TINY:
         return 1.0
@@ -163,7 +163,7 @@ def _growth(points: Points, shifts: Sequence[Vector], a: int, b: int) -> float:
 
 
 def _mitre(points: Points, i: int) -> tuple[Vector, float]:
-    """The normal at a point, to the left of its way with y down, and how much longer than the feather the mitre is."""
+    """The normal at a point, left of the curve's direction with y down, and the ratio of the mitre to the feather."""
     before = _way_direction(points, i, -1)
     after = _way_direction(points, i, 1)
     x, y = before[0] + after[0], before[1] + after[1]
@@ -175,7 +175,7 @@ def _mitre(points: Points, i: int) -> tuple[Vector, float]:
 
 
 def _way_direction(points: Points, i: int, step: int) -> Vector:
-    """Unit direction of the way into (step -1) or out of (step 1) a point."""
+    """Unit direction of the curve into a point (step -1) or out of it (step 1)."""
     p, n = points[i], len(points)
     q = points[(i + step) % n]
     near = (p.out_dx, p.out_dy) if step > 0 else (p.in_dx, p.in_dy)

@@ -9,18 +9,18 @@ from typing import Final, Literal, get_args
 
 Feature = Literal[
     "tangents",  # each control point's two offsets
-    "points",  # which control points, how many and in which order
+    "points",  # the control points: how many, and in which order
     "open",  # open curves stay open
-    "keys",  # the keyed frames, no more and no fewer
+    "keys",  # exactly the keyed frames
     "holds",  # a pose kept until the next key
     "feather",  # softness outside the edge
-    "width",  # of an open curve's stroke
+    "width",  # width of an open curve's stroke
     "taper",  # narrowing of a stroke's ends
-    "subtract",  # a shape that holds out
+    "subtract",  # a shape that is a hold-out
     "visibility",  # frames at which a shape is hidden
     "layers",  # shapes grouped by the parts of their names before `/`
-    "names",  # names letter by letter
-    "order",  # which shape lies on which
+    "names",  # exact names
+    "order",  # the stacking order of shapes
     "roles",  # seam or matte
     "sources",  # who set a key
     "landmarks",

@@ -30,7 +30,7 @@ ReadStretched = Callable[[Path, int | None, int | None, float], tuple[RotoDocume
 ReadNodes = Callable[[Path, int | None, int | None, str | None, bool], tuple[RotoDocument, tuple[str, ...]]]
 Write = Callable[[Path, RotoDocument], "WrittenFile"]
 Prove = Callable[[Path, RotoDocument], "Proof"]
-Tell = Callable[[int, int], None]  # how many frames are done, and of how many
+Tell = Callable[[int, int], None]  # number of finished frames, number of all frames
 WriteFrames = Callable[[Path, RotoDocument, Tell], "WrittenFile"]
 
 LIMIT_PX = 0.02  # goal G8
@@ -71,13 +71,17 @@ class FormatSpec:
     losses: Losses | None = None
     states_aspect: bool = True
     states_fps: bool = True
-    pattern: Callable[[Path], Path] | None = None  # of the files that are really written, where it is one a frame
+    pattern: Callable[[Path], Path] | None = None  # pattern of the written files, where there is one per frame
     write_frames: WriteFrames | None = None  # as `write`, for slow formats that report their frames
     counts_from_first: bool = False  # frame 0 of a file is the shot's first
-    holds: frozenset[Held] = frozenset()  # of version 2: what else is given up before a document is written
-    is_relative: bool = False  # numbers are shares of the plate's size
-    read_nodes: ReadNodes | None = None  # where a file holds several nodes: size, the node's name, whether to override
-    read_stretched: ReadStretched | None = None  # where the pixel aspect is in the numbers and not stated
+    holds: frozenset[Held] = (
+        frozenset()
+    )  # features of version 2 that the format can hold; the others are reduced before writing
+    is_relative: bool = False  # coordinates are shares of the plate's size
+    read_nodes: ReadNodes | None = None  # for formats with several nodes: size, name of the node, whether to override
+    read_stretched: ReadStretched | None = (
+        None  # for formats whose coordinates include the pixel aspect without stating it
+    )
 
 
 class TextForm(Protocol):
@@ -90,7 +94,7 @@ class TextForm(Protocol):
         """The document in a text."""
 
     def losses_of(self, document: RotoDocument) -> list[Loss]:
-        """What a file does not hold of a document."""
+        """The parts of a document that a file cannot hold."""
 
 
 def of_text(

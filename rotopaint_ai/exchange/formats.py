@@ -95,7 +95,7 @@ def _write_svg(path: Path, meant: RotoDocument) -> WrittenFile:
 
 
 def _drawn_difference(meant: RotoDocument, found: RotoDocument) -> float:
-    """The largest error over the frames that were drawn; a picture has no data for frames between them."""
+    """The largest error over the drawn frames; pictures have no data for the frames between them."""
     shapes = {shape.name: shape for shape in found.shapes}
     worst = 0.0
     for shape in meant.shapes:
@@ -181,7 +181,7 @@ FORMATS = (
         aftereffects,
         "AfterEffects",
         (".jsx",),
-        "a script that builds masks; read: its dump of a composition, .ae.json",
+        "a script that builds masks; reads the dump of a composition, .ae.json",
         as_written=plain_shapes.hold_outs_last,
         holds=frozenset(("feather widths",)),
         read_only=(".ae.json",),
@@ -190,7 +190,7 @@ FORMATS = (
         blender,
         "Blender",
         (".py",),
-        "a script that builds masks; read: its dump of a file, .blender.json",
+        "a script that builds masks; reads the dump of a file, .blender.json",
         names=blender.blender_names,
         holds=frozenset(("feather widths",)),
         as_written=blender.as_blender_holds,
@@ -238,7 +238,7 @@ FORMATS = (
 
 
 def format_of(path: Path | str) -> FormatSpec:
-    """The format that a file's suffix names, the longest that fits. Raises UsageError listing what there is."""
+    """The format of a file, by its longest matching suffix. Raises UsageError, which lists all formats."""
     name = Path(path).name.lower()
     fitting = [(len(s), each) for each in FORMATS for s in each.suffixes if name.endswith(s)]
     if fitting:
@@ -250,9 +250,9 @@ def format_of(path: Path | str) -> FormatSpec:
 
 
 ASKED_ELSEWHERE = {
-    ".aep": "is read by After Effects alone; run the script of 'rotopaint convert --scripts DIR' there",
-    ".txt": "no shape format: keyframe text holds positions only; export a Shake shape file (.ssf) from Mocha",
-    ".mocha": "is a project whose shapes hang on tracks; export a Shake shape file (.ssf) or Nuke shapes from Mocha",
+    ".aep": "can be read only by After Effects; run the script of 'rotopaint convert --scripts DIR' there",
+    ".txt": "is not a shape format: keyframe text holds positions only; export a Shake shape file (.ssf) from Mocha",
+    ".mocha": "is a project whose shapes follow tracks; export a Shake shape file (.ssf) or Nuke shapes from Mocha",
     ".sfx": "is a whole Silhouette project; export shapes as .fxs, .ssf or for Nuke from Silhouette",
 }
 
@@ -275,11 +275,11 @@ def read(
     node: str | None = None,
     override: bool = False,
 ) -> tuple[RotoDocument, tuple[str, ...]]:
-    """A document from any format, with the list of what it could not hold. Raises UsageError, DocumentError.
+    """A document from a file of any format, with its losses. Raises UsageError, DocumentError.
 
     `width` and `height`, `pixel_aspect` and `fps` are the plate's, for files that do not state them. A file that states
-    another value is refused; with `override` the given size is used all the same, and reported. `node` picks one node
-    of a script by its name.
+    another value is refused; with `override` the given size is used anyway, and reported. `node` selects one node of a
+    script by its name.
     """
     each = format_of(path)
     if each.read is None:
@@ -294,7 +294,7 @@ def read(
         else:
             found, lost = _read_at(each, Path(path), width, height, override)
     except RecursionError as error:
-        raise DocumentError(f"{Path(path).name}: groups lie in groups too deep to read; flatten them there") from error
+        raise DocumentError(f"{Path(path).name}: groups are nested too deeply to read; flatten them there") from error
     check_names(found, Path(path).name)
     found, lost = _bounded(found, lost)
     if pixel_aspect is not None:
@@ -307,7 +307,7 @@ def read(
 
 
 def _bounded(found: RotoDocument, lost: tuple[str, ...]) -> tuple[RotoDocument, tuple[str, ...]]:
-    """Widths and feathers cut to the limits of our own document, so that every file we write can be read again."""
+    """The document with widths and feathers cut to the limits of `.roto.json`, so that it can be saved and read."""
     lines, shapes = list(lost), []
     for shape in found.shapes:
 
@@ -322,7 +322,10 @@ def _bounded(found: RotoDocument, lost: tuple[str, ...]) -> tuple[RotoDocument, 
 def _read_at(
     each: FormatSpec, path: Path, width: int | None, height: int | None, override: bool
 ) -> tuple[RotoDocument, tuple[str, ...]]:
-    """The document at the size asked for, where that is allowed: pixels stay, numbers relative to the plate grow."""
+    """The document at the requested size, where that is allowed.
+
+    Pixel coordinates stay; coordinates that are shares of the plate are scaled.
+    """
     assert each.read is not None
     try:
         return each.read(path, width, height)
@@ -331,8 +334,8 @@ def _read_at(
             raise
         found, lost = each.read(path, None, None)
         scale = conflict.asked[0] / found.width, conflict.asked[1] / found.height
-        change = "shapes are scaled" if each.is_relative else "shapes stay where they are from the top left"
-        line = f"made for {found.width} x {found.height}, taken for {conflict.asked[0]} x {conflict.asked[1]}: {change}"
+        change = "shapes are scaled" if each.is_relative else "shapes keep their distance from the top left"
+        line = f"made for {found.width} x {found.height}, read as {conflict.asked[0]} x {conflict.asked[1]}: {change}"
         shapes = tuple(_scaled_shape(shape, *scale) for shape in found.shapes) if each.is_relative else found.shapes
         found = replace(found, width=conflict.asked[0], height=conflict.asked[1], shapes=shapes)
         return found, (line, *lost)
@@ -349,16 +352,16 @@ def _scaled_shape(shape: RotoShape, x: float, y: float) -> RotoShape:
 
 
 def _refuse_other(what: str, is_stated: bool, found: float, asked: float, usual: float, path: Path | str) -> None:
-    """Raise if a file states another number than the one asked for; a default value may only mean that none was set."""
+    """Raise if a file states another number than the requested one, unless the stated number is only a default."""
     if is_stated and found != usual and abs(found - asked) > 1e-3 * found:
-        raise DocumentError(f"{Path(path).name}: is made for {what} {found:g}, asked for {asked:g}; leave it out")
+        raise DocumentError(f"{Path(path).name}: is made for {what} {found:g}, but {asked:g} was given; leave it out")
 
 
 _INSTEAD = {"JSON": "write .coco.json or .labelme.json", "Blender file": "write a .py and run it in Blender"}
 
 
 def write(path: Path | str, meant: RotoDocument, tell: Tell | None = None) -> tuple[float, tuple[str, ...]]:
-    """Write a document in any format and read it back: largest error in pixels, and what the file does not hold.
+    """Write a document in any format and read it back; returns the largest error in pixels, and the losses.
 
     An existing file at `path` is replaced after the new file has been read back, and is kept if that fails. `tell`
     receives the number of finished frames, for slow formats.
@@ -403,29 +406,29 @@ def _write_in_place(
 
 
 def _refuse_source(target: Path, source: Path | None) -> None:
-    """Refuse to overwrite the source: a script holds more than its shapes. A source may be a pattern of files."""
+    """Refuse to overwrite the source, because a script holds more than shapes. A source may be a pattern of files."""
     if source is None or not target.exists():
         return
     sources = [source] if source.exists() else source.parent.glob(re.sub("#+", "*", glob.escape(source.name)))
     if any(each.samefile(target) for each in sources):
-        raise UsageError(f"{target}: is what is read; choose another name to write to")
+        raise UsageError(f"{target}: is also the source; choose another name to write to")
 
 
 def _left_behind(meant: RotoDocument, each: FormatSpec) -> Iterator[str]:
     """A line for each kind of metadata of another program that this format cannot hold."""
     for other in FORMATS:
         if other.name.lower() in meant.metadata and each.name not in (other.name, FORMATS[0].name):
-            yield f"what {other.name} alone understands (layers, colours, blend modes, strokes) is not written"
+            yield f"data that only {other.name} uses (layers, colours, blend modes, strokes) is not written"
 
 
 def written_path(path: Path | str) -> Path:
-    """What a format writes when it is given this path: the path, or the pattern of its files, one a frame."""
+    """The path that a format really writes for a given path: itself, or a pattern with one file per frame."""
     each = format_of(path)
     return each.pattern(Path(path)) if each.pattern is not None else Path(path)
 
 
 def proof_of(path: Path | str, meant: RotoDocument) -> Proof:
-    """The proof of a file that was written for a document: read by its own format's reader and compared.
+    """The proof of a file that was written for a document: its own reader reads it, and the two are compared.
 
     Raises DocumentError where it cannot be read, UsageError where nothing reads or writes this suffix.
     """
@@ -443,7 +446,7 @@ def proof_of(path: Path | str, meant: RotoDocument) -> Proof:
 
 
 def check_size_options(width: int | None, height: int | None) -> None:
-    """Raises UsageError unless both sides of a plate are given and above 0, or neither is."""
+    """Raise UsageError unless both sides of a plate are given and above 0, or neither is given."""
     if (width is None) != (height is None) or any(side is not None and side <= 0 for side in (width, height)):
         raise UsageError("give --width and --height together, both above 0")
 
@@ -464,12 +467,12 @@ def convert(
 ) -> Conversion:
     """Convert between shape formats, chosen by suffix; `offset` frames are added to every frame number.
 
-    `width` and `height` (both or neither) are taken whatever the source states, with a line in the losses;
-    `pixel_aspect` and `fps` are the plate's, for sources that state none. `node` picks one node of a script.
+    `width` and `height` (both or neither) override the size that the source states; the losses report it.
+    `pixel_aspect` and `fps` are the plate's, for sources that do not state them. `node` selects one node of a script.
     `bands` writes strokes as closed outlines of their width. `begins` is called before writing, with the document and
-    its format; `tell` as in `write`.
-    Raises UsageError, also where the source would be replaced; DocumentError; the target is not touched by a
-    conversion that fails while reading.
+    its format; `tell` is as in `write`.
+    Raises: UsageError, also where the source would be overwritten; DocumentError. Where reading fails, the target is
+    not touched.
     """
     check_size_options(width, height)
     if not all(value is None or 0 < value < 1e4 for value in (pixel_aspect, fps)):
@@ -480,7 +483,7 @@ def convert(
     meant = edit.shift_frames(found, offset) if offset else found
     if offset and found.metadata:
         meant = replace(meant, metadata={})
-        lost = (*lost, "--offset: what one program alone understands (layers, colours, strokes) is not kept")
+        lost = (*lost, "--offset: data that only one program uses (layers, colours, strokes) is not kept")
     meant = closed_strokes(meant) if bands else meant
     begins(format_of(target), meant)
     written = _write_in_place(target, meant, tell, Path(source))

@@ -1,8 +1,8 @@
 """Fusion and Resolve masks, `.setting` and `.comp`: nodes as Lua tables that can be pasted into the flow.
 
-Standard library only. Each shape is a polygon mask and the spline that animates it. Points are centred shares of width
-and height with y up, handles are offsets; keys stand at absolute frames and move linearly; the softness outside the
-edge is the second polyline. Form: a setting saved by Fusion, and what public generators write.
+Standard library only. Each shape is a polygon mask and the spline that animates it. Points are shares of width and
+height from the centre, with y up; handles are offsets. Keys are at absolute frames and move linearly. The feather
+outside the edge is the second polyline. Source: a setting saved by Fusion, and files of public generators.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ KEEPS: Final[frozenset[Feature]] = frozenset(
 )
 WORDS: Final[Mapping[Feature, str]] = {
     "keys": lossiness.HOLDS,
-    "feather": "{names}: an open shape's feather is not written, use the mask's Soft Edge",
+    "feather": "{names}: an open shape's feather is not written; use the mask's Soft Edge",
     "names": "{names}: blanks and signs in names became '_'",
-    "layers": "{names}: Fusion has no layers of masks, the layer's name stands before the shape's",
+    "layers": "{names}: Fusion has no layers of masks; the layer's name precedes the shape's",
 }
-_SPREAD: Final = 110  # between nodes in the flow
+_SPREAD: Final = 110  # distance between nodes in the flow
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
-    """What Fusion's masks do not hold of this document."""
+    """The parts of this document that Fusion's masks cannot hold."""
     names = fusion_names(document)
     return lossiness.of(
         document,
@@ -48,12 +48,12 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 
 def as_fusion_holds(document: RotoDocument) -> RotoDocument:
-    """The document with each feather as one line, or as one width where it is that to within 0.1 px."""
+    """The document with each feather as one line, or as one width where it varies by less than 0.1 px."""
     return replace(document, shapes=tuple(map(feather_edges.as_one_line, document.shapes)))
 
 
 def fusion_names(document: RotoDocument) -> dict[str, str]:
-    """How each shape's node is called."""
+    """The name of the node of each shape."""
     return parsing.names_of(document, _tool_name)
 
 
@@ -74,7 +74,7 @@ def dumps(document: RotoDocument) -> str:
 
 
 def _nodes(shape: RotoShape, name: str, document: RotoDocument, place: int) -> list[str]:
-    """The mask and the splines that drive it."""
+    """A shape's mask node and the splines that animate it."""
     keys = linear_keys(shape)
     changes = switches(shape, document.first_frame, document.last_frame)
     is_soft = shape.closed and (shape.feather_px > 0 or shape.has_feather_line)

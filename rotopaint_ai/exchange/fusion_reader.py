@@ -1,7 +1,7 @@
-"""Masks of Fusion and Resolve read: polygons and B-splines of a `.setting` or `.comp` as a document.
+"""Reading masks of Fusion and Resolve: polygons and B-splines of a `.setting` or `.comp` as a document.
 
 Standard library only. A mask's own centre, size and rotation are applied where they are not animated; everything else
-that a document cannot hold is reported. The handles of a spline's keys (in time and value, as the keys) give its eases.
+that a document cannot hold is reported. The handles of a spline's keys, in time and value, define its eases.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class _Placing:
 
 @dataclass(frozen=True, slots=True)
 class _Outline:
-    """An outline at each key (None for one without animation), and the timing of each eased move by its first frame."""
+    """An outline at each key (the key is None without animation), and the timing of each eased move by first frame."""
 
     keys: Mapping[int | None, Points]
     closed: bool = True
     timings: Mapping[int, Timing] = field(default_factory=dict)
 
     def at_frames(self, first: int) -> dict[int, Points]:
-        """The keys by frame; one without animation stands at the first."""
+        """The keys by frame; an outline without animation is keyed at `first`."""
         return {first if frame is None else frame: points for frame, points in self.keys.items()}
 
 
@@ -70,7 +70,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     )
     tools = dict(_tools(whole, 0))
     masks = {name: tool for name, tool in tools.items() if tool.kind in _MASKS}
-    if not tools and "Tools" in whole.fields:  # a shot without shapes
+    if not tools and "Tools" in whole.fields:  # of a shot without shapes
         return ReadResult(RotoDocument(*parsing.plate_size(where, None, width, height), 1, 1))
     if not masks:
         raise DocumentError(f"{where}: holds no polygon or B-spline mask; copy the mask nodes out of Fusion")
@@ -92,7 +92,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
 
 
 def _tools(table: LuaTable, depth: int) -> Iterator[tuple[str, LuaTable]]:
-    """Every tool by name, those inside groups and macros included."""
+    """Every tool by name, including tools inside groups and macros."""
     for name, tool in table.table("Tools").fields.items():
         if isinstance(tool, LuaTable) and isinstance(name, str):
             yield name, tool
@@ -110,7 +110,7 @@ def _input_number(tool: LuaTable, name: str, default: float) -> float:
 
 
 def _stated_mask_size(masks: Mapping[str, LuaTable], warnings: list[str]) -> tuple[int, int] | None:
-    """The first size that a mask states; positions are shares of it, so another mask's size does not matter."""
+    """The first size that a mask states. Positions are shares of the size, so other masks' sizes do not matter."""
     sizes = {name: (_input_number(m, "MaskWidth", 0), _input_number(m, "MaskHeight", 0)) for name, m in masks.items()}
     stated = {name: (int(w), int(h)) for name, (w, h) in sizes.items() if 0 < w < 1e6 and 0 < h < 1e6}
     if not stated:
@@ -118,7 +118,7 @@ def _stated_mask_size(masks: Mapping[str, LuaTable], warnings: list[str]) -> tup
     size = next(iter(stated.values()))
     others = sorted(name for name, each in stated.items() if each != size)
     if others:
-        warnings.append(f"size {size[0]} x {size[1]} taken for every mask; made at another size: {', '.join(others)}")
+        warnings.append(f"size {size[0]} x {size[1]} is used for every mask; made at another size: {', '.join(others)}")
     return size
 
 
@@ -132,7 +132,7 @@ def _pixel_aspect_of(mask: LuaTable) -> float:
 def _outlines_of(
     name: str, mask: LuaTable, tools: Mapping[str, LuaTable], size: tuple[int, int], where: str, warnings: list[str]
 ) -> tuple[_Outline, _Outline]:
-    """A mask's outline, and its second one where that is on."""
+    """A mask's outline, and its second outline where it is enabled."""
     placing = _placing(name, mask, size, warnings)
     here = f"{where}: {name}"
     found = _polylines(mask, "Polyline", tools, placing, size, here, warnings)
@@ -154,7 +154,7 @@ def _placing(name: str, mask: LuaTable, size: tuple[int, int], warnings: list[st
     items = centre.items if isinstance(centre, LuaTable) else []
     x, y = [v if isinstance(v, float) and abs(v) < 1e6 else 0.5 for v in (*items, 0.5, 0.5)[:2]]
     if _input_number(mask, "XRotation", 0.0) or _input_number(mask, "YRotation", 0.0):
-        warnings.append(f"{name}: is turned out of the picture's plane, which is not followed")
+        warnings.append(f"{name}: is rotated out of the picture plane, which is not followed")
     turn = math.radians(_input_number(mask, "ZRotation", 0.0))
     return _Placing(
         (x - 0.5) * size[0], (y - 0.5) * size[1], _input_number(mask, "Size", 1.0), math.cos(turn), math.sin(turn)
@@ -199,12 +199,14 @@ def _timings_of(name: str, keys: Mapping[int, LuaTable], warnings: list[str]) ->
     found = {}
     for first, last in pairwise(sorted(keys)):
         begin, end = (keys[frame].items[0] if keys[frame].items else None for frame in (first, last))
-        if isinstance(begin, float) and isinstance(end, float) and begin != end:  # else nothing moves
+        if isinstance(begin, float) and isinstance(end, float) and begin != end:  # otherwise nothing moves
             place = (first, begin, last - first, end - begin)
             found[first] = _handle(keys[first], "RH", 1 / 3, place, name), _handle(keys[last], "LH", 2 / 3, place, name)
     steps = [f for f in keys for way in ("StepIn", "StepOut") if keys[f].table("Flags").fields.get(way) is True]
     if steps:
-        warnings.append(f"{name}: {len(steps)} keys step, which is read as a move; see that it holds where it should")
+        warnings.append(
+            f"{name}: {len(steps)} keys step, which is read as a move; check that the shape holds where it should"
+        )
     return found
 
 
@@ -237,7 +239,7 @@ def _points_of_line(line: LuaTable, placing: _Placing, size: tuple[int, int], wh
 
 
 def _bezier_of_bspline(points: Points, closed: bool) -> Points:
-    """A uniform cubic B-spline's control points as a Bezier curve; an open one reaches its end points."""
+    """A uniform cubic B-spline as a Bezier curve; an open curve starts and ends on its end points."""
     n = len(points)
     if n < 3:
         return points
@@ -253,7 +255,7 @@ def _bezier_of_bspline(points: Points, closed: bool) -> Points:
 
 
 def _with_outer(shape: RotoShape, outer: _Outline, first: int, keeps_eases: bool, warnings: list[str]) -> RotoShape:
-    """The shape with the feather that ends at its second outline; each gets keys at the other's key frames too."""
+    """The shape with a feather that ends at its second outline; both get keys at each other's key frames."""
     if not outer.keys:
         return shape
     if not shape.closed or {len(points) for points in outer.keys.values()} != {shape.n_points}:
@@ -267,7 +269,7 @@ def _with_outer(shape: RotoShape, outer: _Outline, first: int, keeps_eases: bool
 
 
 def _how_driven(mask: LuaTable, control: str) -> str:
-    """How a control gets its value: `is animated`, `has an expression`, or the empty text for a plain number."""
+    """How a control is driven: `is animated`, `has an expression`, or the empty text for a plain number."""
     found = mask.table("Inputs").table(control)
     if found.text("SourceOp"):
         return "is animated"
@@ -275,7 +277,7 @@ def _how_driven(mask: LuaTable, control: str) -> str:
 
 
 def _report_mask_controls(name: str, mask: LuaTable, warnings: list[str]) -> None:
-    """Controls of a mask that a document does not hold."""
+    """Report controls of a mask that a document cannot hold."""
     controls: tuple[tuple[str, float, str], ...] = (
         ("SoftEdge", 0.0, "soft edge by blur"),
         ("Invert", 0.0, "inversion"),
@@ -286,9 +288,9 @@ def _report_mask_controls(name: str, mask: LuaTable, warnings: list[str]) -> Non
             warnings.append(f"{name}: {what} is not held by the document")
     for control, default in (("WritePosition", 0.0), ("WriteLength", 1.0)):
         if _how_driven(mask, control) or _input_number(mask, control, default) != default:
-            warnings.append(f"{name}: is drawn in part ({control}); the document draws it whole")
+            warnings.append(f"{name}: is drawn partly ({control}); the document draws it completely")
     if 0.0 < _input_number(mask, "Level", 1.0) < 1.0:
-        warnings.append(f"{name}: is partly transparent; the document draws it whole")
+        warnings.append(f"{name}: is partly transparent; the document draws it opaque")
 
 
 def _shape_of_polyline(
@@ -328,12 +330,12 @@ def _with_eases(shape: RotoShape, timings: Mapping[int, Timing], keeps_eases: bo
             keys |= {frame: key for frame, key in more.items() if first < frame < last}
     n_more = len(keys) - len(shape.keys)
     if n_more:
-        warnings.append(f"{shape.name}: eases became {n_more} linear keys more, within {TOLERANCE_PX} px")
+        warnings.append(f"{shape.name}: eases became {n_more} additional linear keys, within {TOLERANCE_PX} px")
     return shape.with_keys(dict(sorted(keys.items())))
 
 
 def _visible_levels(mask: LuaTable, tools: Mapping[str, LuaTable]) -> list[tuple[int, bool]]:
-    """Keys of a mask's animated level: frame, and whether the mask is seen from there."""
+    """Keys of a mask's animated level: the frame, and whether the mask is visible from there."""
     changes = []
     driver = tools.get(mask.table("Inputs").table("Level").text("SourceOp"), LuaTable())
     for time, key in driver.table("KeyFrames").fields.items():

@@ -17,13 +17,13 @@ _WANTED = "COCO or labelme annotations, Lottie, or a dump of Blender's or After 
 
 
 def read(path: Path, width: int | None, height: int | None) -> tuple[RotoDocument, tuple[str, ...]]:
-    """The document in a JSON file of any form that is known. Raises DocumentError."""
+    """The document in a JSON file of any known format. Raises DocumentError."""
     found = loads(parsing.text_of(path), width=width, height=height, where=path.name)
     return found.document, found.losses
 
 
 def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "file") -> ReadResult:
-    """The document in a JSON text of any form that is known. Raises DocumentError."""
+    """The document in a JSON text of any known format. Raises DocumentError."""
     data = parsing.json_of(text, where, wanted=_WANTED)
     form = data.get("format") if isinstance(data, dict) else None
     size = {"width": width, "height": height}
@@ -39,7 +39,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
         return coco.loads(text, **size, where=where)
     if isinstance(data, dict) and isinstance(data.get("shapes"), list):
         return labelme.loads(text, **size, where=where)
-    raise DocumentError(f"{where}: is none of the JSON forms that are read; wanted {_WANTED}")
+    raise DocumentError(f"{where}: is not a known JSON format; wanted {_WANTED}")
 
 
-FORMAT = FormatSpec("JSON", (".json",), "read by its content: COCO, labelme, Lottie, dumps", read, None)
+FORMAT = FormatSpec("JSON", (".json",), "recognised by content: COCO, labelme, Lottie, dumps", read, None)

@@ -1,7 +1,7 @@
 """COCO keypoints of single pictures: the landmarks of one face each.
 
-`coco` reads such files as the frames of one shot; here every picture keeps its own file and size. Boxes, outlines and
-categories without keypoints are ignored. Standard library only.
+The module `coco` reads such files as the frames of one shot. In this module every picture keeps its own file and size.
+Boxes, outlines and categories without keypoints are ignored. Standard library only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MarkedFace:
 
 @dataclass(frozen=True, slots=True)
 class Keypoints:
-    """The landmarks' names, the marked faces by the number of their annotation, and how many have no mark at all."""
+    """The landmark names, the marked faces by number of their annotation, and the count of faces without any mark."""
 
     names: tuple[str, ...]
     faces: Mapping[int, MarkedFace]
@@ -42,7 +42,7 @@ class Keypoints:
 
 
 def read_keypoints(path: Path) -> Keypoints:
-    """Read a file. Raises DocumentError, also where a picture has two faces or categories name other landmarks."""
+    """Read a file. Raises DocumentError, also where a picture has two faces or categories differ in landmarks."""
     try:
         return _faces_of_content(path, json.loads(file_bytes(path).decode("utf-8-sig")))
     except (
@@ -57,7 +57,7 @@ def read_keypoints(path: Path) -> Keypoints:
     ) as error:
         reason = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
         raise DocumentError(
-            f"{path.name}: is no COCO keypoint file ({reason}); wanted images, annotations, categories"
+            f"{path.name}: is not a COCO keypoint file ({reason}); wanted images, annotations, categories"
         ) from error
 
 
@@ -85,10 +85,10 @@ def _faces_of_content(path: Path, content: Any) -> Keypoints:
 
 
 def _keypoint_names(path: Path, categories: Any) -> tuple[str, ...]:
-    """The landmarks' names. Raises: DocumentError where categories name other ones; KeyError where none does."""
+    """The landmark names. Raises: DocumentError where categories differ; KeyError where no category has names."""
     layouts = {tuple(str(name) for name in each[_KEYPOINTS]) for each in categories if each.get(_KEYPOINTS)}
     if len(layouts) > 1:
-        raise DocumentError(f"{path.name}: holds several keypoint categories; wanted one face layout a file")
+        raise DocumentError(f"{path.name}: holds several keypoint categories; wanted one face layout per file")
     if not layouts:
         raise KeyError(_KEYPOINTS)
     return layouts.pop()
@@ -107,5 +107,5 @@ def _read_marks(path: Path, annotation: Json, row: int, names: tuple[str, ...]) 
 
 
 def _stated_size(image: Json) -> tuple[int, int] | None:
-    """Width and height that the file says a picture has."""
+    """Width and height of a picture as stated in the file."""
     return (int(image["width"]), int(image["height"])) if image.get("width") and image.get("height") else None

@@ -1,7 +1,8 @@
-"""labelme annotations: one file to a picture, with polygons, lines and points.
+"""labelme annotations: one file per picture, with polygons, lines and points.
 
-Standard library only. Pixels with y down from the top left, as here. Seams stay open lines; landmarks are points. A
-shot is a row of files, `shapes.1001.labelme.json` and so on; the pattern `shapes.####.labelme.json` reads them all.
+Standard library only. Pixels with y down from the top left, as in our document. Seams stay open lines; landmarks are
+points. A shot is a sequence of files, `shapes.1001.labelme.json` and so on; the pattern `shapes.####.labelme.json`
+reads them all.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ WORDS: Final[Mapping[Feature, str]] = {
     "holds": "{names}: every frame is a file of its own with a key",
     "order": "shapes come back in the order in which they first appear",
     "landmarks": "expected errors of landmarks and who placed them are not written",
-    "layers": "{names}: layers are not written, they stay a part of the name",
+    "layers": "{names}: layers are not written; they stay a part of the name",
 }
 _VERSION: Final = "5.7.0"
 _ARC: Final = 4.0 / 3.0 * (math.sqrt(2.0) - 1.0)
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
-    """What labelme's files do not hold of this document."""
+    """The parts of this document that labelme's files cannot hold."""
     marks = document.landmarks
     inexact = bool(marks.hand) or any(m and m.expected_error_px for row in marks.keys.values() for m in row)
     always: frozenset[Feature] = frozenset({"landmarks"}) if inexact else frozenset()
@@ -52,7 +53,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 
 def as_written(document: RotoDocument) -> RotoDocument:
-    """The document as pictures hold it: lines with a key at every frame."""
+    """The document as separate pictures: lines with a key at every frame."""
     return polygons.flattened(document, open_lines=True)
 
 
@@ -60,7 +61,7 @@ def as_written(document: RotoDocument) -> RotoDocument:
 
 
 def write(path: Path, document: RotoDocument) -> Path:
-    """Write one file a frame, `NAME.1001.labelme.json` for `NAME.labelme.json`; returns the pattern that reads them."""
+    """Write one file per frame, `NAME.1001.labelme.json` for `NAME.labelme.json`; returns their pattern."""
     flat = as_written(document)
     pattern = _frame_pattern(path)
     for frame in range(document.first_frame, document.last_frame + 1):
@@ -155,7 +156,7 @@ def loads_all(
     height: int | None = None,
     where: str = "labelme",
 ) -> ReadResult:
-    """The document in the texts of one file a frame, each with the frame in its name and its own name for errors."""
+    """The document in the texts of several files, one per frame, each with its frame and its name for errors."""
     warnings: list[str] = []
     rows: list[FramePolygon] = []
     marks: dict[int, dict[str, Landmark]] = {}
@@ -220,7 +221,7 @@ def _mark_names(label: str, places: Sequence[object], taken: Mapping[str, Landma
 
 
 def _curve_of_kind(kind: str, places: Sequence[tuple[float, float]]) -> tuple[bool, Points] | None:
-    """Whether a shape of labelme's is closed, and its control points; None for kinds that are no curve."""
+    """Whether a labelme shape is closed, and its control points; None for kinds that are not curves."""
     if kind in ("polygon", "line", "linestrip", "oriented_rectangle"):
         return kind in ("polygon", "oriented_rectangle"), tuple(ControlPoint(x, y) for x, y in places)
     if kind == "rectangle" and len(places) == 2:
@@ -277,7 +278,7 @@ def _prove(path: Path, meant: RotoDocument) -> Proof:
 FORMAT: Final = FormatSpec(
     "labelme",
     (SUFFIX,),
-    "polygons, lines and points, one file a frame",
+    "polygons, lines and points, one file per frame",
     _read_with_losses,
     _write_checked,
     prove=_prove,

@@ -15,20 +15,21 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.frames import MOST_FRAMES
 from rotopaint_ai.shapes.roto import Metadata, RotoDocument
 
-MOST_BYTES: Final = 1 << 29  # of a file: no shot's shapes are larger, and reading takes up to twenty times as much
-MOST_PX: Final = 100_000  # of a plate's width and height
-MOST_PIXELS: Final = 1 << 28  # of a plate, 16,384 squared: one of its mattes fills a gigabyte
-FAR_PX: Final = 1e9  # of a coordinate: farther out nothing is a shape, and 32-bit floats lose whole pixels
-MOST_WIDTH_PX: Final = 1_000.0  # of a stroke or feather: no seam is wider, and drawing it would take minutes
+MOST_BYTES: Final = 1 << 29  # largest file; reading takes up to twenty times as much memory
+MOST_PX: Final = 100_000  # largest width and height of a plate
+MOST_PIXELS: Final = 1 << 28  # largest plate, 16,384 squared: one matte of it takes a gigabyte
+FAR_PX: Final = 1e9  # largest coordinate: beyond it 32-bit floats lose whole pixels
+MOST_WIDTH_PX: Final = 1_000.0  # largest stroke or feather: drawing wider ones would take minutes
 MOST_METADATA: Final = 1 << 24  # bytes of JSON in a document: the scripts of long shots
 DEEPEST_METADATA: Final = 32
-MOST_DEEP: Final = 100  # groups in groups
-MOST_NUMBER: Final = 10_000_000  # of a frame: the 32-bit floats of a Nuke script count whole frames up to 16 million
+MOST_DEEP: Final = 100  # deepest nesting of groups
+MOST_NUMBER: Final = 10_000_000  # largest frame: the 32-bit floats of Nuke scripts are exact up to 16 million
 
 
 def check_file(path: Path) -> None:
-    """Refuses paths that are no regular files, such as a device without end, and files of too many bytes. Raises
-    OSError where nothing exists."""
+    """Refuse paths that are not regular files, such as an endless device, and files that are too large.
+
+    Raises: OSError where the file does not exist; DocumentError."""
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode):
         raise DocumentError(f"{path.name}: is a folder, a pipe or a device; wanted a file of shapes")
@@ -37,7 +38,7 @@ def check_file(path: Path) -> None:
 
 
 def check_size(width: int | None, height: int | None, where: str) -> None:
-    """Refuses an impossible plate size; None is not checked."""
+    """Refuse an impossible plate size; None is not checked."""
     for name, value in (("width", width), ("height", height)):
         if value is not None and not 0 < value <= MOST_PX:
             raise DocumentError(f"{where}: {name} is {value} px; wanted 1 to {MOST_PX:,}: give the plate's own size")
@@ -50,12 +51,12 @@ def check_size(width: int | None, height: int | None, where: str) -> None:
 def bounded_width(width_px: float, what: str, report: Callable[[str], None]) -> float:
     """A stroke's or feather's width, cut to the document's limit; `report` is called if it was cut."""
     if width_px > MOST_WIDTH_PX:
-        report(f"{what} of {width_px:,.0f} px was cut to {MOST_WIDTH_PX:,.0f} px, the widest that is drawn")
+        report(f"{what} of {width_px:,.0f} px was cut to {MOST_WIDTH_PX:,.0f} px, the largest width that is drawn")
     return min(width_px, MOST_WIDTH_PX)
 
 
 def check_range(first: int, last: int, where: str) -> None:
-    """Refuses an impossible frame range."""
+    """Refuse an impossible frame range."""
     if max(abs(first), abs(last)) > MOST_NUMBER:
         raise DocumentError(
             f"{where}: frames {first} to {last}; wanted numbers up to {MOST_NUMBER:,}: check the frames, or the offset"
@@ -67,13 +68,13 @@ def check_range(first: int, last: int, where: str) -> None:
 
 
 def check_frames(document: RotoDocument, where: str) -> None:
-    """Refuses a document with an impossible frame range or impossible key frames."""
+    """Refuse a document with an impossible frame range or impossible key frames."""
     keyed = [frame for shape in document.shapes for frame in shape.keys]
     check_range(min([document.first_frame, *keyed]), max([document.last_frame, *keyed]), where)
 
 
 def check_names(document: RotoDocument, where: str) -> None:
-    """Refuses names that no file can hold: JSON can state a lone surrogate, which no text encoding allows."""
+    """Refuse names that no file can hold: JSON can state a lone surrogate, which no text encoding allows."""
     for name in (*(shape.name for shape in document.shapes), *document.landmarks.names):
         try:
             name.encode()
@@ -82,8 +83,7 @@ def check_names(document: RotoDocument, where: str) -> None:
 
 
 def check_metadata(found: Iterable[Metadata], where: str) -> None:
-    """Refuses metadata that are no JSON values under a format's name, that nest too deep, or that are too large in
-    total."""
+    """Refuse metadata that is too large, too deeply nested, or not JSON values under the names of formats."""
     size = 0
     for each in found:
         if not isinstance(each, dict) or not all(isinstance(name, str) and name.strip() for name in each):
@@ -93,7 +93,7 @@ def check_metadata(found: Iterable[Metadata], where: str) -> None:
         try:
             size += len(json.dumps(each, allow_nan=False, ensure_ascii=False).encode())
         except (TypeError, ValueError) as error:
-            raise DocumentError(f"{where}: metadata is no JSON ({error}); leave it out") from error
+            raise DocumentError(f"{where}: metadata is not JSON ({error}); leave it out") from error
     if size > MOST_METADATA:
         raise DocumentError(f"{where}: {size:,} bytes of metadata; wanted at most {MOST_METADATA:,}: leave it out")
 

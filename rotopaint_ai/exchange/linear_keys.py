@@ -1,4 +1,4 @@
-"""Shapes for formats whose keys only move in straight lines, and what such a format cannot hold of them.
+"""Keys for formats that interpolate only linearly: holds and hidden frames expressed by linear keys.
 
 Standard library only.
 """
@@ -11,9 +11,9 @@ from rotopaint_ai.shapes.roto import Points, RotoShape
 
 
 def linear_keys(shape: RotoShape) -> dict[int, Points]:
-    """Keys that give the same pose at every whole frame when all of them move linearly.
+    """Keys that give the same pose at every whole frame when all of them are interpolated linearly.
 
-    A hold becomes two equal keys: where it begins, and on the frame before the next key.
+    A hold becomes two equal keys: one where it begins, one on the frame before the next key.
     """
     keys: dict[int, Points] = {}
     for frame, after in pairwise((*shape.frames, *shape.frames[-1:])):
@@ -25,9 +25,9 @@ def linear_keys(shape: RotoShape) -> dict[int, Points]:
 
 
 def eased_frames(shape: RotoShape) -> set[float]:
-    """Frames between eased keys, three to a segment: cubics that agree there and at the keys are the same.
+    """Frames between eased keys, three per segment: two cubics that agree there and at the keys are equal.
 
-    Keys one frame apart have none between them, because the Nuke reader treats such a step as linear. For a shape in a
+    Between keys one frame apart there is none, because the Nuke reader treats such a step as linear. For a shape in a
     layer, all whole frames between the layer's keys are included, and one frame beyond them.
     """
     chain = () if shape.layer is None else shape.layer.chain
@@ -53,7 +53,7 @@ def hidden_runs(shape: RotoShape, first: int, last: int) -> list[tuple[int, int]
 
 
 def switches(shape: RotoShape, first: int, last: int) -> list[tuple[int, bool]]:
-    """Frames at which a shape is shown or hidden from then on, the first frame among them; empty if never hidden."""
+    """Frames at which a shape becomes visible or hidden, including the first frame; empty if it is never hidden."""
     runs = hidden_runs(shape, first, last)
     if not runs:
         return []

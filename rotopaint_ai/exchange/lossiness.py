@@ -17,12 +17,12 @@ from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 DEFAULT_FPS: Final = 24.0
-HOLDS_OUT: Final = "{names}: that it holds out is not written, set it to subtract there"
-HOLDS: Final = "{names}: holds became pairs of equal keys, the same at every whole frame"
+HOLDS_OUT: Final = "{names}: the hold-out is not written; set the shape to subtract there"
+HOLDS: Final = "{names}: holds became pairs of equal keys, with the same pose at every whole frame"
 
 
 class Loss(NamedTuple):
-    """A feature that does not survive, and the line that reports it."""
+    """A feature that is lost, and the line that reports it."""
 
     feature: Feature
     text: str
@@ -36,10 +36,11 @@ def of(
     shapes: Mapping[Feature, Callable[[RotoShape], bool]] | None = None,
     always: frozenset[Feature] = frozenset(),
 ) -> list[Loss]:
-    """Losses of a format that keeps these features, for this document.
+    """The losses of this document in a format that keeps the features `keeps`.
 
     `shapes`: by feature, a test for the shapes that lose it; it also applies to features that the format keeps.
-    `always` names features lost in every document. `words` replace the usual text, where `{names}` are these shapes.
+    `always` names features that every document loses. `words` replaces the usual text by feature; `{names}` in it
+    stands for the shapes.
     """
     texts_of, asked = {**WORDS, **(words or {})}, shapes or {}
     found = []
@@ -64,9 +65,9 @@ def texts(losses: Iterable[Loss]) -> tuple[str, ...]:
 
 
 def grouped(lines: Iterable[str]) -> list[str]:
-    """Lines of one kind as one line with a count: `eye, mouth and 3 more: has motion blur; ...`.
+    """Similar lines joined to one line with a count: `eye, mouth and 3 more: has motion blur; ...`.
 
-    Lines `name: text` are of one kind if their texts differ only in numbers; the first line's numbers are shown.
+    Lines `name: text` are similar if their texts differ only in numbers; the first line's numbers are shown.
     """
     kinds: dict[str, list[tuple[str, str]]] = {}
     for line in dict.fromkeys(lines):
@@ -78,14 +79,14 @@ def grouped(lines: Iterable[str]) -> list[str]:
         if len(rows) > 1:
             same = len({text for _, text in rows}) == 1
             names = ", ".join(name for name, _ in rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
-            text = f"{text}{'' if same else ' (and alike)'}"
+            text = f"{text}{'' if same else ' (and similar)'}"
             name = f"{len(rows)} times, {names}"
         shown.append(f"{name}: {text}" if text else name)
     return shown
 
 
 def users(document: RotoDocument, feature: Feature) -> list[str] | None:
-    """Names of the shapes that use a feature, an empty list where the document as a whole does; None if unused."""
+    """Names of the shapes that use a feature; empty where the document as a whole uses it; None if it is unused."""
     if feature in _OF_DOCUMENT:
         return [] if _OF_DOCUMENT[feature](document) else None
     return _shapes_with(document, _OF_SHAPE[feature])
@@ -144,23 +145,23 @@ _OF_DOCUMENT: Final[Mapping[Feature, Callable[[RotoDocument], bool]]] = {
 }
 WORDS: Final[Mapping[Feature, str]] = {
     "tangents": "{names}: curves became lines",
-    "points": "{names}: control points became others",
+    "points": "{names}: control points changed",
     "open": "{names}: open curves were closed",
-    "keys": "{names}: keys became others",
+    "keys": "{names}: keys changed",
     "holds": HOLDS,
     "feather": "{names}: feather is not written",
     "width": "{names}: the width of the stroke is not written; --bands writes strokes as closed outlines",
-    "taper": "{names}: taper is not written, the stroke keeps its width to the ends",
+    "taper": "{names}: taper is not written; the stroke keeps its width to the ends",
     "subtract": HOLDS_OUT,
-    "visibility": "{names}: hidden frames are not written, the shape is always shown",
-    "layers": "{names}: layers are not written, they stay a part of the name",
-    "names": "{names}: called otherwise",
+    "visibility": "{names}: hidden frames are not written; the shape is always shown",
+    "layers": "{names}: layers are not written; they stay a part of the name",
+    "names": "{names}: names changed",
     "roles": "{names}: roles are not written: on reading, open shapes and those called seam are seams, others mattes",
     "sources": "who set a key is not written: on reading, all count as set by hand",
     "order": "the order of shapes is not written",
     "landmarks": "landmarks are not written",
     "aspect": "pixel aspect {document.pixel_aspect:g} is not written",
     "fps": "frame rate {document.fps:g} is not written",
-    "range": "the shot's range {document.first_frame}-{document.last_frame} is not written, only that of the keys",
+    "range": "the shot's range {document.first_frame}-{document.last_frame} is not written, only the range of the keys",
     "size": "the plate's size is not written: give --width {document.width} --height {document.height} to read it",
 }

@@ -1,9 +1,9 @@
 """Lottie, `.lottie.json`: animated vectors for browsers, video editors and motion graphics.
 
-Standard library only. A layer for each shape; points are pixels with y down and handles as offsets, as here. Times
-count from 0 at the shot's first frame, whose number stands beside them: Glaxnimate plays from 0 whatever a file says.
-Keys are linear, hold, or eased by a cubic in time, which holds our `ease`. Source: the Lottie Animation Community's
-specification 1.0.
+Standard library only. There is a layer for each shape. Points are pixels with y down, handles are offsets, as in our
+document. Times count from 0 at the shot's first frame, because Glaxnimate always plays from 0; the number of the first
+frame is stored too. Keys are linear, hold, or eased by a cubic in time, which can express our `ease`. Source: the
+Lottie Animation Community's specification 1.0.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ KEEPS: Final[frozenset[Feature]] = frozenset(
 WORDS: Final[Mapping[Feature, str]] = {"feather": "{names}: feather is not written: a Lottie file has none"}
 _WANTED: Final = "an animation with layers of shapes"
 _STATIC: Final = {"o": 100, "r": 0, "p": [0, 0], "a": [0, 0], "s": [100, 100]}
-_DEEPEST: Final = 50  # groups in groups
+_DEEPEST: Final = 50  # depth of nested groups
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
-    """What a Lottie file does not hold of this document."""
+    """The parts of this document that a Lottie file cannot hold."""
     return lossiness.of(document, keeps=KEEPS, words=WORDS)
 
 
@@ -105,7 +105,7 @@ def _path_key(frame: int, shape: RotoShape, first: int) -> dict[str, Any]:
     if key.interpolation == "hold":
         return {"t": frame - first, "s": [path], "h": 1}
     if frame == shape.frames[-1]:
-        return {"t": frame - first, "s": [path]}  # rlottie draws nothing of a path whose last key leads on
+        return {"t": frame - first, "s": [path]}  # rlottie does not draw a path whose last key has a follower
     leaving, arriving = time_eases.EASE if key.interpolation == "ease" else time_eases.LINEAR
     return {"t": frame - first, "s": [path], "o": _ease_handle(leaving), "i": _ease_handle(arriving)}
 
@@ -144,7 +144,7 @@ def _stroke_look(width: float) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _PathItem:
-    """A path of a layer: its name there, its curve, and the width of the stroke that draws it."""
+    """A path of a layer: its name, its curve, and the width of its stroke."""
 
     name: str
     curve: Mapping[str, Any]
@@ -158,10 +158,10 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
 
 
 def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "animation") -> ReadResult:
-    """The document in the text of a Lottie file: the paths and masks of its layers, transforms not followed."""
+    """The document in the text of a Lottie file: the paths and masks of its layers, without transforms."""
     data = parsing.json_of(text, where, wanted=_WANTED)
     if not is_lottie(data):
-        raise DocumentError(f"{where}: is no Lottie animation; wanted {_WANTED}")
+        raise DocumentError(f"{where}: is not a Lottie animation; wanted {_WANTED}")
     size = (parsing.whole(f"{where}: w", data.get("w")), parsing.whole(f"{where}: h", data.get("h")))
     size = parsing.plate_size(where, size, width, height)
     fps = parsing.finite_number(f"{where}: fr", data.get("fr"))
@@ -201,14 +201,14 @@ def _items_of_layer(
     masks = [_mask_item(mask, name, warnings) for mask in _objects(layer.get("masksProperties", []), where)]
     found = [*masks, *_items_of_group(_objects(layer.get("shapes", []), where), name, where, warnings)]
     if layer.get("ty") == 0:
-        warnings.append(f"{name}: is a composition of its own and is left out; export it by itself")
+        warnings.append(f"{name}: is a separate composition and is left out; export it by itself")
     if found and not all(_stands_still(each.get("ks", {})) for each in _with_parents(layer, layers)):
-        warnings.append(f"{name}: is moved, scaled or turned; its paths are read as they lie in the layer itself")
+        warnings.append(f"{name}: is moved, scaled or rotated; its paths are read without that transform")
     return found if len(found) == 1 else [replace(item, name=f"{name}/{item.name}") for item in found]
 
 
 def _with_parents(layer: Mapping[str, Any], layers: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """A layer and those that move it, each once."""
+    """A layer and its parents, each once."""
     by_number, found = {str(each.get("ind")): each for each in layers}, [layer]
     while (above := by_number.get(str(found[-1].get("parent", "none")))) is not None and above not in found:
         found.append(above)
@@ -236,7 +236,9 @@ def _items_of_group(
         elif kind == "sh":
             yield _PathItem(own, _object_of(row.get("ks")), width)
         elif kind == "tr" and not _stands_still(row):
-            warnings.append(f"{name}: is moved, scaled or turned in its group; its paths are read as they lie there")
+            warnings.append(
+                f"{name}: is moved, scaled or rotated in its group; its paths are read without that transform"
+            )
         elif kind in ("rc", "el", "sr"):
             warnings.append(f"{name}: a rectangle, ellipse or star is left out; convert it to a path")
 
@@ -246,7 +248,7 @@ def _object_of(value: object) -> Mapping[str, Any]:
 
 
 def _number_of(value: object, where: str) -> float:
-    """A property's number, its first key's where it is animated."""
+    """A property's number; the first key's where it is animated."""
     found = _object_of(value).get("k", 0.0)
     if isinstance(found, list) and found:
         found = _object_of(found[0]).get("s", found[0]) if isinstance(found[0], dict) else found[0]
@@ -316,7 +318,9 @@ def _whole_frame(value: object, where: str, name: str, warnings: list[str]) -> i
 def _points_of_path(path: Mapping[str, Any], where: str) -> Points:
     rows = [each if isinstance(each, list) else [] for each in (path.get(name) for name in ("v", "i", "o"))]
     if not rows[0] or len({len(each) for each in rows}) != 1:
-        raise DocumentError(f"{where}: a path is not as many points, incoming and outgoing handles; export it again")
+        raise DocumentError(
+            f"{where}: a path needs equal numbers of points, incoming and outgoing handles; export it again"
+        )
     return tuple(ControlPoint(*(v for pair in three for v in _xy(pair, where))) for three in zip(*rows))
 
 
@@ -330,7 +334,7 @@ def _xy(value: object, where: str) -> tuple[float, float]:
 def _keys_with_eases(
     keys: Mapping[int, Key], entries: Mapping[int, Mapping[str, Any]], where: str, name: str, warnings: list[str]
 ) -> dict[int, Key]:
-    """The keys as they move: other eases than ours become linear keys more."""
+    """The keys with interpolation; eases that our document cannot hold become additional linear keys."""
     found, added = dict(keys), 0
     for frame, after in pairwise((*sorted(keys), max(keys))):
         kind, timing = _move_of(entries[frame], where)
@@ -340,12 +344,12 @@ def _keys_with_eases(
             found.update(more)
             added += len(more)
     if added:
-        warnings.append(f"{name}: eases became {added} linear keys more, within {TOLERANCE_PX} px")
+        warnings.append(f"{name}: eases became {added} additional linear keys, within {TOLERANCE_PX} px")
     return found
 
 
 def _move_of(entry: Mapping[str, Any], where: str) -> tuple[Interpolation, time_eases.Timing | None]:
-    """The interpolation after a key, and its timing where that equals none of ours."""
+    """The interpolation after a key, and its timing where our document has no equal ease."""
     if entry.get("h") == 1:
         return "hold", None
     if "o" not in entry or "i" not in entry:
@@ -367,13 +371,13 @@ def _hidden_by_opacity(
     for entry in _objects(entries, where):
         value = _number_of({"k": entry.get("s", 100)}, where)
         if 0.0 < value < 100.0 or (len(entries) > 1 and entry.get("h") != 1 and entry is not entries[-1]):
-            warnings.append(f"{name}: is partly transparent at times; the document draws it whole")
+            warnings.append(f"{name}: is partly transparent at times; the document draws it opaque")
         changes.append((_whole_frame(entry.get("t"), where, name, warnings), value > 0.0))
     return visible_between(sorted(changes), *span)
 
 
 def _hidden_by_layer(layer: Mapping[str, Any], span: tuple[int, int], where: str) -> dict[int, bool]:
-    """The frames before a layer begins and from where it ends; all of them where it is hidden."""
+    """The frames outside the lifetime of a layer; all frames where the layer is hidden."""
     usual = {"ip": span[0], "op": span[1] + 1}
     first, end = (parsing.finite_number(f"{where}: {name}", layer.get(name, at)) for name, at in usual.items())
     hidden = layer.get("hd") is True

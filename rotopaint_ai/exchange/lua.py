@@ -1,7 +1,7 @@
-"""Lua tables as Fusion and Resolve save them: read into plain values, never evaluated.
+"""Lua tables as Fusion and Resolve save them: parsed into plain values, never evaluated.
 
-Standard library only. A constructor such as `Input { Value = 1, }` becomes a table that knows its kind; `ordered() { }`
-is a table whose order matters, which all of these keep.
+Standard library only. A constructor such as `Input { Value = 1, }` becomes a table that records its kind. `ordered()
+{ }` is a table whose order matters; here all tables keep their order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _LINE_COMMENT: Final = re.compile(r"--[^\n]*")
-RESERVED: Final = re.compile(  # words that cannot name a field
+RESERVED: Final = re.compile(  # reserved words, which cannot be names of fields
     "and|break|do|else|elseif|end|false|for|function|goto|if|in|local|nil|not|or|repeat|return|then|true|until|while"
 )
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
@@ -32,7 +32,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 @dataclass(slots=True)
 class LuaTable:
-    """A table: its constructor's name (empty for a bare one), named or numbered fields, and items without a name."""
+    """A table: the name of its constructor (or empty), named or numbered fields, and items without a name."""
 
     kind: str = ""
     fields: dict[str | float, Value] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class _Reader:
 
 
 def loads(text: str, *, where: str = "setting") -> LuaTable:
-    """The one table that a text holds. Raises DocumentError on anything else."""
+    """The table in a text that holds exactly one. Raises DocumentError for anything else."""
     reader = _Reader(text, where)
     value = _read_value(reader, 0)
     if not isinstance(value, LuaTable) or reader.next is not None:
@@ -91,11 +91,11 @@ def loads(text: str, *, where: str = "setting") -> LuaTable:
 def _tokens(text: str, where: str) -> Iterator[_Token]:
     at, last_close = 0, text.rfind("]]")
     while at < len(text):
-        is_open = text.startswith("--[[", at) and at > last_close  # never closed: to be looked for once, not each time
+        is_open = text.startswith("--[[", at) and at > last_close  # an unclosed comment: search for its end only once
         found = _LINE_COMMENT.match(text, at) if is_open else _TOKEN.match(text, at)
         if found is None:
             line = text.count("\n", 0, at) + 1
-            raise DocumentError(f"{where}: line {line}: {text[at : at + 10]!r} is no table of Fusion's; copy it again")
+            raise DocumentError(f"{where}: line {line}: {text[at : at + 10]!r} is not a Fusion table; copy it again")
         if found.lastgroup:
             yield _Token(found.lastgroup, found[0], at)
         at = found.end()
@@ -149,7 +149,7 @@ def _read_table(reader: _Reader, kind: str, depth: int) -> LuaTable:
 
 
 def _read_field_name(reader: _Reader) -> str | float | None:
-    """The `[key] =` in front of a value; None where there is none (a plain name is seen with its value)."""
+    """The `[key] =` before a value; None without one (a plain name is parsed together with its value)."""
     if not reader.sees("["):
         return None
     reader.take("[")
@@ -170,6 +170,6 @@ def _read_number(reader: _Reader, token: _Token) -> float:
 
 
 def quoted(text: str) -> str:
-    """A text as Lua writes it."""
+    """A text as a quoted Lua string."""
     kept = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ")
     return f'"{kept}"'

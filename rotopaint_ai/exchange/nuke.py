@@ -1,4 +1,4 @@
-"""Nuke scripts, `.nk`: shapes to a Roto node and back, each file read again and compared before it counts as written.
+"""Nuke scripts, `.nk`: writing shapes to a Roto node and reading them. Each written file is read back and compared.
 
 Standard library only, so that Nuke's own Python can load it.
 """
@@ -41,7 +41,7 @@ class NukeWrite:
 def read(
     path: Path | str, *, width: int | None = None, height: int | None = None, node: str | None = None
 ) -> RotoDocument:
-    """Every shape of every Roto and RotoPaint node in a script. See `read_report` for what could not be held."""
+    """Every shape of every Roto and RotoPaint node in a script. See `read_report` for the losses."""
     return read_report(path, width=width, height=height, node=node).document
 
 
@@ -53,10 +53,10 @@ def read_report(
     node: str | None = None,
     override: bool = False,
 ) -> NukeReading:
-    """Read a `.nk` or `.gizmo` with the list of what the document cannot hold. Raises DocumentError.
+    """Read a `.nk` or `.gizmo`; returns the document and its losses. Raises DocumentError.
 
-    `width` and `height` are the plate's; wanted where the script tells no size, refused where it tells another, unless
-    `override` is set. `node` picks one node by name.
+    `width` and `height` are the plate's. They are required where the script states no size, and refused where it states
+    another, unless `override` is set. `node` selects one node by name.
     """
     path = Path(path)
     return nuke_reader.read_text(
@@ -67,7 +67,7 @@ def read_report(
 def nuke_text_of(path: Path) -> str:
     """A script's text with any line ends, in UTF-8 or an older Windows encoding.
 
-    Raises DocumentError where it cannot be read or is no text.
+    Raises DocumentError where the file cannot be read or is not text.
     """
     try:
         check_file(path)
@@ -75,7 +75,7 @@ def nuke_text_of(path: Path) -> str:
     except OSError as error:
         raise DocumentError(f"{path.name}: cannot be read ({error.strerror}); check the path") from error
     if b"\0" in raw[:4096]:
-        raise DocumentError(f"{path.name}: is no text; wanted a Nuke script saved as .nk")
+        raise DocumentError(f"{path.name}: is not text; wanted a Nuke script saved as .nk")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -84,18 +84,18 @@ def nuke_text_of(path: Path) -> str:
 
 
 def script_names(document: RotoDocument, *, layer: str | None = None) -> dict[str, str]:
-    """How each shape is called in a script: layers and name, joined by `/`."""
+    """The name of each shape in a script: layers and name, joined by `/`."""
     try:
         made = None if layer else nuke_rebuild.rebuilt(document)
         if made is not None:
             return _names_read(made, nuke_reader.read_text(made.text).document)
     except DocumentError:
-        pass  # written as one node of ours
+        pass  # written as one new node
     return nuke_writer.nuke_names(document, layer=layer)
 
 
 def _names_read(made: nuke_rebuild.RebuiltScript, back: RotoDocument) -> dict[str, str]:
-    """How the shapes of a rebuilt script are called in it. Raises DocumentError where others were read."""
+    """The names of the shapes in a rebuilt script. Raises DocumentError where other shapes were read."""
     if len(made.order) != len(back.shapes):
         raise DocumentError(f"{len(back.shapes)} shapes read back; wanted {len(made.order)}")
     return dict(zip(made.order, (shape.name for shape in back.shapes), strict=True))
@@ -109,9 +109,9 @@ def dumps(document: RotoDocument, *, layer: str | None = None, node: NodeKind = 
 def write_verified(
     path: Path | str, document: RotoDocument, *, layer: str | None = None, node: NodeKind = "Roto", name: str = "Roto1"
 ) -> float:
-    """Write a `.nk`, read it back and compare: the largest distance in pixels between any curve written and meant.
+    """Write a `.nk`, read it back and compare; returns the largest distance in pixels between a curve and its source.
 
-    Raises DocumentError, and leaves what was at `path` alone, when that exceeds 0.02 px or a shape is missing.
+    Raises DocumentError, and does not change `path`, where the distance exceeds 0.02 px or a shape is missing.
     """
     return write_report(path, document, layer=layer, node=node, name=name).max_error_px
 
@@ -119,10 +119,10 @@ def write_verified(
 def write_report(
     path: Path | str, document: RotoDocument, *, layer: str | None = None, node: NodeKind = "Roto", name: str = "Roto1"
 ) -> NukeWrite:
-    """As `write_verified`, with the list of what a Roto node does not hold.
+    """As `write_verified`, also with the losses.
 
     A document that keeps the nodes of a script is written back into these nodes. If a `layer` is given, or the nodes
-    are damaged, all shapes go into one node of ours, and the losses report it.
+    are damaged, all shapes are written into one new node, and the losses report it.
     """
     path = Path(path)
     given_up: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ def write_report(
         error = curve_difference(document, back, written.paths)
         if not error <= LIMIT_PX:
             raise DocumentError(
-                f"{path.name}: reads back {error:.3f} px off; wanted {LIMIT_PX} px, the file was not written"
+                f"{path.name}: reads back {error:.3f} px off; wanted at most {LIMIT_PX} px; the file was not written"
             )
     return NukeWrite(error, (*given_up, *written.losses))
 
@@ -147,7 +147,7 @@ def write_report(
 def _write_rebuilt(path: Path, document: RotoDocument) -> NukeWrite:
     made = nuke_rebuild.rebuilt(document)
     if made is None:
-        raise DocumentError("the document keeps no node")
+        raise DocumentError("the document has no stored node")
     with replacing(path) as beside:
         beside.write_text(made.text, encoding="utf-8", newline="\n")
         back = nuke_reader.read_text(beside.read_text(encoding="utf-8"), where=path.name).document
@@ -163,8 +163,8 @@ def curve_difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[st
     """The largest distance in pixels between the curves of two documents over all frames.
 
     It is measured between absolute points and handles, which bound the distance of the curves. `paths` maps the names
-    of the first document's shapes to those of the second. Raises DocumentError naming a shape that is missing, opened,
-    closed, shown or hidden at another frame, or that has another number of points.
+    of the first document's shapes to those of the second. Raises DocumentError, which names the shape, where a shape is
+    missing, was opened or closed, is shown or hidden at other frames, or has another number of points.
     """
     worst = 0.0
     names = {shape.name: shape for shape in found.shapes}
@@ -176,7 +176,7 @@ def curve_difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[st
             raise DocumentError(f"shape '{shape.name}' changed in kind or number of points ({other.n_points})")
         for frame in range(meant.first_frame, meant.last_frame + 1) if shape.visible or other.visible else ():
             if shape.is_visible(frame) != other.is_visible(frame):
-                raise DocumentError(f"shape '{shape.name}': shown and hidden differently at frame {frame}")
+                raise DocumentError(f"shape '{shape.name}': its visibility differs at frame {frame}")
         frames = _frames_that_settle(shape, other)
         worst = max([worst, *(_largest_gap(shape.at(f), other.at(f)) for f in frames)])
         if shape.has_feather_line or other.has_feather_line:
@@ -185,7 +185,7 @@ def curve_difference(meant: RotoDocument, found: RotoDocument, paths: Mapping[st
 
 
 def _frames_that_settle(a: RotoShape, b: RotoShape) -> list[float]:
-    """Frames that suffice to compare two shapes at all frames: between them both move linearly, or along cubics."""
+    """Frames that suffice to compare two shapes everywhere: between them both move linearly, or along cubics."""
     keyed = {frame + step for shape in (a, b) for frame in shape.frames for step in (-1, 0, 1)}
     return sorted(keyed.union(eased_frames(a), eased_frames(b)))
 
@@ -199,10 +199,9 @@ def _largest_gap(a: Points, b: Points) -> float:
 
 
 def update_layer(curves: str, document: RotoDocument, *, layer: str) -> str:
-    """A node's `curves` text with our layer of that name replaced or added on top; all else stays.
+    """A node's `curves` text with our layer of that name replaced, or added on top; everything else is unchanged.
 
-    `curves` is the value between the knob's outer braces; the result goes back the same way (`CurveKnob.fromScript`
-    wants it with them).
+    `curves` and the result are the text between the knob's outer braces. `CurveKnob.fromScript` needs the braces too.
     """
     tree = parse_curves(curves)
     ours = nuke_writer.build_layers(document, layer=layer).tree.root.children
@@ -214,7 +213,7 @@ def update_layer(curves: str, document: RotoDocument, *, layer: str) -> str:
 
 
 def curves_of(text: str, name: str | None = None) -> str:
-    """The `curves` value of the first Roto or RotoPaint node in a script, or of the one of that name. DocumentError."""
+    """The `curves` value of the first Roto or RotoPaint node, or of the one called `name`. Raises DocumentError."""
     for node in nuke_script.nodes(text):
         if node.kind in nuke_reader.NODE_KINDS and name in (None, node.name) and node.text("curves"):
             return node.text("curves")

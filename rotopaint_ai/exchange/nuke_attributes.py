@@ -14,8 +14,9 @@ from rotopaint_ai.exchange.nuke_tree import CYCLE, NukeCurve, NukeLayer, NukeSha
 
 Report = Callable[[str], None]
 
-MINUS: Final = 12.0  # the blending mode that takes a shape away from those below it: Silhouette's "Subtract" in the
-# table of M. Borgo's NukeFXSExporter, in use since 2013
+# The blending mode that subtracts a shape from the shapes below it: Silhouette's "Subtract" in the table of
+# M. Borgo's NukeFXSExporter, in use since 2013.
+MINUS: Final = 12.0
 
 
 def curve_of(element: NukeShape | NukeLayer, name: str) -> NukeCurve | None:
@@ -33,13 +34,16 @@ def attribute(element: NukeShape | NukeLayer, name: str, default: float) -> floa
 
 
 def holds_out(shape: NukeShape) -> bool:
-    """Whether a shape is taken away from those below it, at all frames."""
+    """Whether a shape is subtracted from the shapes below it, at all frames."""
     curve = curve_of(shape, "bm")
     return curve is not None and set(values_of(curve)) == {MINUS}
 
 
 def report_expressions(shape: NukeShape, layers: Sequence[NukeLayer], report: Report) -> None:
-    """Expressions on points, transforms and attributes: baked from what the file keeps of them, or taken as 0."""
+    """Report expressions on points, transforms and attributes.
+
+    An expression is replaced by the values that the file stores for it, or by 0.
+    """
     curves = [curve for cubic in (shape.outline, shape.feather) if cubic for p in cubic.points for curve in p.values]
     elements: tuple[NukeShape | NukeLayer, ...] = (shape, *layers)
     for element in elements:
@@ -47,27 +51,27 @@ def report_expressions(shape: NukeShape, layers: Sequence[NukeLayer], report: Re
     bare = sum(1 for curve in curves if curve.expression and curve.is_bare)
     kept = sum(1 for curve in curves if curve.expression and not curve.is_bare)
     if kept:
-        report(f"{kept} expressions were replaced by the values that the file keeps of them")
+        report(f"{kept} expressions were replaced by the values that the file stores for them")
     if bare:
-        report(f"{bare} expressions have no value in the file and were taken as 0; bake them in Nuke")
+        report(f"{bare} expressions have no value in the file and were read as 0; bake them in Nuke")
     _report_views([curve.views for curve in curves if curve.views is not None], report)
     codes = {key.code for curve in curves for key in curve.keys if key.code is not None}
     if codes:
         report("keys state their interpolation by number: read as 0 step, 1 linear, 2 cubic")
     if any(code >> 8 == CYCLE for code in codes):
-        report("repeats beyond its keys; the document holds the first and the last")
+        report("repeats outside its keys; the document holds the first and the last key instead")
 
 
 def _report_views(found: Sequence[Views], report: Report) -> None:
-    """Report curves by view: which view's curve is used for all."""
+    """Report curves that differ by view, and the view whose curve is used for all."""
     if found:
         names = ", ".join(dict.fromkeys(name for each in found for name in each.names))
         read = ", ".join(dict.fromkeys(each.read for each in found))
-        report(f"has curves of its own for the views {names[:60]}; those of {read[:20]} are drawn in all")
+        report(f"has separate curves for the views {names[:60]}; those of {read[:20]} are used in all views")
 
 
 def report_attributes(shape: NukeShape, layers: Sequence[NukeLayer], report: Report) -> None:
-    """Attributes that change the picture and that a document has no place for."""
+    """Report attributes that change the picture and that a document cannot hold."""
     elements: tuple[NukeShape | NukeLayer, ...] = (shape, *layers)
     usual = {
         "inv": (0.0, "inverted"),
@@ -85,9 +89,9 @@ def report_attributes(shape: NukeShape, layers: Sequence[NukeLayer], report: Rep
         if opacity is not None and any(0.0 < value < 1.0 for value in values_of(opacity)):
             report(f"is partly transparent, {KEPT}")
     if any(name == "nv" or re.fullmatch(r"view\d+", name) for each in elements for name, _ in each.attributes):
-        report("belongs to some views of a stereo script only; the document draws it in all")
+        report("belongs to some views of a stereo script only; the document draws it in all views")
     if attribute(shape, "a", 1.0) != 1.0:
-        report(f"has a fill alpha of its own, {KEPT}")
+        report(f"has its own fill alpha, {KEPT}")
     for point in shape.outline.points:
         if any(name in ("osw", "t", "te") and any(v != 1.0 for v in values_of(c)) for name, c in point.attributes):
             report(f"has width or tension per point, {KEPT}")

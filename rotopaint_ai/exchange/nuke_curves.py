@@ -1,6 +1,6 @@
-"""The `curves` knob of Nuke's Roto and RotoPaint nodes, read: the whole grammar, nothing guessed.
+"""A parser for the `curves` knob of Nuke's Roto and RotoPaint nodes: the whole grammar, nothing guessed.
 
-Standard library only. Anything outside the grammar raises DocumentError naming where it stands.
+Standard library only. Anything outside the grammar raises DocumentError, which names the place.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def parse_curves(text: str, *, where: str = "curves") -> CurvesTree:
     try:
         return _tree(lists, where)
     except RecursionError as error:
-        raise DocumentError(f"{where}: layers nested too deep to read; flatten them in Nuke") from error
+        raise DocumentError(f"{where}: layers are nested too deeply to read; flatten them in Nuke") from error
 
 
 def _tree(lists: list[Any], where: str) -> CurvesTree:
@@ -63,7 +63,7 @@ def _tree(lists: list[Any], where: str) -> CurvesTree:
 
 
 def _check_runs(lists: list[Any], where: str) -> None:
-    """Refuses run-lengths that expand to more keys than any shot has, before they fill the memory."""
+    """Refuse run lengths that expand to more keys than any shot has, before they fill the memory."""
     total, todo = 0, [lists]
     while todo:
         block = todo.pop()
@@ -73,7 +73,7 @@ def _check_runs(lists: list[Any], where: str) -> None:
             total += sum(_parse_count(run[1], where) for run in runs)
             if total > _MOST_RUN_KEYS:
                 _refuse_block(
-                    where, f"run-lengths stand for more than {_MOST_RUN_KEYS:,} keys; the file may be damaged"
+                    where, f"run lengths expand to more than {_MOST_RUN_KEYS:,} keys; the file may be damaged"
                 )
 
 
@@ -148,7 +148,7 @@ def _cubic_block(block: Any, where: str) -> Cubic:
         _refuse_block(where, "px without key times")
     times = _parse_times(points[1], where)
     rows = points[:1:-1]
-    del points[2:]  # each is let go as soon as it is read
+    del points[2:]  # frees each block as soon as it is parsed
     return Cubic(flags, times, tuple(_parse_point(unfolded(rows.pop(), where), times, where) for _ in range(len(rows))))
 
 
@@ -246,9 +246,9 @@ def _parse_key(block: Any, before: float | None, where: str) -> CurveKey:
 
 
 def _tailed(time: float, words: list[Any], where: str) -> CurveKey:
-    """A key from its value and tail: none is a step, `-` is flat, four numbers are slopes and weights.
+    """A key from its value and tail: no tail is a step, `-` is flat, four numbers are slopes and weights.
 
-    A whole number behind the value or behind the four is the interpolation.
+    An integer after the value, or after the four numbers, is the interpolation code.
     """
     if len(words) == 6 or (len(words) == 2 and words[1] != "-"):
         return _parse_coded_key(_tailed(time, words[:-1], where), words[-1], where)
@@ -265,7 +265,7 @@ def _tailed(time: float, words: list[Any], where: str) -> CurveKey:
 
 
 def _parse_coded_key(key: CurveKey, word: Any, where: str) -> CurveKey:
-    """A key that states its interpolation by number: 0 step, 1 linear, 2 cubic in the low byte."""
+    """A key with an interpolation code, whose low byte is 0 for step, 1 for linear, 2 for cubic."""
     code = _parse_integer(word, f"{where}: interpolation at {key.time:g}")
     if not 0 <= code <= 0xFFFF or code & 255 > 2:
         _refuse_block(where, f"key at {key.time:g} says interpolation {code}; wanted step (0), linear (1) or cubic (2)")
@@ -275,7 +275,7 @@ def _parse_coded_key(key: CurveKey, word: Any, where: str) -> CurveKey:
 def _ordered(keys: list[CurveKey], where: str) -> tuple[CurveKey, ...]:
     for before, after in pairwise(keys):
         if after.time <= before.time:
-            _refuse_block(where, f"key at {after.time:g} follows the key at {before.time:g}; times must rise")
+            _refuse_block(where, f"key at {after.time:g} follows the key at {before.time:g}; times must increase")
     return tuple(keys)
 
 
@@ -306,7 +306,7 @@ def _shared_curve(block: Any, times: Times, where: str) -> NukeCurve:
 
 
 def _plain_keys(block: list[Any], times: Times) -> tuple[CurveKey, ...] | None:
-    """Keys of the usual form, five numbers at each time, all at once; None for others, which are read by parts."""
+    """Keys of the common form, five numbers at each time, parsed at once; None for other forms."""
     if len(block) != len(times) or not all(item.__class__ is list and len(item) == 5 for item in block):
         return None
     try:
@@ -314,18 +314,18 @@ def _plain_keys(block: list[Any], times: Times) -> tuple[CurveKey, ...] | None:
         n = struct.unpack(f">{len(digits)}f", bytes.fromhex("".join(digits)))
     except (KeyError, TypeError, ValueError, struct.error):
         return None
-    if sum(n) - sum(n) != 0.0:  # something is not finite
+    if sum(n) - sum(n) != 0.0:  # a number is not finite
         return None
     left, right = n[1::5], n[3::5]
-    if digits[6::5] == digits[3:-5:5]:  # straight from key to key: one object for both slopes
+    if digits[6::5] == digits[3:-5:5]:  # linear: both slopes share one object
         left = (left[0], *right[:-1])
-    before, after = (_shared(n[at::5], digits[at::5]) for at in (2, 4))  # weights are 1, as a rule
+    before, after = (_shared(n[at::5], digits[at::5]) for at in (2, 4))  # weights are usually 1
     five = zip(times, n[::5], left, before, right, after, repeat(False), repeat(None))
     return tuple(map(CurveKey._make, five))
 
 
 def _shared(values: tuple[float, ...], digits: list[str]) -> Iterable[float]:
-    """The same values, as one object where their digits are all the same."""
+    """The same values, sharing one object where all their digits are equal."""
     return repeat(values[0], len(values)) if digits.count(digits[0]) == len(digits) else values
 
 
@@ -350,7 +350,7 @@ def _parse_times(block: Any, where: str) -> Times:
     times = tuple(_parse_number(word, where) for word in words)
     for before, after in pairwise(times):
         if after <= before:
-            _refuse_block(where, f"key time {after:g} follows {before:g}; times must rise")
+            _refuse_block(where, f"key time {after:g} follows {before:g}; times must increase")
     return times
 
 
@@ -382,7 +382,7 @@ def _parse_number(word: Any, where: str) -> float:
             value = math.nan
         if abs(value) <= LARGEST:
             return value
-    _refuse_block(where, f"found {_short_block(word)}; wanted a number that 32 bits hold")
+    _refuse_block(where, f"found {_short_block(word)}; wanted a number that fits 32 bits")
 
 
 def _parse_integer(word: Any, where: str) -> int:
@@ -416,5 +416,5 @@ def _parse_name(word: Any, where: str) -> str:
 
 
 def is_nuke6(text: str) -> bool:
-    """Whether a `curves` value is a tree of Nuke 6, which has another grammar."""
+    """Whether a `curves` value is from Nuke 6, which has another grammar."""
     return text.lstrip().startswith("AnimTree:")

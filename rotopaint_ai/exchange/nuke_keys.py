@@ -1,7 +1,7 @@
-"""Keys of a shape out of Nuke's curves: one set for all points and the feather; straight, eased, and holds.
+"""Keys of a shape from Nuke's curves: one set of keys for all points and the feather; linear, eased, and holds.
 
-Standard library only. B-splines become Bezier shapes. Nuke's cubics stay cubics; what is none (a layer that moves, keys
-that jump in some numbers only, handles of other lengths) becomes linear keys that stay within 0.1 px of it.
+Standard library only. B-splines become Bezier shapes. Nuke's cubics stay cubics. Other motion (a layer that moves, keys
+that step in some numbers only, handles of other lengths) becomes linear keys within 0.1 px of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rotopaint_ai.shapes.layers import Matrix
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, Slopes, feather_line
 from rotopaint_ai.shapes.straighten import TOLERANCE_PX, turning_frames
 
-STRAIGHT_PX = 0.001  # a cubic that strays less from its chord goes straight
+STRAIGHT_PX = 0.001  # a cubic that deviates less from its chord counts as linear
 _MAX_SAMPLES = 4000  # frames sampled between two keys
 
 Six = tuple[float, float, float, float, float, float]
@@ -29,14 +29,14 @@ Components = Sequence[tuple[NukeCurve, ...]]
 
 
 class DrawnPose(NamedTuple):
-    """A shape at a frame, or what a frame adds to it: control points and feather rows, as `Key` has them."""
+    """A shape at a frame, or its change per frame: control points and feather rows, as in `Key`."""
 
     points: Points
     feather: Points
 
     @property
     def drawn(self) -> Points:
-        """All places that are drawn: the control points and the feather line."""
+        """All points that are drawn: the control points and the feather line."""
         return (*self.points, *feather_line(self.points, self.feather)) if self.feather else self.points
 
 
@@ -53,11 +53,11 @@ def nuke_keys_of(
     *,
     lift: int = 0,
 ) -> dict[int | None, Key]:
-    """Keys by frame in plate space; a shape without animation has one, under None.
+    """Keys by frame in plate space; a shape without animation has one key, under None.
 
-    `curves` are six components for each control point, two for a B-spline's, and `feather` those of the feather curve;
-    `report` is called with each change that was needed. `lift`: height of the plate less the height that the node was
-    drawn for, pixels.
+    `curves` are six components for each control point (two for a B-spline's), `feather` those of the feather curve.
+    `report` is called with each change that was needed. `lift`: height of the plate minus the height for which the node
+    was drawn, pixels.
     """
     if not curves:
         return {}
@@ -69,7 +69,7 @@ def nuke_keys_of(
         return {None: Key(place(0.0).points, "human", feather=place(0.0).feather)}
     frames = sorted({whole for time in times for whole in (math.floor(time), math.ceil(time))})
     if any(time != int(time) for time in times):
-        report("keys between frames were moved to the frames on either side")
+        report("keys between frames were moved to the neighbouring frames")
     keys = {frame: Key(place(frame).points, "human", feather=place(frame).feather) for frame in frames}
     extra = 0
     for begin, end in pairwise(frames):
@@ -80,7 +80,7 @@ def nuke_keys_of(
         for frame in between:
             keys[frame] = Key(place(frame).points, "human", feather=place(frame).feather)
     if extra:
-        report(f"moves that are no cubic were given {extra} linear keys more, within {TOLERANCE_PX} px")
+        report(f"moves that are not cubic got {extra} additional linear keys, within {TOLERANCE_PX} px")
     if len(frames) > 1 and keys[frames[-2]].interpolation == "hold" and _all_step(every, frames[-1]):
         keys[frames[-1]] = replace(keys[frames[-1]], interpolation="hold")
     held = _held_twice(keys)
@@ -93,7 +93,7 @@ def nuke_keys_of(
 
 
 def _is_still(slopes: Slopes | None) -> bool:
-    """Whether every number leaves and arrives at rest."""
+    """Whether every number has slope 0 at both ends."""
     if slopes is None:
         return False
     rows = (*slopes.leaving, *slopes.arriving, *slopes.feather_leaving, *slopes.feather_arriving)
@@ -101,9 +101,9 @@ def _is_still(slopes: Slopes | None) -> bool:
 
 
 def _held_twice(keys: Mapping[int, Key]) -> set[int]:
-    """Keys at the end of a move that are followed a frame later by a hold of the same points: they are holds.
+    """The keys with each pair "end of a move, then a frame later a hold of the same points" joined to one hold.
 
-    The writer needs two keys for a move into a hold; pairs that it never writes stay two keys.
+    The writer needs two keys for a move into a hold. Pairs that the writer never makes stay two keys.
     """
     frames = sorted(keys)
     return {
@@ -125,7 +125,7 @@ def _drawn_pose(key: Key) -> DrawnPose:
 
 
 def _all_step(curves: Components, frame: int) -> bool:
-    """Whether every key that the curves have at a frame steps; False where they have none there."""
+    """Whether all keys of the curves at a frame are steps; False where there is no key."""
     found = False
     for row in curves:
         for curve in row:
@@ -138,7 +138,7 @@ def _all_step(curves: Components, frame: int) -> bool:
 
 
 class _Placer:
-    """Control points and feather in plate space at a frame, each frame worked out once.
+    """Computes control points and feather in plate space at a frame, and caches each frame.
 
     Numbers are rounded to 32-bit floats in Nuke's space, so that writing the document to a `.nk` and reading it again
     changes nothing.
@@ -166,7 +166,7 @@ class _Placer:
         return self._known[frame]
 
     def slopes(self, begin: int, end: int) -> Slopes:
-        """How fast the shape leaves a frame and arrives at another, along cubics between them."""
+        """The slopes with which the shape leaves one frame and arrives at another, along cubics between them."""
         matrix = None if self._moved.is_identity else _linear_part(self._moved.at(begin))
 
         def moving(frame: int, is_leaving: bool) -> tuple[Points, Points]:
@@ -201,7 +201,7 @@ class _Placer:
 
 
 def _floats_32(six: Six, name: str) -> Iterator[float]:
-    """A point's numbers as 32-bit floats. Raises DocumentError where one is farther out than anything is drawn."""
+    """A point's numbers as 32-bit floats. Raises DocumentError where one lies beyond the drawing limit."""
     if not all(abs(value) <= FAR_PX for value in six):
         raise DocumentError(
             f"shape {name[:60]}: a point or handle lies beyond {FAR_PX:,.0f} px; delete the shape in Nuke"
@@ -238,7 +238,7 @@ def _linear_part(m: Matrix) -> Matrix:
 def _bspline(rows: Sequence[Sequence[float]], closed: bool) -> list[Six]:
     """Uniform cubic B-spline control points as Bezier control points: (a + 4 b + c) / 6, tangents (c - a) / 6.
 
-    The ends of an open one are doubled by reflection, so that it starts and ends on its first and last point.
+    The ends of an open curve are extended by reflection, so that it starts and ends on its first and last point.
     """
     n = len(rows)
     if n < 2:
@@ -253,7 +253,7 @@ def _bspline(rows: Sequence[Sequence[float]], closed: bool) -> list[Six]:
 
 
 def _segment(curves: Components, moved: Motion, place: Place, begin: int, end: int) -> tuple[Interpolation, list[int]]:
-    """A shape's interpolation from one key frame to the next, and the frames that need a key where it is no cubic."""
+    """A shape's interpolation between two key frames, and the frames that need a key where it is not cubic."""
     jumps, drift, steps = False, 0.0, True
     known = not moved.is_animated
     for row in curves:
@@ -278,10 +278,10 @@ def _segment(curves: Components, moved: Motion, place: Place, begin: int, end: i
 
 
 def _span_motion(curve: NukeCurve, begin: int, end: int) -> tuple[bool, bool, float] | None:
-    """For a curve without keys inside a span: whether it steps, changes, and how far it strays from the chord.
+    """For a curve without keys inside a span: whether it steps, whether it changes, its deviation from the chord.
 
-    A cubic strays from its chord by at most 4/27 of the span for each unit of slope beyond the chord's, at each end.
-    None where it has keys inside, or no cubic of time there.
+    A cubic deviates from its chord by at most 4/27 of the span for each unit of slope beyond the chord's, at each end.
+    None where there are keys inside the span, or where the curve is not a cubic of time there.
     """
     keys = curve.keys
     place = bisect_right(keys, float(begin), key=lambda key: key.time)
@@ -309,7 +309,7 @@ def _span_motion(curve: NukeCurve, begin: int, end: int) -> tuple[bool, bool, fl
 
 
 def _sampled_motion(place: Place, begin: int, end: int) -> tuple[Interpolation, list[int]]:
-    """The same, measured at every frame between."""
+    """As `_span_motion`, measured at every frame of the span."""
     stride = max(1, (end - begin) // _MAX_SAMPLES)
     frames = [*range(begin, end, stride), end]
     rows = [place(frame).drawn for frame in frames]

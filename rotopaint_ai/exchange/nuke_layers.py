@@ -1,7 +1,8 @@
-"""Layers of ours as Nuke's, and back: their transforms key by key.
+"""Conversion between our layers and Nuke's: their transforms key by key.
 
-Standard library only. Nuke's y runs up from the bottom of the format, and it turns counter-clockwise. A transform that
-shifts, turns and scales in straight lines is a pose of ours; any other is taken frame by frame, as a track is.
+Standard library only. Nuke's y runs up from the bottom of the format, and rotation is counter-clockwise. A transform
+that only translates, rotates and scales with linear keys becomes poses of our layer. Any other transform becomes a
+track, sampled at every frame.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from rotopaint_ai.exchange.nuke_motion import Motion
 from rotopaint_ai.exchange.nuke_tree import CurveKey, NukeCurve, NukeLayer, NukeTransform, values_of
 from rotopaint_ai.shapes.layers import Layer, LayerPose, Matrix, product
 
-_POSED = {0: 0.0, 1: 0.0, 3: 0.0, 4: 0.0, 8: 0.0, 9: 1.0, 10: 1.0}  # places in Nuke's list that a pose fills
-_MATRIX = (0, 1, 3, 4, 5, 7, 12, 13, 15)  # where the 3 x 3 matrix stands in the 4 x 4 one
+_POSED = {0: 0.0, 1: 0.0, 3: 0.0, 4: 0.0, 8: 0.0, 9: 1.0, 10: 1.0}  # positions in Nuke's list that a pose uses
+_MATRIX = (0, 1, 3, 4, 5, 7, 12, 13, 15)  # positions of the 3 x 3 matrix in the 4 x 4 matrix
 _FIRST_OF_MATRIX, _LENGTH = 19, 35
-TRACK = "track"  # what a layer inside another is called that holds its track
+TRACK = "track"  # name of the inner layer that holds the track
 
 
 def nuke_transform_of(layer: Layer, height: int, *, of_track: bool = False) -> NukeTransform:
-    """The transform list of a layer's poses, or of its track, for a format of that height."""
+    """Nuke's transform list for a layer's poses, or for its track, in a format of that height."""
     if of_track:
         flip: Matrix = (1.0, 0.0, 0.0, 0.0, -1.0, float(height), 0.0, 0.0, 1.0)
         rows = {frame: product(flip, product(row, flip)) for frame, row in layer.track.items()}
@@ -39,7 +40,7 @@ def _nuke_numbers(pose: LayerPose, height: int) -> dict[int, float]:
 
 
 def _listed(rows: dict[int, dict[int, float]], usual: Sequence[float]) -> NukeTransform:
-    """Curves by place: those of `rows` by frame, the others at their usual value."""
+    """All curves of the list: those of `rows` by frame, the others at their default value."""
     if not rows:
         return NukeTransform(None, ())
     frames = sorted(rows)
@@ -52,7 +53,7 @@ def _listed(rows: dict[int, dict[int, float]], usual: Sequence[float]) -> NukeTr
 
 
 def _straight_curve(frames: Sequence[int], values: Sequence[float]) -> NukeCurve:
-    """Keys that go on in straight lines; a constant where nothing changes."""
+    """A curve of linear keys; a constant where nothing changes."""
     if len(set(values)) == 1:
         return NukeCurve(values[0])
     slopes = [(b - a) / (g - f) for (f, a), (g, b) in pairwise(zip(frames, values))]
@@ -64,11 +65,10 @@ def _straight_curve(frames: Sequence[int], values: Sequence[float]) -> NukeCurve
 def layers_read(
     above: Sequence[NukeLayer], names: Iterable[str], height: int, known: dict[tuple[int, ...], Layer]
 ) -> Layer | None:
-    """The layer of ours for a chain of Nuke's, outermost first without the root; None where none of them moves.
+    """Our layer for a chain of Nuke layers (outermost first, without the root); None where none of them moves.
 
-    `names`: what each of them is called. `known` keeps what was made, so that shapes share their layers. A layer inside
-    another of ours that only holds its track becomes that track again. Raises DocumentError where one is scaled to
-    nothing.
+    `names`: the names of the Nuke layers. `known` caches layers, so that shapes share them. An inner layer that our
+    writer made only to hold a track becomes that track again. Raises DocumentError where a layer is scaled to zero.
     """
     layer: Layer | None = None
     for depth, (each, name) in enumerate(zip(above, names, strict=True)):
@@ -100,7 +100,7 @@ def _frames_of(motion: Motion) -> list[int]:
 
 
 def _poses_read(transform: NukeTransform, motion: Motion, height: int) -> dict[int, LayerPose] | None:
-    """Poses of a transform that shifts, turns and scales; None of one that does something else as well."""
+    """The poses of a transform that only translates, rotates and scales; None for any other transform."""
     others = [curve for i, curve in enumerate(transform.values) if i not in _POSED]
     usual = [1.0 if i == 11 or (i >= 19 and (i - 19) % 5 == 0) else 0.0 for i in range(_LENGTH) if i not in _POSED]
     if any(abs(value - rest) > 1e-9 for curve, rest in zip(others, usual) for value in values_of(curve)):

@@ -1,8 +1,8 @@
-"""The metadata of a Nuke script in a document, so that it can be written back: its roto nodes, word for word.
+"""The roto nodes of a Nuke script, stored word for word in a document's metadata, so that they can be written back.
 
-Standard library only. A document's metadata hold the nodes under `nuke`; a shape's metadata hold its place in them.
-Metadata come from files. So text that could run code in Nuke (callbacks, Python knobs, anything in Tcl's brackets) is
-never kept, and a document that contains such text is refused.
+Standard library only. A document's metadata holds the nodes under `nuke`; a shape's metadata holds its place in them.
+Metadata comes from files that anybody may have made. So text that could run code in Nuke (callbacks, Python knobs,
+anything in Tcl's brackets) is never stored, and a document that contains such text is refused.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from rotopaint_ai.exchange.nuke_size import NODE_KINDS, NamedTree, PlateSizes
 from rotopaint_ai.shapes.roto import Metadata, RotoShape
 
 NAMESPACE: Final = "nuke"
-KEPT: Final = "not drawn here; it is kept for Nuke alone"
-_MOST_KEPT: Final = MOST_METADATA // 2  # JSON needs more letters for the same text
+KEPT: Final = "not drawn here; it is kept only for Nuke"
+_MOST_KEPT: Final = MOST_METADATA // 2  # JSON needs more characters for the same text
 _RANGE = re.compile(r"^# rotopaint frames (-?\d{1,9}) (-?\d{1,9})$", re.MULTILINE)
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)
 _FORMAT = re.compile(r"[\w. -]*", re.ASCII)
 _CALLBACK = re.compile(r"on[A-Z]|before|after|knobChanged|updateUI|autolabel|renderProgress|filenameFilter")
 _VALUE_KNOBS = frozenset(map(str, (1, 3, 4, 6, 7, *range(12, 21), 26, 41)))  # `addUserKnob`'s kinds that hold values
-# what another reader may part or join into other words: bytes by number, line ends that are none here, controls
+# characters that another parser could split or join differently: escaped bytes, other line ends, control characters
 _ODD = re.compile(r"\\[0-7xuU]|[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class ElementPlace:
-    """Where a shape stands in a script: its node's name, and its place among the children of each layer around it."""
+    """A shape's place in a script: the name of its node, and its index among the children of each layer around it."""
 
     node: str
     at: tuple[int, ...]
 
     def as_metadata(self) -> Metadata:
-        """The place as a shape keeps it."""
+        """The place as metadata of a shape."""
         return {NAMESPACE: {"node": self.node, "at": list(self.at)}}
 
 
 @dataclass(frozen=True, slots=True)
 class KeptNode:
-    """A roto node as its script had it; `format` is stated for one that takes its size from elsewhere."""
+    """A roto node as in its script; `format` is set for a node that takes its size from elsewhere."""
 
     kind: str
     groups: tuple[str, ...]
@@ -53,7 +53,7 @@ class KeptNode:
 
     @property
     def text(self) -> str:
-        """The node within its groups, as a script has it."""
+        """The node within its groups, as text of a script."""
         body = with_knob(self.body, "format", f'"{self.format}"') if self.format else self.body
         opened = "".join(f"Group {{\n name {name}\n}}\n" for name in self.groups)
         start = opened or "push $cut_paste_input\n"
@@ -61,7 +61,7 @@ class KeptNode:
 
 
 def _runs_code(text: str, words: Sequence[ScriptWord]) -> bool:
-    """Whether a knob may run code when Nuke reads it; true for every knob that is not known to be harmless."""
+    """Whether a knob may run code when Nuke reads it; true for every knob not known to be harmless."""
     name = words[0].text.strip()
     is_user_code = name == "addUserKnob" and _node_kind(words[1:]) not in _VALUE_KNOBS
     is_odd = name.startswith("#") or bool(_ODD.search(text))
@@ -74,7 +74,7 @@ def _node_kind(words: Sequence[ScriptWord]) -> str:
 
 
 def _harmless(body: str) -> tuple[str, list[str]]:
-    """A body without the knobs that may run code, and their names."""
+    """A node's body without the knobs that may run code, and the names of those knobs."""
     kept, dropped, at = [], [], 0
     for start, end, words in knob_spans(body):
         if _runs_code(body[start:end], words):
@@ -110,7 +110,7 @@ def kept_nodes(
     size = sum(len(row["body"]) for row in rows)
     if size > _MOST_KEPT:
         losses.append(
-            f"{size >> 20} MB of roto nodes are more than the {_MOST_KEPT >> 20} MB that a document keeps word for "
+            f"{size >> 20} MB of roto nodes are more than the {_MOST_KEPT >> 20} MB that a document can store word for "
             "word: layers, colours, blend modes and strokes will not be written back"
         )
         return {}
@@ -118,13 +118,13 @@ def kept_nodes(
 
 
 def nodes_in(metadata: Metadata) -> tuple[KeptNode, ...]:
-    """The nodes that a document keeps. Raises DocumentError where they are not what `kept_nodes` makes."""
+    """The nodes stored in a document. Raises DocumentError where they differ from what `kept_nodes` makes."""
     found = metadata.get(NAMESPACE)
     if found is None:
         return ()
     rows = found.get("nodes") if isinstance(found, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise DocumentError("metadata: nuke holds no list of nodes; leave it out")
+        raise DocumentError("metadata: nuke does not hold a list of nodes; leave it out")
     return tuple(_node_in(row) for row in rows)
 
 
@@ -138,7 +138,7 @@ def _node_in(row: Mapping[str, Any]) -> KeptNode:
     assert isinstance(body, str)
     assert isinstance(stated, str)
     if closing_brace(f"{{{body}}}", 0) != len(body) + 1:
-        raise DocumentError("metadata: a node of nuke has braces without their other; leave it out")
+        raise DocumentError("metadata: a node of nuke has unmatched braces; leave it out")
     if (
         list(groups) != [g for g in groups if _PLAIN.fullmatch(g)]
         or not _FORMAT.fullmatch(stated)
@@ -149,7 +149,7 @@ def _node_in(row: Mapping[str, Any]) -> KeptNode:
 
 
 def script_place(shape: RotoShape) -> ElementPlace | None:
-    """Where a shape stood in its script; None for one that comes from elsewhere."""
+    """A shape's place in its script; None for a shape that does not come from a script."""
     found = shape.metadata.get(NAMESPACE)
     node, at = (found.get("node"), found.get("at")) if isinstance(found, dict) else (None, None)
     if not isinstance(node, str) or not isinstance(at, list) or not all(type(index) is int for index in at):

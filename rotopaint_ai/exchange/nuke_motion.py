@@ -15,7 +15,7 @@ _DEFAULTS = (*[0.0] * 9, 1.0, 1.0, 1.0, *[0.0] * 7, *[1.0 if i % 5 == 0 else 0.0
 
 
 class Motion:
-    """Transforms from a shape up to the root layer, those that move nothing left out."""
+    """Transforms from a shape up to the root layer, without identity transforms."""
 
     def __init__(self, transforms: Sequence[NukeTransform]) -> None:
         self._transforms = [each for each in transforms if _moves(each)]

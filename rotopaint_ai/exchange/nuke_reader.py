@@ -1,7 +1,7 @@
-"""Shapes out of Nuke scripts: every Roto and RotoPaint node as one document.
+"""Reading shapes from Nuke scripts: every Roto and RotoPaint node as one document.
 
-Standard library only. Layer transforms are applied, B-splines become Bezier shapes, eases stay eased. Whatever the
-document cannot hold is listed, never dropped in silence; the trees are kept.
+Standard library only. Layer transforms are applied, B-splines become Bezier shapes, eases stay eased. Everything that
+the document cannot hold is reported. The nodes' trees are returned too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NukeReading:
     document: RotoDocument
     losses: tuple[str, ...]
     trees: tuple[tuple[str, CurvesTree], ...]
-    lifts: tuple[tuple[str, int], ...] = ()  # by node: how much higher the document's plate is than the node's
+    lifts: tuple[tuple[str, int], ...] = ()  # by node: height of the document's plate minus height of the node's plate
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ def read_text(
     """Read every Roto and RotoPaint node of a script, or a bare `curves` value.
 
     `width` and `height` are the plate's, needed only where the script states none. If it states another size,
-    DocumentError is raised, because a wrong height moves every shape; `override` uses them all the same. Nodes of
-    other sizes are read each at its own. Closed shapes get role `matte`, open ones and those with "seam" in their name
-    `seam`. A shape without animation gets one key at the first frame. `node` picks one node by name. A shape that
-    cannot be read is left out and reported.
+    DocumentError is raised, because a wrong height moves every shape; with `override` the given size is used anyway.
+    Nodes of other sizes are each read at their own size. Closed shapes get the role `matte`; open shapes and shapes
+    with "seam" in their name get `seam`. A shape without animation gets one key at the first frame. `node` selects one
+    node by name. A shape that cannot be read is left out and reported.
     """
     is_bare = text.lstrip().startswith("{{")
     nodes = [] if is_bare else list(nuke_script.nodes(text, where=where))
@@ -108,7 +108,7 @@ def read_text(
         _finished_shape(each, name, first, last) for each, name in zip(found, _unlike_names(found, losses), strict=True)
     )
     losses += [
-        f"{shape.name}: is taken away from the shapes above it, too, where Nuke takes it only from those below"
+        f"{shape.name}: is also subtracted from the shapes above it; Nuke subtracts it only from those below"
         for i, shape in enumerate(shapes)
         if shape.subtract and not all(above.subtract for above in shapes[:i])
     ]
@@ -129,7 +129,7 @@ def _nothing_to_read(nodes: Sequence[ScriptNode], node: str | None, where: str) 
 
 
 def _trees(nodes: Sequence[ScriptNode], where: str, losses: list[str]) -> list[NamedTree]:
-    """Every roto node's tree under a name of its own. Nodes of Nuke 6 are left out where others can be read."""
+    """Every roto node's tree under a unique name. Nodes of Nuke 6 are left out where others can be read."""
     trees: list[NamedTree] = []
     old: list[str] = []
     taken = parsing.TakenNames()
@@ -143,7 +143,7 @@ def _trees(nodes: Sequence[ScriptNode], where: str, losses: list[str]) -> list[N
             old.append(node.full_name)
             continue
         if node.text("disable") == "true":
-            losses.append(f"{node.full_name}: is disabled in the script; its shapes were read all the same")
+            losses.append(f"{node.full_name}: is disabled in the script; its shapes were read anyway")
         name = parsing.free_name(node.full_name, taken)
         trees.append((name, nuke_curves.parse_curves(curves, where=f"{where}: {name}"), node))
     if old and not trees:
@@ -153,7 +153,7 @@ def _trees(nodes: Sequence[ScriptNode], where: str, losses: list[str]) -> list[N
 
 
 def _script_range(found: Sequence[_Found], nodes: Sequence[ScriptNode], where: str) -> tuple[int, int]:
-    """First and last frame: of keys and lifetimes; without any, of the script; without that, frame 1."""
+    """First and last frame: of keys and lifetimes, else of the script, else frame 1."""
     frames = [frame for each in found for frame in each.keys if frame is not None]
     for each in found:
         life = [attribute(each.shape, name, math.nan) for name in ("ltn", "ltm")]
@@ -177,7 +177,7 @@ def _is_whole(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _NodeShapes:
-    """What a node holds: its shapes in plate space, what was lost of them, and why some could not be read."""
+    """The content of a node: its shapes in plate space, their losses, and errors of shapes that could not be read."""
 
     shapes: list[_Found]
     losses: list[str]
@@ -225,7 +225,7 @@ def _node_shapes(node: str, tree: CurvesTree, own_height: int, size: Size, sever
 def _walk_layers(
     layer: NukeLayer, above: tuple[NukeLayer, ...], place: tuple[int, ...]
 ) -> Iterator[tuple[tuple[NukeLayer, ...], NukeShape | NukeStroke, tuple[int, ...]]]:
-    """Elements in file order: the layers around each, and its place among the children of each of them."""
+    """Elements in file order, each with the layers around it and its index among the children of each layer."""
     for index, child in enumerate(layer.children):
         if isinstance(child, NukeLayer):
             yield from _walk_layers(child, (*above, layer), (*place, index))
@@ -240,7 +240,7 @@ def _moving_layer(
     height: int,
     known: dict[tuple[int, ...], Layer],
 ) -> Layer | None:
-    """The layer that moves a shape; None where its own or the root's transform moves it as well."""
+    """Our layer that moves a shape; None where its own transform or the root's moves it too."""
     if not Motion([shape.transform, layers[0].transform]).is_identity:
         return None
     return nuke_layers.layers_read(layers[1:], called, height, known)
@@ -284,7 +284,7 @@ def _found_shape(
 
 
 def _feather_components(shape: NukeShape, where: str) -> list[tuple[NukeCurve, ...]] | None:
-    """The components of a feather that is drawn, as `_components` gives them; None without one."""
+    """The components of a feather line, in the form of `_point_curves`; None without a feather line."""
     if shape.feather is None or shape.outline.flags & OPEN or attribute(shape, "fo", 1.0) == 0.0:
         return None
     if len(shape.feather.points) != len(shape.outline.points):
@@ -298,7 +298,7 @@ def _feather_components(shape: NukeShape, where: str) -> list[tuple[NukeCurve, .
 
 
 def _point_curves(shape: NukeShape, cubic: Cubic, where: str) -> list[tuple[NukeCurve, ...]]:
-    """Per control point six curves: left tangent, point, right tangent (x, y each). B-spline points stay single."""
+    """Six curves per control point: left tangent, point, right tangent (x, y each); two for a B-spline point."""
     zero = NukeCurve()
     pairs = [(*point.values[:2], *[zero] * (2 - len(point.values[:2]))) for point in cubic.points]
     if shape.kind == "catmullrom":
@@ -326,13 +326,13 @@ def _node_feather(shape: NukeShape, closed: bool, report: Callable[[str], None])
 
 
 def _unlike_names(found: Sequence[_Found], losses: list[str]) -> list[str]:
-    """A name of its own for every shape."""
+    """The shapes with unique names."""
     names: list[str] = []
     taken = parsing.TakenNames()
     for each in found:
         names.append(parsing.free_name(each.name, taken))
         if names[-1] != each.name:
-            losses.append(f"{each.name}: the name stands twice; the other one is called {names[-1]}")
+            losses.append(f"{each.name}: the name occurs twice; the other shape is now called {names[-1]}")
     return names
 
 
@@ -354,7 +354,7 @@ def _finished_shape(found: _Found, name: str, first: int, last: int) -> RotoShap
 
 
 def _visible(found: _Found, first: int, last: int) -> dict[int, bool]:
-    """Frames at which the shape, or a layer above it, is switched off, fully transparent or out of its lifetime."""
+    """Frames at which the shape or a layer above it is switched off, fully transparent or outside its lifetime."""
     elements: tuple[NukeShape | NukeLayer, ...] = (found.shape, *found.layers)
     switches = [
         curve for element in elements for name in ("vis", "opc") if (curve := curve_of(element, name)) is not None

@@ -1,8 +1,8 @@
 """A document written back into the nodes that it came from; everything that was not edited is kept from the script.
 
 Standard library only. A layer gets the current motion of its group. An edited shape gets its new curves within its
-layers, whose transforms are inverted on them. It keeps its attributes except for those that a document holds. A new
-shape is added at the root of a node.
+layers; the inverse of the layers' transforms is applied to them. The shape keeps the attributes that a document cannot
+hold. A new shape is added at the root of a node.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, Ro
 from rotopaint_ai.shapes.straighten import unlayered
 
 Element = NukeLayer | NukeShape | NukeStroke
-_ALIKE_PX = 1e-4  # allowed difference of single numbers of a script
+_ALIKE_PX = 1e-4  # allowed difference of a single number in a script
 HEAD = "set cut_paste_input [stack 0]\nversion 13.2 v8\n"
 
 
 @dataclass(frozen=True, slots=True)
 class RebuiltScript:
-    """A script's text, the document's shapes in the order in which it is read, and what could not be kept."""
+    """A script's text, the document's shapes in the order in which the script is read, and the losses."""
 
     text: str
     order: tuple[str, ...]
@@ -49,14 +49,14 @@ class RebuiltScript:
 
 @dataclass(frozen=True, slots=True)
 class _Original:
-    """The script as it was, read once more, and which shapes of the document still stand in it.
+    """The original script, read again, and the shapes of the document that are still in it.
 
-    `moved`: its trees whose layers move as the document's groups do. `groups`: those groups, by the name of the layer.
+    `moved`: its trees with the motion of the document's groups in their layers. `groups`: those groups by layer name.
     """
 
     document: RotoDocument
     trees: Mapping[str, CurvesTree]
-    lifts: Mapping[str, int]  # how much higher the document's plate is than the node's
+    lifts: Mapping[str, int]  # height of the document's plate minus height of the node's plate
     shapes: Mapping[ElementPlace, RotoShape]
     placed: Mapping[str, ElementPlace]  # by the name of the document's shape
     moved: Mapping[str, CurvesTree] = field(default_factory=dict)
@@ -64,9 +64,9 @@ class _Original:
 
 
 def rebuilt(document: RotoDocument) -> RebuiltScript | None:
-    """The document in the nodes that it keeps; None where it keeps none.
+    """The document written into its stored nodes; None where it has none.
 
-    Raises DocumentError where these are damaged, or made for another plate.
+    Raises DocumentError where the nodes are damaged, or made for another plate.
     """
     kept = nuke_metadata.nodes_in(document.metadata)
     if not kept:
@@ -100,7 +100,7 @@ def _original(kept: Sequence[KeptNode], document: RotoDocument) -> _Original:
 
 
 def _with_moved_groups(original: _Original, document: RotoDocument) -> _Original:
-    """The script with layers that move as the groups of the document do, where a layer of Nuke holds that."""
+    """The script with the groups' motion in its layers, where a Nuke layer can hold it."""
     trees, groups = dict(original.trees), dict[str, Layer]()
     now = {layer.name: layer for layer in document.layers}
     for was, places in _layers_with_places(original):
@@ -116,9 +116,9 @@ def _with_moved_groups(original: _Original, document: RotoDocument) -> _Original
 
 
 def _layers_with_places(original: _Original) -> list[tuple[Layer, set[tuple[str, tuple[int, ...]]]]]:
-    """Every layer of the script, outer ones first, and where layers of its name stand in the nodes.
+    """Every layer of the script, outer layers first, and the places of Nuke layers with its name.
 
-    Left out are those that several layers of Nuke make, as a layer with a track and keys.
+    Layers that need several Nuke layers (for example one with a track and keys) are left out.
     """
     found: dict[str, tuple[Layer, set[tuple[str, tuple[int, ...]]]]] = {}
     for place, shape in original.shapes.items():
@@ -132,7 +132,7 @@ def _layers_with_places(original: _Original) -> list[tuple[Layer, set[tuple[str,
 
 
 def _is_held(was: Layer, new: Layer, groups: Mapping[str, Layer]) -> bool:
-    """Whether a layer of Nuke in the place of `was` holds how a group moves: in the same groups, by keys or a track."""
+    """Whether a Nuke layer in place of `was` can hold a group's motion: the same parents, and only keys or a track."""
     if bool(new.poses) == bool(new.track) or bool(was.track) != bool(new.track):
         return new == was
     return new.parent == (None if was.parent is None else groups.get(was.parent.name))
@@ -152,7 +152,7 @@ def _retransformed(layer: NukeLayer, at: Sequence[int], transform: NukeTransform
 
 
 def _edited_trees(original: _Original, document: RotoDocument, losses: list[str]) -> dict[str, CurvesTree]:
-    """Every node's tree with the document's shapes in it; those of nodes that stay are the very same."""
+    """Every node's tree with the document's shapes; an unchanged node keeps the same tree object."""
     edits: dict[ElementPlace, NukeShape | None] = dict.fromkeys(original.shapes)
     groups: dict[tuple[str, tuple[int, ...]], list[tuple[RotoShape, ElementPlace]]] = {}
     for shape in document.shapes:
@@ -194,7 +194,7 @@ def _edited_layer(
 
 
 def _new_elements(original: _Original, document: RotoDocument) -> dict[tuple[str, int], list[Element]]:
-    """Shapes that no node had, by node and place at its root: before the next shape of the document that it had."""
+    """New shapes by node and index at its root: each goes before the document's next shape that is in the node."""
     name, tree = list(original.trees.items())[-1] if original.trees else ("", None)
     if tree is None:
         return {}
@@ -219,7 +219,7 @@ def _root_elements(
 
 
 def _layers_of(tree: CurvesTree, at: Sequence[int]) -> Iterator[Element]:
-    """The root and what stands at each step of a place, the element itself last."""
+    """The root and the element at each step of a place, the last being the shape itself."""
     element: Element = tree.root
     yield element
     for index in at:
@@ -234,7 +234,7 @@ def _layers_of(tree: CurvesTree, at: Sequence[int]) -> Iterator[Element]:
 def _element(
     shape: RotoShape, place: ElementPlace, original: _Original, document: RotoDocument, losses: list[str]
 ) -> NukeShape:
-    """The shape's element: as it was, under another name, or with other curves and attributes."""
+    """The shape's element: unchanged, renamed, or with new curves and attributes."""
     before = original.shapes[place]
     *above, old = _layers_of(original.moved[place.node], place.at)
     assert isinstance(old, NukeShape)
@@ -251,7 +251,7 @@ def _element(
         stays = shape.layer is not None and shape.layer == group
         within = within_layer(shape) if stays else _within(shape, motion, height, document)
         if not stays and len(within.keys) != len(shape.keys):
-            losses.append(f"{shape.name}: was edited in a layer that moves and has a key at every frame there")
+            losses.append(f"{shape.name}: was edited in a moving layer, so it has a key at every frame there")
         new = nuke_writer.shape_element(within, replace(document, height=height), old.name)
         old = _with_curves(old, new, shape, before)
     shown = _frames_of_both(document, original.document)
@@ -263,7 +263,7 @@ def _element(
 
 
 def _as_scripted(shape: RotoShape, before: RotoShape) -> RotoShape:
-    """The shape with the keys and the layer of the script, if only its group has moved it; else the shape itself."""
+    """The shape with the keys and the layer of the script, where only its group was moved; else the shape itself."""
     a, b = within_layer(shape), within_layer(before)
     facts = [(each.closed, each.width_px, each.feather_px, each.frames) for each in (a, b)]
     if facts[0] != facts[1] or not all(_are_equal_keys(a.keys[frame], b.keys[frame]) for frame in a.frames):
@@ -283,7 +283,7 @@ def _frames_of_both(a: RotoDocument, b: RotoDocument) -> range:
 
 
 def _is_as_before(shape: RotoShape, before: RotoShape) -> bool:
-    """Whether a node draws the shape as before. The source of keys is ignored, and the frame of a single key too."""
+    """Whether a node draws the shape as before; the source of keys and the frame of a single key are ignored."""
     facts = [(each.closed, each.width_px, each.feather_px, each.layer) for each in (shape, before)]
     keys = [_bare_keys(each) for each in (shape, before)]
     return facts[0] == facts[1] and (keys[0] == keys[1] or _is_pose(*keys))
@@ -294,13 +294,13 @@ def _bare_keys(shape: RotoShape) -> dict[int, Key]:
 
 
 def _is_pose(a: Mapping[int, Key], b: Mapping[int, Key]) -> bool:
-    """Whether each has one key, of the same pose."""
+    """Whether each has only one key, and both poses are equal."""
     poses = [[(key.points, key.feather) for key in each.values()] for each in (a, b)]
     return len(a) == len(b) == 1 and poses[0] == poses[1]
 
 
 def _with_curves(old: NukeShape, new: NukeShape, shape: RotoShape, before: RotoShape) -> NukeShape:
-    """An element with the curves of another one, its own transform and attributes kept."""
+    """An element with the curves of another element; its own transform and attributes stay."""
     outline = _with_point_attributes(new.outline, old.outline)
     has_line = shape.has_feather_line or before.has_feather_line
     keeps_feather = not has_line and len(old.outline.points) == len(new.outline.points) and shape.closed
@@ -323,7 +323,7 @@ def _with_curves(old: NukeShape, new: NukeShape, shape: RotoShape, before: RotoS
 
 
 def _with_point_attributes(new: Cubic, old: Cubic) -> Cubic:
-    """A curve with the points' attributes of another one that has as many."""
+    """A curve with the point attributes of another curve that has equally many points."""
     if len(new.points) != len(old.points) or not any(point.attributes for point in old.points):
         return new
     points = (CurvePoint(a.values, b.attributes) for a, b in zip(new.points, old.points, strict=True))
@@ -338,7 +338,7 @@ def _without(attributes: Attributes, names: Sequence[str]) -> Attributes:
 
 
 def _within(shape: RotoShape, motion: Motion, height: int, document: RotoDocument) -> RotoShape:
-    """A shape as it has to stand within its layers to be seen where it is; at every frame where they move."""
+    """The shape in the space of its layers, so that they put it back in place; keyed at every frame where they move."""
     if shape.layer is not None:
         shape = unlayered(shape, document.first_frame, document.last_frame)
     if motion.is_identity or not shape.keys:
@@ -385,7 +385,7 @@ def _rows_within(points: Points, feather: Points, back: Matrix, height: int) -> 
 
 
 def _texts(kept: Sequence[KeptNode], trees: Mapping[str, CurvesTree], original: _Original) -> Iterator[str]:
-    """The text of every node, word for word where its tree stays."""
+    """The text of every node, word for word where its tree is unchanged."""
     names = iter(original.trees)
     for node in kept:
         curves = next(nodes(f"Roto {{{node.body}}}")).text("curves")

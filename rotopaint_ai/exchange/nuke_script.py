@@ -24,7 +24,7 @@ _ENDS = "\n;"
 
 @dataclass(frozen=True, slots=True)
 class ScriptWord:
-    """One word of a command: its text without delimiters, and whether it stood in braces."""
+    """One word of a command: its text without delimiters, and whether it was in braces."""
 
     text: str
     braced: bool = False
@@ -47,7 +47,7 @@ class ScriptNode:
 
     @property
     def full_name(self) -> str:
-        """The name with those of the groups around it, as Nuke's `fullName` has it."""
+        """The name with the names of the groups around it, as Nuke's `fullName`."""
         return ".".join((*self.groups, self.name))
 
     def text(self, knob: str) -> str:
@@ -57,7 +57,7 @@ class ScriptNode:
 
 
 def nodes(text: str, *, where: str = "script") -> Iterator[ScriptNode]:
-    """Every node of a script, those inside groups included, in file order. Raises DocumentError on open braces."""
+    """Every node of a script in file order, including nodes in groups. Raises DocumentError on unclosed braces."""
     groups: list[str] = []
     for line, words in commands(text, where=where):
         if len(words) == 1 and words[0].text == "end_group" and groups:
@@ -75,12 +75,12 @@ def nodes(text: str, *, where: str = "script") -> Iterator[ScriptNode]:
         if node.kind in _GROUPS:
             groups.append(node.name)
             if len(groups) > MOST_DEEP:
-                raise DocumentError(f"{where}: line {line}: more than {MOST_DEEP} groups in groups; export fewer nodes")
+                raise DocumentError(f"{where}: line {line}: more than {MOST_DEEP} nested groups; export fewer nodes")
         yield node
 
 
 def knob_spans(body: str) -> Iterator[tuple[int, int, list[ScriptWord]]]:
-    """Where each knob of a node's body begins and ends, and its words. Raises DocumentError on open braces."""
+    """Start, end and words of each knob in a node's body. Raises DocumentError on unclosed braces."""
     at = 0
     while (at := _end_of(_BREAKS, body, at)) < len(body):
         words, end = _command(body, at, "node", 0)
@@ -89,7 +89,7 @@ def knob_spans(body: str) -> Iterator[tuple[int, int, list[ScriptWord]]]:
 
 
 def with_knob(body: str, knob: str, value: str) -> str:
-    """A node's body with a knob's value replaced, or stated first where the node has none."""
+    """A node's body with a knob's value replaced, or with the knob added first where the node lacks it."""
     for start, end, words in knob_spans(body):
         if words[0].text == knob:
             return f"{body[:start]}{knob} {value}{body[end:]}"
@@ -141,7 +141,7 @@ def _read_word(text: str, at: int, where: str, line: int) -> tuple[ScriptWord, i
 
 
 def closing_brace(text: str, at: int) -> int:
-    """Where the brace that opens at `at` closes; -1 if it does not. A brace after a backslash does not count."""
+    """The position of the brace that closes the one at `at`; -1 without one. Escaped braces do not count."""
     depth = 0
     for found in _BRACE.finditer(text, at):
         mark = found[0]

@@ -1,4 +1,4 @@
-"""Which plate the shapes of a Nuke script were drawn for: size and pixel aspect.
+"""The plate for which the shapes of a Nuke script were drawn: size and pixel aspect.
 
 Standard library only. A node's own `format` knob decides, else the pivot of its root layer, else the script's format.
 """
@@ -21,7 +21,7 @@ NODE_KINDS = ("Roto", "RotoPaint")
 _FORMAT = re.compile(r"\s*(\d+)\s+(\d+)\b")
 
 Size = tuple[int, int]
-NamedTree = tuple[str, CurvesTree, ScriptNode | None]  # a node's name in the document, its tree, where it stood
+NamedTree = tuple[str, CurvesTree, ScriptNode | None]  # a node's name in the document, its tree, its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ def plate_sizes(
     where: str,
     losses: list[str],
 ) -> PlateSizes:
-    """Sizes of a script's plates; only nodes that hold shapes decide.
+    """The plate sizes of a script; only nodes with shapes are considered.
 
-    `asked` is the plate's. Where the script states others, DocumentError is raised, because a wrong height moves every
-    shape; with `override` it is taken for every node, and `losses` says so.
+    `asked` is the size of the plate. Where the script states another, DocumentError is raised, because a wrong height
+    moves every shape. With `override` the size `asked` is used for every node, and `losses` reports it.
     """
     own = {name: _own_sizes(name, tree, node, losses) for name, tree, node in trees}
     deciding = [name for name, tree, _ in trees if any(_drawn_shapes(tree.root))] or list(own)
@@ -54,12 +54,12 @@ def plate_sizes(
     if asked is not None:
         check_size(*asked, where)
     if asked is not None and stated and asked not in stated:
-        conflict = f"made for {stated[0][0]} x {stated[0][1]}, asked for {asked[0]} x {asked[1]}"
+        conflict = f"made for {stated[0][0]} x {stated[0][1]}, but {asked[0]} x {asked[1]} was given"
         if not override:
             raise SizeConflictError(where, stated[0], asked)
-        losses.append(f"{conflict}: the size asked for is taken, which moves every shape by the difference in height")
+        losses.append(f"{conflict}: the given size is used, which moves every shape by the difference in height")
     if asked is None and not stated:
-        raise DocumentError(f"{where}: does not say the size of its plate; give --width and --height")
+        raise DocumentError(f"{where}: does not state the size of its plate; give --width and --height")
     size = asked or stated[0]
     check_size(*size, where)
     if asked is not None and override:
@@ -67,16 +67,14 @@ def plate_sizes(
     sizes = {name: size if size in found or not found else found[0] for name, found in own.items()}
     others = [f"{name} ({sizes[name][0]} x {sizes[name][1]})" for name in deciding if sizes[name] != size]
     if others:
-        losses.append(
-            f"the document is {size[0]} x {size[1]}; of other sizes, each read at its own: {', '.join(others)}"
-        )
+        losses.append(f"the document is {size[0]} x {size[1]}; nodes read at their own other size: {', '.join(others)}")
     return PlateSizes(size, sizes, frozenset(name for name, found in own.items() if not found))
 
 
 def _drawn_shapes(
     layer: NukeLayer, above: tuple[NukeLayer, ...] = ()
 ) -> Iterator[tuple[NukeShape, tuple[NukeLayer, ...]]]:
-    """Shapes that have points, in a layer and those within, with the layers around them, innermost first."""
+    """Shapes with points in a layer and in the layers inside it, each with its layers, innermost first."""
     around = (layer, *above)
     for child in layer.children:
         if isinstance(child, NukeLayer):
@@ -86,7 +84,10 @@ def _drawn_shapes(
 
 
 def _own_sizes(name: str, tree: CurvesTree, node: ScriptNode | None, losses: list[str]) -> tuple[Size, ...]:
-    """What a node states: its format, then its root's pivot; the pivot alone where the format shows none of it."""
+    """The sizes that a node states: its format, then its root's pivot.
+
+    Only the pivot counts where no shape lies inside the format.
+    """
     stated = [] if node is None else _format(node)
     pivot = _pivot_size(tree)
     if stated and pivot and stated != pivot and not _shows_point(tree, stated[0]) and _shows_point(tree, pivot[0]):
@@ -99,7 +100,7 @@ def _own_sizes(name: str, tree: CurvesTree, node: ScriptNode | None, losses: lis
 
 
 def _shows_point(tree: CurvesTree, size: Size) -> bool:
-    """Whether a control point lies in a picture of that size, at the first of its keys."""
+    """Whether a control point lies inside a picture of that size, at its first key."""
     for shape, layers in _drawn_shapes(tree.root):
         moved = Motion([shape.transform, *(layer.transform for layer in layers)])
         for point in shape.outline.points if shape.kind == "bspline" else shape.outline.points[1::3]:
@@ -113,7 +114,7 @@ def _shows_point(tree: CurvesTree, size: Size) -> bool:
 
 
 def _pivot_size(tree: CurvesTree) -> list[tuple[int, int]]:
-    """The size of which the root layer's pivot is the middle, where it is one."""
+    """The size whose centre is the root layer's pivot, where there is one."""
     pivot = [curve.at(0) for curve in tree.root.transform.values[:2]]
     if len(pivot) == 2 and min(pivot) > 0 and all((2 * value).is_integer() for value in pivot):
         return [(int(2 * pivot[0]), int(2 * pivot[1]))]

@@ -1,4 +1,4 @@
-"""The `curves` knob of Nuke's Roto and RotoPaint nodes, written: a tree as text that Nuke and `nuke_curves` read.
+"""Writing the `curves` knob of Nuke's Roto and RotoPaint nodes: a tree as text that Nuke and `nuke_curves` can read.
 
 Standard library only.
 """
@@ -24,7 +24,7 @@ from rotopaint_ai.exchange.nuke_tree import (
 
 
 def nuke_number(value: float) -> str:
-    """A number as Nuke saves it: 0 and 1 plain, everything else as the eight hex digits of a 32-bit float."""
+    """A number as Nuke saves it: 0 and 1 plain, all others as `x` and the eight hex digits of a 32-bit float."""
     packed = struct.pack(">f", value)
     if packed == b"\x00\x00\x00\x00":
         return "0"
@@ -32,7 +32,7 @@ def nuke_number(value: float) -> str:
 
 
 def serialise(tree: CurvesTree) -> str:
-    """A tree as the text between the outer braces of a `curves` value; `parse` gives the same tree back."""
+    """A tree as the text between the outer braces of a `curves` value; `parse_curves` reads the same tree back."""
     body = _layer_text(tree.root, "   ")
     return f"{{{{v {nuke_number(tree.version)}}}\n  {{f {tree.flags}}}\n  {{n\n{body}}}}}"
 

@@ -1,7 +1,7 @@
-"""What the `curves` knob of Nuke's Roto and RotoPaint nodes holds, as values.
+"""The content of the `curves` knob of Nuke's Roto and RotoPaint nodes, as values.
 
-Standard library only. The tree keeps what a file says: flags, unknown attributes, expressions, strokes, which curves
-share their key times.
+Standard library only. The tree keeps everything in the file: flags, unknown attributes, expressions, strokes, and which
+curves share key times.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ RENDERABLE: Final = 512
 LINEAR: Final = 1  # interpolation of a key's `code`
 CYCLE: Final = 2  # extrapolation of a key's `code`
 
-LARGEST: Final = 3.4028234663852886e38  # that a 32-bit float holds
+LARGEST: Final = 3.4028234663852886e38  # the largest 32-bit float
 KINDS = ("bezier", "bspline", "catmullrom")
 
 
 class CurveKey(NamedTuple):
     """A key of one component: slopes in value per frame, weights in thirds of the span; `step` holds to the next.
 
-    `code` is the interpolation number that a key may state: 0 step, 1 linear, 2 cubic in its low byte, what happens
-    beyond the keys in the next (0 constant, 1 linear, 2 cycle). None is the form without a number.
+    `code` is the interpolation number that a key may state, None without one. Its low byte is the interpolation: 0
+    step, 1 linear, 2 cubic. The next byte is the extrapolation: 0 constant, 1 linear, 2 cycle.
     """
 
     time: float
@@ -42,12 +42,12 @@ class CurveKey(NamedTuple):
 
     @property
     def is_straight(self) -> bool:
-        """Whether the curve goes to the next key in a straight line, whatever the slopes say."""
+        """Whether the curve is linear up to the next key, regardless of its slopes."""
         return self.code is not None and self.code & 255 == LINEAR
 
 
 class Views(NamedTuple):
-    """Curves of several views: the names, the one that is read, and the block as the file has it."""
+    """Curves of several views: the names, the one that is read, and the original block of the file."""
 
     names: tuple[str, ...]
     read: str
@@ -58,8 +58,8 @@ class Views(NamedTuple):
 class NukeCurve:
     """One component over time: keys, or a constant where there are none.
 
-    An expression keeps the value or keys that the file has of it; `is_bare` says that the file has none. Where the
-    file holds a curve for each view of a stereo pair, this is the one of the view that `views` names.
+    An expression keeps the value or keys that the file stores for it; `is_bare` means that the file stores none. Where
+    the file holds a curve for each view of a stereo pair, this is the curve of the view that `views` names.
     """
 
     constant: float = 0.0
@@ -69,7 +69,7 @@ class NukeCurve:
     views: Views | None = None
 
     def at(self, time: float) -> float:
-        """Value at a frame; before the first key and after the last it holds."""
+        """Value at a frame; constant before the first key and after the last."""
         keys = self.keys
         if not keys:
             return self.constant
@@ -85,9 +85,9 @@ class NukeCurve:
         return _cubic_value(left, keys[after], time)
 
     def slope(self, time: float, is_leaving: bool) -> float:
-        """How fast the value changes after a frame, or before it where it is not `is_leaving`; value per frame.
+        """The slope after a frame (`is_leaving`) or before it, in value per frame.
 
-        For cubics whose weights are 1.
+        Valid for cubics whose weights are 1.
         """
         find = bisect_right if is_leaving else bisect_left
         after = find(self.keys, time, key=lambda key: key.time)
@@ -118,7 +118,7 @@ def _cubic_value(left: CurveKey, right: CurveKey, time: float) -> float:
 
 
 def _solve_time(a: float, b: float, x: float) -> float:
-    """Parameter at which the time polynomial with handles a and 1 - b reaches x, by bisection (it rises)."""
+    """The parameter at which the time polynomial with handles a and 1 - b reaches x, by bisection (it increases)."""
     low, high = 0.0, 1.0
     for _ in range(52):
         u = (low + high) / 2
@@ -136,7 +136,7 @@ Times = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """One entry of a point list: up to three components, and attributes of its own."""
+    """One entry of a point list: up to three components, and its attributes."""
 
     values: tuple[NukeCurve, ...]
     attributes: Attributes = ()
@@ -161,7 +161,7 @@ class NukeTransform:
 
 @dataclass(frozen=True, slots=True)
 class NukeShape:
-    """A `curvegroup`: outline and feather curve; None is `idem`, no feather of its own."""
+    """A `curvegroup`: outline and feather curve; None is Nuke's `idem`, a shape without a feather line."""
 
     name: str
     flags: int
@@ -186,7 +186,7 @@ class NukeStroke:
 
 @dataclass(frozen=True, slots=True)
 class NukeLayer:
-    """A layer and what it holds, in file order."""
+    """A layer and its elements, in file order."""
 
     name: str
     flags: int

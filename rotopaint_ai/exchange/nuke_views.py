@@ -1,7 +1,8 @@
-"""Curves that a Nuke script holds once for each view of a stereo pair: which of them is read.
+"""Curves that a Nuke script holds once for each view of a stereo pair, and the choice of the one that is read.
 
-Standard library only. Foundry's description says that a curve may stand under a view's name and that `-` is the default
-view; no file with one was at hand. Both ways to write such a list are taken: names and curves in turn, or a pair each.
+Standard library only. Foundry's description says that a curve may be listed under a view's name and that `-` is the
+default view. No such file was available for a test, so two forms of the list are accepted: names and curves
+alternating, or a list of pairs.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from typing import Any, Final
 
 from rotopaint_ai.exchange.nuke_tree import Views
 
-_FIRST: Final = ("-", "default", "main", "left", "l", "L")  # which view stands for all, best first
+_FIRST: Final = ("-", "default", "main", "left", "l", "L")  # views in order of preference
 _NAME: Final = re.compile(r"-|[^\W\d]\w*")
 _NUMBERS: Final = re.compile(r"x[0-9a-fA-F]{8}|inf|infinity|nan", re.IGNORECASE)
 
 
 def split(block: list[Any]) -> tuple[Any, Views] | None:
-    """The curve of the view that is read and what is kept of all; None where a block holds no curves by view."""
+    """The curve of the preferred view, and the data of all views; None where a block holds no curves by view."""
     pairs = _name_value_pairs(block)
     if pairs is None:
         return None

@@ -1,7 +1,7 @@
-"""The text of a `curves` value as nested words: braces are lists, everything else is words.
+"""The text of a `curves` value as nested words: braces become lists, everything else words.
 
-Standard library only. The points of a shape stay text until they are asked for: as words, those of a long shot take
-more memory than all else.
+Standard library only. The points of a shape stay text until they are needed, because as words the points of a long shot
+take more memory than everything else.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _POINT = re.compile(rf"\{{{_FLAT}(?:{_CURVES})*\}}")
 
 
 def nest(text: str, where: str, *, folded: bool = False) -> list[Any]:
-    """The words of a text. Raises DocumentError on braces without their other.
+    """The words of a text. Raises DocumentError on unmatched braces.
 
-    `folded`: entries behind the times of a `px` list may stay one text in braces each, for `unfolded`; those with
-    quotes, backslashes or deeper braces never do.
+    `folded`: each entry after the times of a `px` list may stay one text in braces, to be parsed by `unfolded`. Entries
+    with quotes, backslashes or deeper braces are always parsed.
     """
     top: list[Any] = []
     current, stack = top, []
     tokens = _TOKEN.finditer(text)
-    while (found := next(tokens, None)) is not None:  # one after the other: a long shot has millions
+    while (found := next(tokens, None)) is not None:  # one at a time: a long shot has millions
         token = found[0]
         if token == "{":
             point = _POINT.match(text, found.start()) if folded and _is_behind_times(current) else None
@@ -41,7 +41,7 @@ def nest(text: str, where: str, *, folded: bool = False) -> list[Any]:
             current = inner
         elif token == "}":
             if not stack:
-                raise DocumentError(f"{where}: a brace closes that was never opened")
+                raise DocumentError(f"{where}: there is a closing brace without an opening brace")
             current = stack.pop()
         else:
             current.append(token)
@@ -55,5 +55,5 @@ def _is_behind_times(block: list[Any]) -> bool:
 
 
 def unfolded(block: Any, where: str) -> Any:
-    """An entry as lists and words; no word of its own begins with a brace."""
+    """A folded entry as lists and words; only folded text begins with a brace."""
     return nest(block, where)[0] if isinstance(block, str) and block.startswith("{") else block

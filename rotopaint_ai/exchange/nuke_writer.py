@@ -1,8 +1,8 @@
 """Shapes as the text of a Nuke Roto or RotoPaint node, ready to paste.
 
 Standard library only. Nuke's y runs up from the bottom of the format, so y becomes `height - y` and the tangents' dy
-change sign. Linear keys carry the slopes of their chords; a bare value would hold (step) until the next key. Eased
-ones carry slopes of their own.
+changes sign. Linear keys are written with the slopes of their chords, because a bare value would hold (step) until the
+next key. Eased keys are written with their own slopes.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from rotopaint_ai.shapes.edit_layers import within_layer
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape
 
 NodeKind = Literal["Roto", "RotoPaint"]
-Path = tuple[str, ...]  # of an element: the layers that it stands in, and its name
+Path = tuple[str, ...]  # path of an element: its layers and its name
 
-EndSlopes = tuple[Sequence[float], Sequence[float]] | None  # of a segment's numbers, leaving it and arriving
+EndSlopes = tuple[Sequence[float], Sequence[float]] | None  # slopes of a segment's numbers at its start and at its end
 
 _ROOT_FLAGS = 2097152
 _TOOL_BEZIER, _TOOL_OPEN_SPLINE = 4.0, 10.0
@@ -50,16 +50,16 @@ _TOOL_BEZIER, _TOOL_OPEN_SPLINE = 4.0, 10.0
 
 @dataclass(frozen=True, slots=True)
 class NodeTree:
-    """A document as a `curves` tree: where each shape went, and what the form cannot hold."""
+    """A document as a `curves` tree, the path of each shape in it, and the losses."""
 
     tree: CurvesTree
-    format: str  # as Nuke states one: size, box, pixel aspect
+    format: str  # in Nuke's form: size, box, pixel aspect
     paths: Mapping[str, str]  # shape name in the document -> layers and name in the tree, joined by `/`
     losses: tuple[str, ...]
 
 
 def script(written: NodeTree, *, node: NodeKind = "Roto", name: str = "Roto1") -> str:
-    """The text that Nuke pastes as one node."""
+    """The text of one node, ready to paste into Nuke."""
     curves = nuke_text.serialise(written.tree)
     return (
         "set cut_paste_input [stack 0]\nversion 13.2 v8\npush $cut_paste_input\n"
@@ -69,9 +69,10 @@ def script(written: NodeTree, *, node: NodeKind = "Roto", name: str = "Roto1") -
 
 
 def build_layers(document: RotoDocument, *, layer: str | None = None) -> NodeTree:
-    """The tree of a document. A name such as `pip/nose_seam` puts the shape into layer `pip`; `layer` holds them all.
+    """The tree of a document.
 
-    Raises DocumentError on shapes without keys' points or with numbers that a 32-bit float cannot hold.
+    A name such as `pip/nose_seam` puts the shape into the layer `pip`; `layer` names a layer around all shapes.
+    Raises DocumentError for shapes without points, or with numbers that a 32-bit float cannot hold.
     """
     check_frames(document, "shapes")
     placed = _shape_paths(document, layer)
@@ -93,21 +94,21 @@ def build_layers(document: RotoDocument, *, layer: str | None = None) -> NodeTre
 
 
 def hold_outs_first(document: RotoDocument) -> RotoDocument:
-    """The document with its hold-outs on top, as Nuke takes a shape away only from those below it.
+    """The document with its hold-outs on top, because Nuke subtracts a shape only from the shapes below it.
 
-    Those that stood in a script stay where they stood.
+    Hold-outs that come from a script keep their places.
     """
     shapes = sorted(document.shapes, key=lambda shape: not shape.subtract or script_place(shape) is not None)
     return replace(document, shapes=tuple(shapes))
 
 
 def nuke_names(document: RotoDocument, *, layer: str | None = None) -> dict[str, str]:
-    """How each shape is called in a node: layers and name, joined by `/`."""
+    """The name of each shape in a node: layers and name, joined by `/`."""
     return {name: "/".join(path) for name, path in _shape_paths(document, layer).items()}
 
 
 def _shape_paths(document: RotoDocument, around: str | None) -> dict[str, Path]:
-    """Where each shape stands in a node: its layers and its name."""
+    """The path of each shape in a node: its layers and its name."""
     above, head = _layer_paths(document), _head(around)
     moving = _moving(document, above)
     placed: dict[str, Path] = {}
@@ -121,19 +122,19 @@ def _shape_paths(document: RotoDocument, around: str | None) -> dict[str, Path]:
 
 
 def _layer_paths(document: RotoDocument) -> dict[str, Path]:
-    """The layers of Nuke that each of ours becomes, outermost first; a track stands in a layer of its own."""
+    """The Nuke layers for each of our layers, outermost first; a track gets a separate layer."""
     found: dict[str, Path] = {}
     for layer in document.layers:
         own = found[layer.parent.name] if layer.parent is not None else ()
         path = _apart(_under(own, layer.name, "Layer"), len(own), _moving(document, found))
-        if any(each[: len(path)] == path for each in found.values()):  # a folder that others stand in
+        if any(each[: len(path)] == path for each in found.values()):  # a folder that contains other layers
             path = (*path[:-1], f"{path[-1]}_layer")
         found[layer.name] = (*path, TRACK) if layer.track else path
     return found
 
 
 def _moving(document: RotoDocument, paths: Mapping[str, Path]) -> set[Path]:
-    """The layers of Nuke that move what is in them."""
+    """The paths of the Nuke layers that have motion."""
     tracks = {paths[layer.name][:-1] for layer in document.layers if layer.track and layer.name in paths}
     return {*paths.values(), *tracks}
 
@@ -143,13 +144,13 @@ def _head(around: str | None) -> Path:
 
 
 def _under(own: Path, name: str, usual: str) -> Path:
-    """The path of what is called `name` and stands in the layer `own`."""
+    """The path of the element `name` in the layer `own`."""
     path = tuple(nuke_name(part) for part in name.split("/") if part.strip()) or (usual,)
     return path if path[: len(own)] == own and len(path) > len(own) else (*own, *path)
 
 
 def _apart(path: Path, n_own: int, moving: Collection[Path]) -> Path:
-    """The path, its parts behind the first `n_own` numbered where they would stand in another layer that moves."""
+    """The path, with a number in its parts after the first `n_own` where they would name another moving layer."""
     for n in range(n_own + 1, len(path) + 1):
         free, count = path[:n], 1
         while free in moving:
@@ -172,39 +173,39 @@ def _transforms(document: RotoDocument, around: str | None) -> dict[Path, NukeTr
 
 
 def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """What a Nuke node does not hold of this document, one line each."""
+    """The parts of this document that a Nuke node cannot hold, one line each."""
     found = ["roles, sources of keys and frame rate are not written"]
     if document.landmarks.names:
         found.append(f"{len(document.landmarks.names)} landmarks are not written: a Roto node has none")
     for layer in document.layers:
         if layer.track:
-            found.append(f"layer '{layer.name}': its track has a key on each of {len(layer.track)} frames")
+            found.append(f"layer '{layer.name}': its track is written as a key on each of {len(layer.track)} frames")
     shapes = hold_outs_first(document).shapes
     lowest = max((place for place, shape in enumerate(shapes) if shape.subtract), default=0)
     for name in [shape.name for shape in shapes[:lowest] if not shape.subtract]:
-        found.append(f"shape '{name}': stands above one that holds out, which Nuke takes away only from those below it")
+        found.append(f"shape '{name}': is above a hold-out, which Nuke subtracts only from the shapes below it")
     for shape in document.shapes:
         if "/".join(placed[shape.name])[-len(shape.name) :] != shape.name:
             fits = all(nuke_name(part) == part for part in shape.name.split("/"))
-            why = "a layer that moves has that name" if fits else "no blanks or signs in names"
+            why = "a moving layer has that name" if fits else "names cannot contain blanks or special characters"
             found.append(f"shape '{shape.name}' is called '{'/'.join(placed[shape.name])}': {why}")
         if tuple(shape.taper) != (0.0, 0.0):
-            found.append(f"shape '{shape.name}': taper is not written, the stroke keeps its width to the ends")
+            found.append(f"shape '{shape.name}': taper is not written; the stroke keeps its width to the ends")
         if shape.has_widths:
-            found.append(f"shape '{shape.name}': widths along the stroke are not written, only its one width")
+            found.append(f"shape '{shape.name}': widths along the stroke are not written, only its mean width")
         if not shape.keys:
             found.append(f"shape '{shape.name}' has no key and is not written")
     return tuple(found)
 
 
 def nuke_name(text: str) -> str:
-    """A name that Nuke takes as it is: letters, digits and underscores."""
+    """A name that Nuke accepts unchanged: letters, digits and underscores."""
     kept = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "_-.") else "_" for sign in text.strip())
     return kept or "Bezier"
 
 
 def _free_path(path: Path, taken: dict[Path, int]) -> Path:
-    """The path, its last part numbered where another element has it already; `taken` counts each path's uses."""
+    """The path, with a number where another element has it already; `taken` counts the uses of each path."""
     free = path
     while free in taken:
         taken[path] += 1
@@ -218,7 +219,7 @@ def _nest(
     transforms: Mapping[Path, NukeTransform],
     above: Path = (),
 ) -> tuple[NukeLayer | NukeShape, ...]:
-    """Elements and their paths as layers with their transforms, each layer where its first element stands."""
+    """Elements and their paths as nested layers with transforms; a layer is at the place of its first element."""
     layers: dict[str, list[tuple[Sequence[str], NukeShape]]] = {}
     order: list[str | NukeShape] = []
     for path, shape in elements:
@@ -300,7 +301,7 @@ def visibility(shape: RotoShape, document: RotoDocument) -> NukeCurve | None:
 
 
 def _pivot(shape: RotoShape, document: RotoDocument) -> NukeTransform:
-    """The transform that Nuke writes for a new shape: nothing but a pivot in its middle."""
+    """The transform that Nuke writes for a new shape: only a pivot in its middle."""
     if not shape.keys:
         return NukeTransform(None, (NukeCurve(document.width / 2), NukeCurve(document.height / 2)))
     first = shape.frames[0]
@@ -344,7 +345,7 @@ def _cubic(
 
 
 def _end_slopes(shape: RotoShape, key: Key, time: int, after: int, is_feather: bool) -> EndSlopes:
-    """What a segment's numbers leave and arrive with, in Nuke's space; None where it is straight or holds."""
+    """The slopes of a segment's numbers at its start and end, in Nuke's space; None where it is linear or a hold."""
     if key.interpolation not in ("smooth", "ease") or after == time:
         return None
     if key.interpolation == "ease":
@@ -357,9 +358,10 @@ def _end_slopes(shape: RotoShape, key: Key, time: int, after: int, is_feather: b
 
 
 class CubicPoints(Sequence[CurvePoint]):
-    """A curve's entries, three for each control point; each is made when it is asked for, for as long as it is used.
+    """A curve's entries, three for each control point; each entry is made only when it is accessed.
 
-    `numbers` holds the six of `_nuke` for each control point, key by key. All at once they take thirty times as much.
+    `numbers` holds the six numbers of `_nuke` for each control point, key by key. All entries together would take
+    thirty times the memory.
     """
 
     def __init__(
@@ -398,8 +400,8 @@ class CubicPoints(Sequence[CurvePoint]):
 def _keys_by_time(shape: RotoShape) -> tuple[list[int], list[Key]]:
     """Key times and keys as Nuke needs them.
 
-    A bare (step) key has no slope on its left, so a move into a hold would ease in. There the hold key is written as a
-    linear one, and a step key with the same points follows a frame later.
+    A bare (step) key has no left slope, so a move into a hold would ease in. There the hold key is written as a linear
+    key, and a step key with the same points follows one frame later.
     """
     frames = shape.frames
     times: list[int] = []
@@ -418,7 +420,7 @@ def _keys_by_time(shape: RotoShape) -> tuple[list[int], list[Key]]:
 
 
 def _arrives_moving(shape: RotoShape, frames: Sequence[int], place: int) -> bool:
-    """Whether a move of more than a frame ends at this key."""
+    """Whether a move of more than one frame ends at this key."""
     if place == 0:
         return False
     before, here = shape.keys[frames[place - 1]], shape.keys[frames[place]]
@@ -438,7 +440,7 @@ def _nuke(point: ControlPoint, height: int, name: str) -> tuple[float, float, fl
 
 
 def _nuke_slopes(row: Sequence[float]) -> tuple[float, ...]:
-    """Slopes of a control point as Nuke orders them, y up."""
+    """Slopes of a control point in Nuke's order, y up."""
     x, y, in_dx, in_dy, out_dx, out_dy = row
     return in_dx, -in_dy, x, -y, out_dx, -out_dy
 
@@ -449,9 +451,9 @@ def _curve(
     steps: Sequence[bool],
     ends: Sequence[tuple[float, float] | None],
 ) -> NukeCurve:
-    """A component over time: steps, cubics with these slopes at their ends, or straight lines where there are none.
+    """A component over time: steps, cubics with the slopes `ends`, or linear keys where there are no slopes.
 
-    Straight lines carry the slope of their chord, that of the 32-bit values that the file will hold.
+    Linear keys get the slope of their chord, computed from the 32-bit values that the file will hold.
     """
     values = [as_float32(value) for value in values]
     keys = []

@@ -1,4 +1,4 @@
-"""Functions that all readers of shape formats share: the text of a file, the plate's size, names and roles.
+"""Functions shared by all readers of shape formats: the text of a file, the plate's size, names and roles.
 
 Standard library only.
 """
@@ -20,12 +20,12 @@ from rotopaint_ai.shapes.roto import Key, Points, Role, RotoDocument, RotoShape
 
 
 class SizeConflictError(DocumentError):
-    """A file is made for another plate than the one asked for."""
+    """A file is made for another plate size than the given one."""
 
     def __init__(self, where: str, stated: tuple[float, float], asked: tuple[int, int]) -> None:
         self.stated, self.asked = stated, asked
         super().__init__(
-            f"{where}: is made for {stated[0]:g} x {stated[1]:g}, asked for {asked[0]} x {asked[1]}; take the shapes "
+            f"{where}: is made for {stated[0]:g} x {stated[1]:g}, given {asked[0]} x {asked[1]}; take the shapes "
             "of this plate, leave the size out, or override it with --width and --height"
         )
 
@@ -59,7 +59,7 @@ def json_of(text: str, where: str, *, wanted: str) -> Any:
 
 
 def json_lines(value: object, *, depth: int) -> str:
-    """JSON text with a line for each item of the lists down to that depth, whatever stands in the strings.
+    """JSON text with a line for each list item down to that depth.
 
     Raises ValueError on NaN and infinity.
     """
@@ -89,13 +89,13 @@ def _no_constant(name: str) -> float:
 def plate_size(
     where: str, stated: tuple[int, int] | None, width: int | None, height: int | None, *, example: str = ""
 ) -> tuple[int, int]:
-    """The plate's size: what the file states, or what the caller gives where the file is silent.
+    """The plate's size: as stated by the file, else as given by the caller.
 
-    Raises DocumentError where neither does, or where they differ: a wrong height moves every shape.
+    Raises DocumentError where both are missing, or where they differ, because a wrong height moves every shape.
     """
     asked = None if width is None or height is None else (width, height)
     if stated is None and asked is None:
-        raise DocumentError(f"{where}: does not say the size of its plate; give --width and --height{example}")
+        raise DocumentError(f"{where}: does not state the size of its plate; give --width and --height{example}")
     if stated is not None and asked is not None and stated != asked:
         raise SizeConflictError(where, stated, asked)
     size: tuple[int, int] = stated or asked or (0, 0)
@@ -106,7 +106,7 @@ def plate_size(
 def finite_number(where: str, value: object, *, limit: float = FAR_PX) -> float:
     """A finite number no larger than `limit`. Raises DocumentError."""
     if type(value) is float and -limit <= value <= limit:
-        return value  # nearly all of them
+        return value  # the common case
     if isinstance(value, str):
         return finite_number(where, _parsed(where, value), limit=limit)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -120,7 +120,7 @@ def _parsed(where: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise DocumentError(f"{where}: '{text[:40]}' is no number") from None
+        raise DocumentError(f"{where}: '{text[:40]}' is not a number") from None
 
 
 def whole(where: str, value: object, *, limit: float = FAR_PX) -> int:
@@ -132,18 +132,18 @@ def whole(where: str, value: object, *, limit: float = FAR_PX) -> int:
 
 
 def names_of(document: RotoDocument, word: Callable[[str], str]) -> dict[str, str]:
-    """How each shape that has keys is called in a format that takes a `word` of a name: no two alike."""
+    """The unique name of each shape with keys, in a format that changes names by `word`."""
     taken = TakenNames()
     return {shape.name: free_name(word(shape.name), taken) for shape in document.shapes if shape.keys}
 
 
 def role_of(name: str, closed: bool) -> Role:
-    """The role of a shape from a format without roles: open shapes and those called a seam are seams."""
+    """The role of a shape from a format without roles: open shapes, and shapes with "seam" in their name, are seams."""
     return "matte" if closed and "seam" not in name.lower() else "seam"
 
 
 class TakenNames(set[str]):
-    """Names in use, with the highest number given to each, so that numbering many equal names takes linear time."""
+    """Names in use, with the highest number of each, so that numbering many equal names takes linear time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class TakenNames(set[str]):
 
 
 def free_name(name: str, taken: TakenNames) -> str:
-    """The name, numbered where it is taken; it is taken from now on."""
+    """The name, with a number where it is taken; it is added to `taken`."""
     count = taken.counts.get(name, 1)
     free = name if count == 1 else f"{name}_{count}"
     while free in taken:
@@ -163,7 +163,7 @@ def free_name(name: str, taken: TakenNames) -> str:
 
 
 def frame_range(where: str, frames: Iterable[int]) -> tuple[int, int]:
-    """First and last of some frames, 1 and 1 without any. Raises DocumentError on an absurd range."""
+    """First and last of some frames; 1 and 1 without frames. Raises DocumentError on an absurd range."""
     found = list(frames) or [1]
     first, last = min(found), max(found)
     if last - first >= MOST_FRAMES:
@@ -172,7 +172,7 @@ def frame_range(where: str, frames: Iterable[int]) -> tuple[int, int]:
 
 
 def foreign_shape(name: str, closed: bool, keys: dict[int, Points], feather_px: float = 0.0) -> RotoShape:
-    """A shape of linear keys placed by a person, as every foreign file gives it."""
+    """A shape from another program's file: linear keys that count as placed by a person."""
     return RotoShape(
         name,
         closed,
@@ -183,7 +183,7 @@ def foreign_shape(name: str, closed: bool, keys: dict[int, Points], feather_px: 
 
 
 def same_count(where: str, keys: dict[int, Points]) -> dict[int, Points]:
-    """The keys that have as many points as most of them have. Raises DocumentError where a key has none."""
+    """The keys with the most common number of points. Raises DocumentError where a key has no points."""
     counts = [len(points) for points in keys.values()]
     if 0 in counts:
         raise DocumentError(f"{where}: a key has no points; delete it or export again")
@@ -197,7 +197,10 @@ def spelled(frames: Sequence[int]) -> str:
 
 
 def hold_outs_above(shapes: Sequence[RotoShape]) -> list[str]:
-    """A line for each shape that holds out with a shape after it, where a program takes away from those before."""
+    """A line for each hold-out that has shapes after it, for programs that subtract only from the shapes before."""
     last = max((place for place, shape in enumerate(shapes) if not shape.subtract), default=0)
     above = [shape.name for shape in shapes[:last] if shape.subtract]
-    return [f"{name}: holds out what stands before it; the document takes it away from every shape" for name in above]
+    return [
+        f"{name}: is subtracted only from the shapes before it; the document subtracts it from every shape"
+        for name in above
+    ]

@@ -1,7 +1,7 @@
 """A document reduced to what a format can hold: eases as linear keys, one feather and one width for each shape.
 
-Standard library only. Every reduction is reported with its error, a line for each shape. Some formats hold a part of
-it: moves that start and end at rest (`ease`), or a feather line's width at each control point (`feather widths`).
+Standard library only. Every reduction is reported with its error, one line per shape. Some formats can hold a part:
+moves that start and end at rest (`ease`), or a feather line's width at each control point (`feather widths`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EASED: Final[frozenset[Interpolation]] = frozenset(("ease", "smooth"))
 
 
 def reduced_to(document: RotoDocument, holds: Collection[Held]) -> tuple[RotoDocument, tuple[str, ...]]:
-    """The document without the extras that a format does not hold, and what that costs."""
+    """The document without the features that a format cannot hold, and a line with the error of each reduction."""
     lines: list[str] = []
     if "moving layers" not in holds and document.layers:
         document = _without_layers(document, lines)
@@ -34,7 +34,7 @@ def _without_layers(document: RotoDocument, lines: list[str]) -> RotoDocument:
     shapes = tuple(unlayered(shape, document.first_frame, document.last_frame) for shape in document.shapes)
     more = sum(len(shape.keys) for shape in shapes) - sum(len(shape.keys) for shape in document.shapes)
     names = ", ".join(layer.name for layer in document.layers)
-    way = f"{more} linear keys more, within {TOLERANCE_PX} px" if any(map(moves, document.layers)) else "left out"
+    way = f"{more} additional linear keys, within {TOLERANCE_PX} px" if any(map(moves, document.layers)) else "left out"
     lines.append(f"layers {names}: their transforms became {way}" if more else f"layers {names}: {way}")
     return replace(document, shapes=shapes)
 
@@ -44,12 +44,12 @@ def _reduced(shape: RotoShape, holds: Collection[Held], lines: list[str]) -> Rot
     if "eases" not in holds and any(key.interpolation in given_up for key in shape.keys.values()):
         keys = straightened(shape, given_up)
         lines.append(
-            f"{shape.name}: eases became {len(keys) - len(shape.keys)} linear keys more, within {TOLERANCE_PX} px"
+            f"{shape.name}: eases became {len(keys) - len(shape.keys)} additional linear keys, within {TOLERANCE_PX} px"
         )
         shape = shape.with_keys(keys)
     if "feather widths" in holds and shape.has_feather_line:
         shape, off, cut = along_normals(shape)
-        inside = f", and that of up to {cut:.1f} px inside the edge is left out" if cut > TOLERANCE_PX else ""
+        inside = f", and feather of up to {cut:.1f} px inside the edge is left out" if cut > TOLERANCE_PX else ""
         if off > TOLERANCE_PX or inside:
             kept = f"the feather keeps its width at each point, its line is up to {off:.1f} px off"
             lines.append(f"{shape.name}: {kept}{inside}")
@@ -78,5 +78,5 @@ def _bare(slopes: Slopes | None) -> Slopes | None:
 
 
 def hold_outs_last(document: RotoDocument) -> RotoDocument:
-    """The document with its hold-outs after all others, for programs that take them away from what stands before."""
+    """The document with its hold-outs last, for programs that subtract a shape from the shapes before it."""
     return replace(document, shapes=tuple(sorted(document.shapes, key=lambda shape: shape.subtract)))

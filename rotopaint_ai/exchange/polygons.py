@@ -1,4 +1,4 @@
-"""Shapes as polygons, one to a picture, as in data sets for computer vision.
+"""Shapes as polygons, one per picture, as in data sets for computer vision.
 
 Standard library only. Curves are flattened to within FLAT_PX. A shape has the same number of vertices at every frame,
 so that it stays one shape over time.
@@ -21,10 +21,10 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, Ro
 
 FLAT_PX: Final = 0.05
 MOST_PICTURES: Final = 5_000
-MOST_CELLS: Final = 2_000_000  # shapes times pictures: each shape tells where it is hidden
+MOST_CELLS: Final = 2_000_000  # limit of shapes times pictures, because each shape lists its hidden frames
 SETTLED: Final[frozenset[Feature]] = frozenset(
     ("tangents", "points", "open", "keys", "holds", "feather", "width", "taper")
-)  # losses that `flattened` has made already
+)  # losses that `flattened` already includes
 _MOST_PIECES: Final = 64
 _DIGITS: Final = re.compile(r"(\d+)(?=\D*$)")
 
@@ -40,9 +40,9 @@ class FramePolygon:
 
 
 def flattened(document: RotoDocument, *, open_lines: bool) -> RotoDocument:
-    """The document with straight lines only and a key at every frame on which a shape is seen.
+    """The document with straight segments only, and a key at every frame at which a shape is visible.
 
-    Open shapes stay lines with `open_lines`; else they are closed bands of their width.
+    With `open_lines` open shapes stay lines; otherwise they become closed bands of their width.
     """
     source = document if open_lines else stroke_outlines.closed_strokes(document)
     shapes = [_flat(shape, document) for shape in source.shapes if shape.keys]
@@ -65,12 +65,15 @@ def _segment_pairs(points: Points, closed: bool) -> list[tuple[ControlPoint, Con
 
 
 def _lines_per_segment(shape: RotoShape) -> tuple[int, ...]:
-    """Lines for each segment, enough at every key: a cubic strays by at most 3/4 of its second difference over n^2."""
+    """The number of lines for each segment, sufficient at every key.
+
+    Divided into n lines, a cubic deviates by at most 3/4 of its second difference over n^2.
+    """
     counts = [1] * len(_segment_pairs(next(iter(shape.keys.values())).points, shape.closed))
     for key in shape.keys.values():
         for i, (a, b) in enumerate(_segment_pairs(key.points, shape.closed)):
             if not any((a.out_dx, a.out_dy, b.in_dx, b.in_dy)):
-                continue  # a line, however its parameter runs
+                continue  # straight, even if its parameter is not uniform
             bend = max(
                 math.hypot(a.out_dx * 2 - (b.x + b.in_dx - a.x), a.out_dy * 2 - (b.y + b.in_dy - a.y)),
                 math.hypot(b.in_dx * 2 - (a.x + a.out_dx - b.x), b.in_dy * 2 - (a.y + a.out_dy - b.y)),
@@ -79,7 +82,7 @@ def _lines_per_segment(shape: RotoShape) -> tuple[int, ...]:
     return tuple(counts)
 
 
-@lru_cache(maxsize=512)  # of held poses, and of a file that is written and then compared with the same lines
+@lru_cache(maxsize=512)  # reused by held poses, and when a written file is compared
 def _polyline(points: Points, closed: bool, pieces: tuple[int, ...]) -> Points:
     line = [ControlPoint(points[0].x, points[0].y)]
     for (a, b), count in zip(_segment_pairs(points, closed), pieces, strict=True):
@@ -110,12 +113,14 @@ def frame_of(name: str, default: int) -> int:
 
 
 def assemble(rows: Iterable[FramePolygon], frames: Sequence[int], where: str) -> tuple[RotoShape, ...]:
-    """Shapes over time from the polygons of pictures: equal names and counts are one shape, hidden where not drawn.
+    """Shapes over time from polygons of pictures. Polygons with the same name and number of points form one shape.
+
+    A shape is hidden in pictures without its polygon.
 
     `frames` are those of all pictures. Raises DocumentError where that would fill the memory.
     """
     tracks: dict[str, tuple[bool, int, dict[int, Points]]] = {}
-    counts: dict[tuple[str, int, bool, int], int] = {}  # up to which number a name is of no use to a polygon
+    counts: dict[tuple[str, int, bool, int], int] = {}  # the first number of a name that a polygon may use
     for row in rows:
         kind = (row.name, row.frame, row.closed, len(row.points))
         count = counts.get(kind, 1)

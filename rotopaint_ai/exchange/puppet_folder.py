@@ -4,7 +4,7 @@
     test/image-test-frameNNN.png      shapes-test-frameNNN.json          eyes and brows; 28 points in another order
     CG/image-CG-frameNNN.png (RGBA)   points-CG-frameNNN.json            45 points, (0, 0) where one is hidden
 
-Points that stand at the same place have the same name in all three layouts, as the data set's own reader draws them.
+Points at the same place of the face have the same name in all three layouts, according to the data set's own reader.
 Left and right are those of the picture. Needs numpy.
 """
 
@@ -28,7 +28,7 @@ Array = npt.NDArray[np.float64]
 _SEAMS: list[str | None] = ["left_seam_middle", "nose_seam_middle", "right_seam_middle"]
 CG_FOLDER, TEST_FOLDER, _POINTS = "CG", "test", "points"
 _FILE = re.compile(r"^(raw_shapes|revec_shapes|shapes|points)-(.+)-frame(\d+)\.json$")
-_WITH_SHAPES = ("raw_shapes", "shapes")  # the artist's own come first; what the authors made of them is not mined
+_WITH_SHAPES = ("raw_shapes", "shapes")  # the artist's shapes; those that the authors derived from them are not mined
 _WITH_POINTS = ("revec_shapes", "shapes", "points")
 
 
@@ -40,14 +40,14 @@ _EYES = [*_ring("left_eye", range(6)), *_ring("right_eye", range(6))]
 _BROWS = [*_ring("left_eyebrow", range(8)), *_ring("right_eyebrow", range(8))]
 _SIDEBURNS = [*_ring("left_sideburn", range(6)), *_ring("right_sideburn", range(6))]
 SHOT: Final = (*_EYES, *_BROWS, *_SIDEBURNS, *_SEAMS)
-# The right half runs the other way round in the test frames, from the outer corner.
+# In the test frames the right half runs in the other direction, from the outer corner.
 TEST: Final = (
     *_ring("left_eye", range(6)),
     *_ring("left_eyebrow", range(8)),
     *_ring("right_eye", (3, 2, 1, 0, 5, 4)),
     *_ring("right_eyebrow", (4, 3, 2, 1, 0, 7, 6, 5)),
 )
-# Where the outer seams end stands on the sideburns; the twelve points round those have no like in the shots.
+# The outer seams end on the sideburns. The twelve points around the sideburns do not exist in the shots.
 CG: Final = ("left_sideburn_3", *_SEAMS, "right_sideburn_0", *_EYES, *_BROWS, *[None] * 12)
 LAYOUTS: Final[Mapping[int, tuple[str | None, ...]]] = {len(names): names for names in (SHOT, TEST, CG)}
 NAMES: Final = tuple(name for name in SHOT if name is not None)
@@ -57,7 +57,7 @@ NAMES: Final = tuple(name for name in SHOT if name is not None)
 class PuppetFrame:
     """A frame's picture, the artist's shapes (control points (P, 6), and whether they are closed), landmarks by name.
 
-    `is_cut_out`: the picture's alpha says what is face.
+    `is_cut_out`: the picture's alpha marks the face.
     """
 
     picture: Path
@@ -95,12 +95,12 @@ def _frame_shapes(path: Path) -> dict[str, tuple[Array, bool]]:
 def from_relative_segments(cubics: Any, *, where: str) -> Array:
     """Control points of `[[p0x, t0x, p3x, t3x], [p0y, t0y, p3y, t3y]]` segments, tangents relative to their own point.
 
-    A run whose last point is its first is closed. Raises DocumentError.
+    The curve is closed if its last point equals its first. Raises DocumentError.
     """
     try:
         table = np.asarray(cubics, dtype=np.float64).reshape(-1, 2, 4)
     except (ValueError, TypeError) as error:
-        raise DocumentError(f"{where}: is no list of cubic segments [[4 numbers], [4 numbers]]") from error
+        raise DocumentError(f"{where}: is not a list of cubic segments [[4 numbers], [4 numbers]]") from error
     if not len(table) or not np.isfinite(table).all():
         raise DocumentError(f"{where}: holds no segments, or numbers that are not finite")
     p0, t0, p3, t3 = (table[:, :, i] for i in range(4))
@@ -109,12 +109,12 @@ def from_relative_segments(cubics: Any, *, where: str) -> Array:
 
 
 def _frame_points(path: Path) -> dict[str, tuple[float, float, float]]:
-    """Landmarks by name; what is hidden or has no like in the shots is left out."""
+    """Landmarks by name, without hidden ones and without those that the shots lack."""
     points = _json_object(path).get(_POINTS, [])
     try:
         table = np.asarray(points, dtype=np.float64).reshape(-1, 2)
     except (ValueError, TypeError) as error:
-        raise DocumentError(f"{path.name}: points are no list of [x, y]") from error
+        raise DocumentError(f"{path.name}: points are not a list of [x, y]") from error
     names = LAYOUTS.get(len(table), SHOT[: len(table)])
     if len(names) != len(table):
         raise DocumentError(

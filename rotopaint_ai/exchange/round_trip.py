@@ -2,7 +2,7 @@
 
 Convention: `meant` is the source, `found` the result of the format's own reader; distances in pixels of the plate.
 Differences in features that a format cannot hold (`features.Feature`) are ignored. Every other difference is a fault,
-described in a line. Needs numpy; a host's own Python uses `nuke.curve_difference` instead.
+described in one line. Needs numpy; the Python of a host such as Nuke uses `nuke.curve_difference` instead.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from rotopaint_ai.shapes.roto import (
 from rotopaint_ai.shapes.straighten import line_at
 
 LIMIT_PX: Final = 0.02  # goal G8
-LIMIT_MATTE: Final = 0.01  # share of a matte's area, for formats that hold all that a matte is made of
-MOST_FRAMES: Final = 400  # looked at where a format sets keys of its own
-DRAWN_FRAMES: Final = 3  # of each shape, and the worst
-SAME_PX: Final = 1e-6  # numbers that agree to this draw mattes that differ by less than a millionth of their area
-DRAWN_PX: Final = 400.0  # larger shapes are drawn at this size
+LIMIT_MATTE: Final = 0.01  # share of a matte's area, for formats that keep everything a matte depends on
+MOST_FRAMES: Final = 400  # number of frames compared where a format sets its own keys
+DRAWN_FRAMES: Final = 3  # frames drawn of each shape, plus the worst
+SAME_PX: Final = 1e-6  # with numbers this close, mattes differ by less than a millionth of their area
+DRAWN_PX: Final = 400.0  # larger shapes are scaled down to this size
 DRAWN_FEATHER_PX: Final = 12.0
 _MATTE: Final[frozenset[Feature]] = frozenset(("feather", "width", "taper", "tangents", "points", "visibility", "open"))
 
@@ -62,15 +62,17 @@ class Proof:
     faults: tuple[str, ...] = ()
 
     def require(self, where: str) -> Proof:
-        """The proof itself. Raises DocumentError naming the first faults and how many there are."""
+        """The proof itself. Raises DocumentError, which names the first faults and their number."""
         if self.faults:
             more = f" (and {len(self.faults) - 2} more)" if len(self.faults) > 2 else ""
-            raise DocumentError(f"{where}: reads back otherwise than meant: {'; '.join(self.faults[:2])}{more}")
+            raise DocumentError(
+                f"{where}: the file read back differs from its source: {'; '.join(self.faults[:2])}{more}"
+            )
         return self
 
     @classmethod
     def joined(cls, parts: Iterable[Proof]) -> Proof:
-        """One proof of several, each of other shapes."""
+        """One proof from several proofs of different shapes."""
         each = list(parts)
         return cls(
             sum(part.n_shapes for part in each),
@@ -117,12 +119,14 @@ def _document_faults(meant: RotoDocument, found: RotoDocument, loses: Collection
         ("landmarks", "landmarks", len(meant.landmarks.keys), len(found.landmarks.keys)),
     )
     return [
-        f"{name} {b}, meant {a}" for feature, name, a, b in properties if feature not in loses and not _are_equal(a, b)
+        f"{name} is {b}, should be {a}"
+        for feature, name, a, b in properties
+        if feature not in loses and not _are_equal(a, b)
     ]
 
 
 def _frame_span(document: RotoDocument, meant: RotoDocument) -> tuple[int, int] | None:
-    """First and last frame, keys beyond them included; None without keys, because most files then state no range."""
+    """First and last frame including keys outside the range; None without keys, as most files then state no range."""
     if not any(shape.keys for shape in meant.shapes):
         return None
     keyed = [frame for shape in document.shapes for frame in shape.keys]
@@ -145,14 +149,14 @@ def _list_faults(
     found: RotoDocument,
     loses: Collection[Feature],
 ) -> list[str]:
-    """Shapes that are missing, more than were meant, or in another order."""
+    """Faults of the list of shapes: missing shapes, extra shapes, another order."""
     needed = [a for a, b in pairs if b is None and a.keys and ("visibility" not in loses or _is_seen(a, meant))]
     faults = [f"shape '{a.name}' is missing" for a in needed]
     matched = [b.name for _, b in pairs if b is not None]
     extra = [shape.name for shape in found.shapes if shape.name not in set(matched)]
-    faults += [f"shape '{name}' was not meant" for name in extra]
+    faults += [f"shape '{name}' is not in the source" for name in extra]
     if "order" not in loses and matched != [shape.name for shape in found.shapes if shape.name in set(matched)]:
-        faults.append("shapes stand in another order")
+        faults.append("shapes are in another order")
     return faults
 
 
@@ -166,7 +170,7 @@ def _shape_proof(
     if "feather" not in loses and a.has_feather_line != b.has_feather_line:
         faults.append(f"shape '{a.name}': {'lost its' if a.has_feather_line else 'got a'} feather line")
     if not a.keys or not b.keys:
-        faults += [f"shape '{a.name}' has {len(b.keys)} keys, meant {len(a.keys)}"] if a.keys or b.keys else []
+        faults += [f"shape '{a.name}' has {len(b.keys)} keys, should have {len(a.keys)}"] if a.keys or b.keys else []
         return Proof(1, len(b.keys), faults=tuple(faults))
     frames = _frames_to_compare(a, b, meant, loses)
     gaps = _curve_gaps(a, b, frames, loses)
@@ -184,7 +188,7 @@ def _shape_proof(
 
 
 def _looks(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Feature]) -> list[str]:
-    """What differs besides the curve itself."""
+    """Faults of a shape besides its curve."""
     width = DEFAULT_WIDTH_PX if a.width_px is None else a.width_px
     other = DEFAULT_WIDTH_PX if b.width_px is None else b.width_px
     wanted: tuple[tuple[Feature, str, object, object], ...] = (
@@ -196,7 +200,7 @@ def _looks(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collection[Fe
         ("roles", "role", a.role, b.role),
     )
     faults = [
-        f"shape '{a.name}': {what} {_plain_number(y)}, meant {_plain_number(x)}"
+        f"shape '{a.name}': {what} {_plain_number(y)}, should be {_plain_number(x)}"
         for feature, what, x, y in wanted
         if feature not in loses and not _are_equal(x, y)
     ]
@@ -212,26 +216,26 @@ def _time_faults(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collect
     if "keys" not in loses and a.frames != b.frames:
         gone = [f for f in a.frames if f not in b.keys and not _is_doubled(a, f)]
         new = [f for f in b.frames if f not in a.keys and not _is_doubled(b, f)]
-        faults += [f"keys at {_first_few(gone)} are gone"] if gone else []
-        faults += [f"keys at {_first_few(new)} were not meant"] if new else []
+        faults += [f"keys at {_first_few(gone)} are missing"] if gone else []
+        faults += [f"keys at {_first_few(new)} are not in the source"] if new else []
     if "holds" not in loses and "keys" not in loses:
         faults += [f"frame {f} no longer holds" for f in _hold_keys(a) - _hold_keys(b) if f in b.keys][:1]
-        faults += [f"frame {f} holds, which was not meant" for f in _hold_keys(b) - _hold_keys(a) if f in a.keys][:1]
+        faults += [f"frame {f} holds, but not in the source" for f in _hold_keys(b) - _hold_keys(a) if f in a.keys][:1]
     if "sources" not in loses:
         faults += [
-            f"key {f} is of another source" for f in a.frames if f in b.keys and a.keys[f].source != b.keys[f].source
+            f"key {f} has another provenance" for f in a.frames if f in b.keys and a.keys[f].source != b.keys[f].source
         ][:1]
     if "subtract" not in loses and a.subtract != b.subtract:
         faults.append("holds out" + (" no longer" if a.subtract else ", which was not meant"))
     if "visibility" not in loses:
         every = range(meant.first_frame, meant.last_frame + 1)
         differ = [f for f in every if a.is_visible(f) != b.is_visible(f)] if a.visible or b.visible else []
-        faults += [f"shown and hidden differently at {_first_few(differ)}"] if differ else []
+        faults += [f"visibility differs at {_first_few(differ)}"] if differ else []
     return faults
 
 
 def _is_doubled(shape: RotoShape, frame: int) -> bool:
-    """Whether a key only repeats its neighbour's held pose a frame later, as files do for a move into a hold."""
+    """Whether a key only repeats its neighbour's held pose a frame later, as files write a move into a hold."""
     before, here = shape.keys.get(frame - 1), shape.keys[frame]
     return before is not None and here.interpolation == "hold" and here.points == before.points
 
@@ -277,7 +281,7 @@ def _curve_gaps(a: RotoShape, b: RotoShape, frames: Sequence[float], loses: Coll
 
 
 def _feather_gaps(a: RotoShape, b: RotoShape, frames: Sequence[float]) -> list[float]:
-    """Distance of the lines at which feathers end at each frame, between control points; nothing without any."""
+    """Distance of the feather lines at each frame, between control points; empty without feather lines."""
     if not (a.has_feather_line and b.has_feather_line and a.n_points == b.n_points):
         return []
     lines = [(line_at(a, frame), line_at(b, frame)) for frame in frames]
@@ -299,7 +303,7 @@ def _drawn_frames(a: RotoShape, frames: Sequence[float], gaps: Sequence[float]) 
 
 
 def _matte_difference(a: RotoShape, b: RotoShape, meant: RotoDocument, frame: float) -> float:
-    """Sum of the differences of two mattes over the area of the first (at least 1 px)."""
+    """Sum of the differences of two mattes, divided by the area of the first (at least 1 px)."""
     scale = _scale(a, meant, frame)
     size = (max(1, round(meant.width * scale)), max(1, round(meant.height * scale)))
     meant_pose, pose = (_Pose.of(shape, frame, scale) for shape in (a, b))
@@ -362,13 +366,13 @@ class _Pose:
         return matte(look, 0, width, height)
 
 
-@lru_cache(maxsize=64)  # every format is compared with the same poses; some 30 MB at most
+@lru_cache(maxsize=64)  # cached because every format is compared with the same poses; 30 MB at most
 def _matte_again(pose: _Pose, width: int, height: int) -> Region:
     return pose.drawn(width, height)
 
 
 def _scale(shape: RotoShape, meant: RotoDocument, frame: float) -> float:
-    """1, or the scale that reduces a large shape and its feather to a size that is drawn in milliseconds."""
+    """1, or a smaller scale at which a large shape and its feather can be drawn in milliseconds."""
     at = bezier.as_array(shape.at(frame))[:, :2].clip((0, 0), (meant.width, meant.height))
     extent = float(np.ptp(at, axis=0).max()) + 2.0 * (shape.feather_px + (shape.width_px or 0.0))
     return min(1.0, DRAWN_PX / max(extent, 1.0), DRAWN_FEATHER_PX / max(shape.feather_px, 1.0))

@@ -1,9 +1,9 @@
-"""Silhouette shapes, `.fxs`: experimental, because no file saved by Silhouette was at hand to test against.
+"""Silhouette shapes, `.fxs`: experimental, because no file saved by Silhouette was available for tests.
 
-Standard library only. XML; x and y are centred, y down, with the height of the picture as 1 and x stretched by the
-pixel aspect; a point is its place, then its incoming and its outgoing handle, all absolute; keys are linear or hold and
-count frames from the session's start; numbers have no exponent. Source: what the NukeFXSExporter of M. Borgo writes, in
-use since 2013, whose mirrored handles at corners are not repeated here.
+Standard library only. The format is XML. Coordinates are relative to the centre, y down, in units of the picture's
+height; x is multiplied by the pixel aspect. A point is its position, its incoming and its outgoing handle, all
+absolute. Keys are linear or hold; their frames count from the session's start. Numbers have no exponent. Source: the
+files of M. Borgo's NukeFXSExporter, in use since 2013. Its error of mirrored handles at corners is not repeated here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
 EXPERIMENTAL: Final = (
-    "experimental: no file saved by Silhouette was at hand; check the shapes there, or use its Nuke or Shake import"
+    "experimental: not tested with files saved by Silhouette; check the shapes there, or use its Nuke or Shake import"
 )
 KEEPS: Final[frozenset[Feature]] = frozenset(
     ("tangents", "points", "open", "keys", "holds", "visibility", "layers", "names", "order", "range", "size")
@@ -32,14 +32,14 @@ KEEPS: Final[frozenset[Feature]] = frozenset(
 WORDS: Final[Mapping[Feature, str]] = {
     "feather": "{names}: feather is not written: how Silhouette stores it is not known",
     "points": "{names}: Silhouette refuses shapes of one point; left out",
-    "order": "layers keep their shapes together, so shapes come in another order",
-    "aspect": "pixel aspect {document.pixel_aspect:g} is in the numbers, but not stated by the file",
+    "order": "layers keep their shapes together, so the order of shapes changes",
+    "aspect": "pixel aspect {document.pixel_aspect:g} is applied to the coordinates, but the file does not state it",
 }
 _POINT: Final = re.compile(r"\(\s*([^,()]+)\s*,\s*([^,()]+)\s*\)")
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
-    """What a Silhouette file does not hold of this document."""
+    """The parts of this document that a Silhouette file cannot hold."""
     names = silhouette_names(document)
     order = [name for name, _ in _shapes(_root(document), (), "shapes", [])]
     return lossiness.of(
@@ -55,7 +55,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 
 def silhouette_names(document: RotoDocument) -> dict[str, str]:
-    """How each shape is called in the file, layers before it."""
+    """The name of each shape in the file, layers before it."""
     taken = parsing.TakenNames()
     drawn = [shape.name for shape in document.shapes if shape.keys and shape.n_points > 1]
     return {name: parsing.free_name("/".join(_layer_parts(name)), taken) for name in drawn}
@@ -67,7 +67,7 @@ def _layer_parts(name: str) -> list[str]:
 
 
 def _xml_label(text: str) -> str:
-    """A label without what XML 1.0 cannot hold."""
+    """A label without characters that XML 1.0 cannot hold."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "_", text.strip()) or "_"
 
 
@@ -109,7 +109,7 @@ def _root(document: RotoDocument) -> ElementTree.Element:
 def _objects_of_layer(
     root: ElementTree.Element, path: tuple[str, ...], places: dict[tuple[str, ...], ElementTree.Element]
 ) -> ElementTree.Element:
-    """The `objects` property for the shapes of a layer; those without a layer stand in one called RotoPaint."""
+    """The `objects` property for the shapes of a layer; shapes without a layer go into one called RotoPaint."""
     if path in places:
         return places[path]
     if not path:
@@ -193,10 +193,12 @@ def loads(
     pixel_aspect: float = 1.0,
     where: str = "shapes",
 ) -> ReadResult:
-    """The document in the text of a Silhouette file, which does not tell its pixel aspect; frames as on disk."""
+    """The document in the text of a Silhouette file, which does not state its pixel aspect; frames as on disk."""
     root = parsing.xml_of(text, where)
     if root.tag != "Silhouette":
-        raise DocumentError(f"{where}: is no Silhouette shape file (its root is {root.tag[:30]}); export shapes there")
+        raise DocumentError(
+            f"{where}: is not a Silhouette shape file (its root is {root.tag[:30]}); export shapes there"
+        )
     warnings = [EXPERIMENTAL]
     stated = [root.get(name, "") for name in ("width", "height")]
     size = parsing.plate_size(where, _session_size(stated, where), width, height)
@@ -224,7 +226,7 @@ def _session_size(stated: list[str], where: str) -> tuple[int, int] | None:
 def _shapes(
     element: ElementTree.Element, above: tuple[str, ...], where: str, warnings: list[str]
 ) -> Iterator[tuple[str, ElementTree.Element]]:
-    """Every shape with its layers' names before its own."""
+    """Every shape, named with the names of its layers before its own."""
     for child in element:
         label = child.get("label", child.tag)
         if child.tag in ("Layer", "Object") and child.get("type") == "Layer":

@@ -1,9 +1,9 @@
 """Shake shape files, `.ssf`, as Mocha, Silhouette and Fusion read and write them.
 
-Standard library only. All numbers are absolute pixels with y up from the bottom; each vertex carries the point, its
-incoming and outgoing handle, and the same three of the edge at which the feather ends. Keys move linearly. Key times
-count from 0 at the shot's first frame, as Mocha writes them. Form: Apple, "Shake 4 User Manual"; a file saved by Mocha
-Pro 4.
+Standard library only. All numbers are absolute pixels with y up from the bottom. Each vertex has the point, its
+incoming and its outgoing handle, and the same three for the edge at which the feather ends. Keys are linear. Key times
+count from 0 at the shot's first frame, as Mocha writes them. Source: Apple, "Shake 4 User Manual"; a file saved by
+Mocha Pro 4.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORDS: Final[Mapping[Feature, str]] = {
     "keys": lossiness.HOLDS,
     "width": "{names}: an open shape has no width in a Shake file; --bands writes strokes as closed outlines",
     "feather": "{names}: an open shape has no feather in a Shake file",
-    "visibility": "{names}: hidden frames are not written: a Shake shape is shown always or never",
+    "visibility": "{names}: hidden frames are not written: a Shake shape is either always or never shown",
     "names": "{names}: blanks in names became '_'",
     "range": "frames are counted from 0 at the shot's first: give --offset {document.first_frame} to read it back",
 }
@@ -37,7 +37,7 @@ _PER_VERTEX: Final = 12
 
 
 def losses_of(document: RotoDocument) -> list[Loss]:
-    """What a Shake file does not hold of this document."""
+    """The parts of this document that a Shake file cannot hold."""
     return lossiness.of(
         document,
         keeps=KEEPS,
@@ -52,12 +52,12 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 
 def ssf_names(document: RotoDocument) -> dict[str, str]:
-    """How each shape is called in the file."""
+    """The name of each shape in the file."""
     return parsing.names_of(document, _one_word)
 
 
 def as_ssf_holds(document: RotoDocument) -> RotoDocument:
-    """The document with each feather as one line, or as one width where it is that to within 0.1 px."""
+    """The document with each feather as one line, or as one width where it varies by less than 0.1 px."""
     return replace(document, shapes=tuple(map(feather_edges.as_one_line, document.shapes)))
 
 
@@ -126,7 +126,7 @@ def _decimal(value: float, name: str) -> str:
 
 @dataclass(slots=True)
 class _Shape:
-    """A shape as it stands in the file; keys are lists of numbers, twelve for each vertex."""
+    """A shape as in the file; keys are lists of numbers, twelve for each vertex."""
 
     name: str
     line: int
@@ -136,7 +136,7 @@ class _Shape:
 
 
 def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
-    """Read an `.ssf`; its plate's size must be given, because the file does not tell it. Raises DocumentError."""
+    """Read an `.ssf`. The plate's size must be given, because the file does not state it. Raises DocumentError."""
     path = Path(path)
     return loads(parsing.text_of(path), width=width, height=height, where=path.name)
 
@@ -152,7 +152,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     shapes = tuple(_shape_of_ssf(each, parsing.free_name(each.name, taken), size[1], where, warnings) for each in found)
     first, last = parsing.frame_range(where, (frame for shape in shapes for frame in shape.frames))
     hidden = {each.name for each in found if each.words.get("visible", "1") == "0"}
-    warnings += [f"'{name}' is hidden in the file and shown in the document" for name in sorted(hidden)]
+    warnings += [f"'{name}' is hidden in the file; the document shows it" for name in sorted(hidden)]
     return ReadResult(RotoDocument(*size, first, last, shapes=shapes), tuple(warnings))
 
 
@@ -177,13 +177,13 @@ def _parse_ssf(text: str, where: str) -> tuple[dict[str, str], list[_Shape]]:
     wanted = head.get("num_shapes", str(len(found)))
     if wanted != str(len(found)):
         raise DocumentError(
-            f"{where}: holds {len(found)} shapes, says {wanted[:20]}; it may be cut short, export it again"
+            f"{where}: holds {len(found)} shapes, but states {wanted[:20]}; it may be cut short, export it again"
         )
     return head, found
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str, str]]:
-    """Line number, first word and the rest; lines that begin with a number go on with the line before."""
+    """Line number, first word and the rest of each line; a line that begins with a number continues the one before."""
     number, word, rest = 0, "", []
     for place, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -215,7 +215,9 @@ def _shape_of_ssf(found: _Shape, name: str, height: int, where: str, warnings: l
     closed = found.words.get("closed", "1") != "0"
     wanted = found.words.get("num_key_times", str(len(found.keys)))
     if not found.keys or wanted != str(len(found.keys)):
-        raise DocumentError(f"{here}: {len(found.keys)} keys, says {wanted[:20]}; it may be cut short, export again")
+        raise DocumentError(
+            f"{here}: {len(found.keys)} keys, but states {wanted[:20]}; it may be cut short, export again"
+        )
     keys, lines = {}, {}
     for time, numbers in found.keys.items():
         frame = round(time)
@@ -226,12 +228,12 @@ def _shape_of_ssf(found: _Shape, name: str, height: int, where: str, warnings: l
 
 
 def _curve_of(numbers: list[float], at: int, height: int) -> Points:
-    """The curve whose six numbers begin at a place of each vertex's twelve."""
+    """The curve of the six numbers that begin at index `at` of each vertex's twelve."""
     return tuple(_point_of_six(numbers[i + at : i + at + 6], height) for i in range(0, len(numbers), _PER_VERTEX))
 
 
 def _has_edge(numbers: list[float]) -> bool:
-    """Whether a key has an edge: one of nothing but zeros is none."""
+    """Whether a key has a feather edge; an edge of zeros only does not count."""
     return any(any(islice(numbers, i + 6, i + 12)) for i in range(0, len(numbers), _PER_VERTEX))
 
 
@@ -242,8 +244,8 @@ def _point_of_six(six: list[float], height: int) -> ControlPoint:
 
 def _report_ssf(found: _Shape, name: str, warnings: list[str]) -> None:
     if found.words.get("parent_name"):
-        warnings.append(f"{name}: is parented to '{found.words['parent_name']}'; its points are kept where they stand")
+        warnings.append(f"{name}: is parented to '{found.words['parent_name']}'; its points keep their positions")
     if any(time != round(time) for time in found.keys):
         warnings.append(f"{name}: keys between frames were moved to the nearest frame")
     if not re.fullmatch(r"1(\.0*)?|0(\.0*)?", found.words.get("color_a", "1.0")):
-        warnings.append(f"{name}: is partly transparent; the document draws it whole")
+        warnings.append(f"{name}: is partly transparent; the document draws it opaque")

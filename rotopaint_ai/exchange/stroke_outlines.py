@@ -1,8 +1,8 @@
-"""Strokes as closed outlines, for formats that draw no open curve.
+"""Strokes as closed outlines, for formats that cannot draw open curves.
 
-Standard library only. A band has its two sides and round ends, the taper in its shape; its points are as many at every
-key. Sides are offset from the curve's own points and handles (Tiller and Hanson's offset of a Bezier curve: handles
-grow with the chord), after every segment was split into PIECES.
+Standard library only. A band consists of two sides and round ends, and includes the taper. It has the same number of
+points at every key. First every segment is split into PIECES; then the sides are offset from the curve's points and
+handles (Tiller and Hanson's offset of a Bezier curve: handles are scaled with the chord).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def width_of(shape: RotoShape) -> float:
     return DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
 
 
-@lru_cache(maxsize=4096)  # a file that is written is compared with the same outlines
+@lru_cache(maxsize=4096)  # cached: a written file is compared with the same outlines
 def widened_outline(points: Points, width_px: float, taper: tuple[float, float] = (0.0, 0.0)) -> Points:
     """The closed outline of a stroke along an open curve."""
     fine = _split_segments(points)
@@ -62,7 +62,7 @@ def widened_outline(points: Points, width_px: float, taper: tuple[float, float] 
 
 
 def feather_shares(points: Points, taper: tuple[float, float]) -> list[float]:
-    """Share of the full feather at each point of an `outline`: it narrows with the stroke."""
+    """Share of the full feather at each point of an outline; the feather narrows with the stroke."""
     shares = _width_shares(_split_segments(points), taper)
     return [*shares, shares[-1], *reversed(shares), shares[0]]
 
@@ -83,7 +83,7 @@ def _split_segments(points: Points) -> list[ControlPoint]:
 
 
 def _halve(a: ControlPoint, b: ControlPoint, t: float) -> tuple[ControlPoint, ControlPoint, ControlPoint]:
-    """A segment cut at t: its begin, the new point, and its end, each with the handles of the pieces."""
+    """A segment split at t: its start, the new point and its end, with the handles of the two pieces."""
     p = [(a.x, a.y), (a.x + a.out_dx, a.y + a.out_dy), (b.x + b.in_dx, b.y + b.in_dy), (b.x, b.y)]
     q = [_mix(p[i], p[i + 1], t) for i in range(3)]
     r = [_mix(q[i], q[i + 1], t) for i in range(2)]
@@ -98,7 +98,7 @@ def _mix(a: Vector, b: Vector, t: float) -> Vector:
 
 
 def _width_shares(points: list[ControlPoint], taper: tuple[float, float]) -> list[float]:
-    """Share of the full width at each point, by the length of the curve before it."""
+    """Share of the full width at each point, from the length of the curve up to the point."""
     if not any(taper):
         return [1.0] * len(points)
     steps = [_length(a, b) for a, b in pairwise(points)]
@@ -115,7 +115,7 @@ def _width_shares(points: list[ControlPoint], taper: tuple[float, float]) -> lis
 
 
 def _length(a: ControlPoint, b: ControlPoint) -> float:
-    """Length of a segment: chords of eight pieces."""
+    """Length of a segment, approximated by the chords of eight pieces."""
     x, y, total = a.x, a.y, 0.0
     for i in range(1, 9):
         t, u = i / 8, 1 - i / 8
@@ -128,7 +128,7 @@ def _length(a: ControlPoint, b: ControlPoint) -> float:
 
 
 def _way(points: list[ControlPoint], i: int) -> Vector:
-    """Unit direction of the curve at a point, the middle one at a corner."""
+    """Unit direction of the curve at a point; at a corner the mean direction."""
     p = points[i]
     ways = []
     if i > 0:
@@ -153,7 +153,7 @@ def _unit_vector(*vectors: Vector) -> Vector:
 
 
 def _side_of_curve(points: list[ControlPoint], shifts: list[Vector]) -> list[ControlPoint]:
-    """The curve moved by a vector at each point, handles grown with their chords."""
+    """The curve moved by a vector at each point, with handles scaled by the ratio of the chords."""
     moved = [ControlPoint(p.x + dx, p.y + dy) for p, (dx, dy) in zip(points, shifts, strict=True)]
     grown = [1.0, *(_chord_ratio(points, moved, i) for i in range(len(points) - 1)), 1.0]
     return [

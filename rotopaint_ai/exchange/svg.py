@@ -1,7 +1,7 @@
-"""SVG pictures of shapes: one group a frame, plate space as it is (x right, y down); simple ones read back.
+"""SVG pictures of shapes: one group per frame in plate space (x right, y down). Simple SVG files can also be read.
 
-Standard library only. Every group but the first is hidden, so that a viewer shows one frame. Written paths carry all
-that a shape is at that frame; time between frames, sources and landmarks are lost.
+Standard library only. Every group but the first is hidden, so that a viewer shows one frame. A written path holds
+everything of its shape at that frame; interpolation between frames, provenance of keys and landmarks are lost.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
 def write(path: Path | str, document: RotoDocument, *, frames: Sequence[int] | None = None) -> None:
-    """Write the shapes at the given frames, every frame of the document where none are given."""
+    """Write the shapes at the given frames; at every frame of the document where no frames are given."""
     write_text(Path(path), dumps(document, frames=frames))
 
 
 def dumps(document: RotoDocument, *, frames: Sequence[int] | None = None) -> str:
-    """The shapes as SVG text, one group a frame. Raises DocumentError for a name that XML cannot hold."""
+    """The shapes as SVG text, one group per frame. Raises DocumentError for a name that XML cannot hold."""
     for shape in document.shapes:
         if _NO_XML.search(shape.name):
-            raise DocumentError(f"shape '{shape.name}': its name holds a letter that SVG cannot; rename it")
+            raise DocumentError(f"shape '{shape.name}': its name holds a character that SVG cannot; rename it")
     chosen = list(frames) if frames is not None else list(range(document.first_frame, document.last_frame + 1))
     size = f'width="{document.width}" height="{document.height}" viewBox="0 0 {document.width} {document.height}"'
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" {size}>']
@@ -96,8 +96,8 @@ def read(path: Path | str, *, width: int | None = None, height: int | None = Non
 def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
     """Read an SVG of paths, polygons, polylines and lines without transforms. Raises DocumentError.
 
-    Groups with `data-frame` give their frames; elsewhere everything stands at frame 1. Arcs, transforms and scaled view
-    boxes are refused, because a shape that is only nearly right is worse than none.
+    Groups with `data-frame` state their frames; everything else is at frame 1. Arcs, transforms and scaled view boxes
+    are refused, because a shape that is only nearly right is worse than no shape.
     """
     path = Path(path)
     try:
@@ -113,7 +113,7 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
     check_size(*size, path.name)
     found: dict[str, dict[int, tuple[bool, Points]]] = {}
     looks: dict[str, ElementTree.Element] = {}
-    counts: dict[tuple[str, int], int] = {}  # up to which number a name is in use at a frame
+    counts: dict[tuple[str, int], int] = {}  # the highest number used for a name at a frame
     skipped = 0
     for frame, element in _drawing_elements(root, 1, path.name):
         tag = element.tag.removeprefix(_NAMESPACE)
@@ -144,13 +144,13 @@ def _picture_size(root: ElementTree.Element, where: str, width: int | None, heig
     box = [_finite_length(word, where) for word in re.split(r"[\s,]+", root.get("viewBox", "").strip()) if word]
     if len(box) == 4:
         if box[:2] != [0.0, 0.0] or (len(stated) == 2 and any(abs(a - b) > 1e-6 for a, b in zip(stated, box[2:]))):
-            raise DocumentError(f"{where}: its view box scales or moves the picture; export it at one unit a pixel")
+            raise DocumentError(f"{where}: its view box scales or moves the picture; export it at one unit per pixel")
         stated = box[2:]
     if len(stated) == 2 and width is not None and height is not None and (width, height) != tuple(stated):
         raise SizeConflictError(where, (stated[0], stated[1]), (width, height))
     if len(stated) != 2:
         if width is None or height is None:
-            raise DocumentError(f"{where}: does not say its size in pixels; give --width and --height")
+            raise DocumentError(f"{where}: does not state its size in pixels; give --width and --height")
         return width, height
     return round(stated[0]), round(stated[1])
 
@@ -214,7 +214,7 @@ def _subpaths(d: str, where: str) -> Iterator[tuple[bool, Points]]:
 
 
 def _without_double_end(points: list[ControlPoint]) -> Points:
-    """Points of a closed subpath: a last point on the first one is the first one."""
+    """Points of a closed subpath; a last point equal to the first is merged with it."""
     first, last = points[0], points[-1]
     if len(points) > 1 and math.hypot(first.x - last.x, first.y - last.y) < 1e-6:
         return (first._replace(in_dx=last.in_dx, in_dy=last.in_dy), *points[1:-1])
@@ -222,7 +222,7 @@ def _without_double_end(points: list[ControlPoint]) -> Points:
 
 
 def _commands(d: str, where: str) -> Iterator[tuple[str, list[float]]]:
-    """Path commands in absolute form: M x y, C of six numbers, Z; everything else turned into these."""
+    """Path commands in absolute form: M x y, C with six numbers, Z; other commands are converted to these."""
     tokens = _TOKEN.findall(d)
     at, command = 0, ""
     x = y = start_x = start_y = 0.0
@@ -236,7 +236,7 @@ def _commands(d: str, where: str) -> Iterator[tuple[str, list[float]]]:
         count = _COUNTS[kind]
         words = tokens[at : at + count]
         if len(words) < count or any(word.isalpha() for word in words):
-            raise DocumentError(f"{where}: path command '{command}' wants {count} numbers")
+            raise DocumentError(f"{where}: path command '{command}' needs {count} numbers")
         at += count
         n = [_finite_length(word, where) for word in words]
         if command.islower():
@@ -259,7 +259,7 @@ def _commands(d: str, where: str) -> Iterator[tuple[str, list[float]]]:
 def _command_cubic(
     kind: str, n: list[float], x: float, y: float, control: tuple[str, float, float]
 ) -> tuple[list[float], tuple[str, float, float]]:
-    """One drawing command as a cubic from (x, y), and the control point that a smooth follower mirrors."""
+    """One drawing command as a cubic from (x, y), and the control point that a following smooth command mirrors."""
     if kind in ("L", "H", "V"):
         to = n if kind == "L" else ([n[0], y] if kind == "H" else [x, n[0]])
         return [x, y, *to, *to], ("", 0.0, 0.0)

@@ -1,7 +1,7 @@
 """Eases as cubics in time, as in Lottie and CSS: from (0, 0) to (1, 1), x is time and y the share of the move.
 
-Standard library only. Our `ease`, 3 u^2 - 2 u^3, is such a cubic: with handles at one third and two thirds of the time,
-time is linear in the parameter.
+Standard library only. Our `ease`, 3 u^2 - 2 u^3, is such a cubic. Its handles are at one third and two thirds of the
+time, so that time is linear in the parameter.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Timing = tuple[tuple[float, float], tuple[float, float]]  # the handles that lea
 
 LINEAR: Final[Timing] = ((1 / 3, 1 / 3), (2 / 3, 2 / 3))
 EASE: Final[Timing] = ((1 / 3, 0.0), (2 / 3, 1.0))
-_MOST_SAMPLES: Final = 4_000  # frames looked at between two keys
-_SAME: Final = 2e-3  # programs write three digits
+_MOST_SAMPLES: Final = 4_000  # number of frames sampled between two keys
+_SAME: Final = 2e-3  # other programs write three digits
 
 
 def known_kind(timing: Timing) -> Interpolation | None:
-    """The document's interpolation that equals a timing; None where none does."""
+    """The document's interpolation that equals a timing; None without one."""
     (ox, oy), (ix, iy) = timing
     if abs(ox - oy) < _SAME and abs(ix - iy) < _SAME:
         return "linear"
@@ -30,11 +30,11 @@ def known_kind(timing: Timing) -> Interpolation | None:
 
 
 def share_of_way(timing: Timing, time: float) -> float:
-    """The share of the move that is done at a share of the time."""
+    """The finished share of the move at a share of the time."""
     (ox, oy), (ix, iy) = timing
     ox, ix = min(max(ox, 0.0), 1.0), min(max(ix, 0.0), 1.0)
     low, high = 0.0, 1.0
-    for _ in range(40):  # time never runs backwards, so that halving finds its parameter
+    for _ in range(40):  # time increases with the parameter, so bisection finds it
         middle = (low + high) / 2
         low, high = (middle, high) if _unit_cubic(ox, ix, middle) < time else (low, middle)
     return _unit_cubic(oy, iy, (low + high) / 2)

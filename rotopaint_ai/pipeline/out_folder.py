@@ -148,7 +148,7 @@ def _refuse_what_is_no_file(out: Path, files: Sequence[Files]) -> None:
 
 
 def _link_refused(path: Path) -> UsageError:
-    return UsageError(f"{path}: is a link, and nothing is written through links; remove it")
+    return UsageError(f"{path}: is a symbolic link, which is never written through; remove it")
 
 
 def _refuse_others(claim: FolderClaim, known: Mapping[str, Any] | None) -> None:

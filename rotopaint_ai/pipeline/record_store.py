@@ -155,7 +155,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         if path.is_symlink():
-            raise UsageError(f"{path}: is a link, and nothing is written through links; remove it")
+            raise UsageError(f"{path}: is a symbolic link, which is never written through; remove it")
         self._path = path
         self._truncate(self._whole_bytes())
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINKS, 0o644)

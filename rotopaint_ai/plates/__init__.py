@@ -1,10 +1,12 @@
 """Plates: sequences, stills and movies in, clean plates and mattes out.
 
-- `plate` is the door: a lazily read plate and its frames. `sequence` finds files by name, `kinds` by content.
-- Readers: `exr` over `exr_header` and `exr_chunks`; `film` (DPX, Cineon); `stills` over `oiio`; `movie`. Each hands
-  over the values of `picture`. `plate_window` keeps a part of a frame in memory.
-- Writers: `clean_writer` replaces only changed pixels; `matte_layers` over `exr_writer`; `png`; `deflate` packs both.
-- `colour` says what codes mean, and converts back.
+- Start with `plate`: a lazily read plate and its frames. `sequence` finds the files of a plate by name; `kinds` tells
+  by content which reader a file needs.
+- Readers: `exr` (uses `exr_header` and `exr_chunks`); `film` (DPX, Cineon); `stills` (uses `oiio`); `movie`. Each
+  returns the types of `picture`. `plate_window` keeps only a part of a frame in memory.
+- Writers: `clean_writer` replaces only changed pixels; `matte_layers` (uses `exr_writer`); `png`. `deflate` compresses
+  for EXR and PNG.
+- `colour` converts a file's codes to scene-linear values and back.
 """
 
 from rotopaint_ai.plates.clean_writer import clean_suffix, write_clean

@@ -22,8 +22,9 @@ _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def clean_suffix(plate: Plate) -> str:
-    """The suffix that clean plates of `plate` get: its own; where its own format would change every pixel `.png`, or
-    `.exr` for float codes.
+    """The file suffix for clean plates of `plate`.
+
+    It is the plate's own suffix. Where the plate's format is lossy it is `.png`, or `.exr` for float codes.
     """
     return _suffix(plate.suffix, is_lossy=plate.is_lossy, is_float=plate.is_float)
 
@@ -35,14 +36,15 @@ def _suffix(own: str, *, is_lossy: bool, is_float: bool) -> str:
 
 
 def write_clean(path: Path, frame: Frame, rgb: Array, changed: Array, *, at: tuple[int, int] | None = None) -> None:
-    """Write `frame` with new colour where `changed` is true; all else comes back bit by bit.
+    """Write `frame` with new colour where `changed` is true; everything else stays bit-identical.
 
-    `rgb` is scene-linear (h, w, 3), `changed` (h, w) bool: the whole data window, or a part of it whose top-left
-    pixel is `at` in plate space. Changed pixels are converted to the plate's colour space and rounded to nearest, no
-    dither. Channels, layers, parts, compression, windows and metadata stay. EXR, DPX and Cineon are patched: only
-    what holds changed pixels is written anew. Lossy plates are written as PNG of the decoded codes. Atomic.
-    Raises: UsageError (shapes, suffix); PlateError (the plate changed on disk since it was read, no right to write);
-    OSError where the disk is full, which no other frame would survive.
+    `rgb` is scene-linear (h, w, 3), `changed` is (h, w) bool. Both cover the whole data window, or a part of it whose
+    top-left pixel is `at` in plate space. Changed pixels are converted to the plate's colour space and rounded to
+    nearest, without dither. Channels, layers, parts, compression, windows and metadata are kept. EXR, DPX and Cineon
+    files are patched: only chunks with changed pixels are encoded again. Lossy plates are written as PNG of the decoded
+    codes. The write is atomic.
+    Raises: UsageError for wrong shapes or suffix; PlateError where the plate changed on disk since it was read, or
+    where permission is missing; OSError where the disk is full, because then every other frame fails too.
     """
     native = frame.native
     if native is None:
@@ -77,7 +79,7 @@ def _unchanged(frame: Frame, native: Native) -> Path:
     if frame.path is None:
         raise PlateError(f"frame {frame.number}: has no file of its own")
     if stamp(frame.path) != native.stamp:
-        raise PlateError(f"{frame.path.name}: was written anew while it was worked on; run this frame again")
+        raise PlateError(f"{frame.path.name}: was overwritten during this run; run this frame again")
     return frame.path
 
 

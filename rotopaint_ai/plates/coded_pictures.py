@@ -1,8 +1,8 @@
-"""Pictures of 8 bit as the bytes of a file, in memory: JPEG, PNG, raw arrays, planes, and clips of several pictures.
+"""8-bit pictures encoded in memory: JPEG, PNG, raw arrays, YUV planes, and clips of several pictures.
 
-A clip is a few pictures of one shot as a small h264 movie. It begins with its only key picture, so that any of them is
-reached by decoding `CLIP_LENGTH` at most. Pictures of other sizes are grown at the right and below to that of the
-clip; whoever reads them cuts them again. Kept are planes (I420).
+A clip is a small H.264 movie with a few pictures of one shot. Only its first picture is a keyframe, so reaching any
+picture means decoding at most `CLIP_LENGTH` pictures. Smaller pictures are padded at the right and at the bottom to the
+size of the clip; the caller crops them after decoding. Pixels are stored as YUV planes (I420).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 Picture = npt.NDArray[np.uint8]
-_RAW = b"\x93NUMPY"  # how a file of one array begins
+_RAW = b"\x93NUMPY"  # the header of a .npy file with one array
 _JPEG, _PNG = b"\xff\xd8", b"\x89PNG\r\n\x1a\n"
 
 _RAW_HEAD = re.compile(
@@ -30,11 +30,11 @@ _RAW_HEAD = re.compile(
 
 
 def decode(data: memoryview | bytes) -> Picture | None:
-    """A JPEG, a PNG or a raw picture as (H, W, 3) RGB, None where it is none, or one too large; JPEG by the fastest
-    decoder that is installed.
+    """A JPEG, PNG or raw picture as (H, W, 3) RGB; None where `data` is not a picture or the picture is too large.
 
-    A raw one (.npy of three dimensions) is no copy: it lies where `data` does, and cannot be written to. One of two
-    dimensions holds planes: the brightness of every pixel, then both colour differences at half size (I420).
+    JPEG uses the fastest decoder that is installed. A .npy file of three dimensions is returned as a read-only view of
+    `data`, without a copy. A .npy file of two dimensions holds I420 planes: luma at full size, then both chroma planes
+    at half size.
     """
     if bytes(data[:6]) == _RAW:
         stored = _stored(data)
@@ -46,7 +46,7 @@ def decode(data: memoryview | bytes) -> Picture | None:
 
 
 def _promised_pixels(data: memoryview | bytes) -> int:
-    """How many pixels a JPEG or PNG says it has, which costs nothing; 0 for anything else."""
+    """The number of pixels that the header of a JPEG or PNG promises; 0 for any other data. Nothing is decoded."""
     head, fast = bytes(data[:24]), _fast_jpeg()
     if head[:8] == _PNG and len(head) == 24:
         return int.from_bytes(head[16:20]) * int.from_bytes(head[20:])
@@ -64,13 +64,13 @@ def _by_decoder(data: memoryview | bytes) -> Picture | None:
 
 
 def planes(picture: Picture) -> Picture | None:
-    """A picture (H, W, 3) as planes (H * 3 / 2, W), as movies keep theirs; None where a side is odd."""
+    """A picture (H, W, 3) as I420 planes (H * 3 / 2, W), as movies store it; None where a side is odd."""
     height, width = picture.shape[:2]
     return None if height % 2 or width % 2 else cast(Picture, cv2.cvtColor(picture, cv2.COLOR_RGB2YUV_I420))
 
 
 def _from_planes(stored: Picture, place: Picture | None = None) -> Picture | None:
-    """The picture of its planes, in an array of its size where one is given; None where they are those of none."""
+    """Planes converted to RGB, written into `place` where it is given; None where `stored` cannot be I420 planes."""
     try:
         return cast(Picture, cv2.cvtColor(stored, cv2.COLOR_YUV2RGB_I420, dst=place))
     except cv2.error:
@@ -79,7 +79,7 @@ def _from_planes(stored: Picture, place: Picture | None = None) -> Picture | Non
 
 def _stored(data: memoryview | bytes) -> Picture | None:
     """The array in a .npy file."""
-    # numpy's own reader takes the header for Python source; its parser fails at random under Python 3.11
+    # np.load parses the header as Python source, and that parser fails at random under Python 3.11
     head = _RAW_HEAD.match(bytes(data[:256]))
     if head is None or head.end() != 10 + int.from_bytes(head["length"], "little"):
         return None
@@ -91,7 +91,10 @@ def _stored(data: memoryview | bytes) -> Picture | None:
 
 
 def decode_into(data: memoryview, place: Picture) -> bool:
-    """Decode a JPEG or planes of just that size into an array; False, and nothing of worth in it, where not."""
+    """Decode a JPEG or planes of exactly the size of `place` into it.
+
+    Returns False where that fails; the content of `place` is then undefined.
+    """
     if bytes(data[:6]) == _RAW:
         stored = _stored(data)
         fits = stored is not None and stored.shape == (place.shape[0] * 3 // 2, place.shape[1])
@@ -119,12 +122,12 @@ CLIP_LENGTH = 12
 CLIP_SUFFIX = ".mp4"
 _ENCODER, _DECODER = "libx264", "h264"
 _OPTIONS = {"crf": "18", "tune": "fastdecode", "bf": "0", "sc_threshold": "0"}
-_MOST_PIXELS = 64 << 20  # of one picture, before memory is asked for
+_MOST_PIXELS = 64 << 20  # limit of one picture, checked before memory is allocated
 
 
 def encode_clip(pictures: Sequence[Picture]) -> bytes:
-    """Pictures (H, W, 3) RGB as one movie; the same bytes for the same pictures on one machine."""
-    import av  # costs its start, and few data sets are in clips
+    """Pictures (H, W, 3) RGB as one movie. On one machine, equal pictures give equal bytes."""
+    import av  # imported late: it slows the start, and few data sets use clips
 
     height, width = (max(picture.shape[axis] for picture in pictures) + 1 & ~1 for axis in (0, 1))
     file = io.BytesIO()
@@ -146,8 +149,9 @@ def _enlarged(picture: Picture, height: int, width: int) -> Picture:
 
 
 def decode_clip(data: memoryview | bytes, numbers: Sequence[int]) -> list[Picture]:
-    """Pictures of a clip by number, RGB, of the clip's size. Raises ValueError where one cannot be decoded, as in a
-    movie that `encode_clip` does not make."""
+    """Pictures of a clip by number, RGB, at the size of the clip.
+
+    Raises: ValueError where a picture cannot be decoded, for example in a movie that `encode_clip` did not write."""
     import av
 
     wanted, found = set(numbers), {}
@@ -156,7 +160,7 @@ def decode_clip(data: memoryview | bytes, numbers: Sequence[int]) -> list[Pictur
             stream = movie.streams.video[0]
             if max(wanted) >= CLIP_LENGTH or stream.codec_context is None or stream.codec_context.name != _DECODER:
                 raise ValueError("is no clip")
-            stream.codec_context.thread_count = 1  # clips are decoded side by side
+            stream.codec_context.thread_count = 1  # callers already decode several clips in parallel
             stream.codec_context.options = {"max_pixels": str(_MOST_PIXELS)}
             for number, frame in enumerate(movie.decode(stream)):
                 if number in wanted:

@@ -1,10 +1,10 @@
-"""Colour: what the numbers in a plate mean, and back.
+"""Colour: converting a plate's codes to scene-linear pixels and back.
 
-Inside, pixels are scene-linear. The plates' own colour spaces are `linear`, `sRGB`, `Rec.709` (camera curve),
-`Cineon` (film log: black 95, white 685, 0.002 density per code, film gamma 0.6), or any colour space of OCIO's built-in
-studio config (`ACEScg`, `ARRI LogC4`, ...). Networks see display-referred pixels, see DISPLAY.
+All computation uses scene-linear pixels. A plate's colour space is `linear`, `sRGB`, `Rec.709` (camera curve), `Cineon`
+(film log: black 95, white 685, 0.002 density per code, film gamma 0.6), or any colour space of OCIO's built-in
+studio config (`ACEScg`, `ARRI LogC4`, ...). Networks get display-referred pixels, see DISPLAY.
 
-The first four are computed here, by tables for integer codes; the tests hold them against OpenColorIO.
+The first four are computed here, with tables for integer codes; tests compare them with OpenColorIO.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ _ALIASES = {name.lower(): name for name in CURVES} | {
 
 
 def resolve(name: str) -> str:
-    """The colour space that `name` means, in this module's spelling or OCIO's.
+    """The colour space called `name`, in the spelling of this module or of OCIO.
 
-    Raises: UsageError for a name that neither knows.
+    Raises: UsageError for a name that neither this module nor OCIO knows.
     """
     known = _ALIASES.get(name.strip().lower())
     if known is not None:
@@ -116,15 +116,15 @@ def resolve(name: str) -> str:
 
 
 def colourspaces() -> tuple[str, ...]:
-    """Every name that a plate may be given: the four of this module, then OCIO's."""
+    """The names of all colour spaces: the four of this module, then OCIO's."""
     return (*CURVES, *(str(name) for name in _config().getColorSpaceNames()))
 
 
 def linearise(codes: Array, colourspace: str, *, maximum: int | None = None) -> Array:
     """Codes of a plate as scene-linear float32 of the same shape (last axis R, G, B).
 
-    `codes` is uint8, uint16 or uint32 with `maximum` as the code for 1.0 (default: the type's largest), or half or
-    float, which stand for themselves. Always a new array. Infinity and NaN of float plates survive.
+    `codes` is uint8, uint16 or uint32; `maximum` is the code for 1.0 (default: the largest value of the type). Half and
+    float codes are used as they are. Returns a new array. Infinity and NaN of float plates are kept.
     """
     if codes.dtype.kind == "f":
         return _linearise_floats(codes, colourspace)
@@ -140,7 +140,7 @@ def linearise(codes: Array, colourspace: str, *, maximum: int | None = None) -> 
 def encode(linear: Array, colourspace: str, *, dtype: Any, maximum: int | None = None) -> Array:
     """Scene-linear pixels (..., 3) as a plate's codes: the inverse of `linearise`, rounded to nearest, no dither.
 
-    Values beyond what the codes can hold are clipped; NaN becomes 0 in integer codes and stays in float ones.
+    Values outside the range of the codes are clipped. NaN becomes 0 in integer codes and stays NaN in float codes.
     """
     kind = np.dtype(dtype)
     if colourspace in CURVES:
@@ -156,7 +156,7 @@ def encode(linear: Array, colourspace: str, *, dtype: Any, maximum: int | None =
 
 
 def to_float(values: Array, dtype: Any) -> Array:
-    """Finite values clipped to what half or float can hold, and cast; infinity and NaN stay what they are."""
+    """Values cast to half or float: finite ones are clipped to the range of the type, infinity and NaN are kept."""
     limit = float(np.finfo(dtype).max)
     with np.errstate(over="ignore", invalid="ignore"):
         clipped = np.where(np.isfinite(values), np.clip(values, -limit, limit), values)
@@ -166,8 +166,8 @@ def to_float(values: Array, dtype: Any) -> Array:
 def to_display(rgb_linear: Array, *, view: str = DISPLAY["view"], display: str = DISPLAY["display"]) -> Array:
     """Scene-linear (..., 3) as display-referred float32 0..1, through OCIO's built-in studio config.
 
-    The default view is the sRGB curve and nothing else: an 8-bit sRGB plate comes back as code / 255 (to 1/1000, here
-    by a table over half precision). NaN becomes 0. Raises UsageError for a view that the display does not have.
+    The default view applies only the sRGB curve: an 8-bit sRGB plate becomes code / 255, accurate to 1/1000 (a table
+    over half precision is used). NaN becomes 0. Raises UsageError for a view that the display does not have.
     """
     if view == DISPLAY["view"] and display == DISPLAY["display"]:
         clipped = np.clip(rgb_linear, 0.0, 1.0)
@@ -185,7 +185,7 @@ def views(display: str = DISPLAY["display"]) -> tuple[str, ...]:
 
 
 def look_up(codes: Array, table: Array) -> Array:
-    """`table[codes]` for uint8 or uint16 codes, as fast as there is a way to."""
+    """`table[codes]` for uint8 or uint16 codes, by the fastest method available."""
     if codes.ndim == 3 and codes.size:
         try:
             return np.asarray(cv2.LUT(np.ascontiguousarray(codes), table.reshape(1, -1))).reshape(codes.shape)
@@ -195,14 +195,14 @@ def look_up(codes: Array, table: Array) -> Array:
 
 
 def half_to_float(values: Array) -> Array:
-    """Half as float32, exactly, NaN and infinity included."""
+    """Half converted to float32 exactly, including NaN and infinity."""
     if values.ndim == 3 and values.size:
         return look_up(values.view(np.uint16), _half_linear_table())
     return _widened(values)
 
 
 def _widened(values: Array) -> Array:
-    with np.errstate(invalid="ignore"):  # a signalling NaN is no fault of ours
+    with np.errstate(invalid="ignore"):  # numpy warns of a signalling NaN in the plate
         return np.asarray(values.astype(np.float32))
 
 
@@ -238,7 +238,7 @@ def _display_table() -> Array:
 
 @lru_cache(maxsize=1)
 def _config() -> Any:
-    import PyOpenColorIO as ocio  # only other colour spaces than the four above need it
+    import PyOpenColorIO as ocio  # imported late: the four colour spaces above do not need it
 
     return ocio.Config.CreateFromFile(CONFIG)
 
@@ -247,7 +247,7 @@ def _config() -> Any:
 def _space_processor(source: str, target: str) -> Any:
     import PyOpenColorIO as ocio
 
-    # lossless: the usual fast powers are off by up to 1e-4 and would not come back to the same code
+    # lossless: OCIO's fast powers have errors up to 1e-4, and a code would not survive the round trip
     return _config().getProcessor(source, target).getOptimizedCPUProcessor(ocio.OPTIMIZATION_LOSSLESS)
 
 

@@ -1,12 +1,13 @@
 """Deflate streams for EXR chunks and PNG strips: ISA-L where it is installed, else zlib.
 
-Film grain hardly packs, so time counts and not the last percent: on chunks of a 1080p half-float plate with grain ISA-L
-takes less than half the time of zlib's run-length mode. Flat data, such as mattes, pack fastest by its level 0: a fifth
-of zlib's time for twice the bytes, which are few.
+Film grain hardly compresses, so speed matters more than size. On chunks of a 1080p half-float plate with grain, ISA-L
+takes less than half the time of zlib's run-length mode. Flat data, such as mattes, use ISA-L's level 0: it takes a
+fifth of zlib's time. Its output is twice as large, but still small.
 
-Not its levels 1 and 2: of some data (one chunk in fifty of noise between zeros) they write other bytes in another
-process, as many and decoding to the same, and a resumed run would not give the same files (version 2.32.1; levels 0 and
-3 gave the same for 400 such chunks in 16 processes).
+Levels 1 and 2 of ISA-L are not used because their output is not deterministic. For some data (one chunk in fifty of
+noise between zeros) they write different bytes in another process, although these decode to the same data. A resumed
+run would then write different files. Version 2.32.1 behaves so; its levels 0 and 3 gave equal bytes for 400 such chunks
+in 16 processes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Buffer = Any  # bytes, or an array of them
 
 
 def compress(data: Buffer, *, flat: bool = False) -> bytes:
-    """A whole zlib stream; `flat` data are the same over long runs."""
+    """`data` as a complete zlib stream; set `flat` for data with long runs of equal values."""
     if isal_zlib is not None:
         return isal_zlib.compress(data, _ISAL_FLAT if flat else _ISAL_LEVEL)
     packed = packer()
@@ -34,22 +35,23 @@ def compress(data: Buffer, *, flat: bool = False) -> bytes:
 
 
 def packer() -> Any:
-    """An object with `compress` and `flush` that makes one zlib stream of many pieces."""
+    """A compressor object that makes one zlib stream of many pieces by `compress` and `flush`."""
     if isal_zlib is not None:
         return isal_zlib.compressobj(_ISAL_LEVEL)
     return zlib.compressobj(_ZLIB_LEVEL, strategy=zlib.Z_RLE)
 
 
 def decompress(packed: Buffer, most: int) -> bytes:
-    """The data of a zlib stream, cut after `most` bytes (1 or more). Raises ValueError for what is none, or no whole
-    one."""
+    """The data of a zlib stream, cut after `most` bytes (1 or more).
+
+    Raises: ValueError where `packed` is not a zlib stream or is incomplete."""
     stream: Any = (zlib if isal_zlib is None else isal_zlib).decompressobj()
     try:
         found = bytes(stream.decompress(packed, most))
     except (zlib.error, _ISAL_ERROR) as error:
         raise ValueError(str(error)) from error
     if len(found) < most and not stream.eof:
-        raise ValueError("the stream ends before its check")
+        raise ValueError("the stream ends before its checksum")
     return found
 
 

@@ -1,10 +1,10 @@
-"""OpenEXR plates: colour channels in, and the same file with only changed pixels replaced out.
+"""OpenEXR plates: reads the colour channels, and writes the same file with only the changed pixels replaced.
 
-Writing back copies the file. Header, other parts, other layers, and every chunk (a run of rows, or a tile) without a
-changed pixel are copied byte by byte. Only chunks with changed pixels are taken apart: their other pixels and channels
-keep their bits. Such a chunk is compressed again where that is lossless and cheap (ZIP, ZIPS), else it is stored
-uncompressed, which the file layout allows in any compression ("if the compressed size is not smaller, the data are
-stored raw") and which keeps lossy plates (DWAA, B44, PXR24) bit-identical. Smaller levels of mip-mapped plates keep
+Writing copies the file. The header, other parts, other layers, and every chunk (a run of rows, or a tile) without a
+changed pixel are copied byte by byte. Only chunks with changed pixels are decoded; their other pixels and channels stay
+bit-identical. Such a chunk is compressed again where that is lossless and cheap (ZIP, ZIPS). Otherwise it is stored
+uncompressed. The file layout allows that in any compression ("if the compressed size is not smaller, the data are
+stored raw"), and it keeps lossy plates (DWAA, B44, PXR24) bit-identical. Smaller levels of mip-mapped plates keep
 the unchanged picture.
 """
 
@@ -28,14 +28,14 @@ from rotopaint_ai.plates.plate_window import Area, PixelRect, WindowedCodes, own
 
 Array = NDArray[Any]
 
-_PIECE = 1 << 18  # bytes that are copied at once
-_LARGEST_CHUNK = 1 << 26  # bytes; no plate has larger ones, and OpenImageIO keeps limits of its own
+_PIECE = 1 << 18  # bytes copied at a time
+_LARGEST_CHUNK = 1 << 26  # bytes; no plate has larger chunks, and OpenImageIO has limits of its own
 _PREFERRED = ("", "rgba", "rgb", "beauty", "left", "right", "main", "default")
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelChoice:
-    """Which channels of which part are the picture: three names for R, G, B, or one."""
+    """The part and the channels that hold the picture: three names for R, G, B, or one."""
 
     part: int
     channels: tuple[str, ...]
@@ -43,7 +43,7 @@ class ChannelChoice:
 
 @dataclass(frozen=True, slots=True)
 class ExrDetail:
-    """What reading and writing back need to know."""
+    """The part of a header that only this module uses, for reading and for writing back."""
 
     exr: ExrHeader
     choice: ChannelChoice
@@ -77,7 +77,7 @@ def _header_of_exr(data: Bytes, path: Path) -> Header:
 
 
 def choose(exr: ExrHeader, name: str) -> ChannelChoice:
-    """The picture among a file's parts and layers: plain R, G, B first, then a beauty layer, then a single channel.
+    """The channels of the picture: plain R, G, B if present, else a beauty layer, else a single channel.
 
     Raises: UnsupportedPlateError for deep, luminance-chroma and colourless files.
     """
@@ -92,10 +92,10 @@ def choose(exr: ExrHeader, name: str) -> ChannelChoice:
     _, index, channels = ranked[0]
     chosen = {c.name: c for c in exr.parts[index].channels}
     if any(chosen[c].type == 0 for c in channels):
-        raise UnsupportedPlateError(f"{name}: {', '.join(channels)} are whole numbers (ids?), wanted half or float")
+        raise UnsupportedPlateError(f"{name}: {', '.join(channels)} hold integers (ids?), wanted half or float")
     if any((c.x_sampling, c.y_sampling) != (1, 1) for part in exr.parts for c in part.channels):
         raise UnsupportedPlateError(
-            f"{name}: has channels at half resolution; wanted full resolution, re-render as RGB"
+            f"{name}: has channels at half resolution; wanted full resolution, render it again as RGB"
         )
     return ChannelChoice(index, channels)
 
@@ -139,9 +139,10 @@ def read(path: Path) -> Picture:
 
 
 def read_within(path: Path, area: Area, again: Callable[[], Array], is_sound: bool) -> Picture:
-    """The same, with only the pixels of an area in memory where the file can be read so; `again` reads all of them.
+    """As `read`, but only the pixels of an area stay in memory, where the file's form allows it.
 
-    What lies beside them is unpacked as well, so that a damaged file is refused as ever, but where it `is_sound`.
+    `again` reads all pixels later. Chunks outside the area are decompressed too, so that damage is found; `is_sound`
+    skips that for a file that has been checked before.
     """
     with contents(path) as data:
         found = _header_of_exr(data, path)
@@ -158,8 +159,9 @@ def _all_of(found: Header) -> PixelRect:
 
 
 def _is_plain(detail: ExrDetail) -> bool:
-    """Whether the picture lies in rows that are stored plainly or as ZIP, which are unpacked here: OpenImageIO takes
-    twice the time, and 30 MB for its tables."""
+    """Whether this module can decode the picture itself: rows that are uncompressed or ZIP.
+
+    OpenImageIO would take twice the time, and 30 MB for its tables."""
     part = detail.exr.parts[detail.choice.part]
     names = {channel.name for channel in part.channels}
     is_known = part.tile is None and part.compression in UNPACKED_HERE and len(names) == len(part.channels)
@@ -172,7 +174,7 @@ def _dtype(detail: ExrDetail) -> str:
 
 
 def _unpacked_rows(data: Contents, path: Path, found: Header, cut: PixelRect, *, is_sound: bool = False) -> Array:
-    """The chosen channels of some pixels, from chunks of rows; `is_sound`: the others need no check."""
+    """The chosen channels of the pixels `cut`, from chunks of rows; `is_sound`: other chunks need no check."""
     detail: ExrDetail = found.detail
     chunks = Chunks(data, path.name, detail.exr, detail.choice.part)
     part, lines = chunks.part, chunks.part.lines_per_chunk
@@ -229,8 +231,9 @@ def _channel_names(source: Any, part: int, path: Path) -> list[str]:
 
 
 def lines_written(picture: Picture) -> int | None:
-    """Rows of a picture that are written from its codes together where one of them changes: 0 where chunks are written
-    from the file's; None for tiles.
+    """How many rows `write` encodes from the picture's codes where one of them changes.
+
+    It is 0 where `write` decodes the chunk from the file instead, and None for tiles.
     """
     detail: ExrDetail = picture.header.detail
     part = detail.exr.parts[detail.choice.part]
@@ -240,7 +243,7 @@ def lines_written(picture: Picture) -> int | None:
 
 
 def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
-    """Copy `source`, which `picture` was read from, with the pixels of `patch`. Raises DamagedFrameError, OSError."""
+    """Copy `source`, the file of `picture`, with the pixels of `patch`. Raises DamagedFrameError, OSError."""
     with contents(source) as data, target.open("wb") as out:
         _write_chunks(out, data, source, picture, patch)
 
@@ -265,7 +268,7 @@ def _write_chunks(out: BinaryIO, data: Contents, source: Path, picture: Picture,
 def _copy_chunks(
     out: BinaryIO, data: Contents, offsets: Array, replaced: dict[int, bytes], size_of: Callable[[int], int]
 ) -> None:
-    """Write all chunks in file order, and put where they now stand into `offsets`."""
+    """Write all chunks in file order, and store their new positions in `offsets`."""
     order = np.argsort(offsets, kind="stable")
     position = out.tell()
     run_from = run_to = 0
@@ -291,7 +294,7 @@ def _copy_run(out: BinaryIO, data: Contents, first: int, end: int) -> None:
 
 
 class _Patcher:
-    """How the chunks of a picture look with a patch in them."""
+    """Encodes the chunks of a picture with a patch applied."""
 
     def __init__(self, chunks: Chunks, source: Path, picture: Picture) -> None:
         detail: ExrDetail = picture.header.detail
@@ -301,12 +304,12 @@ class _Patcher:
         self.codes = picture.codes if self._are_all(picture.codes) else None
 
     def _are_all(self, codes: Array) -> bool:
-        """Whether the picture's codes are all that the part holds, so that chunks need not be taken apart."""
+        """Whether the picture holds every channel and pixel of the part, so that no chunk has to be decoded."""
         types = {TYPE_NAMES[channel.type] for channel in self.part.channels}
         return len(self.part.channels) == len(self.channels) and types == {codes.dtype.name}
 
     def patched(self, patch: Patch) -> dict[int, bytes]:
-        """New chunks, with their headers, for those that the patch touches; by their place in the part."""
+        """The new chunks, headers included, that the patch touches, keyed by their index in the part."""
         jobs = list(self._touched(patch))
         if not jobs:
             return {}
@@ -332,7 +335,7 @@ class _Patcher:
             yield _Job(index, x, y, width, rows, patch.inside(x, y, width, rows))
 
     def _raw(self, job: _Job) -> Array:
-        """A chunk's bytes as the file would hold them uncompressed: the file's own, or made of the picture's codes."""
+        """A chunk's uncompressed bytes, from the file or from the picture's codes."""
         if self.codes is None or self.part.compression in UNPACKED_HERE:
             return cast(Array, self.chunks.unpacked(job.index, job.width * job.rows * self.part.pixel_bytes))
         order = [self.channels.index(channel.name) for channel in self.part.channels]
@@ -340,7 +343,7 @@ class _Patcher:
         return np.ascontiguousarray(codes.transpose(0, 2, 1)).view(np.uint8).ravel()
 
     def _stored_chunk(self, job: _Job, raw: Array) -> bytes:
-        """The chunk with the patch in it, compressed where that is lossless and makes it smaller."""
+        """The patched chunk, compressed where that is lossless and makes it smaller."""
         rows = raw.reshape(job.rows, -1)
         at = 0
         for channel in self.part.channels:
@@ -355,7 +358,7 @@ class _Patcher:
         return self.chunks.head(job.index) + struct.pack("<i", len(payload)) + payload
 
     def _decoded_chunk(self, decoder: Any, job: _Job) -> Array:
-        """All channels of a chunk as the file would hold them uncompressed, through the reader."""
+        """The uncompressed bytes of all channels of a chunk, decoded by OpenImageIO."""
         names = _channel_names(decoder, self.chunks.number, self.source)
         place = {name: index for index, name in enumerate(names)}
         rows = []
@@ -367,7 +370,7 @@ class _Patcher:
         return np.ascontiguousarray(np.concatenate(rows, axis=1)).reshape(-1)
 
     def _channel_run(self, decoder: Any, job: _Job, names: list[str], first: int) -> dict[str, Array]:
-        """Neighbouring channels of one type, read in that type so that their bits survive."""
+        """Neighbouring channels of one type, read in that type so that no bit changes."""
         if first < 0:
             raise self.chunks.damaged()
         types = {channel.name: channel.type for channel in self.part.channels}
@@ -392,7 +395,7 @@ class _Patcher:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One chunk to make anew: its place in the part, its rectangle in the data window, and its share of the patch."""
+    """One chunk to encode again: its index in the part, its rectangle in the data window, its share of the patch."""
 
     index: int
     x: int

@@ -1,4 +1,4 @@
-"""The chunks of an EXR part: where they are, and their bytes as they were before ZIP.
+"""The chunks of an EXR part: their positions in the file, and their bytes without ZIP compression.
 
 Source: "OpenEXR File Layout", openexr.com; the byte order and the differences of ZIP as in OpenEXR's ImfZip.cpp.
 """
@@ -24,14 +24,14 @@ NONE: Final = 0
 ZIPS: Final = 2
 ZIP: Final = 3
 UNPACKED_HERE: Final = (NONE, ZIPS, ZIP)
-_MOST_SUMMED = 1 << 23  # bytes whose sum fits 32 bits
-_MOST_KEPT = 1 << 19  # bytes for whose sums a thread keeps the memory
+_MOST_SUMMED = 1 << 23  # so many bytes have a sum that fits 32 bits
+_MOST_KEPT = 1 << 19  # sums up to this size use a buffer that each thread keeps
 _EVERY_OTHER = np.frombuffer(b"\0\x80" * 4, np.uint64)
 _OF_THREAD = threading.local()
 
 
 class Chunks:
-    """The chunks of part `number` of a file, and what is in them."""
+    """The chunks of part `number` of a file, and their content."""
 
     def __init__(self, data: Bytes, name: str, exr: ExrHeader, number: int) -> None:
         self.data, self.name, self.number = data, name, number
@@ -43,7 +43,7 @@ class Chunks:
 
     @property
     def head_bytes(self) -> int:
-        """Bytes before the size of a chunk of this part: its part and its place."""
+        """Bytes of a chunk header before the chunk's size: the part number and the position."""
         return (4 if self.is_multipart else 0) + (16 if self.part.tile else 4)
 
     def damaged(self) -> DamagedFrameError:
@@ -51,7 +51,7 @@ class Chunks:
         return DamagedFrameError(f"{self.name}: some of its pixels are missing or cut off; render it again")
 
     def size_of(self, at: int) -> int:
-        """Bytes of the chunk at `at`, of any part, its own header included. Raises DamagedFrameError."""
+        """Bytes of the chunk at offset `at`, of any part, including its header. Raises DamagedFrameError."""
         try:
             part = struct.unpack("<i", self.data[at : at + 4])[0] if self.is_multipart else 0
             head = (4 if self.is_multipart else 0) + (16 if part in self._tiled else 4)
@@ -67,21 +67,25 @@ class Chunks:
         return size
 
     def head(self, index: int) -> bytes:
-        """What stands before the size of a chunk."""
+        """The bytes of a chunk header before the chunk's size."""
         at = int(self.offsets[index])
         return bytes(self.data[at : at + self.head_bytes])
 
     def rows(self, index: int, top: int, n_bytes: int, *, is_wanted: bool = True) -> Array | None:
-        """The bytes of a chunk of scanlines, checked to be the one of row `top` of the part; see `unpacked`."""
+        """The uncompressed bytes of the chunk of scanlines that begins at row `top`, see `unpacked`.
+
+        Raises: DamagedFrameError where the chunk belongs to another row.
+        """
         head = struct.pack("<i", self.number) if self.is_multipart else b""
         if self.head(index) != head + struct.pack("<i", self.part.data_window[1] + top):
             raise self.damaged()
         return self.unpacked(index, n_bytes, is_wanted=is_wanted)
 
     def unpacked(self, index: int, n_bytes: int, *, is_wanted: bool = True) -> Array | None:
-        """The bytes (uint8) of a chunk that is stored plainly or as ZIP, its own; None where only its check is wanted.
+        """The uncompressed bytes (uint8) of a chunk that is stored raw or as ZIP, in a new array.
 
-        Raises: DamagedFrameError where it does not hold as many.
+        Returns None where `is_wanted` is false; the chunk is then only checked.
+        Raises: DamagedFrameError where the chunk does not hold `n_bytes`.
         """
         at = int(self.offsets[index])
         payload = bytes(self.data[at + self.head_bytes + 4 : at + self.size_of(at)])
@@ -103,7 +107,7 @@ class Chunks:
 
 
 def predict_bytes(raw: Array) -> Array:
-    """Bytes as OpenEXR's ZIP compresses them: even bytes, then odd ones, each as difference to the one before."""
+    """Bytes in the form that OpenEXR's ZIP compresses: even bytes, then odd ones, as differences to the one before."""
     half = (raw.size + 1) // 2
     steps = np.empty(raw.size, np.uint8)
     even, odd = _parted(raw)
@@ -124,9 +128,9 @@ def _parted(raw: Array) -> tuple[Array, Array]:
 
 
 def unpredict(packed: bytes) -> Array:
-    """The inverse of `predict`: bytes (uint8) of their own."""
+    """The inverse of `predict_bytes`, as a new uint8 array."""
     parted = _running_sums(np.frombuffer(packed, np.uint8))
-    whole = parted.size // 8 * 8  # steps but the first are too large by 128, and so is every other sum
+    whole = parted.size // 8 * 8  # every difference but the first has 128 added, so every second sum is 128 too large
     parted[:whole].view(np.uint64)[...] ^= _EVERY_OTHER
     parted[whole:][1::2] ^= np.uint8(128)
     half = (parted.size + 1) // 2
@@ -138,11 +142,11 @@ def unpredict(packed: bytes) -> Array:
 
 
 def _running_sums(steps: Array) -> Array:
-    """Running sums modulo 256: OpenCV's take a sixth of numpy's time."""
+    """Running sums modulo 256, by OpenCV: it takes a sixth of numpy's time."""
     if steps.size == 0 or steps.size > _MOST_SUMMED:
         return steps.cumsum(dtype=np.uint8)
     room = getattr(_OF_THREAD, "sums", None)
     if room is None or room.shape[1] != steps.size + 1:
         room = np.empty((2, steps.size + 1), np.int32)
-    _OF_THREAD.sums = room if steps.size <= _MOST_KEPT else None  # new memory costs as much as the sums
+    _OF_THREAD.sums = room if steps.size <= _MOST_KEPT else None  # allocating memory would take as long as the sums
     return cv2.integral(steps[None], room)[1, 1:].astype(np.uint8)

@@ -1,7 +1,7 @@
 """The header of an OpenEXR file, read and checked before any decoder sees the file.
 
 Source: "OpenEXR File Layout", openexr.com: magic, version, parts as attribute lists, chunk offset tables, chunks.
-Damaged headers are refused here in plain words, so that no decoder is asked for absurd amounts of memory.
+Damaged headers are refused here with a clear message, before a decoder allocates an absurd amount of memory.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ExrPart:
 
     @property
     def is_deep(self) -> bool:
-        """Whether pixels hold any number of samples."""
+        """Whether a pixel may hold any number of samples (deep data)."""
         return self.kind.startswith("deep")
 
     @property
@@ -92,7 +92,7 @@ class ExrPart:
 
 @dataclass(frozen=True, slots=True)
 class ExrHeader:
-    """All parts, and where the chunk offset tables begin."""
+    """All parts, and the file offset of the chunk offset tables."""
 
     parts: tuple[ExrPart, ...]
     is_multipart: bool
@@ -101,7 +101,7 @@ class ExrHeader:
 
 
 class _Reader:
-    """Walks over bytes and says what is missing in words."""
+    """Reads values from bytes in order, and names the missing value in its error message."""
 
     def __init__(self, data: Bytes, name: str) -> None:
         self.data, self.name, self.at = data, name, 0
@@ -126,7 +126,7 @@ class _Reader:
 
 
 def _printable(text: str) -> str:
-    """A name out of a file that may be anything, short enough for one line."""
+    """Untrusted bytes from a file as printable text, cut to fit one line."""
     return ascii(text if len(text) <= 24 else text[:24] + "...")
 
 
@@ -148,14 +148,14 @@ def parse_header(data: Bytes, name: str) -> ExrHeader:
     n_chunks = sum(part.n_chunks for part in parts)
     if reader.at + 8 * n_chunks > len(data):
         raise DamagedFrameError(
-            f"{name}: wants {n_chunks} chunks of pixels and ends before their table; it is cut off, render it again"
+            f"{name}: promises {n_chunks} chunks of pixels and ends before their table; it is cut off, render it again"
         )
     _check_chunks(header, data, name)
     return header
 
 
 def _check_chunks(header: ExrHeader, data: Bytes, name: str) -> None:
-    """Refuse a file whose chunks are not all there, before memory is asked for."""
+    """Refuse a file with missing chunks before memory is allocated for its pixels."""
     n_chunks = sum(part.n_chunks for part in header.parts)
     first = header.tables_at + 8 * n_chunks
     offsets = struct.unpack(f"<{n_chunks}Q", data[header.tables_at : first])
@@ -176,7 +176,7 @@ def _read_parts(reader: _Reader, is_multipart: bool) -> list[dict[str, tuple[str
         if len(parts) > _MAX_PARTS:
             raise DamagedFrameError(f"{reader.name}: more than {_MAX_PARTS} parts; it is damaged, render it again")
     if not parts:
-        raise DamagedFrameError(f"{reader.name}: has no part; it is damaged, render it again")
+        raise DamagedFrameError(f"{reader.name}: has no parts; it is damaged, render it again")
     return parts
 
 
@@ -227,13 +227,13 @@ def _with_chunk_count(part: ExrPart, found: Mapping[str, tuple[str, bytes]], nam
     if is_multipart and n_chunks and "chunkCount" in found:
         stated = struct.unpack("<i", _attribute_value(found, "chunkCount", "int", 4, name))[0]
         if stated != n_chunks:
-            raise DamagedFrameError(f"{name}: says {stated} chunks where {n_chunks} are needed; render it again")
+            raise DamagedFrameError(f"{name}: states {stated} chunks where {n_chunks} are needed; render it again")
     fields = {key: getattr(part, key) for key in ExrPart.__dataclass_fields__}
     return ExrPart(**(fields | {"n_chunks": n_chunks}))
 
 
 def chunks_of(part: ExrPart) -> int:
-    """Chunks that a part of this size is cut into: runs of rows, or tiles of every level."""
+    """The number of chunks of a part of this size: runs of rows, or tiles of every level."""
     if part.tile is None:
         return -(-part.height // part.lines_per_chunk)
     return sum(wide * high for wide, high in tile_levels(part))
@@ -305,7 +305,7 @@ def _channels(found: Mapping[str, tuple[str, bytes]], name: str) -> tuple[Channe
         channels.append((value[at:].partition(b"\0")[0], Channel(label, type_, x_sampling, y_sampling)))
     if not 0 < len(channels) <= _MAX_CHANNELS:
         raise DamagedFrameError(f"{name}: {len(channels)} channels; wanted 1 to {_MAX_CHANNELS}; render it again")
-    return tuple(channel for _, channel in sorted(channels, key=itemgetter(0)))  # as OpenEXR takes their pixels to lie
+    return tuple(channel for _, channel in sorted(channels, key=itemgetter(0)))  # OpenEXR's order
 
 
 def _header_text(found: Mapping[str, tuple[str, bytes]], key: str) -> str:

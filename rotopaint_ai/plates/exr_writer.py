@@ -1,6 +1,6 @@
 """Writing a plain new EXR file: one part, float32 channels as planes, ZIP.
 
-For mattes: planes stay planes (image libraries interleave them first) and nothing is copied twice.
+Made for mattes: it writes planes directly, where image libraries interleave them first, and copies nothing twice.
 """
 
 from __future__ import annotations

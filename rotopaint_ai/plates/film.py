@@ -1,12 +1,12 @@
 """DPX and Cineon plates: codes as they stand in the file, and the same file with only changed codes replaced.
 
-Sources: SMPTE ST 268 (DPX 1.0 and 2.0) and Kodak's Cineon 4.5 image file format. Own code, because a clean plate must
-keep every header field, user data, padding bit and second image element: writing copies the file and sets the bits of
-the changed pixels in it.
+Sources: SMPTE ST 268 (DPX 1.0 and 2.0) and Kodak's Cineon 4.5 image file format. No library is used, because a clean
+plate must keep every header field, user data, padding bit and second image element. Writing copies the file and then
+sets the bits of the changed pixels.
 
-Bits per component: 8, 10, 12, 16 (whole numbers); 10 and 12 filled by method A (padding in the low bits) or B (high
-bits), or packed without padding. Lines begin on 32-bit words; files of scanners that run on without that are known by
-their size.
+Components have 8, 10, 12 or 16 bits (integers). 10 and 12 bits are filled by method A (padding in the low bits) or B
+(padding in the high bits), or packed without padding. Lines begin on 32-bit words. Some scanners write lines without
+that alignment; such files are recognised by their size.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rotopaint_ai.plates.picture import Header, Patch, Picture, check_header_siz
 Array = NDArray[Any]
 
 _COMPONENTS: Final[dict[int, tuple[int, tuple[int, ...]]]] = {
-    1: (1, (0,)),  # red alone, and so on: shown as grey
+    1: (1, (0,)),  # a single red, green or blue channel, shown as grey
     2: (1, (0,)),
     3: (1, (0,)),
     6: (1, (0,)),  # luma
@@ -44,7 +44,7 @@ _TRANSFER: Final = {
     7: "Rec.709",  # ITU-R 601, 625 and 525 lines: the curve is that of 709
     8: "Rec.709",
 }
-_HEADER_BYTES = 2048  # of a DPX; a Cineon has 1024
+_HEADER_BYTES = 2048  # of a DPX file; a Cineon header has 1024
 _UNDEFINED: Final = 0xFFFFFFFF
 
 
@@ -55,8 +55,9 @@ Order = Literal["<", ">"]
 class FilmLayout:
     """Where the codes are in the file.
 
-    `n_components` of a pixel; `places` of R, G, B among them. `slots`: codes that share one 32-bit word by filling (0:
-    they are packed bit after bit); `shift` of the lowest one. `is_reversed`: the first code stands lowest in the word.
+    `n_components`: components of a pixel; `places`: the positions of R, G, B among them. `slots`: filled codes per
+    32-bit word, 0 where codes are packed without padding. `shift`: the bit position of the lowest code of a word.
+    `is_reversed`: the first code occupies the lowest bits of the word.
     """
 
     offset: int
@@ -79,7 +80,7 @@ class FilmLayout:
         return self.width * self.n_components
 
     def line_bytes(self, n_codes: int) -> int:
-        """Bytes of a line of `n_codes`, filled up to 32 bits."""
+        """Bytes of a line of `n_codes`, padded to a multiple of 32 bits."""
         if self.slots:
             return -(-n_codes // self.slots) * 4
         return -(-n_codes * self.bits // 32) * 4
@@ -115,7 +116,7 @@ def _dpx(data: bytes, size: int, name: str, order: Order) -> Header:
     if size < _HEADER_BYTES:
         raise DamagedFrameError(f"{name}: {size} bytes, cut off in its DPX header of {_HEADER_BYTES}; render it again")
     if data[8:9] not in (b"V", b"v"):
-        raise DamagedFrameError(f"{name}: DPX version {data[8:16]!a} is none; it is damaged, render it again")
+        raise DamagedFrameError(f"{name}: DPX version {data[8:16]!a} does not exist; it is damaged, render it again")
     orientation, _, width, height = struct.unpack_from(order + "HHII", data, 768)
     check_header_size(name, width, height)
     descriptor, transfer, _, bits = struct.unpack_from("4B", data, 800)
@@ -146,7 +147,7 @@ def _dpx(data: bytes, size: int, name: str, order: Order) -> Header:
 
 
 def _word_filling(bits: int, packing: int, name: str) -> tuple[int, int]:
-    """Codes in one filled word, and the shift of the lowest one; (0, 0) for codes without padding."""
+    """Filled codes per word, and the bit position of the lowest one; (0, 0) for codes without padding."""
     if bits in (8, 16) or (bits in (10, 12) and packing == 0):
         return 0, 0
     if bits in (10, 12) and packing in (1, 2):
@@ -160,7 +161,7 @@ def _unsupported(name: str, what: str) -> UnsupportedPlateError:
 
 
 def _fitted_layout(layout: FilmLayout, size: int, name: str) -> FilmLayout:
-    """The layout that the file's size allows: lines filled up to words, or codes that run on."""
+    """The layout that fits the size of the file: lines padded to words, or codes without padding between lines."""
     if layout.offset + layout.n_bytes <= size:
         return layout
     fields = {key: getattr(layout, key) for key in FilmLayout.__dataclass_fields__}
@@ -238,7 +239,7 @@ def _header_of_layout(layout: FilmLayout, colourspace: str, pixel_aspect: float,
 
 
 def read(path: Path) -> Picture:
-    """The colour codes, 8 bit as uint8 and more as uint16. Raises DamagedFrameError, UnsupportedPlateError."""
+    """The colour codes: 8 bit as uint8, more bits as uint16. Raises DamagedFrameError, UnsupportedPlateError."""
     with contents(path) as file:
         data = file[:]
     found = _header_of_film(data[:_HEADER_BYTES], len(data), path.name)
@@ -280,7 +281,7 @@ def _unpacked_codes(data: memoryview, layout: FilmLayout, lines: int, n_codes: i
 
 
 def _row_bytes(data: memoryview, layout: FilmLayout, lines: int, row_bytes: int) -> Array:
-    """The picture's bytes as (lines, row_bytes), read-only; the last line may end before its padding does."""
+    """The picture's bytes as (lines, row_bytes), read-only; the last line may lack its padding."""
     stride = row_bytes if lines == 1 else layout.stride
     end = layout.offset + stride * (lines - 1) + row_bytes
     if end <= len(data):
@@ -291,12 +292,15 @@ def _row_bytes(data: memoryview, layout: FilmLayout, lines: int, row_bytes: int)
 
 
 def _period(bits: int) -> int:
-    """After so many packed codes the pattern of words repeats: 16 codes of 10 bits in 5 words, 8 of 12 in 3."""
+    """The number of packed codes after which their alignment to words repeats.
+
+    16 codes of 10 bits fill 5 words; 8 codes of 12 bits fill 3.
+    """
     return int(np.lcm(bits, 32)) // bits
 
 
 def _bit(layout: FilmLayout, slot: int) -> int:
-    """The lowest bit of a code, from the lowest bit of its word (filled) or of the period's first word (packed)."""
+    """The position of a code's lowest bit in its word (filled) or in its period of words (packed)."""
     if not layout.slots:
         return slot * layout.bits
     place = slot if layout.is_reversed or layout.slots == 2 else layout.slots - 1 - slot

@@ -1,4 +1,4 @@
-"""Which kinds of files can be plates, by their first bytes and by their suffix."""
+"""The kinds of files that can be plates, recognised by their first bytes and their suffix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError
 
 
 class PlateKind(StrEnum):
-    """A family of files that is read and written in one way."""
+    """A family of file formats that share one reader and one writer."""
 
     EXR = "EXR"
     DPX = "DPX"
@@ -53,7 +53,7 @@ _SUFFIXES: dict[str, PlateKind] = {
 PLATE_SUFFIXES = frozenset(suffix for suffix, kind in _SUFFIXES.items() if kind is not PlateKind.MOVIE)
 MOVIE_SUFFIXES = frozenset(suffix for suffix, kind in _SUFFIXES.items() if kind is PlateKind.MOVIE)
 
-# (offset, bytes, kind): the first that matches says what the file really holds.
+# (offset, bytes, kind): the first row that matches tells what the file really holds.
 _MAGIC: tuple[tuple[int, bytes, PlateKind], ...] = (
     (0, b"\x76\x2f\x31\x01", PlateKind.EXR),
     (0, b"SDPX", PlateKind.DPX),
@@ -88,9 +88,9 @@ _WANTED = "EXR, DPX, Cineon, TIFF, PNG, JPEG or a movie"
 
 
 def kind_of(path: Path) -> PlateKind:
-    """What `path` holds, by its first bytes; its suffix must not say otherwise.
+    """The kind of the file `path`, by its first bytes; the suffix must agree.
 
-    Raises: MissingFrameError, DamagedFrameError (empty, or not what its name says), UnsupportedPlateError.
+    Raises: MissingFrameError, DamagedFrameError (empty file, or content and suffix disagree), UnsupportedPlateError.
     """
     head = _head_bytes(path)
     named = _SUFFIXES.get(path.suffix.lower())
@@ -100,10 +100,10 @@ def kind_of(path: Path) -> PlateKind:
     if held is not None and named in (None, held):
         return held
     if held is not None:
-        raise DamagedFrameError(f"{path.name}: named {path.suffix} and holds a {held} file; rename or re-render it")
+        raise DamagedFrameError(f"{path.name}: named {path.suffix} but holds a {held} file; rename or re-render it")
     if named is not None:
         raise DamagedFrameError(f"{path.name}: does not begin like a {named} file; it is damaged, render it again")
-    raise UnsupportedPlateError(f"{path.name}: not a kind of plate that is known; wanted {_WANTED}")
+    raise UnsupportedPlateError(f"{path.name}: not a kind of plate that can be read; wanted {_WANTED}")
 
 
 def _head_bytes(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""Seam mattes as multi-layer EXR files that Nuke shows."""
+"""Seam mattes as multi-layer EXR files that Nuke can show."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def write_layers(
 ) -> None:
     """Write mattes as one float32 ZIP EXR; the display window is the plate's format.
 
-    One layer fills R, G, B and A with the matte: Nuke shows it in the viewer and finds it as `rgba.alpha`. More layers
+    A single layer is written to R, G, B and A: Nuke shows it in the viewer and finds it as `rgba.alpha`. Several layers
     are called `<layer>.A`, which Nuke lists by name, and `rgba` is their maximum. All layers have one shape (H, W),
-    float 0..1, with the top-left pixel at `origin` in plate space. The data window is cropped to where any is not zero.
-    Atomic. Raises: UsageError for layers of different sizes or names that EXR cannot hold.
+    float 0..1, with the top-left pixel at `origin` in plate space. The data window is cropped to the pixels above zero.
+    The write is atomic. Raises: UsageError for layers of different sizes or names that EXR cannot hold.
     """
     names, shape = _readable(path, layers)
     x0, y0, x1, y1 = _covered_bounds(list(layers.values()), shape)

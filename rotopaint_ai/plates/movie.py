@@ -1,7 +1,7 @@
-"""Movies: frames by number from 1, in order or at random, decoded the same way every time.
+"""Movies: frames by number from 1, with equal pixels whether they are read in order or at random.
 
-Frame numbers come from the sorted presentation times of all packets, so that a seek lands on the same picture as
-playing there. Colours: BT.709 for 720 lines and more, BT.601 below, where the stream does not say.
+Frame numbers follow the sorted presentation times of all packets, so that seeking to a frame and playing up to it give
+the same picture. Where the stream does not name its colours: BT.709 for 720 lines and more, else BT.601.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FLAGS = Interpolation.BILINEAR | Interpolation.ACCURATE_RND | Interpolation.BIT
 _STATED = {1: Colorspace.ITU709, 4: Colorspace.FCC, 5: Colorspace.ITU601, 6: Colorspace.ITU601, 7: Colorspace.SMPTE240M}
 _STATED |= {9: Colorspace.BT2020, 10: Colorspace.BT2020}
 _FAILURES = (av.FFmpegError, ValueError, OverflowError, RuntimeError, MemoryError)
-_NEAR = 48  # frames ahead that are decoded rather than sought
+_NEAR = 48  # up to so many frames ahead, decoding is used in place of a seek
 
 
 class Movie:
@@ -55,13 +55,13 @@ class Movie:
 
     @property
     def n_frames(self) -> int:
-        """Frames that the file holds."""
+        """The number of frames in the file."""
         return len(self._times)
 
     def read(self, frame: int) -> Picture:
         """Frame 1..n_frames as RGB codes, uint8, or uint16 for more than 8 bit.
 
-        Raises: MissingFrameError beyond the end, DamagedFrameError where it cannot be decoded.
+        Raises: MissingFrameError beyond the end, DamagedFrameError where the frame cannot be decoded.
         """
         if not 1 <= frame <= self.n_frames:
             raise MissingFrameError(f"{self.path.name}: frame {frame} is not in this movie of frames 1-{self.n_frames}")
@@ -74,7 +74,7 @@ class Movie:
                 raise self._broken(frame, _error_text(error)) from error
 
     def is_unchanged(self) -> bool:
-        """Whether the file still has the packets that it had when it was opened; it is opened again."""
+        """Open the file again and tell whether it still has the same packets as at first."""
         with self._lock:
             self._stop()
             try:
@@ -83,7 +83,7 @@ class Movie:
                 return False
 
     def close(self) -> None:
-        """Give the file back; a later read opens it again."""
+        """Close the file; a later read opens it again."""
         with self._lock:
             self._stop()
 
@@ -99,7 +99,7 @@ class Movie:
         )
 
     def _decoded_frame(self, row: int) -> Any:
-        """The decoded frame at place `row` of the presentation order."""
+        """The decoded frame at index `row` of the presentation order."""
         if self._container is None or not self._next <= row < self._next + _NEAR:
             self._seek(row)
         wanted = self._times[row]
@@ -111,7 +111,7 @@ class Movie:
                 return picture
             break
         self._stop()
-        raise self._broken(row + 1, "its data are missing")
+        raise self._broken(row + 1, "its data is missing")
 
     def _seek(self, row: int) -> None:
         if self._container is None:
@@ -176,8 +176,9 @@ def _decode(container: Any, stream: Any) -> Iterator[Any]:
 
 
 def _scan(path: Path) -> tuple[list[int], int, int, str]:
-    """Presentation times of all frames, ascending, which stream they are of, how many more its header promises, and a
-    hash of its packets."""
+    """Read all packets: the frames' presentation times (ascending), the stream, the missing frames, a hash.
+
+    The missing frames are those that the header promises beyond the last packet. The hash covers all packets."""
     with _open_container(path) as container:
         cover = av.stream.Disposition.attached_pic
         streams = [s for s in container.streams.video if not s.disposition & cover]
@@ -185,7 +186,7 @@ def _scan(path: Path) -> tuple[list[int], int, int, str]:
             raise UnsupportedPlateError(f"{path.name}: no picture in this movie; wanted a video stream")
         stream = next((s for s in streams if s.disposition & av.stream.Disposition.default), streams[0])
         if stream.codec_context is None:
-            raise UnsupportedPlateError(f"{path.name}: of a codec that is unknown here; export it as ProRes or H.264")
+            raise UnsupportedPlateError(f"{path.name}: its codec is not supported; export it as ProRes or H.264")
         content = hashlib.sha1(stream.codec_context.extradata or b"", usedforsecurity=False)
         packets = []
         for packet in _packets(container, stream):
@@ -202,15 +203,15 @@ def _scan(path: Path) -> tuple[list[int], int, int, str]:
 
 
 def _frames_after(container: Any, stream: Any, end_s: Fraction) -> int:
-    """How many frames lie between the last one's end and the end that the header promises, where it counts none."""
+    """How many frames are missing at the end, by the duration in the header, where the header has no frame count."""
     promised_s = _seconds(stream.metadata.get("DURATION", ""))
-    if promised_s is None and container.duration is not None and len(container.streams) == 1:  # else maybe the sound's
+    if promised_s is None and container.duration is not None and len(container.streams) == 1:
         promised_s = container.duration / av.time_base
     return 0 if promised_s is None else int((promised_s - end_s) * (stream.average_rate or 0) + 0.25)
 
 
 def _seconds(text: str) -> float | None:
-    """Seconds of `00:00:02.500000000`, as Matroska's tags give them."""
+    """Seconds from text such as `00:00:02.500000000`, the form of Matroska's tags."""
     try:
         hours, minutes, seconds = text.split(":")
         return 3600 * int(hours) + 60 * int(minutes) + float(seconds)

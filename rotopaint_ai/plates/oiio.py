@@ -1,6 +1,6 @@
-"""OpenImageIO without its traps: error texts that are not text, global limits, alpha that comes back multiplied.
+"""A wrapper of OpenImageIO that avoids its traps: undecodable error texts, global limits, premultiplied alpha.
 
-It is loaded when a file wants it: its tables take 25 MB, and EXR files of the usual kinds are read without it.
+OpenImageIO is imported only when a file needs it: its tables take 25 MB, and the common EXR files do not need it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 @cache
 def library() -> Any:
-    """OpenImageIO with our limits."""
+    """The OpenImageIO module, with this product's limits set."""
     import OpenImageIO
 
     OpenImageIO.attribute("limits:resolution", MAX_SIDE)
@@ -32,7 +32,7 @@ def library() -> Any:
 
 
 def error_text(source: Any, path: Path) -> str:
-    """The reader's complaint as one short line; its binding raises where the text is not UTF-8."""
+    """OpenImageIO's error as one short line. Its Python binding raises where that text is not UTF-8."""
     try:
         text = str(source.geterror())
     except UnicodeDecodeError as error:
@@ -44,7 +44,7 @@ def error_text(source: Any, path: Path) -> str:
 
 @contextmanager
 def opened_image(path: Path) -> Iterator[Any]:
-    """An open ImageInput that hands over what is in the file: alpha is not multiplied in.
+    """An open ImageInput that returns the pixels as stored, without multiplying by alpha.
 
     Raises: DamagedFrameError with the reader's reason.
     """
@@ -64,7 +64,7 @@ def opened_image(path: Path) -> Iterator[Any]:
 
 
 def read_pixels(source: Any, path: Path, *, first: int, end: int, dtype: Any, subimage: int = 0) -> Array:
-    """Channels first (included) to end (not included) of a subimage, all rows, as (rows, columns, channels).
+    """Channels `first` (included) to `end` (excluded) of a subimage, all rows, as (rows, columns, channels).
 
     Raises: DamagedFrameError where rows are missing or broken.
     """
@@ -76,7 +76,7 @@ def read_pixels(source: Any, path: Path, *, first: int, end: int, dtype: Any, su
 
 
 def type_of(dtype: Any) -> Any:
-    """OpenImageIO's name of a numpy type."""
+    """OpenImageIO's name for a numpy type."""
     return library().TypeDesc(_TYPES[np.dtype(dtype).name])
 
 
@@ -85,7 +85,7 @@ DTYPES = {"uint8": np.uint8, "uint16": np.uint16, "uint": np.uint32, "half": np.
 
 
 def save(path: Path, spec: Any, codes: Array, *, mode: str = "Create") -> None:
-    """Write one picture as `spec` says, into a new file or after the others of one.
+    """Write one picture as `spec` says: into a new file, or as a further page of an existing file.
 
     Raises: PlateError with the writer's reason.
     """

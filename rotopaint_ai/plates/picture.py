@@ -1,4 +1,4 @@
-"""What a reader of one kind of file hands over: a header, the colour codes, and a patch on the way back.
+"""The types that every reader and writer of frames uses: a header, the colour codes, and a patch to write back.
 
 R rows and K columns of the data window, N changed pixels, C colour channels (1 or 3).
 """
@@ -20,13 +20,13 @@ from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError
 Array = NDArray[Any]
 
 MAX_SIDE = 65536
-_MOST_PER_BYTE = 4096  # four times what deflate can reach
+_MOST_PER_BYTE = 4096  # four times the best ratio of deflate
 _ANYWAY = 1 << 26
 MAX_PIXELS = 1 << 28  # 16384 x 16384: beyond any plate, and 3 GB as float32 RGB
 
 
 class Bytes(Protocol):
-    """Bytes of a file that are looked at by slices."""
+    """Bytes of a file that can be read by slices."""
 
     def __len__(self) -> int: ...
 
@@ -38,7 +38,7 @@ class Header:
     """The geometry and colour of one frame, before its pixels are read.
 
     `x`, `y`: top-left pixel of the data window in plate space. `width`, `height`: display window. `data_width`,
-    `data_height`: data window. `maximum`: the code that means 1.0, None for floats. `detail`: the reader's.
+    `data_height`: data window. `maximum`: the code that means 1.0, None for floats. `detail`: for the reader only.
     """
 
     width: int
@@ -57,7 +57,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A header and its colour codes (R, K, C) in the file's own type; `rest` is what else must be written back."""
+    """A header and the colour codes (R, K, C) in the file's own type; `rest` holds other data for writing back."""
 
     header: Header
     codes: Array
@@ -73,19 +73,19 @@ class Patch:
     codes: Array
 
     def between(self, first_row: int, end_row: int) -> Patch:
-        """The part of the patch in rows first_row (included) to end_row (not included), rows counted from there."""
+        """The part of the patch in rows `first_row` (included) to `end_row` (excluded), relative to `first_row`."""
         a, b = np.searchsorted(self.rows, (first_row, end_row))
         return Patch(self.rows[a:b] - first_row, self.columns[a:b], self.codes[a:b])
 
     def inside(self, x: int, y: int, width: int, height: int) -> Patch:
-        """The part of the patch in one rectangle, counted from its corner."""
+        """The part of the patch in one rectangle, relative to its top-left corner."""
         rows = self.between(y, y + height)
         keep = (rows.columns >= x) & (rows.columns < x + width)
         return Patch(rows.rows[keep], rows.columns[keep] - x, rows.codes[keep])
 
 
 def check_header_size(name: str, width: int, height: int) -> None:
-    """Refuse sizes that no plate has, before memory is asked for. Raises DamagedFrameError."""
+    """Refuse sizes that no plate has, before memory is allocated. Raises DamagedFrameError."""
     if width < 1 or height < 1:
         raise DamagedFrameError(f"{name}: its header says {width} x {height} pixels; it is damaged, render it again")
     if width > MAX_SIDE or height > MAX_SIDE or width * height > MAX_PIXELS:
@@ -100,12 +100,12 @@ def check_plausible(name: str, n_bytes: int, path: Path) -> None:
     size = stamp(path)[0]
     if n_bytes > _MOST_PER_BYTE * size + _ANYWAY:
         raise DamagedFrameError(
-            f"{name}: {size} bytes for {n_bytes >> 20} MB of pixels; it is damaged, render it again"
+            f"{name}: only {size} bytes for {n_bytes >> 20} MB of pixels; it is damaged, render it again"
         )
 
 
 def stamp(path: Path) -> tuple[int, int]:
-    """Size and time of a file, to notice that it was changed between reading and writing back."""
+    """Size and modification time of a file, to notice a change between reading and writing back."""
     try:
         status = path.stat()
     except OSError as error:
@@ -114,9 +114,10 @@ def stamp(path: Path) -> tuple[int, int]:
 
 
 class Contents:
-    """The bytes of an open file, fetched when they are looked at.
+    """The bytes of an open file, read on access.
 
-    Nothing is mapped: one page of a map that was cut off under it ends the process, and all pages count as memory.
+    The file is not memory-mapped: if another program truncated it, access to a missing page would end the process.
+    Mapped pages also count as used memory.
     """
 
     def __init__(self, stream: BufferedReader, path: Path) -> None:
@@ -127,9 +128,9 @@ class Contents:
         return self._size
 
     def __getitem__(self, part: slice, /) -> bytes:
-        """As of bytes of the size that the file had when it was opened.
+        """The bytes of a slice; slices are resolved with the size that the file had when it was opened.
 
-        Raises: DamagedFrameError where it has become shorter; PlateError where the disk refuses.
+        Raises: DamagedFrameError where the file has become shorter; PlateError where the disk reports an error.
         """
         first, end, _ = part.indices(self._size)
         wanted = max(end - first, 0)
@@ -145,7 +146,7 @@ class Contents:
 
 @contextmanager
 def contents(path: Path) -> Iterator[Contents]:
-    """The bytes of a file, read-only. Raises DamagedFrameError for an empty file; else as `reading`."""
+    """The bytes of a file, read-only. Raises DamagedFrameError for an empty file, and the errors of `reading`."""
     with ExitStack() as stack:
         found = Contents(stack.enter_context(_opened(path)), path)
         if len(found) == 0:
@@ -155,7 +156,7 @@ def contents(path: Path) -> Iterator[Contents]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[BufferedReader]:
-    """A file of a plate, opened to be read. Raises MissingFrameError; PlateError where the disk refuses."""
+    """A file of a plate, opened for reading. Raises MissingFrameError; PlateError where the disk reports an error."""
     try:
         with _opened(path) as stream:
             yield stream

@@ -1,4 +1,4 @@
-"""A plate, lazily read: listing first, one frame at a time after."""
+"""A plate that is read lazily: opening it lists its files, and each frame is read when it is asked for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rotopaint_ai.plates.plate_window import Area, PixelRect, WindowedCodes, own
 from rotopaint_ai.plates.sequence import Listing, find
 
 if TYPE_CHECKING:
-    from rotopaint_ai.plates.movie import Movie  # PyAV is imported for movies only: 18 MB, and its start
+    from rotopaint_ai.plates.movie import Movie  # PyAV is imported for movies only: it takes 18 MB and slows the start
 
 Array = NDArray[Any]
 
@@ -30,7 +30,7 @@ _DEFAULT_FPS = 24.0
 
 @dataclass(frozen=True, slots=True)
 class FrameReader:
-    """How one kind of file is looked at and read; `within`: so that only some of its pixels are in memory."""
+    """The functions that read one kind of file: its header, its pixels, and (`within`) only some of its pixels."""
 
     header: Callable[[Path], Header]
     read: Callable[[Path], Picture]
@@ -51,7 +51,7 @@ READERS: dict[PlateKind, FrameReader] = {
 
 @dataclass(frozen=True)
 class Native:
-    """What a frame was read from, for writing it back; nobody else's business."""
+    """The source of a frame, used only for writing it back."""
 
     kind: PlateKind
     picture: Picture
@@ -63,9 +63,9 @@ class Native:
 class Frame:
     """One frame of a plate.
 
-    `codes`: the file's own numbers (H, W, C) of the data window, C 1 or 3; `rgb` is made of them when first asked for.
+    `codes`: the file's own numbers (H, W, C) of the data window, C is 1 or 3; `rgb` is computed from them on first use.
     `origin`: top-left pixel of the data window in plate space (x, y), may be negative. `width`, `height`: the display
-    window. `native`: for `write_clean`, None where the plate was read without it. `fingerprint`: hash of the content.
+    window. `native`: needed by `write_clean`, None after `keep_native=False`. `fingerprint`: hash of the content.
     """
 
     number: int
@@ -81,13 +81,14 @@ class Frame:
 
     @cached_property
     def rgb(self) -> Array:
-        """Scene-linear float32 (H, W, 3) of the data window. Treat as read-only: it is kept for the next caller."""
+        """Scene-linear float32 (H, W, 3) of the data window. Do not write to it: later callers get the same array."""
         return self._linear_codes(np.asarray(self.codes))  # all pixels of a window
 
     def region(self, x: int, y: int, width: int, height: int) -> tuple[Array, tuple[int, int]]:
         """Scene-linear pixels of a plate-space rectangle, cut to the data window, and their top-left pixel (x, y).
 
-        Costs only the pixels of the rectangle. Empty where it lies outside the data window.
+        Only the pixels of the rectangle are converted. The array is empty where the rectangle is outside the data
+        window.
         """
         rows, columns = self.codes.shape[:2]
         x0, y0 = max(x - self.origin[0], 0), max(y - self.origin[1], 0)
@@ -97,17 +98,17 @@ class Frame:
         return cut, (x0 + self.origin[0], y0 + self.origin[1])
 
     def has(self, area: Area | None) -> bool:
-        """Whether all pixels of an area (None: of the picture) are in memory."""
+        """Whether all pixels of an area are in memory; None means the whole picture."""
         if not isinstance(self.codes, WindowedCodes):
             return True
         whole = PixelRect(0, self.codes.shape[0], 0, self.codes.shape[1])
         return self.codes.holds(whole if area is None else area.cut(self.origin, self.codes.shape))
 
     def narrowed(self, area: Area) -> Frame:
-        """The same frame with only some of its pixels in memory; others are read again when wanted.
+        """The same frame with only the pixels of an area in memory; access to other pixels reads the file again.
 
-        As it is where that would save little, or where its file is written from more than the pixels that change.
-        Asking for other pixels raises PlateError where the file has changed by then.
+        Returns the frame unchanged where that would save little, or where writing its file needs all pixels.
+        Access to other pixels raises PlateError where the file has changed meanwhile.
         """
         lines = None if self.native is None else _lines_written(self.native)
         if self.native is None or self.path is None or lines is None:
@@ -120,7 +121,7 @@ class Frame:
         if isinstance(codes, WindowedCodes):
             codes = codes.narrowed(cut)
         else:
-            again = partial(_read_again, self.path, self.native.kind, self.native.stamp)  # not the pixels themselves
+            again = partial(_read_again, self.path, self.native.kind, self.native.stamp)  # holds no pixels
             codes = WindowedCodes(shape, cut, own_copy(cut.of(codes)), again)
         return replace(
             self, codes=codes, native=replace(self.native, picture=replace(self.native.picture, codes=codes))
@@ -132,8 +133,9 @@ class Frame:
 
 
 def _lines_written(native: Native) -> int | None:
-    """Rows that are written from a frame's codes together where some of them change; 0 where the file's own are taken,
-    None where all are written, or tiles.
+    """How many rows are encoded together from a frame's codes where one of them changes.
+
+    It is 0 where the rest comes from the file itself, and None where all rows or whole tiles are encoded.
     """
     if native.kind in (PlateKind.DPX, PlateKind.CINEON):
         return 0
@@ -142,7 +144,7 @@ def _lines_written(native: Native) -> int | None:
 
 def _read_again(path: Path, kind: PlateKind, before: tuple[int, int]) -> Array:
     if stamp(path) != before:
-        raise PlateError(f"{path.name}: was written anew while it was worked on; run this frame again")
+        raise PlateError(f"{path.name}: was overwritten during this run; run this frame again")
     return READERS[kind].read(path).codes
 
 
@@ -176,7 +178,7 @@ class Plate:
 
     @property
     def kind(self) -> PlateKind:
-        """The family of files that this plate is of."""
+        """The kind of files that this plate has."""
         return self._plate_kind
 
     @property
@@ -186,7 +188,7 @@ class Plate:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Holes between the first and the last frame; of a movie the frames at its end that its header promises."""
+        """Missing frames between the first and the last; in a movie, frames at the end that its header promises."""
         if self._movie is None:
             return self._listing.missing
         n_frames = self._movie.n_frames
@@ -194,7 +196,7 @@ class Plate:
 
     @property
     def named(self) -> int | None:
-        """The frame that was pointed at, where one image was; None where a sequence or a movie was."""
+        """The frame whose file was given as the source; None where a sequence or a movie was given."""
         return self._listing.named
 
     def path_of(self, frame: int) -> Path:
@@ -206,17 +208,17 @@ class Plate:
     ) -> Frame:
         """Read one frame; a movie is fastest in order.
 
-        `keep_native=False` gives up `write_clean` and keeps only the pixels. `near`: where somebody will look; other
-        pixels may then be read again when wanted, see `Frame.narrowed`. `fingerprint`: the file's, where somebody knows
-        that it is the same as when it was read before; else it is made. Raises: MissingFrameError, DamagedFrameError,
-        UnsupportedPlateError, each naming the file; PlateError for a frame of another size, and where another
-        movie has taken the place of this one.
+        `keep_native=False` keeps only the pixels, and `write_clean` then refuses the frame. `near`: the area that will
+        be used; access to other pixels may read the file again, see `Frame.narrowed`. `fingerprint`: the known
+        fingerprint of an unchanged file; without it the fingerprint is computed. Raises: MissingFrameError,
+        DamagedFrameError, UnsupportedPlateError, each naming the file; PlateError for a frame of another size, and
+        where another movie has replaced this one.
         """
         if self._movie is not None:
-            if (now := stamp(self._movie.path)) != self._stamp:  # the decoder may still hold the file that was there
+            if (now := stamp(self._movie.path)) != self._stamp:  # the decoder may still have the replaced file open
                 if not self._movie.is_unchanged():
                     name = self._movie.path.name
-                    raise PlateError(f"{name}: was written anew while it was worked on; open or run it again")
+                    raise PlateError(f"{name}: was overwritten during this run; open or run it again")
                 self._stamp = now
             picture = self._movie.read(frame)
             made = fingerprint or _sha1(picture.codes.data.cast("B")).hexdigest()
@@ -234,7 +236,7 @@ class Plate:
         return self._frame_of_picture(frame, picture, path, before, keep_native, fingerprint or plate_fingerprint(path))
 
     def close(self) -> None:
-        """Give files back; reading afterwards opens them again."""
+        """Close the files; a later read opens them again."""
         if self._movie is not None:
             self._movie.close()
 
@@ -283,7 +285,7 @@ class Plate:
 
 
 def plate_fingerprint(path: Path) -> str:
-    """Hash of a file's content, to tell on resume whether a frame is still the one that was worked on."""
+    """Hash of a file's content; a resumed run uses it to tell whether a frame has changed."""
     with reading(path) as stream:
         return hashlib.file_digest(stream, _sha1).hexdigest()
 
@@ -295,9 +297,9 @@ def _sha1(data: Any = b"") -> hashlib._Hash:
 def open_plate(source: str | Path, *, colourspace: str | None = None, fps: float | None = None) -> Plate:
     """Open a plate: a pattern (`plate.####.exr`, `plate.%04d.exr`), a folder, one frame, a still, a movie.
 
-    Lists names and looks at one header; no pixels are read (of a movie: the first frame). `colourspace` overrules what
-    the file says, see `colour.resolve`. Raises: UsageError where nothing or too much answers to `source`,
-    MissingFrameError, DamagedFrameError, UnsupportedPlateError where no frame can be used.
+    Lists the file names and reads one header. Pixels are not read, except the first frame of a movie. `colourspace`
+    replaces the colour space that the file names, see `colour.resolve`. Raises: UsageError where no plate or several
+    plates match `source`; MissingFrameError, DamagedFrameError, UnsupportedPlateError where no frame can be used.
     """
     if colourspace is not None:
         colourspace = colour.resolve(colourspace)
@@ -306,7 +308,7 @@ def open_plate(source: str | Path, *, colourspace: str | None = None, fps: float
 
 
 def _plate_kind(listing: Listing) -> PlateKind:
-    """The kind of the first frame that says what it is."""
+    """The kind of the first frame whose kind can be recognised."""
     first_error: PlateError | None = None
     for frame in listing.samples:
         try:

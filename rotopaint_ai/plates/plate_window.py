@@ -1,7 +1,7 @@
-"""A rectangle of a picture in memory, which looks like the whole.
+"""A picture of which only a rectangle is in memory, with the interface of the whole picture.
 
-A run holds a dozen frames until their landmarks have settled, and looks at no more of them than the surroundings of the
-face. Whoever asks for other pixels gets them, from the file, and pays for reading it again.
+A run keeps a dozen frames in memory until their landmarks are final, but it uses only the region around the face.
+Access to other pixels reads the file again, which takes time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-_WORTH = 0.85  # share of the pixels above which keeping some of them is not worth the copy
+_WORTH = 0.85  # a rectangle with more than this share of the pixels is not worth the copy
 
 
 class Area(NamedTuple):
@@ -29,15 +29,16 @@ class Area(NamedTuple):
     bottom: float
 
     def grown(self, px: float) -> Area:
-        """The same with that much more on every side."""
+        """The area grown by `px` pixels on every side."""
         return Area(self.left - px, self.top - px, self.right + px, self.bottom + px)
 
     def cut(
         self, origin: tuple[int, int], shape: tuple[int, ...], *, lines: int = 1, whole_rows: bool = False
     ) -> PixelRect:
-        """The pixels of a data window (top-left pixel `origin`, of that shape) that it covers, down to whole `lines`.
+        """The pixels of a data window that the area covers, rounded outwards to multiples of `lines` rows.
 
-        All of the window where it covers none, or so many that the others are not worth leaving out.
+        `origin` is the top-left pixel of the data window. Returns the whole window where the area covers no pixel, or
+        so many that keeping a part is not worth it.
         """
         rows, columns = shape[:2]
         left, right = (
@@ -49,7 +50,7 @@ class Area(NamedTuple):
 
 
 class PixelRect(NamedTuple):
-    """Rows `top` to `bottom` and columns `left` to `right` of a data window; the latter of each are not included."""
+    """Rows `top` to `bottom` and columns `left` to `right` of a data window; `bottom` and `right` are excluded."""
 
     top: int
     bottom: int
@@ -58,16 +59,16 @@ class PixelRect(NamedTuple):
 
     @property
     def n_pixels(self) -> int:
-        """How many pixels it has."""
+        """The number of pixels."""
         return max(self.bottom - self.top, 0) * max(self.right - self.left, 0)
 
     def holds(self, other: PixelRect) -> bool:
-        """Whether all pixels of another are among its own."""
+        """Whether the other rectangle lies inside this one."""
         is_high = self.top <= other.top and other.bottom <= self.bottom
         return is_high and self.left <= other.left and other.right <= self.right
 
     def of(self, codes: Array) -> Array:
-        """These pixels of a whole picture."""
+        """The pixels of this rectangle, from the codes of a whole picture."""
         return codes[self.top : self.bottom, self.left : self.right]
 
 
@@ -76,8 +77,9 @@ def _step_span(low: float, high: float, size: int, step: int) -> tuple[int, int]
 
 
 class WindowedCodes:
-    """A frame's codes (R, K, C), of which the pixels `cut` are in memory; `again` reads all when others are asked
-    for. Read-only, and for one thread."""
+    """A frame's codes (R, K, C) with only the pixels `cut` in memory; `again` reads all on access to other pixels.
+
+    Read-only, and for use by one thread."""
 
     def __init__(self, shape: tuple[int, ...], cut: PixelRect, codes: Array, again: Callable[[], Array]) -> None:
         self.shape, self.dtype, self.ndim = shape, codes.dtype, len(shape)
@@ -86,11 +88,11 @@ class WindowedCodes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are in memory."""
+        """Bytes in use, in memory."""
         return int(self._codes.nbytes)
 
     def holds(self, cut: PixelRect) -> bool:
-        """Whether those pixels are in memory."""
+        """Whether the pixels `cut` are in memory."""
         return self._cut.holds(cut)
 
     def __getitem__(self, key: Any) -> Array:
@@ -109,7 +111,7 @@ class WindowedCodes:
         return np.asarray(self._all_codes(), dtype)
 
     def narrowed(self, cut: PixelRect) -> WindowedCodes:
-        """The same picture with fewer pixels in memory; as it is where it does not hold them itself."""
+        """The same picture with only the pixels `cut` in memory; unchanged where they are not in memory now."""
         if not self._cut.holds(cut) or cut == self._cut:
             return self
         y, x = self._cut.top, self._cut.left
@@ -117,7 +119,7 @@ class WindowedCodes:
         return WindowedCodes(self.shape, cut, own_copy(part), self.again)
 
     def _rect_of_key(self, key: Any) -> PixelRect | None:
-        """The pixels that a key of slices speaks of; None for any other key."""
+        """The rectangle that a key of slices selects; None for any other key."""
         parts = (*key[:2], slice(None))[:2] if isinstance(key, tuple) else (key, slice(None))
         if not all(isinstance(part, slice) and part.step in (None, 1) for part in parts):
             return None
@@ -125,14 +127,17 @@ class WindowedCodes:
         return PixelRect(top, bottom, left, right)
 
     def _all_codes(self) -> Array:
-        """All pixels, which stay: who asked once asks again."""
+        """All pixels. They stay in memory, because a caller usually asks for them again."""
         if self._codes.shape != self.shape:
             self._codes, self._cut = self.again(), PixelRect(0, self.shape[0], 0, self.shape[1])
         return self._codes
 
 
 def own_memory(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Zeros that go back to the system with the array: blocks of this size lie scattered in the C library's memory."""
+    """Zeros in memory of their own, which returns to the system when the array is deleted.
+
+    Blocks of this size from the C library's allocator would fragment its memory.
+    """
     n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     try:
         found: Array = np.ndarray(shape, dtype, _pages(max(n_bytes, 1)))
@@ -142,7 +147,7 @@ def own_memory(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def _pages(n_bytes: int) -> mmap.mmap:
-    """Private, and large ones where the system has them: shared small ones take seven times as long to come by."""
+    """Private memory pages, large ones where available: shared small pages take seven times as long to get."""
     if not hasattr(mmap, "MAP_ANONYMOUS"):
         return mmap.mmap(-1, n_bytes)  # Windows
     found = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -153,7 +158,7 @@ def _pages(n_bytes: int) -> mmap.mmap:
 
 
 def own_copy(codes: Array) -> Array:
-    """A copy in memory of its own."""
+    """A copy of the codes in memory from `own_memory`."""
     copied = own_memory(codes.shape, codes.dtype)
     copied[...] = codes
     return copied

@@ -1,4 +1,4 @@
-"""Finding the files of a plate: names and frame numbers only, nothing is opened here."""
+"""Finding the files of a plate by names and frame numbers; no file is opened here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rotopaint_ai.errors import MissingFrameError, UsageError
 from rotopaint_ai.frames import MOST_FRAMES, summarise
 from rotopaint_ai.plates.kinds import MOVIE_SUFFIXES, PLATE_SUFFIXES
 
-# The frame number is the last run of digits of the stem; a version such as `_v012` is none.
+# The frame number is the last run of digits of the stem; a version such as `_v012` is not a frame number.
 _NUMBERED = re.compile(r"^(?P<prefix>.*?)(?P<number>(?:(?<=[._ ])-)?(?<!\d)\d{1,9})$", re.DOTALL)
 _VERSION = re.compile(r"(?:^|[._ -])[vV]$")
 _PLACEHOLDER = re.compile(r"(?P<hashes>#+)|(?P<ats>@+)|%(?P<printf>0?\d*)d|\$F(?P<houdini>\d*)")
@@ -24,8 +24,8 @@ class Listing:
     """The files of one plate.
 
     `prefix` is the file name before the frame number. `paths` maps frame numbers to files; a still without a number
-    in its name is frame 1. `padding` is the number of digits that a frame number is filled up to, 0 where there is
-    none. `named`: the frame that was pointed at, where one image was.
+    in its name is frame 1. `padding` is the number of digits to which frame numbers are padded with zeros, 0 without
+    padding. `named`: the frame whose file was given as the source, if one was.
     """
 
     folder: Path
@@ -47,7 +47,8 @@ class Listing:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Holes between the first and the last frame. Raises UsageError where a stray number opens an absurd one."""
+        """Missing frames between the first and the last. Raises UsageError where a stray number makes a huge gap."""
+
         frames = self.frames
         if len(frames) < 2 or frames[-1] - frames[0] + 1 == len(frames):
             return ()
@@ -60,12 +61,12 @@ class Listing:
 
     @property
     def samples(self) -> tuple[int, ...]:
-        """Frames to learn the plate's kind and size from, in order: the one that was named, then the first few."""
+        """Frames whose headers tell the plate's kind and size, in order of preference: `named`, then the first few."""
         first = self.frames[:_SAMPLES]
         return first if self.named is None else (self.named, *first)
 
     def path_of(self, frame: int) -> Path:
-        """The file of `frame`. Raises MissingFrameError that names the file which ought to be there."""
+        """The file of `frame`. Raises MissingFrameError, which names the expected file."""
         found = self.paths.get(frame)
         if found is None:
             wanted = f"{self.prefix}{pad(frame, self.padding)}{self.suffix}"
@@ -75,21 +76,21 @@ class Listing:
 
 
 def pad(frame: int, padding: int) -> str:
-    """`frame` as it stands in a file name: pad(7, 4) is `0007`, pad(-7, 4) is `-0007`."""
+    """`frame` as text in a file name: pad(7, 4) is `0007`, pad(-7, 4) is `-0007`."""
     return f"{'-' if frame < 0 else ''}{abs(frame):0{max(padding, 1)}d}"
 
 
 def find(source: str | Path) -> Listing:
-    """The files that `source` means: a pattern, a folder, one frame of a sequence, a still or a movie.
+    """The files of `source`, which is a pattern, a folder, one frame of a sequence, a still or a movie.
 
-    Raises: UsageError when nothing, or more than one plate, answers to it.
+    Raises: UsageError where no plate, or more than one, matches.
     """
     path = Path(source)
     if path.is_dir():
         return _in_folder(path)
     if path.is_file():
         return _of_file(path)
-    if path.exists():  # opening a pipe may wait for ever
+    if path.exists():  # opening a pipe may block for ever
         raise UsageError(f"{path}: is a pipe or a device; wanted frames, a folder or a movie")
     pattern = _pattern_listing(path)
     if pattern is not None:
@@ -153,7 +154,7 @@ def _pattern_listing(path: Path) -> Listing | None:
 
 
 def _starred(path: Path) -> Listing | None:
-    """The sequence that a pattern of the shell means: `plate.*.exr`, where the star is the frame number."""
+    """The sequence of a shell pattern such as `plate.*.exr`, where the star is the frame number."""
     if path.name.count("*") != 1:
         return None
     wanted = re.compile(re.escape(path.name).replace(r"\*", r"-?\d{1,9}"))
@@ -170,7 +171,7 @@ def _pattern_padding(match: re.Match[str]) -> int:
 
 
 def _has_padding(number: str, padding: int) -> bool:
-    """Whether a number has exactly the zeros that `padding` asks for."""
+    """Whether the digits of a frame number are padded to exactly `padding` digits."""
     return number == pad(int(number), padding)
 
 

@@ -1,4 +1,4 @@
-"""PNG, JPEG, TIFF and a few other stills, through OpenImageIO, with their codes as they stand in the file."""
+"""PNG, JPEG, TIFF and a few other stills, read through OpenImageIO; codes are returned as the file stores them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def read(path: Path) -> Picture:
 
 
 def _check_whole(path: Path) -> None:
-    """Refuse a JPEG that ends before its end marker: its reader would fill up with grey."""
+    """Refuse a JPEG without its end marker: the decoder would fill the missing part with grey."""
     with contents(path) as data:
         if data[:2] != b"\xff\xd8":
             return
@@ -112,9 +112,9 @@ def _check_whole(path: Path) -> None:
 
 
 def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
-    """Write a PNG or TIFF again with the pixels of `patch` in it, its own channels, bit depth and metadata.
+    """Write a copy of a PNG or TIFF with the pixels of `patch`; channels, bit depth and metadata stay.
 
-    TIFF compression is kept where it loses nothing. Palettes become RGB. Raises PlateError.
+    TIFF compression is kept where it is lossless. Palettes become RGB. Raises PlateError.
     """
     detail: StillDetail = picture.header.detail
     every = (picture.codes if picture.rest is None else picture.rest).copy()
@@ -151,7 +151,7 @@ def _append_other_pages(target: Path, source: Path) -> None:
 
 
 def _snapped(codes: Array, detail: StillDetail) -> Array:
-    """Codes rounded to the bits that the file has, spread over the type's range as the reader spreads them."""
+    """Codes rounded to the bit depth of the file, then scaled to the range of the type as the reader scales them."""
     width = codes.dtype.itemsize * 8
     if codes.dtype.kind == "f" or not 0 < detail.bits < width:
         return codes
@@ -166,7 +166,7 @@ def _snapped(codes: Array, detail: StillDetail) -> Array:
 def write_decoded(target: Path, picture: Picture, patch: Patch) -> None:
     """Write the colour codes of a plate that cannot be written in its own format: PNG, or float EXR for float codes.
 
-    Raises: PlateError for codes that neither holds.
+    Raises: PlateError for codes that neither format can hold.
     """
     codes, aspect = picture.codes.copy(), picture.header.pixel_aspect
     codes[patch.rows, patch.columns] = patch.codes

@@ -1,4 +1,4 @@
-"""The project file of a shot: one SQLite file that every gesture is written into."""
+"""The project file of a shot: one SQLite file in which every edit is saved at once."""
 
 from rotopaint_ai.project.corrections import CorrectedFrame, Corrections, corrections
 from rotopaint_ai.project.file import Done, Loaded, Project

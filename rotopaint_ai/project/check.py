@@ -1,4 +1,4 @@
-"""What a project says, looked at as what any file from elsewhere says, before a screen or a run trusts it.
+"""Checks of the content of a project file, which may come from anybody, before a screen or a run uses it.
 
 Standard library only. Each check raises ValueError or DocumentError.
 """
@@ -22,7 +22,7 @@ _KINDS: Final[Mapping[str, type]] = {"position": int, "sum": list, "out": str, "
 
 
 def check_state(state: State) -> None:
-    """Refuses documents that no file of shapes could hold."""
+    """Refuse a document that no `.roto.json` could hold."""
     of_others = [each for face in state.faces.values() for each in (face.document, face.predicted)]
     for each in (state.document, state.predicted, *of_others):
         if each is not None:
@@ -30,7 +30,7 @@ def check_state(state: State) -> None:
 
 
 def check_note(name: str, value: Any) -> None:
-    """Refuses a note that is of another type than we write: objects, but for a few."""
+    """Refuse a note of a type that this program does not write: most notes are objects."""
     if value is None:
         return
     wanted: Any = _KINDS.get(name, dict)
@@ -42,7 +42,10 @@ def check_note(name: str, value: Any) -> None:
 
 
 def _check_document(document: RotoDocument) -> None:
-    """All but the numbers of keys, which have checksums and are half a million: by the reader of documents."""
+    """Check a document with the reader of documents, without the numbers of its keys.
+
+    There may be half a million keys, and each has a checksum.
+    """
     bare = tuple(replace(shape, keys={}, metadata={}) for shape in document.shapes)
     marks = replace(document.landmarks, keys={})
     documents.loads(documents.dumps(replace(document, shapes=bare, landmarks=marks, metadata={})))

@@ -1,11 +1,11 @@
-"""A state as a table of small values, and each value as bytes: what the project file keeps.
+"""Conversion of a state to a table of small values, and of each value to bytes, as the project file stores them.
 
-A state is a set of tracks, each a mapping of frames to frozen values: `("key", "nose_seam")` holds the keys of a shape,
-`("crop", "")` the boxes. Tracks of things that have no frame use frame 0. Two states differ in a few values, found by
-identity first, so that a gesture writes only what it changed. Tracks of the models' own document begin with `model.`,
-those of a face that is put aside with `NAME/`.
+A state is a set of tracks. A track maps frames to frozen values: `("key", "nose_seam")` holds the keys of a shape,
+`("crop", "")` the crop boxes. Values without a frame use frame 0. Two states are compared by identity first, so that an
+edit writes only the values that it changed. Tracks of the models' own document begin with `model.`; tracks of a face
+that is put aside begin with `NAME/`.
 
-Numbers are little-endian doubles, so that what comes back is what went in, bit for bit.
+Numbers are little-endian doubles, so that every number is read back bit for bit.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ MODEL: Final = "model."
 _SOURCES: Final = get_args(Source)
 _KINDS: Final = get_args(Interpolation)
 _POINT = struct.Struct("<6d")
-_KIND, _FEATHER, _SLOPED, _FEATHER_SLOPED, _WIDE = 0x0F, 0x10, 0x20, 0x40, 0x80  # of a key's second byte
+_KIND, _FEATHER, _SLOPED, _FEATHER_SLOPED, _WIDE = 0x0F, 0x10, 0x20, 0x40, 0x80  # bits of a key's second byte
 _LANDMARK = struct.Struct("<3d")
 _POSE, _PLANE = struct.Struct("<7d"), struct.Struct("<9d")
 
 
 class Track(NamedTuple):
-    """What a mapping of frames to values is about: its kind, and of a shape its name."""
+    """The address of a track: its kind, and the name of the shape where it belongs to one."""
 
     kind: str
     name: str = ""
@@ -64,7 +64,7 @@ Tracks = Mapping[Track, Mapping[int, Any]]
 
 @dataclass(frozen=True, slots=True)
 class DocumentHead:
-    """A document without its shapes' and landmarks' keys."""
+    """A document without the keys of shapes and landmarks."""
 
     width: int
     height: int
@@ -114,7 +114,7 @@ def tracks_of(state: State) -> dict[Track, Mapping[int, Any]]:
 
 
 def state_of(tracks: Tracks) -> State:
-    """The state whose tracks these are. Raises KeyError or ValueError where they do not belong together."""
+    """The state made of these tracks. Raises KeyError or ValueError where the tracks contradict each other."""
     carried = tracks.get(Track("spread"), {})
     return State(
         document=_document_of(tracks, ""),
@@ -134,7 +134,7 @@ def state_of(tracks: Tracks) -> State:
 
 
 def changes(before: State, after: State) -> Iterator[tuple[Place, Any]]:
-    """Places whose value differs, with the new value; None where there is none any more."""
+    """Places whose value differs, with the new value, or None where the value was removed."""
     old, new = tracks_of(before), tracks_of(after)
     for track in [*new, *(track for track in old if track not in new)]:
         was, is_now = old.get(track, {}), new.get(track, {})
@@ -150,7 +150,7 @@ def changes(before: State, after: State) -> Iterator[tuple[Place, Any]]:
 
 
 def applied(state: State, new: Mapping[Place, Any]) -> State:
-    """The state with values put at places; None takes one away. What does not change is shared with `state`."""
+    """The state with new values at these places; None removes a value. Unchanged values are shared with `state`."""
     tracks = tracks_of(state)
     own: set[Track] = set()
     for (track, frame), value in new.items():
@@ -298,7 +298,7 @@ def _code_of(kind: str) -> _Code:
 
 
 def _pack_key(key: Key) -> bytes:
-    """Two bytes, then rows of doubles; the second byte says by its high bits which rows follow those of the points."""
+    """Two bytes, then rows of doubles. The high bits of the second byte tell which rows follow those of the points."""
     rows, flags = [key.points], 0
     if key.feather:
         rows, flags = [*rows, key.feather], flags | _FEATHER
@@ -314,7 +314,7 @@ def _pack_key(key: Key) -> bytes:
 
 _point = partial(
     tuple.__new__, ControlPoint
-)  # what ControlPoint._make does, without a Python call for each of a million
+)  # as ControlPoint._make, without a Python call for each of a million points
 
 
 def _unpack_key(data: bytes) -> Key:
@@ -327,7 +327,7 @@ def _unpack_key(data: bytes) -> Key:
     n_rows = 1 + bool(flags & _FEATHER) + 2 * bool(flags & _SLOPED) + 2 * bool(flags & _FEATHER_SLOPED)
     count, rest = divmod(len(data) - 2, n_rows * _POINT.size + bool(flags & _WIDE) * _LANDMARK.size)
     if rest or not count:
-        raise ValueError("a key whose rows are not whole")
+        raise ValueError("a key with an incomplete row")
     end = 2 + n_rows * count * _POINT.size
     rows = tuple(map(_point, _POINT.iter_unpack(memoryview(data)[2:end])))
     parts = [rows[at : at + count] for at in range(0, len(rows), count)]
@@ -352,11 +352,11 @@ def _pack_json(value: Any) -> bytes:
 
 
 def _read_json(data: bytes, *kinds: type) -> Any:
-    """A JSON value of one of these types whose texts are whole. Raises ValueError."""
+    """A JSON value, which must be of one of these types and hold only valid text and numbers. Raises ValueError."""
     value = json.loads(data)
     if type(value) not in kinds:
-        raise ValueError(f"{str(value)[:40]!r} is of another type")
-    _pack_json(value)  # half of a character, and numbers that are none, cannot be written
+        raise ValueError(f"{str(value)[:40]!r} is of a wrong type")
+    _pack_json(value)  # lone surrogates and NaN cannot be written
     return value
 
 
@@ -385,13 +385,13 @@ def _unpack_aside(data: bytes) -> list[Any]:
 
 def _name(value: Any) -> str:
     if type(value) is not str:
-        raise ValueError(f"{str(value)[:40]!r} is no name")
+        raise ValueError(f"{str(value)[:40]!r} is not a name")
     return value
 
 
 def _whole(value: Any) -> int:
     if type(value) is not int:
-        raise ValueError(f"{str(value)[:40]!r} is no whole number")
+        raise ValueError(f"{str(value)[:40]!r} is not an integer")
     return value
 
 
@@ -407,7 +407,7 @@ def _unpack_settings(data: bytes) -> SeamSettings:
 
 
 def _pack_settings(settings: SeamSettings) -> bytes:
-    """A profile that nobody has set is not written: programs before it read the others."""
+    """Settings as bytes. An unset profile is left out, so that older programs can read the rest."""
     fields = asdict(settings)
     return _pack_json({name: each for name, each in fields.items() if name != "profile" or each is not None})
 
@@ -418,7 +418,7 @@ def _unpack_head(data: bytes) -> DocumentHead:
 
 
 def _pack_shape(facts: ShapeHead) -> bytes:
-    """What most shapes do not do is not written: programs before it read the others."""
+    """A shape's head as bytes. Fields with their default are left out, so that older programs can read the rest."""
     return _pack_json({name: each for name, each in asdict(facts).items() if each or name not in ("subtract", "layer")})
 
 
@@ -430,7 +430,7 @@ def _unpack_shape(data: bytes) -> ShapeHead:
 def _unpack_spread(data: bytes) -> Spread:
     fields = _read_json(data, dict)
     frame, first, last = (_whole(fields[name]) for name in ("frame", "first", "last"))
-    way = _name(fields.get("way", spreads.RANGE))  # older projects know one way
+    way = _name(fields.get("way", spreads.RANGE))  # older projects have only one way to spread
     return Spread(frame, first, last, frozenset(map(_name, fields["shapes"])), way)
 
 

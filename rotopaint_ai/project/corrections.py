@@ -1,8 +1,8 @@
-"""What artists corrected, for training: the frames that a person's hand was on, with what the model had said there.
+"""The corrections of a project, for training: each frame that a person corrected, with the model's prediction there.
 
     for each in corrections(path): each.frame, each.landmarks, each.shapes ...
 
-Standard library only. Reads beside whoever works on the project.
+Standard library only. It can read a project while somebody works on it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from rotopaint_ai.shapes.roto import Landmark, Points, RotoDocument
 class CorrectedFrame:
     """One frame that a person corrected. Plate space, pixels.
 
-    `landmarks` and `shapes` are what stands now: every landmark (None: hidden) and every shape with a key there.
-    `hand_landmarks` and `human_shapes` name those that a person placed; the rest follows from them or is the model's.
-    `model_landmarks` and `model_shapes` are what the model had said.
+    `landmarks` and `shapes` are the current state: every landmark (None: hidden) and every shape with a key there.
+    `hand_landmarks` and `human_shapes` name those that a person placed; the others were propagated or predicted.
+    `model_landmarks` and `model_shapes` are the model's predictions.
     """
 
     frame: int
@@ -39,10 +39,11 @@ class CorrectedFrame:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """A project's corrected frames. `document` is the whole shot, `predicted` what the models had said of it; `plate`
-    says where its pictures are, as it was opened (None where the project has not seen one), `files` how some of them
-    looked. `widths`: full widths in pixels of the seams whose width a person set; all others are a model's, widened by
-    its doubt."""
+    """A project's corrected frames.
+
+    `document` is the whole shot, `predicted` the models' prediction of it. `plate` is the source that was opened, None
+    where the project has no plate; `files` are the facts known of some of its files. `widths`: full widths in pixels of
+    the seams whose width a person set. All other widths come from a model, which widens them by its expected error."""
 
     project: Path
     plate: str | None
@@ -57,11 +58,11 @@ class Corrections:
 def corrections(path: Path) -> Corrections:
     """The corrected frames of a project file, in order.
 
-    A frame counts where a person keyed a shape, placed a landmark, or accepted it as it stands; frames marked "needs
-    work" or "rejected" never do. Shapes of other faces, and those that people drew beside the models', are left out:
-    they are no part of the character.
+    A frame counts where a person keyed a shape, placed a landmark, or accepted the frame. Frames marked "needs work" or
+    "rejected" do not count. Shapes of other faces are left out, and so are shapes that people added to those of the
+    models, because they are not part of the character.
 
-    Raises: ProjectError, DamagedProjectError; DocumentError where nothing was run yet.
+    Raises: ProjectError, DamagedProjectError; DocumentError where the project has no shapes yet.
     """
     project = Project.open(path, write=False)
     try:
@@ -78,7 +79,7 @@ def corrections(path: Path) -> Corrections:
 
 
 def _of_the_models(state: State) -> State:
-    """The state without shapes of other faces, nor, where models have made some, those that they have not."""
+    """The state without shapes of other faces; where models made shapes, also without the shapes that they lack."""
     document, models = state.document, state.predicted
     if document is None:
         return state
@@ -88,7 +89,7 @@ def _of_the_models(state: State) -> State:
 
 
 def frames_to_learn_from(state: State) -> list[int]:
-    """Frames of a state that are fit to learn from."""
+    """Frames of a state that training may use."""
     document = _of_the_models(state).document
     if document is None:
         return []

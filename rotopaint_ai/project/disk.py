@@ -1,4 +1,4 @@
-"""What kind of disk a file lies on: SQLite's write-ahead log needs memory shared between processes of one machine.
+"""Whether a file lies on a local disk. SQLite's write-ahead log needs that: it uses memory shared within one machine.
 
 Standard library only.
 """
@@ -17,7 +17,7 @@ _DRIVE_FIXED, _DRIVE_RAMDISK = 3, 6
 
 
 def is_local(path: Path) -> bool:
-    """Whether a file's disk is known to belong to this machine alone; False where that cannot be told."""
+    """Whether a file's disk is known to be local to this machine; False where that is unknown."""
     if sys.platform == "win32":
         return _is_local_drive(path)
     return _file_system(path.resolve(), _mounts()) in _LOCAL
@@ -49,7 +49,7 @@ def _file_system(path: Path, mounts: Iterable[tuple[str, str]]) -> str:
     best, kind = "", ""
     for place, name in mounts:
         inside = str(path) == place or str(path).startswith(place.rstrip("/") + "/")
-        if inside and len(place) >= len(best):  # of two on one place the later one is seen
+        if inside and len(place) >= len(best):  # the later of two mounts at one place hides the other
             best, kind = place, name
     return kind
 
@@ -60,5 +60,5 @@ def _is_local_drive(path: Path) -> bool:
     drive = os.path.splitdrive(str(path.resolve()))[0]
     if not drive.endswith(":"):
         return False  # \\server\share
-    windll = getattr(ctypes, "windll")  # noqa: B009 - not there on other systems
+    windll = getattr(ctypes, "windll")  # noqa: B009 - missing on other systems
     return windll.kernel32.GetDriveTypeW(drive + "\\") in (_DRIVE_FIXED, _DRIVE_RAMDISK)

@@ -1,8 +1,8 @@
-"""Several faces in one shot: one is in hand, the others are put aside as groups named after their characters.
+"""Several faces in one shot: one is the current face, the others are set aside as groups named after their characters.
 
-Pure functions from states to new ones; standard library only. The models know the face in hand alone: its landmarks,
-crop boxes and what they said of it. The shapes of the others stay in the document, under names of their own, with the
-keys that they have: they are seen, edited, painted and exported, and no run of another face changes them.
+Pure functions from states to new states; standard library only. Models work on the current face alone: its landmarks,
+its crop boxes, its predictions. The shapes of the other faces stay in the document, renamed, with all their keys. They
+are shown, edited, painted and exported, and a run of the current face does not change them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ V = TypeVar("V")
 
 
 def face_names(state: State) -> tuple[str, ...]:
-    """The faces of a shot, in the order of the alphabet; none where nobody has named one."""
+    """The names of the faces of a shot in alphabetical order; empty where no face has a name."""
     return tuple(sorted({*state.faces, *([state.face] if state.face else [])}))
 
 
 def names_aside(state: State) -> frozenset[str]:
-    """The names of the shapes of faces that are put aside."""
+    """The names of the shapes of faces that are set aside."""
     return frozenset(name for face in state.faces.values() for name in face.aside.values())
 
 
 def choose_face(state: State, name: str, pack: str | None) -> State:
-    """The state with another face in hand, a new one where none has that name.
+    """The state with another current face; a new face where none has that name.
 
-    The first name that is given is that of the face that is there. `pack` is the one that the face in hand was run
-    with, and is kept with it. Raises UsageError for a name that files and other programs cannot hold.
+    Where the current face has no name yet, `name` names that face. `pack` is the pack of the current face's last run;
+    it is stored with that face. Raises UsageError for a name that files and other programs cannot hold.
     """
     name = checked_name("face", name)
     if name == state.face:
@@ -47,9 +47,9 @@ def choose_face(state: State, name: str, pack: str | None) -> State:
 
 
 def pack_of(state: State, name: str, in_hand: str | None) -> str | None:
-    """The pack that a face was last run with; None for a new face. `in_hand`: that of the face in hand.
+    """The pack of a face's last run; None for a new face. `in_hand`: the pack of the current face.
 
-    Raises UsageError as `choose_face`, whose first name is that of the face in hand.
+    Raises UsageError as `choose_face` does. Where the current face has no name yet, `name` means that face.
     """
     name = checked_name("face", name)
     if name == state.face or (not state.face and not state.faces):
@@ -58,11 +58,12 @@ def pack_of(state: State, name: str, in_hand: str | None) -> str | None:
 
 
 def rename_face(state: State, name: str, new_name: str) -> State:
-    """The state with a face, and its group, under another name. Raises UsageError, DocumentError for one that is not
-    free."""
+    """The state with a face and its group renamed.
+
+    Raises: UsageError, DocumentError where the new name is not free."""
     new_name = checked_name("face", new_name)
     if new_name in face_names(state) and new_name != name:
-        raise UsageError(f"face {name}: another one is called {new_name}; choose a name that is free")
+        raise UsageError(f"face {name}: another face is called {new_name}; choose a name that is free")
     document = state.document
     if document is not None and any(layer.name == name for layer in document.layers):
         document = rename_layer(document, name, new_name)
@@ -71,7 +72,7 @@ def rename_face(state: State, name: str, new_name: str) -> State:
 
 
 def with_face_grouped(state: State) -> State:
-    """The state with the models' shapes of the face in hand in the group of its name, where it has one."""
+    """The state with the models' shapes of the current face in the group of that face, where it has a name."""
     document, models = state.document, state.predicted
     if not state.face or document is None or models is None:
         return state
@@ -84,13 +85,13 @@ def with_face_grouped(state: State) -> State:
 
 
 def names_between(before: State, after: State) -> dict[str, str]:
-    """What shapes are called after another face was taken in hand, by their names before."""
+    """The new names of shapes after a change of the current face, by their old names."""
     gone, come = after.faces.get(before.face, OtherFace()), before.faces.get(after.face, OtherFace())
     return {**gone.aside, **{aside: own for own, aside in come.aside.items()}}
 
 
 def _put_aside(state: State, pack: str | None) -> State:
-    """The state without the face in hand: its shapes have names of their own."""
+    """The state with the current face set aside; its shapes are renamed."""
     state = with_face_grouped(state)
     document, models = state.document, state.predicted
     own = [] if models is None else [shape.name for shape in models.shapes]
@@ -105,7 +106,7 @@ def _put_aside(state: State, pack: str | None) -> State:
 
 
 def _taken_up(state: State, name: str) -> State:
-    """The state with a face in hand that was put aside, or a new one."""
+    """The state with a face that was set aside, or a new one, as the current face."""
     face = state.faces.get(name)
     rest = {each: other for each, other in state.faces.items() if each != name}
     if face is None:
@@ -122,7 +123,7 @@ def _taken_up(state: State, name: str) -> State:
 
 
 def _below_groups(models: RotoDocument | None, document: RotoDocument | None) -> RotoDocument | None:
-    """What models said, in no group: groups go on moving while a face is put aside."""
+    """The models' predictions without groups, because groups may change while a face is set aside."""
     if models is None:
         return None
     below = taken_below_groups(models, document)
@@ -138,7 +139,7 @@ def _renamed(document: RotoDocument, names: Mapping[str, str]) -> RotoDocument:
 
 
 def _named_by(state: State, names: Mapping[str, str]) -> State:
-    """The state with what is set for shapes under their new names."""
+    """The state with the settings of shapes moved to their new names."""
 
     def moved(rows: Mapping[str, V]) -> dict[str, V]:
         return {names.get(name, name): row for name, row in rows.items()}

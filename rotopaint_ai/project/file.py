@@ -1,11 +1,11 @@
-"""The open project: a shot's state on disk, and every step that led to it.
+"""The open project: a shot's state on disk, and the steps that undo can take back.
 
     project = Project.create(path) | Project.open(path)
     loaded = project.load()
     number = project.append("move points", before, after)
 
-One `append` is one transaction: after it has returned, nothing but the disk's death loses the step. What a step
-replaced stays in the file until `MOST_STEPS` newer ones have been made, so that undo goes on after a crash.
+One `append` is one transaction: once it has returned, only a failure of the disk can lose the step. The values that a
+step replaced stay in the file until there are `MOST_STEPS` newer steps, so that undo still works after a crash.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rotopaint_ai.project.state import State
 if TYPE_CHECKING:
     from rotopaint_ai.locks import FileLock
 
-# what content that does not belong together makes of unpacking it
+# errors that inconsistent content raises when it is unpacked
 TORN: Final = (
     ArithmeticError,
     AttributeError,
@@ -45,14 +45,14 @@ TORN: Final = (
     UsageError,
 )
 MOST_STEPS: Final = 500
-MOST_BYTES: Final = 512 << 20  # of values that only undo needs
+MOST_BYTES: Final = 512 << 20  # limit for values that only undo needs
 _PRIME: Final = 1_000_000_007
 _STEPS: Final = "SELECT number, label FROM step ORDER BY number"
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A step on disk."""
+    """A step that is saved on disk."""
 
     number: int
     label: str
@@ -60,7 +60,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a project holds: the state, the steps behind it, the steps that were undone (the next one first)."""
+    """The content of a project: the state, the steps to undo, and the steps to redo (the next one first)."""
 
     state: State
     behind: tuple[Done, ...]
@@ -68,15 +68,15 @@ class Loaded:
 
 
 class Project:
-    """One open project file; for one thread at a time."""
+    """One open project file, to be used by one thread at a time."""
 
     def __init__(
         self, path: Path, connection: sqlite3.Connection, taken: owner.Taken, lock: FileLock | None = None
     ) -> None:
         self.path = path
         self._lock = lock
-        self.other_owner = taken.other  # who else works on it; this one reads
-        self.left_behind = taken.left_behind  # whose session ended without closing
+        self.other_owner = taken.other  # another owner, for whom this one only reads
+        self.left_behind = taken.left_behind  # an owner whose process ended without closing
         self._db = connection
         self._mine = taken.mine
         self._tracks: dict[Track, int] = {}
@@ -87,7 +87,7 @@ class Project:
 
     @classmethod
     def create(cls, path: Path, state: State = State()) -> Project:  # noqa: B008 - a frozen value
-        """A new project file with a state that cannot be undone. Raises ProjectError."""
+        """Create a project file with a first state, which undo cannot remove. Raises ProjectError."""
         connection = schema.create(path)
         lock = _locked(path)
         with schema.project_errors(path), schema.transaction(connection):
@@ -98,7 +98,7 @@ class Project:
 
     @classmethod
     def open(cls, path: Path, *, write: bool = True) -> Project:
-        """An existing file, for writing where nobody else writes, else for reading: `other_owner` says who has it.
+        """Open an existing file: for writing where nobody else has it open, else for reading; see `other_owner`.
 
         Raises: ProjectError, DamagedProjectError.
         """
@@ -124,19 +124,21 @@ class Project:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether somebody else writes, or the disk does not let us."""
+        """Whether another owner has the project, or the disk does not allow writing."""
         return self._mine is None
 
     def check(self) -> None:
-        """Look the whole file over. Raises DamagedProjectError."""
+        """Check the integrity of the whole file. Raises DamagedProjectError."""
         with schema.project_errors(self.path):
             verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise DamagedProjectError(f"{self.path.name}: is damaged ({verdict}); {schema.way_out(self.path)}")
 
     def heartbeat(self) -> None:
-        """Give a sign of life, every `owner.HEARTBEAT_S` seconds, and bring the log into the file, so that a copy of
-        the file alone lacks no more than what was done since. Raises LockedError where the lock has been lost."""
+        """Renew the lock, and write the write-ahead log into the file; call it every `owner.HEARTBEAT_S` seconds.
+
+        A copy of the file without its log then lacks only the steps since the last call.
+        Raises: LockedError where the lock has been lost."""
         if self._mine is not None:
             with schema.project_errors(self.path):
                 alive = owner.heartbeat(self._db, self._mine.token)
@@ -145,7 +147,7 @@ class Project:
                 self._complain()
 
     def close(self) -> None:
-        """Tidy up, keep a good copy beside the file, and give the lock back."""
+        """Remove unused values, keep a good copy beside the file, and release the lock."""
         if self._mine is not None:
             with suppress(ProjectError), schema.project_errors(self.path):
                 self._tidy()
@@ -162,14 +164,14 @@ class Project:
             self._lock = None
 
     def _back_up(self) -> None:
-        """Keep a good copy; the ones before it move on, unless this one cannot be written."""
+        """Write a new good copy, and rotate the older copies once it is written."""
         newest = self.path.with_name(f".{self.path.stem}.newest{schema.SUFFIX}")
         self.copy_to(newest)
         schema.rotate_backups(self.path)
         newest.replace(schema.backup_path(self.path))
 
     def copy_to(self, path: Path) -> None:
-        """Write a whole copy of the project, which nobody owns. Raises ProjectError."""
+        """Write a complete copy of the project, without an owner. Raises ProjectError."""
         beside = path.with_name(f".{path.stem}.part{schema.SUFFIX}")
         beside.unlink(missing_ok=True)
         try:
@@ -186,7 +188,7 @@ class Project:
     # --- the state
 
     def load(self) -> Loaded:
-        """The state and its history. Raises DamagedProjectError where the content does not belong together."""
+        """The state and its history. Raises DamagedProjectError where the content is inconsistent."""
         with schema.project_errors(self.path), _without_collector():
             try:
                 self._compare_sum()
@@ -200,7 +202,7 @@ class Project:
         return Loaded(state, behind, tuple(step for step in steps if step.number > at))
 
     def reset(self, state: State) -> None:
-        """Put another state there and forget all steps."""
+        """Replace the state and delete all steps."""
         with self._writing():
             for table in ("change", "step", "item"):
                 self._db.execute(f"DELETE FROM {table}")
@@ -208,7 +210,7 @@ class Project:
             self._put_values(_all_new(state), step=None)
 
     def append(self, label: str, before: State, after: State) -> int:
-        """Write a step and what it changed; steps that had been undone are forgotten. Returns the step's number."""
+        """Save a step with its changes, and delete the steps that were undone. Returns the step's number."""
         with self._writing():
             at = self._position()
             self._db.execute("DELETE FROM step WHERE number > ?", (at,))
@@ -239,24 +241,24 @@ class Project:
     # --- facts beside the state
 
     def note(self, name: str) -> Any:
-        """A fact kept beside the state, as JSON values; None where it was never noted."""
+        """A note, which is stored beside the state, as JSON values; None where it was never set."""
         with schema.project_errors(self.path):
             row = self._db.execute("SELECT value FROM note WHERE name = ?", (name,)).fetchone()
         return None if row is None else self._value(name, row[0])
 
     def set_note(self, name: str, value: Any) -> None:
-        """Keep a fact beside the state; not a step."""
+        """Store a note beside the state. This is not a step, so undo does not change it."""
         with self._writing():
             self._set_note(name, value)
 
     def files(self) -> dict[int, tuple[str, int, int, str]]:
-        """Of the plate's frames that were looked at: file name, size, time in nanoseconds, fingerprint."""
+        """File name, size, time in nanoseconds and fingerprint of the plate's known frames."""
         with schema.project_errors(self.path):
             rows = self._db.execute("SELECT frame, name, size, mtime_ns, fingerprint FROM plate_file").fetchall()
         return {frame: (name, size, mtime, fingerprint) for frame, name, size, mtime, fingerprint in rows}
 
     def set_files(self, files: Mapping[int, tuple[str, int, int, str]], *, clear: bool = False) -> None:
-        """Keep how frames of the plate look on disk."""
+        """Store these facts of the plate's files; `clear` deletes the earlier ones."""
         with self._writing():
             if clear:
                 self._db.execute("DELETE FROM plate_file")
@@ -287,13 +289,13 @@ class Project:
         holder = owner.read(self._db)
         who = str(holder) if holder is not None else "somebody"
         raise LockedError(
-            f"{self.path.name}: {who} took it over while this machine was silent; save a copy of your work"
+            f"{self.path.name}: {who} took the project over while this machine was silent; save a copy of your work"
         )
 
     def _put_values(self, new: Iterator[tuple[Place, Any]] | Sequence[tuple[Place, Any]], *, step: int | None) -> None:
-        """Write values to places; with a step, what they replace is noted."""
+        """Write values to places; with a step, also record the values that they replace."""
         db, known = self._db, dict[int, int]()
-        keep: list[Any] = []  # values stay alive, so that their identities stay theirs
+        keep: list[Any] = []  # keeps the values alive, so that no id() is used twice
         next_id = int(db.execute("SELECT coalesce(max(id), 0) FROM value").fetchone()[0])
         values: list[tuple[int, bytes]] = []
         items: list[tuple[int, int, int]] = []
@@ -349,13 +351,13 @@ class Project:
         return unpack(kind, schema.unsealed(data) if self._is_sealed else data)
 
     def _sum_up(self) -> None:
-        """Note a sum over what stands in the file while nobody writes, where values' own checksums do not reach."""
+        """Store a checksum of the tables on closing; the checksums of the values do not cover their places."""
         if self._changed:
             with schema.transaction(self._db):
                 self._set_note("sum", self._checksums())
 
     def _compare_sum(self) -> None:
-        """Raises ValueError where the file is not as it was left."""
+        """Raise ValueError where the tables differ from the stored checksum."""
         row = self._db.execute("SELECT value FROM note WHERE name = 'sum'").fetchone()
         if row is not None and json.loads(row[0]) != self._checksums():
             raise ValueError("its tables are not as they were left")
@@ -372,7 +374,7 @@ class Project:
     def _apply_step(self, number: int, side: str, state: State) -> State:
         with schema.project_errors(self.path):
             if self._db.execute("SELECT 1 FROM step WHERE number = ?", (number,)).fetchone() is None:
-                raise ProjectError(f"{self.path.name}: no longer holds that step; what is shown stays")
+                raise ProjectError(f"{self.path.name}: this step is no longer in the project; the shot stays as it is")
             try:
                 made = applied(state, self._step_values(number, side))
                 check_state(made)
@@ -381,7 +383,7 @@ class Project:
         return made
 
     def _step_values(self, number: int, side: str) -> dict[Place, Any]:
-        """What stood before or after a step at every place that it changed (None: nothing)."""
+        """The value before or after a step at every place that it changed (None: no value)."""
         rows = self._db.execute(
             f"SELECT kind, name, frame, {side}, data FROM change JOIN track ON track.id = track "
             f"LEFT JOIN value ON value.id = {side} WHERE step = ?",
@@ -396,7 +398,7 @@ class Project:
         }
 
     def _unpacked(self, known: dict[tuple[str, int], Any], kind: str, at: int, data: bytes) -> Any:
-        """A value of a kind of track, each unpacked once."""
+        """A value of a kind of track; each stored value is unpacked only once."""
         if (kind, at) not in known:
             known[kind, at] = self._unpack(kind, data)
         return known[kind, at]
@@ -431,10 +433,10 @@ class Project:
         self._db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, text))
 
     def _tidy(self) -> None:
-        """Forget the oldest steps while undo holds too much, and the values that nothing refers to any more."""
+        """Delete the oldest steps while undo uses too much space, then the values that nothing refers to."""
         if not self._changed:
             return
-        self._db.execute("PRAGMA foreign_keys = OFF")  # else each value that goes is looked for in every change
+        self._db.execute("PRAGMA foreign_keys = OFF")  # or each deleted value is searched for in every change
         with schema.transaction(self._db):
             while self._undo_bytes() > MOST_BYTES:
                 self._db.execute("DELETE FROM change WHERE step = (SELECT min(number) FROM step)")
@@ -458,12 +460,12 @@ def _all_new(state: State) -> Iterator[tuple[Place, Any]]:
 
 def _checked_frame(value: Any) -> int:
     if type(value) is not int:
-        raise ValueError(f"frame {str(value)[:40]!r} is no number")
+        raise ValueError(f"frame {str(value)[:40]!r} is not a number")
     return value
 
 
 def _locked(path: Path) -> FileLock | None:
-    """The project's lock; None where somebody else has it. Raises ProjectError where the disk refuses one."""
+    """The project's lock; None where somebody else has it. Raises ProjectError where the disk allows no lock."""
     try:
         return owner.lock_project(path)
     except OSError as error:
@@ -480,7 +482,7 @@ def _is_writable(path: Path) -> bool:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Half a million new tuples none of which is garbage: looking them over takes longer than making them."""
+    """Pause Python's garbage collector: it would scan half a million new tuples and find nothing to free."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -1,7 +1,7 @@
-"""Which files a project's plate was, so that a moved plate is known again and another one is never taken for it.
+"""Facts of a plate's files, by which a project recognises a moved plate and refuses a different one.
 
-Standard library only. A fingerprint is the hash of a file's content, as a run keeps it; of a file beyond `LARGE_BYTES`
-(a movie) that of samples of it, marked as such.
+Standard library only. A fingerprint is the hash of a file's content, as a run stores it. For a file larger than
+`LARGE_BYTES` (a movie) only samples are hashed, and the fingerprint says so.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ LARGE_BYTES: Final = 512 << 20
 N_WITNESSES: Final = 5
 _SAMPLE_BYTES = 1 << 20
 _N_SAMPLES = 32
-_STATES = (True, False, None)  # the known file, another one, none
+_STATES = (True, False, None)  # the known file, another file, no file
 
 Facts = tuple[str, int, int, str]  # name, size, time in nanoseconds, fingerprint
 
 
 def witnesses(frames: Sequence[int], count: int = N_WITNESSES) -> tuple[int, ...]:
-    """A few frames that stand for a plate: the first, the last, and others spread between."""
+    """A few frames by which a plate is recognised: the first, the last, and others spread between."""
     return tuple(evenly_spread(frames, count))
 
 
 def look(paths: Mapping[int, Path]) -> dict[int, Facts]:
-    """How files look on disk, those that can be read. Takes a while: each is read whole."""
+    """The facts of these files, for those that can be read. Slow, because each file is read completely."""
     found: dict[int, Facts] = {}
     for frame, path in paths.items():
         try:
@@ -55,7 +55,7 @@ def fingerprint(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileMatch:
-    """How files on disk compare with those that a project knows, by frame."""
+    """The result of comparing files on disk with those that a project knows, by frame."""
 
     same: tuple[int, ...]
     other: tuple[int, ...]
@@ -63,31 +63,31 @@ class FileMatch:
 
     @property
     def is_same_plate(self) -> bool:
-        """Whether this is the plate that was worked on, wherever it lies now."""
+        """Whether this is the project's plate, wherever it lies now."""
         return bool(self.same) and not self.other
 
     @property
     def is_other_plate(self) -> bool:
-        """Whether these are other pictures altogether."""
+        """Whether these are entirely different pictures."""
         return bool(self.other) and not self.same
 
 
 def compare(known: Mapping[int, Facts], paths: Mapping[int, Path]) -> FileMatch:
-    """Compare files with what is known of them. A file of the known size and time is taken as unchanged, unread."""
+    """Compare files with the facts known of them. A file of known size and time counts as unchanged and is not read."""
     states = {frame: _is_known(facts, paths.get(frame)) for frame, facts in sorted(known.items())}
     same, other, gone = (tuple(frame for frame, state in states.items() if state is wanted) for wanted in _STATES)
     return FileMatch(same, other, gone)
 
 
 def chosen(known: Mapping[int, Facts], frames: Iterable[int]) -> dict[int, Facts]:
-    """Of what is known, the few frames that are worth comparing: those with a fingerprint."""
+    """The known facts of the few frames to compare, those with a fingerprint."""
     there = set(frames)
     with_print = [frame for frame, facts in sorted(known.items()) if facts[3] and frame in there]
     return {frame: known[frame] for frame in witnesses(with_print)}
 
 
 def _is_known(facts: Facts, path: Path | None) -> bool | None:
-    """Whether a file is the known one; None where it is not there."""
+    """Whether a file is the known one; None where it does not exist."""
     name, size, mtime_ns, known = facts
     try:
         if path is None:

@@ -1,8 +1,8 @@
-"""Which frames of a clean plate on disk show what the project says: a print of all that decides how one is painted.
+"""Paint fingerprints: they tell which clean-plate frames on disk are up to date with the project.
 
-Standard library only. A print changes with the seams as they stand at the frame (keyed there or between keys), with
-their widths, feathers, tapers and visibility, with how they are to be painted, and with the touch-up over them; not
-with who made a key, nor with shapes that are no seams.
+Standard library only. A frame's fingerprint covers all that decides how the frame is painted: the seams at the frame
+(keyed or interpolated), their widths, feathers, tapers and visibility, the fill settings, and the touch-up strokes. It
+does not cover the provenance of keys, nor shapes that are not seams.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 
-_DECIMALS = 3  # of a pixel: as documents are written
-NOTE = "painted"  # what the project calls the prints that it keeps
-NOTHING = ""  # the print of a frame where nothing is painted
+_DECIMALS = 3  # decimals of a pixel, as in saved documents
+NOTE = "painted"  # the project's note that stores the fingerprints
+NOTHING = ""  # the fingerprint of a frame where nothing is painted
 
 
 class PaintFingerprints:
-    """PaintFingerprints of frames; remembers the splines it has seen, so that asking again costs what has changed."""
+    """Computes the paint fingerprints of frames; caches splines, so that a second call only computes what changed."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], tuple[Points, bytes]] = {}
 
     def of(self, state: State, frames: Iterable[int]) -> dict[int, str]:
-        """The print of each of these frames that the document has; none where it has no seam."""
+        """The fingerprint of each of these frames that the document has; empty where it has no seam."""
         document = state.document
         seams = seams_of(document)
         if document is None or not seams:
@@ -37,7 +37,7 @@ class PaintFingerprints:
         return {frame: self._frame_print(seams, heads, away, state.strokes.get(frame, ()), frame) for frame in there}
 
     def stale(self, state: State, frames: Iterable[int], painted: Mapping[int, str]) -> list[int]:
-        """Frames whose paint on disk, of these prints, is not what the state says, or that have none."""
+        """Frames whose fingerprint in `painted` differs from that of the state, or is missing."""
         return [frame for frame, each in self.of(state, frames).items() if painted.get(frame) != each]
 
     def _frame_print(
@@ -76,7 +76,7 @@ class PaintFingerprints:
 
 
 def seams_of(document: RotoDocument | None) -> tuple[RotoShape, ...]:
-    """The shapes that are painted away."""
+    """The shapes that are painted out."""
     shapes = () if document is None else document.shapes
     return tuple(shape for shape in shapes if shape.role == "seam" and not shape.subtract)
 

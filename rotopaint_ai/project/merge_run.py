@@ -1,6 +1,6 @@
-"""What a run's shapes become in a shot that somebody works on: a person's keys put back, frames that were not run kept.
+"""Merging a run's shapes into a shot with a person's work: human keys are put back, frames outside the run are kept.
 
-Pure functions from states and documents to new ones; the panel and `rotopaint run --project` share them. Standard
+Pure functions from states and documents to new ones, used by the panel and by `rotopaint run --project`. Standard
 library only.
 """
 
@@ -18,12 +18,12 @@ from rotopaint_ai.shapes.merge import merge
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Key, RotoDocument, RotoShape, StrokeWidth
 
 V = TypeVar("V")
-Frames = Collection[int] | None  # those that a run was asked for; None: all
+Frames = Collection[int] | None  # the requested frames of a run; None: all
 
 
 @dataclass(frozen=True, slots=True)
 class UnderHand:
-    """What the models found in a run where a person's work stands: keys by shape and frame, landmarks by frame."""
+    """A run's predictions at places that a person edited: keys by shape and frame, landmarks by frame."""
 
     keys: Mapping[str, Mapping[int, Key]] = field(default_factory=dict)
     landmarks: Mapping[int, LandmarkRow] = field(default_factory=dict)
@@ -37,11 +37,11 @@ def merge_run(
     predicted: RotoDocument | None = None,
     under_hand: UnderHand | None = None,
 ) -> State:
-    """The state after a run: its shapes, with the human keys, groups and seam settings of the state before put back.
+    """The state after a run: the run's shapes, with the human keys, groups and seam settings of the state before.
 
-    `predicted` is what the models said, where the caller knows it; else it is read off `found`, and `under_hand` where
-    people's work stands in that, or was carried over. Widths and softness of the whole shot stay where the run was
-    asked for some frames only.
+    `predicted` is the models' prediction, where the caller knows it. Otherwise it is taken from `found`, and from
+    `under_hand` where `found` holds people's work. A run of some frames only does not change the widths and feathers
+    that apply to the whole shot.
     """
     by_hand = {} if before.document is None else corrected_in(before.predicted, before.document)
     found = placed_in_groups(found, before.document, by_hand)
@@ -59,14 +59,14 @@ def merge_run(
 
 
 def asked_frames(frames: Collection[int], own: RotoDocument | None) -> Frames:
-    """The frames of a run where they are not all of the shot's own; else None."""
+    """The frames of a run; None where it covers the whole shot."""
     if own is None or set(range(own.first_frame, own.last_frame + 1)) <= set(frames):
         return None
     return frames
 
 
 def drawn_state(known: State, found: RotoDocument, asked: Frames) -> State:
-    """What a run has drawn: its shapes, painted by the settings that it knew."""
+    """The state that a run has painted: the run's shapes with the settings of `known`."""
     return replace(known, document=_among(known.document, found, asked))
 
 
@@ -79,9 +79,9 @@ def with_seam_settings(document: RotoDocument, seams: Mapping[str, SeamSettings]
 
 
 def seam_with_settings(shape: RotoShape, model: RotoShape, settings: SeamSettings) -> RotoShape:
-    """A shape with a person's width, feather, taper and profile; what they left to the model is as `model` has it.
+    """A shape with a person's width, feather, taper and profile; values that the person left unset come from `model`.
 
-    A width set by hand takes the place of those that the model gave to keys.
+    A width set by hand replaces the widths that the model gave to single keys.
     """
     new = replace(
         shape,
@@ -97,9 +97,9 @@ def seam_with_settings(shape: RotoShape, model: RotoShape, settings: SeamSetting
 
 
 def _with_widths_of_keys(shape: RotoShape, model: RotoShape, *, by_hand: bool) -> RotoShape:
-    """An open shape whose keys have widths of the model's where no width was set by hand, else none of these.
+    """An open shape with the model's widths in its keys, or without them where a width was set by hand.
 
-    Widths that a person gave to a key stay, and human keys are left alone where the model's come back.
+    Widths that a person gave to a key stay. Human keys do not get the model's widths.
     """
     keys = dict(shape.keys)
     for frame, key in shape.keys.items():
@@ -112,7 +112,10 @@ def _with_widths_of_keys(shape: RotoShape, model: RotoShape, *, by_hand: bool) -
 
 
 def with_profile(shape: RotoShape, profile: Profile) -> RotoShape:
-    """An open shape as wide at each control point as a profile says, in every key; even where it has other points."""
+    """An open shape with a profile's widths at each control point, in every key.
+
+    The width is even where the shape has another number of points than the profile.
+    """
     half = (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px) / 2
     is_even = len(profile) != shape.n_points
     rows = () if is_even else tuple(StrokeWidth(half * left, half * right, shape.feather_px) for left, right in profile)
@@ -120,8 +123,10 @@ def with_profile(shape: RotoShape, profile: Profile) -> RotoShape:
 
 
 def _of_the_face(from_models: RotoDocument, before: State) -> RotoDocument:
-    """What the models said of the face in hand: less the shapes of other faces, which a run draws as well, and those
-    that people drew, which have no key of a model and never had."""
+    """The models' prediction of the current face.
+
+    Shapes of other faces are left out, although a run draws them too. So are shapes that people drew, which never had a
+    key of a model."""
     models = _shapes_of_models(before)
     shapes = (s for s in from_models.shapes if s.name not in before.aside and (s.keys or s.name in models))
     return replace(from_models, shapes=tuple(shapes))
@@ -132,8 +137,7 @@ def _shapes_of_models(before: State) -> set[str]:
 
 
 def _with_carried_as_models(found: RotoDocument, before: State) -> RotoDocument:
-    """A run's document, where it carried corrections over as if its models had said so: the best that is known where
-    `under_hand` does not tell."""
+    """A run's document with propagated corrections counted as predictions, for places that `under_hand` lacks."""
     models = _shapes_of_models(before)
     return replace(found, shapes=tuple(_all_of_models(s) if s.name in models else s for s in found.shapes))
 
@@ -144,7 +148,7 @@ def _all_of_models(shape: RotoShape) -> RotoShape:
 
 
 def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument:
-    """Predictions without the keys that only repeat shapes which followed a person's landmark before the run."""
+    """Predictions without keys that only repeat what a person's landmark had moved before the run."""
     if before.document is None or before.predicted is None:
         return from_models
     followed = corrected_in(before.predicted, before.document)
@@ -156,7 +160,7 @@ def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument
 
 
 def with_standing(known: UnderHand, found: RotoDocument, before: RotoDocument) -> UnderHand:
-    """What a resumed run has told, and what the models had said before of frames that it left as they were."""
+    """The results of a resumed run, and the earlier predictions of the frames that it did not run again."""
     said = {shape.name: shape.keys for shape in before.shapes}
     keys: dict[str, dict[int, Key]] = {}
     for shape in found.shapes:
@@ -179,7 +183,7 @@ def _with_found(predicted: RotoDocument, under_hand: UnderHand) -> RotoDocument:
 
 
 def _among(before: RotoDocument | None, found: RotoDocument, asked: Frames) -> RotoDocument:
-    """Frames found anew among those that stay; what is said of the whole shot (widths, softness) stays too."""
+    """The new frames of a run merged into the others; values of the whole shot (widths, feathers) stay."""
     if before is None or asked is None:
         return found
     new = merge(before, _only(found, asked), asked)
@@ -194,7 +198,7 @@ def _among(before: RotoDocument | None, found: RotoDocument, asked: Frames) -> R
 
 
 def _only(found: RotoDocument, frames: Collection[int]) -> RotoDocument:
-    """Some frames of a document."""
+    """The document with only these frames."""
 
     def kept(rows: Mapping[int, V]) -> dict[int, V]:
         return {frame: row for frame, row in rows.items() if frame in frames}

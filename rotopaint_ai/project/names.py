@@ -1,7 +1,7 @@
-"""Shapes under the names that an artist has given them. Standard library only.
+"""The names that artists give to shapes. Standard library only.
 
-A shape keeps its own name, by which models, human keys and settings know it; a given name is what screens show and what
-exchange files carry.
+A shape keeps its own name, which models, human keys and settings refer to. Screens and exchange files show the given
+name.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.shapes.roto import RotoDocument
 
 LONGEST = 100
-_BAD = frozenset('/\\:*?"<>|{}[]$#;')  # what file names and scripts of other programs do not take
+_BAD = frozenset('/\\:*?"<>|{}[]$#;')  # characters that file names or other programs' scripts do not allow
 
 
 def with_name(names: Mapping[str, str], document: RotoDocument, shape: str, given: str) -> dict[str, str]:
-    """Given names with another one for a shape; its own name, or nothing, takes the given one back.
+    """The given names with a new one for `shape`; an empty name or the shape's own name removes the given name.
 
     Raises: UsageError for a name that another shape has, or that files and other programs cannot hold.
     """
@@ -26,14 +26,14 @@ def with_name(names: Mapping[str, str], document: RotoDocument, shape: str, give
     left = {name: text for name, text in names.items() if name != shape}
     wanted = given or shape
     if _folded(wanted) in others:
-        raise UsageError(f"{shape}: another shape is called {wanted}; choose a name that none has")
+        raise UsageError(f"{shape}: another shape is called {wanted}; choose a name that is free")
     if given in ("", shape):
         return left
     return dict(sorted({**left, shape: checked_name(shape, given)}.items()))
 
 
 def checked_name(what: str, given: str) -> str:
-    """A name without blanks around it. Raises: UsageError for one that files and other programs cannot hold."""
+    """A name without blanks around it. Raises: UsageError for a name that files and other programs cannot hold."""
     given = given.strip()
     bad = sorted({letter for letter in given if letter in _BAD or not letter.isprintable()})
     if bad or not 0 < len(given) <= LONGEST or given.startswith("."):
@@ -43,14 +43,15 @@ def checked_name(what: str, given: str) -> str:
 
 
 def _folded(name: str) -> str:
-    """Equal for names that become one in a file: Nuke knows no spaces, some disks no capitals."""
+    """A name folded for comparison: Nuke replaces spaces, and some disks ignore capitals."""
     return name.casefold().replace(" ", "_")
 
 
 def renamed(document: RotoDocument, names: Mapping[str, str]) -> RotoDocument:
-    """The document with its shapes under their given names, as it is handed to others.
+    """The document with its shapes under their given names, for export.
 
-    Where a given name has become another shape's own, as by another pack, all keep their own: files want them apart.
+    If a given name is also another shape's own name (another pack may bring one), all shapes keep their own names, so
+    that no name occurs twice.
     """
     shown = {_folded(names.get(shape.name, shape.name)) for shape in document.shapes}
     if len(shown) < len(document.shapes) or not any(shape.name in names for shape in document.shapes):

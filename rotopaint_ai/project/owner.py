@@ -1,8 +1,8 @@
-"""Who works on a project: one person at a time, by name; everybody else reads.
+"""The owner of a project: one person at a time may write, everybody else reads.
 
-A lock beside the file (`rotopaint_ai.locks`) says that somebody works on it; the system lets go of it when the process
-ends, whatever clocks say. Who it is stands in a row of the file, with a token. An owner compares the token before
-every write, so that one whose lock was lost (a disk that was away) is refused.
+A lock beside the file (`rotopaint_ai.locks`) tells that somebody has the project open. The operating system releases it
+when the process ends, whatever the clocks say. A row of the file names the owner and holds a token. An owner compares
+the token before every write, so that an owner whose lock was lost (the disk was disconnected) is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HEARTBEAT_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who has, or had, the lock; times in seconds since 1970."""
+    """The person and process that have, or had, the lock; times in seconds since 1970."""
 
     token: str
     user: str
@@ -44,14 +44,14 @@ def me(now: float) -> Owner:
 
 
 def read(connection: sqlite3.Connection) -> Owner | None:
-    """Who has the lock."""
+    """The owner that the file names."""
     row = connection.execute("SELECT token, user, host, pid, since, seen FROM owner").fetchone()
     return None if row is None else Owner(*row)
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """How taking the lock ended: with it, or with who else has it; and who had left it behind."""
+    """The result of taking a project: this process's token or the other owner, and an owner that never closed it."""
 
     mine: Owner | None
     other: Owner | None = None
@@ -59,7 +59,7 @@ class Taken:
 
 
 def take(connection: sqlite3.Connection, now: float | None = None) -> Taken:
-    """Write this process down as the owner, inside a transaction; the caller has the lock."""
+    """Record this process as the owner, inside a transaction. The caller must hold the lock."""
     holder, mine = read(connection), me(time.time() if now is None else now)
     connection.execute(
         "INSERT OR REPLACE INTO owner VALUES (1, ?, ?, ?, ?, ?, ?)",
@@ -79,12 +79,12 @@ def lock_project(path: Path) -> FileLock | None:
 
 
 def heartbeat(connection: sqlite3.Connection, token: str) -> bool:
-    """Give a sign of life; False where the lock has been lost."""
+    """Update the time when this owner was last seen; False where the lock has been lost."""
     return connection.execute("UPDATE owner SET seen = ? WHERE token = ?", (time.time(), token)).rowcount == 1
 
 
 def release(connection: sqlite3.Connection, token: str) -> None:
-    """Give the lock back."""
+    """Remove this owner from the file."""
     connection.execute("DELETE FROM owner WHERE token = ?", (token,))
 
 

@@ -1,4 +1,4 @@
-"""A damaged or lost project put back from the newest of its copies that is whole. Standard library only."""
+"""Restoring a damaged or lost project from its newest intact backup. Standard library only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rotopaint_ai.project.file import Project
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Which copy stands there now, how many steps of undo it has, and where the damaged file went, if there was one."""
+    """The restored copy, its number of undo steps, and the new place of the damaged file, if there was one."""
 
     copy: Path
     n_steps: int
@@ -22,10 +22,10 @@ class Restored:
 
 
 def restore(path: Path) -> Restored:
-    """Put the newest whole copy in a project's place; the damaged file is kept beside it.
+    """Replace a project by its newest intact backup; the damaged file is kept beside it.
 
-    Raises: UsageError where the project is whole; LockedError where somebody works on it; ProjectError where no copy
-    is whole.
+    Raises: UsageError where the project is intact; LockedError where somebody works on it; ProjectError where no backup
+    is intact.
     """
     try:
         lock = owner.lock_project(path)
@@ -35,7 +35,7 @@ def restore(path: Path) -> Restored:
         raise LockedError(f"{path.name}: somebody has it open; close it there first")
     try:
         if path.exists() and _count_steps(path) is not None:
-            raise UsageError(f"{path.name}: is whole; nothing was put back")
+            raise UsageError(f"{path.name}: is not damaged; nothing was restored")
         for number in range(1, schema.N_BACKUPS + 1):
             copy = schema.backup_path(path, number)
             n_steps = _count_steps(copy) if copy.is_file() else None
@@ -50,7 +50,7 @@ def restore(path: Path) -> Restored:
 
 
 def _count_steps(path: Path) -> int | None:
-    """How many steps a whole project has; None for one that is not whole."""
+    """How many steps an intact project has; None for a damaged one."""
     try:
         with closing(Project.open(path, write=False)) as project:
             project.check()
@@ -60,7 +60,10 @@ def _count_steps(path: Path) -> int | None:
 
 
 def _replace_damaged(copy: Path, path: Path) -> Path | None:
-    """Copy, then move the damaged file with its log aside, then rename: at no instant is there less than before."""
+    """Copy the backup, move the damaged file and its log aside, then rename the copy.
+
+    In this order no file is lost if the process ends in between.
+    """
     beside = path.with_name(f".{path.stem}.restored{schema.SUFFIX}")
     schema.touch_like(copy, beside)
     shutil.copyfile(copy, beside)
@@ -70,7 +73,7 @@ def _replace_damaged(copy: Path, path: Path) -> Path | None:
         if part.exists() and kept is not None:
             part.replace(kept.with_name(kept.name + ending))
         else:
-            part.unlink(missing_ok=True)  # a log without its file
+            part.unlink(missing_ok=True)  # a log whose project file is missing
     beside.replace(path)
     return kept
 

@@ -1,4 +1,4 @@
-"""What a run says of its frames, for the timeline and the inspector: from `run.json`, or from events as they come."""
+"""A run's figures per frame, for the timeline and the inspector: from `run.json`, or from events while it runs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from rotopaint_ai.errors import DocumentError, ProjectError
 from rotopaint_ai.files import file_bytes
 
 FORMAT = "rotopaint-run"
-MOST_FRAME = 1_000_000_000  # above and below 0; a timeline reckons with these as floats
-_WRONG = (ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RecursionError)  # of a file's values
+MOST_FRAME = 1_000_000_000  # on both sides of 0; a timeline computes with these as floats
+_WRONG = (ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RecursionError)  # raised by wrong values
 Spans = tuple[tuple[int, int], ...]
 V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """Per frame: expected error of each shape in pixels, lost and failed frames, seam visibility, and by seam the third
-    of it that was least seen, where one stands out; holds as spans."""
+    """The figures of a run per frame, and its holds as spans of frames.
+
+    Per frame: the expected error of each shape in pixels, whether the face was lost or the frame failed, the seam
+    visibility, and for a seam its least visible third, where one third stands out."""
 
     errors: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     lost: frozenset[int] = frozenset()
@@ -36,7 +38,7 @@ class RunRecord:
     unseen: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def error_at(self, frame: int, shape: str | None = None) -> float | None:
-        """The expected error at a frame, of one shape or the worst of all; infinite where lost; None where unknown."""
+        """The expected error at a frame, of one shape or the largest; infinite where lost, None where unknown."""
         if frame in self.lost or frame in self.failed:
             return float("inf")
         errors = self.errors.get(frame)
@@ -53,22 +55,22 @@ class RunRecord:
         return table
 
     def with_errors(self, changed: Mapping[str, Mapping[int, float]]) -> RunRecord:
-        """With other expected errors of some shapes and frames."""
+        """The record with new expected errors for some shapes and frames."""
         rows = {frame: dict(row) for frame, row in self.errors.items()}
         unseen = {frame: dict(row) for frame, row in self.unseen.items()}
         for name, by_frame in changed.items():
             for frame, error in by_frame.items():
                 rows.setdefault(frame, {})[name] = error
-                unseen.get(frame, {}).pop(name, None)  # it was said of where the curve lay before
+                unseen.get(frame, {}).pop(name, None)  # it described the old place of the curve
         return replace(self, errors=rows, unseen=unseen)
 
     def error_left(
         self, frame: int, keyed: Mapping[str, frozenset[int]], among: Collection[str] | None = None
     ) -> float | None:
-        """The worst expected error at a frame of the shapes that a person has not keyed anywhere in its hold.
+        """The largest expected error at a frame, of the shapes that have no human key in the frame's hold.
 
         `keyed`: for every shape the frames where a person has keyed it. `among`: the shapes that count; None: all.
-        Infinite where the face was lost and a shape is left; None where nothing is left or known.
+        Infinite where the face was lost and a shape is left; None where no shape is left or no error is known.
         """
         if among is not None:
             keyed = {name: frames for name, frames in keyed.items() if name in among}
@@ -81,7 +83,7 @@ class RunRecord:
         return max(left, default=None)
 
     def hold_of(self, frame: int) -> tuple[int, int]:
-        """First and last frame of the hold that a frame belongs to; the frame itself where it is not held."""
+        """First and last frame of the hold that a frame belongs to; the frame itself where it is in no hold."""
         for first, last in self.held:
             if first <= frame <= last:
                 return first, last
@@ -96,10 +98,10 @@ class RunRecord:
         among: Collection[str] | None = None,
         novelty: Callable[[int], float] = lambda frame: 1.0,
     ) -> list[int]:
-        """Frames by falling expected error, lost and failed ones first; of a hold the first frame only.
+        """Frames by falling expected error, lost and failed frames first; of a hold the first frame only.
 
         `settled` frames, which a person has accepted, are left out. `keyed` and `among`: as in `error_left`. `novelty`:
-        by what a hold's error counts, above 0: a pose like one that was corrected teaches little.
+        a weight above 0 for each hold's error. It is low where a similar pose was corrected before.
         """
         found: dict[int, float] = {}
         accepted = sorted(settled)
@@ -112,7 +114,7 @@ class RunRecord:
         return sorted(weighed, key=lambda frame: (-weighed[frame], frame))
 
     def joined(self, before: RunRecord, frames: Collection[int]) -> RunRecord:
-        """This run's record of some frames, with what an earlier one says of the others."""
+        """This record for `frames`, and an earlier record for all other frames."""
 
         def others(old: Mapping[int, V], new: Mapping[int, V]) -> dict[int, V]:
             return dict(sorted({**{f: value for f, value in old.items() if f not in frames}, **new}.items()))
@@ -128,7 +130,7 @@ class RunRecord:
         )
 
     def with_seam(self, frame: int, before: float, after: float) -> RunRecord:
-        """The record after a frame's seam was painted anew: how much it shows before and after."""
+        """The record with a frame's new seam visibility, before and after painting."""
         return replace(self, seam={**self.seam, frame: (before, after)})
 
     def with_frame(self, facts: Mapping[str, Any]) -> RunRecord:
@@ -144,27 +146,27 @@ class RunRecord:
 
 
 def _joined_spans(old: Spans, new: Spans, frames: Collection[int]) -> Spans:
-    """Holds of an earlier run that none of these frames is in, and the new ones."""
+    """The new holds, and the earlier holds that contain none of these frames."""
     done = sorted(frames)
     kept = (span for span in old if not _any_within(done, *span))
     return tuple(sorted({*kept, *new}))
 
 
 def _any_within(ordered: Sequence[int], first: int, last: int) -> bool:
-    """Whether one of some rising numbers lies in a span, however long that is."""
+    """Whether one of the ascending numbers lies in a span; the time does not depend on the span's length."""
     at = bisect_left(ordered, first)
     return at < len(ordered) and ordered[at] <= last
 
 
 def read(path: Path) -> RunRecord:
-    """Read a `run.json`. Raises DocumentError in one line where it is not one."""
+    """Read a `run.json`. Raises DocumentError for any other file."""
     try:
         run = json.loads(file_bytes(path))
         if run["format"] != FORMAT:
             raise ValueError(f"format is {run['format']!r}")
         return _record_from_json(run)
     except (OSError, *_WRONG) as error:
-        raise DocumentError(f"{path.name}: is no record of a run ({error}); press Run again") from error
+        raise DocumentError(f"{path.name}: is not a record of a run ({error}); press Run again") from error
 
 
 def _record_from_json(run: Mapping[str, Any]) -> RunRecord:
@@ -201,7 +203,7 @@ def _frame(value: Any) -> int:
 def _finite(value: Any) -> float:
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"{number} is no number of a run")
+        raise ValueError(f"{number} is not a valid figure of a run")
     return number
 
 
@@ -224,7 +226,7 @@ def to_json(run: RunRecord) -> dict[str, Any]:
 
 
 def from_json(value: Mapping[str, Any]) -> RunRecord:
-    """The record that `to_json` described. Raises ProjectError where a project holds something else in its place."""
+    """The record from the values of `to_json`. Raises ProjectError where the values are wrong."""
     try:
         return RunRecord(
             errors={_frame(frame): _errors(errors) for frame, errors in value["errors"].items()},

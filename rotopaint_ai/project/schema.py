@@ -1,8 +1,8 @@
-"""The project file as SQLite sees it: its tables, how it is opened, and why it may be refused.
+"""The SQLite side of the project file: its tables, how it is opened, and why it may be refused.
 
-Standard library only. On a disk of this machine the file keeps a write-ahead log, so that a gesture costs no wait and a
-reader never waits; on a network disk, where such a log is not safe, it keeps a rollback journal and waits for the disk.
-Files come from other people: one whose tables are not those below is not read, so that no view or trigger of it runs.
+Standard library only. On a local disk the file uses a write-ahead log, so that neither an edit nor a reader waits. On a
+network disk such a log is not safe; there the file uses a rollback journal, and each edit waits for the disk. A file
+may come from anybody. If its tables differ from those below it is refused, so that no view or trigger in it can run.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from rotopaint_ai.project.disk import is_local
 
 SUFFIX: Final = ".rotopaint"
 APPLICATION_ID: Final = 0x526F7450  # "RotP"
-VERSION: Final = 2  # in version 1 values had no checksum
+VERSION: Final = 2  # values of version 1 have no checksum
 N_BACKUPS: Final = 3
-MOST_BYTES: Final = 256 << 20  # of one value
-CACHE_BYTES: Final = 8 << 20  # of pages that SQLite keeps; a long session fills them, and grows no more
+MOST_BYTES: Final = 256 << 20  # limit of one value
+CACHE_BYTES: Final = 8 << 20  # limit of SQLite's page cache
 PATIENCE_S: Final = 5.0
 _MAGIC = b"SQLite format 3\x00"
 
-# `value` holds what a state is made of, `item` where it stands now, `change` what each step replaced by what. A value
-# is never altered, so that undo is a matter of numbers.
+# `value` holds the values of all states, `item` the current value at each place, `change` the old and the new value of
+# each place that a step changed. A value is never altered, so undo only exchanges the numbers of values.
 _SCHEMA = """
 CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE track (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (kind, name));
@@ -61,9 +61,9 @@ CREATE VIEW shape_key AS
 
 
 def create(path: Path) -> sqlite3.Connection:
-    """A new, empty project file. Raises ProjectError where there is a file already."""
+    """Create an empty project file. Raises ProjectError where the file exists."""
     if path.exists():
-        raise ProjectError(f"{path.name}: is there already; open it, or choose another name")
+        raise ProjectError(f"{path.name}: exists already; open it, or choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
     with project_errors(path):
         connection = _connect(path, write=True)
@@ -75,7 +75,7 @@ def create(path: Path) -> sqlite3.Connection:
 
 
 def open_file(path: Path, *, write: bool) -> sqlite3.Connection:
-    """An existing project file. Raises ProjectError, DamagedProjectError with what to do about it."""
+    """Open an existing project file. Raises ProjectError, DamagedProjectError; both say what to do."""
     _check_magic(path)
     with project_errors(path):
         connection = _connect(path, write=write)
@@ -92,7 +92,10 @@ def open_file(path: Path, *, write: bool) -> sqlite3.Connection:
 
 @contextmanager
 def project_errors(path: Path) -> Iterator[None]:
-    """Turns SQLite's errors into one line about this file, also those that Python cannot read for a damaged name."""
+    """Turn SQLite's errors into a message of one line about this file.
+
+    A damaged name can also make Python fail to decode SQLite's error; that is covered too.
+    """
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -103,7 +106,7 @@ def project_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All of it or nothing, on disk when the block ends."""
+    """A transaction that is on disk when the block ends, or is undone completely where the block raises."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
@@ -115,19 +118,19 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def backup_path(path: Path, number: int = 1) -> Path:
-    """Where a good copy of a project is kept: 1 is the last one, `N_BACKUPS` the oldest."""
+    """The path of a backup of a project: number 1 is the newest, `N_BACKUPS` the oldest."""
     return path.with_name(f".{path.stem}.backup{'' if number == 1 else f'.{number}'}{SUFFIX}")
 
 
 def rotate_backups(path: Path) -> None:
-    """Make room for a new last good copy; the oldest one goes."""
+    """Rename the backups to make room for a new one; the oldest is deleted."""
     for number in range(N_BACKUPS - 1, 0, -1):
         if backup_path(path, number).is_file():
             backup_path(path, number).replace(backup_path(path, number + 1))
 
 
 def touch_like(path: Path, copy: Path) -> None:
-    """Begin a copy that nobody may read who may not read the file. Raises ProjectError."""
+    """Create an empty file `copy` with the access rights of the file `path`. Raises ProjectError."""
     try:
         copy.touch(mode=S_IMODE(path.stat().st_mode) | 0o600)
     except OSError as error:
@@ -135,19 +138,19 @@ def touch_like(path: Path, copy: Path) -> None:
 
 
 def sealed(data: bytes) -> bytes:
-    """A value as it is kept: with its checksum behind it."""
+    """A value with its checksum appended, as the file stores it."""
     return data + zlib.crc32(data).to_bytes(4, "little")
 
 
 def unsealed(data: bytes) -> bytes:
-    """A value without its checksum. Raises ValueError where that does not fit."""
+    """A value without its checksum. Raises ValueError where the checksum is wrong."""
     if zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
         raise ValueError("a value does not fit its checksum")
     return data[:-4]
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """The version of the file; values are sealed from 2 on."""
+    """The version of the file; from version 2 on, values have checksums."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -155,24 +158,24 @@ def way_out(path: Path) -> str:
     """What an artist can do about a file that cannot be opened."""
     backup = backup_path(path)
     if backup.is_file():
-        return f"`rotopaint restore {path.name}` puts its last good copy {backup.name} back"
+        return f"`rotopaint restore {path.name}` restores its last good copy {backup.name}"
     return "rename it and open the plate for a new project; shapes.roto.json in the folder of its runs comes in with it"
 
 
 def _check_magic(path: Path) -> None:
-    if path.exists() and not path.is_file():  # opening a pipe may wait for ever
-        raise ProjectError(f"{path}: is no file; choose a project that ends in {SUFFIX}")
+    if path.exists() and not path.is_file():  # opening a pipe may block for ever
+        raise ProjectError(f"{path}: is not a file; choose a project that ends in {SUFFIX}")
     try:
         with path.open("rb") as stream:
             start = stream.read(len(_MAGIC))
     except FileNotFoundError as error:
-        raise ProjectError(f"{path}: is not there; check the path, or open the plate to begin anew") from error
+        raise ProjectError(f"{path}: does not exist; check the path, or open the plate for a new project") from error
     except OSError as error:
         raise ProjectError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
     if start != _MAGIC:
         if path.suffix == SUFFIX and (not start.strip(b"\0") or start[:6] == _MAGIC[:6]):
-            raise DamagedProjectError(f"{path.name}: is empty or torn; {way_out(path)}")
-        raise ProjectError(f"{path.name}: is no RotoPaint project; choose a file that ends in {SUFFIX}")
+            raise DamagedProjectError(f"{path.name}: is empty or cut off; {way_out(path)}")
+        raise ProjectError(f"{path.name}: is not a RotoPaint project; choose a file that ends in {SUFFIX}")
 
 
 def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
@@ -187,7 +190,10 @@ def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
 
 
 def _reading_mode(path: Path) -> str:
-    """Where nothing can be written beside a file, SQLite's log cannot be shared: the file is read as it stands."""
+    """SQLite's open mode for reading.
+
+    In a folder without write permission SQLite cannot share the log, so the file is read without it.
+    """
     log = path.with_name(f"{path.name}-wal")
     is_still = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
     return "mode=ro&immutable=1" if is_still else "mode=ro"
@@ -209,11 +215,11 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
             "update RotoPaint AI, or export the shapes there and convert them here"
         )
     if _tables(connection) != _our_tables():
-        raise DamagedProjectError(f"{path.name}: holds other tables than a project does; {way_out(path)}")
+        raise DamagedProjectError(f"{path.name}: its tables are not those of a project; {way_out(path)}")
 
 
 def _tables(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
-    """Kind, name and definition of all that a file holds, whatever the blanks in it."""
+    """Kind, name and definition of everything in the database; blanks are normalised."""
     rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master LIMIT 100").fetchall()
     return {(str(kind), str(name), " ".join(str(sql).split())) for kind, name, sql in rows}
 
@@ -226,7 +232,7 @@ def _our_tables() -> frozenset[tuple[str, str, str]]:
 
 
 def _seal_values(connection: sqlite3.Connection) -> None:
-    """Bring a file of version 1 to today's."""
+    """Convert a file of version 1 to the current version."""
     if version(connection) < 2:
         connection.create_function("sealed", 1, sealed, deterministic=True)
         with transaction(connection):
@@ -239,9 +245,9 @@ def _explained(path: Path, error: sqlite3.OperationalError) -> ProjectError:
     if "locked" in text or "busy" in text:
         return ProjectError(f"{path.name}: another program keeps it locked; close that program and try again")
     if "readonly" in text or "read-only" in text:
-        return ProjectError(f"{path.name}: may not be written; ask for write permission, or save a copy elsewhere")
+        return ProjectError(f"{path.name}: write permission is missing; ask for it, or save a copy elsewhere")
     if "full" in text:
-        return ProjectError(f"{path.name}: the disk is full; free some space, what was saved before stands")
+        return ProjectError(f"{path.name}: the disk is full; free some space. Earlier work is saved")
     if "no such table" in text or "no such column" in text:
         return DamagedProjectError(f"{path.name}: is damaged ({text}); {way_out(path)}")
-    return ProjectError(f"{path.name}: the disk refused ({text}); check the disk and its permissions")
+    return ProjectError(f"{path.name}: the disk reported an error ({text}); check the disk and its permissions")

@@ -1,6 +1,6 @@
-"""What an artist has made of a shot, as one frozen value: every act gives a new one, and undo goes back to an old one.
+"""The state of a shot as one frozen value: every edit makes a new state, and undo returns to an earlier one.
 
-Standard library only, so that a host's own Python can load it. Plate space, pixels; frames as on disk.
+Standard library only, so that the Python of a host such as Nuke can load it. Plate space, pixels; frames as on disk.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class CropBox:
     height: float
 
     def word(self, frame: int) -> str:
-        """As the command line takes it."""
+        """The box as an argument of the command line."""
         return f"{frame}:" + ",".join(f"{value:.6g}" for value in (self.x, self.y, self.width, self.height))
 
 
 @dataclass(frozen=True, slots=True)
 class SeamSettings:
-    """How one seam is painted away, as a person has set it; None leaves a value to the model, run after run.
+    """A person's settings for painting out one seam; None leaves a value to the model in every run.
 
     `width_px` is the full width of the matte, `feather_px` the softness outside it, `taper` the share of the length
-    over which each end narrows. `grain` is the share of the grain carried over (0 smooth, 1 as the plate), `strength`
-    how much of the paint shows (0 the plate, 1 all of it). `profile`: at each control point how far the matte reaches
-    to the left and to the right of the seam's way (y down), in halves of the width; empty is even all along, and so is
-    one of another number of points.
+    over which each end narrows. `grain` is the share of grain in the paint (0 smooth, 1 as the plate). `strength` is
+    the opacity of the paint (0 plate, 1 paint only). `profile`: the reach of the matte to the left and to the right of
+    the seam's direction (y down) at each control point, in half widths. The width is even where the profile is empty or
+    has another number of points than the seam.
     """
 
     width_px: float | None = None
@@ -69,7 +69,7 @@ class SeamSettings:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A correction made at `frame` and carried from `first` to `last`, both included, in these shapes.
+    """A correction made at `frame` and propagated to `first` to `last`, both included, in these shapes.
 
     `way`: the name of a row of `spreads.SPREADS`.
     """
@@ -83,10 +83,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class OtherFace:
-    """A face of the shot that is put aside, see `faces`: the pack it was run with, and what the models know it by.
+    """A face of the shot that is set aside, see `faces`: the pack of its last run, its landmarks and predictions.
 
-    `aside`: the names of its shapes by those that the models give them. `document` has its landmarks and no shape;
-    `predicted` is what the models said, groups that people have moved left out.
+    `aside`: maps the models' names of its shapes to their current names. `document` has its landmarks and no shapes.
+    `predicted` is the models' prediction, without groups.
     """
 
     pack: str | None = None
@@ -99,13 +99,12 @@ class OtherFace:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that undo brings back.
+    """All that undo restores.
 
-    `document` is what is shown and exported. `predicted` is what the models said of the same frames: corrections are
-    measured against it. `marks` are a person's judgement of frames, `seams` settings by the name of the shape,
-    `strokes` the touch-up of the clean plate by frame, `names` what shapes are called on screens and in exchange files
-    where that is not their own name, `notes` what people wrote to frames. `face` is the name of the face that all this
-    is about, empty where there is but one; `faces` are the others, see `faces.choose_face`.
+    `document` is shown and exported. `predicted` is the models' prediction of the same frames, with which corrections
+    are compared. `marks` are a person's judgement of frames, `seams` the settings by name of the shape, `strokes` the
+    touch-up of the clean plate by frame, `names` the given names of shapes, `notes` people's notes on frames. `face` is
+    the name of the current face, empty where there is only one face; `faces` are the others, see `faces.choose_face`.
     """
 
     document: RotoDocument | None = None
@@ -122,9 +121,10 @@ class State:
 
     @property
     def aside(self) -> frozenset[str]:
-        """Names of the shapes of faces that are put aside."""
+        """Names of the shapes of faces that are set aside."""
         return frozenset(name for face in self.faces.values() for name in face.aside.values())
 
     def seam(self, shape: str) -> SeamSettings:
-        """The settings of a seam; those of the model where nobody has set any."""
+        """The settings of a seam; all None where nobody has set any."""
+
         return self.seams.get(shape, SeamSettings())

@@ -73,8 +73,8 @@ def test_shots_take_the_defaults_and_paths_are_relative_to_the_file(tmp_path: Pa
         ("- 1", "yaml: is a list of 1; wanted named fields"),
         ("out: ''\nshots: [{name: a, plates: p, crop: auto}]", "'out' is empty"),
         ("out: x\nshots: {a: {plates: p}}", "shots is a group of 1 named fields; wanted a list"),
-        ("out: x\nshots: [{name: a, plates: p, crop: auto}]\nshots: [{name: b}]", "'shots' stands 2 times"),
-        ('{"out": "x", "shots": [{"name": "a", "crop": "auto", "crop": "1,1,9,9"}]}', "'crop' stands 2 times"),
+        ("out: x\nshots: [{name: a, plates: p, crop: auto}]\nshots: [{name: b}]", "'shots' occurs 2 times"),
+        ('{"out": "x", "shots": [{"name": "a", "crop": "auto", "crop": "1,1,9,9"}]}', "'crop' occurs 2 times"),
         ("out: x\nshots: [{name: show.json, plates: p, crop: auto}]", "so is a file of the show called"),
         ("out: x\nshots: [{name: 1.50, plates: p, crop: auto}]", "shot name 1.5: .*, in quotes"),
         ("out: x\nshots: [{name: a, plates: p, crop: {1001: '1,1,9,9'}}]", "a: crop is a group of 1"),
@@ -84,7 +84,7 @@ def test_shots_take_the_defaults_and_paths_are_relative_to_the_file(tmp_path: Pa
         ("out: x\nshots: [{name: a, plates: p, crop: auto, retries: -1}]", "a: chunk 50, retries -1: wanted at least"),
         ("out: x\ndefaults: {chunk: many}\nshots: [{name: a}]", "defaults: chunk is 'many'; wanted a whole number"),
         ("out: x\nshots: [{name: a, plates: p, crop: auto, frames: 1:30}]", "a: frames '1:30'"),
-        ("out: x\nshots: [{name: a, plates: p, resources: &r {GPU: *r}}]", "holds itself, or parts in parts"),
+        ("out: x\nshots: [{name: a, plates: p, resources: &r {GPU: *r}}]", "contains itself, or is nested"),
         ('out: "x\\0"\nshots: [{name: a, plates: p}]', "holds a null or half a character"),
     ],
 )
@@ -178,5 +178,5 @@ def test_a_shot_has_the_crop_boxes_of_the_face_that_is_named(tmp_path: Path) -> 
     path.write_text("out: x\nshots: [{name: a, plates: p, project: p.rotopaint, face: A/B}]\n")
     assert "holds '/'" in read_show(path).refused["a"]
     path.write_text("out: x\nshots: [{name: a, plates: p, crop: auto, face: Anna}]\n")
-    with pytest.raises(UsageError, match=r"show\.yaml: a: --face: is taken in hand in a project"):
+    with pytest.raises(UsageError, match=r"show\.yaml: a: --face: works only with a project"):
         read_show(path)

@@ -217,7 +217,7 @@ def test_a_show_that_was_stopped_says_how_to_go_on(
 
     monkeypatch.setattr("rotopaint_ai.batch.attempt.track", stop)
     assert main(["batch", str(show), "--shot", "a"]) == 130
-    assert "rotopaint batch: stopped because somebody asked; the same command goes on" in capsys.readouterr().err
+    assert "rotopaint batch: stopped on request; the same command goes on" in capsys.readouterr().err
     assert "0 of 5 tasks done" in (show.parent / "renders/index.html").read_text()
 
 

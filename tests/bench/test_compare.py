@@ -109,7 +109,7 @@ def test_what_cannot_be_compared_is_one_line(tmp_path: Path, capsys: pytest.Capt
     a = _result(tmp_path / "a.json", "Old", 4.0)
     for other, said in (
         (_result(tmp_path / "b.json", "New", 4.0, settings={"rounds": 5}), "'settings' differs"),
-        (_result(tmp_path / "c.json", "New", 4.0, machine="x86_64"), "says nothing of its machine"),
+        (_result(tmp_path / "c.json", "New", 4.0, machine="x86_64"), "does not describe its machine"),
         (tmp_path / "gone.json", "wanted a file that 'rotopaint bench --json' wrote"),
     ):
         assert main(["bench", "compare", str(a), str(other)]) == 2

@@ -161,5 +161,5 @@ def test_a_hold_of_a_billion_frames_is_not_walked_through(fuzz: ModuleType, tmp_
 )
 def test_a_record_of_a_run_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_text(text, encoding="utf-8")
-    with pytest.raises(DocumentError, match="is no record of a run"):
+    with pytest.raises(DocumentError, match="is not a record of a run"):
         run_record.read(tmp_path / "run.json")

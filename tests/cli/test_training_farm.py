@@ -150,5 +150,5 @@ def test_nothing_but_a_pack_is_replaced_by_one_and_nothing_through_a_link(
     linked.parent.mkdir()
     linked.symlink_to(puppet_pack)
     assert main(["publish", str(shutil.copytree(puppet_pack, tmp_path / linked.name)), "--to", str(linked.parent)]) == 2
-    assert "is a link, and nothing is written through links" in capsys.readouterr().err
+    assert "is a symbolic link, which is never written through" in capsys.readouterr().err
     assert linked.is_symlink()

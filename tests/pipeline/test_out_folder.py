@@ -180,7 +180,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path, folder: str) -> None:
     target.mkdir()
     out.mkdir()
     (out / folder).symlink_to(target)
-    with pytest.raises(UsageError, match="is a link"):
+    with pytest.raises(UsageError, match="is a symbolic link"):
         clean(plates, out, overwrite=True)
     assert not list(target.iterdir())
 
@@ -191,7 +191,7 @@ def test_no_file_of_ours_may_be_a_link(tmp_path: Path, name: str) -> None:
     target.write_text("somebody's")
     (out / ".rotopaint").mkdir(parents=True)
     (out / ".rotopaint" / name).symlink_to(target)
-    with pytest.raises(UsageError, match=f"{name}: is a link"):
+    with pytest.raises(UsageError, match=f"{name}: is a symbolic link"):
         clean(plates, out, overwrite=True)
     assert target.read_text() == "somebody's"
 

@@ -202,7 +202,7 @@ def test_a_run_of_another_face_leaves_the_first_one_as_it_is(
 
 def test_a_face_is_taken_in_hand_in_a_project_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "p.####.png", "--out", str(tmp_path), "--face", "Bo"]) == 2
-    assert "--face: is taken in hand in a project; add --project FILE" in capsys.readouterr().err
+    assert "--face: works only with a project; add --project FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("more", [("--model", "nowhere"), ("--frames", "7-9"), ("gone.####.png",)])

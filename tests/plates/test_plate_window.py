@@ -112,7 +112,7 @@ def test_a_plate_that_changed_meanwhile_is_reported(tmp_path: Path) -> None:
     narrow = _read(_save(tmp_path)).narrowed(AREA)
     (tmp_path / "plate.1001.exr").write_bytes((tmp_path / "plate.1001.exr").read_bytes() + b"more")
     np.testing.assert_array_equal(narrow.region(12, 70, 4, 4)[0].shape, (4, 4, 3))
-    with pytest.raises(PlateError, match=r"plate\.1001\.exr: was written anew while it was worked on"):
+    with pytest.raises(PlateError, match=r"plate\.1001\.exr: was overwritten during this run"):
         narrow.region(0, 0, 4, 4)
 
 

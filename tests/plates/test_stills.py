@@ -177,7 +177,7 @@ def test_cut_off_files_are_refused(tmp_path: Path, suffix: str) -> None:
 
 def test_files_that_are_not_what_they_are_called(tmp_path: Path) -> None:
     save(tmp_path / "p.png", _codes(np.uint8, 3)).rename(tmp_path / "p.exr")
-    with pytest.raises(DamagedFrameError, match=r"named \.exr and holds a PNG"):
+    with pytest.raises(DamagedFrameError, match=r"named \.exr but holds a PNG"):
         open_plate(tmp_path / "p.exr")
     (tmp_path / "q.exr").touch()
     with pytest.raises(DamagedFrameError, match="empty"):

@@ -97,7 +97,7 @@ def test_a_face_is_renamed_with_its_group() -> None:
     assert (faces.face_names(other), shapes(other)["Anna_seam"]) == (("Bo", "Lena"), "Lena")
     assert shapes(faces.choose_face(other, "Lena", None)) == {"seam": "Lena", "badge": None}
     assert faces.rename_face(bo, "Bo", "Kubo").face == "Kubo"
-    with pytest.raises(UsageError, match="another one is called Bo"):
+    with pytest.raises(UsageError, match="another face is called Bo"):
         faces.rename_face(bo, "Anna", "Bo")
 
 

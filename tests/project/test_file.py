@@ -263,7 +263,7 @@ def test_an_owner_who_slept_is_reported_when_it_writes(tmp_path: Path) -> None:
     with sqlite3.connect(path) as raw:
         raw.execute("UPDATE owner SET token = 'other', user = 'anna', host = 'ws12'")
     raw.close()
-    with pytest.raises(LockedError, match="anna on ws12 took it over"):
+    with pytest.raises(LockedError, match="anna on ws12 took the project over"):
         sleeper.append("move points", State(), whole())
     with pytest.raises(LockedError):
         sleeper.heartbeat()
@@ -280,9 +280,9 @@ def test_newer_foreign_and_missing_files_are_refused_with_a_way_out(tmp_path: Pa
     with pytest.raises(ProjectError, match=r"newer version .* update"):
         Project.open(path)
     (tmp_path / "plate.exr").write_bytes(b"v/1\x01" * 9)
-    with pytest.raises(ProjectError, match="no RotoPaint project"):
+    with pytest.raises(ProjectError, match="not a RotoPaint project"):
         Project.open(tmp_path / "plate.exr")
-    with pytest.raises(ProjectError, match="not there"):
+    with pytest.raises(ProjectError, match="does not exist"):
         Project.open(tmp_path / "gone.rotopaint")
     with sqlite3.connect(tmp_path / "other.db") as raw:
         raw.execute("CREATE TABLE t (a)")
@@ -361,7 +361,7 @@ def test_three_copies_go_round_and_a_whole_project_is_left_alone(tmp_path: Path)
             project.append("name", State(names={"a": str(n - 1)}), State(names={"a": str(n)}))
     names = [loaded(schema.backup_path(path, number)).names["a"] for number in (1, 2, 3)]
     assert names == ["4", "3", "2"]
-    with pytest.raises(UsageError, match="is whole; nothing was put back"):
+    with pytest.raises(UsageError, match="is not damaged; nothing was restored"):
         restore(path)
     schema.backup_path(path).write_bytes(b"torn")
     path.unlink()
@@ -407,7 +407,7 @@ def test_a_project_with_other_tables_is_refused_at_once(tmp_path: Path, sql: str
     with closing(sqlite3.connect(path)) as raw:
         raw.executescript(sql)
     for write in (True, False):
-        with pytest.raises(DamagedProjectError, match="holds other tables than a project does"):
+        with pytest.raises(DamagedProjectError, match="its tables are not those of a project"):
             Project.open(path, write=write)
 
 

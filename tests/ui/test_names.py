@@ -52,7 +52,7 @@ def test_a_name_that_another_shape_has_is_refused_in_one_line(
     session.message_sent.append(said.append)
     tab.row_of("seam").setText(NAME, "Eye")
     qtbot.waitUntil(lambda: bool(said), timeout=120_000)
-    assert said == ["seam: another shape is called Eye; choose a name that none has"]
+    assert said == ["seam: another shape is called Eye; choose a name that is free"]
     assert tab.row_of("seam").text(NAME) == "seam"
     assert not session.edits.can_undo
 

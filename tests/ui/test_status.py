@@ -78,8 +78,8 @@ def test_a_long_name_makes_no_window_wider(panel: Panel, facts: PlateFacts) -> N
         ),
         ("device cuda: p.onnx fell back; use --device cpu", "device cuda: p.onnx fell back; choose cpu as Device in"),
         (
-            "stopped because somebody asked; the same command with --resume goes on from here",
-            "stopped because somebody asked; Run goes on from here",
+            "stopped on request; the same command with --resume goes on from here",
+            "stopped on request; Run goes on from here",
         ),
     ],
 )

@@ -1,1 +1,1 @@
-"""The parts of `rotopaint bench load`: one shot encoded in many ways, readers for each, and the measurement."""
+"""The parts of `rotopaint bench load`: one shot encoded in many formats, readers for each, and the measurement."""

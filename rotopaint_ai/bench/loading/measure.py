@@ -1,4 +1,4 @@
-"""The measurement: frames per second of every way to read every source, warm and cold, in turns."""
+"""The measurement: frames per second of every reader on every source, with warm and cold cache, alternately."""
 
 from __future__ import annotations
 
@@ -36,8 +36,10 @@ WANTED = {"mp4 h264, default keys": 10.0, "mp4 h264, key every 12": 3.0}  # goal
 
 @dataclass(frozen=True, slots=True)
 class LoadingSettings:
-    """Length and side of the shot, clips per measurement, its repeats, and processes of the last measurement; parts
-    of the names of sources and readers to be measured (none: all)."""
+    """The settings of the measurement.
+
+    They are length and side of the shot, clips per measurement, repeats, processes of the measurement with several
+    processes, and texts that select sources and readers by name (empty: all)."""
 
     n_frames: int
     size: int
@@ -50,7 +52,7 @@ class LoadingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReadRate:
-    """Frames per second by the clock, and per second of processor time (on a busy machine the truer one)."""
+    """Frames per second of wall time, and per second of processor time, which is more reliable on a busy machine."""
 
     clock: float
     processor: float
@@ -68,7 +70,7 @@ class Way:
 
 
 def measure_all(folder: Path, settings: LoadingSettings) -> dict[str, Any]:
-    """Measure everything in turns, round by round; a reader that fails is named with its reason."""
+    """Measure all readers alternately, round by round; readers that fail are reported with the reason."""
     found = encode_all(folder, settings.n_frames, settings.size, settings.sources)
     sources = {source.name: source for source in found}
     rates: dict[Way, list[ReadRate]] = {}
@@ -79,7 +81,7 @@ def measure_all(folder: Path, settings: LoadingSettings) -> dict[str, Any]:
                 continue
             try:
                 rates.setdefault(way, []).append(_read_rate(sources[way.source], way, settings, round_))
-            except Exception as error:  # a peer's own trouble is a result
+            except Exception as error:  # a failure of another library is a result too
                 failed[f"{way.source}: {way.reader}"] = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
     return _report_content(sources, {way: found for way, found in rates.items() if found}, failed, settings)
 
@@ -101,12 +103,12 @@ def _starts(source: EncodedShot, order: str, settings: LoadingSettings, round_: 
     if order == "sequential":
         return [at * CLIP % (source.n_frames - CLIP) for at in range(settings.n_clips)]
     rng = np.random.default_rng(round_)
-    last = source.n_frames - CLIP  # one clip from each part of the shot, so that few clips stand for all
+    last = source.n_frames - CLIP  # one clip from each part of the shot, so that few clips represent it
     return [int(last * (part + rng.random()) / settings.n_clips) for part in rng.permutation(settings.n_clips)]
 
 
 def _read_rate(source: EncodedShot, way: Way, settings: LoadingSettings, round_: int) -> ReadRate:
-    """Frames per second, opening included."""
+    """Frames per second, including the time to open the source."""
     starts = _starts(source, way.order, settings, round_)
     if way.cache == "cold":
         forget(source)
@@ -121,8 +123,8 @@ def _read_rate(source: EncodedShot, way: Way, settings: LoadingSettings, round_:
 
 
 def _used_s() -> float:
-    """Processor time of this process and of the programs that it started and that have ended."""
-    times = os.times()  # counts in hundredths of a second, which is too coarse for ourselves
+    """Processor time of this process and of its finished child processes."""
+    times = os.times()  # os.times counts hundredths of a second, too coarse for this process
     return time.process_time() + times.children_user + times.children_system
 
 
@@ -177,7 +179,7 @@ def _report_content(
 
 
 def _fidelity_db(source: EncodedShot, size: int) -> float:
-    """How far what a source gives is from the shot that it was made of: mean PSNR of its first frames."""
+    """The quality of a source: mean PSNR of its first frames against the original shot."""
     ways = readers_of(source)
     pictures = ways.get(PEER, next(iter(ways.values())))(source.path)(0, N_COMPARED)
     if pictures.dtype != np.uint8:
@@ -193,7 +195,7 @@ def _medians(found: Sequence[ReadRate]) -> dict[str, float]:
 
 
 def _ratios(rates: dict[Way, list[ReadRate]]) -> list[dict[str, Any]]:
-    """Ours over PyAV, round by round, at random clips."""
+    """Our rate divided by PyAV's in each round, for random clips."""
     found = []
     for source, wanted in WANTED.items():
         for ours in OURS:

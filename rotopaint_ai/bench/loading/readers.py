@@ -1,4 +1,4 @@
-"""Ways to read a clip: ours, and those of the libraries that are installed."""
+"""Readers of clips: our own, and those of installed libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Open = Callable[[Path], Read]
 
 
 def readers_of(source: EncodedShot) -> Mapping[str, Open]:
-    """Ways to read a source, by name; libraries that are not installed are left out."""
+    """The readers of a source by name, without libraries that are not installed."""
     if source.kind == "shards":
         return {"mapped tar": _open_shards}
     if source.kind == "files":
@@ -30,12 +30,12 @@ def readers_of(source: EncodedShot) -> Mapping[str, Open]:
 
 
 def absent() -> list[str]:
-    """Movie libraries that are not installed here."""
+    """Names of movie libraries that are not installed."""
     return [name for name, (module, _) in _MOVIES.items() if find_spec(module) is None]
 
 
 def forget(source: EncodedShot) -> None:
-    """Drop a source's pages from the system's cache, so that the next reading comes from the disk."""
+    """Drop a source from the system's page cache, so that the next read comes from the disk."""
     for path in source.files:
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -46,7 +46,7 @@ def forget(source: EncodedShot) -> None:
 
 
 def _open_pyav(path: Path) -> Read:
-    """The usual way: seek to the key before the clip, decode up to it."""
+    """The usual method: seek to the keyframe before the clip, then decode up to the clip."""
     import av
 
     container = av.open(str(path))

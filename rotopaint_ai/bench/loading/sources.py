@@ -1,4 +1,4 @@
-"""One shot, encoded in every way that a studio keeps pictures: movies, single files, shards."""
+"""One shot, encoded in every format in which a studio stores pictures: movies, single files, shards."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
 
 Picture = npt.NDArray[np.uint8]
 FPS = 24
-QUALITY = 92  # of JPEG where nothing else is said: the grain stays
-AS_TRUE = (
-    "shards of JPEG, as true as mp4"  # as far from the shot as the movie with default keys is, which loses its grain
-)
-PLANES = "shards of planes"  # brightness whole, colour at half size, as in the movies
+QUALITY = 92  # default JPEG quality, which keeps the grain
+AS_TRUE = "shards of JPEG, as true as mp4"  # the PSNR of the movie with default keys, which loses grain
+PLANES = "shards of planes"  # luma at full size, chroma at half size, as in the movies
 RAW = "shards of raw pictures"
 CLIPS = "shards of h264 clips"
 N_COMPARED = 24
@@ -33,7 +31,7 @@ N_COMPARED = 24
 
 @dataclass(frozen=True, slots=True)
 class EncodedShot:
-    """An encoded shot: its name in the table, how it can be read, and its files."""
+    """An encoded shot: its name in the table, its kind, and its files."""
 
     name: str
     kind: str  # movie, files, shards
@@ -47,12 +45,12 @@ class EncodedShot:
 
     @property
     def n_bytes(self) -> int:
-        """Their size."""
+        """The total size of the files."""
         return sum(path.stat().st_size for path in self.files)
 
 
 def made_up_shot(n_frames: int, size: int) -> Iterator[Picture]:
-    """A textured shape that moves over a textured ground, with grain: about as hard to code as a filmed puppet."""
+    """A textured shape that moves over a textured ground, with grain: about as hard to compress as a filmed puppet."""
     rng = np.random.default_rng(1)
     ground = _texture(rng, size * 2, 90.0)
     puppet = _texture(rng, size, 140.0)
@@ -76,7 +74,7 @@ def _texture(rng: np.random.Generator, size: int, level: float) -> npt.NDArray[n
 
 
 def encode_all(folder: Path, n_frames: int, size: int, only: Sequence[str] = ()) -> list[EncodedShot]:
-    """Every source, or those with one of the texts of `only` in their name."""
+    """Encode all sources, or those whose name contains one of the texts `only`."""
     makers: list[tuple[str, str, Callable[[Path, Iterator[Picture]], None]]] = [
         ("mp4 h264, default keys", "movie", lambda p, s: _movie(p.with_suffix(".mp4"), s, "libx264", {}, None)),
         ("mp4 h264, key every 12", "movie", lambda p, s: _movie(p.with_suffix(".mp4"), s, "libx264", {}, 12)),
@@ -127,7 +125,7 @@ def _movie(path: Path, pictures: Iterator[Picture], codec: str, options: dict[st
 
 
 def quality_of(movie: Path, size: int) -> int:
-    """The lowest JPEG quality, in steps of 5, that is no further from the shot than a movie of it is (mean PSNR)."""
+    """The lowest JPEG quality, in steps of 5, whose mean PSNR is not below that of the movie."""
     import av
 
     meant = list(itertools.islice(made_up_shot(N_COMPARED, size), N_COMPARED))
@@ -142,7 +140,7 @@ def quality_of(movie: Path, size: int) -> int:
 
 
 def psnr_db(found: Sequence[npt.NDArray[Any]], meant: Sequence[Picture]) -> float:
-    """Mean PSNR of pictures over those that were meant, 8-bit values."""
+    """Mean PSNR of pictures against the originals, 8-bit values."""
     apart = [float(np.mean((a.astype(np.float32) - b) ** 2)) for a, b in zip(found, meant, strict=True)]
     return float(np.mean([10 * np.log10(255**2 / max(value, 1e-3)) for value in apart]))
 
@@ -171,7 +169,7 @@ def _shards(
     *,
     coding: Literal["planes", "raw", "h264"] | None = None,
 ) -> None:
-    """As `rotopaint mine --shards` leaves them: files as they are cut, or coded anew from what was before that."""
+    """Shards as `rotopaint mine --shards` writes them: with the cut files, or with pictures encoded again."""
     loose = folder.with_name(folder.name + "-loose")
     _write_files(loose / "images", pictures, ".jpg" if coding is None else ".png", quality)
     names = sorted(path.name for path in (loose / "images").iterdir())

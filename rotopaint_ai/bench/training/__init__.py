@@ -1,1 +1,1 @@
-"""The parts of `rotopaint bench train`: a process that takes steps and tells its rate, and what measures it."""
+"""The parts of `rotopaint bench train`: processes that train, and the measurement of their rates."""

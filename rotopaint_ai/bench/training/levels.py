@@ -1,6 +1,7 @@
-"""When a training reached which held-out error, and by how much one was later there than another.
+"""The time at which a training reached a validation error, and the ratio of the times of two trainings.
 
-An error counts from the evaluation that first saw it or less; between two evaluations its time is interpolated.
+A training reaches an error at the first evaluation with that error or less. Between two evaluations the time is
+interpolated.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ N_LEVELS = 6
 
 @dataclass(frozen=True, slots=True)
 class ErrorLevel:
-    """One evaluation: training's processor and wall seconds and images up to it; the mean error of visible landmarks,
-    percent of the face's longest side and pixels of the plate."""
+    """One evaluation: the training's processor seconds, wall seconds and images so far, and the validation error.
+
+    The error is the mean over visible landmarks, in percent of the face's longest side and in pixels of the plate."""
 
     cpu_s: float
     wall_s: float
@@ -30,12 +32,12 @@ Curve = Sequence[ErrorLevel]
 
 
 def best_of(curve: Curve) -> float:
-    """The least error seen, percent."""
+    """The lowest error of a curve, percent."""
     return min((seen.percent for seen in curve), default=float("inf"))
 
 
 def reached(curve: Curve, percent: float) -> ErrorLevel | None:
-    """Where a curve first came down to an error; None where it never did."""
+    """The point where a curve first reaches an error; None where it never does."""
     before: ErrorLevel | None = None
     for seen in curve:
         if seen.percent <= percent:
@@ -45,7 +47,7 @@ def reached(curve: Curve, percent: float) -> ErrorLevel | None:
 
 
 def _later(best: ErrorLevel, now: ErrorLevel) -> ErrorLevel:
-    """The best error so far at the time of a worse one."""
+    """An evaluation with its error replaced by the best error so far, where that is lower."""
     return ErrorLevel(now.cpu_s, now.wall_s, now.images, best.percent, best.px)
 
 
@@ -60,9 +62,9 @@ def _level_between(before: ErrorLevel, after: ErrorLevel, percent: float) -> Err
 
 
 def levels_of(ours: Curve, other: Curve) -> list[float]:
-    """Errors to ask both for: ours' best, the other's best, and steps of equal ratio from where ours started down.
+    """Errors at which both are compared: the best of each, and geometric steps down from our first error.
 
-    What ours knew before its first step is no level: it took no time.
+    Our first error itself is left out: our side has it before the first step, at no cost of time.
     """
     if len(ours) < 2:
         return []
@@ -73,10 +75,10 @@ def levels_of(ours: Curve, other: Curve) -> list[float]:
 
 
 def compare(ours: Curve, other: Curve, percent: float, limit_s: float) -> dict[str, Any]:
-    """One level: seconds of both, their ratio, and the ratio's parts; a lower bound where the other never got there.
+    """One level: the seconds of both sides and their ratio; a lower bound where the other side never reached it.
 
-    The time's ratio is the product of the images' ratio (what a better start and schedule save) and that of images per
-    processor second (what faster steps and loading save).
+    The ratio of times is a product of two: the ratio of images (the gain from a better start and schedule) and the
+    ratio of images per processor second (the gain from faster steps and loading).
     """
     mine, theirs = reached(ours, percent), reached(other, percent)
     row: dict[str, Any] = {"percent": round(percent, 4)}
@@ -105,7 +107,7 @@ def mean_images_per_s(curve: Curve) -> float | None:
 
 
 def describe_level(row: Mapping[str, Any]) -> str:
-    """A level in words."""
+    """A level as a phrase for the summary."""
     if row.get("ratio") is not None:
         return f"{row['percent']:.2f} %: {row['ratio']:.1f} times as long"
     if row.get("more_than") is not None:

@@ -1,4 +1,4 @@
-"""Rates of training steps, measured in turns, and what they say."""
+"""Rates of training steps, measured alternately, and their ratios."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FASTER, EFFICIENCY = 2.5, 0.9  # goals P2 (the same network alone) and P7
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """Steps per measurement, crops per step and rank, their side, rounds, numbers of ranks."""
+    """Steps per measurement, crops per step and rank, side of the crops, rounds, numbers of ranks."""
 
     n_steps: int
     batch: int
@@ -30,14 +30,14 @@ class TrainingSettings:
 
 
 class TrainRate(NamedTuple):
-    """Images per second of all ranks by the clock, and per second of their processor time."""
+    """Images per second of all ranks together, by wall time and by processor time."""
 
     clock: float
     processor: float
 
 
 def measure_all(settings: TrainingSettings) -> dict[str, Any]:
-    """Measure stock, ours and every number of ranks in turns. Raises TrainingError where a process fails."""
+    """Measure stock, ours and every number of ranks alternately. Raises TrainingError where a process fails."""
     kinds = [("stock", 1), *(("ours", ranks) for ranks in dict.fromkeys((1, *settings.ranks)))]
     rates: dict[tuple[str, int], list[TrainRate]] = {kind: [] for kind in kinds}
     for _ in range(settings.n_rounds):

@@ -1,4 +1,4 @@
-"""A race as a picture: held-out error over processor seconds, both in logarithms, as SVG."""
+"""The curves of a race as SVG: validation error over processor seconds, both on logarithmic axes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 WIDTH, HEIGHT, RIM = 860.0, 460.0, 64.0
 COLOURS = {"ours": "#1f6fd6", "cold": "#1b998b", "stock": "#d9480f"}
 TITLES = {"ours": "rotopaint train", "cold": "the same from nothing", "stock": "stock PyTorch"}
-_FIRST_S = 1.0  # what came before is drawn here
+_FIRST_S = 1.0  # earlier points are drawn here
 
 Point = tuple[float, float]
 
 
 def svg(content: Mapping[str, Any]) -> str:
-    """The picture of what `race.run` returned."""
+    """The SVG text for the result of `race.run`."""
     curves = {name: _curve_points(side["curve"]) for name, side in content["sides"].items()}
     frame = _Frame.around([point for points in curves.values() for point in points])
     lines = "".join(_line(name, points, frame) for name, points in curves.items())
@@ -33,24 +33,24 @@ def _curve_points(curve: Sequence[Mapping[str, Any]]) -> list[Point]:
 
 
 class _Frame:
-    """Where seconds and percent lie in the picture."""
+    """Maps seconds and percent to pixels of the picture."""
 
     def __init__(self, low: Point, high: Point) -> None:
         self.low, self.high = low, high
 
     @classmethod
     def around(cls, points: Sequence[Point]) -> _Frame:
-        """Just around all points."""
+        """The frame that just encloses all points."""
         xs, ys = zip(*points) if points else ((1.0, 10.0), (1.0, 10.0))
         return cls((min(xs), min(ys) / 1.15), (max(max(xs), min(xs) * 2), max(ys) * 1.15))
 
     def place(self, point: Point) -> Point:
-        """Picture pixels of a point."""
+        """The position of a point in picture pixels."""
         x, y = (math.log(value / low) / math.log(high / low) for value, low, high in zip(point, self.low, self.high))
         return RIM + x * (WIDTH - 2 * RIM), HEIGHT - RIM - y * (HEIGHT - 2 * RIM)
 
     def axes(self) -> str:
-        """Lines and figures at 1, 2, 5 and their tenfolds."""
+        """Grid lines and labels at 1, 2, 5, 10, 20, 50 and so on."""
         marks = []
         for value in _tick_values(self.low[0], self.high[0]):
             x = self.place((value, self.low[1]))[0]
@@ -62,7 +62,7 @@ class _Frame:
             marks.append(_svg_text(RIM - 8, y + 4, f"{value:g} %", "end"))
         marks.append(_svg_text(WIDTH / 2, HEIGHT - 16, "processor time of training", "middle"))
         marks.append(
-            _svg_text(RIM, RIM - 14, "mean error of visible landmarks on held-out frames, of the face", "start")
+            _svg_text(RIM, RIM - 14, "mean error of visible landmarks on validation frames, of the face", "start")
         )
         return "".join(marks)
 

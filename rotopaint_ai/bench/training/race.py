@@ -1,11 +1,12 @@
-"""Time to the same held-out error: the shipped recipe against a stock one on the same data, by turns.
+"""Time to the same validation error: the shipped recipe against a stock recipe on the same data.
 
-Each side is a process of its own with one thread. They train in slices by turns, so that whatever else the machine does
-falls on all; what counts is the processor time of training (decoding and augmentation with it, evaluation without).
+Each side is a process of its own with one thread. The sides train alternately in slices, so that other load on the
+machine affects all of them. The measure is the processor time of training: decoding and augmentation are included,
+evaluation is not.
 
     ours   the recipe as `rotopaint train` runs it: from the shipped pack, bf16, channels-last, allocator settings,
            pictures decoded once, small crops first, its optimiser, schedule and averaged weights
-    cold   the same from nothing
+    cold   the same recipe without a start pack
     stock  the same network, losses, augmentation and batch by PyTorch's defaults: from nothing, float32, NCHW, full
            size from the start, Adam at 1e-3, a DataLoader that decodes every sample each time
 """
@@ -37,8 +38,10 @@ _TURNS = 40
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What is run: data sets, recipe, pack to start from, seconds of processor for ours, how many times as long the
-    other sides may take, seconds between evaluations (None: a twelfth of ours), processes of stock's DataLoader."""
+    """The settings of a race.
+
+    They are data sets, recipe, start pack, processor seconds of our side, how many times as long the other sides may
+    take, seconds between evaluations (None: a twelfth of our time), processes of the stock side's DataLoader."""
 
     datasets: tuple[str, ...]
     recipe: str | None = None
@@ -50,13 +53,13 @@ class Course:
     workers: int = 0
 
     def limit_s(self, side: str) -> float:
-        """Processor seconds that a side may take."""
+        """Limit of a side's processor seconds."""
         return self.seconds * self.times.get(side, 1.0)
 
 
 @dataclass(slots=True)
 class Side:
-    """A side's process and what it has told so far."""
+    """A side's process, and the evaluations that it has reported."""
 
     name: str
     process: subprocess.Popen[str]
@@ -66,14 +69,14 @@ class Side:
     is_over: bool = False
 
     def turn(self, seconds: float) -> None:
-        """Let it train for some seconds of processor, and listen until it has. Raises TrainingError when it fails."""
+        """Let the side train for some processor seconds, and read its reports. Raises TrainingError when it fails."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
             self.process.stdin.write(f"{seconds}\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # what it left on standard error tells more
+            pass  # its standard error tells more
         for line in self.process.stdout:
             event = json.loads(line)
             if event["event"] == "seen":
@@ -84,7 +87,7 @@ class Side:
                 self.is_over = event["event"] == "over"
                 return
         self.errors.seek(0)
-        lines = self.errors.read().strip().splitlines() or ["it ended without a word"]
+        lines = self.errors.read().strip().splitlines() or ["it ended without a message"]
         raise TrainingError(f"bench train: {self.name}: {lines[-1][-300:]}")
 
 
@@ -92,7 +95,7 @@ Report = Callable[[str], None]
 
 
 def run(course: Course, tell: Report = lambda text: None) -> dict[str, Any]:
-    """Run all sides and return curves, levels and ratios as JSON values; after an interrupt, of what there was by then.
+    """Run all sides and return curves, levels and ratios as JSON values; an interrupt ends the race early.
 
     Raises TrainingError.
     """
@@ -114,9 +117,9 @@ def run(course: Course, tell: Report = lambda text: None) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """A second interrupt, as some who stop a program send at once, must not cost what the first one left."""
+    """Ignore a second interrupt, which some programs send at once: the result of the race must still be written."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread is interrupted
+        yield  # only the main thread gets interrupts
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -126,7 +129,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _take_turns(course: Course, sides: Sequence[Side], tell: Report) -> None:
-    for at in range(_TURNS + 1):  # the first turn loads and evaluates what is known before the first step
+    for at in range(_TURNS + 1):  # the first turn loads the data and evaluates the network before its first step
         for side in sides:
             if not side.is_over:
                 side.turn(0.0 if at == 0 else _slice(course, side))
@@ -180,7 +183,8 @@ def _side(course: Course, side: Side) -> dict[str, Any]:
 
 
 def against(ours: Sequence[ErrorLevel], other: Sequence[ErrorLevel], limit_s: float) -> dict[str, Any]:
-    """All levels of ours against another side, the lowest last, and the lowest and the other's best in words."""
+    """All levels of our side against another side, the lowest last, and a summary of the two best levels."""
+
     rows = [levels.compare(ours, other, percent, limit_s) for percent in levels.levels_of(ours, other)]
     both = [row for row in rows if row.get("ratio") is not None]
     return {

@@ -1,7 +1,7 @@
 """One side of a race in a process of its own: `python -m rotopaint_ai.bench.training.racer SIDE ORDER.json`.
 
-Standard input holds one number a line: processor seconds to train now. Standard output answers in JSON lines: `ready`,
-`seen` (an evaluation), `paused` at the end of a turn, `over` when the side's time is up.
+Each line of standard input is a number: the processor seconds to train in this turn. Standard output answers in JSON
+lines: `ready`, `seen` (an evaluation), `paused` at the end of a turn, `over` at the end of the side's time.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.log import Budget
 from rotopaint_ai.training.trainer.trainer import Trainer
 
-# Held-out samples measure here and are not learned from; turns and evaluations go by the clock of the race.
+# Validation samples are only evaluated, never trained on. The clock of the race times turns and evaluations.
 _IN_A_RACE = ("learn_all=0", "steps=null", "threads=1", "eval_every=1000000000", "activations=keep")
 
 
 class TrainingClock:
-    """Processor and wall seconds of training, and whose turn it is. Children (loaders) count as well."""
+    """Counts processor and wall seconds of training, loader processes included, and waits between turns."""
 
     def __init__(self, limit_s: float, every_s: float) -> None:
         self.limit_s, self.every_s = limit_s, every_s
@@ -63,7 +63,7 @@ class TrainingClock:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """What is done inside, in this thread, is not training; batches that are made meanwhile are."""
+        """Do not count this thread's time inside the block; batches that loaders make meanwhile still count."""
         self._wall += time.perf_counter() - self._since
         before = time.thread_time()
         yield
@@ -71,7 +71,7 @@ class TrainingClock:
         self._since = time.perf_counter()
 
     def seen(self, net: LandmarkNet, ready: Prepared) -> None:
-        """Tell the held-out error of a network in float32."""
+        """Report the validation error of a network in float32."""
         with self.aside():
             at = {"cpu_s": self.cpu_s, "wall_s": self._wall, "images": self.images}
             held, faces = ready.task.data.held_out, ready.task.data.faces_px
@@ -93,7 +93,7 @@ class TrainingClock:
         self._turn_ends = self.cpu_s + float(line)
 
     def start(self) -> None:
-        """Wait for the first turn, before which nothing counts."""
+        """Wait for the first turn; time before it does not count."""
         line = sys.stdin.readline()
         if not line:
             sys.exit(0)
@@ -102,7 +102,7 @@ class TrainingClock:
 
 
 def _children_s() -> float:
-    """Processor seconds of living child processes, where the system tells."""
+    """Processor seconds of running child processes, where the system reports them."""
     total = 0.0
     for child in multiprocessing.active_children():
         try:
@@ -120,13 +120,13 @@ def tell(event: str, **facts: Any) -> None:
 
 
 def recipe_of(order: dict[str, Any]) -> PackConfig:
-    """The recipe as it can be raced, its minutes the side's seconds."""
+    """The recipe of a race, with its minutes set to the side's time limit."""
     minutes = f"minutes={order['limit_s'] / 60}"
     return override(load_pack_config(order["recipe"], order["overrides"]), (*_IN_A_RACE, minutes))
 
 
 def run_ours(order: dict[str, Any], meter: TrainingClock, init: str | None) -> None:
-    """The product's own loop; its schedule goes by the meter's processor time."""
+    """Train with the product's own loop; its schedule follows the meter's processor time."""
     meter.start()
     ready = prepare(order["datasets"], recipe_of(order), init)
     with meter.aside():
@@ -146,7 +146,7 @@ def run_ours(order: dict[str, Any], meter: TrainingClock, init: str | None) -> N
 
 
 def run_stock(order: dict[str, Any], meter: TrainingClock) -> None:
-    """Plain PyTorch; what `prepare` decodes is for the evaluations and not counted."""
+    """Train with plain PyTorch. `prepare` decodes pictures for the evaluations only, and its time is not counted."""
     with meter.aside():
         ready = prepare(order["datasets"], recipe_of(order), "none")
     tell("ready", facts=facts_of(ready))
@@ -163,7 +163,7 @@ def run_stock(order: dict[str, Any], meter: TrainingClock) -> None:
 
 
 def facts_of(ready: Prepared) -> dict[str, Any]:
-    """What is raced on, for the result."""
+    """The data of the race, for the result."""
     return {
         "data": ready.data.name,
         "train_samples": len(ready.train_data),
@@ -174,7 +174,7 @@ def facts_of(ready: Prepared) -> dict[str, Any]:
 
 
 def main(words: list[str]) -> None:
-    """Run a side to its end."""
+    """Run one side of the race."""
     name, path = words
     order = json.loads(Path(path).read_text(encoding="utf-8"))
     torch.set_num_threads(1)

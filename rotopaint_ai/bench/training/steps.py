@@ -1,9 +1,11 @@
-"""Some steps of the shipped network in a process of its own: prints images per second by the clock and per second of
-all ranks' processor time, which is the truer one where others work on the machine too.
+"""Training steps of the shipped network in a process of its own; prints two rates in images per second.
+
+The first rate is by wall time, the second by processor time of all ranks. The second is more reliable on a busy
+machine.
 
     python -m rotopaint_ai.bench.training.steps {stock,ours} STEPS BATCH SIZE
 
-The network and its losses are the same in both; stock is plain PyTorch: float32, contiguous, the system's allocator.
+Both use the same network and losses. `stock` is plain PyTorch: float32, contiguous, the system's allocator.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ WARM_UP = 3
 
 
 def main(words: list[str]) -> None:
-    """Take the steps, all ranks together, and print the rate."""
+    """Run the steps on all ranks, and print the rates."""
     kind, n_steps, batch, size = words[0], *(int(word) for word in words[1:4])
     if kind not in ("stock", "ours"):
         raise SystemExit(f"{kind}: wanted stock or ours")

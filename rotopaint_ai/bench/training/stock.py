@@ -1,4 +1,4 @@
-"""The stock recipe: PyTorch as its tutorials use it, around the same network, losses and augmentation."""
+"""The stock recipe: PyTorch as in its tutorials, with the same network, losses and augmentation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Samples(TorchDataset[Any]):
         return len(self.data)
 
     def __getitem__(self, row: int) -> tuple[Tensor, Tensor, Tensor]:
-        """A float crop [3, S, S] of 0..1, landmarks [L, 2] in its pixels and their visibility [L]."""
+        """A float crop [3, S, S] of 0..1, landmarks [L, 2] in pixels of the crop, and their visibility [L]."""
         truth = self.data.truth.rows(np.array([row]))
         memory = Memory((self.data.picture(row),), truth, np.ones((1, 2)))
         draw = np.random.default_rng(int(torch.randint(2**31, ()).item()))
@@ -41,7 +41,7 @@ class Samples(TorchDataset[Any]):
 
 
 def steps(ready: Prepared, workers: int) -> Iterator[tuple[LandmarkNet, int]]:
-    """Train for ever: before the first and after every step the network, and how many images it has just seen."""
+    """Train without end; yields the network and the images of the last step, first before any step."""
     config, net = ready.config, ready.task.net.train()
     optimiser = torch.optim.Adam(net.parameters(), LEARNING_RATE)
     whole = len(ready.train_data) >= config.batch

@@ -1,1 +1,1 @@
-"""Scripts that other programs run: they travel as text and are never imported here."""
+"""Scripts that other programs run; they are exported as text and never imported here."""

@@ -1,8 +1,8 @@
 """Build animated masks in Blender from the data above.
 
-Run it in Blender's text editor, or `blender -b shot.blend -P this_file.py -- --save shot.blend`. Needs nothing but
-Blender (tested with 4.2). A new file takes size, pixel aspect, frame rate and range from the data; an existing one
-keeps its own.
+Run it in Blender's text editor, or `blender -b shot.blend -P this_file.py -- --save shot.blend`. It needs only Blender
+(tested with 4.2). A new file gets size, pixel aspect, frame rate and range from the data; an existing file keeps its
+own.
 """
 
 import json
@@ -12,7 +12,7 @@ import bpy
 
 
 def build(data):
-    """One mask with a layer for each shape, keyed at the frames of the data. Returns the mask."""
+    """Build one mask with a layer for each shape, keyed at the frames of the data; returns the mask."""
     scene = bpy.context.scene
     if not bpy.data.filepath:
         _set_scene(scene, data)
@@ -86,7 +86,7 @@ def _select_points(layer, chosen):
 
 
 def _key_shapes(scene, mask, layers):
-    """Shape keys can only be set by an operator, on the selected points, in an image editor that shows the mask."""
+    """Set the shape keys. Only an operator can do that, on selected points, in an image editor that shows the mask."""
     windows = bpy.context.window_manager.windows
     if not windows:
         raise RuntimeError(

@@ -1,7 +1,7 @@
 """Write the masks of a Blender file for RotoPaint AI to read.
 
-`blender -b shot.blend -P this_file.py -- masks.blender.json`, or run it in Blender's text editor: it then writes
-NAME.blender.json beside the file. Then: `rotopaint convert NAME.blender.json shapes.nk`.
+Run `blender -b shot.blend -P this_file.py -- masks.blender.json`, or run it in Blender's text editor, where it writes
+NAME.blender.json beside the file. Then run `rotopaint convert NAME.blender.json shapes.nk`.
 """
 
 import json
@@ -12,7 +12,7 @@ import bpy
 
 
 def dump():
-    """Every mask as plain values: each spline's points at every frame at which one of its layer's keys stands."""
+    """Every mask as plain values: each spline's points at all key frames of its layer."""
     scene = bpy.context.scene
     render = scene.render
     before = scene.frame_current
@@ -75,7 +75,7 @@ def _dump_point(point):
 
 
 def _key_frames(scene, mask):
-    """Frames of each layer's shape keys. Only the clip editor's jump to the next key tells them."""
+    """Frames of each layer's shape keys. Blender reveals them only by the clip editor's jump to the next key."""
     windows = bpy.context.window_manager.windows
     if not windows or not mask.layers:
         return [set(range(mask.frame_start, mask.frame_end + 1)) for _ in mask.layers]

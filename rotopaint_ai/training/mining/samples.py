@@ -51,7 +51,7 @@ def claimed_dataset(folder: Path) -> Iterator[None]:
         raise UsageError(f"--out {folder}: is a file; wanted a folder for the data set")
     for name in (_STATE, *_FOLDERS):
         if (folder / name).is_symlink():
-            raise UsageError(f"{folder / name}: is a link, and nothing is written through links; remove it")
+            raise UsageError(f"{folder / name}: is a symbolic link, which is never written through; remove it")
     if not _is_dataset(folder) and (foreign := _in_the_way(folder)):
         raise UsageError(
             f"{folder / foreign}: not written by RotoPaint, and in the way of a data set; choose another --out"

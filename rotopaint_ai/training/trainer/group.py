@@ -104,7 +104,7 @@ class Group:
         except CancelledError:
             raised = True
         if self.on_any(raised):
-            raise CancelledError(f"stopped because somebody asked; {RESUMES}")
+            raise CancelledError(f"stopped on request; {RESUMES}")
 
     def talking_s(self, wrapped: nn.Module) -> float:
         """Seconds of a step in which gradients were on their way, by PyTorch's own record."""

@@ -40,7 +40,7 @@ def test_nothing_is_written_through_a_link_in_a_data_set(tmp_path: Path, name: s
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / name).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="is a link, and nothing is written through links"):
+    with pytest.raises(UsageError, match="is a symbolic link, which is never written through"):
         mine(MineOptions((tmp_path / "roto.nk",), tmp_path / "set"))
     assert list((tmp_path / "elsewhere").iterdir()) == []
 

@@ -36,7 +36,7 @@ def test_every_recipe_of_one_network_is_a_config(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("steps: 9\nsteps: 5", "'steps' stands 2 times"), ("steps: !!int x", "not valid YAML"), ("[" * 5000, "not valid")],
+    [("steps: 9\nsteps: 5", "'steps' occurs 2 times"), ("steps: !!int x", "not valid YAML"), ("[" * 5000, "not valid")],
 )
 def test_text_that_is_no_recipe_is_refused(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "r.yaml").write_text(text)

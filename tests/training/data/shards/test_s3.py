@@ -69,7 +69,7 @@ def test_a_server_that_gives_other_bytes_is_not_believed(faces: Path, bucket: st
         boto3.client("s3").upload_file(str(path), "show", f"pip/{path.relative_to(tmp_path / 'packed')}")
     right = (tmp_path / "packed/shards/000000.tar").read_bytes()
     boto3.client("s3").put_object(Bucket="show", Key="pip/shards/000000.tar", Body=right[::-1])
-    with pytest.raises(TrainingError, match=r"000000.tar: the bytes are not those that were promised \(4 tries\)"):
+    with pytest.raises(TrainingError, match=r"000000.tar: the bytes do not match the expected hash \(4 tries\)"):
         read_dataset(bucket).picture(0)
     assert not list((tmp_path / "cache").rglob("*.tar"))
     boto3.client("s3").put_object(Bucket="show", Key="pip/shards/000000.tar", Body=right)

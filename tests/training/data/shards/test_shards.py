@@ -449,7 +449,7 @@ def _silent(url: str) -> Iterator[bytes]:
 def test_a_server_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rotopaint_ai.remote.MOST_TEXT", 5 << 20)
     server = Server("mem://x", tmp_path, _endless, pause_s=0.001)
-    with pytest.raises(TrainingError, match=r"dataset.json: sends more than the 5,242,880 bytes that it may"):
+    with pytest.raises(TrainingError, match=r"dataset.json: sends more than the 5,242,880 bytes expected"):
         server.read("dataset.json")
     with pytest.raises(TrainingError, match=r"0.tar: sends more than the 1,000 bytes"):
         server.shard(Shard("0.tar", 1000, "0" * 64, {}))
@@ -525,7 +525,7 @@ def test_a_moody_server_is_asked_again_until_the_bytes_are_right(packed: Path, t
     [
         ("slow", "timed out"),
         ("gone", "connection reset"),
-        ("wrong", "not those that were promised"),
+        ("wrong", "do not match the expected hash"),
         ("short", "of [0-9,]+ bytes"),
     ],
 )

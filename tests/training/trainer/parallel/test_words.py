@@ -45,7 +45,7 @@ def as_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseEx
     ("error", "code", "told"),
     [
         (TrainingError("data: no dataset.json"), 2, "data: no dataset.json"),
-        (CancelledError("stopped because somebody asked"), 130, "stopped because somebody asked"),
+        (CancelledError("stopped on request"), 130, "stopped on request"),
         (KeyboardInterrupt(), 130, "stopped"),
         (OSError(errno.ENOSPC, "No space left on device", "pip.run/x"), 5, "pip.run/x: No space left on device"),
     ],
