@@ -1,5 +1,5 @@
-"""RotoPaint AI in Nuke: thin translation between Nuke's words and ours. Nothing heavy is loaded into Nuke.
+"""RotoPaint AI in Nuke: a thin layer between Nuke and the product. It loads no heavy libraries into Nuke.
 
-- `startup/` goes on NUKE_PATH and adds the menu; `host` is Nuke as the panel sees it.
+- Put `startup/` on NUKE_PATH; it adds the menu. `host` is the panel's interface to Nuke.
 - `roto_node` builds and updates our node, `clean_merge` sets up the clean plate, `batch` does both without a screen.
 """

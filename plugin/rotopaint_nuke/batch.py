@@ -19,8 +19,8 @@ from rotopaint_nuke import clean_merge, roto_node
 def build(shapes: str | Path, *, read: str | None = None, with_clean: bool = False) -> Any:
     """Make or update the RotoPaint node of a `*.roto.json`, behind a Read where one is named; returns the node.
 
-    `with_clean` also sets up the clean frames that lie beside the shapes. Raises UsageError for a Read that is not
-    there and for clean frames that are not there, DocumentError for a file that is no document.
+    `with_clean` also sets up the clean frames beside the shapes. Raises UsageError where the Read or the clean frames
+    do not exist, DocumentError where the file is not a document.
     """
     path = Path(shapes)
     found = document.read(path)
@@ -36,7 +36,7 @@ def build(shapes: str | Path, *, read: str | None = None, with_clean: bool = Fal
 
 
 def add_clean(shapes: Path, source: Any | None, frames: tuple[int, int]) -> Any:
-    """The Read and Merge of the clean frames beside a run's shapes. Raises UsageError where there are none."""
+    """Make the Read and Merge of the clean frames beside a run's shapes. Raises UsageError without clean frames."""
     pattern = clean_merge.clean_pattern(shapes)
     if source is None or pattern is None:
         what = "no Read was named" if source is None else f"{shapes.parent / 'clean'} holds no clean frames"

@@ -1,4 +1,4 @@
-"""The clean plate in the comp: a Read of the clean frames, merged over the plate where our shapes are."""
+"""The clean plate in the comp: a Read of the clean frames, merged over the plate inside our shapes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MERGE = "RotoPaint_AI_Patch"
 
 
 def set_up(nuke: Any, source: Any, clean: str, frames: tuple[int, int]) -> tuple[Any, bool]:
-    """Put the clean frames over a plate inside the alpha of our RotoPaint node; returns the Merge, and if it was there.
+    """Merge the clean frames over a plate inside the alpha of our RotoPaint node; returns the Merge and if it existed.
 
     `nuke` is Nuke's module, `source` the plate's Read, `clean` the clean frames' pattern (`.../plate.####.exr`). A
-    second call renews the Read's file and range. One undo step; the selection is what it was. Raises UsageError where
-    there is no RotoPaint node of ours behind the plate yet.
+    second call updates the Read's file and range. All is one undo step, and the selection does not change. Raises
+    UsageError where the plate has no RotoPaint node of ours yet.
     """
     shapes = roto_node.find(nuke, source)
     if shapes is None:
@@ -38,7 +38,7 @@ def set_up(nuke: Any, source: Any, clean: str, frames: tuple[int, int]) -> tuple
 
 
 def clean_pattern(shapes: Path) -> str | None:
-    """The clean frames of a run whose shapes lie at `DIR/shapes.roto.json`, as a pattern; None where there are none."""
+    """The pattern of the clean frames of a run with shapes at `DIR/shapes.roto.json`; None without clean frames."""
     found = sorted(path for path in (shapes.parent / "clean").glob("*.*.*") if path.suffix != ".json")
     if not found:
         return None
@@ -47,7 +47,7 @@ def clean_pattern(shapes: Path) -> str | None:
 
 
 def _clean_of(nuke: Any, read: Any, source: Any) -> bool:
-    """Whether a Read of ours feeds the patch of this source."""
+    """Whether `read` is our Read of the clean frames for this source."""
     merges = [node for node in nuke.allNodes("Merge2") if node.name().startswith(MERGE)]
     return any(roto_node.is_input(node, source) and roto_node.is_input(node, read, 1) for node in merges)
 
@@ -66,7 +66,7 @@ def _new(nuke: Any, kind: str, name: str, source: Any, below: int) -> Any:
 
 
 def _fill_read(read: Any, source: Any, clean: str, frames: tuple[int, int]) -> None:
-    """File, range and colour of the clean frames: they are coded as the plate is."""
+    """Set file, range and colour space of the clean frames; the colour space is that of the plate."""
     first, last = frames
     _set_knobs(read, file=clean, first=first, last=last, origfirst=first, origlast=last)
     for name in ("colorspace", "raw"):

@@ -14,12 +14,12 @@ from rotopaint_nuke import clean_merge, roto_node
 from rotopaint_ui.host import Engine, PlateChoice, find_engine
 from rotopaint_ui.panel.panel import Panel
 
-# Nuke's names for what the engine computes by itself; any other name goes to OCIO as it is.
+# Nuke's names for the colour spaces that the engine computes itself; other names are passed to OCIO unchanged.
 _COLOURSPACES = {"linear": "linear", "srgb": "sRGB", "rec709": "Rec.709", "cineon": "Cineon"}
 
 
 class NukeHost:
-    """What the panel asks of Nuke. Called on Nuke's main thread only, as everything of Qt is."""
+    """The panel's requests to Nuke; to be called only on Nuke's main thread, like everything of Qt."""
 
     name = "Read"
     export_label = "Export to RotoPaint node"
@@ -28,7 +28,7 @@ class NukeHost:
         self._source: Any | None = None
 
     def engine(self) -> Engine:
-        """The Python in which the product is installed; never Nuke's own."""
+        """The Python interpreter of the product's installation; never Nuke's own."""
         return find_engine(own_python=False)
 
     def chosen_plate(self) -> PlateChoice:
@@ -48,11 +48,11 @@ class NukeHost:
             roto_node.check_read_size(document, source)
         node, is_update = roto_node.export(nuke, document, source)
         done = "Updated" if is_update else "Made"
-        return f"{done} {node.name()} with {len(document.shapes)} shapes; one undo takes it back"
+        return f"{done} {node.name()} with {len(document.shapes)} shapes; one undo reverts it"
 
 
 def set_up_clean(shapes: Path) -> str:
-    """Read and Merge of the clean frames of a run over the selected Read. Raises UsageError; returns what was made."""
+    """Merge a run's clean frames over the selected Read; returns a message for the artist. Raises UsageError."""
     reads = nuke.selectedNodes("Read")
     if len(reads) != 1:
         raise UsageError(f"{len(reads)} Read nodes are selected; select the one with the plate")
@@ -61,24 +61,26 @@ def set_up_clean(shapes: Path) -> str:
         raise UsageError(f"{shapes.parent}: holds no clean frames; run again with clean plates")
     document = roto_document.read(shapes)
     merge, is_update = clean_merge.set_up(nuke, reads[0], pattern, (document.first_frame, document.last_frame))
-    return f"{'Updated' if is_update else 'Made'} {merge.name()}; one undo takes it back"
+    return f"{'Updated' if is_update else 'Made'} {merge.name()}; one undo reverts it"
 
 
 def choice_of(read: Any) -> PlateChoice:
     """The plate of a Read node. Raises UsageError where the node names no file."""
     source = nuke.filename(read) or ""
     if not source:
-        raise UsageError(f"{read.name()}: names no file; pick the plate in its file knob")
+        raise UsageError(f"{read.name()}: has no file; choose the plate in its file knob")
     shift = read.knob("frame")
     if shift is not None and str(shift.value()).strip():
-        raise UsageError(f"{read.name()}: shifts its frames; empty its frame knob, shapes keep the numbers on disk")
+        raise UsageError(
+            f"{read.name()}: shifts its frames; clear its frame knob, because shapes use the frame numbers on disk"
+        )
     is_sequence = any(sign in source for sign in ("#", "%"))
     frames = f"{int(read['first'].value())}-{int(read['last'].value())}" if is_sequence else None
     return PlateChoice(source, frames, _colourspace(read))
 
 
 def _colourspace(read: Any) -> str | None:
-    """The Read's colour space in our words; None leaves it to the file."""
+    """The engine's name of the Read's colour space; None leaves it to the file."""
     raw, knob = read.knob("raw"), read.knob("colorspace")
     if raw is not None and raw.value():
         return "linear"
@@ -89,5 +91,5 @@ def _colourspace(read: Any) -> str | None:
 
 
 def create_panel() -> Panel:
-    """The widget that Nuke docks."""
+    """Create the panel widget, which Nuke docks."""
     return Panel(NukeHost())

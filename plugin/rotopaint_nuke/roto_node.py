@@ -1,4 +1,4 @@
-"""The RotoPaint node that an export makes: built from text in one step; an update leaves the artist's shapes alone."""
+"""The RotoPaint node of an export: built from text in one step. An update does not change the artist's shapes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rotopaint_ai.exchange import nuke as nuke_text
 from rotopaint_ai.shapes.roto import RotoDocument
 
 NAME = "RotoPaint_AI"
-LAYER = "RotoPaint_AI"  # our shapes lie in this layer; all others are the artist's
+LAYER = "RotoPaint_AI"  # our shapes are in this layer; all other layers are the artist's
 
 
 def export(nuke: Any, document: RotoDocument, source: Any | None) -> tuple[Any, bool]:
-    """Put a document into a RotoPaint node behind `source`; returns the node, and whether it was there before.
+    """Write a document to a RotoPaint node after `source`; returns the node, and whether it existed before.
 
-    `nuke` is Nuke's module. An earlier node of ours behind the same source is updated: our layer is replaced, all that
-    the artist added stays. The whole is one undo step, and the selection is what it was.
+    `nuke` is Nuke's module. An earlier node of ours after the same source is updated: our layer is replaced, and
+    everything that the artist added stays. All is one undo step, and the selection does not change.
     """
     with one_undo(nuke, "RotoPaint AI export"), selection_kept(nuke):
         node = find(nuke, source)
@@ -30,7 +30,7 @@ def export(nuke: Any, document: RotoDocument, source: Any | None) -> tuple[Any, 
 
 
 def find(nuke: Any, source: Any | None) -> Any | None:
-    """Our node behind a source, if there is one."""
+    """Our node after a source, if there is one."""
     for node in nuke.allNodes("RotoPaint"):
         if node.name().startswith(NAME) and (source is None or is_input(node, source)):
             return node
@@ -41,7 +41,9 @@ def write_curves(node: Any, document: RotoDocument) -> None:
     """Replace our layer in a node's curves with the document's shapes."""
     knob = node["curves"]
     text = knob.toScript().strip()
-    is_wrapped = text.startswith("{{{")  # the knob's own braces are there or not, as this Nuke's toScript has it
+    is_wrapped = text.startswith(
+        "{{{"
+    )  # depending on the version, Nuke's toScript includes the knob's own braces or not
     inner = text[1:-1] if is_wrapped else text
     updated = nuke_text.update_layer(inner, document, layer=LAYER)
     knob.fromScript("{" + updated + "}" if is_wrapped else updated)
@@ -55,7 +57,7 @@ def _create_node(nuke: Any, source: Any | None) -> Any:
     node.setName(NAME, uncollide=True)
     node.setInput(0, source)
     output = node.knob("output")
-    if output is not None:  # else the shapes would be painted white over the plate
+    if output is not None:  # otherwise the shapes would be painted white over the plate
         output.setValue("alpha")
     if source is not None:
         node.setXYpos(source.xpos(), source.ypos() + source.screenHeight() + 60)
@@ -63,13 +65,13 @@ def _create_node(nuke: Any, source: Any | None) -> Any:
 
 
 def is_input(node: Any, source: Any, index: int = 0) -> bool:
-    """Whether a node's input is that node."""
+    """Whether the input `index` of a node is `source`."""
     found = node.input(index)
     return found is not None and found.fullName() == source.fullName()
 
 
 def check_read_size(document: RotoDocument, read: Any) -> None:
-    """Raises UsageError where a Read is of another size than the shapes: y runs up in Nuke, so all would be moved."""
+    """Raise UsageError where a Read has another size than the shapes: Nuke's y runs up, so all shapes would move."""
     found = read.format()
     size = (int(found.width()), int(found.height()))
     if size != (document.width, document.height):
@@ -81,7 +83,7 @@ def check_read_size(document: RotoDocument, read: Any) -> None:
 
 @contextmanager
 def one_undo(nuke: Any, name: str) -> Iterator[None]:
-    """Everything inside is one step of Nuke's undo; an error takes back what was done before it."""
+    """Make everything inside the block one step of Nuke's undo; an error undoes the block."""
     undo = nuke.Undo()
     undo.begin(name)
     try:

@@ -1,1 +1,1 @@
-"""Many shots as one job: a jobs file, idempotent tasks, engines that execute them, and one summary page."""
+"""Many shots as one job: a jobs file, idempotent tasks, the engines that execute them, and a summary page."""

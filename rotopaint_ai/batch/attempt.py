@@ -89,18 +89,20 @@ def do_one(task: BatchTask, notes: TaskNotes, do: Do, sink: Sink, cancel: Cancel
 
 def _refuse_other_build(task: BatchTask) -> None:
     if task.build and task.build != build_digest():
-        raise UsageError("this worker has another version of RotoPaint AI than who began the show; install the same")
+        raise UsageError(
+            "this worker has another version of RotoPaint AI than the program that started the show; install that one"
+        )
 
 
 def _when_free(task: BatchTask, notes: TaskNotes, do: Do, sink: Sink, cancel: Cancel) -> Mapping[str, Any] | None:
-    """Execute a task once no process that seemed lost still works on it. None: it was done meanwhile."""
+    """Execute a task once no process that seemed lost still works on it; None where it was done meanwhile."""
     is_reported = False
     while not notes.is_done(task):
         try:
             return do(task, sink, cancel)
         except BusyError:
             if not is_reported:
-                sink(warning(f"{task.key}: another process is at it; waiting until that has ended"))
+                sink(warning(f"{task.key}: another process works on it; waiting until it has ended"))
             is_reported = True
             time.sleep(POLL_S)
             cancel.check()

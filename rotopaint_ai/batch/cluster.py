@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future, LocalCluster
 
 CONNECT_S = 20
-MOST_LIVES = 10  # of tasks whose workers die of others; a scheduler lets a task outlive three workers
+MOST_LIVES = 10  # submissions of a task whose workers died of other tasks; Dask allows a task three lost workers
 TASKS = "rotopaint"
 _GONE = ("closed", "closing")
 
@@ -41,7 +41,7 @@ def connected(address: str | None, workers: int) -> Iterator[Client]:
     if find_spec("distributed") is None:
         option = f"--cluster {address}" if address else f"--workers {workers}"
         raise UsageError(
-            f"{option}: wants Dask; install it with: pip install 'rotopaint-ai[cluster]', or leave {option.split()[0]} "
+            f"{option}: needs Dask; install it with: pip install 'rotopaint-ai[cluster]', or leave {option.split()[0]} "
             "out: one process paints on every core"
         )
     with _quiet_logs(), ExitStack() as stack:
@@ -63,7 +63,7 @@ def _join(address: str, stack: ExitStack) -> Client:
 
 
 async def _knock(address: str) -> None:
-    """Connect and disconnect once. Raises TimeoutError; a client would wait for ever on another protocol."""
+    """Connect and disconnect once. Raises TimeoutError, where a Dask client would wait for ever on another protocol."""
     from distributed.comm import connect
     from distributed.security import Security
 
@@ -80,7 +80,7 @@ def _start_workers(workers: int, stack: ExitStack) -> Client:
         threads_per_worker=1,
         processes=True,
         memory_limit=0,  # a worker over Dask's limit takes no further task, and a show would wait for ever
-        security=True,  # keys of its own: nobody else on this machine has our processes work for him
+        security=True,  # its own TLS keys, so that nobody else on this machine can use our processes
         preload="rotopaint_ai.batch.own_worker",
         dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
@@ -101,8 +101,9 @@ async def _replace_lost(local: LocalCluster, n_workers: int) -> None:
 
 @contextmanager
 def executor_of(address: str | None, workers: int) -> Iterator[Executor | None]:
-    """Workers for the idempotent parts of a command: those of the cluster at an address, else `workers` local
-    processes. None for a single process, the current one. Raises UsageError; ClusterError when the workers are lost.
+    """Workers for the idempotent parts of a command: of the cluster at `address`, else `workers` local processes.
+
+    Returns None for a single process, the current one. Raises UsageError; ClusterError where the workers are lost.
     """
     if address is None and workers == 1:
         yield None
@@ -114,18 +115,18 @@ def executor_of(address: str | None, workers: int) -> Iterator[Executor | None]:
         try:
             yield client.get_executor(pure=False)
         except CancelledFuture as error:
-            raise ClusterError("the cluster's scheduler has gone; start the same command again") from error
+            raise ClusterError("the cluster's scheduler is lost; start the same command again") from error
         except KilledWorker as error:
             n_died = error.allowed_failures + 1
             raise ClusterError(
-                f"{n_died} workers died of one part; is there memory enough? try fewer workers"
+                f"{n_died} workers died of one part; is there enough memory? try fewer workers"
             ) from error
 
 
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
     """Stop Dask from logging lost connections; our own messages report what a person must know."""
-    import distributed  # sets levels of its own, its client's apart
+    import distributed  # Dask sets its own log levels, except for its client
 
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == distributed.__name__]
     before = {logger: logger.level for logger in map(logging.getLogger, names)}
@@ -233,8 +234,8 @@ def _next_ended(client: Client, ended: SimpleQueue[Future[None]], cancel: Cancel
 def _refuse_lost(is_lost: bool) -> None:
     if is_lost:
         raise ClusterError(
-            "the cluster's scheduler has gone; what is done stays done, and the same command goes on from here once "
-            "there is one"
+            "the cluster's scheduler is lost; finished tasks are kept, and the same command continues once there is a "
+            "scheduler"
         )
 
 
@@ -247,7 +248,7 @@ def _note_loss(task: BatchTask, future: Future[None], notes: TaskNotes, sink: Si
         return
     if isinstance(error, KilledWorker):
         n_died = max(notes.n_lost(task), error.allowed_failures + 1)
-        reason = f"{n_died} workers died of it; is there memory enough? fewer 'threads' take less"
+        reason = f"{n_died} workers died of it; is there enough memory? fewer 'threads' need less"
     else:
         reason = f"a worker could not begin ({type(error).__name__}: {' '.join(str(error).split())[:160]})"
     notes.fail(task, reason)

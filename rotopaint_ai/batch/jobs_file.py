@@ -1,4 +1,4 @@
-"""The jobs file of a show: YAML or JSON, checked at the door.
+"""The jobs file of a show: YAML or JSON, checked when it is read.
 
     out: renders                      # one folder per shot under it
     defaults: {model: pip, export: [nuke], chunk: 50}
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Checked = TypeVar("Checked")
 CHUNK = 50
 RETRIES = 2
-_FILE_WANTED = "the folder that the shots are written to, and a list with name, plates and crop of each shot"
+_FILE_WANTED = "the output folder of the shots, and a list with name, plates and crop of each shot"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TAKEN = ("index.html", "show.json")  # files beside the shots' folders
 _PLACES = ("plates", "model", "project")  # settings that may be paths
@@ -158,7 +158,9 @@ def _job_shot(name: str, row: Mapping[str, object], defaults: _Settings | None, 
         for word, value in (("chunk", CHUNK), ("retries", RETRIES), ("priority", 0), ("resources", {}))
     )
     if chunk < 1 or retries < 0:
-        raise UsageError(f"{where}: chunk {chunk}, retries {retries}: wanted at least 1 frame a task, and 0 tries more")
+        raise UsageError(
+            f"{where}: chunk {chunk}, retries {retries}: wanted at least 1 frame per task, and 0 or more retries"
+        )
     if any(amount <= 0 for amount in resources.values()):
         raise UsageError(f"{where}: resources {resources}: wanted amounts that a worker offers, such as {{GPU: 1}}")
     job = _run_job(name, settings, where, path.parent, out / name)
@@ -172,15 +174,15 @@ def _given_settings(settings: _Settings) -> dict[str, Any]:
 
 
 def _shot_name(name: Any, path: Path) -> str:
-    """A shot's name; a whole number is one that nobody put in quotes."""
+    """A shot's name; an integer is a name that was written without quotes."""
     text = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
     if not isinstance(text, str) or not _NAME.fullmatch(text):
         quotes = "" if isinstance(name, str | None) else ", in quotes"
         raise UsageError(
-            f"{path.name}: shot name {name!r}: wanted letters, digits, '.', '_' and '-'{quotes}, it names a folder"
+            f"{path.name}: shot name {name!r}: wanted letters, digits, '.', '_' and '-'{quotes}, as it names a folder"
         )
     if text.lower() in _TAKEN:
-        raise UsageError(f"{path.name}: shot name '{text}': so is a file of the show called; wanted another name")
+        raise UsageError(f"{path.name}: shot name '{text}': a file of the show has this name; wanted another name")
     return text
 
 
@@ -211,7 +213,7 @@ def _text_list(value: Any, where: str) -> list[str]:
 
 def _crops_of(name: str, project: object, face: str | None) -> list[str]:
     """The crop boxes that a shot's project has, of its face where one is named. Raises _ShotRefusedError."""
-    advice = "add 'crop: X,Y,W,H' around the face to the shot, or 'crop: auto' to have it looked for"
+    advice = "add 'crop: X,Y,W,H' around the face to the shot, or 'crop: auto' to search for the face"
     if not isinstance(project, str):
         raise _ShotRefusedError(name, f"has no crop box; {advice}")
     crops = _inputs_of(name, project, face).crops
@@ -232,10 +234,10 @@ def _inputs_of(name: str, project: str, face: str | None) -> ProjectInputs:
 
 def _refuse_shared(names: Sequence[str], shots: Sequence[JobShot], path: Path) -> None:
     seen: set[str] = set()
-    owners: dict[str, str] = {}  # the file that a project is -> the shot that it is of
+    owners: dict[str, str] = {}  # project file -> its shot
     for name in names:
         if name.lower() in seen:
-            raise UsageError(f"{path.name}: two shots are called '{name}'; each wants a folder of its own")
+            raise UsageError(f"{path.name}: two shots are called '{name}'; each needs its own folder")
         seen.add(name.lower())
     for shot in shots:
         project = shot.job.project

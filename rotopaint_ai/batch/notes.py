@@ -2,7 +2,7 @@
 
 <task>.done       the task is done, for which job, and the files it wrote
 <task>.failed     why its last attempts failed
-<task>.begun      the cluster workers that began it, a line each; a worker without a later note died during the task
+<task>.begun      the cluster workers that began it, one per line; a worker without a later note died during the task
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TaskNotes:
     folder: Path
 
     def is_done(self, task: BatchTask) -> bool:
-        """Whether a task is done, for the job as it is now, and what it wrote is still there."""
+        """Whether a task is done for the current job, and its files still exist."""
         content = _note_in(self._note_path(task, "done"))
         return content is not None and content.get("fingerprint") == task.fingerprint and is_there(task, content)
 
@@ -38,7 +38,7 @@ class TaskNotes:
         self.forgive(task)
 
     def facts(self, task: BatchTask) -> Mapping[str, Any]:
-        """What was noted of a task that is done; empty where it is not."""
+        """The facts noted for a finished task; empty where it is not finished."""
         return (_note_in(self._note_path(task, "done")) or {}) if self.is_done(task) else {}
 
     def fail(self, task: BatchTask, message: str) -> int:
@@ -48,7 +48,7 @@ class TaskNotes:
         return len(reasons)
 
     def failures(self, task: BatchTask) -> list[str]:
-        """The reasons of the failed attempts at a task, for the job as it is now."""
+        """The reasons of the failed attempts at a task, for the current job."""
         content = _note_in(self._note_path(task, "failed")) or {}
         return list(content.get("reasons", [])) if content.get("fingerprint") == task.fingerprint else []
 
@@ -77,12 +77,15 @@ class TaskNotes:
 
 
 def worker_name() -> str:
-    """How a worker is called in notes: its machine and process."""
+    """The name of this worker in notes: its machine and process."""
     return f"{socket.gethostname()} (process {os.getpid()})"
 
 
 def _note_in(path: Path) -> dict[str, Any] | None:
-    """A small JSON file; None where it is not there. One that a network disk shows in part is read again."""
+    """The content of a small JSON file; None where it does not exist.
+
+    A file that a network disk shows only partly is read again.
+    """
     for _ in range(5):
         try:
             content = json.loads(path.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""A show, or a training, as an Open Job Description template: a farm executes it, and `openjd run` on one machine.
+"""A show or a training as an Open Job Description template, for a farm, or for `openjd run` on one machine.
 
-    Track (a task per shot) -> Paint (a task per range of frames) -> Gather (per shot) -> Summary
-    Mine -> Train -> Evaluate -> Publish (a command each)
+    Track (one task per shot) -> Paint (one task per range of frames) -> Gather (one per shot) -> Summary
+    Mine -> Train -> Evaluate -> Publish (one command each)
 
 Specification: Open Job Description, Template Schemas 2023-09.
 """
@@ -21,19 +21,19 @@ from rotopaint_ai.files import write_text
 
 VERSION = "jobtemplate-2023-09"
 LONGEST = 1024  # values of a task parameter (section 3.4.1)
-NAME = 64  # letters of a step's name
-MOST_SHOTS = 96  # of 100 steps, three and the summary are others
+NAME = 64  # longest name of a step
+MOST_SHOTS = 96  # the format allows 100 steps; four are not shots
 
 _PROGRAM = {
     "name": "Program",
     "type": "STRING",
     "default": "rotopaint",
-    "description": "how workers call the program",
+    "description": "the command by which workers call the program",
 }
 
 
 def write_chain(path: Path, name: str, commands: Mapping[str, Sequence[str]]) -> None:
-    """Write a template whose steps are commands of the program, by step, each after the one before has succeeded."""
+    """Write a template with one command per step; a step starts after the previous one has succeeded."""
     import yaml
 
     steps: list[dict[str, Any]] = []
@@ -53,19 +53,21 @@ def write_chain(path: Path, name: str, commands: Mapping[str, Sequence[str]]) ->
 def write_template(show: Show, plan: ShowPlan, path: Path, *, chunked: bool = False) -> int:
     """Write the template of a show; returns the number of tasks.
 
-    `chunked`: frames as ranges that the farm divides as it sees fit (RFC 0001, task chunking), a step for each shot;
-    else a list of ranges.
+    `chunked`: each shot is a step with one range of frames, which the farm divides itself (RFC 0001, task chunking).
+    Otherwise one step has a list of ranges.
 
-    Raises: UsageError where no shot can be begun, where a step would have more tasks than the format allows, or where
-    the template would not stand beside or above its jobs file, whose place it must tell relative to its own.
+    Raises: UsageError where no shot can be started, where a step would have more tasks than the format allows, or where
+    the template is not in the jobs file's folder or above it, because it names the jobs file by a relative path.
     """
     import yaml
 
     tasks = plan.tasks
     if not tasks:
-        raise UsageError(f"{show.path.name}: no shot can be begun; correct its plates first")
+        raise UsageError(f"{show.path.name}: no shot can be started; correct its plates first")
     if chunked and len({task.shot.name for task in tasks}) > MOST_SHOTS:
-        raise UsageError(f"--farm-chunks: {MOST_SHOTS} shots at most, each is a step; leave it out or divide the show")
+        raise UsageError(
+            f"--farm-chunks: wanted at most {MOST_SHOTS} shots, as each is a step; leave it out or divide the show"
+        )
     template = _template(show, tasks, _relative(show.path, path), chunked)
     write_text(path, yaml.safe_dump(template, sort_keys=False, width=120, allow_unicode=True))
     return len(tasks) + 1
@@ -75,7 +77,7 @@ def _relative(jobs: Path, template: Path) -> str:
     relative = os.path.relpath(jobs.resolve(), template.resolve().parent)
     if relative.startswith(".."):
         raise UsageError(
-            f"--openjd {template}: wanted a file beside {jobs.name}, whose place it tells relative to its own"
+            f"--openjd {template}: wanted a file beside {jobs.name}, because it names that file by a relative path"
         )
     return relative
 
@@ -135,7 +137,7 @@ def _step(name: str, ranges: Mapping[str, Sequence[str]], after: Sequence[str] =
                 f"--openjd: {len(values)} tasks in step {name}, the format allows {LONGEST}; raise 'chunk'"
             )
     words = [f"--{parameter.lower()}={{{{Task.Param.{parameter}}}}}" for parameter in ranges]
-    keep_going = ["--keep-going"] if ranges else []  # a shot that fails shall not keep the farm from the others
+    keep_going = ["--keep-going"] if ranges else []  # a failed shot must not stop the farm from doing the others
     arguments = ["batch", "{{Param.Jobs}}", "--task", name.lower(), *words, *keep_going]
     step: dict[str, Any] = {"name": name}
     if after:

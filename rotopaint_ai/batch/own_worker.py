@@ -1,4 +1,4 @@
-"""What a worker process of our own cluster does first: Dask calls it there (its option `preload`)."""
+"""Set-up of a worker process of our own cluster; Dask calls it by its option `preload`."""
 
 from __future__ import annotations
 

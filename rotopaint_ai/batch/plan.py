@@ -18,7 +18,7 @@ BEFORE: Mapping[Kind, tuple[Kind, ...]] = {"track": (), "paint": ("track",), "ga
 
 @dataclass(frozen=True, slots=True)
 class ShowPlan:
-    """The tasks of a show in an order in which they can be done, and shots that cannot be begun with the reason."""
+    """The tasks of a show in a valid order, and the shots that cannot be started, with the reason."""
 
     tasks: tuple[BatchTask, ...]
     refused: Mapping[str, str]
@@ -29,13 +29,13 @@ class ShowPlan:
         return tuple(task for task in self.tasks if task.shot.name == name)
 
     def left(self, only: str | None = None) -> tuple[BatchTask, ...]:
-        """The tasks that are not done, of the show or of one shot. A finished shot has none, however it is divided."""
+        """The unfinished tasks of the show or of one shot. A finished shot has none, however it is divided."""
         last = {task.shot.name: task for task in self.tasks}
         begun = {name for name, task in last.items() if only in (None, name) and not self.notes.is_done(task)}
         return tuple(task for task in self.tasks if task.shot.name in begun and not self.notes.is_done(task))
 
     def check_ready(self, task: BatchTask) -> None:
-        """Raises UsageError where a task waits for others."""
+        """Raise UsageError where a task waits for others."""
         left = {other.key for other in self.left(task.shot.name)}
         if waiting := [key for key in task.needs if key in left]:
             raise UsageError(f"{task.key}: waits for {waiting[0]}; do that first")
@@ -49,7 +49,7 @@ class ShowPlan:
 
 
 def plan_show(show: Show, only: str | None = None) -> ShowPlan:
-    """Find the frames of every shot, or of one; one that cannot be begun does not keep the others from being done."""
+    """Plan the tasks of every shot, or of one; a shot that cannot be started does not stop the others."""
     tasks: list[BatchTask] = []
     refused = dict(show.refused)
     open_pack = cache(load_pack)

@@ -1,4 +1,4 @@
-"""The one page of a show, every shot with its state and its worst frames, and `show.json` beside it."""
+"""The summary page of a show: every shot with its state and its worst frames; and `show.json` beside it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SIGN = {
 
 @dataclass(frozen=True, slots=True)
 class ShotSummary:
-    """A shot in a line. Errors in pixels; `seam` is the visibility before and after; `picture` is beside the page."""
+    """A shot's row. Errors in pixels; `seam` is the visibility before and after; `picture` is beside the page."""
 
     name: str
     state: State
@@ -52,7 +52,7 @@ class ShotSummary:
 
     @property
     def trouble(self) -> str:
-        """What a person has to know of a shot that is not done, in a line; empty where it is."""
+        """The problem of an unfinished shot, in one line; empty for a finished shot."""
         failed = [f"{frame}: {text}" for frame, text in (self.failed or {}).items()]
         parts = [self.message] if self.message else []
         parts += [f"{len(failed)} frame{'s' if len(failed) > 1 else ''} failed, first {failed[0]}"] if failed else []
@@ -62,7 +62,7 @@ class ShotSummary:
 
 
 def summarise_show(show: Show, plan: ShowPlan) -> tuple[ShotSummary, ...]:
-    """What has become of every shot so far."""
+    """The current summaries of all shots."""
     return tuple(_show_summary(name, show, plan) for name in show.names)
 
 
@@ -88,7 +88,7 @@ def _write_data(show: Show, shots: Sequence[ShotSummary]) -> None:
 
 
 def _jobs_file_place(show: Show) -> str:
-    """Where the jobs file is, seen from the folder, so that it is the same on every machine."""
+    """The path of the jobs file relative to the folder, so that it is the same on every machine."""
     try:
         return Path(os.path.relpath(show.path.resolve(), show.out.resolve())).as_posix()
     except ValueError:  # on another drive
@@ -127,11 +127,11 @@ def _finished_summary(name: str, out: Path, seconds: float) -> ShotSummary:
     try:
         return _summary_of(name, json.loads(path.read_text(encoding="utf-8")), seconds)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return ShotSummary(name, "failed", message=f"{path}: is damaged; delete it, and the shot is gathered again")
+        return ShotSummary(name, "failed", message=f"{path}: is damaged; delete it, then the shot is gathered again")
 
 
 def _summary_of(name: str, content: Any, seconds: float) -> ShotSummary:
-    """A shot by its `run.json`."""
+    """The summary of a shot from its `run.json`."""
     frames, errors = content["frames"], content["errors"]["by_frame"]
     known = {int(f): [error for error in row if error is not None] for f, row in errors.items()}
     worst = sorted(((f, max(row)) for f, row in known.items() if row), key=lambda item: -item[1])[:N_WORST]

@@ -1,4 +1,4 @@
-"""A shot's tasks and what each waits for: track, then ranges of frames side by side, then gather."""
+"""A shot's tasks and their order: track, then ranges of frames in parallel, then gather."""
 
 from __future__ import annotations
 
@@ -20,24 +20,28 @@ from rotopaint_ai.pipeline.plan import choose_frames, code_digest
 from rotopaint_ai.plates.plate import Plate, open_plate
 
 Kind = Literal["track", "paint", "gather"]
-_NOT_DECIDING = ("out", "threads", "resume")  # of a job's fields; its paths count as the jobs file has them
+_NOT_DECIDING = (
+    "out",
+    "threads",
+    "resume",
+)  # fields of a job that the fingerprint leaves out; paths count as written in the jobs file
 
 
 @dataclass(frozen=True, slots=True)
 class BatchTask:
-    """A part of a shot. `needs` are the keys of tasks that must be done before; a task can safely be done twice."""
+    """A part of a shot. `needs` are the keys of tasks that must be done first; a task can safely be done twice."""
 
     shot: JobShot
     kind: Kind
     frames: FrameRange | None = None
     needs: tuple[str, ...] = ()
-    work: str = ""  # what people have done on the shot, where its project says so
-    given: str = ""  # its plates and its pack, as they lie on the disk
-    build: str = ""  # of the program; a finished shot has none, and stays finished when the program is renewed
+    work: str = ""  # digest of people's work on the shot, from its project
+    given: str = ""  # digest of its plates and its pack on disk
+    build: str = ""  # digest of the program; empty for a finished shot, which stays finished after an update
 
     @property
     def key(self) -> str:
-        """The task's name, of which its notes are called."""
+        """The task's name, which is also the name of its notes."""
         return f"{self.shot.name}/{self.kind}" + (f".{self.frames}" if self.frames is not None else "")
 
     @property
@@ -48,7 +52,7 @@ class BatchTask:
         """
         settings = {name: value for name, value in self.shot.job.to_json().items() if name not in _NOT_DECIDING}
         if settings["face"] is None:
-            del settings["face"]  # what was done before there were faces stays done
+            del settings["face"]  # tasks from versions without faces stay done
         facts = [{**settings, **self.shot.places}, str(self.frames), self.work, self.given, self.build]
         return _facts_digest(facts)
 
@@ -77,7 +81,7 @@ def tasks_of(shot: JobShot, open_pack: Callable[[str | None], Pack] = load_pack)
 
 @cache
 def build_digest() -> str:
-    """Changes with the program."""
+    """A hash that changes with the program."""
     return _facts_digest([__version__, code_digest()])
 
 
@@ -92,7 +96,7 @@ def _facts_digest(facts: Any) -> str:
 
 
 def asked_for(tasks: Sequence[BatchTask], shot: str, kind: str, frames: FrameRange | None) -> list[BatchTask] | None:
-    """The tasks that a farm asks for; None where the shot has none such.
+    """The tasks that a farm requests; None where the shot has no such task.
 
     A farm may divide frames in any way: a range selects the paint tasks that begin in it. So ranges that together cover
     all frames select every task once. A range may select no task.
@@ -107,5 +111,5 @@ def asked_for(tasks: Sequence[BatchTask], shot: str, kind: str, frames: FrameRan
 
 
 def chunks(frames: Sequence[int], size: int) -> list[FrameRange]:
-    """Ranges that hold all frames, each at most `size` of those on disk."""
+    """Ranges that cover all frames; each holds at most `size` frames on disk."""
     return [FrameRange(part[0], part[-1]) for part in (frames[i : i + size] for i in range(0, len(frames), size))]

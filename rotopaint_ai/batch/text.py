@@ -1,7 +1,7 @@
-"""The text of a jobs file, YAML or JSON, read without surprises.
+"""Reading the text of a jobs file, YAML or JSON.
 
-As in YAML 1.2, only plain decimals are whole numbers: a shot called 010 keeps its name, and `1:30` is no number of
-base 60. A repeated name in one mapping is refused, because its first value would be lost.
+As in YAML 1.2, only plain decimals are integers: a shot called 010 keeps its name, and `1:30` is not a number of base
+60. A repeated name in one mapping is refused, because its first value would be lost.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import file_bytes
 from rotopaint_ai.yaml_text import DoubledNameError, refuse_doubled, yaml_loader
 
-_PLAIN = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:timestamp")  # resolved otherwise, or not at all
+_PLAIN = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:timestamp")  # resolved in another way, or left as text
 
 
 class _Loader(yaml_loader(aliases=True)):  # type: ignore[misc]  # PyYAML has no types
-    """YAML 1.2's whole numbers."""
+    """A loader with YAML 1.2's integers."""
 
     yaml_implicit_resolvers: ClassVar[Any] = {
         sign: [(tag, pattern) for tag, pattern in rows if tag not in _PLAIN]
@@ -34,23 +34,29 @@ _Loader.add_implicit_resolver(_PLAIN[0], re.compile(r"^(?:0|-?[1-9][0-9]*)$"), l
 
 
 def read_jobs_text(path: Path) -> Any:
-    """What a jobs file holds. Raises UsageError in one line where it is absent, neither YAML nor JSON, or ambiguous."""
+    """The content of a jobs file. Raises UsageError where it is missing, neither YAML nor JSON, or ambiguous."""
     try:
         text = file_bytes(path).decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        raise UsageError(f"{path}: no such jobs file; check the path (docs/batch.md tells what it holds)") from None
+        raise UsageError(f"{path}: no such jobs file; check the path (docs/batch.md describes its content)") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{path.name}: is not UTF-8 text ({error.reason}); save it as UTF-8") from error
     try:
         return _parse_yaml(text)
     except DoubledNameError as error:
         raise UsageError(f"{path.name}: {error}; keep one of them") from error
-    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:  # of tags: `!!int x`
+    except (
+        yaml.YAMLError,
+        RecursionError,
+        ValueError,
+        LookupError,
+        AttributeError,
+    ) as error:  # raised by wrong tags, such as `!!int x`
         raise UsageError(f"{path.name}: is not YAML ({' '.join(str(error).split())[:160]}); correct it") from error
 
 
 def _parse_yaml(text: str) -> Any:
-    if text.lstrip().startswith("{"):  # JSON may be indented with tabs, which are no YAML
+    if text.lstrip().startswith("{"):  # JSON may be indented with tabs, which YAML forbids
         try:
             return json.loads(text, object_pairs_hook=_without_doubled)
         except json.JSONDecodeError:  # YAML's own braces

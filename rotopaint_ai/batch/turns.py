@@ -1,7 +1,7 @@
-"""Which tasks of a show can begin, and which goes first.
+"""The order of the tasks of a show: which can start, and which starts first.
 
-Shots are done one after the other, so that the first are soon ready. The last ones go stage by stage: done one after
-the other, their chains of track, paint and gather would leave most workers of a large cluster idle at the end.
+Shots are done one after the other, so that the first shots are finished early. The last shots are done stage by stage
+instead: one after the other, their chains of track, paint and gather would leave most workers of a large cluster idle.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 from rotopaint_ai.batch.tasks import BatchTask
 
-TAIL = 3  # shots of a show's end for each worker
+TAIL = 3  # number of last shots per worker
 _STAGES = ("track", "paint", "gather")
-_MOST_TASKS = 1e7  # of a show; its shots' priorities count for more than their order
+_MOST_TASKS = 1e7  # most shots of a show, so that a priority outweighs the order of shots
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A task that can begin, and its priority: higher goes first."""
+    """A task that can start, and its priority: the higher starts first."""
 
     task: BatchTask
     priority: float
 
 
 class Turns:
-    """Releases each task when all tasks it needs are done; needed tasks that are not in the list count as done."""
+    """Releases each task when all tasks it needs are done; needed tasks outside the list count as done."""
 
     def __init__(self, tasks: Sequence[BatchTask], n_workers: int) -> None:
         keys = {task.key for task in tasks}
@@ -38,11 +38,11 @@ class Turns:
         self._places = {task.key: place for place, task in enumerate(self._ordered)}
 
     def first(self) -> list[Turn]:
-        """The tasks that wait for nothing, the first of all in front."""
+        """The tasks that wait for nothing, highest priority first."""
         return [self._turn(task) for task in self._ordered if not self._waits[task.key]]
 
     def after(self, done: BatchTask) -> list[Turn]:
-        """The tasks that waited for nothing but this one; to be called once for each task that is done."""
+        """The tasks that waited only for this one; call it once for each finished task."""
         found = []
         for task in self._followers.get(done.key, ()):
             self._waits[task.key].discard(done.key)
@@ -55,7 +55,7 @@ class Turns:
 
 
 def in_starting_order(tasks: Sequence[BatchTask], n_workers: int) -> list[BatchTask]:
-    """Tasks in the order in which they should begin on so many workers."""
+    """Tasks in the order in which `n_workers` workers should start them."""
     priorities = {task.shot.name: task.shot.priority for task in tasks}
     shots = sorted(priorities, key=lambda name: -priorities[name])
     places = {name: place for place, name in enumerate(shots)}

@@ -38,7 +38,7 @@ def written_by(task: BatchTask) -> dict[str, Any]:
 
 
 def is_there(task: BatchTask, noted: Mapping[str, Any]) -> bool:
-    """Whether what was noted of a task is still on the disk, and no state was cut off. More files do no harm."""
+    """Whether the noted files of a task are still on disk, and no state file is cut off; extra files are ignored."""
     out, kept = Path(task.shot.job.out), noted.get("kept", {})
     return (
         _sizes(out, *kept) == kept

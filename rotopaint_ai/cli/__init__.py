@@ -1,7 +1,7 @@
 """The command line: one small module per command, imported only when its command is called.
 
 Exit codes: 0 all done; 2 wrong use or input; 3 some frames failed, are missing or show no face; 4 a pack is worse than
-the one it was held against; 5 the disk refused; 130 stopped by the user. 1 is a defect of ours, or no memory left.
+the pack it was compared with; 5 disk error; 130 stopped by the user. 1 is a bug in this program, or out of memory.
 """
 
 from __future__ import annotations
@@ -21,39 +21,43 @@ from rotopaint_ai.errors import CancelledError, DiskError, RotopaintError, in_on
 _SIGNED = re.compile(r"-\d")
 OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, WORSE, DISK_REFUSED, STOPPED = 0, 1, 2, 3, 4, 5, 130
 
-PLATE_FIRST = ("run", "clean", "panel")  # commands of one plate, which a shell may have made into its files
+PLATE_FIRST = (
+    "run",
+    "clean",
+    "panel",
+)  # commands with one plate, whose pattern a shell may have expanded to file names
 COMMANDS = {
     "demo": "the main job on a sample shot that ships with the package",
     "run": "landmarks, shapes, mattes, clean plate and exchange files of one plate",
-    "batch": "the shots of a show, shared by many workers",
-    "convert": "between shape formats, chosen by suffix",
-    "matte": "mattes only, from shapes",
-    "clean": "paint the seams of shapes away",
+    "batch": "all shots of a show, by one or many workers",
+    "convert": "convert shapes between formats, chosen by suffix",
+    "matte": "mattes from shapes, nothing else",
+    "clean": "clean plates from shapes or mattes",
     "mine": "ground truth from finished roto",
     "train": "train a model pack from data sets",
     "evaluate": "measure a model pack on a data set",
-    "publish": "put a model pack where everybody looks for packs",
+    "publish": "copy a model pack into the shared folder of packs",
     "bench": "measure this machine",
     "panel": "the window for artists",
-    "restore": "put a damaged project back from its last good copy",
+    "restore": "restore a damaged project from its last good copy",
 }
 
 
 class CommandModule(Protocol):
-    """What each command's module offers."""
+    """The interface of a command's module."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Say which arguments the command takes."""
+        """Add the arguments of the command to the parser."""
 
     def execute(self, arguments: argparse.Namespace) -> int:
-        """Do it and return the exit code."""
+        """Execute the command; returns the exit code."""
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is one line."""
+    """An argument parser whose error message is one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Leave with exit code 2."""
+        """Print the message and exit with code 2."""
         self.exit(WRONG_USE, f"{self.prog}: {message}; see '{self.prog} --help'\n")
 
 
@@ -61,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. No traceback reaches the terminal."""
     words = list(sys.argv[1:] if argv is None else argv)
     _open_closed_streams()
-    if not sys.warnoptions:  # a library's warning about its own inside is no news to an artist
+    if not sys.warnoptions:  # internal warnings of libraries do not help an artist
         warnings.simplefilter("ignore")
     try:
         return _dispatch(words)
@@ -72,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def message_and_code(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
-    """One line for a person about an error, and the exit code. What nobody has foreseen is kept in a file."""
+    """One line for a person about an error, and the exit code. An unexpected error is saved in a report file."""
     match error:
         case CancelledError():
             return str(error), STOPPED
@@ -83,7 +87,7 @@ def message_and_code(error: BaseException, words: Sequence[str]) -> tuple[str, i
         case RotopaintError():
             return str(error), WRONG_USE
         case BrokenPipeError():
-            return "whoever read the output has gone; stopped", STOPPED
+            return "the program that read the output has ended; stopped", STOPPED
         case OSError():
             return _disk_text(error), DISK_REFUSED
         case MemoryError():
@@ -109,7 +113,7 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _with_signed_values(words: Sequence[str]) -> list[str]:
-    """The words with values such as `-10,20,30,40` and `-5--1` joined to their option, as they look like options."""
+    """The words with values such as `-10,20,30,40` joined to their option, because they look like options."""
     joined: list[str] = []
     for word in words:
         if joined and _SIGNED.match(word) and re.fullmatch(r"--[\w-]+", joined[-1]):
@@ -147,17 +151,18 @@ def _say_words(words: list[str], text: str, code: int) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Give streams that were closed (`2>&-`) to nobody: the next file would take their place, and what libraries print
-    would go into it."""
+    """Open closed standard streams (`2>&-`) to the null device.
+
+    Otherwise the next opened file would get the number of the stream, and output of libraries would go into it."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open until the process ends
 
 
 def _quietly(act: Callable[[], None]) -> None:
     try:
         act()
-    except OSError:  # nobody reads our complaint either
+    except OSError:  # the error stream is closed too
         sys.stderr = None  # type: ignore[assignment]
 
 
@@ -167,4 +172,4 @@ def _disk_text(error: OSError) -> str:
 
 
 def _error_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or "no further words"
+    return " ".join(str(error).split()) or "no details"

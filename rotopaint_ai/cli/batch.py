@@ -1,4 +1,4 @@
-"""`rotopaint batch`: the shots of a show, in this process, by workers of a Dask cluster, or on a farm."""
+"""`rotopaint batch`: all shots of a show, in this process, by workers of a Dask cluster, or on a farm."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ KINDS = ("track", "paint", "gather", "summary")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the command takes."""
+    """Add the arguments of the command to the parser."""
     parser.epilog = (
-        "Start it again to go on after a stop or a failure: what is done is not done again. Exit codes: 0 all shots "
-        "done; 2 wrong use; 3 frames or shots failed; 130 stopped"
+        "Start it again to continue after a stop or a failure; finished tasks are not repeated. Exit codes: 0 all "
+        "shots done; 2 wrong use; 3 frames or shots failed; 130 stopped"
     )
     parser.add_argument("jobs", metavar="JOBS", help="YAML or JSON file of shots (docs/batch.md)")
     add_cluster_arguments(parser)
-    parser.add_argument("--shot", metavar="NAME", help="this shot only")
-    parser.add_argument("--task", choices=KINDS, help="one task only: its kind, for a farm")
-    parser.add_argument("--frames", metavar="A-B", help="one task only: the paint tasks that begin in a range")
+    parser.add_argument("--shot", metavar="NAME", help="do only this shot")
+    parser.add_argument("--task", choices=KINDS, help="do only one task of this kind, for a farm")
+    parser.add_argument("--frames", metavar="A-B", help="with --task: the paint tasks that begin in this range")
     parser.add_argument(
         "--keep-going",
         action="store_true",
-        help="one task only: exit 0 where it fails for good, so that a farm does the other shots; the summary tells",
+        help="with --task: exit 0 even if the task finally fails, so that a farm goes on; the summary reports it",
     )
     parser.add_argument("--openjd", metavar="FILE", help="write an Open Job Description template and do nothing else")
     parser.add_argument(
         "--farm-chunks",
         action="store_true",
-        help="with --openjd: each shot's frames as one range that the farm divides (extension TASK_CHUNKING)",
+        help="with --openjd: give each shot's frames as one range, which the farm divides (extension TASK_CHUNKING)",
     )
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do it and return the exit code."""
+    """Execute the command; returns the exit code."""
     try:
         return _execute(arguments)
     except CancelledError:
@@ -61,9 +61,9 @@ def _execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.batch.plan import plan_show
     from rotopaint_ai.batch.summary import own
 
-    show = read_show(Path(arguments.jobs).absolute())  # as workers elsewhere see it
+    show = read_show(Path(arguments.jobs).absolute())  # absolute, for workers in other folders
     if arguments.shot:
-        show.shot(arguments.shot)  # refuses one that is not there before anything is written
+        show.shot(arguments.shot)  # refuses a missing file before anything is written
     if arguments.openjd:
         return _write_show_template(show, plan_show(show), Path(arguments.openjd), chunked=arguments.farm_chunks)
     own(show)
@@ -77,12 +77,12 @@ def _execute(arguments: argparse.Namespace) -> int:
 def _check_options(arguments: argparse.Namespace) -> None:
     check_cluster_arguments(arguments)
     if arguments.task and (arguments.cluster or arguments.workers > 1):
-        raise UsageError("--task: one task is done by this process; leave --cluster and --workers out")
+        raise UsageError("--task: this process does the task itself; leave --cluster and --workers out")
     if arguments.task in ("track", "paint", "gather") and not arguments.shot:
-        raise UsageError(f"--task {arguments.task}: wanted --shot NAME beside it")
+        raise UsageError(f"--task {arguments.task}: needs --shot NAME too")
     for name, wanted in (("frames", "task"), ("keep_going", "task"), ("farm_chunks", "openjd")):
         if getattr(arguments, name) and not getattr(arguments, wanted):
-            raise UsageError(f"--{name.replace('_', '-')}: stands beside --{wanted} only; leave it out or add that")
+            raise UsageError(f"--{name.replace('_', '-')}: works only with --{wanted}; leave it out or add that")
 
 
 def _write_show_template(show: Show, plan: ShowPlan, path: Path, *, chunked: bool) -> int:
@@ -97,7 +97,7 @@ def _print_summary(show: Show, plan: ShowPlan) -> int:
     from rotopaint_ai.batch.summary import write_summary
 
     say(f"open {write_summary(show, plan)}")
-    return _exit_code(show, plan)  # a farm shows why its last task failed
+    return _exit_code(show, plan)  # a farm shows the output of its last task
 
 
 def _one_task(show: Show, plan: ShowPlan, arguments: argparse.Namespace) -> int:
@@ -133,7 +133,7 @@ def _asked_tasks(show: Show, plan: ShowPlan, arguments: argparse.Namespace) -> l
 
 
 def _failed(what: str, reason: str, arguments: argparse.Namespace) -> int:
-    """Say what failed for good; the exit code of a single task."""
+    """Report a task that finally failed; returns the exit code of a single task."""
     from rotopaint_ai.cli import FRAMES_FAILED, OK
 
     say(f"rotopaint batch: {what}: {reason}", sys.stderr)
@@ -144,7 +144,7 @@ def _all(show: Show, plan: ShowPlan, arguments: argparse.Namespace) -> int:
     from rotopaint_ai.batch.summary import write_summary
     from rotopaint_ai.cli import FRAMES_FAILED
 
-    _report_plan(plan)  # now, when somebody may still be watching, and once more at the end
+    _report_plan(plan)  # now, while somebody may be watching, and again at the end
     write_summary(show, plan)
     cancel = Cancel()
     gone = None
@@ -164,7 +164,7 @@ def _all(show: Show, plan: ShowPlan, arguments: argparse.Namespace) -> int:
 
 
 def _work(plan: ShowPlan, arguments: argparse.Namespace, cancel: Cancel) -> None:
-    """Do what is left, here or on Dask."""
+    """Do the remaining tasks, here or on Dask."""
     tasks, sink = plan.left(arguments.shot), _sink(arguments, cancel)
     if not arguments.cluster and arguments.workers == 1:
         from rotopaint_ai.batch.attempt import work_here
@@ -179,10 +179,10 @@ def _work(plan: ShowPlan, arguments: argparse.Namespace, cancel: Cancel) -> None
 
 
 def _perform(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
-    """Do a task; what nobody has foreseen ends its shot and not the show, and is kept for the people who mend it."""
+    """Do a task. An unexpected error ends only its shot, not the show, and is saved in a report file."""
     from rotopaint_ai.batch.attempt import perform_task
 
-    one_thread_per_frame()  # of a worker, too
+    one_thread_per_frame()  # on a worker too
     try:
         return perform_task(task, sink, cancel)
     except (RotopaintError, OSError):
@@ -197,14 +197,14 @@ def _perform(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
 
 
 def _sink(arguments: argparse.Namespace, cancel: Cancel) -> Sink:
-    """A bar for a person who watches one worker; several would draw over each other."""
+    """The sink for events: a bar only for a single worker, because several bars would overwrite each other."""
     if arguments.events or not (arguments.cluster or arguments.workers > 1):
         return choose_sink(events=arguments.events, cancel=cancel)
     return TerseLines(sys.stderr)
 
 
 def _report_plan(plan: ShowPlan) -> int:
-    """Say which shots could not be begun."""
+    """Print the shots that cannot be started."""
     from rotopaint_ai.cli import FRAMES_FAILED, OK
 
     for name, message in plan.refused.items():
@@ -213,7 +213,7 @@ def _report_plan(plan: ShowPlan) -> int:
 
 
 def _exit_code(show: Show, plan: ShowPlan, only: str | None = None) -> int:
-    """Say what became of shots that are not done, each in a line; the exit code of a show, or of one shot."""
+    """Print a line for each unfinished shot; returns the exit code of a show, or of one shot."""
     from rotopaint_ai.batch.summary import summarise_show
     from rotopaint_ai.cli import FRAMES_FAILED, OK
 

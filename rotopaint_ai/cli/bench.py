@@ -1,4 +1,4 @@
-"""`rotopaint bench KIND`: ratios, measured side by side in one run. Kinds stand in `rotopaint_ai.bench`."""
+"""`rotopaint bench KIND`: ratios, measured side by side in one run. The kinds are modules of `rotopaint_ai.bench`."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from rotopaint_ai.errors import RotopaintError
 
 KINDS = {
     "train": "training steps: stock PyTorch against ours, one rank against several",
-    "clean": "clean plates against every peer that is installed: quality inside the true seam, and speed",
-    "run": "the whole job over reading and writing the same plates alone",
-    "load": "clips of 16 frames from movies, files and shards, with every library that is installed",
-    "infer": "landmarks and shapes of one frame, crop included, beside published networks of the kind",
-    "compare": "two results of one kind, measured on two machines, as a table",
+    "clean": "clean plates against other installed tools: quality inside the true seam, and speed",
+    "run": "the whole job against only reading and writing the same plates",
+    "load": "loading clips of 16 frames from movies, files and shards, with every installed library",
+    "infer": "landmarks and shapes of one frame, crop included, against published networks",
+    "compare": "compare two results of one kind as a table, for example of two machines",
 }
 
 
 class Kind(Protocol):
-    """What each kind's module offers."""
+    """The interface of a kind's module."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Say which arguments the kind takes."""
+        """Add the arguments of the kind to the parser."""
 
     def measure(self, arguments: argparse.Namespace) -> dict[str, Any]:
         """Measure, and return the result as JSON values."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the command takes."""
+    """Add the arguments of the command to the parser."""
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="{" + ",".join(KINDS) + "}")
     for name, about in KINDS.items():
         kind = kinds.add_parser(name, help=about, description=about.capitalize() + ".", allow_abbrev=False)
@@ -42,12 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do it and return the exit code."""
+    """Execute the command; returns the exit code."""
     return _run_measure(_kind_named(arguments.kind), arguments)
 
 
 def run_alone(kind: Kind, prog: str, words: Sequence[str]) -> int:
-    """A measurement that is no part of `rotopaint bench`, as a program of its own; the exit code."""
+    """Run a measurement outside `rotopaint bench` as a program; returns the exit code."""
     parser = argparse.ArgumentParser(prog=prog, description=kind.__doc__)
     kind.add_arguments(parser)
     _add_json(parser)
@@ -66,7 +66,7 @@ def _run_measure(kind: Kind, arguments: argparse.Namespace) -> int:
     from rotopaint_ai.files import write_json
 
     content = kind.measure(arguments)
-    as_text = getattr(kind, "result_text", None)  # of what is compared; what is measured is JSON with its machine
+    as_text = getattr(kind, "result_text", None)  # a comparison is text; a measurement is JSON with its machine
     if as_text is None:
         from rotopaint_ai.bench.machine import machine_facts
 

@@ -1,4 +1,4 @@
-"""`rotopaint clean`: paint the seams of shapes, or what lies under somebody's mattes, away."""
+"""`rotopaint clean`: paint out the seams of shapes, or the areas of external mattes."""
 
 from __future__ import annotations
 
@@ -39,21 +39,25 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the command takes."""
+    """Add the arguments of the command to the parser."""
     add_plate_arguments(parser)
     parser.add_argument(
         "shapes",
         metavar="SHAPES",
         nargs="?",
-        help="shapes.roto.json, or another shape format; --mattes and --project can do without",
+        help="shapes.roto.json, or another shape format; optional with --mattes or --project",
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="clean plates are written to DIR/clean")
     parser.add_argument(
-        "--method", type=fills.current, choices=fills.names(), default=fills.DEFAULT, help="how seams are painted away"
+        "--method", type=fills.current, choices=fills.names(), default=fills.DEFAULT, help="how seams are painted out"
     )
-    parser.add_argument("--model", metavar="PACK", help="model pack whose learned fill is used; the shipped one")
     parser.add_argument(
-        "--mattes", metavar="PATTERN", help="external mattes of the plate's size, in place of those drawn from shapes"
+        "--model", metavar="PACK", help="model pack whose learned fill is used (default: the shipped one)"
+    )
+    parser.add_argument(
+        "--mattes",
+        metavar="PATTERN",
+        help="external mattes of the plate's size, used instead of mattes drawn from shapes",
     )
     parser.add_argument("--patch", action="store_true", help="also write the paint as premultiplied RGBA to DIR/patch")
     parser.add_argument(
@@ -61,24 +65,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--touchup", metavar="FILE", help="clone strokes by frame, as the panel writes them")
     parser.add_argument(
-        "--project", metavar="FILE", help="project file: its shapes, seam settings and touch-up, where none are given"
+        "--project",
+        metavar="FILE",
+        help="project file; its shapes, seam settings and touch-up are used where none are given",
     )
     parser.add_argument(
         "--leave-project",
         action="store_true",
-        help="do not write to the project: who started this notes what was painted",
+        help="do not write to the project; the program that started this one records what was painted",
     )
     parser.add_argument(
-        "--measure-widths", action="store_true", help="make each seam as wide as its banks show, frame by frame"
+        "--measure-widths", action="store_true", help="measure the width of each seam on the plate, frame by frame"
     )
     parser.add_argument(
-        "--rig", action="store_true", help="the mattes, or closed shapes, cover a rig of any size: fill them whole"
+        "--rig", action="store_true", help="the mattes or closed shapes cover a rig of any size; fill them completely"
     )
     parser.add_argument(
-        "--only", metavar="NAME,...", help='with --rig: these shapes alone are the rig\'s; "arm, left" is one in quotes'
+        "--only", metavar="NAME,...", help='with --rig: use only these shapes; quote a name with a comma: "arm, left"'
     )
     parser.add_argument(
-        "--clean-plate", metavar="PLATES", help="with --rig: a picture of what it hides, or one for each frame"
+        "--clean-plate", metavar="PLATES", help="with --rig: a picture without the rig, or one for each frame"
     )
     add_size_arguments(parser)
     add_overwrite(parser)
@@ -86,12 +92,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do it and return the exit code."""
+    """Execute the command; returns the exit code."""
     split_range(arguments)
     if arguments.shapes is None and arguments.mattes is None and arguments.project is None:
-        raise UsageError("wants SHAPES, --project FILE or --mattes PATTERN, to know where the seams are")
+        raise UsageError("needs SHAPES, --project FILE or --mattes PATTERN, to know where the seams are")
     if not arguments.rig and (arguments.only or arguments.clean_plate):
-        raise UsageError("--only and --clean-plate go with --rig; add it, or leave them out")
+        raise UsageError("--only and --clean-plate work only with --rig; add it, or leave them out")
     one_thread_per_frame()
     from rotopaint_ai.plates import open_plate
 
@@ -109,7 +115,7 @@ def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint |
 
     job = _clean_job(arguments, plate, project)
     threads = n_threads(arguments.threads)
-    # what reads the arguments' files has ended at once until now: one may be a pipe
+    # until here an interrupt ends the program at once, because an input file may be a blocking pipe
     with watched(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
         tell = sink if project is None else project.sink(sink, arguments.frames)
         painted = paint_clean(plate, job, threads=threads, sink=tell, cancel=cancel)
@@ -127,7 +133,7 @@ def _project(arguments: argparse.Namespace) -> AbstractContextManager[Repaint | 
 
 
 def _is_by_project_alone(arguments: argparse.Namespace) -> bool:
-    """Whether nothing on the command line stands before what the project says."""
+    """Whether everything comes from the project, and nothing on the command line overrides it."""
     others = (arguments.shapes, arguments.mattes, arguments.settings, arguments.touchup, arguments.measure_widths)
     return not any((*others, arguments.rig)) and arguments.method == fills.DEFAULT
 
@@ -181,7 +187,7 @@ def _shapes_to_paint(arguments: argparse.Namespace, plate: Plate, project: Repai
 
 
 def _paints(arguments: argparse.Namespace, project: Repaint | None, document: RotoDocument | None) -> Paints:
-    """As the file says, else the project, else the command line for every seam."""
+    """The fill settings: of the file, else of the project, else of the command line for every seam."""
     from rotopaint_ai.seams.paint_settings import Paint, Paints, read_settings
 
     every = Paint(arguments.method)
@@ -194,7 +200,7 @@ def _paints(arguments: argparse.Namespace, project: Repaint | None, document: Ro
 
 
 def _strokes(arguments: argparse.Namespace, project: Repaint | None) -> Mapping[int, Strokes]:
-    """Touch-up of the file, else of the project."""
+    """The touch-up strokes: of the file, else of the project."""
     from rotopaint_ai.seams import strokes
 
     if arguments.touchup:

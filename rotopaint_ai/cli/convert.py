@@ -1,4 +1,4 @@
-"""`rotopaint convert`: between shape formats, chosen by suffix."""
+"""`rotopaint convert`: convert shapes between formats, chosen by suffix."""
 
 from __future__ import annotations
 
@@ -17,23 +17,29 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the command takes."""
+    """Add the arguments of the command to the parser."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _listing()
     parser.add_argument("source", metavar="IN", nargs="?", help="shapes in any format that can be read")
-    parser.add_argument("target", metavar="OUT", nargs="?", help="where to write them; the suffix chooses the format")
+    parser.add_argument("target", metavar="OUT", nargs="?", help="file to write; its suffix chooses the format")
     parser.add_argument("--width", type=int, metavar="PX", help="the plate's width; overrides what IN states")
     parser.add_argument("--height", type=int, metavar="PX", help="the plate's height; overrides what IN states")
-    parser.add_argument("--node", metavar="NAME", help="this node of a Nuke script only")
+    parser.add_argument("--node", metavar="NAME", help="read only this node of a Nuke script")
     parser.add_argument("--offset", type=int, default=0, metavar="N", help="frames to add to every frame number")
-    parser.add_argument("--pixel-aspect", type=float, metavar="A", help="the plate's, where IN does not tell")
-    parser.add_argument("--fps", type=float, metavar="F", help="the plate's frame rate, where IN does not tell")
+    parser.add_argument(
+        "--pixel-aspect", type=float, metavar="A", help="the plate's pixel aspect, where IN does not state it"
+    )
+    parser.add_argument("--fps", type=float, metavar="F", help="the plate's frame rate, where IN does not state it")
     parser.add_argument("--bands", action="store_true", help="write strokes as closed outlines of their width")
-    parser.add_argument("--scripts", metavar="DIR", help="write the scripts that other programs run to give us masks")
+    parser.add_argument(
+        "--scripts",
+        metavar="DIR",
+        help="write the scripts that other programs run to dump their masks for this product",
+    )
 
 
 def _listing() -> str:
-    """What is read and written, a line for each format."""
+    """The formats that are read and written, one line each."""
     from rotopaint_ai.exchange.formats import FORMATS
 
     rows = []
@@ -45,7 +51,7 @@ def _listing() -> str:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do it and return the exit code."""
+    """Execute the command; returns the exit code."""
     from rotopaint_ai.errors import UsageError
     from rotopaint_ai.exchange.formats import convert
 
@@ -78,13 +84,13 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 class _Progress:
-    """Tells the time to go: as usual for such a document, and by the frames that are done where a format says."""
+    """Reports the remaining time: usual for such a document, or by finished frames where a format reports them."""
 
     def __init__(self, name: str, sink: Sink) -> None:
         self._task, self._sink, self._started = f"writing {name}", sink, 0.0
 
     def begin(self, format: FormatSpec, meant: RotoDocument) -> None:
-        """Tell how long writing usually takes, where that is more than a moment."""
+        """Report how long writing usually takes, where that is more than a moment."""
         from rotopaint_ai.pipeline.export import expected_s
 
         n_frames = meant.last_frame - meant.first_frame + 1
@@ -92,7 +98,7 @@ class _Progress:
         self._sink(Event("progress", {"task": self._task, "eta_s": round(usual_s, 1) or None}))
 
     def step(self, done: int, total: int) -> None:
-        """Tell how many frames are done."""
+        """Report the number of finished frames."""
         if not done:
             self._started = time.monotonic()
             return

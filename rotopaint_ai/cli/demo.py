@@ -16,14 +16,14 @@ CROP_FILE = "crop.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the command takes."""
-    parser.add_argument("--out", default="rotopaint_demo", metavar="DIR", help="where to write (./rotopaint_demo)")
-    parser.add_argument("--panel", action="store_true", help="then open the result in the panel")
+    """Add the arguments of the command to the parser."""
+    parser.add_argument("--out", default="rotopaint_demo", metavar="DIR", help="output folder (./rotopaint_demo)")
+    parser.add_argument("--panel", action="store_true", help="open the result in the panel afterwards")
     add_line_arguments(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do it and return the exit code."""
+    """Execute the command; returns the exit code."""
     show = load_window() if arguments.panel else None
     folder = find_sample()
     job = RunJob(

@@ -1,4 +1,4 @@
-"""The file that an unexpected error leaves behind for the people who mend it."""
+"""The report file that an unexpected error leaves for the developers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rotopaint evaluate`: measure a model pack on a data set, and keep a worse one from going out."""
+"""`rotopaint evaluate`: evaluate a model pack on a data set, and refuse a pack that is worse than another."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rotopaint_ai.watch import Progress, StagedProgress, watched
 
 EXIT_CODES = (
     "exit codes: 0 measured, and not worse than --against; 2 wrong use; 4 worse than --against (see the table), or "
-    "measured on frames that the pack has learned from"
+    "measured on frames that the pack was trained on"
 )
 SPLITS: Final = ("train", "val", "test")
 ALL: Final = "all"
-_MOST_SHOTS: Final = 6  # named in one line
+_MOST_SHOTS: Final = 6  # number of shots named in a line
 LINES = (
     ("landmarks mean", "px", ("landmarks_px", "mean")),
     ("landmarks 95 %", "px", ("landmarks_px", "p95")),
@@ -42,11 +42,13 @@ LINES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the command takes."""
+    """Add the arguments of the command to the parser."""
     parser.epilog = EXIT_CODES
     parser.add_argument("pack", metavar="PACK", help="folder or name of a model pack")
-    parser.add_argument("dataset", metavar="DATASET", help="data set to measure on; its test samples where it has some")
-    parser.add_argument("--split", choices=(*SPLITS, ALL), help="samples of this split instead")
+    parser.add_argument(
+        "dataset", metavar="DATASET", help="data set to measure on; its test samples are used where it has some"
+    )
+    parser.add_argument("--split", choices=(*SPLITS, ALL), help="use the samples of this split instead")
     parser.add_argument("--json", metavar="FILE", help="write all numbers to a file")
     parser.add_argument("--html", metavar="FILE", help="write a page with tables, plots and the worst samples")
     parser.add_argument("--contact", metavar="FILE.jpg", help="write a contact sheet of the worst 24 samples")
@@ -56,14 +58,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the gate: measure a second pack on the same samples; `default`: the shipped one",
     )
     parser.add_argument(
-        "--tolerance", type=float, default=0.05, metavar="SHARE", help="by which the gate lets a distance grow; 0.05"
+        "--tolerance",
+        type=float,
+        default=0.05,
+        metavar="SHARE",
+        help="share by which the gate allows a distance to grow (0.05)",
     )
     parser.add_argument("--eyes", metavar="A,B", help="landmarks whose distance normalises the NME")
     add_cluster_arguments(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do it and return the exit code."""
+    """Execute the command; returns the exit code."""
     from rotopaint_ai.batch.cluster import executor_of
     from rotopaint_ai.cli import OK, WORSE
     from rotopaint_ai.training.data.dataset import read_dataset
@@ -99,30 +105,30 @@ def execute(arguments: argparse.Namespace) -> int:
         return OK
     print(gate.text(compared, (results[0]["pack"], results[1]["pack"])))
     if results[0]["learned_frames"]:
-        learned = f"{results[0]['pack']} cannot pass on frames that it has learned from: {_shown_frames(results[0])}"
+        learned = f"{results[0]['pack']} cannot pass on frames that it was trained on: {_shown_frames(results[0])}"
         print(in_one_line(f"gate: {learned}"))
     return WORSE if results[0]["learned_frames"] or any(each.is_worse for each in compared) else OK
 
 
 def _tell_turn(tell: Progress, turn: str, stage: str, done: int, total: int) -> None:
-    """Of two packs, which one."""
+    """Report progress; of two packs, also which one."""
     tell(turn + stage, done, total)
 
 
 def _absolute_folder(dataset: str) -> str:
-    """A data set's folder as workers elsewhere see it; a URL as it is."""
+    """A data set's absolute folder, for workers in other folders; a URL stays unchanged."""
     return dataset if "://" in dataset else os.path.abspath(dataset)
 
 
 def _refuse_measured(arguments: argparse.Namespace) -> None:
-    """Raises UsageError where a file of the results would replace one of what is measured."""
+    """Raise UsageError where a result file would overwrite a file of the pack or data set."""
     from rotopaint_ai.errors import UsageError
 
     measured = [Path(each).resolve() for each in (arguments.dataset, arguments.pack, arguments.against) if each]
     for option in ("json", "html", "contact"):
         path = Path(getattr(arguments, option) or "")
         if path.is_file() and any(path.resolve().is_relative_to(folder) for folder in measured):
-            raise UsageError(f"--{option} {path}: is among the files that are measured; choose another name")
+            raise UsageError(f"--{option} {path}: is a file of the pack or data set; choose another name")
 
 
 def _eyes(arguments: argparse.Namespace) -> tuple[str, str] | None:
@@ -147,13 +153,17 @@ def _splits(arguments: argparse.Namespace, dataset: Any) -> Any:
         return SPLITS
     if not len(dataset.rows_of(arguments.split)):
         have = sorted({sample.split for sample in dataset.samples})
-        raise UsageError(f"--split {arguments.split}: data set '{dataset.name}' has none; it has {', '.join(have)}")
+        raise UsageError(
+            f"--split {arguments.split}: data set '{dataset.name}' has no such samples; it has {', '.join(have)}"
+        )
     return (arguments.split,)
 
 
 def _packs(arguments: argparse.Namespace, chosen: Any) -> tuple[list[str], list[str]]:
-    """The packs to measure, and what is to be said of them: the gate takes one that has learned from the samples in the
-    last part of its training alone as it was before that."""
+    """The packs to measure, and notes about them.
+
+    A pack may have trained on the chosen samples only in the last part of its training. For the gate, its state before
+    that part is measured."""
     from rotopaint_ai.inference.pack import load_pack
     from rotopaint_ai.training.evaluation.gate import learned_frames
 
@@ -165,7 +175,7 @@ def _packs(arguments: argparse.Namespace, chosen: Any) -> tuple[list[str], list[
         learned = learned_frames(load_pack(pack).card, chosen) if before.is_dir() else {}
         if learned and not learned_frames(load_pack(before).card, chosen):
             notes.append(
-                f"gate: {pack} has learned from these samples at last; {before}, from before that, is measured"
+                f"gate: {pack} was trained on these samples in its last part; {before}, from before that, is measured"
             )
             pack = str(before)
         packs.append(pack)
@@ -173,35 +183,35 @@ def _packs(arguments: argparse.Namespace, chosen: Any) -> tuple[list[str], list[
 
 
 def _before_last(pack: str) -> Path:
-    """Where a training leaves its pack as it was before it learned from held-out samples as well."""
+    """Where a training stores its pack as it was before training also used the validation samples."""
     from rotopaint_ai.training.evaluation.gate import JUDGED
 
     return Path(f"{pack.rstrip('/')}.run") / JUDGED
 
 
 def not_measured(arguments: argparse.Namespace, dataset: Any, chosen: Any) -> list[str]:
-    """A line on samples that were left alone, where nobody chose."""
+    """A line about samples that were not measured, where no split was chosen."""
     splits = {sample.split for sample in chosen.samples}
     shots = dict.fromkeys(sample.shot for sample in dataset.samples if sample.split not in splits)
     if arguments.split is not None or not shots or "test" in splits:
         return []
     left = sum(sample.split not in splits for sample in dataset.samples)
     return [
-        f"not measured: {left} samples to learn from ({', '.join(list(shots)[:6])}); --split all takes them too, and "
+        f"not measured: {left} training samples ({', '.join(list(shots)[:6])}); --split all includes them, and "
         "'mine --test SHOT' marks shots for tests"
     ]
 
 
 def _learned_lines(results: Sequence[Mapping[str, Any]], packs: Sequence[str]) -> list[str]:
-    """What to know of figures that are of samples learned from."""
+    """Lines that warn of figures on samples that a pack was trained on."""
     lines = []
     for result, pack in zip(results, packs):
         if result["has_learned_them"]:
             before = _before_last(pack)
-            more = f"; {before} is the pack before it learned from held-out ones" if before.is_dir() else ""
+            more = f"; {before} is the pack before it was trained on validation samples" if before.is_dir() else ""
             lines.append(
-                f"{result['pack']} has learned from {_shown_frames(result) or 'some of these samples'}, its figures "
-                f"flatter it: 'mine --test SHOT' keeps shots for tests{more}"
+                f"{result['pack']} was trained on {_shown_frames(result) or 'some of these samples'}, so its figures "
+                f"are too good: 'mine --test SHOT' keeps shots for tests{more}"
             )
     return lines
 
@@ -250,7 +260,7 @@ def figures_table(results: Sequence[Mapping[str, Any]]) -> str:
     lines = [in_one_line(f"{results[0]['dataset']}: {n} samples ({', '.join(results[0]['splits'])})"), head, *rows]
     for pack, result in zip(packs, results):
         if result["missing"]:
-            lines.append(in_one_line(f"{pack} has no {', '.join(result['missing'][:8])}; measured on what it has"))
+            lines.append(in_one_line(f"{pack} has no {', '.join(result['missing'][:8])}; the others were measured"))
         lines += [in_one_line(f"{pack}: {doubt}") for doubt in result["doubts"]]
     return "\n".join(lines)
 

@@ -22,17 +22,17 @@ from rotopaint_ai.watch import watched
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the command takes."""
+    """Add the arguments of the command to the parser."""
     parser.add_argument("shapes", metavar="SHAPES", help="shapes.roto.json, or another shape format")
     parser.add_argument("--out", required=True, metavar="DIR", help="mattes are written to DIR/matte")
-    parser.add_argument("--frames", metavar="A-B,C", help="these frames only")
+    parser.add_argument("--frames", metavar="A-B,C", help="draw only these frames")
     add_size_arguments(parser)
     add_overwrite(parser)
     add_work_arguments(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do it and return the exit code."""
+    """Execute the command; returns the exit code."""
     one_thread_per_frame()
     from rotopaint_ai.exchange.formats import read
     from rotopaint_ai.pipeline.paint_job import paint_mattes

@@ -23,7 +23,7 @@ EXIT_CODES = "exit codes: 0 all done; 2 wrong use; 3 some frames could not be re
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the command takes."""
+    """Add the arguments of the command to the parser."""
     parser.epilog = EXIT_CODES
     parser.add_argument(
         "sources",
@@ -44,65 +44,71 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OLD=NEW",
-        help="call a shape or landmark otherwise, so that it is the same one in every shot; repeats",
+        help="rename a shape or landmark, so that it has the same name in every shot; may be repeated",
     )
     parser.add_argument(
         "--interpolated",
         action="store_true",
-        help="take frames between keys too: for finished roto that was looked at on every frame",
+        help="also use frames between keys; for finished roto that was checked on every frame",
     )
-    parser.add_argument("--character", metavar="NAME", help="character of all sources (else the plates' folder tells)")
+    parser.add_argument(
+        "--character", metavar="NAME", help="character of all sources (default: from the plates' folder)"
+    )
     parser.add_argument("--name", metavar="NAME", help="name of the data set and its sheet")
     parser.add_argument("--licence", default="not stated", metavar="TEXT", help="licence of the pictures and the roto")
-    parser.add_argument("--size", type=int, default=400, metavar="PX", help="side of the pictures; 400 unless given")
+    parser.add_argument("--size", type=int, default=400, metavar="PX", help="side of the pictures, pixels (400)")
     parser.add_argument(
-        "--tolerance", type=float, default=0.25, metavar="PX", help="how closely new splines follow the artist's; 0.25"
+        "--tolerance",
+        type=float,
+        default=0.25,
+        metavar="PX",
+        help="allowed distance of new splines from the artist's, pixels (0.25)",
     )
     parser.add_argument(
         "--val",
         action="append",
         default=[],
         metavar="SHOT",
-        help="shot to hold out; 'none' for none; else the last one",
+        help="validation shot; 'none' for none (default: the last shot)",
     )
     parser.add_argument(
         "--test",
         action="append",
         default=[],
         metavar="SHOT",
-        help="shot that 'evaluate' measures on and 'train' never learns from; 'all' for all; COCO pictures may say it "
-        'themselves ("split": "test")',
+        help="test shot: 'evaluate' measures on it and 'train' never uses it; 'all' for all shots; COCO files may mark "
+        'pictures themselves ("split": "test")',
     )
     parser.add_argument(
         "--shards",
         type=float,
         metavar="MB",
-        help="pack the pictures into tars of this size (64 is a good one), for a server or a slow disk",
+        help="pack the pictures into tars of this size (64 is a good size), for a server or a slow disk",
     )
     parser.add_argument(
         "--shard-codec",
         "--shard-quality",
         metavar="CODEC",
         default=PLANES,
-        help="how packed pictures are coded, with what that loses: planes (the default: brightness whole, colour at "
-        "half size; fastest to read, some six times the bytes), cut (the JPEGs as they were cut), h264 (clips of "
-        "twelve pictures: the fewest bytes), 1 to 100 (JPEG of this quality), or raw",
+        help="coding of packed pictures: planes (default; luma at full size, chroma at half size; fastest to read, "
+        "about six times the bytes), cut (the original JPEGs), h264 (clips of twelve pictures; fewest bytes), "
+        "1 to 100 (JPEG of this quality), or raw",
     )
     parser.add_argument(
         "--exclude",
         action="append",
         default=[],
         metavar="WHAT",
-        help="SHOT, SHOT:A-B, a kind of suspicious frame (swapped, jumped, ...), 'suspicious', or @FILE with one such "
-        "line each, such as mining/suspicious.txt once the lines that are all right have been struck out",
+        help="leave out SHOT, SHOT:A-B, a kind of suspicious frame (swapped, jumped, ...), 'suspicious', or the lines "
+        "of @FILE, such as mining/suspicious.txt after you have deleted the lines of good frames",
     )
     add_cluster_arguments(parser)
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do it and return the exit code."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy loads: shapes are what cores share
+    """Execute the command; returns the exit code."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy loads: the cores are used for shapes in parallel
     from rotopaint_ai.batch.cluster import executor_of
     from rotopaint_ai.cli import FRAMES_FAILED, OK
     from rotopaint_ai.errors import UsageError
@@ -116,12 +122,14 @@ def execute(arguments: argparse.Namespace) -> int:
     if codec not in (PLANES, CUT, RAW, H264, *map(str, range(1, 101))):
         raise UsageError(f"--shard-codec {codec}: wanted planes, cut, raw, h264, or 1 to 100")
     if codec != PLANES and arguments.shards is None:
-        raise UsageError(f"--shard-codec {codec}: wanted --shards MB as well")
+        raise UsageError(f"--shard-codec {codec}: needs --shards MB too")
     if arguments.size < 32 or arguments.tolerance <= 0:
         raise UsageError(f"--size {arguments.size} --tolerance {arguments.tolerance}: wanted 32 or more, and above 0")
     check_cluster_arguments(arguments)
     options = MineOptions(
-        sources=tuple(Path(source).absolute() for source in arguments.sources),  # as workers elsewhere see them
+        sources=tuple(
+            Path(source).absolute() for source in arguments.sources
+        ),  # absolute, for workers in other folders
         out=Path(arguments.out).absolute(),
         plates=_absolute_pattern(arguments.plates),
         sheet=Path(arguments.sheet) if arguments.sheet else None,
@@ -163,15 +171,15 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _absolute_pattern(plates: str | None) -> str | None:
-    """Plates as workers elsewhere see them; `{dir}` is a source's own."""
+    """An absolute pattern of plates, for workers in other folders; a pattern with `{dir}` stays unchanged."""
     return plates if plates is None or plates.startswith("{") else os.path.abspath(plates)
 
 
-_LOSS_DB = 36.0  # below it a grain of film and the edge of a thin seam go soft
+_LOSS_DB = 36.0  # below it film grain and the edges of thin seams become soft
 
 
 def _pack_pictures(mined: Mined, arguments: argparse.Namespace, progress: Progress) -> str | None:
-    """Put a data set's pictures into tars, and remove the single files once the index stands; what that lost."""
+    """Pack a data set's pictures into tars and delete the single files once the index is written; returns a summary."""
     from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
     from rotopaint_ai.training.mining.samples import claimed_dataset, remove_pictures
 
@@ -194,4 +202,4 @@ def _packing_text(recode: Recoder) -> str:
     summary = f"shards: {share:.0%} of the bytes, {recode.psnr_db:.1f} dB from the pictures as cut"
     if recode.psnr_db >= _LOSS_DB:
         return summary
-    return f"{summary}; warning: below {_LOSS_DB:.0f} dB fine detail is lost, mine again with a better --shard-codec"
+    return f"{summary}; warning: below {_LOSS_DB:.0f} dB fine detail is lost; mine again with a better --shard-codec"

@@ -1,4 +1,4 @@
-"""`rotopaint run`: one plate through the whole line."""
+"""`rotopaint run`: the whole pipeline on one plate."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Device, RunJob
 from rotopaint_ai.watch import watched
 
-N_NAMED = 3  # frames that the summary names
+N_NAMED = 3  # number of frames that the summary names
 EXIT_CODES = (
     "exit codes: 0 all done; 2 wrong use or input; 3 some frames failed, are missing or show no face; "
-    "5 the disk refused; 130 stopped, --resume goes on"
+    "5 disk error; 130 stopped, --resume continues"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the command takes."""
+    """Add the arguments of the command to the parser."""
     parser.epilog = EXIT_CODES
     add_plate_arguments(parser)
     parser.add_argument(
@@ -35,26 +35,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-clean", action="store_true", help="write no clean plates")
     parser.add_argument("--patch", action="store_true", help="also write the paint as premultiplied RGBA to DIR/patch")
     add_overwrite(parser)
-    parser.add_argument("--force", action="store_true", help="paint what the model doubts to be a face, too")
-    parser.add_argument("--resume", action="store_true", help="go on where a stopped run of the same job ended")
+    parser.add_argument("--force", action="store_true", help="also paint where the model doubts that there is a face")
+    parser.add_argument("--resume", action="store_true", help="continue a stopped run of the same job")
     parser.add_argument(
         "--project",
         metavar="FILE",
-        help="project file: its crops, human keys and seam settings stand, corrected seams put the others right, and "
-        "it takes the results",
+        help="project file: its crops, human keys and seam settings are kept, corrected seams improve the others, and "
+        "the results are saved in it",
     )
     parser.add_argument(
-        "--leave-project", action="store_true", help="read the project only; somebody else takes the results from DIR"
+        "--leave-project", action="store_true", help="only read the project; another program takes the results from DIR"
     )
     parser.add_argument(
         "--face",
         metavar="NAME",
-        help="with --project: the face to run, with its pack; a new name is another one",
+        help="with --project: the face to run, with its pack; a new name adds a face",
     )
 
 
 def add_line_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments that `run` and `demo` share."""
+    """Add the arguments that `run` and `demo` share."""
     parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
     parser.add_argument(
         "--export",
@@ -63,25 +63,31 @@ def add_line_arguments(parser: argparse.ArgumentParser) -> None:
         help="exchange files beside shapes.roto.json: " + ", ".join(_written_formats()),
     )
     parser.add_argument(
-        "--method", type=fills.current, choices=fills.names(), default=fills.DEFAULT, help="how seams are painted away"
+        "--method", type=fills.current, choices=fills.names(), default=fills.DEFAULT, help="how seams are painted out"
     )
-    parser.add_argument("--device", choices=get_args(Device), default="auto", help="where the models run")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 (every core) unless given")
+    parser.add_argument("--device", choices=get_args(Device), default="auto", help="device on which the models run")
     parser.add_argument(
-        "--reduce-keys", type=float, default=0.0, metavar="PX", help="drop keys that a curve deviation of PX allows"
+        "--threads", type=int, default=0, metavar="N", help="number of threads (default: 0, every core)"
+    )
+    parser.add_argument(
+        "--reduce-keys",
+        type=float,
+        default=0.0,
+        metavar="PX",
+        help="reduce keys as far as the curves move by at most PX",
     )
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
 def _written_formats() -> list[str]:
-    """Formats that `--export` takes."""
+    """The formats that `--export` accepts."""
     from rotopaint_ai.exchange.formats import FORMATS
 
     return [each.name.lower() for each in FORMATS if each.write is not None and each.name != "RotoPaint"]
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do it and return the exit code."""
+    """Execute the command; returns the exit code."""
     split_range(arguments)
     job = RunJob(
         plates=arguments.plates,
@@ -108,7 +114,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _pack_of_face(project: str | None, face: str | None) -> str | None:
-    """The pack that the face was last run with, where a project knows one."""
+    """The pack of the face's last run, where the project has one."""
     from rotopaint_ai.pipeline.overrides import read_inputs
 
     return read_inputs(Path(project), face).pack if project is not None and face is not None else None
@@ -120,7 +126,7 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def do(job: RunJob, *, events: bool) -> int:
-    """Run a job in front of a person or a machine; returns the exit code."""
+    """Run a job, with output for a person or as events; returns the exit code."""
     from rotopaint_ai.cli import FRAMES_FAILED, OK
 
     one_thread_per_frame()
@@ -136,7 +142,7 @@ def do(job: RunJob, *, events: bool) -> int:
 
 
 def _least_seen(places: Mapping[str, str]) -> str:
-    """The third of a seam of which least was seen, on most frames: `; and at seam_left, upper third, on 1012-1016`."""
+    """The third of a seam that is most often the least visible: `; and at seam_left, upper third, on 1012-1016`."""
     place, frames = next(iter(places.items()), ("", ""))
     return f"; and at {place}, on {frames}" if place else ""
 

@@ -1,4 +1,4 @@
-"""What several commands ask for in the same way."""
+"""Arguments and helpers that several commands share."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from rotopaint_ai.jobs import check_threads, n_cores
 
 
 def add_work_arguments(parser: argparse.ArgumentParser) -> None:
-    """Threads and events."""
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 (every core) unless given")
+    """Add the arguments for threads and events."""
+    parser.add_argument(
+        "--threads", type=int, default=0, metavar="N", help="number of threads (default: 0, every core)"
+    )
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
@@ -23,20 +25,20 @@ _NUKE_RANGE = re.compile(r"(?P<pattern>.*\S)\s+(?P<frames>-?\d+(-\d+)?)", re.DOT
 
 
 def add_plate_arguments(parser: argparse.ArgumentParser) -> None:
-    """The plate, and which of its frames."""
+    """Add the arguments for the plate and its frames."""
     parser.add_argument("plates", metavar="PLATES", help="pattern (plate.####.exr), folder, one image or movie")
-    parser.add_argument("--frames", metavar="A-B,C", help="these frames only")
+    parser.add_argument("--frames", metavar="A-B,C", help="use only these frames")
     parser.add_argument(
         "--colourspace",
         "--colorspace",
         dest="colourspace",
         metavar="NAME",
-        help="colour space of the plate, where its file names a wrong one",
+        help="colour space of the plate, if its file states a wrong one",
     )
 
 
 def split_range(arguments: argparse.Namespace) -> None:
-    """Take the range off a plate as Nuke copies it, `plate.####.exr 1001-1024`; --frames stands before it."""
+    """Split the range off a plate in the form that Nuke copies, `plate.####.exr 1001-1024`; --frames overrides it."""
     match = _NUKE_RANGE.fullmatch(arguments.plates)
     if match is not None and not os.path.exists(arguments.plates):
         arguments.plates = match["pattern"]
@@ -44,32 +46,36 @@ def split_range(arguments: argparse.Namespace) -> None:
 
 
 def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
-    """Who does the work."""
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes on this machine (1), by Dask")
-    parser.add_argument("--cluster", metavar="ADDRESS", help="workers of a Dask cluster, such as tcp://scheduler:8786")
+    """Add the arguments for workers and clusters."""
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="number of Dask processes on this machine (1)"
+    )
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="use the workers of a Dask cluster, such as tcp://scheduler:8786"
+    )
 
 
 def check_cluster_arguments(arguments: argparse.Namespace) -> None:
-    """Raises UsageError."""
+    """Raise UsageError for wrong numbers of workers."""
     if not 1 <= arguments.workers <= 64:
         raise UsageError(f"--workers {arguments.workers}: wanted 1 to 64 processes")
     if arguments.cluster and arguments.workers > 1:
-        raise UsageError("--workers: a cluster has workers of its own; leave it out beside --cluster")
+        raise UsageError("--workers: a cluster has its own workers; leave this out with --cluster")
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
-    """Whether somebody else's folder may be taken over."""
+    """Add the argument that allows writing into a folder of another plate or job."""
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="take DIR over, and files in it that are not ours",
+        help="write into DIR although it belongs to another job, and over files that this program did not write",
     )
 
 
 def one_thread_per_frame() -> None:
-    """Keep libraries from splitting single frames over threads; to be called before numpy is imported.
+    """Limit libraries to one thread per frame; must be called before numpy is imported.
 
-    Frames are worked on side by side, one thread each. BLAS and OpenCV threads on top of that wait for each other in
+    Frames are processed in parallel, one thread each. Additional BLAS and OpenCV threads would wait for each other in
     busy loops: 15 to 20 % of a run's processor time at 1080p on two cores.
     """
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -80,7 +86,7 @@ def one_thread_per_frame() -> None:
 
 
 def n_threads(asked: int) -> int:
-    """A number of threads: as asked, or every core that this process may use. Raises UsageError as `check_threads`."""
+    """The number of threads: as given, or one per core available to this process. Raises UsageError."""
     check_threads(asked)
     return asked or n_cores()
 
@@ -93,7 +99,7 @@ def exit_code(failed: Collection[int]) -> int:
 
 
 def print_warnings(lines: Iterable[str]) -> None:
-    """What was lost or is doubtful, on stderr; lines of one kind as one with a count."""
+    """Print losses and doubts on stderr; similar lines are joined to one with a count."""
     from rotopaint_ai.exchange.lossiness import grouped
 
     for line in grouped(lines):
@@ -101,19 +107,19 @@ def print_warnings(lines: Iterable[str]) -> None:
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Print one line, on stdout unless told otherwise; names of files and shapes in it neither break nor steer it."""
+    """Print one line, by default on stdout; line breaks and terminal codes in names of files and shapes are removed."""
     print(in_one_line(text), file=stream, flush=True)
 
 
 def add_size_arguments(parser: argparse.ArgumentParser) -> None:
-    """The plate's size and a script's node, for shapes of any format."""
+    """Add the arguments for the plate's size and a script's node, for shapes of any format."""
     parser.add_argument("--width", type=int, metavar="PX", help="the plate's width; overrides what the shapes state")
     parser.add_argument("--height", type=int, metavar="PX", help="the plate's height; overrides what the shapes state")
-    parser.add_argument("--node", metavar="NAME", help="this node of a Nuke script only")
+    parser.add_argument("--node", metavar="NAME", help="read only this node of a Nuke script")
 
 
 def size_given(arguments: argparse.Namespace) -> tuple[int, int] | None:
-    """The size on the command line, both sides or neither. Raises UsageError."""
+    """The size on the command line, or None. Raises UsageError where only one side is given."""
     from rotopaint_ai.exchange.formats import check_size_options
 
     check_size_options(arguments.width, arguments.height)
@@ -121,7 +127,7 @@ def size_given(arguments: argparse.Namespace) -> tuple[int, int] | None:
 
 
 def needs_training() -> None:
-    """Raises UsageError with the line that installs what training needs, where it is not there."""
+    """Raise UsageError, which tells the install command, where the packages for training are missing."""
     from importlib.util import find_spec
 
     if find_spec("torch") is None:

@@ -1,4 +1,4 @@
-"""A plate's pattern, restored from the file names into which a shell has expanded it."""
+"""Restoring a plate's pattern from the file names to which a shell has expanded it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def join_files(words: Sequence[str], *, has_frames: bool) -> list[str]:
 
 
 def _are_of_one_sequence(one: str, other: str) -> bool:
-    """Whether two words are files of one sequence by their names."""
+    """Whether two words are, by their names, files of one sequence."""
     return _stem(one) == _stem(other) and os.path.isfile(one) and os.path.isfile(other)
 
 
 def _stem(file: str) -> str:
-    """A file's name with one mark for the number of its frame."""
+    """A file's name with its frame number replaced by a mark."""
     return re.sub(r"\d+(?=\D*$)", "#", file)

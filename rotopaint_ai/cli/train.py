@@ -22,20 +22,20 @@ from rotopaint_ai.watch import watched
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments the command takes."""
+    """Add the arguments of the command to the parser."""
     parser.add_argument(
         "datasets",
         nargs="+",
         metavar="DATASET",
-        help="folders made by 'rotopaint mine' or the stage; for --recipe shot a project",
+        help="folders made by 'rotopaint mine' or the stage; with --recipe shot, a project",
     )
     parser.add_argument("--out", required=True, metavar="PACK", help="folder of the new pack")
     parser.add_argument("--recipe", metavar="FILE.yaml", help="a recipe file, or the name of a shipped recipe")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="key=value", help="change a field of the recipe; repeats"
+        "--set", action="append", default=[], metavar="key=value", help="change a field of the recipe; may be repeated"
     )
-    parser.add_argument("--init", metavar="PACK", help="pack to start from; 'none' starts from nothing")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint of the same training")
+    parser.add_argument("--init", metavar="PACK", help="pack to start from; 'none' starts from random weights")
+    parser.add_argument("--resume", action="store_true", help="continue from the last checkpoint of the same training")
     parser.add_argument("--name", metavar="TEXT", help="the pack's name on its card")
     parser.add_argument("--licence", metavar="TEXT", help="the pack's licence on its card")
     parser.add_argument(
@@ -45,28 +45,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="auto (one rank per GPU or NUMA node), single, or a number of ranks on this machine",
     )
     parser.add_argument(
-        "--backend", default="gloo", metavar="NAME", help="how ranks talk between processors: gloo, mpi or ccl (oneCCL)"
+        "--backend",
+        default="gloo",
+        metavar="NAME",
+        help="communication of ranks on processors: gloo, mpi or ccl (oneCCL)",
     )
     parser.add_argument(
         "--openjd",
         metavar="FILE",
-        help="write an Open Job Description template and do nothing else: mine, train, evaluate, publish, a step each",
+        help="write an Open Job Description template and do nothing else; its steps are mine, train, evaluate, publish",
     )
-    parser.add_argument("--mine", metavar="WORDS", help="with --openjd: what follows 'rotopaint mine', without --out")
     parser.add_argument(
-        "--against", metavar="PACK", help="with --openjd: the gate; the pack to start from unless given"
+        "--mine", metavar="WORDS", help="with --openjd: the arguments of 'rotopaint mine', without --out"
     )
-    parser.add_argument("--publish", metavar="FOLDER", help="with --openjd: where a pack goes that passes the gate")
+    parser.add_argument(
+        "--against", metavar="PACK", help="with --openjd: the pack of the gate (default: the pack to start from)"
+    )
+    parser.add_argument(
+        "--publish",
+        metavar="FOLDER",
+        help="with --openjd: the folder to which a pack is published if it passes the gate",
+    )
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do it and return the exit code."""
+    """Execute the command; returns the exit code."""
     if arguments.openjd:
         return _write_template(arguments)
     for name in ("mine", "against", "publish"):
         if getattr(arguments, name):
-            raise UsageError(f"--{name}: stands beside --openjd only; leave it out or add that")
+            raise UsageError(f"--{name}: works only with --openjd; leave it out or add that")
     needs_training()
     from rotopaint_ai.training.trainer.launch import began, start_again
 
@@ -97,14 +106,14 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _write_template(arguments: argparse.Namespace) -> int:
-    """Write the steps of this training for a farm, with paths that hold on every machine."""
+    """Write the steps of this training for a farm, with paths that are valid on every machine."""
     from rotopaint_ai.batch.openjd import write_chain
 
     data, out = [_from_root(each) for each in arguments.datasets], _from_root(arguments.out)
     init, against = (None if each is None else _everywhere(each) for each in (arguments.init, arguments.against))
     gate = against or (init if init != "none" else None)
     if arguments.publish and gate is None:
-        raise UsageError("--publish: wanted --against PACK beside it, the gate that a pack passes before")
+        raise UsageError("--publish: needs --against PACK too, the gate that a pack must pass first")
     mined = _mined_words(arguments.mine or "")
     judge = [*(["--against", gate] if gate is not None else []), "--json", f"{out}.run/gate.json"]
     publish = ["publish", out, "--to", _from_root(arguments.publish)] if arguments.publish else []
@@ -130,28 +139,28 @@ def _words_of_training(arguments: argparse.Namespace, init: str | None) -> list[
 
 
 def _mined_words(text: str) -> list[str]:
-    """The words that follow `mine`, with the files that patterns stand for: no shell looks for them on a farm."""
+    """The arguments of `mine` with file patterns expanded, because no shell expands them on a farm."""
     return [_everywhere(path) for word in shlex.split(text) for path in sorted(glob(word)) or [word]]
 
 
 def _from_root(place: str) -> str:
-    """A path from the root, because a farm's tasks begin anywhere; a server's address as it is."""
+    """An absolute path, because a farm's tasks start in any folder; a server's address stays unchanged."""
     return place if "://" in place else os.path.abspath(place)
 
 
 def _everywhere(word: str) -> str:
-    """A word that may be a path: from the root where it is one, as it is where it is a name or an option."""
+    """A word as an absolute path if it is a path; names and options stay unchanged."""
     is_path = (os.sep in word and "=" not in word.split(os.sep)[0]) or os.path.exists(word)
     return _from_root(word) if is_path and not word.startswith(("-", "{")) else word
 
 
 def _as_rank(train: Callable[[], int]) -> int:
-    """Train as one of several. What ends all of them is left for whoever started them, and told there once."""
+    """Train as one rank of several. An error that ends all ranks is left to the parent process, which reports it."""
     from rotopaint_ai.cli import message_and_code
     from rotopaint_ai.training.trainer import launch as exits
 
     folder = exits.exit_reasons_folder()
-    if folder is None:  # started by torchrun, by hand
+    if folder is None:  # a person started torchrun
         return train()
     if exits.read_exit_reason(folder, exits.LAST) is not None:
         return 0
@@ -166,18 +175,18 @@ def _as_rank(train: Callable[[], int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How a training in this process, which may be one of several, speaks, stops and is one of its group."""
+    """The output, the cancel flag and the group of a training in this process, which may be one of several ranks."""
 
     sink: Sink
     cancel: Cancel
     group: Any
     resume: bool
     command: str
-    began: float | None  # by `time.time`; None: just now
+    began: float | None  # start by `time.time`; None: now
 
 
 def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, Run], int], since: float) -> int:
-    """Join the other ranks, where there are any, and train."""
+    """Join the other ranks, if any, and train."""
     from rotopaint_ai.training.trainer.group import Group
     from rotopaint_ai.training.trainer.launch import bind, exit_reasons_folder, has_restarted, layout_of_torchrun
 
@@ -189,9 +198,9 @@ def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Names
         sink = emit if group.is_first else _silent
         again = group.on_any(has_restarted())
         if again:
-            sink(warning("a rank was lost; all of them go on from the last checkpoint"))
+            sink(warning("a rank was lost; all ranks continue from the last checkpoint"))
         command = shlex.join(["rotopaint", *sys.argv[1:]])
-        # what earlier lives of these ranks took stands in the checkpoint
+        # the time of earlier processes of these ranks is in the checkpoint
         began = None if again else since
         return train(arguments, Run(sink, cancel, group, arguments.resume or again, command, began))
 
@@ -249,7 +258,7 @@ def _train_network(task: str, arguments: argparse.Namespace, run: Run) -> int:
 
 
 def _train_shot(arguments: argparse.Namespace, since: float) -> int:
-    """Teach a pack, and the project's shot, what was corrected in it."""
+    """Train a pack on the corrections of a project, and update the shot of the project."""
     from rotopaint_ai.training.pack.network import TrainOptions
     from rotopaint_ai.training.pack.shot import train_shot
 
@@ -259,7 +268,7 @@ def _train_shot(arguments: argparse.Namespace, since: float) -> int:
     if len(arguments.datasets) != 1 or Path(arguments.datasets[0]).suffix.lower() != PROJECT_SUFFIX:
         given = " ".join(arguments.datasets)
         raise UsageError(
-            f"{given}: wanted one project (*{PROJECT_SUFFIX}), which recipe '{arguments.recipe}' learns from"
+            f"{given}: wanted one project (*{PROJECT_SUFFIX}), on which recipe '{arguments.recipe}' trains"
         )
     with watched(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
         report = train_shot(
@@ -279,7 +288,7 @@ def _train_shot(arguments: argparse.Namespace, since: float) -> int:
         took = ", ".join(f"{part} {seconds:.0f} s" for part, seconds in report.seconds.items())
         print(f"{report.pack}: {report.steps} steps on {len(report.frames)} corrected frames ({took})")
         print(
-            "the project was left alone: somebody works on it"
+            "the project was not changed: somebody works on it"
             if report.n_moved is None
             else f"{report.n_moved} keys of the project moved, one step to undo"
         )
@@ -287,16 +296,16 @@ def _train_shot(arguments: argparse.Namespace, since: float) -> int:
 
 
 def _refuse_projects(arguments: argparse.Namespace) -> None:
-    """Raises UsageError for a project where data sets are wanted."""
+    """Raise UsageError for a project where data sets are wanted."""
     for source in arguments.datasets:
         if Path(source).suffix.lower() == PROJECT_SUFFIX:
             raise UsageError(
-                f"{source}: is a project; --recipe shot learns from its corrected frames, or mine it into a data set"
+                f"{source}: is a project; --recipe shot trains on its corrected frames, or mine it into a data set"
             )
 
 
 def _refuse_for(task: str, arguments: argparse.Namespace) -> None:
-    """Raises UsageError for what is only done where a whole pack is trained."""
+    """Raise UsageError for options that work only where a whole pack is trained."""
     given = {
         "--name": arguments.name is not None,
         "--licence": arguments.licence is not None,
@@ -310,4 +319,4 @@ def _refuse_for(task: str, arguments: argparse.Namespace) -> None:
 
 
 def _silent(event: Event) -> None:
-    """The first rank speaks for all."""
+    """Ignore an event: only the first rank reports."""

@@ -119,7 +119,7 @@ def _document_faults(meant: RotoDocument, found: RotoDocument, loses: Collection
         ("landmarks", "landmarks", len(meant.landmarks.keys), len(found.landmarks.keys)),
     )
     return [
-        f"{name} is {b}, should be {a}"
+        f"{name} {b}, should be {a}"
         for feature, name, a, b in properties
         if feature not in loses and not _are_equal(a, b)
     ]

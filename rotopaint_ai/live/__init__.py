@@ -1,1 +1,1 @@
-"""The small engine that stays at the panel's side: it answers while an artist drags, in a process of its own."""
+"""The live engine: a separate process beside the panel that answers while an artist drags."""

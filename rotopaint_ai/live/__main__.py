@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer one line after the other."""
+    """Answer requests line by line until the input ends."""
     from rotopaint_ai.errors import RotopaintError
     from rotopaint_ai.live import wire
     from rotopaint_ai.live.engine import LiveEngine, parse
@@ -30,13 +30,13 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
                 answer = {"id": None, "error": str(error)}
             tell(answer)
     except (BrokenPipeError, KeyboardInterrupt):
-        pass  # whoever asked has gone
+        pass  # the panel has ended
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> int:
-    """Serve; what libraries print goes to standard error, so that the answers stay whole."""
+    """Serve requests. Output of libraries goes to standard error, so that it does not mix with the answers."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     serve(sys.stdin.buffer, answers)

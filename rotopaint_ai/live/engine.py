@@ -1,4 +1,4 @@
-"""What the live engine answers. One request at a time; the pack, the plate and the last frame are kept.
+"""The requests of the live engine. It handles one request at a time, and keeps the pack, the plate and the last frame.
 
 L landmarks, P control points of all shapes. Plate space, pixels.
 """
@@ -39,12 +39,12 @@ from rotopaint_ai.sheet import Sheet
 Array = NDArray[Any]
 Facts = dict[str, Any]
 
-KEPT_FRAMES = 2  # the one that is shown, and one that strokes copy from
-_LEAST_PX = 1e-3  # a shape that a dragged landmark moves by less does not hang on it
+KEPT_FRAMES = 2  # the frame that is shown, and one from which strokes copy
+_LEAST_PX = 1e-3  # a shape that moves by less does not depend on the dragged landmark
 
 
 class LiveEngine:
-    """Answers requests; see `wire`. `folder` takes the blocks, `tell` how far a long answer is."""
+    """Answers requests, see `wire`. `folder` is for the blocks; `tell` is called with the progress of a long answer."""
 
     def __init__(self, folder: Path, tell: Callable[[Facts], None] = lambda facts: None) -> None:
         self._folder, self._tell = folder, tell
@@ -65,7 +65,7 @@ class LiveEngine:
         }
 
     def answer(self, request: Mapping[str, Any]) -> Facts:
-        """The answer to one request; an error becomes an answer with a field `error`, one line."""
+        """The answer to one request; an error becomes an answer with a field `error` of one line."""
         start = time.perf_counter()
         try:
             facts = self._answers[request["ask"]](request)
@@ -73,12 +73,12 @@ class LiveEngine:
             facts = {"error": " ".join(str(error).split())}
         except MemoryError:
             facts = {"error": "out of memory; close other programs and try again"}
-        except Exception as error:  # a door: a surprise in one answer must not end the engine
+        except Exception as error:  # an unexpected error in one answer must not end the engine
             facts = {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}
         ms = round(1000 * (time.perf_counter() - start), 2)
         return {"id": request.get("id"), "ask": request.get("ask"), **facts, "ms": ms}
 
-    # --- beginning
+    # --- start
 
     def _hello(self, request: Mapping[str, Any]) -> Facts:
         if request.get("version") != wire.VERSION:
@@ -105,7 +105,7 @@ class LiveEngine:
     # --- landmarks
 
     def _drag(self, request: Mapping[str, Any]) -> Facts:
-        """How every shape of a frame moves when its landmarks go from `before` to `after`: differences in a block."""
+        """The motion of every shape of a frame when its landmarks move from `before` to `after`, as a block."""
         models = self._need_models()
         sheet = models.pack.sheet
         rows = _rows_in_pack(sheet, request["names"], request.get("pack", models.pack.name))
@@ -126,7 +126,7 @@ class LiveEngine:
     # --- the whole shot
 
     def _spread_corrections(self, request: Mapping[str, Any]) -> Facts:
-        """New keys of a project's shot: packed one after the other in a block, their places in `keys`."""
+        """New keys of a project's shot: packed one after another in a block; `keys` gives their positions in it."""
         predicted, document, errors = _corrections(request)
         keys = spread_keys(request["way"], predicted, document, request["spread"], errors)
         if not keys:
@@ -134,9 +134,9 @@ class LiveEngine:
         return self._packed_keys(keys)
 
     def _teach_shot(self, request: Mapping[str, Any]) -> Facts:
-        """New keys of a project's shot, as refit gives them, solved from its corrections and the plate that is open.
+        """New keys of a project's shot, fitted to its corrections and the open plate.
 
-        With them how far off each is likely to be, and the doubtful frames of each seam. The shot is read once.
+        The answer also has the expected error of each key, and the doubtful frames of each seam. The shot is read once.
         """
         predicted, document, errors = _corrections(request)
         plate = self._need_plate()
@@ -172,7 +172,7 @@ class LiveEngine:
     # --- seams
 
     def _paint_seam(self, request: Mapping[str, Any]) -> Facts:
-        """The region around a frame's seams with the seams painted away: picture, then matte, 8 bit, in a block."""
+        """The region around a frame's seams with the seams painted out: a block of picture, then matte, 8 bit."""
         frame = self._frames.at(int(request["frame"]))
         plate, document = self._need_plate(), documents.loads(request["shapes"], where="preview")
         if (document.width, document.height) != (plate.width, plate.height):
@@ -200,7 +200,7 @@ class LiveEngine:
         }
 
     def _painter(self, document: RotoDocument, settings: Mapping[str, Any]) -> Painter:
-        """Paints frames of a document as `rotopaint clean` does; nothing is written."""
+        """A painter for frames of a document, as in `rotopaint clean`; it writes no files."""
         plate, fill = self._need_plate(), self._models.fill if self._models is not None else None
         return Painter.of(
             plate,
@@ -241,7 +241,7 @@ class LiveEngine:
 
 
 def _corrections(request: Mapping[str, Any]) -> tuple[RotoDocument, RotoDocument, Errors]:
-    """What the models said of a project's shot, what stands there now, and the run's expected errors."""
+    """The models' prediction of a project's shot, its current document, and the run's expected errors."""
     project = Project.open(Path(request["project"]), write=False)
     try:
         state, run = project.load().state, project.note("run")
@@ -258,18 +258,18 @@ def _point_counts(sheet: Sheet) -> dict[str, int]:
 
 
 def _rows_in_pack(sheet: Sheet, names: Sequence[str], pack: str) -> list[int]:
-    """Where the pack's landmarks stand among the names. Raises UsageError for shapes of another pack."""
+    """The rows of the pack's landmarks among the names. Raises UsageError for shapes of another pack."""
     missing = [name for name in sheet.landmark_names if name not in names]
     if missing:
         raise UsageError(
-            f"the shapes were not made with pack '{pack}' (they lack its landmark '{missing[0]}'); choose the pack "
+            f"the shapes were not made with pack '{pack}' (landmark '{missing[0]}' is missing); choose the pack "
             "they were made with, or press Run"
         )
     return [list(names).index(name) for name in sheet.landmark_names]
 
 
 def _display(linear: Array, look: Sequence[Any]) -> Array:
-    """Scene-linear pixels as the viewer shows them: exposure, view, gamma."""
+    """Scene-linear pixels converted for the viewer: exposure, view, gamma."""
     exposure, gamma, view = float(look[0]), float(look[1]), str(look[2])
     shown = to_display(np.asarray(linear * np.float32(2.0**exposure), np.float32), view=view)
     with np.errstate(invalid="ignore"):
@@ -278,7 +278,7 @@ def _display(linear: Array, look: Sequence[Any]) -> Array:
 
 
 def parse(text: bytes) -> Mapping[str, Any]:
-    """A request from its line. Raises UsageError on anything else."""
+    """The request in a line. Raises UsageError for anything else."""
     try:
         request = json.loads(text)
     except ValueError as error:

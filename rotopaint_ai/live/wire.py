@@ -1,9 +1,9 @@
-"""How the panel and the live engine talk: one JSON object per line, arrays in files that both map into memory.
+"""The protocol of the panel and the live engine: one JSON object per line, arrays in files mapped into memory.
 
-Standard library only: both sides import it. A request carries `id` and `ask`; its answer the same `id` and either the
-facts or `error`, one line. An answer with pixels or keys names a `block`: a file in the engine's own folder, which the
-reader maps, copies out and removes. The folder lies in memory where the system has such a disk. Before the answer to
-`teach` come objects with the same `id` and `done` of `total`.
+Standard library only, because both sides import it. A request has `id` and `ask`. Its answer has the same `id`, and
+either the facts or `error`, a text of one line. An answer with pixels or keys names a `block`, a file in the engine's
+folder; the panel maps it, copies its content and deletes it. The folder is on a memory disk where the system has one.
+Before the answer to `teach` come progress objects with the same `id`, `done` and `total`.
 
     {"id": 1, "ask": "hello", "version": 1}
     {"id": 2, "ask": "pack", "model": null}
@@ -29,18 +29,18 @@ _MEMORY = Path("/dev/shm")
 
 
 def line(message: Mapping[str, Any]) -> bytes:
-    """A message as it goes over the pipe."""
+    """A message as one line for the pipe."""
     return json.dumps(message, allow_nan=False, separators=(",", ":"), ensure_ascii=True).encode() + b"\n"
 
 
 def make_folder() -> Path:
-    """A folder of the engine's own for blocks."""
+    """A new folder for the engine's blocks."""
     where = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     return Path(tempfile.mkdtemp(prefix="rotopaint-live-", dir=where))
 
 
 def write_block(folder: Path, name: str, data: bytes | memoryview) -> str:
-    """Put an array where the other side finds it; returns the block's path."""
+    """Write an array to a block for the other process; returns the block's path."""
     path = folder / name
     with path.open("wb") as stream:
         stream.write(data)
@@ -48,7 +48,7 @@ def write_block(folder: Path, name: str, data: bytes | memoryview) -> str:
 
 
 def take_block(path: str) -> bytes:
-    """The content of a block, which is then gone. Raises OSError where the engine has taken it along."""
+    """Read a block and delete it. Raises OSError where the engine has ended and deleted it."""
     place = Path(path)
     data = place.read_bytes()
     place.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from rotopaint_ai.report.curves import Chart, Curve, draw
 from rotopaint_ai.report.parts import FigureSection, Json, shape_colours
 
-_BY_HAND = "#8fa3b8"  # seams that no sheet knows
+_BY_HAND = "#8fa3b8"  # seams that are in no sheet
 
 
 def errors_chart(run: Json) -> FigureSection | None:
@@ -39,14 +39,14 @@ def errors_chart(run: Json) -> FigureSection | None:
     )
     return FigureSection(
         "Expected error per shape",
-        "What the models expect to be wrong, in pixels of the plate. Grey bars under the curves are holds, red marks "
+        "The error that the models expect, in pixels of the plate. Grey bars under the curves are holds, red marks "
         "are frames that failed, are missing or lost the face. Click a name to hide its curve.",
         Markup(draw(chart)),
     )
 
 
 def seam_chart(run: Json) -> FigureSection | None:
-    """How visible the seams are, before and after."""
+    """The visibility of the seams, before and after painting."""
     rows = _by_frame(run["seam"]["by_frame"])
     frames = sorted(rows)
     if not any(pair[0] is not None for pair in rows.values()):
@@ -60,7 +60,7 @@ def seam_chart(run: Json) -> FigureSection | None:
 
 
 def _each_seam(run: Json, frames: Sequence[int]) -> list[Curve]:
-    """How visible each seam is after; nothing for runs that did not say."""
+    """The visibility of each seam after painting; empty for runs without these figures."""
     colour, curves = shape_colours(run["shapes"]), []
     for name, table in run["seam"].get("by_seam", {}).items():
         after = {frame: pair[1] for frame, pair in _by_frame(table).items() if len(pair) > 1}
@@ -70,14 +70,14 @@ def _each_seam(run: Json, frames: Sequence[int]) -> list[Curve]:
 
 
 def _painted_lead(seam: Json) -> str:
-    """Who painted how much of the seams, and how they flicker; nothing for runs that did not say."""
+    """The share of the seams that each fill painted, and their flicker; empty for runs without these figures."""
     words = []
     if shares := seam.get("filled_by"):
         words.append("Painted by " + ", ".join(f"{name} {share:.0%}" for name, share in shares.items()) + ".")
     pair = seam.get("flicker", {})
     if pair.get("before") is not None:
         after = f", {pair['after']:.3f} after" if pair.get("after") is not None else ""
-        words.append(f"Contrast of the seams changes by {pair['before']:.3f} (log light) a frame before{after}.")
+        words.append(f"Contrast of the seams changes by {pair['before']:.3f} (log light) per frame before{after}.")
     return "".join(f" {word}" for word in words)
 
 

@@ -15,7 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 52.0, 16.0, 14.0, 30.0
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A named line over the chart's frames; None where there is no value. `dim` lines stand back."""
+    """A named line over the chart's frames; None where there is no value. `dim` lines are drawn fainter."""
 
     name: str
     colour: str
@@ -35,7 +35,7 @@ class Chart:
     marks: Mapping[int, str] | None = None
     limit: tuple[float, str] | None = None
 
-    @cached_property  # asked for at every point: anew, a chart of 2,000 frames took seconds
+    @cached_property  # cached: used at every point, and computing it each time took seconds for 2,000 frames
     def top(self) -> float:
         """The value at the chart's upper edge: a round number above every value."""
         values = [v for curve in self.curves for v in curve.values if v is not None]
@@ -155,5 +155,5 @@ def _value_labels(chart: Chart) -> str:
 
 
 def script_safe(content: object) -> str:
-    """JSON text that may stand inside a script element."""
+    """JSON text that is safe inside a script element."""
     return json.dumps(content, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

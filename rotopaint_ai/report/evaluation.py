@@ -1,4 +1,4 @@
-"""The page of a pack's evaluation: one HTML file that can be mailed, in the report's own style."""
+"""The page of a pack's evaluation: one HTML file that can be mailed, in the style of the report."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from rotopaint_ai.report.templates import fill_template
 
 Json = Mapping[str, Any]
 
-_SIZE, _RIM = 380.0, 46.0  # of the reliability plot
+_SIZE, _RIM = 380.0, 46.0  # size of the reliability plot
 
 
 class Compared(Protocol):
-    """A figure of the new pack beside the old one's, as `training.evaluation.gate` has it."""
+    """A figure of the new pack and of the old pack, as in `training.evaluation.gate`."""
 
     @property
     def is_worse(self) -> bool:
-        """Whether its limit is broken."""
+        """Whether the new figure exceeds its limit."""
 
 
 def write_page(
     path: Path, result: Json, worst_jpeg: bytes, gate: Sequence[Compared] = (), against: Json | None = None
 ) -> None:
-    """Write the page of what `evaluate --json` says; `worst_jpeg`: the worst samples. Raises OSError where the disk
-    refuses."""
+    """Write the page for the result of `evaluate --json`; `worst_jpeg`: a picture of the worst samples.
+
+    Raises: OSError where the disk reports an error."""
     text = fill_template(
         "rotopaint_ai.report",
         "evaluation.html",
@@ -48,7 +49,7 @@ def write_page(
 
 
 def _reliability(bins: Sequence[Json]) -> dict[str, list[tuple[Any, ...]]] | None:
-    """Where the plot's dots lie, and its ticks as text, x and y; None without a landmark to compare."""
+    """The dots of the plot, and its tick labels on x and y; None without a landmark to compare."""
     if not bins:
         return None
     top = max(max(b["expected_px"], b["true_px"]) for b in bins) * 1.05 or 1.0

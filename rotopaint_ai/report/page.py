@@ -1,6 +1,6 @@
-"""The page that a supervisor opens after a run: `report/index.html`, made from `run.json` alone.
+"""The page that a supervisor opens after a run: `report/index.html`, made only from `run.json`.
 
-No script, style, font or picture comes from elsewhere; pictures lie beside the page in `report/img`.
+The page loads nothing from the network; its pictures are beside it in `report/img`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from rotopaint_ai.report.tiles import tiles
 
 
 def write_report(out: Path, run: Json) -> Path:
-    """Write the page for a run whose folder is `out`; returns its path. Raises OSError where the disk refuses."""
+    """Write the page for a run with the folder `out`; returns its path. Raises OSError from the disk."""
     path = out / "report" / "index.html"
     write_text(path, render_report(run))
     return path
 
 
 def render_report(run: Json) -> str:
-    """The whole page as text."""
+    """The whole page as HTML text."""
     state, kind = _run_state(run["frames"])
     return fill_template(
         "rotopaint_ai.report",

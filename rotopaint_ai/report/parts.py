@@ -1,4 +1,4 @@
-"""What the parts of the page share: a section with a figure, and a colour for every shape."""
+"""Elements that several parts of the page share: a section with a figure, and a colour for every shape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FigureSection:
-    """A part of the page: its title, a line that says what it shows, and a figure."""
+    """A part of the page: its title, an explanation in one line, and a figure."""
 
     title: str
     lead: str

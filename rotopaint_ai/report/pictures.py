@@ -10,7 +10,7 @@ from rotopaint_ai.report.parts import Json, shape_colours
 
 
 def compare(run: Json) -> dict[str, Any] | None:
-    """Plate and clean plate under one slider; None for a run without pictures of both."""
+    """Plate and clean plate with a slider between them; None for a run without pictures of both."""
     pictures = [picture for picture in run["pictures"] if picture.get("after")]
     if not pictures:
         return None
@@ -33,7 +33,7 @@ def _compare_words(picture: Json) -> str:
 
 
 def cards(run: Json) -> list[dict[str, Any]]:
-    """The frames whose seams are worst, splines over them."""
+    """The frames with the worst seams, with splines drawn over them."""
     colour = shape_colours(run["shapes"])
     return [_picture_card(picture, run["shapes"], colour) for picture in run["pictures"] if picture["worst"]]
 
@@ -64,8 +64,8 @@ def _picture_card(picture: Json, shapes: Json, colour: Mapping[str, str]) -> dic
 
 
 def _least_seen(picture: Json) -> str:
-    """Where along its worst seam least was seen of it; nothing for runs that did not say."""
-    return f", least seen in its {picture['unseen']}" if picture.get("unseen") else ""
+    """The place along the worst seam where it was least visible; empty for runs without these figures."""
+    return f", least visible in its {picture['unseen']}" if picture.get("unseen") else ""
 
 
 def spline_path(points: Sequence[Sequence[float]], *, closed: bool) -> str:

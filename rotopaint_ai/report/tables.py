@@ -1,4 +1,4 @@
-"""The tables of the page: times, frames that are not ordinary, exported files. A column is a row in a tuple here."""
+"""The tables of the page: times, frames with remarks, exported files. To add a column, add a row to a tuple here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STAGE_COLOURS = ("#6aa7ff", "#9b8cff", "#43c7b4", "#7ed37f", "#ffc24d", "#ff8a5c
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What stands in a cell: plain, on a pill of that tone, or behind a dot of that colour."""
+    """The content of a cell: plain text, text on a pill of a tone, or text after a dot of a colour."""
 
     text: str
     tone: str | None = None
@@ -23,7 +23,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its head, the cell of a row, and how cells stand: `n` numbers to the right, `w` without a break."""
+    """A column: its head, a function for the cell of a row, and the style: `n` numbers at the right, `w` no wrap."""
 
     head: str
     cell: Callable[[Json], Cell | str]
@@ -53,7 +53,7 @@ EXPORTS = (
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns, and a cell for each in every row."""
+    """Columns, and rows with a cell for each column."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
@@ -66,21 +66,24 @@ class Table:
 
 
 def timing_table(timing: Json) -> dict[str, Any]:
-    """Where the time went: a line, the stages as parts of a bar, and a table of them."""
+    """The time of each stage: a summary line, the stages as parts of a bar, and a table."""
     total = sum(stage["mean_ms"] for stage in timing["stages"].values()) or 1.0
     stages = [
         {**stage, "name": name, "colour": colour, "share": stage["mean_ms"] / total}
         for (name, stage), colour in zip(timing["stages"].items(), STAGE_COLOURS * 2)
     ]
-    lead = f"{timing['ms_per_frame']:.1f} ms per frame by the clock on {timing['threads']} threads"
+    lead = f"{timing['ms_per_frame']:.1f} ms per frame of wall time on {timing['threads']} threads"
     if timing["work_ratio"] is not None:
-        lead += f"; all stages together are {timing['work_ratio']:.2f} times reading and writing the plate alone"
+        lead += (
+            f"; all stages together take {timing['work_ratio']:.2f} times as long as only reading and writing the plate"
+        )
     return {"lead": f"{lead}.", "stages": stages, "table": Table.of_rows(STAGES, stages)}
 
 
 def frames_table(frames: Json, review: Json, unseen: Json) -> Table | None:
-    """Frames that failed, are missing, lost the face, show next to nothing of a third of a seam, are held, or of which
-    people said something; None without any."""
+    """Frames with remarks; None without any.
+
+    They failed, are missing, lost the face, hardly show a third of a seam, are held, or have a review or a note."""
     rows = [_frames_row("failed", "bad", str(frame), message) for frame, message in frames["failed"].items()]
     if frames["missing"]:
         text = "not on disk; render or copy them, then run again with --resume"
@@ -89,20 +92,23 @@ def frames_table(frames: Json, review: Json, unseen: Json) -> Table | None:
         text = "no face found; mattes are empty there and the clean plate is the plate"
         rows.append(_frames_row("lost", "some", summarise(frames["lost"]), text))
     for place, numbers in unseen_places(unseen).items():
-        text = f"{place}: least was seen of it there, so that its curve may be off"
+        text = f"{place}: the seam is least visible there, so its curve may be off"
         rows.append(_frames_row("look here", "some", numbers, text))
     if frames["held"]:
         spans = ", ".join(f"{first}-{last}" for first, last in frames["held"])
         rows.append(
-            _frames_row("held", "", spans, "the same exposure again: identical points in every frame of a hold")
+            _frames_row(
+                "held", "", spans, "the same exposure repeated: the points are identical in all frames of a hold"
+            )
         )
     rows += _review_rows(review)
     return Table.of_rows(FRAMES, rows) if rows else None
 
 
 def unseen_places(unseen: Json) -> dict[str, str]:
-    """Thirds of seams of which least was seen, each with its frames, those with most of them first:
-    `{"seam_left, upper third": "1012-1016"}`."""
+    """The least visible thirds of seams with their frames, most frames first.
+
+    For example `{"seam_left, upper third": "1012-1016"}`."""
     found: dict[str, list[int]] = {}
     for frame, row in unseen.items():
         for name, third in row.items():
@@ -115,7 +121,7 @@ _JUDGED = {"rejected": ("bad", "rejected in review"), "needs work": ("some", "ne
 
 
 def _review_rows(review: Json) -> list[dict[str, str]]:
-    """Frames that people rejected or want work on, and their notes: a row for each of a kind."""
+    """Frames that people rejected or marked as needing work, and frames with notes: a row for each kind."""
     found: dict[tuple[str, str, str], list[int]] = {}
     for frame, mark in review.get("marks", {}).items():
         if mark in _JUDGED:
@@ -130,12 +136,12 @@ def _frames_row(kind: str, tone: str, frames: str, text: str) -> dict[str, str]:
 
 
 def exports_table(run: Json) -> Table:
-    """Every file that was asked for, and what reading it back gave."""
+    """Every exported file, and the result of reading it back."""
     return Table.of_rows(EXPORTS, run["exports"])
 
 
 def _read_back(item: Json) -> tuple[str, str]:
-    """What reading a file back gave, and the tone to say it in."""
+    """The result of reading a file back as text, and the tone of its cell."""
     if item.get("error"):
         return "not written", "bad"
     distance = item.get("max_distance_px")

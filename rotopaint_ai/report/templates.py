@@ -1,4 +1,4 @@
-"""Pages from templates: jinja2 with everything escaped that is not marked as HTML."""
+"""Pages from templates, by jinja2; everything that is not marked as HTML is escaped."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def _environment(package: str) -> Environment:
 
 
 def fill_template(package: str, template: str, **values: Any) -> str:
-    """The text of a template that lies in a package's folder. Raises jinja2.UndefinedError for a value not given."""
+    """Fill a template of a package's folder; returns its text. Raises jinja2.UndefinedError for a missing value."""
     return _environment(package).get_template(template).render(**values)

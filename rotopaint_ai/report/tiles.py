@@ -65,7 +65,7 @@ def _seamTile(seam: Json) -> list[Tile]:
     before = sum(pair[0] for pair in pairs) / len(pairs)
     cleaned = [pair[1] for pair in pairs if pair[1] is not None]
     if not cleaned:
-        return [Tile("Seam visibility", f"{before:.2f}", "clean plates were not asked for")]
+        return [Tile("Seam visibility", f"{before:.2f}", "clean plates were not requested")]
     after = sum(cleaned) / len(cleaned)
     less = f"{1 - after / before:.0%} less visible" if before > 0 else "nothing to remove"
     value = _UNIT.format(f"{before:.2f}", "\u2192") + f" {after:.2f}"

@@ -1,4 +1,4 @@
-"""`python -m rotopaint_ai.stage`: make training data, film a shot, or renew the sample shot that the product ships."""
+"""`python -m rotopaint_ai.stage`: make training data, render a shot, or renew the sample shot of the product."""
 
 from __future__ import annotations
 
@@ -21,27 +21,37 @@ def _arguments() -> argparse.Namespace:
     dataset.add_argument("--characters", type=int, default=1500)
     dataset.add_argument("--seed", type=int, default=0)
     dataset.add_argument("--workers", type=int, default=1)
-    dataset.add_argument("--reach", type=float, default=1.0, help="how much further heads turn than in a talking shot")
-    dataset.add_argument("--size", type=int, default=320, help="pixels of a crop's side")
-    dataset.add_argument("--looks", type=int, default=0, help="so many more of each picture, with other seams")
+    dataset.add_argument(
+        "--reach", type=float, default=1.0, help="factor by which heads turn further than in a talking shot"
+    )
+    dataset.add_argument("--size", type=int, default=320, help="side of a crop, pixels")
+    dataset.add_argument(
+        "--looks", type=int, default=0, help="number of additional versions of each picture, with other seams"
+    )
     shot = verbs.add_parser("shot", help="one shot: plates, clean plates, seam coverage and truth")
     shot.add_argument("folder", type=Path)
     shot.add_argument("--seed", type=int, default=1)
     shot.add_argument("--frames", type=int, default=24)
     shot.add_argument("--hold", type=int, default=2, help="frames that each pose is held")
     shot.add_argument("--face", type=float, help="pixels per head unit; a head is about two units high")
-    shot.add_argument("--take", type=int, default=1, help="each has other motion of the same puppet")
-    shot.add_argument("--rig", choices=["arm", "wire", "magnet"], help="what holds the puppet, which has no seam then")
-    shot.add_argument("--pan", type=float, default=0.0, metavar="PX", help="how far the camera pans over the shot")
+    shot.add_argument(
+        "--take", type=int, default=1, help="number of the take; each has different motion of the same puppet"
+    )
+    shot.add_argument(
+        "--rig", choices=["arm", "wire", "magnet"], help="rig that holds the puppet; the puppet then has no seam"
+    )
+    shot.add_argument(
+        "--pan", type=float, default=0.0, metavar="PX", help="distance that the camera pans during the shot, pixels"
+    )
     shot.add_argument("--size", default="960x540", help="width x height in pixels")
     shot.add_argument("--suffix", default=".exr", choices=[".exr", ".png", ".jpg"])
-    seams = verbs.add_parser("seams", help="characters with many looks of their seams, for what takes seams off")
+    seams = verbs.add_parser("seams", help="shots of characters with many looks of their seams, to train the fill")
     seams.add_argument("folder", type=Path)
     seams.add_argument("--characters", type=int, default=90)
     seams.add_argument("--seed", type=int, default=30000)
     seams.add_argument("--poses", type=int, default=2)
     seams.add_argument("--looks", type=int, default=4)
-    plates = verbs.add_parser("plates", help="whole plates with several faces or none, for what finds faces")
+    plates = verbs.add_parser("plates", help="whole plates with several faces or none, to train the face detector")
     plates.add_argument("folder", type=Path)
     plates.add_argument("--count", type=int, default=1300)
     plates.add_argument("--seed", type=int, default=50000)
@@ -112,7 +122,7 @@ def _make_sample(options: argparse.Namespace, tell: Progress) -> str:
 
 
 def main() -> int:
-    """Do as asked; 0 when done, 2 when something is missing or wrong, 130 when stopped."""
+    """Run the command; returns 0 when done, 2 when something is missing or wrong, 130 when stopped."""
     options = _arguments()
     work = {
         "dataset": _dataset,
@@ -131,7 +141,7 @@ def main() -> int:
         _print_error(str(error))
         return 2
     except KeyboardInterrupt:
-        _print_error("stopped; the same command makes what is missing")
+        _print_error("stopped; the same command makes the missing files")
         return 130
     _print_error(f"{made} in {options.folder}")
     return 0

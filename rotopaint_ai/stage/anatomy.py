@@ -1,4 +1,4 @@
-"""Which landmarks and shapes a stage puppet has, where they lie on its face, and the character sheet that says so."""
+"""The landmarks and shapes of a stage puppet, their places on its face, and its character sheet."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rotopaint_ai.stage.face import OUTLINE_JAW, FaceSurface
 Array = npt.NDArray[Any]
 
 EYE_NAMES = ("inner", "upper_in", "upper_out", "outer", "lower_out", "lower_in")
-SAMPLES = 24  # dense samples per segment that a spline is fitted to
+SAMPLES = 24  # samples per segment to which a spline is fitted
 
 
 @dataclass(frozen=True, slots=True)
 class FaceCurve:
-    """One shape on the face: where its control points sit along it, and which landmarks those are."""
+    """One shape on the face: the positions of its control points along it, and the landmarks at these points."""
 
     name: str
     closed: bool
@@ -156,7 +156,7 @@ def _nose(face: FaceSurface) -> dict[str, Array]:
 
 
 def pupil(face: FaceSurface, side: int) -> Array:
-    """Head-space point (3,) where an iris has its middle."""
+    """Head-space point (3,) at the centre of an iris."""
     ball = face.eyeballs[side]
     yaw, pitch = face.pose.gaze
     forward = np.array([np.sin(yaw) * np.cos(pitch), np.sin(pitch), np.cos(yaw) * np.cos(pitch)])

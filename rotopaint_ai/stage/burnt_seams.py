@@ -1,4 +1,4 @@
-"""Seams burnt into pictures that have none: the true light under them is known to the last bit.
+"""Synthetic seams drawn into pictures without seams, so that the true pixels under them are known exactly.
 
 H, W rows and columns; pictures are scene-linear RGB float32.
 """
@@ -19,15 +19,15 @@ from rotopaint_ai.stage.filmed import SeamFrame
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
-_BRIGHT = 0.35  # share of made-up seams whose gap is bright in places
-_GLINTS = 0.4  # share of made-up seams with highlights on the groove's edges
-_BRANCHES = 0.35  # share of made-up seams that another one runs into
+_BRIGHT = 0.35  # share of synthetic seams whose gap is bright in places
+_GLINTS = 0.4  # share of synthetic seams with highlights on the groove's edges
+_BRANCHES = 0.35  # share of synthetic seams that another seam joins
 
 
 def add_groove(clean: Array, rng: Rng) -> SeamFrame:
-    """A made-up seam across a picture: groove, bevels lit and dark, wandering along a random curve.
+    """A synthetic seam across a picture, along a random curve, with a groove and with lit and dark bevels.
 
-    Both pictures get the same new grain. The matte covers gap and bevels.
+    Plate and clean frame get the same new grain. The matte covers gap and bevels.
     """
     view = burn_seam(clean, rng, may_step=True)
     if rng.random() < _BRANCHES:
@@ -38,9 +38,9 @@ def add_groove(clean: Array, rng: Rng) -> SeamFrame:
 
 
 def burn_seam(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | None = None) -> SeamFrame:
-    """A picture with a made-up seam; with `may_step` its two sides may differ in shade, and so does the clean frame.
+    """A picture with a synthetic seam. With `may_step` its two sides may differ in shade, also in the clean frame.
 
-    line: where it runs (N, 2), corner origin; across the whole picture unless given.
+    line: the curve of the seam (N, 2), corner origin; by default it crosses the whole picture.
     """
     line = random_curve(clean.shape[:2], rng) if line is None else line
     beside = _Beside(*nearest_vertex(line, clean.shape[:2]), len(line), rng)
@@ -61,7 +61,7 @@ def burn_seam(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | N
 
 
 def add_branch(view: SeamFrame, rng: Rng) -> SeamFrame:
-    """A view whose first seam another one runs into, as a side seam runs into the bridge's."""
+    """The view with a second seam that joins the first, as a side seam joins the bridge seam."""
     first = np.asarray(view.curves[0][0])
     k = int(rng.integers(len(first) // 10, len(first) * 9 // 10))
     ahead = first[k + 4] - first[k - 4]
@@ -74,9 +74,9 @@ def add_branch(view: SeamFrame, rng: Rng) -> SeamFrame:
 
 
 def add_occluders(view: SeamFrame, rng: Rng) -> SeamFrame:
-    """A view with things in front of it, in plate and clean frame alike: rods, and edges that run along the seam.
+    """The view with objects in front, equal in plate and clean frame: rods, and edges that run along the seam.
 
-    Hidden pixels are no seam. Soft edges are as far from focus as props are.
+    Hidden pixels do not count as seam. Soft edges are as much out of focus as props.
     """
     height, width = view.seam.shape
     plate, clean, seam = view.plate, view.clean, view.seam
@@ -91,7 +91,7 @@ def add_occluders(view: SeamFrame, rng: Rng) -> SeamFrame:
 
 
 def _rod(size: tuple[int, int], rng: Rng) -> Array:
-    """How far a rod or a finger covers each pixel (H, W)."""
+    """Coverage (H, W) of a rod or a finger."""
     line = random_curve(size, rng) + rng.normal(0, 0.2 * min(size), 2)
     drawn = np.zeros(size, np.float32)
     cv2.polylines(drawn, [(line * 16).astype(np.int32)], False, 1.0, int(rng.integers(4, 50)), cv2.LINE_AA, 4)
@@ -99,7 +99,7 @@ def _rod(size: tuple[int, int], rng: Rng) -> Array:
 
 
 def _edge(view: SeamFrame, rng: Rng) -> Array:
-    """How far something whose edge runs beside a seam, for a part of its length, covers each pixel (H, W)."""
+    """Coverage (H, W) of an object whose edge runs beside a part of the seam."""
     line = np.asarray(view.curves[int(rng.integers(len(view.curves)))][0])
     beside = _Beside(*nearest_vertex(line, view.seam.shape), len(line), rng)
     near = rng.uniform(-2.0, 8.0)
@@ -110,7 +110,7 @@ def _edge(view: SeamFrame, rng: Rng) -> Array:
 
 
 def paint_texture(size: int, rng: Rng) -> Array:
-    """A clean picture (size, size, 3) of made-up skin, cloth or paint: shading, mottling, marks, edges, stripes."""
+    """A clean picture (size, size, 3) of synthetic skin, cloth or paint: shading, mottling, marks, edges, stripes."""
     tone = np.exp(0.4 * noise(rng, size, size, coarse=3, octaves=2))
     tone *= np.exp(rng.uniform(0, 0.12) * noise(rng, size, size, coarse=int(rng.integers(20, 120)), octaves=3))
     rgb = tone[..., None] * (rng.uniform(0.05, 0.7) * np.exp(rng.normal(0, 0.5, 3)))
@@ -171,7 +171,7 @@ class _Beside:
 
 
 def _groove_depth(beside: _Beside, middle: Array, gap: Array, bevel: float, rng: Rng) -> Array:
-    """What the seam adds to the log light (H, W): a soft-edged gap and a ramp of either sign on each bank.
+    """The seam's change of the log light (H, W): a soft-edged gap, and a ramp of either sign on each bank.
 
     Gaps are dark from faint to black; some are bright in places, where light falls through or bare print shows.
     """
@@ -220,5 +220,5 @@ def nearest_vertex(line: Array, size: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 def _erf(x: Array) -> Array:
-    """About the error function (a logistic within 0.02)."""
+    """An approximation of the error function (a logistic function, error below 0.02)."""
     return np.asarray(np.tanh(1.2025 * x))

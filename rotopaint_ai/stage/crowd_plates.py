@@ -1,7 +1,7 @@
-"""Whole plates for what finds faces: several puppets or none, near and far, turned away, behind hands and each other.
+"""Whole plates to train the face detector: several puppets or none, near and far, turned away, behind other objects.
 
-Every plate is drawn from its own seed. A face's truth is its outline (the polygon that a mask fills, hidden parts
-included, as shapes are), the box round it and five landmarks; `seen` is the share of it that nothing covers.
+Every plate is made from its own seed. The truth of a face is its outline (a polygon that includes hidden parts, as
+shapes do), its bounding box and five landmarks; `seen` is the share of the face that nothing covers.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ FORMAT = "rotopaint-plates"
 _NO_FACE = 0.08  # share of plates without any puppet
 _AWAY = 0.1  # share of puppets that turn their back
 _HAND = 0.15  # share of puppets with something in front of the face
-_FACE_HEIGHTS = 1.9  # head units from chin to forehead, about
+_FACE_HEIGHTS = 1.9  # head units from chin to forehead, approximately
 
 
 @dataclass(frozen=True, slots=True)
 class PlateFace:
-    """One face: outline (P, 2), landmarks (5, 3) as x, y, seen, and the share of it that is on the plate and bare."""
+    """One face: outline (P, 2), landmarks (5, 3) as x, y, seen, and the share that is on the plate and uncovered."""
 
     outline: Array
     points: Array
@@ -49,7 +49,7 @@ class PlateFace:
 
 
 def draw_plate(seed: int) -> tuple[npt.NDArray[np.uint8], list[PlateFace]]:
-    """A plate (H, W, 3) for display and its faces, far ones first."""
+    """A display-referred plate (H, W, 3) and its faces, far faces first."""
     rng = np.random.default_rng([seed, 0x91A7E])
     studio = draw_studio(seed)
     scales = _scales(rng)
@@ -67,7 +67,7 @@ def draw_plate(seed: int) -> tuple[npt.NDArray[np.uint8], list[PlateFace]]:
 
 
 def _scales(rng: np.random.Generator) -> Array:
-    """Pixels per head unit of each puppet, far ones first."""
+    """Pixels per head unit of each puppet, far puppets first."""
     if rng.random() < _NO_FACE:
         return np.zeros(0)
     n = int(rng.choice([1, 2, 3], p=[0.55, 0.3, 0.15]))
@@ -101,7 +101,7 @@ def _plate_face(puppet: CutOut, nearer: Sequence[F32]) -> PlateFace:
 
 
 def _share_in_sight(polygon: Array, puppet: CutOut, nearer: Sequence[F32]) -> float:
-    """Share of a face that is on the plate, not behind nearer puppets, by its landmarks not behind a hand."""
+    """The visible share of a face: on the plate, not behind nearer puppets and, by its landmarks, not behind a hand."""
     whole = abs(float(cv2.contourArea(polygon.astype(np.float32))))
     inside = np.zeros((HEIGHT, WIDTH), np.uint8)
     cv2.fillPoly(inside, [np.round(polygon).astype(np.int32)], 1)
@@ -153,7 +153,7 @@ def make_plates(
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
-    """Make (or go on making) a data set of plates at `folder`; returns how many faces they show."""
+    """Make or complete a data set of plates at `folder`; returns the number of faces in them."""
     (folder / "images").mkdir(parents=True, exist_ok=True)
     first_held = round(count * (1 - held_back))
     tasks = [(folder, seed + k, "train" if k < first_held else "val") for k in range(count)]

@@ -1,4 +1,4 @@
-"""The face as a surface over the chart (azimuth, elevation), and the curves and landmarks that lie on it.
+"""The face as a surface over the chart (azimuth, elevation), and its curves and landmarks.
 
 Head space: x towards the character's own left (right of the picture), y up, z out of the face. Right and left in names
 are the character's own.
@@ -16,14 +16,14 @@ from rotopaint_ai.stage.puppet import Build, Pose
 
 Array = npt.NDArray[Any]
 
-OUTLINE_START = 0.35  # radians below the horizontal where the outline begins on the character's right
+OUTLINE_START = 0.35  # the outline begins on the character's right, so many radians below the horizontal
 OUTLINE_JAW = (np.pi - 2 * OUTLINE_START) / (2 * np.pi)  # share of the outline that runs along the jaw
 
 SIDES = (("right", -1.0), ("left", 1.0))
 
 
 def chart_directions(a: Array, e: Array) -> Array:
-    """Unit directions (…, 3) of chart places."""
+    """Unit directions (…, 3) of chart positions."""
     return np.stack([np.sin(a) * np.cos(e), np.sin(e), np.cos(a) * np.cos(e)], axis=-1)
 
 
@@ -45,7 +45,7 @@ class Eyeball:
 
 
 class FaceSurface:
-    """The surface of one character in one pose; a pure function of both."""
+    """The surface of one character in one pose; it depends on nothing else."""
 
     def __init__(self, build: Build, pose: Pose) -> None:
         self.build = build
@@ -118,7 +118,7 @@ class FaceSurface:
         return np.asarray(p * (1 - below * np.array([slim, 0.0, 0.35 * slim])))
 
     def _pull(self, p: Array, a: Array, e: Array) -> Array:
-        """Jaw, chin and nose: moves that are not along the radius."""
+        """Displacements of jaw, chin and nose that are not along the radius."""
         b = self.build
         below = _smoothstep(b.jaw_start, -0.95, np.sin(e))
         p = self.narrowed(p, e)
@@ -184,7 +184,7 @@ class FaceSurface:
         return np.stack([x * self._mouth_half_width() * (0.94 if inner else 1.0), e], axis=-1)
 
     def _eye_reach(self, side: int) -> float:
-        """Angle under which an eyeball's radius is seen from the middle of the head."""
+        """Angle of an eyeball's radius as seen from the centre of the head."""
         distance = float(np.linalg.norm(self.eyeballs[side].centre))
         return float(np.arcsin(min(self.build.eye_radius * 1.02 / distance, 0.95)))
 

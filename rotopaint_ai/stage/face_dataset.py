@@ -1,6 +1,6 @@
 """Training data from the stage: loose face crops of many characters with exact landmarks and splines.
 
-Every sample is drawn from its own seed, so a data set is the same on every machine and can be made by many workers.
+Every sample is made from its own seed, so a data set is the same on every machine and many workers can make it.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from rotopaint_ai.stage.workers import map_in_order
 
 F32 = npt.NDArray[Any]  # float32
 
-SIZE = 320  # pixels of a stored crop's side
-POSES = 4  # frames of each character
-_FOLDED = 0.5  # share of the frames with other looks
-_TEXELS = 768  # of a face's paint, for crops of SIZE
+SIZE = 320  # side of a stored crop, pixels
+POSES = 4  # frames per character
+_FOLDED = 0.5  # share of the pictures with other looks that have folds
+_TEXELS = 768  # width of a face's paint, for crops of SIZE
 _HEAD = "dataset.json"  # written last
 _ORDER = "order.json"  # written first
 
 
 @dataclass(frozen=True, slots=True)
 class FaceDatasetOptions:
-    """A data set to make: how many characters, the first seed, and the share of characters held back for validation.
+    """Options of a data set: the number of characters, the first seed, the share of characters for validation.
 
-    `reach`: how much further heads turn than in a talking shot (1.4: by 24 degrees of yaw and more in a third of all).
-    `size`: pixels of a stored crop's side. `looks`: so many more pictures of each frame, on which its seam looks
-    otherwise, and the face has folds where `_FOLDED` says so.
+    `reach`: factor by which heads turn further than in a talking shot (1.4: a third of all turn by 24 degrees of yaw or
+    more). `size`: side of a stored crop in pixels. `looks`: number of additional pictures of each frame with other
+    looks of its seam; a share `_FOLDED` of them has folds in the face.
     """
 
     characters: int
@@ -56,12 +56,12 @@ class FaceDatasetOptions:
 
 
 def to_srgb(linear: F32, *, contrast: float = 1.0) -> npt.NDArray[np.uint8]:
-    """Display pixels (H, W, 3) of linear ones: the sRGB curve (IEC 61966-2-1) after a power of `contrast`; clips."""
+    """Linear pixels (H, W, 3) as display pixels: the sRGB curve (IEC 61966-2-1) after a power of `contrast`; clips."""
     return encode(np.clip(linear, 0, 1) ** contrast, "sRGB", dtype=np.uint8)
 
 
 def sample_pictures(seed: int, pose: int, order: FaceDatasetOptions) -> Iterator[tuple[StageFrame, Studio]]:
-    """One frame of a character, its own pose, light and framing; then the same with other looks of its seam."""
+    """One frame of a character with its own pose, light and framing, then versions with other looks of its seam."""
     build, size = draw_build(seed), order.size
     rng = np.random.default_rng([seed, pose, 1])
     studio = draw_studio(seed * 1000 + pose)
@@ -138,13 +138,13 @@ def _check_order(folder: Path, order: FaceDatasetOptions) -> None:
     if other and any(folder.glob("images/*.json")):
         known, asked = (" ".join(f"--{name} {of[name]:g}" for name in other) for of in (made, wanted))
         raise UsageError(
-            f"{folder}: holds pictures made with {known}, asked for is {asked}; name another folder "
+            f"{folder}: holds pictures made with {known}, but {asked} was given; name another folder "
             f"(train takes several), or go on with {known}"
         )
 
 
 def _manner(order: FaceDatasetOptions) -> dict[str, float]:
-    """What all pictures of a data set have in common."""
+    """The options that all pictures of a data set share."""
     return {"reach": order.reach, "size": order.size, "looks": order.looks}
 
 
@@ -159,10 +159,10 @@ def _read_kept(path: Path) -> dict[str, Any]:
 def make_dataset(
     folder: Path, order: FaceDatasetOptions, *, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> int:
-    """Make (or go on making) a data set at `folder`; returns the number of samples.
+    """Make or complete a data set at `folder`; returns the number of samples.
 
-    `progress` is told how many characters are done, and how many there are. Raises: UsageError where pictures
-    there were made with other options.
+    `progress` is called with the numbers of finished and of all characters. Raises: UsageError where pictures in the
+    folder were made with other options.
     """
     _check_order(folder, order)
     (folder / "images").mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What is painted on a face: textures over the chart that are made from a seed, and the masks that move with a pose."""
+"""The paint of a face: textures over the chart that are made from a seed, and masks that move with a pose."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _freckles(albedo: F32, build: Build, rng: Rng) -> None:
 
 
 def _wrinkles(albedo: F32, relief: F32, build: Build, rng: Rng) -> None:
-    """Painted or carved lines that are not seams: the models must learn to leave them alone."""
+    """Painted or carved lines that are not seams; models must learn to ignore them."""
     h, w = relief.shape
     for _ in range(build.wrinkles):
         side = rng.choice([-1, 1])
@@ -113,9 +113,10 @@ def _wrinkles(albedo: F32, relief: F32, build: Build, rng: Rng) -> None:
 
 
 def folded(skin: FacePaint, seed: int) -> FacePaint:
-    """The same paint with folds sculpted into the face, and marks with hard edges painted on it, from a seed.
+    """The paint with folds sculpted into the face and marks with hard edges painted on it, from a seed.
 
-    Eye bags, smile lines, welts, patches of make-up: what a seam may cross, and must not be taken for one.
+    These are eye bags, smile lines, welts and patches of make-up. A seam may cross them, and they must not be mistaken
+    for a seam.
     """
     rng = np.random.default_rng([seed, 0xF01D])
     albedo, relief = skin.albedo.copy(), skin.relief.copy()

@@ -1,4 +1,4 @@
-"""Reads the folders that `puppet_shot` films: plate.####, clean.#### and seam.#### pictures beside truth.roto.json.
+"""Reads the folders that `puppet_shot` writes: plate.####, clean.#### and seam.#### pictures beside truth.roto.json.
 
 H, W rows and columns. Coordinates are plate space.
 """
@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 TRUTH: Final = "truth.roto.json"
 OUTLINE: Final = "face_outline"
 SUFFIXES: Final = (".exr", ".png", ".jpg")
-TOLERANCE_PX: Final = 0.3  # of an outline's polygon
+TOLERANCE_PX: Final = 0.3  # points of an outline's polygon
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +43,17 @@ class SeamFrame:
 
 @dataclass(frozen=True, slots=True)
 class FilmedFace:
-    """One frame by its plate's file: the picture (H, W, 3), 8-bit RGB for display, the face's outline (P, 2), and its
-    landmarks by name."""
+    """One frame: the picture (H, W, 3) as 8-bit display RGB, the face's outline (P, 2), and landmarks by name."""
 
     path: Path
-    name: str  # of shot and frame
+    name: str  # shot and frame
     picture: npt.NDArray[np.uint8]
     outline: Array
     landmarks: Mapping[str, tuple[float, float]]
 
 
 def shots_in(folder: Path) -> list[Path]:
-    """The shots in a folder of shots, or the folder itself where it is one."""
+    """The shots in a folder of shots, or the folder itself where it is a shot."""
     inner = sorted(path.parent for path in folder.glob(f"*/{TRUTH}"))
     return inner or ([folder] if (folder / TRUTH).is_file() else [])
 
@@ -95,13 +94,13 @@ def read_seam(path: Path) -> npt.NDArray[np.uint8]:
 
 
 def plates_of(folder: Path) -> list[Path]:
-    """The plates of a shot that have a clean frame and a seam beside them, in the order of their numbers."""
+    """The plates of a shot that have a clean frame and a seam file, in order of frame numbers."""
     found = [path for suffix in SUFFIXES for path in sorted(folder.glob(f"plate.*{suffix}"))]
     return [path for path in found if _clean_path(path).exists() and _seam_of(path).exists()]
 
 
 def read_seam_frame(path: Path, truth: RotoDocument) -> SeamFrame:
-    """The frame of a plate's file, by the truth of its shot. Raises: TrainingError; PlateError."""
+    """The frame of a plate's file, with the truth of its shot. Raises: TrainingError; PlateError."""
     frame, seam = int(path.name.split(".")[1]), read_seam(path)
     curves = tuple(seam_curves(truth.shapes, frame))
     return SeamFrame(read_linear(path), read_linear(_clean_path(path)), seam, curves)

@@ -1,10 +1,10 @@
-"""What a seam can look like: one frozen value drawn from a seed, and its carving into what the pixels see.
+"""The look of a seam as one frozen value made from a seed, and the function that carves it into the surfaces.
 
-A character's own seam (`puppet.Build`) is one narrow family. What learns to take seams off has to know more of them:
-wide soft grooves and hairlines, bevels that catch the light or turn from it, burrs, soft occlusion beside the gap, one
-piece standing over the other and shading it, pieces of another shade, gaps that wander and close along the seam.
+A character's own seam (`puppet.Build`) has little variety. Training a fill needs more: wide soft grooves and hairlines,
+bevels that face the light or turn from it, burrs, soft occlusion beside the gap, one piece that stands out and shades
+the other, pieces of different shade, gaps that wander and close along the seam.
 
-Lengths are in head units; two numbers in a row are for the bank above and the bank below the seam. N pixels.
+Lengths are in head units. Pairs of numbers are for the bank above and the bank below the seam. N pixels.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ STEP_REACH = 0.35
 
 @dataclass(frozen=True, slots=True)
 class SeamStyle:
-    """How a seam shows."""
+    """The look of a seam."""
 
     seed: int
     gap: float
-    edge: float  # softness of the gap's rim, in gaps
-    depth: float  # share of light that the gap swallows
-    tint: tuple[float, float, float]  # powers of the swallowed light per colour: what bounces about in the gap
+    edge: float  # softness of the gap's edge, in widths of the gap
+    depth: float  # share of light that the gap absorbs
+    tint: tuple[float, float, float]  # exponents of the absorption per colour, from light reflected inside the gap
     bevel: Pair
-    tilt: Pair  # how far the bevels turn into the gap; below 0 a burr
+    tilt: Pair  # how far the bevels tilt into the gap; below 0 it is a burr
     roundness: float
-    shade: Pair  # how much darker the bevels are
+    shade: Pair  # darkening of the bevels
     halo: Pair  # occlusion beside the gap
     halo_reach: float
-    shadow: float  # of the bank that stands towards the key light, on the other one
+    shadow: float  # shadow of the bank nearer to the key light, on the other bank
     shadow_reach: float
-    step: float  # shade of the lower piece against the upper
-    wander: float  # how much width and depth change along the seam
+    step: float  # shade of the lower piece relative to the upper
+    wander: float  # variation of width and depth along the seam
     gloss: float  # worn, shinier bevels
 
     @property
@@ -51,7 +51,7 @@ class SeamStyle:
 
 
 def draw_style(seed: int) -> SeamStyle:
-    """A look from a seed."""
+    """A random look from a seed."""
     rng = np.random.default_rng([seed, 0x5EA3])
     u = rng.uniform
     gap = float(np.exp(u(np.log(0.004), np.log(0.042))))
@@ -79,7 +79,10 @@ def draw_style(seed: int) -> SeamStyle:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Where N pixels lie beside the nearest seam: unit vector from it (N, 3), distance, place along it 0..1, bank."""
+    """The position of N pixels relative to the nearest seam.
+
+    Unit vector from the seam (N, 3), distance, position along the seam 0..1, and bank.
+    """
 
     away: F32
     distance: F32
@@ -90,7 +93,7 @@ class Beside:
 def carve_gap(s: Surfaces, sel: npt.NDArray[np.intp], at: Beside, look: SeamStyle, key: Array) -> F32:
     """Carve a seam into the surfaces `sel`, in place; `key` (3,) points to the key light.
 
-    Returns: coverage (N,) of the parts that gap and bevels take up; halo, shadow and step run on outside them.
+    Returns: coverage (N,) of gap and bevels; halo, shadow and step extend beyond them.
     """
     width, strong = _width_and_strength(look, at.along)
     gap = 0.5 * look.gap * width
@@ -119,7 +122,7 @@ def carve_gap(s: Surfaces, sel: npt.NDArray[np.intp], at: Beside, look: SeamStyl
 
 
 def _width_and_strength(look: SeamStyle, along: F32) -> tuple[F32, F32]:
-    """Width of the gap and strength of everything, as shares, at places along the seam; both taper to its ends."""
+    """Width of the gap and strength of all effects, as shares, at positions along the seam; both taper at its ends."""
     rng = np.random.default_rng([look.seed, 7])
     knots = np.linspace(0, 1, 24)
     width = np.exp(look.wander * rng.normal(0, 1, 24)).clip(0.35, 2.2)

@@ -1,4 +1,4 @@
-"""What the surfaces that are seen are made of: skin with its paint and features, eyes, mouth, hair, cloth."""
+"""Materials of the visible surfaces: skin with its paint and features, eyes, mouth, hair, cloth."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _METAL = (0.35, 0.3, 0.0)  # specular, roughness, wrap
 
 
 def features_of(face: FaceSurface, width: int) -> dict[str, F32]:
-    """Masks over a chart of `width` texels that the pose moves: holes for eyes and mouth, lips, brows."""
+    """Masks over a chart of `width` texels that depend on the pose: holes for eyes and mouth, lips, brows."""
     t = np.linspace(0, 1, 160, endpoint=False)
     return {
         "holes": mask([face.eye(0, t), face.eye(1, t), face.mouth(t, inner=True)], width=width),
@@ -121,8 +121,10 @@ def surfaces_of(
     open_sky: F32,
     lit: F32,
 ) -> Surfaces:
-    """The surfaces at N pixels. `texture`: the skin's paint, `features` as `features_of` makes them; `open_sky` and
-    `lit` (N,): shares of the sky and of the key light that reach them."""
+    """The surfaces at N pixels.
+
+    `texture`: the paint of the skin. `features`: masks from `features_of`. `open_sky` and `lit` (N,): shares of the sky
+    and of the key light that reach the surfaces."""
     n = len(g.material)
     one = np.ones(n, np.float32)
     s = Surfaces(

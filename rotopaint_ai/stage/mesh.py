@@ -14,9 +14,9 @@ Ints = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """Vertices (V, 3), normals (V, 3), texture places (V, 2), triangles (T, 3) and the material's name.
+    """Vertices (V, 3), normals (V, 3), texture coordinates (V, 2), triangles (T, 3) and the material's name.
 
-    `tangents` (V, 2, 3), where given, are the derivatives of the surface by the two texture places.
+    `tangents` (V, 2, 3), where given, are the derivatives of the surface by the two texture coordinates.
     """
 
     vertices: Array
@@ -77,7 +77,7 @@ def ball(centre: Array, radii: Array, material: str, *, n: int = 24) -> Mesh:
 
 
 def lathe(profile: Array, material: str, *, squash: tuple[float, float] = (1.0, 1.0), n: int = 48) -> Mesh:
-    """A profile (K, 2) of radius and height, from the top down, turned about the y axis; `squash` scales x and z."""
+    """A profile (K, 2) of radius and height, from the top down, rotated about the y axis; `squash` scales x and z."""
     a = np.linspace(0, 2 * np.pi, n, endpoint=False)
     r, y = profile[:, 0][:, None], profile[:, 1][:, None]
     points = np.stack([r * np.sin(a) * squash[0], np.broadcast_to(y, (len(profile), n)), r * np.cos(a) * squash[1]], -1)

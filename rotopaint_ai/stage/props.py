@@ -1,4 +1,4 @@
-"""Everything on a puppet besides its face: eyes, mouth, ears, hair, hat, clothes; and things in front."""
+"""Everything on a puppet besides its face: eyes, mouth, ears, hair, hat, clothes; and objects in front of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHART_E = 1.5
 
 
 def chart_uv(places: Array) -> Array:
-    """Texture places (…, 2) in 0..1 of chart places (…, 2)."""
+    """Texture coordinates (…, 2) in 0..1 of chart positions (…, 2)."""
     return np.stack([(places[..., 0] + CHART_A) / (2 * CHART_A), (CHART_E - places[..., 1]) / (2 * CHART_E)], -1)
 
 
@@ -174,7 +174,7 @@ def hat(face: FaceSurface, rng: Rng) -> list[Mesh]:
 
 
 def eyeballs(face: FaceSurface) -> list[Mesh]:
-    """Both eyes; the material knows where they look."""
+    """Both eyes; their gaze is drawn by the material."""
     return [ball(e.centre, np.full(3, e.radius), f"eye{side}", n=40) for side, e in enumerate(face.eyeballs)]
 
 
@@ -200,7 +200,7 @@ def torso(build: Build, rng: Rng) -> list[Mesh]:
 
 
 def occluder(face: FaceSurface, rng: Rng) -> list[Mesh]:
-    """Something in front of the face: fingers of a hand, a stick with a ball, or a strand of ribbon."""
+    """An object in front of the face: fingers of a hand, a stick with a ball, or a strand of ribbon."""
     at = face.surface(np.array(rng.uniform(-0.7, 0.7)), np.array(rng.uniform(-0.9, 0.3))) + np.array(
         [0, 0, rng.uniform(0.15, 0.5)]
     )

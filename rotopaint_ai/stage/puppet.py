@@ -1,4 +1,4 @@
-"""Who is on the stage: a character's build as one frozen value drawn from a seed, and a pose of it.
+"""Characters of the stage: a character's build as one frozen value made from a seed, and its poses.
 
 Lengths are in head units (the head's half height is about 1). Chart coordinates `a` (azimuth, radians, positive towards
 the character's own left, which is the right of the picture) and `e` (elevation, radians) name a place on the head.
@@ -18,12 +18,12 @@ Colour = tuple[float, float, float]
 Hair = Literal["tufts", "strands", "cap", "none"]
 Hat = Literal["none", "witch", "bowler", "beanie"]
 
-NECK = np.array([0.0, -0.55, -0.1])  # the head turns about this point of head space
+NECK = np.array([0.0, -0.55, -0.1])  # the head rotates about this point of head space
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """The fixed half of a character: shape of the head, features, paint, and where its face is split."""
+    """The fixed properties of a character: shape of the head, features, paint, and the split of its face."""
 
     seed: int
     width: float
@@ -99,7 +99,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """The moving half of a character at one exposure."""
+    """The variable properties of a character at one exposure."""
 
     yaw: float = 0.0
     pitch: float = 0.0
@@ -131,7 +131,7 @@ def head_rotation(pose: Pose) -> Array:
 
 
 def place(pose: Pose) -> tuple[Array, Array]:
-    """Where the head stands: rotation (3, 3) and shift (3,) of head space into the stage's."""
+    """The position of the head: rotation (3, 3) and shift (3,) from head space to stage space."""
     rotation = head_rotation(pose)
     return rotation, NECK - rotation @ NECK
 
@@ -175,7 +175,7 @@ def _random_seams(rng: np.random.Generator, eye_a: float, eye_e: float, eye_reac
 
 
 def draw_build(seed: int) -> Build:
-    """A character from a seed: every proportion, colour and seam is drawn, none is listed."""
+    """A character from a seed; every proportion, colour and seam is random."""
     rng = np.random.default_rng([seed, 0x9E3779B9])
     u = rng.uniform
     width, height, depth = u(0.72, 1.02), u(0.92, 1.15), u(0.8, 1.0)
@@ -254,7 +254,7 @@ def draw_build(seed: int) -> Build:
 
 
 def draw_pose(rng: np.random.Generator, *, reach: float = 1.0) -> Pose:
-    """A pose: talking or silent mouth, brows, blink, gaze, and a turn of the head (radians, scaled by `reach`)."""
+    """A random pose: talking or silent mouth, brows, blink, gaze, rotation of the head (radians, scaled by `reach`)."""
     talking = rng.random() < 0.6
     blink = rng.random()
     eye = rng.uniform(0.75, 1.15) if blink > 0.25 else rng.uniform(0.0, 0.7)

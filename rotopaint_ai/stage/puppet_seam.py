@@ -1,4 +1,4 @@
-"""Where the seam runs on a face, and a character's own seam carved into what the pixels see. N pixels, K segments."""
+"""The course of the seam on a face, and carving a character's seam into the surfaces. N pixels, K segments."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Array = npt.NDArray[Any]
 
 
 def seam_lines(face: FaceSurface, rotation: Array, shift: Array) -> tuple[Array, Array, Array, Array]:
-    """World segments of all seams: starts and ends (K, 3), the share of the depth that each keeps, and its place.
+    """World segments of all seams: starts and ends (K, 3), the share of the depth at each, and its position.
 
-    The place (K,) runs from 0 to 1 along each seam.
+    The position (K,) runs from 0 to 1 along each seam.
     """
     t = np.linspace(0, 1, 140)
     lines = [face.bridge_seam(t), face.side_seam(0, t[::2]), face.side_seam(1, t[::2])]
@@ -54,7 +54,7 @@ def _nearest(position: F32, starts: Array, ends: Array) -> tuple[F32, F32, npt.N
 
 
 def beside_seams(position: F32, face: FaceSurface, rotation: Array, shift: Array) -> Beside:
-    """Where points (N, 3) lie beside the nearest seam; the lower bank is the one on the chin's side."""
+    """The position of points (N, 3) relative to the nearest seam; the lower bank is the one on the chin's side."""
     starts, ends, _, along = seam_lines(face, rotation, shift)
     offset, distance, which = _nearest(np.ascontiguousarray(position), starts, ends)
     away = offset / np.maximum(distance, 1e-6)[:, None]
@@ -65,7 +65,7 @@ def beside_seams(position: F32, face: FaceSurface, rotation: Array, shift: Array
 def carve_seam(
     s: Surfaces, position: F32, sel: npt.NDArray[np.intp], face: FaceSurface, rotation: Array, shift: Array
 ) -> tuple[Surfaces, F32]:
-    """The same surfaces with the seam carved in: a dark groove, bevelled edges, a step of shade between the pieces.
+    """The surfaces with the seam carved in: a dark groove, bevelled edges, a step of shade between the pieces.
 
     Returns the carved surfaces and the seam's coverage (N,) of groove and bevels.
     """

@@ -1,4 +1,4 @@
-"""A whole shot of the stage: a puppet that talks and looks about on twos, its plates and its truth."""
+"""A whole shot of the stage: a puppet that talks and looks around on twos, with plates and ground truth."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ F32 = npt.NDArray[Any]  # float32
 
 @dataclass(frozen=True, slots=True)
 class StageShot:
-    """What is filmed: a character and a studio by seed, the picture's size, the frames, and how long a pose is held.
+    """The settings of a shot: character and studio by seed, size of the picture, frames, frames per pose.
 
-    Each `take` has other motion of the same character in the same studio. rig: one of `rigs.KINDS`; the puppet has no
-    seam then, so that clean frames differ by the rig alone. pan_px: how far the camera pans, frame by frame.
+    Each `take` has different motion of the same character in the same studio. rig: one of `rigs.KINDS`; the puppet then
+    has no seam, so that clean frames differ only by the rig. pan_px: pan of the camera over the shot.
     """
 
     seed: int
@@ -40,14 +40,14 @@ class StageShot:
     frames: int = 24
     hold: int = 2
     face_px: float = 150.0  # pixels per head unit; a head is about two units high
-    occluded: tuple[int, int] | None = None  # frames, both included, with something in front of the face
+    occluded: tuple[int, int] | None = None  # frames, both included, with an object in front of the face
     take: int = 1
     rig: str | None = None
     pan_px: float = 0.0
 
 
 def poses(shot: StageShot) -> Iterator[tuple[int, int, Pose]]:
-    """Frame, first frame of the hold it belongs to, and the pose."""
+    """Each frame with the first frame of its hold and its pose."""
     rng = np.random.default_rng([shot.seed, 41, *([shot.take] if shot.take > 1 else [])])
     start, end = rng.normal(0, [0.28, 0.1, 0.06]), rng.normal(0, [0.28, 0.1, 0.06])
     mouths = [
@@ -87,7 +87,7 @@ def poses(shot: StageShot) -> Iterator[tuple[int, int, Pose]]:
 def film(
     shot: StageShot, *, build: Build | None = None, studio: Studio | None = None, clean: bool = True
 ) -> Iterator[tuple[int, StageFrame]]:
-    """Render a shot frame by frame; a held pose is the same exposure with other grain."""
+    """Render a shot frame by frame; held frames repeat the exposure with different grain."""
     build = build or draw_build(shot.seed)
     studio = studio or draw_studio(shot.seed)
     camera = Camera(shot.width, shot.height, shot.face_px, (shot.width * 0.5, shot.height * 0.5), studio.distance)
@@ -130,7 +130,7 @@ def truth(shot: StageShot, pictures: dict[int, StageFrame]) -> RotoDocument:
 
 
 def face_box(picture: StageFrame) -> tuple[float, float, float, float]:
-    """A rough box x, y, w, h round the face, as an artist would drag it."""
+    """A rough box x, y, w, h around the face, as an artist would drag it."""
     low, high = picture.landmarks[:, :2].min(0), picture.landmarks[:, :2].max(0)
     grow = 0.12 * float(max(high - low))
     return tuple(float(round(v)) for v in (*(low - grow), *(high - low + 2 * grow)))  # type: ignore[return-value]
@@ -145,19 +145,19 @@ def write_shot(
     clean: bool = True,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Film a shot to `folder`: plate.####, clean.#### and seam.#### pictures, truth.roto.json and crop.json.
+    """Render a shot to `folder`: plate.####, clean.#### and seam.#### pictures, truth.roto.json and crop.json.
 
-    With a rig rig.#### in place of seam.####. `progress` is told how many frames are done, and how many there are.
+    With a rig, rig.#### replaces seam.####. `progress` is called with the numbers of finished and of all frames.
     Raises: UsageError for a suffix other than .exr, .png or .jpg.
     """
     _write_shot_files(folder, shot, film(shot, clean=clean), suffix, compression, clean, progress)
 
 
 def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterator[tuple[StageShot, int, StageFrame]]:
-    """One character in several poses, each filmed with the same several looks of its seam: shot, frame, picture.
+    """Render one character in several poses, each with the same looks of its seam: shot, frame, picture.
 
-    The shots differ in the seam alone; every pose has light, size and folds of its own. Every second pose is one that
-    is hard to paint: glossy freckled skin, a strong rim light, mostly something in front.
+    The shots differ only in the seam. Every pose has its own light, size and folds. Every second pose is hard to paint:
+    glossy freckled skin, a strong rim light, usually an object in front.
     """
     rng = np.random.default_rng([seed, 0x100C5])
     build = draw_build(seed)
@@ -186,7 +186,7 @@ def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterato
 
 
 def _hardened(build: Build, studio: Studio, rng: np.random.Generator) -> tuple[Build, Studio]:
-    """A character and a light whose seams are hard to paint: gloss, freckles, a strong rim."""
+    """A character and a studio whose seams are hard to paint: gloss, freckles, a strong rim light."""
     glossy = replace(
         build,
         specular=float(rng.uniform(0.1, 0.5)),
@@ -198,7 +198,7 @@ def _hardened(build: Build, studio: Studio, rng: np.random.Generator) -> tuple[B
 
 
 def write_looks(folder: Path, seed: int, *, poses: int, looks: int) -> None:
-    """Film `film_looks` to `folder`/<seed>_<look>: half EXR plate, clean; seam PNG; truth.roto.json."""
+    """Write the frames of `film_looks` to `folder`/<seed>_<look>: half EXR plate, clean; seam PNG; truth.roto.json."""
     kept: dict[int, tuple[StageShot, dict[int, StageFrame]]] = {}
     empty = np.zeros((0, 0, 3), np.float32)
     for shot, frame, picture in film_looks(seed, poses=poses, looks=looks):
@@ -214,7 +214,7 @@ def write_looks(folder: Path, seed: int, *, poses: int, looks: int) -> None:
 
 
 def write_sample(folder: Path, *, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
-    """Film the sample shot that the product ships: half EXR plates, the truth, and a rough crop."""
+    """Render the sample shot that the product ships: half EXR plates, ground truth, and a rough crop."""
     shot = StageShot(219, width=960, height=540, frames=24, face_px=150.0)
     build = draw_build(shot.seed)
     build = replace(build, seam_gap=max(build.seam_gap, 0.009), seam_bevel=0.014, seam_depth=0.85, seam_rise=0.1)
@@ -251,7 +251,7 @@ def _write_shot_files(
 
 
 def write_linear_picture(path: Path, linear: F32, *, compression: str = "zip") -> None:
-    """Write one linear picture (H, W, 3): half EXR as it is, PNG and JPEG through the sRGB curve."""
+    """Write one linear picture (H, W, 3): half EXR unchanged, PNG and JPEG with the sRGB curve."""
     import OpenImageIO as oiio
 
     from rotopaint_ai.stage.face_dataset import to_srgb

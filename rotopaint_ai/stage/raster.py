@@ -1,4 +1,4 @@
-"""What each pixel sees: a z-buffer over triangles, with holes cut by a mask over the chart.
+"""Rasterisation: a z-buffer over triangles, with holes cut by a mask over the chart.
 
 Convention: picture pixels, x right, y down, pixel centres at +0.5; depth is the distance in front of the camera.
 """
@@ -34,10 +34,10 @@ def _masked(mask: F32, u: float, v: float) -> Any:
 def draw(
     xyz: F32, uv: F32, triangles: I32, mask: F32, first_id: int, depth: F32, ids: I32, bary: F32, cull: bool
 ) -> None:
-    """Draw triangles into `depth` (H, W), `ids` (H, W) and `bary` (H, W, 2); nearer ones win.
+    """Draw triangles into `depth` (H, W), `ids` (H, W) and `bary` (H, W, 2); nearer triangles win.
 
-    `xyz` (V, 3) holds picture x, y and depth; `uv` (V, 2) is looked up in `mask` (empty = no holes), where a value
-    above one half cuts the pixel away. Barycentric weights are perspective-correct.
+    `xyz` (V, 3) holds picture x, y and depth. `mask` is sampled at `uv` (V, 2); a value above one half makes a hole in
+    the pixel (an empty mask has no holes). Barycentric weights are perspective-correct.
     """
     height, width = depth.shape
     holes = mask.shape[0] > 1
@@ -85,7 +85,7 @@ def draw(
 
 @numba.njit(cache=True, fastmath=True, nogil=True)
 def nearest_on_lines(points: F32, starts: F32, ends: F32, offset: F32, distance: F32, which: I32) -> None:
-    """For each of `points` (N, 3) the vector `offset` (N, 3) from the nearest of the segments, its length and index."""
+    """For each of `points` (N, 3): the vector `offset` (N, 3) from the nearest segment, its length, and the index."""
     for n in range(points.shape[0]):
         best = 1e30
         for k in range(starts.shape[0]):

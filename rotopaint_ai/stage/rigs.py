@@ -1,4 +1,4 @@
-"""What holds a puppet and is painted out later: a jointed arm, wires, a post on a magnet foot."""
+"""Rigs, which hold a puppet and are painted out later: a jointed arm, wires, a post on a magnet foot."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Array = npt.NDArray[Any]
 
 MATERIAL = "rig"
 KINDS = ("arm", "wire", "magnet")
-_FAR = 6.0  # head units: beyond the picture's edge
+_FAR = 6.0  # head units; outside the picture
 
 
 def rig_meshes(kind: str, build: Build, pose: Pose) -> list[Mesh]:
-    """One of KINDS, in the stage's space. Arm and wires hold the head and follow it; a foot stands where it is."""
+    """A rig of one of KINDS, in stage space. Arm and wires hold the head and follow it; the foot does not move."""
     rng = np.random.default_rng([build.seed, 0x416])
     if kind == "magnet":
         return _magnet(build, rng)
@@ -27,7 +27,7 @@ def rig_meshes(kind: str, build: Build, pose: Pose) -> list[Mesh]:
 
 
 def _arm(build: Build, rng: np.random.Generator, rotation: Array, shift: Array) -> list[Mesh]:
-    """From the side of the head over an elbow out of the picture, with balls at the joints."""
+    """An arm from the side of the head, over an elbow, out of the picture, with balls at the joints."""
     side = float(rng.choice([-1.0, 1.0]))
     grip = rotation @ np.array([side * 0.9 * build.width, rng.uniform(-0.3, 0.2), 0.45 * build.depth]) + shift
     elbow = grip + np.array([side * rng.uniform(0.7, 1.1), rng.uniform(-0.5, 0.3), 0.2])

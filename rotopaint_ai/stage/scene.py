@@ -1,4 +1,4 @@
-"""One frame of the stage: plate with the seam, the identical frame without it, and exact truth."""
+"""One frame of the stage: the plate with the seam, the identical frame without it, and exact ground truth."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SUPER = 2  # samples per pixel along each axis
 
 @dataclass(frozen=True, slots=True)
 class TrueShape:
-    """A shape's exact truth: control points (P, 6) in picture space, and per point whether it can be seen."""
+    """A shape's ground truth: control points (P, 6) in picture space, and for each whether it is visible."""
 
     name: str
     closed: bool
@@ -117,10 +117,10 @@ def render(
     texture: int = 1024,
     clean: bool = True,
 ) -> StageFrame:
-    """Render one frame. `hidden` puts something in front of the face; `texture` is the chart's width in texels.
+    """Render one frame. `hidden` puts an object in front of the face; `texture` is the chart's width in texels.
 
-    Returns pictures in scene-linear light (Rec. 709 primaries) at the camera's size. `clean` false leaves `clean`
-    equal to `plate` and saves the second pass of light.
+    Returns scene-linear pictures (Rec. 709 primaries) at the camera's size. With `clean` false the clean frame equals
+    the plate, which saves the second lighting pass.
     """
     seen = _see(build, pose, studio, camera, hidden=hidden, texture=_painted_face(build, texture))
     near = seen.skin_near(near_seams(seen.face, reach=build.seam_gap + 2 * build.seam_bevel + 0.03))
@@ -136,9 +136,9 @@ def render(
 def render_rigged(
     build: Build, pose: Pose, studio: Studio, camera: Camera, kind: str, *, grain_seed: int = 0, texture: int = 1024
 ) -> StageFrame:
-    """Render one frame of a puppet without a seam that a rig holds, `kind` of `rigs.KINDS`, and the same without it.
+    """Render one frame of a puppet held by a rig, and the same frame without the rig; the puppet has no seam.
 
-    The rig throws its shadow on the puppet.
+    `kind` is one of `rigs.KINDS`. The rig casts a shadow on the puppet.
     """
     skin = _painted_face(build, texture)
     free = _see(build, pose, studio, camera, hidden=False, texture=skin)
@@ -154,7 +154,7 @@ def render_rigged(
 
 @dataclass(frozen=True, slots=True)
 class CutOut:
-    """A puppet before any background: premultiplied linear light (H, W, 3), coverage (H, W), landmarks, shapes."""
+    """A puppet without a background: premultiplied linear light (H, W, 3), coverage (H, W), landmarks, shapes."""
 
     light: F32
     alpha: F32
@@ -165,7 +165,7 @@ class CutOut:
 def cut_out(
     build: Build, pose: Pose, studio: Studio, camera: Camera, *, hidden: bool = False, texture: int = 1024
 ) -> CutOut:
-    """One puppet with its seam, to be laid over other pictures; arguments as in `render`."""
+    """Render one puppet with its seam, to composite over other pictures; arguments as in `render`."""
     seen = _see(build, pose, studio, camera, hidden=hidden, texture=_painted_face(build, texture))
     near = seen.skin_near(near_seams(seen.face, reach=build.seam_gap + 2 * build.seam_bevel + 0.03))
     carved, _ = carve_seam(seen.surfaces, seen.gathered.position, near, seen.face, *place(seen.face.pose))
@@ -185,11 +185,10 @@ def render_looks(
     hidden: bool = False,
     texture: int = 1024,
 ) -> Iterator[StageFrame]:
-    """The same frame once for each look of its seam; `folds` above 0 is the seed of folds sculpted into the face.
+    """Render the same frame once for each look of its seam.
 
-    `hidden` puts something in front of the face.
-
-    Only carving and light are done again, so that many looks cost little more than one.
+    `folds` above 0 is the seed of folds sculpted into the face. `hidden` puts an object in front of the face. Only
+    carving and lighting are repeated, so many looks take little more time than one.
     """
     face = FaceSurface(build, pose)
     skin = folded(_painted_face(build, texture), folds) if folds else _painted_face(build, texture)
@@ -208,7 +207,7 @@ def render_looks(
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What a camera sees of a character before its seam is carved: N pixels at `where` of the supersampled picture."""
+    """A character as seen by the camera, before its seam is carved: N pixels at `where` of the supersampled picture."""
 
     face: FaceSurface
     studio: Studio

@@ -1,4 +1,4 @@
-"""Light on what each pixel sees: diffuse with a soft terminator, gloss, rim, cast shadow and contact darkening."""
+"""Shading of the visible surfaces: diffuse with a soft terminator, gloss, rim, cast shadow, contact darkening."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(slots=True)
 class Surfaces:
-    """What N pixels see, in world space: normals (N, 3), albedo (N, 3), and gloss, wrap and openness (N,)."""
+    """The surfaces at N pixels in world space: normals (N, 3), albedo (N, 3), and gloss, wrap and openness (N,)."""
 
     normals: F32
     albedo: F32
@@ -26,10 +26,10 @@ class Surfaces:
     roughness: F32
     wrap: F32
     open_sky: F32  # 1 in the open, 0 in a crevice
-    lit: F32  # 1 where the key light reaches
+    lit: F32  # 1 where the key light reaches the surface
 
     def copy(self) -> Surfaces:
-        """The same with arrays of its own."""
+        """A copy with its own arrays."""
         return Surfaces(*(np.array(getattr(self, field.name)) for field in fields(self)))
 
 
@@ -68,7 +68,7 @@ def _gloss(n: F32, view: F32, towards: Array, s: Surfaces) -> F32:
 
 
 def contact(depth: F32, covered: npt.NDArray[np.bool_], *, unit_px: float) -> F32:
-    """Openness (H, W) from depth alone, 1 in the open: a pixel that lies behind its neighbourhood is darker.
+    """Openness (H, W) computed only from depth, 1 in the open: a pixel behind its neighbourhood is darker.
 
     Source: Luft, Colditz, Deussen, "Image enhancement by unsharp masking the depth buffer" (2006), used for contact
     shadows at two radii; the background counts as far away and darkens nothing.

@@ -1,4 +1,4 @@
-"""Where the puppet stands: light, background, lens and film of a shot, drawn from a seed."""
+"""The studio of a shot: light, background, lens and film, made from a seed."""
 
 from __future__ import annotations
 

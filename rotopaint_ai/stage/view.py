@@ -1,4 +1,4 @@
-"""What a camera sees of meshes: which surface at each pixel, its attributes there, and whether light reaches it."""
+"""Meshes seen by a camera: the surface at each pixel, its attributes, and whether light reaches it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Camera:
-    """A pinhole on the z axis: picture size, pixels per head unit, and where the head stands in the picture.
+    """A pinhole camera on the z axis: picture size, pixels per head unit, and position of the head in the picture.
 
-    pan: pixels by which everything stands further right than in the shot's middle; at most `pan_reach`.
+    pan: shift of everything to the right, in pixels, relative to the middle of the shot; at most `pan_reach`.
     """
 
     width: int
@@ -43,19 +43,20 @@ class Camera:
 
 @dataclass(slots=True)
 class CameraView:
-    """A z-buffered look at a list of meshes: pictures (H, W)."""
+    """The z-buffered view of a list of meshes: pictures (H, W)."""
 
     depth: F32
-    ids: npt.NDArray[np.int32]  # triangle that is seen, counted through all meshes; -1 where there is none
-    bary: F32  # (H, W, 2) place in it
-    first: list[int]  # triangle of each mesh, and behind the last
+    ids: npt.NDArray[np.int32]  # index of the visible triangle over all meshes; -1 where there is none
+    bary: F32  # (H, W, 2) position in the triangle
+    first: list[int]  # index of each mesh's first triangle, and the total
 
 
 def camera_at(
     meshes: list[Mesh], projected: list[Array], holes: F32, shape: tuple[int, int], *, cull: bool
 ) -> CameraView:
-    """Draw meshes whose vertices are `projected` to (V, 3) picture x, y and depth; `holes` (h, w) are cut into the
-    skin's chart where above a half, `cull` leaves out triangles that are seen from behind."""
+    """Draw meshes whose vertices are `projected` to (V, 3) picture x, y and depth.
+
+    Values of `holes` (h, w) above one half cut holes into the skin's chart. `cull` leaves out back-facing triangles."""
     depth = np.full(shape, 1e9, np.float32)
     ids = np.full(shape, -1, np.int32)
     bary = np.zeros((*shape, 2), np.float32)
@@ -72,9 +73,9 @@ def camera_at(
 
 
 def _texels(texture: F32, x: F32, y: F32, how: int) -> F32:
-    """Values (N,) or (N, C) of a texture at (N,) texel places; `cv2.remap` takes no side longer than 32766."""
+    """Values (N,) or (N, C) of a texture at (N,) texel positions; `cv2.remap` accepts sides up to 32766."""
     n = len(x)
-    if not n:  # nothing of it is on the picture
+    if not n:  # no pixel shows it
         return np.zeros((0, *texture.shape[2:]), np.float32)
     rows = -(-n // 1024)
     xy = np.zeros((2, rows * 1024), np.float32)
@@ -84,14 +85,14 @@ def _texels(texture: F32, x: F32, y: F32, how: int) -> F32:
 
 
 def lookup(texture: F32, uv: F32) -> F32:
-    """Values (N,) or (N, C) of a texture at chart places (N, 2), 0..1."""
+    """Values (N,) or (N, C) of a texture at chart positions (N, 2), 0..1."""
     h, w = texture.shape[:2]
     return _texels(texture, uv[:, 0] * w - 0.5, uv[:, 1] * h - 0.5, cv2.INTER_LINEAR)
 
 
 @dataclass(slots=True)
 class Gathered:
-    """Attributes of the surface that is seen at N pixels, in the stage's space."""
+    """Attributes of the visible surface at N pixels, in stage space."""
 
     material: npt.NDArray[np.int32]  # row of its mesh
     position: F32  # (N, 3)
@@ -102,7 +103,7 @@ class Gathered:
 
 
 def gather_texels(meshes: list[Mesh], view: CameraView, where: npt.NDArray[np.bool_]) -> Gathered:
-    """Attributes of the seen surface at the `where` pixels."""
+    """Attributes of the visible surface at the pixels `where`."""
     ids = view.ids[where]
     which = np.searchsorted(np.array(view.first), ids, side="right") - 1
     b01 = view.bary[where]

@@ -1,4 +1,4 @@
-"""Work on many pictures, by one process or several."""
+"""Processing many items in one process or several."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Result = TypeVar("_Result")
 
 
 def map_in_order(work: Callable[[_Item], _Result], items: Sequence[_Item], workers: int) -> Iterator[_Result]:
-    """What `work` makes of each item, in their order: made here for one worker, else by so many processes."""
+    """The results of `work` for each item, in order, computed here for one worker, else in `workers` processes."""
     if workers == 1:
         yield from map(work, items)
         return
@@ -23,5 +23,5 @@ def map_in_order(work: Callable[[_Item], _Result], items: Sequence[_Item], worke
 
 
 def _ignore_interrupt() -> None:
-    """Ctrl+C is for the process that waits for the workers, and told once."""
+    """Ignore Ctrl+C in a worker; the process that waits for the workers handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -167,7 +167,7 @@ def test_what_kills_its_workers_is_left_and_takes_nothing_with_it(client: Any, t
     lost = tasks[3]
     assert [task.key for task in tasks if not notes.is_done(task)] == [lost.key, tasks[-1].key]
     assert notes.failures(lost) == [
-        f"{notes.n_lost(lost) + 1} workers died of it; is there memory enough? fewer 'threads' take less"
+        f"{notes.n_lost(lost) + 1} workers died of it; is there enough memory? fewer 'threads' need less"
     ]
     errors = [event.facts["message"] for event in told if event.kind == "error"]
     assert errors == [f"{lost.key}: {notes.failures(lost)[0]}"]
@@ -288,7 +288,7 @@ def test_a_scheduler_that_goes_away_is_one_line_and_the_show_goes_on(client: Any
     ends.start()
     ours = distributed.Client(local, timeout=120, set_as_default=False)
     ours._timeout = 1  # for its scheduler to come back; to be connected takes what it takes
-    with ours, pytest.raises(ClusterError, match="scheduler has gone; what is done stays"):
+    with ours, pytest.raises(ClusterError, match="scheduler is lost; finished tasks are kept"):
         work_on(ours, tasks, notes, linger, lambda event: None, Cancel())
     ends.join()
     work_on(client, tasks, notes, count, lambda event: None, Cancel())
@@ -312,7 +312,7 @@ def test_no_scheduler_and_no_dask_are_one_line(monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(UsageError, match=f"--cluster {address}: no Dask scheduler answers there"):
             connected(address, 1).__enter__()
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"--workers 4: wants Dask; install it with: pip install 'rotopaint-ai\[clus"):
+    with pytest.raises(UsageError, match=r"--workers 4: needs Dask; install it with: pip install 'rotopaint-ai\[clus"):
         connected(None, 4).__enter__()
 
 

@@ -75,7 +75,7 @@ def test_shots_take_the_defaults_and_paths_are_relative_to_the_file(tmp_path: Pa
         ("out: x\nshots: {a: {plates: p}}", "shots is a group of 1 named fields; wanted a list"),
         ("out: x\nshots: [{name: a, plates: p, crop: auto}]\nshots: [{name: b}]", "'shots' occurs 2 times"),
         ('{"out": "x", "shots": [{"name": "a", "crop": "auto", "crop": "1,1,9,9"}]}', "'crop' occurs 2 times"),
-        ("out: x\nshots: [{name: show.json, plates: p, crop: auto}]", "so is a file of the show called"),
+        ("out: x\nshots: [{name: show.json, plates: p, crop: auto}]", "a file of the show has this name"),
         ("out: x\nshots: [{name: 1.50, plates: p, crop: auto}]", "shot name 1.5: .*, in quotes"),
         ("out: x\nshots: [{name: a, plates: p, crop: {1001: '1,1,9,9'}}]", "a: crop is a group of 1"),
         ("out: x\nshots: [{name: a, plates: p, crop: [1, 2, 3]}]", "a: crop .*: wanted X,Y,W,H"),

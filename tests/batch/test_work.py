@@ -128,7 +128,7 @@ def test_who_was_thought_lost_is_waited_for_and_its_work_counts(tmp_path: Path) 
     assert _one(TASKS[0], notes, busy, told.append) is None
     assert len(asked) == 2
     assert [event.facts["message"] for event in told] == [
-        "sh010/track: another process is at it; waiting until that has ended"
+        "sh010/track: another process works on it; waiting until it has ended"
     ]
 
 
@@ -189,7 +189,7 @@ def test_a_shot_is_judged_by_its_record(show: Path) -> None:
     for torn in ("[]", "{}", '{"frames": 5, "errors": {"by_frame": {}}}', "{"):
         record.write_text(torn)
         first, *_ = summarise_show(read_show(show), plan_show(read_show(show)))
-        assert first.trouble == f"{record}: is damaged; delete it, and the shot is gathered again"
+        assert first.trouble == f"{record}: is damaged; delete it, then the shot is gathered again"
 
 
 def test_a_killed_show_goes_on_where_it_was(show: Path) -> None:
@@ -231,7 +231,7 @@ def test_single_tasks_wait_for_what_they_need(show: Path, capsys: pytest.Capture
     assert main(["batch", str(show), "--task", "track", "--shot", "gone"]) == 3
     assert "rotopaint batch: gone: " in capsys.readouterr().err
     assert main(["batch", str(show), "--task", "track"]) == 2
-    assert "--task track: wanted --shot NAME" in capsys.readouterr().err
+    assert "--task track: needs --shot NAME" in capsys.readouterr().err
     page = write_summary(read_show(show), plan_show(read_show(show)))
     assert "1 of 5 tasks done" in page.read_text()
 

@@ -546,9 +546,9 @@ def test_the_panel_is_given_the_plate_and_the_folder(monkeypatch: pytest.MonkeyP
 
 def test_a_panel_on_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["panel", str(tmp_path / "gone.jpg")]) == 2
-    assert "gone.jpg: is not there; wanted a plate's pattern" in capsys.readouterr().err
+    assert "gone.jpg: does not exist; wanted a plate's pattern" in capsys.readouterr().err
     assert main(["panel", "--out", str(tmp_path / "out")]) == 2
-    assert "--out: is where the results of PLATES go; name those too" in capsys.readouterr().err
+    assert "--out: is the output folder for PLATES; give PLATES too" in capsys.readouterr().err
 
 
 def test_a_stopped_conversion_leaves_nothing_beside(

@@ -90,10 +90,10 @@ def test_what_the_gate_stops_is_not_published(
 
 def test_options_of_the_template_want_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "data", "--out", "x", "--publish", "to"]) == 2
-    assert "--publish: stands beside --openjd only" in capsys.readouterr().err
+    assert "--publish: works only with --openjd" in capsys.readouterr().err
     farm = str(tmp_path / "farm.yaml")
     assert main(["train", "data", "--out", "x", "--publish", "to", "--openjd", farm]) == 2
-    assert "--publish: wanted --against PACK beside it" in capsys.readouterr().err
+    assert "--publish: needs --against PACK too" in capsys.readouterr().err
     assert not Path(farm).exists()
 
 
@@ -135,7 +135,7 @@ def test_a_pack_is_published_whole_in_place_of_the_one_before(
     (tmp_path / "torn").mkdir()
     assert main(["publish", str(tmp_path / "torn"), "--to", str(tmp_path / "to")]) == 2
     assert [path.name for path in before.parent.iterdir()] == [puppet_pack.name]
-    assert "is there already" in capsys.readouterr().err
+    assert "is in that folder already" in capsys.readouterr().err
 
 
 def test_nothing_but_a_pack_is_replaced_by_one_and_nothing_through_a_link(
@@ -145,7 +145,7 @@ def test_nothing_but_a_pack_is_replaced_by_one_and_nothing_through_a_link(
     plates.mkdir(parents=True)
     (plates / "plate.1001.exr").write_text("mine")
     assert main(["publish", str(puppet_pack), "--to", str(plates.parent)]) == 2
-    assert "is there and is no model pack; choose another --to" in capsys.readouterr().err
+    assert "exists and is not a model pack; choose another --to" in capsys.readouterr().err
     assert [path.name for path in plates.iterdir()] == ["plate.1001.exr"]
     linked.parent.mkdir()
     linked.symlink_to(puppet_pack)

@@ -73,7 +73,7 @@ def test_hold_outs_are_masks_in_mode_subtract_below_the_others() -> None:
     assert [(shape.name, shape.subtract) for shape in found.document.shapes][2] == ("hand", True)
     assert not any("holds out" in line for line in found.losses)
     above = parsing.hold_outs_above([hand, shots.corners("eye")])
-    assert above == ["hand: holds out what stands before it; the document takes it away from every shape"]
+    assert above == ["hand: is subtracted only from the shapes before it; the document subtracts it from every shape"]
 
 
 def test_masks_go_onto_the_selected_layer_at_the_compositions_own_frames() -> None:
@@ -106,7 +106,7 @@ def test_eased_moves_are_sampled_and_thinned_out() -> None:
     for frame in range(1001, 1011):  # a smooth step, by hand
         u = (frame - 1001) / 9
         assert shape.at(frame)[0].x == pytest.approx(300 + 100 * u * u * (3 - 2 * u), abs=0.1)
-    assert any("eased moves were given" in line for line in found.losses)
+    assert any("eased moves got" in line for line in found.losses)
 
 
 def dump(**mask: Any) -> str:

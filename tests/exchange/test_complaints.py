@@ -87,7 +87,7 @@ def test_03_y_is_flipped_about_this_plates_height(width: int, height: int) -> No
 
 def test_03_a_wrong_height_is_refused_not_guessed(tmp_path: Path) -> None:
     nuke.write_verified(tmp_path / "a.nk", shot(shaped()))
-    with pytest.raises(DocumentError, match="made for 1920 x 1080, asked for 2048 x 1556"):
+    with pytest.raises(DocumentError, match="made for 1920 x 1080, given 2048 x 1556"):
         nuke.read(tmp_path / "a.nk", width=2048, height=1556)
 
 

@@ -57,7 +57,7 @@ def _with_rows(change: object) -> RotoShape:
         (lambda x, y, a, b, c, d: ControlPoint(y, x, b, a, d, c), "x and y are swapped"),
         (lambda x, y, a, b, c, d: ControlPoint(x, y, c, d, a, b), "incoming and outgoing handles are swapped"),
         (lambda x, y, a, b, c, d: ControlPoint(x, y), "handles are lost"),
-        (lambda x, y, a, b, c, d: ControlPoint(x, y, a, -b, c, -d), "handles' y is turned over"),
+        (lambda x, y, a, b, c, d: ControlPoint(x, y, a, -b, c, -d), "the y of the handles has the wrong sign"),
         (lambda x, y, a, b, c, d: ControlPoint(x, y, x + a, y + b, x + c, y + d), "handles are absolute, not offsets"),
         (lambda x, y, a, b, c, d: ControlPoint(x + 0.5, y + 0.5, a, b, c, d), "it is half a pixel off"),
         (lambda x, y, a, b, c, d: ControlPoint(x - 0.5, y - 0.5, a, b, c, d), "it is half a pixel off"),

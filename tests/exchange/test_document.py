@@ -116,7 +116,7 @@ SHAPE: list[str | int] = ["shapes", 0]
         ([*SHAPE, "source"], {"1009": "human"}, "frame 1009 has no key"),
         ([*SHAPE, "interpolation"], {"1001": "bounce"}, "wanted one of linear, hold"),
         ([*SHAPE, "keys"], {"01001": []}, "must be written 1001"),
-        ([*SHAPE, "keys"], {"a": []}, "is no frame number"),
+        ([*SHAPE, "keys"], {"a": []}, "is not a frame number"),
         ([*SHAPE, "keys", "1001"], [], "has no control point"),
         ([*SHAPE, "keys", "1001"], [[1, 2, 3]], "frame 1001: point 0 is [1, 2, 3]"),
         ([*SHAPE, "keys", "1001"], [[1, 2, 3, 4, 5, None]], "frame 1001: point 0 holds None"),
@@ -124,7 +124,7 @@ SHAPE: list[str | int] = ["shapes", 0]
         ([*SHAPE, "keys", "1001"], [[1, 2, 3, 4, 5, 6]] * 2, "change in number (2 at frame 1001, 1 at frame 1002)"),
         (["landmarks", "keys"], {"1001": [[1, 2, 3]]}, "1 landmarks; wanted 2"),
         (["landmarks", "keys"], {"1001": [[1], None]}, "wanted [x, y, expected_error_px] or null"),
-        (["landmarks", "names"], ["a", "a"], "'a' stands twice"),
+        (["landmarks", "names"], ["a", "a"], "'a' occurs twice"),
         (["landmarks", "hand"], {"1001": ["chin"]}, "no landmark of this document"),
         ([*SHAPE, "name"], "\ud800", r"the name '\ud800' holds half a character"),
         (["landmarks", "names"], ["a", "b\udfff"], r"the name 'b\udfff' holds half a character"),
@@ -140,7 +140,7 @@ def test_what_is_wrong_is_named(path: list[str | int], value: Any, told: str) ->
 def test_half_a_character_in_metadata_or_in_another_format_is_refused(tmp_path: Path) -> None:
     """JSON can say it, and no file that is written afterwards can hold it."""
     head = {**json.loads(FROM_THE_SPEC), "version": 2, "metadata": {"nuke": "\ud800"}}
-    with pytest.raises(DocumentError, match="metadata is no JSON"):
+    with pytest.raises(DocumentError, match="metadata is not JSON"):
         document.loads(json.dumps(head))
     path = tmp_path / "a.1001.labelme.json"
     square = {"label": "\ud800", "shape_type": "polygon", "points": [[1, 1], [9, 1], [9, 9]]}
@@ -158,7 +158,7 @@ def test_text_that_is_no_document_is_refused(text: str) -> None:
 
 
 def test_two_keys_at_one_frame_are_refused() -> None:
-    with pytest.raises(DocumentError, match="'1001' stands twice"):
+    with pytest.raises(DocumentError, match="'1001' occurs twice"):
         document.loads(FROM_THE_SPEC.replace('"1002": [[1.5', '"1001": [[1.5'))
 
 

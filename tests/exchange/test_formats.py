@@ -47,7 +47,7 @@ def test_a_source_is_not_replaced_by_its_shapes_alone(tmp_path: Path, target: st
     (tmp_path / "b").mkdir()
     (tmp_path / "link.nk").symlink_to(source)
     (tmp_path / "hard.nk").hardlink_to(source)
-    with pytest.raises(UsageError, match=r"\.nk: is what is read; choose another name"):
+    with pytest.raises(UsageError, match=r"\.nk: is also the source; choose another name"):
         formats.convert(source, tmp_path / target)
     assert source.read_text() == script
 
@@ -55,7 +55,7 @@ def test_a_source_is_not_replaced_by_its_shapes_alone(tmp_path: Path, target: st
 def test_files_of_frames_that_are_read_by_a_pattern_are_not_replaced_either(tmp_path: Path) -> None:
     formats.write(tmp_path / "s.labelme.json", sample())
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(UsageError, match=r"s\.0006\.labelme\.json: is what is read"):
+    with pytest.raises(UsageError, match=r"s\.0006\.labelme\.json: is also the source"):
         formats.convert(tmp_path / "s.####.labelme.json", tmp_path / "s.labelme.json", offset=1)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 

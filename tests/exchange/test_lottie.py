@@ -91,13 +91,13 @@ def test_masks_of_other_programs_are_read() -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"ks": {"r": {"a": 0, "k": 45}}}, "moved, scaled or turned"),
-        ({"ks": {"p": {"a": 0, "k": [5, 5]}}}, "moved, scaled or turned"),
-        ({"ks": {"p": {"a": 1, "k": [{"t": 1, "s": [5, 5]}]}}}, "moved, scaled or turned"),
+        ({"ks": {"r": {"a": 0, "k": 45}}}, "moved, scaled or rotated"),
+        ({"ks": {"p": {"a": 0, "k": [5, 5]}}}, "moved, scaled or rotated"),
+        ({"ks": {"p": {"a": 1, "k": [{"t": 1, "s": [5, 5]}]}}}, "moved, scaled or rotated"),
         ({"ks": {"o": {"a": 0, "k": 50}}}, "partly transparent"),
         ({"shapes": [{"ty": "gr", "it": [{"ty": "el"}]}]}, "convert it to a path"),
         ({"shapes": [{**layer()["shapes"][0], "hd": True}]}, "hidden and is left out"),
-        ({"ty": 0, "shapes": []}, "composition of its own"),
+        ({"ty": 0, "shapes": []}, "separate composition"),
         ({"masksProperties": [{"mode": "s", "pt": layer()["shapes"][0]["ks"]}]}, "inverted or not added"),
     ],
 )

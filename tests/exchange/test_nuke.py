@@ -150,7 +150,12 @@ def test_losses_are_reported() -> None:
     shape = RotoShape("a", False, "seam", {1: Key(points(1))}, taper=(0.2, 0.2), layer=Layer("badge", track=track))
     document = RotoDocument(960, HEIGHT, 1, 1, 2.0, landmarks=LandmarkKeys(("nose",)), shapes=(shape,))
     told = " ".join(nuke.nuke_writer.build_layers(document).losses)
-    for word in ("landmarks", "frame rate", "taper", "layer 'badge': its track has a key on each of 2 frames"):
+    for word in (
+        "landmarks",
+        "frame rate",
+        "taper",
+        "layer 'badge': its track is written as a key on each of 2 frames",
+    ):
         assert word in told
 
 
@@ -381,10 +386,10 @@ def test_absolute_tangents_are_made_offsets() -> None:
 
 def test_size_is_refused_where_it_contradicts_and_wanted_where_it_is_missing() -> None:
     text = script(square_block())
-    with pytest.raises(DocumentError, match="made for 100 x 80, asked for 200 x 100"):
+    with pytest.raises(DocumentError, match="made for 100 x 80, given 200 x 100"):
         nuke_reader.read_text(text, width=200, height=100)
     nameless = text.replace("{t 50 40}", "{t}")
-    with pytest.raises(DocumentError, match="does not say the size"):
+    with pytest.raises(DocumentError, match="does not state the size"):
         nuke_reader.read_text(nameless)
     assert nuke_reader.read_text(nameless, width=200, height=100).document.height == 100
     rooted = nameless.replace("inputs 0", 'format "300 200 0 0 300 200 2 wide"', 1)

@@ -144,7 +144,7 @@ def test_a_script_with_nothing_to_read_says_why_in_one_line(text: str, told: str
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.nk").write_bytes(node().encode("utf-16"))
-    with pytest.raises(DocumentError, match=r"a\.nk: is no text"):
+    with pytest.raises(DocumentError, match=r"a\.nk: is not text"):
         nuke.read(tmp_path / "a.nk")
 
 
@@ -178,7 +178,7 @@ def test_expressions_of_layers_and_those_without_a_value_are_reported() -> None:
 
 def test_a_small_file_cannot_stand_for_endless_keys() -> None:
     bomb = "{r {" + " ".join(f"{{{{{i * 1_000_000} 1}} 1000000}}" for i in range(9)) + "}}"
-    with pytest.raises(DocumentError, match="run-lengths stand for more than 3,000,000 keys"):
+    with pytest.raises(DocumentError, match="run lengths expand to more than 3,000,000 keys"):
         nuke_reader.read_text(script(f"{{p {{0 0}} {{{bomb} 20}} {{0 0}}}}"))
     far = "{{1 0 -} {x7f000000 5 -}}"
     with pytest.raises(DocumentError, match="wanted numbers up to 10,000,000"):

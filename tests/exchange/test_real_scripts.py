@@ -34,7 +34,7 @@ def test_each_node_is_read_at_its_own_size() -> None:
     reading = nuke_reader.read_text(node(shot("s", 100, 80), "A") + node(shot("t", 200, 150), "B"))
     assert (reading.document.width, reading.document.height) == (100, 80)
     assert [shape.at(1) for shape in reading.document.shapes] == [SQUARE, SQUARE]
-    assert any("each read at its own: B (200 x 150)" in line for line in reading.losses)
+    assert any("nodes read at their own other size: B (200 x 150)" in line for line in reading.losses)
 
 
 def test_a_format_knob_that_leaves_every_shape_outside_gives_way_to_the_pivot() -> None:
@@ -53,7 +53,7 @@ def test_a_size_that_is_asked_for_overrides_with_a_warning(tmp_path: Path, capsy
     target = tmp_path / "b.roto.json"
     words = ["convert", str(tmp_path / "a.nk"), str(target), "--width", "100", "--height", "180"]
     assert main(words) == 0
-    assert "warning: made for 100 x 80, asked for 100 x 180" in capsys.readouterr().err
+    assert "warning: made for 100 x 80, but 100 x 180 was given" in capsys.readouterr().err
     assert document.read(target).shapes[0].at(1)[0].y == 120.0
     assert formats.read(target, width=50, height=90, override=True)[0].shapes[0].at(1)[0].y == 120.0
     with pytest.raises(DocumentError, match="asked for 50 x 90; take the shapes of this plate"):
@@ -88,9 +88,9 @@ def test_one_bad_shape_does_not_sink_a_script() -> None:
 
 
 def test_warnings_of_one_kind_are_one_line_with_a_count() -> None:
-    lines = [f"s{i}: eased moves were given {i} linear keys more" for i in range(5)] + ["t: is inverted", "alone"]
+    lines = [f"s{i}: eased moves got {i} additional linear keys" for i in range(5)] + ["t: is inverted", "alone"]
     assert lossiness.grouped([*lines, "alone"]) == [
-        "5 times, s0, s1, s2 and 2 more: eased moves were given 0 linear keys more (and alike)",
+        "5 times, s0, s1, s2 and 2 more: eased moves got 0 additional linear keys (and similar)",
         "t: is inverted",
         "alone",
     ]
@@ -101,8 +101,8 @@ def test_what_drives_a_fusion_mask_is_reported() -> None:
     for control, line in (
         ('Center = Input { Expression = "Point(0, 0)", },', "its Center has an expression, which is not followed"),
         ('ZRotation = Input { Expression = "time", },', "its ZRotation has an expression"),
-        ("WriteLength = Input { Value = 0.5, },", "is drawn in part (WriteLength)"),
-        ('WritePosition = Input { SourceOp = "a", },', "is drawn in part (WritePosition)"),
+        ("WriteLength = Input { Value = 0.5, },", "is drawn partly (WriteLength)"),
+        ('WritePosition = Input { SourceOp = "a", },', "is drawn partly (WritePosition)"),
     ):
         reading = fusion_reader.loads(text.replace("Inputs = {", "Inputs = { " + control, 1), where="a.setting")
         assert any(line in each for each in reading.losses), control

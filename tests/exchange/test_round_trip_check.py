@@ -82,7 +82,11 @@ FAULTS: list[tuple[str, Plant, str]] = [
         points(each(lambda p: p._replace(in_dx=p[2] + p.x, in_dy=p[3] + p.y, out_dx=p[4] + p.x, out_dy=p[5] + p.y))),
         "absolute",
     ),
-    ("one handle turned", points(each(lambda p: p._replace(in_dy=-p.in_dy, out_dy=-p.out_dy))), "y is turned over"),
+    (
+        "one handle turned",
+        points(each(lambda p: p._replace(in_dy=-p.in_dy, out_dy=-p.out_dy))),
+        "the y of the handles has the wrong sign",
+    ),
     ("half a pixel", points(each(lambda p: p._replace(x=p.x + 0.5, y=p.y + 0.5))), "half a pixel"),
     ("proxy size", points(each(lambda p: ControlPoint(*(v / 2 for v in p)))), "half size"),
     ("aspect applied", points(each(lambda p: ControlPoint(p.x / 2, p.y, p[2] / 2, p[3], p[4] / 2, p[5]))), "aspect"),
@@ -95,7 +99,7 @@ FAULTS: list[tuple[str, Plant, str]] = [
     ("taper", shape(lambda s: replace(s, taper=(0.0, 0.0)), 1), "taper"),
     ("role", shape(lambda s: replace(s, role="matte"), 1), "role matte, meant seam"),
     ("dropped key", shape(without(1005)), "keys at 1005 are gone"),
-    ("baked keys", shape(baked), "keys at 1002, 1003, 1004 ... were not meant"),
+    ("baked keys", shape(baked), "keys at 1002, 1003, 1004 ... are not in the source"),
     (
         "hold became a move",
         shape(lambda s: s.with_keys({f: replace(k, interpolation="linear") for f, k in s.keys.items()})),
@@ -104,14 +108,14 @@ FAULTS: list[tuple[str, Plant, str]] = [
     (
         "move became a hold",
         shape(lambda s: s.with_keys({f: replace(k, interpolation="hold") for f, k in s.keys.items()})),
-        "holds, which was not meant",
+        "holds, but not in the source",
     ),
     (
         "source",
         shape(lambda s: s.with_keys({f: replace(k, source="model") for f, k in s.keys.items()})),
         "key 1005 is of",
     ),
-    ("always shown", shape(lambda s: replace(s, visible={})), "hidden differently at 1003"),
+    ("always shown", shape(lambda s: replace(s, visible={})), "visibility differs at 1003"),
     ("lost shape", lambda d: replace(d, shapes=d.shapes[:2]), "'mouth' is missing"),
     ("another shape", lambda d: replace(d, shapes=(*d.shapes, replace(d.shapes[2], name="x"))), "'x' was not meant"),
     ("order", lambda d: replace(d, shapes=d.shapes[::-1]), "another order"),
@@ -128,7 +132,7 @@ FAULTS: list[tuple[str, Plant, str]] = [
 def test_a_planted_fault_is_caught_and_named(plant: Plant, told: str) -> None:
     shown = round_trip.compare(sample(), plant(sample()))
     assert any(told in fault for fault in shown.faults), shown.faults
-    with pytest.raises(DocumentError, match=r"^a\.nk: reads back otherwise than meant: "):
+    with pytest.raises(DocumentError, match=r"^a\.nk: the file read back differs from its source: "):
         shown.require("a.nk")
 
 

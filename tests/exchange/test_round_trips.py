@@ -193,5 +193,5 @@ def test_an_xml_bomb_is_not_opened() -> None:
 
 def test_names_that_share_a_hash_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cryptomatte, "identity", lambda name: 7)
-    with pytest.raises(DocumentError, match="have one hash"):
+    with pytest.raises(DocumentError, match="have the same hash"):
         cryptomatte.write(tmp_path / "a.crypto.exr", shots.shot(shots.corners(), shots.seam()))

@@ -92,8 +92,8 @@ def test_subpaths_polygons_and_lines(tmp_path: Path) -> None:
         ('<path d="M0 0A1 1 0 0 0 5 5"/>', 'width="10" height="8"', "convert arcs"),
         ('<g transform="scale(2)"/>', 'width="10" height="8"', "transform"),
         ("", 'width="10" height="8" viewBox="0 0 20 16"', "view box"),
-        ("", 'width="10cm"', "does not say its size"),
-        ('<path d="M0 0L1"/>', 'width="10" height="8"', "wants 2 numbers"),
+        ("", 'width="10cm"', "does not state its size"),
+        ('<path d="M0 0L1"/>', 'width="10" height="8"', "needs 2 numbers"),
         ('<path d="L1 1"/>', 'width="10" height="8"', "begin with M"),
         ('<path d="M1 1e999"/>', 'width="10" height="8"', "wanted a number of pixels"),
         ('<line x1="0x10"/>', 'width="10" height="8"', "holds '0x10'"),
@@ -110,7 +110,7 @@ def test_what_would_come_out_wrong_is_refused(tmp_path: Path, inner: str, head: 
 
 def test_size_comes_from_the_caller_where_the_file_has_none(tmp_path: Path) -> None:
     assert read(tmp_path, "", "", width=12, height=34).document.height == 34
-    with pytest.raises(DocumentError, match="asked for 12 x 34"):
+    with pytest.raises(DocumentError, match="given 12 x 34"):
         read(tmp_path, "", width=12, height=34)
 
 
@@ -132,6 +132,6 @@ def test_outer_handles_of_an_open_curve_are_no_error(tmp_path: Path) -> None:
 
 def test_a_name_that_xml_cannot_hold_is_told_as_such(tmp_path: Path) -> None:
     shape = RotoShape("a\x1b", True, keys={5: Key((ControlPoint(1, 2), ControlPoint(3, 2), ControlPoint(2, 9)))})
-    with pytest.raises(DocumentError, match=r"shape 'a\\x1b': its name holds a letter that SVG cannot; rename it"):
+    with pytest.raises(DocumentError, match=r"shape 'a\\x1b': its name holds a character that SVG cannot; rename it"):
         formats.write(tmp_path / "a.svg", RotoDocument(100, 80, 5, 5, shapes=(shape,)))
     assert not list(tmp_path.iterdir())

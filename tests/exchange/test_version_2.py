@@ -178,7 +178,7 @@ def test_an_animated_feather_of_a_script_moves() -> None:
 def test_what_a_format_cannot_hold_is_said_once_with_the_number(tmp_path: Path) -> None:
     lost = formats.write(tmp_path / "a.ssf", shot(eased(), seam()))[1]
     found = formats.read(tmp_path / "a.ssf", width=160, height=100)[0].shape("eye")
-    assert sum("linear keys more, within 0.1 px" in line for line in lost) == 1
+    assert sum("additional linear keys, within 0.1 px" in line for line in lost) == 1
     assert not any("became its mean" in line for line in lost)
     given_up = formats.write(tmp_path / "a.svg", shot(eased(), seam()))[1]
     assert sum("became its mean" in line for line in given_up) == 1
@@ -258,7 +258,7 @@ def test_a_shape_that_holds_out_is_minus_in_nuke_and_back(tmp_path: Path) -> Non
     formats.write(tmp_path / "b.nk", replace(found, shapes=turned))  # into the script's own nodes
     found, told = formats.read(tmp_path / "b.nk")
     assert [shape.subtract for shape in found.shapes] == [False, True]
-    assert any("eye: is taken away from the shapes above it, too" in line for line in told)
+    assert any("eye: is also subtracted from the shapes above it" in line for line in told)
 
 
 def test_hold_outs_stand_on_top_in_nuke_wherever_they_were_drawn(tmp_path: Path) -> None:

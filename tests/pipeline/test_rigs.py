@@ -117,4 +117,4 @@ def test_what_goes_with_a_rig_is_refused_without_one(
 ) -> None:
     words = ["clean", str(shot / "plate.####.png"), str(shot / "rig.roto.json"), "--out", str(tmp_path / "out")]
     assert main([*words, "--clean-plate", str(shot / "empty.png")]) == 2
-    assert "go with --rig" in capsys.readouterr().err
+    assert "work only with --rig" in capsys.readouterr().err

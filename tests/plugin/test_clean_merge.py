@@ -110,6 +110,6 @@ def test_the_menu_command_says_what_it_made(fake_nuke: FakeNuke, tmp_path: Path)
         host.set_up_clean(shapes)
     plate = fake_nuke.add(read("/s/plate.%04d.exr"))
     roto_node.export(fake_nuke, document(), plate)
-    assert host.set_up_clean(shapes) == "Made RotoPaint_AI_Patch; one undo takes it back"
+    assert host.set_up_clean(shapes) == "Made RotoPaint_AI_Patch; one undo reverts it"
     with pytest.raises(UsageError, match="holds no clean frames"):
         host.set_up_clean(tmp_path / "shapes.roto.json")

@@ -46,7 +46,7 @@ def test_no_read_two_reads_an_empty_one_and_a_shifted_one_are_refused_in_words(f
     with pytest.raises(UsageError, match="0 Read nodes are selected"):
         host.chosen_plate()
     first = fake_nuke.add(read(""))
-    with pytest.raises(UsageError, match="names no file"):
+    with pytest.raises(UsageError, match="has no file"):
         host.chosen_plate()
     fake_nuke.add(read("/s/a.%04d.exr"))
     with pytest.raises(UsageError, match="2 Read nodes"):

@@ -200,4 +200,4 @@ def test_a_card_names_the_worst_shape_or_that_there_is_no_face() -> None:
     assert words[1020] == "worst: mouth_outer"
     run["pictures"] = [{**picture, "unseen": "upper third"} for picture in run["pictures"]]
     (known,) = (card["words"] for card in pictures.cards(run) if card["frame"] == 1020)
-    assert known == "worst: mouth_outer, least seen in its upper third"
+    assert known == "worst: mouth_outer, least visible in its upper third"

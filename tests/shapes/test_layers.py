@@ -270,7 +270,7 @@ def test_layers_of_nuke_hold_only_their_own_shapes(tmp_path: Path) -> None:
         found, _ = formats.read(tmp_path / f"{name}.nk")
         assert nuke.curve_difference(meant, found, nuke.script_names(meant)) < 0.02
     _, lost = formats.write(tmp_path / "out.nk", replace(shot(), shapes=cases["taken out"]))
-    assert "shape 'head/a' is called 'head_2/a': a layer that moves has that name" in lost
+    assert "shape 'head/a' is called 'head_2/a': a moving layer has that name" in lost
 
 
 @pytest.mark.parametrize("suffix", [".ssf", ".setting", ".jsx", ".svg", ".lottie.json"])

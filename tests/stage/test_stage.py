@@ -149,7 +149,7 @@ def test_a_dataset_does_not_go_on_with_pictures_of_another_size(tmp_path: Path) 
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "000070_0.json").write_text("{}")
     (tmp_path / "order.json").write_text('{"reach": 1.0}')  # of 320 px, as earlier versions made them
-    with pytest.raises(UsageError, match=r"made with --size 320, asked for is --size 512; name another folder"):
+    with pytest.raises(UsageError, match=r"made with --size 320, but --size 512 was given; name another folder"):
         make_dataset(tmp_path, FaceDatasetOptions(characters=1, seed=70, size=512))
 
 
@@ -157,7 +157,7 @@ def test_a_dataset_does_not_go_on_with_heads_that_turn_further(tmp_path: Path) -
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "000070_0.json").write_text("{}")  # of a run that was stopped
     (tmp_path / "order.json").write_text('{"reach": 1.0}')
-    with pytest.raises(UsageError, match=r"made with --reach 1, asked for is --reach 1\.4; name another folder"):
+    with pytest.raises(UsageError, match=r"made with --reach 1, but --reach 1\.4 was given; name another folder"):
         make_dataset(tmp_path, FaceDatasetOptions(characters=1, seed=70, reach=1.4))
     (tmp_path / "order.json").unlink()
     (tmp_path / "dataset.json").write_text('{"reach": 1.0}')  # of one that ended, as earlier versions left it

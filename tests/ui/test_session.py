@@ -238,7 +238,7 @@ def test_live_shapes_are_shown_and_not_kept(session: ShotSession) -> None:
 def test_a_record_that_is_none_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text('{"format": "something"}')
-    with pytest.raises(DocumentError, match=r"run\.json: is no record"):
+    with pytest.raises(DocumentError, match=r"run\.json: is not a record"):
         run_record.read(path)
 
 

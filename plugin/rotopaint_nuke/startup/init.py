@@ -1,8 +1,8 @@
-# Nuke runs this at every start, also without a screen. Whatever happens here, Nuke must start.
+# Nuke runs this file at every start, also without a screen. Even if something fails here, Nuke must start.
 try:
     try:
         import rotopaint_nuke_bootstrap
-    except ImportError:  # a Nuke that does not put plug-in folders on sys.path before it runs init.py
+    except ImportError:  # some versions of Nuke add plug-in folders to sys.path only after init.py
         import os
         import sys
 

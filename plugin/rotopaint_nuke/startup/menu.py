@@ -1,4 +1,4 @@
-# Nuke runs this when it has a screen. Whatever happens here, Nuke must start.
+# Nuke runs this file when it has a screen. Even if something fails here, Nuke must start.
 try:
     import rotopaint_nuke_bootstrap
 

@@ -1,7 +1,7 @@
 """Makes the product's packages importable in Nuke, one by one and by path, and adds its menu.
 
-Site-packages is never opened to Nuke: only these three packages are found, wherever they lie beside this file (an
-installation) or in the checkout that it belongs to.
+The site-packages folder is never added to Nuke's path. Only these three packages are imported, from the installation
+around this file or from its checkout.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ PACKAGES = ("rotopaint_ai", "rotopaint_ui", "rotopaint_nuke")
 PANEL_ID = "ai.rotopaint.panel"
 LABEL = "RotoPaint AI"
 PANEL = "__import__('rotopaint_nuke.host', fromlist=['create_panel']).create_panel"
-OLDEST_PYTHON = (3, 10)  # of the packages; this file runs on 3.7 as well (Nuke 13)
+OLDEST_PYTHON = (3, 10)  # required by the packages; this file itself also runs on 3.7 (Nuke 13)
 
 
 def load() -> None:
-    """Make the packages importable, where this Nuke's Python can. Raises ImportError naming one that is not found."""
+    """Make the packages importable, where Nuke's Python is new enough. Raises ImportError, which names the package."""
     if sys.version_info < OLDEST_PYTHON:
         return
     installed, checkout = _package_places()
@@ -28,13 +28,13 @@ def load() -> None:
 
 
 def _package_places() -> tuple[str, str]:
-    """The folder that the packages lie in, and the one around it, which is the checkout where this is one."""
+    """The folder that contains the packages, and its parent, which is the root of a checkout."""
     installed = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     return installed, os.path.dirname(installed)
 
 
 def add_menu() -> None:
-    """The menu entry, and the panel in Nuke's list of panes; without PySide6 an entry that opens the standalone app."""
+    """Add the menu entry and the panel; without PySide6 add an entry that opens the standalone app."""
     import nuke
 
     menu = nuke.menu("Nuke").addMenu(LABEL)
@@ -50,7 +50,7 @@ def add_menu() -> None:
 
 
 def show_panel() -> None:
-    """Dock the panel beside the properties, or where the artist put it before."""
+    """Dock the panel beside the properties, or at the place where the artist docked it before."""
     import nuke
     from nukescripts import panels
 
@@ -74,7 +74,7 @@ def _load(name: str, folders: tuple[str, ...]) -> None:
 
 
 def set_up_clean() -> None:
-    """Ask for a run's shapes and put its clean frames over the selected Read."""
+    """Ask for a run's shapes, and merge its clean frames over the selected Read."""
     import pathlib
 
     import nuke
@@ -91,7 +91,7 @@ def set_up_clean() -> None:
 
 
 def open_standalone() -> None:
-    """Nuke 15 and older have no PySide6: the panel opens as a program of its own, on the selected Read's plate."""
+    """Open the panel as a separate program with the selected Read's plate, since Nuke 15 and older lack PySide6."""
     import subprocess
 
     import nuke
@@ -105,9 +105,10 @@ def open_standalone() -> None:
 
 
 def _python() -> str:
-    """The Python in which the product is installed, found without loading it. Raises OSError where there is none.
+    """The Python interpreter of the product's installation, found without importing the product.
 
-    The same places as in `rotopaint_ui.host.find_engine`, which the Python of older Nukes cannot load.
+    It searches the same places as `rotopaint_ui.host.find_engine`, which older Nukes cannot import. Raises OSError
+    where there is none.
     """
     named = os.environ.get("ROTOPAINT_PYTHON")
     installed, checkout = _package_places()
@@ -118,11 +119,11 @@ def _python() -> str:
     for path in tried:
         if path and os.path.isfile(path):
             return path
-    raise OSError("no Python with RotoPaint AI was found; set ROTOPAINT_PYTHON to it")
+    raise OSError("no Python with RotoPaint AI was found; set ROTOPAINT_PYTHON to its path")
 
 
 def _clean_environment() -> dict[str, str]:
-    """This environment without what belongs to Nuke's own Python and Qt."""
+    """The environment without the variables of Nuke's own Python and Qt."""
     theirs = ("PYTHONHOME", "PYTHONSTARTUP", "PYTHONPATH", "QT_PLUGIN_PATH", "QT_QPA_PLATFORM_PLUGIN_PATH")
     installed, checkout = _package_places()
     kept = {name: value for name, value in os.environ.items() if name not in theirs}

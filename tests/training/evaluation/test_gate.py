@@ -185,7 +185,7 @@ def test_results_replace_nothing_that_is_measured(
     target = data / name if name else next((data / "images").iterdir())
     before = target.read_bytes()
     assert main(["evaluate", "puppet", str(data), "--split", "all", f"--{option}", str(target)]) == 2
-    assert "is among the files that are measured; choose another name" in capsys.readouterr().err
+    assert "is a file of the pack or data set; choose another name" in capsys.readouterr().err
     assert target.read_bytes() == before
 
 
@@ -195,7 +195,7 @@ def test_a_pack_does_not_pass_on_frames_that_it_has_learned_from(
     data = _named(Path(shutil.copytree(dataset, tmp_path / "set")))
     taught = _taught(tmp_path / "taught", "1003-1040")
     assert main(["evaluate", str(taught), str(data), "--against", "puppet"]) == 4
-    assert "gate: taught cannot pass on frames that it has learned from: sample 1003-1004" in capsys.readouterr().out
+    assert "gate: taught cannot pass on frames that it was trained on: sample 1003-1004" in capsys.readouterr().out
 
 
 def test_the_gate_takes_a_pack_as_it_was_before_it_learned_from_held_out_frames(dataset: Path, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_the_gate_takes_a_pack_as_it_was_before_it_learned_from_held_out_frames(
     before = _taught(tmp_path / "taught.run" / "judged", "", **at_last, learned_held_out_at_last=False)
     packs, (note,) = command._packs(arguments, data)
     assert packs == [str(before), "puppet"]
-    assert note.startswith(f"gate: {taught} has learned from these samples at last")
+    assert note.startswith(f"gate: {taught} was trained on these samples in its last part")
 
 
 def test_names_in_the_tables_neither_break_a_line_nor_steer_the_terminal() -> None:
@@ -219,4 +219,4 @@ def test_names_in_the_tables_neither_break_a_line_nor_steer_the_terminal() -> No
     facts = {"dataset": "d\x1b", "n_samples": 1, "splits": ["test"], "missing": ["m\n\x1b"], "doubts": ["x\x1b"]}
     told = command.figures_table([{**new, **facts, "pack": "p\n\x1b"}])
     assert all(line.isprintable() for line in told.split("\n"))
-    assert r"p \x1b has no m \x1b; measured on what it has" in told
+    assert r"p \x1b has no m \x1b; the others were measured" in told

@@ -293,7 +293,7 @@ def test_the_published_folder_is_read(tmp_path: Path) -> None:
 def test_what_is_no_coco_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(DocumentError, match="no COCO keypoint file"):
+    with pytest.raises(DocumentError, match="not a COCO keypoint file"):
         read_source(path, None)
 
 

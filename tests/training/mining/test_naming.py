@@ -195,6 +195,6 @@ def test_evaluate_says_which_samples_it_left_alone(character: Character, tmp_pat
     asked = argparse.Namespace(split=None)
     held_out = data.subset(data.rows_of("val"))
     (line,) = not_measured(asked, data, held_out)
-    assert line.startswith("not measured: 10 samples to learn from (shot1); --split all")
+    assert line.startswith("not measured: 10 training samples (shot1); --split all")
     asked.split = "val"
     assert not_measured(asked, data, held_out) == []

@@ -209,6 +209,6 @@ def test_what_cannot_teach_is_refused_in_one_line(
     assert not (tmp_path / "taught").exists()
     words = ["train", str(project), "--out", str(tmp_path / "taught")]
     assert main(words) == 2
-    assert "is a project; --recipe shot learns from its corrected frames" in capsys.readouterr().err
+    assert "is a project; --recipe shot trains on its corrected frames" in capsys.readouterr().err
     assert main(["train", str(tmp_path), "--recipe", "shot", "--out", str(tmp_path / "taught")]) == 2
     assert "wanted one project (*.rotopaint)" in capsys.readouterr().err
