@@ -198,7 +198,7 @@ NOTES: Final[Mapping[Row, str]] = {
     "feather line": "softness per point and key",
     "widths": "width of both sides of a stroke, per point",
     "moving layers": "groups with a transform that has keys",
-    "metadata": "what Nuke alone understands",
+    "metadata": "data that only Nuke uses",
 }
 
 
@@ -240,7 +240,7 @@ def _words(form: FormatSpec, feature: Row, meant: RotoDocument, lost: tuple[str,
     if feature in _EXTRAS:
         return plain_shapes.reduced_to(meant, form.holds)[1]
     if feature == "metadata":
-        return tuple(line for line in lost if "alone understands" in line)
+        return tuple(line for line in lost if "data that only" in line)
     if form.losses is not None:
         return tuple(dict.fromkeys(loss.text for loss in form.losses(meant) if loss.feature == feature))
     return lost if feature in form.loses else ()

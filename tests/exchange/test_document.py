@@ -125,7 +125,7 @@ SHAPE: list[str | int] = ["shapes", 0]
         (["landmarks", "keys"], {"1001": [[1, 2, 3]]}, "1 landmarks; wanted 2"),
         (["landmarks", "keys"], {"1001": [[1], None]}, "wanted [x, y, expected_error_px] or null"),
         (["landmarks", "names"], ["a", "a"], "'a' occurs twice"),
-        (["landmarks", "hand"], {"1001": ["chin"]}, "no landmark of this document"),
+        (["landmarks", "hand"], {"1001": ["chin"]}, "not a landmark of this document"),
         ([*SHAPE, "name"], "\ud800", r"the name '\ud800' holds half a character"),
         (["landmarks", "names"], ["a", "b\udfff"], r"the name 'b\udfff' holds half a character"),
     ],

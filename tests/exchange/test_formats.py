@@ -75,7 +75,7 @@ def test_wrong_use_is_reported(tmp_path: Path) -> None:
         formats.convert(tmp_path / "a.roto.json", tmp_path / "a.gizmo")
     with pytest.raises(UsageError, match="together"):
         formats.convert(tmp_path / "a.roto.json", tmp_path / "a.nk", width=100)
-    with pytest.raises(DocumentError, match="asked for 10 x 20"):
+    with pytest.raises(DocumentError, match="given 10 x 20"):
         formats.read(tmp_path / "a.roto.json", width=10, height=20)
     with pytest.raises(DocumentError, match=r"no\.nk"):
         formats.convert(tmp_path / "no.nk", tmp_path / "a.roto.json")

@@ -28,8 +28,8 @@ def _mask(name: str, value: float) -> LuaTable:
     ("name", "value", "wanted"),
     [
         *(("Level", 0.0, ""), ("Level", 1.0, ""), ("Level", 0.5, "partly transparent")),
-        *(("WritePosition", 0.0, ""), ("WritePosition", 0.2, "in part (WritePosition)")),
-        *(("WriteLength", 1.0, ""), ("WriteLength", 0.0, "in part (WriteLength)")),
+        *(("WritePosition", 0.0, ""), ("WritePosition", 0.2, "drawn partly (WritePosition)")),
+        *(("WriteLength", 1.0, ""), ("WriteLength", 0.0, "drawn partly (WriteLength)")),
         *(("SoftEdge", 0.0, ""), ("SoftEdge", 0.01, "soft edge by blur"), ("Invert", 1.0, "inversion")),
         *(("Invert", 0.0, ""), ("MotionBlur", 0.0, ""), ("MotionBlur", 1.0, "motion blur")),
     ],

@@ -288,7 +288,7 @@ def test_more_than_a_document_keeps_is_reported(monkeypatch: pytest.MonkeyPatch)
 
 def test_other_formats_say_once_what_stays_behind(tmp_path: Path) -> None:
     _, lost = formats.write(tmp_path / "a.svg", read())
-    assert sum("Nuke alone understands" in line for line in lost) == 1
+    assert sum("data that only Nuke uses" in line for line in lost) == 1
     shifted = formats.convert(write_script(tmp_path), tmp_path / "b.nk", offset=-1000)
     assert any("--offset" in line for line in shifted.losses)
     assert nuke.read(tmp_path / "b.nk").first_frame == 1

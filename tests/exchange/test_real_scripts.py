@@ -56,7 +56,7 @@ def test_a_size_that_is_asked_for_overrides_with_a_warning(tmp_path: Path, capsy
     assert "warning: made for 100 x 80, but 100 x 180 was given" in capsys.readouterr().err
     assert document.read(target).shapes[0].at(1)[0].y == 120.0
     assert formats.read(target, width=50, height=90, override=True)[0].shapes[0].at(1)[0].y == 120.0
-    with pytest.raises(DocumentError, match="asked for 50 x 90; take the shapes of this plate"):
+    with pytest.raises(DocumentError, match="given 50 x 90; take the shapes of this plate"):
         formats.read(target, width=50, height=90)
 
 
@@ -66,7 +66,7 @@ def test_numbers_relative_to_the_plate_grow_with_it(tmp_path: Path) -> None:
     assert [tuple(p)[:2] for p in found.shapes[0].at(1)] == [
         pytest.approx((p.x * 2, p.y * 3), abs=1e-3) for p in SQUARE
     ]
-    assert lost[0] == "made for 100 x 80, taken for 200 x 240: shapes are scaled"
+    assert lost[0] == "made for 100 x 80, read as 200 x 240: shapes are scaled"
 
 
 def test_a_node_is_picked_by_its_name(tmp_path: Path) -> None:

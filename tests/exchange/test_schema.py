@@ -24,7 +24,7 @@ BEYOND = {
     "frame 1009 has no key",
     "change in number (2 at frame 1001, 1 at frame 1002)",
     "1 landmarks; wanted 2",
-    "no landmark of this document",
+    "not a landmark of this document",
     r"the name '\ud800' holds half a character",
     r"the name 'b\udfff' holds half a character",
 }

@@ -235,9 +235,9 @@ def test_what_a_shape_holds_out_is_drawn_and_formats_without_it_say_so(tmp_path:
     assert 0 < cut.sum() < whole.sum()
     for suffix in (".svg", ".ssf"):
         _, lost = formats.write(tmp_path / f"shot{suffix}", shot(eye, away))
-        assert [line for line in lost if "holds out" in line], suffix
+        assert [line for line in lost if "hold-out" in line], suffix
         _, lost = formats.write(tmp_path / f"plain{suffix}", shot(eye))
-        assert not [line for line in lost if "holds out" in line], suffix
+        assert not [line for line in lost if "hold-out" in line], suffix
 
 
 def test_a_shape_that_holds_out_is_minus_in_nuke_and_back(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_shape_that_holds_out_is_minus_in_nuke_and_back(tmp_path: Path) -> Non
     away = RotoShape("hand", True, "matte", {1: Key(moved(20), "human")}, subtract=True)
     eye = RotoShape("eye", True, "matte", {1: Key(SQUARE, "human")})
     _, lost = formats.write(tmp_path / "a.nk", shot(away, eye))
-    assert not any("holds out" in line for line in lost)
+    assert not any("hold-out" in line for line in lost)
     assert re.findall(r"curvegroup (\w+)|bm (\w+)", (tmp_path / "a.nk").read_text()) == [
         ("hand", ""),
         ("", "x41400000"),
@@ -269,7 +269,7 @@ def test_hold_outs_stand_on_top_in_nuke_wherever_they_were_drawn(tmp_path: Path)
 
     def names(file: str, document: RotoDocument) -> list[str]:
         _, told = formats.write(tmp_path / file, document)
-        assert not any("holds out" in line for line in told)
+        assert not any("hold-out" in line for line in told)
         return re.findall(r"curvegroup (\w+)", (tmp_path / file).read_text())
 
     assert names("a.nk", shot(seam, eye, hand)) == ["hand", "seam", "eye"]

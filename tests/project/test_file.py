@@ -289,7 +289,7 @@ def test_newer_foreign_and_missing_files_are_refused_with_a_way_out(tmp_path: Pa
     raw.close()
     with pytest.raises(ProjectError, match="another program"):
         Project.open(tmp_path / "other.db")
-    with pytest.raises(ProjectError, match="there already"):
+    with pytest.raises(ProjectError, match="exists already"):
         Project.create(path)
 
 
