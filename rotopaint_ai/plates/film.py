@@ -314,11 +314,11 @@ def write(target: Path, source: Path, layout: FilmLayout, patch: Patch) -> None:
     shutil.copyfile(source, target)
     with target.open("r+b") as stream:
         stream.seek(layout.offset)
-        body = bytearray(stream.read(layout.n_bytes))
-        body += bytes(-len(body) % 4 + 4)
+        codes = stream.read(layout.n_bytes)
+        body = bytearray(codes + bytes(-len(codes) % 4 + 4))
         _set_codes(body, layout, patch)
         stream.seek(layout.offset)
-        stream.write(body[: min(layout.n_bytes, target.stat().st_size - layout.offset)])
+        stream.write(body[: len(codes)])
 
 
 def _set_codes(body: bytearray, layout: FilmLayout, patch: Patch) -> None:

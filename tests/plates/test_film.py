@@ -113,15 +113,18 @@ def test_the_header_says_the_colour_space(tmp_path: Path, transfer: int, space: 
         assert plate.read(1).colourspace == "sRGB"
 
 
-def test_bottom_up_files_are_turned_and_patched_in_place(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("orientation", "down", "right"), [(1, 1, -1), (2, -1, 1), (3, -1, -1)])
+def test_files_from_below_or_the_right_are_turned_and_patched_in_place(
+    tmp_path: Path, orientation: int, down: int, right: int
+) -> None:
     path = tmp_path / "p.dpx"
     codes = _made(path, 10, "Filled, method A", 3, "big", 32)
     data = bytearray(path.read_bytes())
-    struct.pack_into(">H", data, 768, 2)
+    struct.pack_into(">H", data, 768, orientation)
     path.write_bytes(data)
     with open_plate(path) as plate:
         frame = plate.read(1)
-    np.testing.assert_array_equal(frame.codes, codes[::-1])
+    np.testing.assert_array_equal(frame.codes, codes[::down, ::right])
     changed = np.zeros((19, 32), bool)
     changed[2, 3] = True
     rgb = frame.rgb.copy()
