@@ -228,3 +228,14 @@ def test_it_says_what_it_wants(plates: str) -> None:
     nobody = RotoShape("badge", True, keys={1001: Key(BADGE)})
     with pytest.raises(UsageError, match="set a key by hand"):
         follow_plane(nobody, FRAMES, open_plate(plates))
+
+
+def test_a_plane_that_jumps_farther_than_corners_are_followed_is_found_again(plates: str) -> None:
+    fine = np.random.default_rng(17).uniform(0, 255, (HEIGHT, WIDTH)).astype(np.float32)
+    fine = cv2.normalize(cv2.GaussianBlur(fine, (0, 0), 1.2), None, 20, 235, cv2.NORM_MINMAX).astype(np.uint8)
+    for frame, (right, down) in ((1001, (0, 0)), (1002, (34, -23)), (1003, (4, 9))):
+        cv2.imwrite(plates.replace("####", str(frame)), np.roll(fine, (down, right), (0, 1)))
+    found = follow_plane(badge(1001), FRAMES[:3], open_plate(plates))
+    for frame, (right, down) in ((1002, (34, -23)), (1003, (4, 9))):
+        for point, start in zip(found.points[frame], BADGE, strict=True):
+            assert (point.x - start.x, point.y - start.y) == pytest.approx((right, down), abs=0.3)

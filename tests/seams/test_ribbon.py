@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rotopaint_ai.seams.ribbon import _centre_line
+from rotopaint_ai.seams.ribbon import RUN_OUT, _centre_line, _run_out
 
 
 def test_columns_go_on_beyond_an_end_the_way_that_the_curve_goes_there() -> None:
@@ -18,3 +18,14 @@ def test_columns_go_on_beyond_an_end_the_way_that_the_curve_goes_there() -> None
     np.testing.assert_allclose(line.tangents_S[first], (1, 0), atol=0.1)
     assert line.points_S[last, 1] > arc[-1, 1] + 5
     np.testing.assert_allclose(line.tangents_S[last], (0, 1), atol=0.1)
+
+
+def test_a_curve_goes_on_up_to_the_last_pixel_of_the_matte_and_six_columns_more() -> None:
+    """A matte of 40 x 30 pixels: 10 of them to the left of the first end, 9 to the right, 5 above and 2 below."""
+    ends = np.array([(10.5, 20.5), (30.5, 20.5), (20.5, 5.5), (20.5, 27.5)], np.float32)
+    ways = np.array([(-1, 0), (1, 0), (0, -1), (0, 1)], np.float32)
+    steps = np.arange(1, RUN_OUT[1] + 1, dtype=np.float32)[:, None]
+    assert _run_out(ends, ways, np.ones((30, 40), np.bool_), steps).tolist() == [16, 15, 11, 8]
+    torn = np.ones((30, 40), np.bool_)
+    torn[:, 6] = False  # ends it, though there is matte beyond
+    assert _run_out(ends[:1], ways[:1], torn, steps).tolist() == [9]

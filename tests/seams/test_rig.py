@@ -172,3 +172,15 @@ def test_a_march_restores_what_lies_between_its_8_bit_steps() -> None:
     ramp[0, 0], ramp[0, 1] = 0.0, 1.0
     hole = arm(width=10) > 0
     assert np.abs(rig.inpainted(ramp, hole, 3.0, cv2.INPAINT_TELEA) - ramp[hole]).max() < 5e-4
+
+
+def test_a_motion_of_reduced_pictures_is_that_of_the_same_places_at_full_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pixel's centre p lies at (p + 0.5) * shrink - 0.5 in the reduced picture, which shrinks by 1/4 and 10/37."""
+    monkeypatch.setattr(rig, "SEARCH_PX", 30.0)
+    points = rig.FreePoints(wall(size=(37, 120)), np.ones((37, 120), bool))
+    assert points._size == (30, 9)
+    shrink, small = np.array([30 / 120, 9 / 37]), np.array([[0.9, -0.2, 3.0], [0.3, 1.1, -2.0]])
+    full = points._of_full_size(small)
+    for place in np.array([(0.0, 0.0), (119.0, 5.0), (40.0, 36.0)]):
+        there = small @ (*((place + 0.5) * shrink - 0.5), 1.0)
+        assert full @ (*place, 1.0) == pytest.approx((there + 0.5) / shrink - 0.5)

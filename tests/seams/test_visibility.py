@@ -141,3 +141,14 @@ def test_rods_beside_a_seam_do_not_hide_it_and_what_covers_all_of_it_does() -> N
     assert visibility.strength(open_seam.score) == 0.0  # the rods bend the light more
     assert visibility.strength(open_seam.scores[0]) == 1.0
     assert under_rods.scores[0] < 1.5
+
+
+def test_two_points_are_a_seam_and_one_is_none() -> None:
+    plate = made_up.face() * made_up.groove(LINE, depth=0.3)
+    ends = np.array([(30.0, 40.0), (130.0, 60.0)])
+    two, three, one = (
+        visibility.look(plate, [(line, 5.0)]) for line in (ends, np.insert(ends, 1, (80.0, 50.0), axis=0), ends[:1])
+    )
+    assert two.contrast == three.contrast
+    assert two.score == three.score
+    assert one == visibility.Visibility(1.0, (1.0,), ((None,) * visibility.STATIONS,))

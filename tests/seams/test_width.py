@@ -76,3 +76,47 @@ def test_a_larger_picture_of_the_same_seam_is_wider_alike() -> None:
     assert one is not None
     assert three is not None
     assert three.full_px == pytest.approx(3 * one.full_px, rel=0.3)
+
+
+@pytest.mark.parametrize("step", [1.0, 0.5, 2.0])
+def test_a_strip_reads_the_picture_at_every_step_off_the_curve(step: float) -> None:
+    """A slope y - 0.5 in pixel y: rows are steps to the right of a curve that runs to the right, which is down."""
+    grey = np.repeat(np.arange(96, dtype=np.float32)[:, None], 160, 1)
+    found, inside = width.strip(grey, np.array([[40.0, 50.25], [120.0, 50.25]]), step)  # type: ignore[misc]
+    offsets = np.arange(-width.ROWS, width.ROWS + 1) * step
+    assert inside.all()
+    assert found.shape == (2 * width.ROWS + 1, round(80 / step) + 1)
+    np.testing.assert_allclose(found, np.tile(50.25 - 0.5 + offsets, (found.shape[1], 1)).T, atol=0.02)
+
+
+def test_places_are_on_the_picture_up_to_the_middle_of_its_last_pixels() -> None:
+    """Rows reach 17 px on either side, and samples lie on pixel centres: 17.5 px from an edge is the least."""
+    grey = np.ones((60, 70), np.float32)
+
+    def is_inside(x: float, y: float, *, down: bool) -> bool:
+        line = np.array([(x, y - 10), (x, y + 10)] if down else [(x - 10, y), (x + 10, y)])
+        return bool(width.strip(grey, line, 1.0)[1].all())  # type: ignore[index]
+
+    assert is_inside(35, 17.5, down=False)
+    assert not is_inside(35, 17.4, down=False)
+    assert is_inside(35, 42.5, down=False)
+    assert not is_inside(35, 42.6, down=False)
+    assert is_inside(17.5, 30, down=True)
+    assert not is_inside(17.4, 30, down=True)
+    assert is_inside(52.5, 30, down=True)
+    assert not is_inside(52.6, 30, down=True)
+
+
+def test_features_are_slopes_over_the_usual_slope_for_one_side_and_mirrored_for_the_other() -> None:
+    """Log light, floor included, that rises by 0.1 a row: exp(0.1 r) = light + 0.02 mean, so that mean is E / 1.02."""
+    risen = np.exp(0.1 * np.arange(2 * width.ROWS + 1))
+    light = np.repeat((risen - 0.02 * risen.mean() / 1.02)[:, None], 40, 1)
+    below, above = width.features(np.sqrt(light), np.ones(40, bool))
+    n = 2 * width.ROWS
+    inner = np.arange(4, n - 4)
+    assert below.shape == above.shape == (40, width.N_FEATURES)
+    np.testing.assert_allclose(below[:, inner], 1.0, atol=0.03)
+    np.testing.assert_allclose(above[:, inner], -1.0, atol=0.03)
+    for part in (n, 2 * n):
+        np.testing.assert_allclose(below[:, part + inner], np.log(1.05), atol=0.03)
+        np.testing.assert_allclose(above[:, part + inner], np.log(1.05), atol=0.03)
