@@ -83,3 +83,16 @@ def test_what_holds_say_of_a_landmark_counts_by_the_squares_of_their_errors() ->
     cameras = Cameras(np.full(2, 100.0), np.tile(np.eye(3), (2, 1, 1)), np.zeros((2, 2)))
     found = _fitted_marks(cameras, np.zeros((1, 3)), np.array([[0.0], [3.0 + 3.0j]]), np.array([[1.0], [2.0]]))
     assert 100 * found[0] == pytest.approx([0.6, 0.6, 0], abs=1e-4)
+
+
+def test_an_end_was_placed_by_a_person_where_a_person_drew_and_it_lies_off_the_predicted_one() -> None:
+    """Three points and six tangents: of the first hold the first end went by 1 px, the last by 0.5 px, tangents far."""
+    before = np.arange(9) * (3 + 2j) + np.zeros((3, 1))
+    drawn = before.copy()
+    drawn[0, 0] += 1j
+    drawn[0, 2] += 0.5
+    drawn[0, 3:] += 9
+    drawn[1, [0, 2]] += 3
+    drawn[2, 2] += 0.6
+    known = KnownCurve.of(drawn, np.ones(3), np.array([True, False, True]), before)
+    assert known.exact_ends_HE.tolist() == [[True, False], [False, False], [False, True]]
