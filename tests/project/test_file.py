@@ -551,3 +551,30 @@ def test_copies_of_a_project_are_read_by_nobody_who_may_not_read_it(tmp_path: Pa
     path.write_bytes(b"")
     restore(path)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("refused", ["shot.rotopaint", "folder"])
+def test_a_project_is_read_alone_where_its_file_or_its_folder_takes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    """SQLite's log lies beside the file."""
+    path = tmp_path / "folder" / "shot.rotopaint"
+    path.parent.mkdir()
+    Project.create(path, State()).close()
+    monkeypatch.setattr("os.access", lambda asked, _: Path(asked).name != refused)
+    with closing(Project.open(path)) as project:
+        assert project.is_read_only
+
+
+@pytest.mark.parametrize("content", [b"", bytes(64), b"SQLite torn"])
+def test_an_empty_or_torn_file_is_a_damaged_project_by_its_ending_alone(tmp_path: Path, content: bytes) -> None:
+    for name, kind, words in (
+        ("shot.rotopaint", DamagedProjectError, "is empty or torn"),
+        ("shot.txt", ProjectError, "is no RotoPaint project"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(kind, match=words):
+            Project.open(tmp_path / name)
+    (tmp_path / "shot.rotopaint").write_bytes(b"a poem")
+    with pytest.raises(ProjectError, match="is no RotoPaint project"):
+        Project.open(tmp_path / "shot.rotopaint")
