@@ -25,6 +25,7 @@ from rotopaint_ai.report.curves import (
 )
 from rotopaint_ai.report.page import render_report, write_report
 from rotopaint_ai.report.pictures import spline_path
+from rotopaint_ai.report.tiles import _duration_text, _errorTile, _frames_words, _seamTile
 
 from .run_content import run_content
 
@@ -201,3 +202,41 @@ def test_a_card_names_the_worst_shape_or_that_there_is_no_face() -> None:
     run["pictures"] = [{**picture, "unseen": "upper third"} for picture in run["pictures"]]
     (known,) = (card["words"] for card in pictures.cards(run) if card["frame"] == 1020)
     assert known == "worst: mouth_outer, least visible in its upper third"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "value", "words"),
+    [
+        ([(4.0, 1.0), (6.0, 1.5)], "5.00 <em>\u2192</em> 1.25", "75% less visible, mean of 2 frames"),
+        ([(4.0, 1.0), (None, None), (2.0, None)], "3.00 <em>\u2192</em> 1.00", "67% less visible, mean of 2 frames"),
+        ([(0.0, 0.0)], "0.00 <em>\u2192</em> 0.00", "nothing to remove, mean of 1 frames"),
+        ([(4.0, None)], "4.00", "clean plates were not asked for"),
+    ],
+)
+def test_the_seams_tile_is_the_mean_before_and_after(
+    pairs: list[tuple[float | None, float | None]], value: str, words: str
+) -> None:
+    (tile,) = _seamTile({"by_frame": {str(k): pair for k, pair in enumerate(pairs)}})
+    assert (str(tile.value), tile.words) == (value, words)
+    assert _seamTile({"by_frame": {"1": (None, None)}}) == []
+
+
+def test_the_error_tile_is_of_the_worst_seam_of_each_frame() -> None:
+    """Worst of twenty frames 1 to 20: half of them up to 10.5, 95 % up to 19; an eye counts where no seam is."""
+    shapes = {"seam": {"role": "seam"}, "eye": {"role": "eye"}}
+    rows = {str(k): [float(k), 50.0] for k in range(1, 21)} | {"21": None, "22": [None, 3.0]}
+    run = {"errors": {"shapes": ["seam", "eye"], "by_frame": rows}, "shapes": shapes}
+    (tile,) = _errorTile(run)
+    assert str(tile.value) == "10.50 <em>px</em>"
+    assert tile.words == "worst seam of a frame; 95 % of frames below 19.00 px"
+    (tile,) = _errorTile({"errors": {"shapes": ["eye"], "by_frame": {"1": [2.0], "2": [4.0]}}, "shapes": shapes})
+    assert (str(tile.value), tile.words) == ("3.00 <em>px</em>", "worst shape of a frame; 95 % of frames below 4.00 px")
+    assert _errorTile({"errors": {"shapes": ["eye"], "by_frame": {"1": None}}, "shapes": shapes}) == []
+
+
+def test_a_time_is_in_seconds_up_to_a_minute_and_a_half_and_held_frames_are_counted() -> None:
+    assert [_duration_text(seconds) for seconds in (89.9, 90.0, 150.0)] == ["89.9 s", "1.5 min", "2.5 min"]
+    frames = {"failed": {"7": "no"}, "missing": [], "lost": [3, 4], "held": [(10, 12), (20, 21)]}
+    assert _frames_words(frames) == "1 failed, 2 lost, 5 in holds"
+    none = {"failed": {}, "missing": [], "lost": [], "held": []}
+    assert _frames_words(none) == "none missing, none failed"
