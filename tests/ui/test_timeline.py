@@ -240,3 +240,17 @@ def test_a_gap_stands_between_thumbnails(facts: PlateFacts) -> None:
     lit = [shown.pixelColor(x, 20).red() > 0 for x in range(shown.width())]
     second = round(axis.x_of(1002))
     assert lit[second - 2 : second + 2] == [False, False, True, True]
+
+
+def test_its_usual_height_holds_ten_rows_of_shapes_and_not_a_pixel_more(
+    timeline: Timeline, session: ShotSession
+) -> None:
+    document, usual = session.document, timeline.sizeHint().height()
+    assert document is not None
+    shapes = tuple(replace(document.shapes[0], name=f"shape {k}") for k in range(12))
+    session.edits.act("more", replace(session.state, document=replace(document, shapes=shapes)))
+    timeline.refresh()
+    assert timeline.sizeHint().height() == usual
+    for height, n_rows in ((usual, 10), (usual - 1, 9)):
+        timeline.resize(660, height)
+        assert timeline._shown_rows() == n_rows
