@@ -569,12 +569,12 @@ def test_a_project_is_read_alone_where_its_file_or_its_folder_takes_nothing(
 @pytest.mark.parametrize("content", [b"", bytes(64), b"SQLite torn"])
 def test_an_empty_or_torn_file_is_a_damaged_project_by_its_ending_alone(tmp_path: Path, content: bytes) -> None:
     for name, kind, words in (
-        ("shot.rotopaint", DamagedProjectError, "is empty or torn"),
-        ("shot.txt", ProjectError, "is no RotoPaint project"),
+        ("shot.rotopaint", DamagedProjectError, "rename it"),
+        ("shot.txt", ProjectError, "choose a file that ends in"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(kind, match=words):
             Project.open(tmp_path / name)
     (tmp_path / "shot.rotopaint").write_bytes(b"a poem")
-    with pytest.raises(ProjectError, match="is no RotoPaint project"):
+    with pytest.raises(ProjectError, match="choose a file that ends in"):
         Project.open(tmp_path / "shot.rotopaint")

@@ -210,7 +210,7 @@ def test_a_card_names_the_worst_shape_or_that_there_is_no_face() -> None:
         ([(4.0, 1.0), (6.0, 1.5)], "5.00 <em>\u2192</em> 1.25", "75% less visible, mean of 2 frames"),
         ([(4.0, 1.0), (None, None), (2.0, None)], "3.00 <em>\u2192</em> 1.00", "67% less visible, mean of 2 frames"),
         ([(0.0, 0.0)], "0.00 <em>\u2192</em> 0.00", "nothing to remove, mean of 1 frames"),
-        ([(4.0, None)], "4.00", "clean plates were not asked for"),
+        ([(4.0, None)], "4.00", "clean plates were not requested"),
     ],
 )
 def test_the_seams_tile_is_the_mean_before_and_after(
