@@ -1,11 +1,11 @@
-"""A scripted session killed (SIGKILL) at random instants: what is lost, does undo still work, is the file whole.
+"""A scripted session is killed (SIGKILL) at random moments: is work lost, does undo still work, is the file intact?
 
     python benchmarks/crashes.py [--kills 50] [--seed 1] [--json FILE]
 
-The session drags points, sets seams, draws crops, marks frames, takes runs, undoes and redoes, each an act with a
-gesture's previews before it, and says on a pipe when an act has returned. After each kill the project is opened again:
-it must hold the state after the last act that returned, or after the one that was under way; everything must undo to
-the state that the same script gives without a file; SQLite must find no fault.
+The session drags points, sets seams, draws crops, marks frames, takes runs, undoes and redoes. Each edit is preceded by
+the previews of its gesture, and the session reports on a pipe when an edit has returned. After each kill the project is
+opened again. It must hold the state after the last edit that returned, or after the edit in progress. All steps must
+undo to the states that the same script gives without a file. SQLite must find no fault.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AnyCrash = TypeVar("AnyCrash")
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """One kill: after how many acts, how many of those were on disk, whether the file was whole, and what undo gave."""
+    """One kill: the number of edits before it, how many of them were on disk, whether file and undo were intact."""
 
     edits_returned: int
     edits_on_disk: int
@@ -50,7 +50,7 @@ class Crash:
 
 
 def model(seed: int) -> RotoDocument:
-    """A shot as a run gives it."""
+    """The shot of a finished run."""
     draw = random.Random(seed)
 
     def key() -> Key:
@@ -66,7 +66,7 @@ def model(seed: int) -> RotoDocument:
 
 
 def edits(session: ShotSession, seed: int) -> Iterator[None]:
-    """One act after the other, always the same ones for a seed."""
+    """A sequence of edits, always the same for a seed."""
     draw = random.Random(seed)
     session.edits.act("run", State(document=model(seed), predicted=model(seed)))
     yield
@@ -109,7 +109,7 @@ def _drag(session: ShotSession, name: str, frame: int, draw: random.Random) -> N
 
 
 def perform(path: Path, seed: int) -> None:
-    """The child: act until somebody kills us."""
+    """The child process: edit until it is killed."""
     session = ShotSession()
     session.start_project(path)
     for _ in edits(session, seed):
@@ -118,11 +118,11 @@ def perform(path: Path, seed: int) -> None:
 
 
 def crash(path: Path, seed: int, after_s: float, *, fewest: int = 1) -> Crash:
-    """Start a session, kill it some time after its first acts, open what it left."""
+    """Start a session, kill it some time after its first edits, and open its project."""
     words = [sys.executable, __file__, "--perform", str(path), "--seed", str(seed)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
         assert child.stdout is not None
-        output = child.stdout.read(fewest)  # it is at work
+        output = child.stdout.read(fewest)  # the session has started to edit
         time.sleep(after_s)
         child.send_signal(signal.SIGKILL)
         output += child.stdout.read()
@@ -130,7 +130,7 @@ def crash(path: Path, seed: int, after_s: float, *, fewest: int = 1) -> Crash:
 
 
 def integrity_of(path: Path) -> str:
-    """What SQLite says of a file: `ok`, or the fault."""
+    """The result of SQLite's integrity check of a file: `ok`, or the fault."""
     connection = sqlite3.connect(path)
     result = str(connection.execute("PRAGMA integrity_check").fetchone()[0])
     connection.close()
@@ -138,7 +138,7 @@ def integrity_of(path: Path) -> str:
 
 
 def look(path: Path, seed: int, returned: int) -> Crash:
-    """What a killed session left: compared with the same script in memory."""
+    """Compare the project of a killed session with the same script in memory."""
     start = time.perf_counter()
     session = ShotSession()
     session.open_project(path)
@@ -164,7 +164,7 @@ def look(path: Path, seed: int, returned: int) -> Crash:
 
 
 def measure(folder: Path, kills: int, seed: int, longest_s: float = 0.6, *, fewest: int = 1) -> list[Crash]:
-    """Many crashes, each of a session of its own at an instant of its own, behind the `fewest` acts."""
+    """Many crashes, each of a new session at a random moment after the first `fewest` edits."""
     draw = random.Random(seed)
     return [
         crash(folder / f"{k}.rotopaint", draw.randrange(1 << 30), draw.uniform(0, longest_s), fewest=fewest)
@@ -191,7 +191,7 @@ def command_line(
     measure: Callable[[Path, int, int], Iterable[AnyCrash]],
     summarise: Callable[[Sequence[AnyCrash]], dict[str, Any]],
 ) -> int:
-    """Measure and print what is `told` of the kills; 1 where not all of them are right. `perform` is what is killed."""
+    """Measure and print a summary of the kills; returns 1 where not all are right. `perform` is the killed session."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)

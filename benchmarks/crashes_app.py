@@ -1,14 +1,13 @@
-"""The standalone app killed (SIGKILL) at random instants while a mouse and keys work in it.
+"""The standalone app is killed (SIGKILL) at random moments while mouse and keys work in it.
 
     python benchmarks/crashes_app.py [--kills 50] [--seed 1] [--json FILE]
 
 The real window, offscreen, on a small plate: points, tangents, crop boxes, seam widths, strokes, groups and landmarks
 are dragged, points and landmarks nudged, frames marked, shapes renamed, faces chosen, all by Qt's own mouse and
-key events, some of it undone and done again.
-The window says on a pipe what each act has led to. The same script, not killed, says what it
-ought to have led to. After a kill the project is opened again: it must hold the state after the last act that was said,
-or after the one under way, and undo must go back through the same states to the first. Landmarks are answered by a
-stand-in for the live engine. What is kept of a run is told by `benchmarks/crashes.py`.
+key events; some edits are undone and redone. After each edit the window reports a hash of its state on a pipe. The same
+script without a kill gives the expected states. After a kill the project is opened again. It must hold the state after
+the last reported edit, or after the edit in progress, and undo must go back through the same states to the first. A
+stand-in for the live engine answers landmark drags. `benchmarks/crashes.py` tests what is kept of a run.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ PATIENCE_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """What the window said after an act: its kind, and a print of the state."""
+    """The window's report of an edit: its kind, and a hash of the state."""
 
     kind: str
     state: str
@@ -72,7 +71,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """One kill: after how many acts, how many of those are on disk, and what undo went back through."""
+    """One kill: the number of edits before it, how many of them are on disk, and the states of undo."""
 
     edits: int
     on_disk: int
@@ -82,7 +81,7 @@ class Crash:
 
 
 def state_print(state: State) -> str:
-    """A print of all that a state holds."""
+    """A hash of everything in a state."""
     rows = sorted(repr(place).encode() + codecs.pack(place.track.kind, value) for place, value in _places(state))
     return hashlib.blake2b(b"".join(rows), digest_size=12).hexdigest()
 
@@ -95,7 +94,7 @@ def _places(state: State) -> Iterator[tuple[codecs.Place, object]]:
 
 
 class StandIn:
-    """Shapes move by what the first landmark moved."""
+    """A stand-in for the live engine: all shapes move by the motion of the first landmark."""
 
     def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
         a, b = question.before[0], question.after[0]
@@ -109,7 +108,7 @@ class StandIn:
 
 
 def make_shot(folder: Path) -> Path:
-    """A plate of grey frames and what a run has left beside it; returns its first frame."""
+    """Write a plate of grey frames and the results of a run; returns the first frame."""
     (folder / "plates").mkdir(parents=True)
     picture = QImage(*SIZE, QImage.Format.Format_RGB32)
     for frame in FRAMES:
@@ -129,7 +128,7 @@ def make_shot(folder: Path) -> Path:
 
 
 class Hands:
-    """A mouse and keys in the viewer of a window."""
+    """Sends mouse and key events to the viewer of a window."""
 
     def __init__(self, window: object, application: QApplication) -> None:
         self.panel = window.panel  # type: ignore[attr-defined]
@@ -137,7 +136,7 @@ class Hands:
         self.application = application
 
     def wait(self, holds: Callable[[], object]) -> None:
-        """Let the window work until something holds."""
+        """Process events until a condition is true."""
         end = time.monotonic() + PATIENCE_S
         while not holds():
             self.application.processEvents()
@@ -146,7 +145,7 @@ class Hands:
                 sys.exit(f"did not come; the status says: {self.panel.status.text.text()}")
 
     def drag(self, start: tuple[float, float], way: tuple[float, float], held: Qt.KeyboardModifier = NO) -> None:
-        """Press, move in three steps, let go; places of the plate."""
+        """Press, move in three steps, release; positions on the plate."""
         canvas = self.panel.canvas
         a = canvas.view.to_screen(*start).toPoint()
         b = canvas.view.to_screen(start[0] + way[0], start[1] + way[1]).toPoint()
@@ -159,7 +158,7 @@ class Hands:
         QTest.mouseRelease(canvas, LEFT, held, b)
 
     def type_face(self, name: str) -> None:
-        """A name in the box Face, and Return."""
+        """Type a name into the box Face, then Return."""
         field = self.panel.top.face.lineEdit()
         field.setFocus()
         field.selectAll()
@@ -167,18 +166,18 @@ class Hands:
         QTest.keyClick(field, Qt.Key.Key_Return)
 
     def key(self, key: Qt.Key, held: Qt.KeyboardModifier = NO) -> None:
-        """A key in the viewer."""
+        """Press a key in the viewer."""
         QTest.keyClick(self.panel.canvas, key, held)
 
 
 def act(hands: Hands, draw: random.Random) -> str:
-    """One act of a script that is the same for a seed; its kind."""
+    """Do one edit of a script that is the same for a seed; returns the kind of the edit."""
     session, kind = hands.session, draw.choice(KINDS)
     session.go_to(draw.choice(FRAMES))
     way = draw.uniform(-14, 14), draw.choice((-9.0, 9.0))
     document = session.document
     assert document is not None
-    seam = document.shapes[0].name  # under another name while its face is aside
+    seam = document.shapes[0].name  # it has another name while its face is set aside
     p = document.shape(seam).at(session.frame)[draw.randrange(4)]
     if kind in ("point", "nudge"):
         hands.panel.take_tool("select")
@@ -229,7 +228,7 @@ def act(hands: Hands, draw: random.Random) -> str:
 
 
 def perform(folder: Path, seed: int) -> None:
-    """The child: work until somebody kills us, or the script ends."""
+    """The child process: work until it is killed, or the script ends."""
     os.environ["ROTOPAINT_PREFERENCES"] = str(folder / "preferences.json")
     from rotopaint_ui.standalone.app import MainWindow
 
@@ -242,7 +241,7 @@ def perform(folder: Path, seed: int) -> None:
     hands.wait(lambda: hands.session.project.path is not None and hands.session.document is not None)
     hands.wait(lambda: hands.panel.canvas.tool == "select")
     hands.session.corrections.live = StandIn()
-    hands.panel.canvas._burst.setInterval(10_000_000)  # it ends with the act
+    hands.panel.canvas._burst.setInterval(10_000_000)  # the gesture ends with this edit
     _say("begin", hands.session.state)
     for _ in range(N_ACTS):
         kind = act(hands, draw)
@@ -255,11 +254,11 @@ def _say(kind: str, state: State) -> None:
     os.write(1, f"{kind.replace(' ', '_')} {state_print(state)}\n".encode())
 
 
-# --- the judge --------------------------------------------------------------------------------------------------------
+# --- evaluation -------------------------------------------------------------------------------------------------------
 
 
 def work(folder: Path, seed: int, kill_after_s: float | None) -> list[Acknowledged]:
-    """Start a window, kill it some time after its shot is open (None: let it end); what it said."""
+    """Start a window, and kill it some time after its shot is open (None: let it end); returns its reports."""
     folder.mkdir()
     words = [sys.executable, __file__, "--perform", str(folder), "--seed", str(seed)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
@@ -274,7 +273,7 @@ def work(folder: Path, seed: int, kill_after_s: float | None) -> list[Acknowledg
 
 
 def undo_chain(acknowledged: Sequence[Acknowledged]) -> list[str]:
-    """The states that undo goes back to, the nearest last, by what was said of each act."""
+    """The states to which undo goes back, the nearest last, from the reports of all edits."""
     behind: list[str] = []
     ahead: list[str] = []
     shown = acknowledged[0].state
@@ -293,7 +292,7 @@ def undo_chain(acknowledged: Sequence[Acknowledged]) -> list[str]:
 
 
 def look(project: Path, whole: Sequence[Acknowledged], n: int) -> Crash:
-    """What a killed window left, compared with what the whole script said; `n` is how much the killed one said."""
+    """Compare a killed window's project with the reports of the full script; `n`: number of its own reports."""
     session = ShotSession()
     session.open_project(project)
     found = state_print(session.state)
@@ -310,16 +309,16 @@ def look(project: Path, whole: Sequence[Acknowledged], n: int) -> Crash:
 
 
 def measure(folder: Path, kills: int, seed: int) -> Iterator[Crash]:
-    """Kills at instants of the script's whole length, ten to a script."""
+    """Kills at random moments over the length of a script, ten per script."""
     draw = random.Random(seed)
     whole: list[Acknowledged] = []
     for k in range(kills):
         if k % 10 == 0:
             script, start = draw.randrange(1 << 30), time.monotonic()
             whole = work(folder / f"whole{k}", script, None)
-            took = max(time.monotonic() - start - 1.5, 0.5)  # less the start of the program
+            took = max(time.monotonic() - start - 1.5, 0.5)  # without the start of the program
         output = work(folder / f"{k}", script, draw.uniform(0, took))
-        assert output == whole[: len(output)], "the script does not repeat itself"
+        assert output == whole[: len(output)], "the script is not reproducible"
         yield look(next((folder / f"{k}" / "out").glob("*.rotopaint")), whole, len(output))
 
 

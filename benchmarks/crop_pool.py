@@ -1,4 +1,4 @@
-"""Augmented crops made once and trained on again and again, so that a GPU need not wait for those who augment."""
+"""A pool of augmented crops, made once and used for many trainings, so that a GPU never waits for augmentation."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from rotopaint_ai.training.trainer.cores import prefetching_batches
 from rotopaint_ai.training.trainer.group import Group
 from rotopaint_ai.training.trainer.task import Moment
 
-AT_ONCE = 64  # crops made in one piece
+AT_ONCE = 64  # crops made at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """What a data set gave: it read, with the recipe that it was augmented by, and the crops."""
+    """A data set as read, the recipe of its augmentation, and its crops."""
 
     ready: Prepared
     crops: CropBatch
 
     @classmethod
     def make(cls, ready: Prepared, count: int) -> Pool:
-        """So many crops of a data set, at the recipe's input size, made on every core."""
+        """Make `count` crops of a data set at the recipe's input size, on every core."""
         config = replace(ready.config, batch=AT_ONCE, small_share=0.0, minutes=None, steps=1)
         task = LandmarkTask(config, ready.task.net, ready.task.data)
         with prefetching_batches(task, lambda step: Moment(step, 0.0, config, Group()), 0, n_cores()) as batches:
@@ -38,7 +38,7 @@ class Pool:
         return cls(ready, CropBatch(*(np.concatenate(part)[:count] for part in zip(*parts))))
 
     def task(self, config: PackConfig) -> PooledTask:
-        """A training on the pool by a recipe, from nothing."""
+        """A training on the pool with a recipe, from random weights."""
         torch.manual_seed(config.seed)
         return PooledTask(config, build_net(config, len(self.ready.data.sheet.landmarks)), self)
 
@@ -51,13 +51,13 @@ class PooledTask(LandmarkTask):
         self.crops = pool.crops
 
     def make_batch(self, moment: Moment) -> CropBatch:
-        """Crops drawn from the pool."""
+        """A batch of crops drawn from the pool."""
         rows = moment.rows(len(self.crops.crops))
         crops, landmarks, visible = self.crops
         return CropBatch(crops[rows], landmarks[rows], visible[rows])
 
 
 def take_core(at: int) -> None:
-    """Keep this process to one of its cores, as others train beside it."""
+    """Restrict this process to one core, because other trainings run in parallel."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[at % len(cores)]})

@@ -1,10 +1,10 @@
-"""Every network's training on the processor and on a GPU, side by side: pictures a second, losses, what binds.
+"""The training of every network on the processor and on a GPU: pictures per second, losses, the bottleneck.
 
     python benchmarks/devices.py OUT [--steps 200] [--only seam ...]
 
-Data are rendered into OUT first, the same for both; each training runs by `rotopaint train`, from nothing, by the
-recipe. Losses are the means of the first 20 steps and must agree as far as bfloat16 goes. Speeds are of those steps on
-every core, and of --steps on the GPU.
+Data is rendered into OUT first, the same for both. Each training runs by `rotopaint train` with its recipe, from random
+weights. Losses are the means of the first 20 steps and must agree to the precision of bfloat16. The speed is that of
+these steps on every core, and of --steps on the GPU.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIRST = 20  # steps whose losses are compared
 
 
 class Trial(NamedTuple):
-    """A training's last line: its loss, pictures a second, shares of waiting for batches and of a busy device."""
+    """A training's last line: loss, pictures per second, share of time waiting for batches, share of a busy device."""
 
     loss: float
     speed: float
@@ -47,7 +47,7 @@ class Trial(NamedTuple):
 
 
 def make_data(out: Path, names: set[str]) -> None:
-    """Render what is not there yet, all at once, on every core."""
+    """Render the missing data, all at once, on every core."""
     cores = ["--workers", str(os.cpu_count())]
     begun = []
     for name, (verb, *words) in SETS.items():
@@ -59,7 +59,7 @@ def make_data(out: Path, names: set[str]) -> None:
 
 
 def train(out: Path, recipe: str, device: str, settings: list[str]) -> Trial:
-    """Train a network from nothing on a device. Raises RuntimeError with the command's last lines where it fails."""
+    """Train a network from random weights on a device. Raises RuntimeError with the last lines of a failed command."""
     to = out / (f"{recipe}.pack" if recipe == "shipped" else f"{recipe}.onnx")
     data = [str(out / part) for part in PARTS[recipe]]
     words = [word for setting in ("minutes=null", *settings) for word in ("--set", setting)]
@@ -72,7 +72,7 @@ def train(out: Path, recipe: str, device: str, settings: list[str]) -> Trial:
 
 
 def compare(out: Path, recipe: str, steps: int, own: list[str]) -> str:
-    """A row of the table."""
+    """The row of the table for one recipe."""
     first = [f"steps={FIRST}", f"eval_every={FIRST}", *own]
     processor, gpu = train(out, recipe, "processor", [*first, "threads=0"]), train(out, recipe, "GPU", first)
     timed = train(out, recipe, "GPU", [f"steps={steps}", f"eval_every={steps}", *own])
@@ -86,8 +86,8 @@ def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--steps", type=int, default=200, help="of the timed training on the GPU")
-    parser.add_argument("--batch", type=int, help="pictures a step of the timed trainings; else the recipe's")
+    parser.add_argument("--steps", type=int, default=200, help="steps of the timed training on the GPU")
+    parser.add_argument("--batch", type=int, help="pictures per step of the timed trainings (default: the recipe's)")
     parser.add_argument("--only", nargs="+", choices=sorted(PARTS), default=list(PARTS))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

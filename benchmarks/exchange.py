@@ -1,4 +1,4 @@
-"""What exchange files cost: reading and writing a large Nuke script and its peers, over their size.
+"""The time to read and write exchange files: a large Nuke script and other formats, relative to their size.
 
 python benchmarks/exchange.py [SHAPES...] [--rounds 3] [--json FILE]
 """
@@ -23,12 +23,14 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments there are."""
-    parser.add_argument("files", nargs="*", metavar="SHAPES", help="files to read as well, any shape format")
-    parser.add_argument("--shapes", type=int, default=100, metavar="N", help="shapes of the made-up script (100)")
-    parser.add_argument("--keys", type=int, default=200, metavar="N", help="keys of each (200)")
-    parser.add_argument("--points", type=int, default=8, metavar="N", help="control points of each (8)")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds to take the median of (3)")
+    """Add the arguments to the parser."""
+    parser.add_argument("files", nargs="*", metavar="SHAPES", help="additional files to read, in any shape format")
+    parser.add_argument("--shapes", type=int, default=100, metavar="N", help="shapes of the synthetic script (100)")
+    parser.add_argument("--keys", type=int, default=200, metavar="N", help="keys of each shape (200)")
+    parser.add_argument("--points", type=int, default=8, metavar="N", help="control points of each shape (8)")
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="number of rounds; the median is reported (3)"
+    )
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _document(n_shapes: int, n_keys: int, n_points: int) -> Any:
-    """Shapes whose every number differs: nothing shares, nothing repeats."""
+    """A document in which all numbers differ, so that nothing can be shared."""
     chance = random.Random(5)
 
     def point() -> ControlPoint:

@@ -1,13 +1,14 @@
-"""Named curves of real faces from a few landmarks: the closed-form shape fit, tested on other people.
+"""The closed-form shape fit on real faces: named curves are predicted from a few landmarks and tested on other people.
 
     python benchmarks/face_curves.py SET_FOLDER... --curves curves.json [--landmarks 0,18,...] [--noise 0.005]
 
 The sets (see `scripts/faces_to_coco.py`) and the list of curves, chains of point numbers, are turned into shapes with a
 control point on every point of the chain (tangents of a Catmull-Rom spline). The landmarks are the two ends and the
-middle of each open chain and four points of each closed one, or those given. People are split by group; `fit_shapes`
-learns on one side and predicts the curves of the other from their true landmarks, and from landmarks with noise. Beside
-it stand the mean shapes laid on by similarity, and the polygon through the landmarks that lie on a curve. Distances are
-symmetric mean distances between curves in percent of the distance of the outer eye corners (points 18 and 27).
+middle of each open chain and four points of each closed one, or those given. People are split by group. `fit_shapes` is
+fitted on one part and predicts the curves of the other part, from true landmarks and from landmarks with noise. Two
+baselines are compared: the mean shapes fitted by a similarity, and the polygon through the landmarks on a curve.
+Distances are symmetric mean distances between curves in percent of the distance of the outer eye corners (points 18 and
+27).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ TEST_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A named curve: numbers of the points it runs through."""
+    """A named curve, given by the numbers of its points."""
 
     name: str
     closed: bool
@@ -81,7 +82,7 @@ def spline(points: Array, closed: bool) -> Array:
 
 
 def sheet_of(chains: Sequence[Chain], landmarks: Sequence[int]) -> Sheet:
-    """Every curve as a shape that is predicted from all landmarks and sits on those of its own."""
+    """A sheet with every curve as a shape that is predicted from all landmarks and lies on its own landmarks."""
     specs = [
         ShapeSpec(
             chain.name,
@@ -95,7 +96,7 @@ def sheet_of(chains: Sequence[Chain], landmarks: Sequence[int]) -> Sheet:
 
 
 def truth_of(faces: Sequence[Face], chains: Sequence[Chain], landmarks: Sequence[int]) -> Truth:
-    """Landmarks and control points of some faces."""
+    """The true landmarks and control points of faces."""
     points = np.array([face.points for face in faces], dtype=np.float64)
     curves = [[spline(own[list(chain.points)], chain.closed) for chain in chains] for own in points]
     return Truth(
@@ -107,13 +108,13 @@ def truth_of(faces: Sequence[Face], chains: Sequence[Chain], landmarks: Sequence
 
 
 def predicted(model: ShapeGraph, landmarks: npt.NDArray[np.float32]) -> Array:
-    """[N, P, 6] control points of all shapes."""
+    """The predicted control points [N, P, 6] of all shapes."""
     with torch.no_grad():
         return np.asarray(model(torch.from_numpy(landmarks))[0].numpy(), dtype=np.float64)
 
 
 def errors(sheet: Sheet, found: Array, truth: Truth, eyes_N: Array) -> Array:
-    """[N, K] curve distances in percent of the eyes' distance."""
+    """Curve distances [N, K] in percent of the distance of the eyes."""
     rows = sheet.point_rows()
     out = np.empty((len(found), len(sheet.shapes)))
     for n in range(len(found)):
@@ -124,7 +125,7 @@ def errors(sheet: Sheet, found: Array, truth: Truth, eyes_N: Array) -> Array:
 
 
 def mean_laid_on(sheet: Sheet, learn: Truth, test: Truth) -> Array:
-    """The mean shapes of the learnt faces, laid on each face's landmarks by similarity alone."""
+    """The mean shapes of the training faces, fitted to each face's landmarks by a similarity only."""
     as_z = lambda p: p[..., 0] + 1j * p[..., 1]  # noqa: E731 - a formula
     z, t = as_z(learn.landmarks.astype(np.float64)), as_z(test.landmarks.astype(np.float64))
     centre, size = z.mean(axis=1, keepdims=True), np.sqrt((abs(z - z.mean(axis=1, keepdims=True)) ** 2).mean(axis=1))
@@ -141,7 +142,7 @@ def mean_laid_on(sheet: Sheet, learn: Truth, test: Truth) -> Array:
 
 
 def through_landmarks(sheet: Sheet, test: Truth) -> Array:
-    """Polygons through the landmarks that lie on each curve, the points between them spread evenly."""
+    """Polygons through the landmarks on each curve, with the points between them spread evenly."""
     out = np.zeros_like(test.points, dtype=np.float64)
     names = sheet.landmark_names
     for shape in sheet.shapes:
@@ -156,12 +157,14 @@ def through_landmarks(sheet: Sheet, test: Truth) -> Array:
 
 
 def main() -> int:
-    """Fit on some people, test on others, print."""
+    """Fit on some people, test on others, and print the errors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="+", type=Path)
     parser.add_argument("--curves", type=Path, required=True)
-    parser.add_argument("--landmarks", help="numbers of the points that are landmarks")
-    parser.add_argument("--noise", type=float, default=0.005, help="of landmarks, share of the face's longest side")
+    parser.add_argument("--landmarks", help="numbers of the points that serve as landmarks")
+    parser.add_argument(
+        "--noise", type=float, default=0.005, help="noise of landmarks, as a share of the face's longest side"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""A planar tracker as a baseline: curves carried from the keyed frames by optical flow around them."""
+"""A planar tracker as a baseline: curves are propagated from keyed frames by the optical flow around them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from rotopaint_ai.shapes.roto import Points
 Array = NDArray[Any]
 Grey = Callable[[int], Array]
 
-_SPACING_PX, _ROUND_PX = 4.0, (-14, -7, 0, 7, 14)  # places that are tracked: along the curve and beside it
+_SPACING_PX, _ROUND_PX = 4.0, (-14, -7, 0, 7, 14)  # number of tracked points: along the curve and beside it
 _FEWEST = 8
 
 
 def track(keyed: Mapping[int, Points], frames: Sequence[int], grey: Grey) -> dict[int, Points]:
-    """An open curve at every frame: the nearest keyed curves before and after, each moved by the affine motion of the
-    picture around it from frame to frame (pyramidal Lucas-Kanade, RANSAC), blended by how near they are."""
+    """An open curve at every frame, propagated from the nearest keyed curves before and after.
+
+    Each is moved from frame to frame by the affine motion of the picture around it (pyramidal Lucas-Kanade, RANSAC).
+    The two are blended by their distance in frames."""
     ahead, back = _walk(keyed, frames, grey), _walk(keyed, frames[::-1], grey)
     found = {}
     for frame in frames:
@@ -36,7 +38,7 @@ def track(keyed: Mapping[int, Points], frames: Sequence[int], grey: Grey) -> dic
 
 
 def _walk(keyed: Mapping[int, Points], frames: Sequence[int], grey: Grey) -> dict[int, tuple[Array, int]]:
-    """The curve carried along `frames` from each keyed one on, and for how many frames it has been."""
+    """The curve propagated along `frames` from each keyed frame, and the number of frames since that key."""
     found: dict[int, tuple[Array, int]] = {}
     now: tuple[Array, int] | None = None
     for before, frame in pairwise([frames[0], *frames]):

@@ -1,9 +1,9 @@
-"""What survives in which format: found by writing and reading, printed as the table of `docs/exchange.md`.
+"""The table of features that each format keeps, found by writing and reading files, for `docs/exchange.md`.
 
-`python -m benchmarks.format_matrix docs/exchange.md` renews the table in that file. For every feature a
-small shot that uses it is written in every format, read back and compared in that feature; where the picture stays, the
-table says by how much of a matte's area it differs. A feature that is neither kept nor reported as lost is a fault of
-the product.
+`python -m benchmarks.format_matrix docs/exchange.md` renews the table in that file. For every feature, a small shot
+that uses it is written in every format, read back, and compared in that feature. Where the feature changes but the
+picture hardly does, the table gives the difference as a share of a matte's area. A feature that is neither kept nor
+reported as lost is a fault of the product.
 """
 
 from __future__ import annotations
@@ -40,8 +40,11 @@ Cell = Literal["kept", "reported", "changed", "lost"]
 BEGIN: Final = "<!-- the table below is made by `python -m benchmarks.format_matrix docs/exchange.md` -->"
 END: Final = "<!-- end of the table -->"
 SAME: Final = 0.05  # of a matte's area
-_LIKE: Final = 0.5  # of a matte's area, for what becomes its mean or straight keys
-_BASES: Final[Mapping[Row, Row]] = {"feather line": "feather", "widths": "width"}  # what an extra comes down to
+_LIKE: Final = 0.5  # share of a matte's area, for features that become a mean or linear keys
+_BASES: Final[Mapping[Row, Row]] = {
+    "feather line": "feather",
+    "widths": "width",
+}  # the basic feature to which an extra is reduced
 _EXTRAS: Final[frozenset[Row]] = frozenset(get_args(Extra))
 _SHOWN: Final[frozenset[Row]] = frozenset(("tangents", "open", "holds", "feather", "width", "taper"))
 _PICTURED: Final[frozenset[Row]] = _SHOWN.union(_EXTRAS)
@@ -63,14 +66,14 @@ SEAM = (
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """What became of a feature in a format."""
+    """The result for a feature in a format."""
 
     cell: Cell
     figure: float | None = None  # share of a matte's area by which the picture differs, where it was measured
 
     @property
     def mark(self) -> str:
-        """The cell as the table shows it."""
+        """The text of the table's cell."""
         share = "" if self.figure is None else ", < 0.1 %" if self.figure < 0.001 else f", {self.figure:.1%}"
         return MARKS[self.cell] + share.replace("%", " %").replace("  ", " ")
 
@@ -109,7 +112,7 @@ def _eased_eye(kind: Interpolation) -> RotoShape:
 
 
 def _feathered_eye() -> RotoShape:
-    """An eye whose feather differs from point to point and grows."""
+    """An eye whose feather differs from point to point and grows over time."""
     eye, rows = _sample_eye(), [(-6.0, -4.0), (5.0, -8.0), (9.0, 7.0), (-3.0, 4.0)]
     grown = {
         frame: replace(
@@ -132,7 +135,7 @@ def _turning_layer() -> Layer:
 
 
 def _with_metadata() -> RotoDocument:
-    """A shot as Nuke's own script makes it, with an attribute that only Nuke understands."""
+    """A shot read from a Nuke script, with an attribute that only Nuke uses."""
     text = nuke.dumps(_sample_shot(_sample_eye())).replace("{a osw", "{a r x3f000000 bm x40800000 osw")
     return nuke_reader.read_text(text).document
 
@@ -203,7 +206,7 @@ NOTES: Final[Mapping[Row, str]] = {
 
 
 def measure_survival() -> dict[str, dict[Row, Survival]]:
-    """What becomes of every feature in every format that is written, by the format's name."""
+    """The result for every feature in every format that can be written, by name of the format."""
     with tempfile.TemporaryDirectory() as folder:
         return {
             form.name: {feature: _try_feature(form, feature, Path(folder) / feature) for feature in FEATURES}
@@ -234,9 +237,9 @@ def _try_feature(form: FormatSpec, feature: Row, folder: Path) -> Survival:
 
 
 def _words(form: FormatSpec, feature: Row, meant: RotoDocument, lost: tuple[str, ...]) -> tuple[str, ...]:
-    """The lines that tell of this feature; all lines of a format that does not say which is which."""
+    """The loss lines about this feature; all lines of a format that does not assign lines to features."""
     if feature == "eases" and feature in form.holds:
-        feature = "keys"  # no key in the file is what an ease could stand between
+        feature = "keys"  # the file has no keys between which there could be an ease
     if feature in _EXTRAS:
         return plain_shapes.reduced_to(meant, form.holds)[1]
     if feature == "metadata":
@@ -247,7 +250,7 @@ def _words(form: FormatSpec, feature: Row, meant: RotoDocument, lost: tuple[str,
 
 
 def _file_as_read(form: FormatSpec, feature: Row, meant: RotoDocument, path: Path) -> RotoDocument:
-    """The file as its own reader gives it, with the size where that is not what is asked, at the shot's frames."""
+    """The document read back by the format's reader, at the shot's frames; the size is given unless it is tested."""
     source = path if path.exists() else path.with_name("shot.####" + form.suffixes[0])
     alone = feature == "size"
     found, _ = formats.read(source, width=None if alone else meant.width, height=None if alone else meant.height)
@@ -270,7 +273,7 @@ def _renamed(document: RotoDocument, names: Mapping[str, str]) -> RotoDocument:
 
 
 def _same_places(found: RotoDocument, meant: RotoDocument) -> bool:
-    """Whether landmarks stand where they were, whatever else is known of them."""
+    """Whether landmarks have the same positions, regardless of their other values."""
     a, b = (
         {
             (frame, name): mark[:2]
@@ -353,7 +356,7 @@ _ASPECTS: Final[Mapping[Row, Callable[[RotoDocument], object]]] = {
 
 
 def matrix_table(found: Mapping[str, Mapping[Row, Survival]]) -> str:
-    """The survey as Markdown: a row for each feature, a column for each format."""
+    """The table as Markdown: a row for each feature, a column for each format."""
     names = list(found)
     lines = [f"| feature | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
     lines += [f"| {NOTES[f]} | {' | '.join(found[name][f].mark for name in names)} |" for f in FEATURES]
@@ -361,9 +364,9 @@ def matrix_table(found: Mapping[str, Mapping[Row, Survival]]) -> str:
 
 
 def renewed(text: str) -> str:
-    """A page with the table between its marks made anew. Raises DocumentError on a page without them."""
+    """A page with the table between its marks renewed. Raises DocumentError for a page without the marks."""
     if BEGIN not in text or END not in text:
-        raise DocumentError("the page has no place for the table; it stands between the marks of format_matrix.py")
+        raise DocumentError("the page has no place for the table; add the two marks of format_matrix.py")
     head, rest = text.split(BEGIN, 1)
     return f"{head}{BEGIN}\n\n{matrix_table(measure_survival())}\n{END}{rest.split(END, 1)[1]}"
 

@@ -1,11 +1,11 @@
-"""Every reader of other people's files fed with damaged ones: it opens them, or refuses in one line.
+"""Fuzzing every reader of untrusted files with damaged files: it must open them, or refuse them in one line.
 
     python benchmarks/fuzz.py [READER ...] [--tries 1000] [--seed 1] [--seconds S] [--json FILE]
     python benchmarks/fuzz.py READER --guided CORPORA/READER [--seconds 1800]    by coverage; `pip install atheris`
-    python benchmarks/fuzz.py --collect CORPORA --json tests/bench/corpus.json   some of it, for every test run
+    python benchmarks/fuzz.py --collect CORPORA --json tests/bench/corpus.json   a sample, for every test run
 
-Each reader works in a process of its own, with 4 GB and 20 seconds of processor time for a try, so that a crash or a
-hang is a find and not the end. Finds are kept with the seed that made them; the exit code is 1 where there is any.
+Each reader runs in a separate process, with 4 GB and 20 seconds of processor time per try, so that a crash or a hang is
+recorded as a find and does not end the fuzzing. Finds are kept with their seed; the exit code is 1 where there is any.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _READING += ("batch.jobs_file",)
 
 
 def _our_lines() -> Any:
-    """While this lasts, what is imported tells which of its lines run, where a run goes by coverage."""
+    """Modules imported inside the block report their executed lines, where the run is guided by coverage."""
     if "--guided" not in sys.argv:
         return nullcontext()
     import atheris
@@ -47,7 +47,7 @@ def _our_lines() -> Any:
     return atheris.instrument_imports(include=["rotopaint_ai"])
 
 
-with _our_lines():  # before anything else imports them: a module that is there already stays blind
+with _our_lines():  # must come first: modules imported earlier report nothing
     from rotopaint_ai.errors import PackError, RotopaintError
     from rotopaint_ai.exchange import document
     from rotopaint_ai.pipeline import overrides
@@ -64,7 +64,7 @@ MOST_BYTES, MOST_S = 4 << 30, 20
 
 @dataclass(frozen=True)
 class Reader:
-    """`seeds` writes good files into a folder; `read` reads a damaged one by its path."""
+    """A reader to fuzz: `seeds` writes good files into a folder; `read` reads a damaged file."""
 
     seeds: Callable[[Path], list[Path]]
     read: Callable[[Path], object]
@@ -96,7 +96,7 @@ def _read_plate(path: Path) -> None:
 
 
 def _projects(folder: Path) -> list[Path]:
-    """A small project with something of everything, in pages of 512 bytes, so that tries stay short."""
+    """A small project with every kind of content, in pages of 512 bytes, so that tries are fast."""
     import sqlite3
 
     from rotopaint_ai.project import Project, run_record
@@ -118,7 +118,7 @@ def _projects(folder: Path) -> list[Path]:
 
 
 def _read_project(path: Path) -> None:
-    """Opened to read; its steps looked at, a run asked what it would keep, all of it written down again."""
+    """Open a project to read it, go through its steps, ask what a run would keep, and write everything again."""
     from rotopaint_ai.project import Project, run_record
 
     with closing(Project.open(path, write=False)) as project:
@@ -135,7 +135,7 @@ def _read_project(path: Path) -> None:
 
 
 def _use_state(path: Path, state: State) -> None:
-    """What a project says is written as a document and as a project, mined and run, as if it were a good one."""
+    """Use a state as if it were a good one: write it as a document and as a project, mine it, run it."""
     for track, values in codecs.tracks_of(state).items():
         for value in values.values():
             codecs.unpack(track.kind, codecs.pack(track.kind, value))
@@ -161,17 +161,17 @@ def _read_index(path: Path) -> None:
 
     index = parse_index(path.read_bytes(), path.name)
     if parse_index(index.dump(), path.name).places() != index.places():
-        raise AssertionError("an index that was read, written and read again is another")
+        raise AssertionError("an index changes when it is read, written and read again")
 
 
 def _dataset_files(folder: Path) -> list[Path]:
-    """Three lines, and one with all that the others may leave out."""
+    """A data set of three samples, and one more with all optional fields."""
     names = ("samples.jsonl", "head.json", "sheet.yaml")
     return [_text_seed(name, text)(folder)[0] for name, text in zip(names, (_SAMPLE * 3, _HEAD, _SHEET))]
 
 
 def _read_dataset(path: Path) -> None:
-    """A data set with one of its files damaged; no picture of it is opened."""
+    """Read a data set with one damaged file; its pictures are not opened."""
     from rotopaint_ai.training.data.dataset import read_dataset
 
     folder = path.parent / "set"
@@ -197,7 +197,7 @@ def _read_jobs(path: Path) -> None:
 
 
 def _read_run(path: Path) -> None:
-    """Read and asked what the panel asks: the worst frames first, beside keys of a person, and kept in a project."""
+    """Read a run record, use it as the panel does (worst frames, beside human keys), and store it in a project."""
     from rotopaint_ai.project import run_record
 
     record = run_record.read(path)
@@ -214,7 +214,7 @@ def _packs(folder: Path) -> list[Path]:
 
 
 def _read_pack(path: Path) -> None:
-    """A pack with one file damaged and a card that vouches for it, but where it is the card that is damaged."""
+    """Read a pack with one damaged file; the card has the hash of that file, unless the card itself is damaged."""
     import shutil
 
     from rotopaint_ai.inference.pack import find_pack, load_pack, write_card
@@ -231,7 +231,7 @@ def _read_pack(path: Path) -> None:
 
 
 def _card_files(folder: Path) -> list[Path]:
-    """The card and the sheet of a small pack, and what the process that opens its models says of them."""
+    """The card and the sheet of a small pack, and the model process's description of its models."""
     sides = {
         "landmarks.onnx": (
             {"crop": ["N", 32, 32, 3]},
@@ -262,9 +262,9 @@ def _card_files(folder: Path) -> list[Path]:
 
 
 def _read_card(path: Path) -> None:
-    """A pack whose models are not opened: its card, sheet, names of files, and what is said of its models.
+    """Read a pack without opening its models: card, sheet, file names, and the description of its models.
 
-    A hash of zeros in the card stands for the right one, so that tries get beyond it.
+    A hash of zeros in the card counts as correct, so that tries get past the check of hashes.
     """
     from unittest import mock
 
@@ -284,7 +284,7 @@ def _read_card(path: Path) -> None:
         try:
             return session.signature_from(json.loads(answer)[model.name])
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise PackError("no answer") from error  # our own process always gives one of the right form
+            raise PackError("no answer") from error  # our own process always gives a description of the right form
 
     try:
         (folder / names[path.suffix]).write_bytes(path.read_bytes())
@@ -344,7 +344,7 @@ READERS = {
 
 
 def outcome(read: Callable[[Path], object], path: Path) -> str:
-    """`opened`, `refused`, or what went wrong. A refusal is one line of at most 600 letters."""
+    """`opened`, `refused`, or the failure. A refusal must be one line of at most 600 characters."""
     try:
         with _processor_time():
             read(path)
@@ -352,7 +352,7 @@ def outcome(read: Callable[[Path], object], path: Path) -> str:
         return (
             "refused"
             if len(str(error)) <= 600 and "\n" not in str(error)
-            else f"a refusal of {len(str(error))} letters"
+            else f"a refusal of {len(str(error))} characters"
         )
     except OSError as error:
         return "refused" if error.strerror else f"OSError: {error}"[:200]
@@ -381,9 +381,9 @@ def _processor_time() -> Iterator[None]:
 
 
 def _work(name: str, first: int, last: int, folder: Path, tell: Any) -> None:
-    """Tries `first` to `last`, each from its own seed; tells the number of each before it and its outcome after."""
+    """Run tries `first` to `last`, each from its own seed; reports the number before a try and the outcome after it."""
     faulthandler.disable()
-    sys.stderr = open("/dev/null", "w")  # noqa: SIM115 - decoders complain there
+    sys.stderr = open("/dev/null", "w")  # noqa: SIM115 - decoders print errors there
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES * 2, MOST_BYTES * 2))
     reader = READERS[name]
     seeds = reader.seeds(folder)
@@ -393,7 +393,7 @@ def _work(name: str, first: int, last: int, folder: Path, tell: Any) -> None:
 
 
 def damaged(seeds: list[Path], folder: Path, number: int) -> Path:
-    """One damaged file, always the same one for a number."""
+    """A damaged file, always the same for a number."""
     chance = random.Random(number)
     source = chance.choice(seeds)
     path = folder / f"damaged{''.join(source.suffixes) if source.name.startswith('seed') else source.suffix}"
@@ -403,7 +403,7 @@ def damaged(seeds: list[Path], folder: Path, number: int) -> Path:
 
 
 def fuzz(name: str, tries: int, seed: int, seconds: float, keep: Path) -> dict[str, Any]:
-    """Outcomes of the tries of one reader."""
+    """The outcomes of all tries of one reader."""
     count: Counter[str] = Counter()
     finds: list[dict[str, Any]] = []
     at, last, end = seed * 10_000_000, seed * 10_000_000 + tries, time.monotonic() + seconds
@@ -420,7 +420,7 @@ def fuzz(name: str, tries: int, seed: int, seconds: float, keep: Path) -> dict[s
 def _one_process(
     name: str, at: int, last: int, end: float, count: Counter[str], finds: list[dict[str, Any]], keep: Path
 ) -> int:
-    """Work until all is tried or the process dies; returns where to go on."""
+    """Run tries in one process until all are done or the process dies; returns the number of the next try."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         child = multiprocessing.get_context("fork").Process(target=_work, args=(name, at, last, Path(folder), theirs))
@@ -459,17 +459,17 @@ def _kind(path: Path) -> str:
 
 
 def _whole(name: str) -> Callable[[bytes, random.Random], bytes]:
-    """How a reader's files are changed so that they stay what they are at a first look."""
+    """How a reader's files are damaged so that they are still recognised as that kind of file."""
     return requeried.requeried if name == "project" else mutations.reshaped
 
 
 def _kinds(seeds: list[Path]) -> list[str]:
-    """What a reader's files end in; the first byte of a guided try chooses among them."""
+    """The suffixes of a reader's files; the first byte of a guided try selects one."""
     return sorted(set(map(_kind, seeds)))
 
 
 def collected(corpora: Path, most: int = 30, most_bytes: int = 800) -> dict[str, list[list[str]]]:
-    """Some small tries of each reader's corpus under `corpora`, as file ending and base64; for `tests/bench`."""
+    """A sample of small files of each reader's corpus under `corpora`, as suffix and base64, for `tests/bench`."""
     found = {}
     for name, reader in READERS.items():
         with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
@@ -483,7 +483,7 @@ def collected(corpora: Path, most: int = 30, most_bytes: int = 800) -> dict[str,
 
 
 def guided(name: str, corpus: Path, seconds: float) -> None:
-    """Let coverage of our own lines choose what to try next; ends by itself, or at the first find."""
+    """Fuzz guided by coverage of our own lines; ends after the given time, or at the first find."""
     import atheris
 
     reader, folder = READERS[name], Path(tempfile.mkdtemp(prefix="fuzz-"))
@@ -505,7 +505,9 @@ def guided(name: str, corpus: Path, seconds: float) -> None:
         how = chance.choice((None, mutations.mutated, *[_whole(name)] * 2))
         if how is None:
             return bytes(atheris.Mutate(data, most))
-        return (data[:1] + how(data[1:], chance))[:most]  # bytes alone rarely leave JSON, YAML or a database whole
+        return (data[:1] + how(data[1:], chance))[
+            :most
+        ]  # changes of single bytes rarely leave JSON, YAML or a database valid
 
     words = [sys.argv[0], str(corpus), f"-max_total_time={seconds:.0f}", "-timeout=600", "-rss_limit_mb=4000"]
     atheris.Setup(words, one, custom_mutator=change)
@@ -513,18 +515,14 @@ def guided(name: str, corpus: Path, seconds: float) -> None:
 
 
 def main() -> int:
-    """Fuzz the readers asked for and print what came of it."""
+    """Fuzz the selected readers and print the outcomes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "readers", nargs="*", metavar="READER", help=f"of {', '.join(READERS)}; all where none is given"
-    )
+    parser.add_argument("readers", nargs="*", metavar="READER", help=f"any of {', '.join(READERS)} (default: all)")
     parser.add_argument("--tries", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=1800.0, help="for each reader, at most")
+    parser.add_argument("--seconds", type=float, default=1800.0, help="time limit for each reader")
     parser.add_argument("--guided", type=Path, metavar="CORPUS")
-    parser.add_argument(
-        "--collect", type=Path, metavar="CORPORA", help="put some of what was found by coverage in --json"
-    )
+    parser.add_argument("--collect", type=Path, metavar="CORPORA", help="write a sample of the corpora to --json")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     if given.collect is not None:

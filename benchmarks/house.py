@@ -1,4 +1,4 @@
-"""The house in numbers, commit by commit: what `docs/research/house.md` shows.
+"""Figures of the code base by commit, for `docs/research/house.md`.
 
     python -m benchmarks.house [REV ...]    # HEAD where none is named
 
@@ -34,7 +34,7 @@ print(json.dumps([len(found) for found in test_house.circles(test_house.imports(
 
 
 def rows(root: Path) -> dict[str, str]:
-    """The figures of a checkout, by what they are of."""
+    """The figures of a checkout by name."""
     parts = {"rotopaint_ai": root, "rotopaint_ui": root / "ui", "rotopaint_nuke": root / "plugin"}
     files = {path: (name, path.read_text("utf-8")) for name, at in parts.items() for path in (at / name).rglob("*.py")}
     texts = {".".join(path.relative_to(parts[name]).parts): text for path, (name, text) in files.items()}

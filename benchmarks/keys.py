@@ -1,22 +1,26 @@
-"""What an artist has to do until every seam that can be seen is right (goals G5, G13).
+"""The number of corrections that an artist needs until every visible seam is right (goals G5, G13).
 
     python benchmarks/keys.py RUN_DIR=TRUTH.roto.json [...] [--threshold 1.0] [--hand 0.25] [--oracle] [--json FILE]
 
-A run's shapes are taken as they are. The artist works as the panel has it: looks at the frame that its N
-offers (`RunRecord.worst`), puts its seams right where one that can be seen lies further off than `--threshold` pixels
-(symmetric mean distance of densely sampled curves), lets the tool carry it on, and looks at the next frame, until
-every frame is right. With `--oracle` the frame is the worst by the truth, which nobody sees. A hold is one drawing:
-it costs one key and counts once. What can be seen of a curve is what the shot's own seam coverage shows
-(`seam.####.png` beside the truth); without that, all of it.
+The simulation starts from a run's shapes. The artist works as in the panel: goes to the frame that N offers
+(`RunRecord.worst`); corrects its seams where a visible one is more than `--threshold` pixels off (symmetric mean
+distance of densely sampled curves); lets the tool propagate the correction; and goes to the next frame, until every
+frame is right. With `--oracle` the next frame is the worst by the ground truth, which an artist cannot know. A hold is
+one drawing: it costs one key and counts once. The visible part of a curve comes from the shot's seam coverage
+(`seam.####.png` beside the truth); without coverage the whole curve counts as visible.
 
-The ways: `teach` (corrections and picture solved together; wants the plates beside the truth), `train` (teach, and
-once TRAIN_AT holds are keyed what `rotopaint train PROJECT --recipe shot` makes of them, in so many `--steps`; only
-where it is asked for by `--ways`), `refit`, `spread` as far
-as the panel proposes, the models' splines with only the keyed frames put right, lines between keys alone, and keys
-carried by optical flow as a planar tracker does. `harm`: the largest share of frames nobody touched whose worst seam
-lay at any time more than 0.1 px further off than as run. `gestures`: control points more than a threshold away that
-were dragged, and one for each time the tool was asked; `seconds`: SECONDS of each and of a look at a frame, and the
-tool's own.
+The ways to propagate are:
+
+- `teach`: corrections and picture are solved together; needs the plates beside the truth.
+- `train`: teach, and from TRAIN_AT keyed holds on also `rotopaint train PROJECT --recipe shot` with `--steps` steps;
+  only with `--ways train`.
+- `refit`, and `spread` over the range that the panel proposes.
+- the models' splines with only the keyed frames corrected; linear interpolation between keys; optical flow from keys,
+  as a planar tracker.
+
+`harm` is the largest share of untouched frames whose worst seam was at any time more than 0.1 px worse than in the run.
+`gestures` counts dragged control points (those more than the threshold away) and one per use of the tool. `seconds` is
+SECONDS for each gesture and for each look at a frame, plus the time of the tool.
 """
 
 from __future__ import annotations
@@ -56,14 +60,14 @@ from rotopaint_ai.shapes.refit import Errors, refit, spread
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, hold_starts
 
 Array = NDArray[Any]
-Method = Callable[["Shot", RotoDocument], tuple[RotoDocument, Errors]]  # of a document with keys, and expected errors
+Method = Callable[["Shot", RotoDocument], tuple[RotoDocument, Errors]]  # a document with keys, and expected errors
 
 N_SAMPLES = 200
-COVERED = 32  # of 255: coverage from which on a seam can be seen
-SECONDS = {"drag": 2.0, "look": 2.0}  # assumed of a practised artist
+COVERED = 32  # coverage (of 255) above which a seam is visible
+SECONDS = {"drag": 2.0, "look": 2.0}  # assumed for a practised artist
 HARM_PX = 0.1
 TRAIN_AT = 4  # holds keyed
-PACK: str | None = None  # of the command line
+PACK: str | None = None  # options of the command line
 STEPS = 150  # of `train`
 _READINGS: dict[str, ShotReading] = {}  # of each shot, made once
 _TRAINED: dict[str, tuple[ShotReading, RotoDocument, Errors]] = {}
@@ -71,7 +75,7 @@ _TRAINED: dict[str, tuple[ShotReading, RotoDocument, Errors]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A run and its truth: seams that both know, by name."""
+    """A run and its ground truth: the seams that both have, by name."""
 
     name: str
     run: Path
@@ -79,10 +83,10 @@ class Shot:
     predicted: RotoDocument
     errors: Errors
     frames: tuple[int, ...]
-    holds: Mapping[int, tuple[int, ...]]  # of each frame all frames of its hold
+    holds: Mapping[int, tuple[int, ...]]  # for each frame, all frames of its hold
     truth: Mapping[str, Mapping[int, Array]]  # dense points of the true curve
-    seen: Mapping[str, Mapping[int, Array]]  # which of them can be seen
-    hand: Mapping[str, Mapping[int, Points]]  # what a person would draw
+    seen: Mapping[str, Mapping[int, Array]]  # which of them are visible
+    hand: Mapping[str, Mapping[int, Points]]  # the curves that a person would draw
     poses: PoseDistances
 
 
@@ -115,7 +119,7 @@ def load(run: Path, truth: Path, hand_px: float) -> Shot:
 
 
 def distance(points: Points, truth: Array, seen: Array) -> float:
-    """Symmetric mean distance of a spline and a true curve in pixels, over what is seen; 0 where nothing is."""
+    """Symmetric mean distance of a spline and a true curve in pixels, over its visible part; 0 without one."""
     if not seen.any():
         return 0.0
     mine = _dense(points)
@@ -126,7 +130,7 @@ def distance(points: Points, truth: Array, seen: Array) -> float:
 
 
 def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict[str, Any]:
-    """Look at the worst frame, correct it, carry on, look again."""
+    """Repeat: go to the worst frame, correct it, propagate the correction."""
     keyed: list[int] = []
     looked: set[int] = set()
     course: list[float] = []
@@ -134,7 +138,7 @@ def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict
     measured: dict[tuple[str, int, Points], float] = {}
     as_run = _worst(shot, shot.predicted, measured)
     document, errors = shot.predicted, shot.errors
-    if method in (linear, flow):  # these know nothing of models: the first key is in the middle of the shot
+    if method in (linear, flow):  # these ways use no models: the first key is in the middle of the shot
         keyed.append(shot.holds[shot.frames[len(shot.frames) // 2]][0])
         gestures += sum(shape.n_points for shape in shot.predicted.shapes)
         document, errors = method(shot, hand_keyed(shot, keyed))
@@ -156,7 +160,7 @@ def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict
         if found[frame] <= threshold:
             continue
         keyed.append(shot.holds[frame][0])
-        looked = set()  # every other frame may have changed
+        looked = set()  # all other frames may have changed
         gestures += 1 + _drags(shot, document, keyed[-1], threshold)
         start = time.perf_counter()
         document, errors = method(shot, hand_keyed(shot, keyed))
@@ -174,7 +178,7 @@ def simulate(shot: Shot, method: Method, threshold: float, oracle: bool) -> dict
 
 
 def _offered(shot: Shot, errors: Errors, keyed: Sequence[int], looked: AbstractSet[int]) -> list[int]:
-    """Where the panel's N goes, in its order: holds that nobody has keyed, or looked at since the last key."""
+    """The frames that N offers, in order: holds that are not keyed and were not looked at since the last key."""
     held = tuple(sorted({(frames[0], frames[-1]) for frames in shot.holds.values()}))
     record = RunRecord(held=held).with_errors(
         {shape.name: errors.get(shape.name, {}) for shape in shot.predicted.shapes}
@@ -192,7 +196,7 @@ def _worst(shot: Shot, document: RotoDocument, measured: dict[tuple[str, int, Po
 
 
 def _drags(shot: Shot, document: RotoDocument, frame: int, threshold: float) -> int:
-    """Control points of a frame that lie further from where they belong than the threshold, or one."""
+    """The number of control points of a frame that are more than the threshold off; at least one."""
     off = 0
     for shape in document.shapes:
         pairs = zip(shape.at(frame), shot.hand[shape.name][frame])
@@ -203,7 +207,7 @@ def _drags(shot: Shot, document: RotoDocument, frame: int, threshold: float) -> 
 def _distances(
     shot: Shot, document: RotoDocument, measured: dict[tuple[str, int, Points], float]
 ) -> dict[tuple[str, int], float]:
-    """Distance of every seam's curve at every frame; what was `measured` before is not measured again."""
+    """Distance of every seam's curve at every frame; values in `measured` are not computed again."""
     found = {}
     for shape in document.shapes:
         for frame in shot.frames:
@@ -216,13 +220,13 @@ def _distances(
 
 
 def taught(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
-    """The panel's Teach."""
+    """The result of the panel's Teach."""
     found = teach(_reading(shot), shot.predicted, keyed, shot.errors)
     return with_model_keys(keyed, found.keys), {**shot.errors, **found.errors}
 
 
 def trained(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
-    """The panel's Teach; from TRAIN_AT keyed holds on with what a pack reads that was trained on these."""
+    """The result of Teach; from TRAIN_AT keyed holds on with predictions of a pack trained on them."""
     n_keyed = len({shot.holds[frame][0] for frame in human_keys(keyed.shapes[0])})
     if n_keyed < TRAIN_AT:
         return taught(shot, keyed)
@@ -235,7 +239,7 @@ def trained(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
 
 
 def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, Errors]:
-    """A shot trained on: the new pack's reading, what it says in place of the run, and what it expects of that."""
+    """Train on a shot; returns the new pack's readings, its predictions and their expected errors."""
     from rotopaint_ai.training.models.landmarks.config import load_pack_config
     from rotopaint_ai.training.pack import shot as shots
     from rotopaint_ai.training.trainer.log import Budget
@@ -259,7 +263,7 @@ def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, 
 
 
 def _called(net: Any) -> Callable[[Array], tuple[Array, ...]]:
-    """A network as a pack's model."""
+    """A network with the interface of a pack's model."""
     from rotopaint_ai.training.trainer.onnx_export import as_arrays
 
     run = as_arrays(net.eval())
@@ -267,28 +271,28 @@ def _called(net: Any) -> Callable[[Array], tuple[Array, ...]]:
 
 
 def _keys_of(predicted: RotoDocument, keyed: RotoDocument) -> Mapping[str, Mapping[int, Key]]:
-    """Keys of a prediction where nobody has keyed."""
+    """Keys of a prediction at frames without human keys."""
     hand = {shape.name: human_keys(shape) for shape in keyed.shapes}
     return {s.name: {f: key for f, key in s.keys.items() if f not in hand[s.name]} for s in predicted.shapes}
 
 
 def refitted(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
-    """The panel's Refit shot."""
+    """The result of the panel's Refit shot."""
     return with_model_keys(keyed, refit(shot.predicted, keyed, shot.errors)), shot.errors
 
 
 def as_run(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
-    """Only what was keyed is put right."""
+    """The run's shapes with only the keyed frames corrected."""
     return keyed, shot.errors
 
 
 def linear(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
-    """Human keys and straight lines between them; expected is what lies far from a key."""
+    """Human keys with linear interpolation; the expected error grows with the distance to a key."""
     return _of_keys_alone(shot, keyed, lambda shape: shape)
 
 
 def flow(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
-    """Human keys carried by optical flow."""
+    """Human keys propagated by optical flow."""
 
     def carried(shape: RotoShape) -> RotoShape:
         hand = {f: key.points for f, key in shape.keys.items()}
@@ -308,7 +312,7 @@ def _of_keys_alone(
 
 
 def spreads(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
-    """Every correction spread as far as the panel proposes it."""
+    """Every correction spread over the range that the panel proposes."""
     hand = {f for shape in keyed.shapes for f in human_keys(shape)}
     document = keyed
     for frame in sorted(hand):
@@ -353,7 +357,7 @@ def _grey(folder: Path, frame: int) -> Array:
 
 
 def hand_keyed(shot: Shot, keyed: Sequence[int]) -> RotoDocument:
-    """The run's seams with those of some holds, named by their first frames, as a person draws them."""
+    """The run's seams with hand-drawn keys at some holds, which are named by their first frames."""
     frames = [frame for first in keyed for frame in shot.holds[first]]
 
     def with_hand(shape: RotoShape) -> RotoShape:
@@ -371,7 +375,7 @@ def _dense(points: Points) -> Array:
 
 
 def _drawn(predicted: Points, true: Points, draw: np.random.Generator, hand_px: float) -> Points:
-    """The true curve through as many control points as the product's spline has, where that has them along its way."""
+    """The true curve with the number of control points of the product's spline, at the same positions along it."""
     cubics = evaluate(segments(as_array(predicted), False), np.linspace(0, 1, 33))
     lengths = np.linalg.norm(np.diff(cubics, axis=1), axis=2).sum(axis=1)
     share = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()
@@ -392,7 +396,7 @@ def _holds(predicted: RotoDocument, frames: tuple[int, ...]) -> dict[int, tuple[
 
 
 def _seen(folder: Path, frame: int, line: Array) -> Array:
-    """Which places of a true curve the frame's seam coverage shows."""
+    """The points of a true curve that are visible by the frame's seam coverage."""
     path = folder / f"seam.{frame:04d}.png"
     coverage = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) if path.is_file() else None
     if coverage is None:
@@ -418,7 +422,7 @@ COLUMNS = ("keys", "keys_per_100_frames", "harm", "gestures", "seconds", "tool_s
 
 
 def _table(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A row of figures for each way of one shot."""
+    """A row of figures for each way, for one shot."""
     rows = [["", *(name.replace("_", " ") for name in COLUMNS)]]
     rows += [[name, *(f"{each[column]:g}" for column in COLUMNS)] for name, each in found.items()]
     wide = [max(map(len, column)) for column in zip(*rows)]
@@ -429,17 +433,17 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def main() -> int:
-    """Simulate, print, and write where asked."""
+    """Simulate, print the figures, and write them where --json is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shots", nargs="+", metavar="RUN=TRUTH")
     parser.add_argument("--threshold", type=float, default=1.0)
     parser.add_argument("--hand", type=float, default=0.25, help="noise of a person's points, pixels")
-    parser.add_argument("--oracle", action="store_true", help="the worst frame by the truth")
+    parser.add_argument("--oracle", action="store_true", help="choose the worst frame by the ground truth")
     parser.add_argument(
         "--ways", default=",".join(name for name in METHODS if name != "train"), help="of " + ", ".join(METHODS)
     )
     parser.add_argument("--steps", type=int, default=STEPS, help="of `train`")
-    parser.add_argument("--model", help="the pack that the runs are of")
+    parser.add_argument("--model", help="the pack of the runs")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
 

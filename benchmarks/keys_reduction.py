@@ -1,7 +1,7 @@
-"""Keys after reduction over one key a frame (goal G9), beside thinning by points and the least that any fit needs.
+"""Keys after reduction, relative to one key per frame (goal G9), against thinning by points and a lower bound.
 
-Moves are made up from closed forms and a seed; documents named on the command line are measured as they are. The
-deviation is that of the curves at every frame, sampled sixteen times a segment.
+The moves are synthetic, from closed forms and a seed; documents on the command line are measured too. The deviation is
+measured between the curves at every frame, with sixteen samples per segment.
 
 python benchmarks/keys_reduction.py [SHAPES...] [--tolerance 0.5] [--frames 120] [--json FILE]
 """
@@ -26,10 +26,14 @@ from rotopaint_ai.shapes.roto import Key, RotoShape
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments there are."""
-    parser.add_argument("files", nargs="*", metavar="SHAPES", help="documents to measure as well, any shape format")
+    """Add the arguments to the parser."""
+    parser.add_argument(
+        "files", nargs="*", metavar="SHAPES", help="additional documents to measure, in any shape format"
+    )
     parser.add_argument("--tolerance", type=float, default=0.5, metavar="PX", help="largest deviation (0.5)")
-    parser.add_argument("--frames", type=int, default=120, metavar="N", help="length of the made-up moves (120)")
+    parser.add_argument(
+        "--frames", type=int, default=120, metavar="N", help="length of the synthetic moves, frames (120)"
+    )
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -82,11 +86,11 @@ def _stands_still(shape: RotoShape) -> bool:
     return any(shape.keys[f].points == shape.keys[f + 1].points for f in shape.frames[:-1])
 
 
-# --- made-up moves ----------------------------------------------------------------------------------------------------
+# --- synthetic moves---------------------------------------------------------------------------------------------------
 
 
 def _moves(n_frames: int) -> Iterator[tuple[str, RotoShape]]:
-    """A head of 200 px that turns about a plate: radians a second, noise in px, frames a pose is shown."""
+    """Moves of a head of 200 px over a plate: radians per second, noise in px, frames per pose."""
     kinds = {
         "slow": (0.3, 0.05, 1, 0.0),
         "ordinary": (0.6, 0.05, 1, 0.0),
@@ -120,11 +124,11 @@ def _ring(x: float, y: float, radius: float, n: int) -> Array:
     return np.stack((x + radius * c, y + radius * s, k * s, -k * c, -k * s, k * c), axis=1)
 
 
-# --- the other ways ---------------------------------------------------------------------------------------------------
+# --- other methods ---------------------------------------------------------------------------------------------------
 
 
 def thinned(shape: RotoShape, tolerance_px: float) -> RotoShape:
-    """Ramer-Douglas-Peucker over the control points' positions, all together: frames kept, values unchanged."""
+    """Ramer-Douglas-Peucker over the positions of all control points together: some frames are kept, unchanged."""
     frames = list(shape.frames)
     table = samples.rows(shape, np.array(frames)).reshape(len(frames), -1, 6)[..., :2]
     kept, todo = {0, len(frames) - 1}, [(0, len(frames) - 1)]
@@ -142,9 +146,9 @@ def thinned(shape: RotoShape, tolerance_px: float) -> RotoShape:
 
 
 def least(shape: RotoShape, tolerance_px: float) -> int:
-    """Keys below which no straight moves stay within the tolerance, joined or not: a bound, not a way.
+    """A lower bound of the number of keys with which linear moves can stay within the tolerance.
 
-    Each coordinate of each sample may follow a line of its own (the best one); that is less than any shape has to do.
+    Each coordinate of each sample may follow its own best line, which is less strict than any real shape.
     """
     frames = np.arange(shape.frames[0], shape.frames[-1] + 1)
     table = samples.curve_samples(samples.rows(shape, frames), shape.closed, 4).reshape(len(frames), -1)
@@ -158,7 +162,7 @@ def least(shape: RotoShape, tolerance_px: float) -> int:
 
 
 def _best_line(table: Array) -> float:
-    """The largest over all columns of the smallest error that any line has: a convex search for its slope."""
+    """The largest error over all columns, each with its best line; the slope is found by a convex search."""
     rise = np.diff(table, axis=0)
     low, high = rise.min(axis=0), rise.max(axis=0)
     time_T = np.arange(len(table))[:, None]

@@ -3,10 +3,10 @@
     python benchmarks/label_errors.py SOURCE... --plates '{dir}/plate.####.exr' [--seeds 3] [--details] [--json FILE]
 
 Errors are injected into roto that is known to be good, drawn from a seed. Each frame gets at most one error, and its
-neighbours none, so that an issue can be laid to its cause. An error counts as found when an issue names its shot and
-frame (for errors that last: its shot, and a frame of the stretch) and its shape or landmark, whatever the issue is
-called; `named` counts those called by the right kind. An issue on a frame without an injected error is a false alarm,
-unless the untouched roto gives it as well.
+neighbours none, so that each issue has one cause. An error counts as found when an issue names its shot and
+frame (for errors over several frames: its shot, and one of the frames) and its shape or landmark, whatever kind the
+issue has; `named` counts those with the right kind. An issue on a frame without an injected error is a false alarm,
+unless the original roto has the same issue.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SINGLE: Final = (
     "reversed",
 )
 STRETCHES: Final = ("shifted shot", "shifted shape", "shifted stretch", "held stretch")
-# Which kind of issue each injected error ought to be called.
+# The kind of issue that each injected error should get.
 CALLED: Final = {
     "swapped shapes": "swapped",
     "swapped face": "swapped",
@@ -68,7 +68,7 @@ _STRETCH = (5, 9)  # frames
 
 @dataclass(frozen=True, slots=True)
 class InjectedError:
-    """One error: what was done, in which frames of which shot, to which shapes or landmarks (none: all)."""
+    """One injected error: its kind, shot and frames, and the shapes or landmarks (none: all)."""
 
     kind: str
     character: str
@@ -79,14 +79,14 @@ class InjectedError:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """Frames with errors in them, and the list of errors."""
+    """Frames with injected errors, and the list of errors."""
 
     joined: JoinedTakes
     errors: tuple[InjectedError, ...]
 
 
 def inject_single(joined: JoinedTakes, seed: int, *, per_shot: int = 7, kinds: Sequence[str] = SINGLE) -> Injected:
-    """Errors of single frames, the kinds in turn, at frames drawn from each shot."""
+    """Inject errors into single random frames of each shot, cycling through the kinds."""
     rng = np.random.default_rng(seed)
     rows, errors, turn = list(joined.rows), [], int(rng.integers(len(kinds)))
     for members in _shots(rows):
@@ -102,7 +102,7 @@ def inject_single(joined: JoinedTakes, seed: int, *, per_shot: int = 7, kinds: S
 
 
 def inject_stretches(joined: JoinedTakes, seed: int, *, kinds: Sequence[str] = STRETCHES) -> Injected:
-    """One error that lasts, of each kind in turn, in each shot but the last, which stays good."""
+    """Inject one error over several frames into each shot except the last, cycling through the kinds."""
     rng = np.random.default_rng(seed)
     rows, errors = list(joined.rows), []
     order = rng.permutation(len(kinds))
@@ -121,7 +121,7 @@ def _shots(rows: Sequence[JoinedFrame]) -> list[list[int]]:
 
 
 def _spread(n: int, count: int, rng: np.random.Generator) -> list[int]:
-    """At most `count` places out of n, `_APART` from each other."""
+    """At most `count` indices out of n, at least `_APART` from each other."""
     chosen: list[int] = []
     for at in rng.permutation(n).tolist():
         if len(chosen) < count and all(abs(at - other) >= _APART for other in chosen):
@@ -232,7 +232,7 @@ _INJECTORS: Final[Mapping[str, _Injector]] = {
 def _inject_stretch(
     kind: str, rows: list[JoinedFrame], members: Sequence[int], rng: np.random.Generator
 ) -> InjectedError:
-    """Change some or all frames of a shot in place and say which."""
+    """Change some or all frames of a shot in place; returns the error."""
     whole = kind in ("shifted shot", "shifted shape")
     length = len(members) if whole else int(rng.integers(*_STRETCH))
     first = 0 if whole else int(rng.integers(1, max(2, len(members) - length - 1)))
@@ -249,8 +249,9 @@ def _inject_stretch(
 
 
 def _with_roto_of(own: FrameTruth, other: FrameTruth, name: str | None) -> FrameTruth:
-    """A frame with the roto of another, or one shape of it; landmarks stay where the frame is, as they are drawn apart
-    from the roto."""
+    """A frame with the roto of another frame, or with one of its shapes.
+
+    Landmarks stay those of the frame, because they are drawn separately from the roto."""
     if name is None:
         return replace(own, shapes=other.shapes)
     return replace(own, shapes={**own.shapes, name: other.shapes[name]} if name in other.shapes else own.shapes)
@@ -260,7 +261,7 @@ def _with_roto_of(own: FrameTruth, other: FrameTruth, name: str | None) -> Frame
 
 Named = tuple[str, int, LabelIssue]  # shot, frame, issue
 
-_EVERYTHING = ("face", "roto", "landmarks", "plate")  # what a issue says it is about when it is about everything
+_EVERYTHING = ("face", "roto", "landmarks", "plate")  # the subject of an issue that concerns everything
 
 
 @dataclass
@@ -273,7 +274,7 @@ class _Tally:
 
 
 def score(sources: Sequence[Path], plates: str | None, *, seeds: int = 3, details: bool = False) -> dict[str, Any]:
-    """Inject errors into roto that is known to be good and mine it. Raises as `mine`."""
+    """Inject errors into roto that is known to be good, mine it, and score the issues. Raises as `mine`."""
     good = join_sources(sources, plates)
     unchanged = {_key(each) for each in _issues(good)}
     tallies = {kind: _Tally() for kind in (*SINGLE, *STRETCHES)}
@@ -317,7 +318,7 @@ def _issues(joined: JoinedTakes) -> tuple[Named, ...]:
 
 
 def issues_without_pictures(joined: JoinedTakes) -> tuple[Named, ...]:
-    """Issues that need no plate to be read: all but those of timing against the picture."""
+    """Issues that can be found without the plate: all except timing against the picture."""
     truth = vectorise(joined, MineOptions((), Path()))
     return tuple(
         (joined.rows[each.row].shot, joined.rows[each.row].frame, each)
@@ -354,7 +355,7 @@ def _count(
 
 
 def _hits(error: InjectedError, each: Named) -> bool:
-    """Whether a issue is about an error: its place, and one of its shapes or landmarks."""
+    """Whether an issue matches an error: its place, and one of its shapes or landmarks."""
     about = each[2].about
     words = {word.strip() for word in about.split(",")} | set(each[2].text.replace(":", ",").split(", "))
     named = not error.about or about in _EVERYTHING[:2] or bool(words & set(error.about))
@@ -362,7 +363,7 @@ def _hits(error: InjectedError, each: Named) -> bool:
 
 
 def _touches(error: InjectedError, each: Named) -> bool:
-    """Whether a issue stands where an error is; one frame beside a stretch's ends is near enough."""
+    """Whether an issue is at the place of an error; one frame outside the ends of a range counts too."""
     shot, frame, issue = each
     if shot != error.shot:
         return False
@@ -381,8 +382,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", nargs="+", type=Path, help="finished roto that is known to be good, as 'mine'")
     parser.add_argument("--plates", help="plates of the roto, as for 'mine'")
-    parser.add_argument("--seeds", type=int, default=3, help="how often to inject anew (3)")
-    parser.add_argument("--details", action="store_true", help="name every error missed and every false alarm")
+    parser.add_argument("--seeds", type=int, default=3, help="number of repetitions with other seeds (3)")
+    parser.add_argument("--details", action="store_true", help="list every missed error and every false alarm")
     parser.add_argument("--json", type=Path, help="write the result to a file")
     options = parser.parse_args()
     try:

@@ -1,10 +1,10 @@
-"""NovoGrad beside AdamW by the size of the batch: the held-out error after the same number of samples, from nothing.
+"""NovoGrad against AdamW for different batch sizes: the validation error after the same number of samples.
 
     python -m rotopaint_ai.stage dataset FACES --characters 500 --seed 920000
     python -m benchmarks.large_batch FACES [--samples 256000] [--at-once 4]
 
-The network that ships trains on crops of 128 px out of one pool, the same for all; a smaller batch takes more steps.
-Each optimiser is given several learning rates for each batch.
+The shipped network is trained from random weights on crops of 128 px from one shared pool; a smaller batch takes more
+steps. Each optimiser is run with several learning rates per batch size.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ RATES: Mapping[tuple[str, int], tuple[float, ...]] = {
     ("adamw", 2048): (0.003, 0.01, 0.03),
     ("novograd", 2048): (0.03, 0.1, 0.3),
 }
-_pools: list[Pool] = []  # what doubled processes have without its being sent
+_pools: list[Pool] = []  # forked processes inherit it without a copy
 
 
 class Trial(NamedTuple):
-    """A training to try, and which in turn it is."""
+    """A training to run, and its index."""
 
     at: int
     optimiser: str
@@ -50,7 +50,7 @@ class Trial(NamedTuple):
 
 
 def run(trial: Trial) -> str:
-    """Train and give a row of the table."""
+    """Train; returns a row of the table."""
     take_core(trial.at)
     (pool,) = _pools
     steps = max(1, trial.samples // trial.batch)
@@ -68,7 +68,7 @@ def run(trial: Trial) -> str:
             trained = Trainer(config, pool.task(config), Path(folder), Group.join()).fit()
         row = trained.rows[-1]
         said = f"{row.scores['held_out_percent']:.2f} | {row.loss:.3f} | {time.perf_counter() - start:.0f} s"
-    except Exception as error:  # a rate that is too high ends so
+    except Exception as error:  # a learning rate that is too high ends in an error
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:80]} | |"
     return f"| {trial.batch} | {trial.optimiser} | {trial.rate:g} | {steps} | {said} |"
 
@@ -77,11 +77,11 @@ def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("faces")
-    parser.add_argument("--samples", type=int, default=256_000, help="seen by each training")
-    parser.add_argument("--pool", type=int, default=24_000, help="crops to draw them from")
-    parser.add_argument("--side", type=int, default=128, help="of the crops, px")
+    parser.add_argument("--samples", type=int, default=256_000, help="number of samples of each training")
+    parser.add_argument("--pool", type=int, default=24_000, help="number of crops in the pool")
+    parser.add_argument("--side", type=int, default=128, help="side of the crops, px")
     parser.add_argument("--batches", type=int, nargs="+", default=[64, 512, 2048])
-    parser.add_argument("--at-once", type=int, default=4, help="trainings side by side")
+    parser.add_argument("--at-once", type=int, default=4, help="number of parallel trainings")
     options = parser.parse_args()
     sizes = [f"input_size={options.side}", f"small_size={options.side}", "small_share=0", "minutes=null", "steps=1"]
     config = load_pack_config("shipped", [*sizes, "threads=1"])

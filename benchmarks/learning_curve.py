@@ -1,11 +1,11 @@
-"""How the error falls with the number of roto'd frames: when does more roto stop paying?
+"""The error against the number of rotoscoped frames: when does more roto no longer help?
 
     python -m benchmarks.learning_curve DATASET... --out PACK [--shares 10,25,50,100] [--resume]
         [--recipe FILE.yaml] [--set key=value]... [--init PACK]
 
-The same recipe is trained on growing parts of the training frames, each part holding the one before it, and measured
-on the same frames that none of them learns from. Everything lies in `PACK.run/curve`; the pack of all frames is the
-result, and `PACK.run/learning_curve.json` the curve.
+The same recipe is trained on growing parts of the training frames; each part contains the previous one. All are
+evaluated on the same validation frames. Intermediate files are in `PACK.run/curve`. The results are the pack trained on
+all frames, and the curve `PACK.run/learning_curve.json`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ from rotopaint_ai.training.evaluation.gate import value_at
 from rotopaint_ai.training.pack.train import train
 
 SHARES: Final = (0.1, 0.25, 0.5, 1.0)
-FEWEST = 4  # frames that a training needs
-_PAYS_SHARE, _PAYS_PX = 0.05, 0.05  # a doubling that brings less than either no longer pays
+FEWEST = 4  # fewest frames for a training
+_PAYS_SHARE, _PAYS_PX = (
+    0.05,
+    0.05,
+)  # if doubling the frames improves the error by less than either, more frames do not help
 _FIGURES = (
     ("landmarks", ("landmarks_px", "mean")),
     ("seams", ("seams", "px", "mean")),
@@ -40,7 +43,7 @@ _FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One training: the share and the number of frames, and the mean errors in pixels of what was measured."""
+    """One training: the share and the number of frames, and the mean errors in pixels."""
 
     share: float
     n_frames: int
@@ -48,7 +51,7 @@ class Point:
 
 
 def parse_shares(text: str) -> tuple[float, ...]:
-    """Read `10,25,50,100`, percent. Raises UsageError; the whole is always the last."""
+    """Parse shares such as `10,25,50,100`, in percent; 100 is added where it is missing. Raises UsageError."""
     try:
         shares = sorted({float(part) / 100 for part in text.split(",")} | {1.0})
     except ValueError as error:
@@ -59,7 +62,7 @@ def parse_shares(text: str) -> tuple[float, ...]:
 
 
 def spread_order(n: int) -> list[int]:
-    """All of 0..n-1, so ordered that every beginning is spread evenly over the whole.
+    """The numbers 0..n-1 in an order in which every prefix is spread evenly over the whole range.
 
     Source: van der Corput, "Verteilungsfunktionen" (1935): the bits of the position reversed.
     """
@@ -69,9 +72,9 @@ def spread_order(n: int) -> list[int]:
 
 
 def part_of(data: Dataset, share: float) -> Dataset:
-    """A share of the training frames, spread over all shots, with everything that is held out.
+    """A share of the training frames, spread over all shots, and all validation frames.
 
-    A frame on which a shape is known comes first: without it nothing could be trained.
+    A frame with a shape comes first, because without one nothing could be trained.
     """
     samples = data.samples
     train = sorted(
@@ -87,9 +90,9 @@ def part_of(data: Dataset, share: float) -> Dataset:
 
 
 def with_held_out(data: Dataset) -> Dataset:
-    """The data set with its held-out frames fixed, so that each part is measured on the same ones.
+    """The data set with fixed validation frames, so that every part is evaluated on the same frames.
 
-    Where the ends of shots are held out, they become shots of their own.
+    Where the ends of shots are validation frames, they become separate shots.
     """
     if len(data.rows_of("val")):
         return data
@@ -99,7 +102,7 @@ def with_held_out(data: Dataset) -> Dataset:
 
 
 def write_part(data: Dataset, folder: Path) -> Path:
-    """A data set on disk with some samples of others; pictures are linked, or copied where links cannot be made."""
+    """Write a data set with some samples of another; pictures are linked, or copied where links are not possible."""
     shutil.rmtree(folder, ignore_errors=True)
     samples: list[Sample] = []
     for row, sample in enumerate(data.samples):
@@ -121,7 +124,7 @@ def _link(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-Train = Callable[[Path, Path], Mapping[str, Any]]  # a data set and where its pack goes, to the pack's metrics
+Train = Callable[[Path, Path], Mapping[str, Any]]  # from a data set and the path of its pack to the pack's metrics
 
 
 def measure(
@@ -132,9 +135,10 @@ def measure(
     shares: Sequence[float] = SHARES,
     resume: bool = False,
 ) -> tuple[Point, ...]:
-    """Train on each share in turn, the whole last, which becomes the pack `out`. Writes `out`.run/learning_curve.json.
+    """Train on each share in turn; the whole comes last and becomes the pack `out`.
 
-    `resume` leaves out what was trained before. Raises: TrainingError where a share holds too few frames; as `train`.
+    Writes `out`.run/learning_curve.json. `resume` skips finished trainings. Raises: TrainingError where a share has too
+    few frames, and the errors of `train`.
     """
     data = with_held_out(join([read_dataset(source) for source in datasets]))
     work = out.with_name(out.name + ".run") / "curve"
@@ -166,7 +170,7 @@ def _curve_point(part: Dataset, share: float, out: Path, work: Path, train: Trai
 
 
 def advice(points: Sequence[Point]) -> str:
-    """One sentence: what the last doubling brought, and what the next one may bring."""
+    """One sentence about the gain of the last step, and the expected gain of the next."""
     for name in ("seams", "landmarks"):
         known = [point for point in points if name in point.errors_px]
         if len(known) >= 2:

@@ -1,12 +1,11 @@
-"""Peak memory of `rotopaint run` over the length of the shot (goal P6), and what it takes at 1080p.
+"""Peak memory of `rotopaint run` for shots of different length (goal P6), and at 1080p.
 
     python benchmarks/memory.py [--frames 2000 200] [--slice 0] [--large 24]
 
-The sample shot's files stand again and again under new numbers, forwards and backwards. Each run is a process of its
-own; its peak is what the kernel says of it alone, whatever the process that measures has held. With `--slice N` a run
-is stopped and resumed after every N frames, for machines where nothing may run for long: the largest peak of all its
-processes counts. `--large N`: N frames of 1920 x 1080, the shot enlarged until it fills them, and as it is in their
-middle.
+The sample shot is repeated forwards and backwards under new frame numbers. Each run is a separate process, and its peak
+is the kernel's value for that process. With `--slice N` a run is stopped and resumed after every N frames, for machines
+that limit the time of a process; the largest peak of all its processes counts. `--large N` measures N frames of
+1920 x 1080 twice: with the shot enlarged to fill the plate, and with the shot at its own size in the middle.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ print(done, peak_memory_mb())
 
 
 def peak_mb(plates: str, crop: str, out: Path, n_frames: int, piece: int) -> float:
-    """The largest resident memory of the processes that did a run, megabytes."""
+    """The largest resident memory of a run's processes, megabytes."""
     worst, resume = 0.0, False
     while True:
         words = [plates, crop, str(out), f"1001-{1000 + n_frames}", str(piece or -1), str(resume)]
@@ -62,7 +61,7 @@ def peak_mb(plates: str, crop: str, out: Path, n_frames: int, piece: int) -> flo
 
 
 def linked(folder: Path, n_frames: int) -> str:
-    """The sample shot's files under as many numbers, from 1001; returns their pattern."""
+    """Link the sample shot's files as `n_frames` frames from 1001; returns their pattern."""
     files = sorted(find_sample().glob("plate.*.exr"))
     swing = files + files[-2:0:-1]
     for row in range(n_frames):

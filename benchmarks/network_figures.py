@@ -1,4 +1,4 @@
-"""Figures of a pack's detector or segmentation network on folders of plates, shots or data sets: a line for each.
+"""Figures of a pack's detector or segmentation network on folders of plates, shots or data sets, one line each.
 
     python benchmarks/network_figures.py detector|matte PACK SOURCE... [--json FILE]
 
@@ -30,7 +30,7 @@ Figures = Callable[[Path], Mapping[str, Any]]
 
 
 def open_detector(path: Path) -> Figures:
-    """A detector, and how it is measured on a folder."""
+    """A detector, and the function that evaluates it on a folder."""
     signature = load_signature(path)
     check_detector_signature(signature, str(path))
     shape: Any = signature.inputs["picture"].shape
@@ -45,7 +45,7 @@ def _held_out(found: list[scenes.DetectionScene]) -> list[scenes.DetectionScene]
 
 
 def open_matte(path: Path) -> Figures:
-    """A segmentation network, and how it is measured on a folder; in pixels of its crop."""
+    """A segmentation network, and the function that evaluates it on a folder, in pixels of its crop."""
     signature = load_signature(path)
     check_matte_signature(signature, str(path))
     side: Any = signature.inputs["crop"].shape[1]
@@ -64,7 +64,7 @@ def _file_of(pack: str, network: str) -> Path:
     loaded = load_pack(pack)
     path = loaded.detector_path if network == "detector" else loaded.matte_path
     if path is None:
-        raise PackError(f"{pack}: has no {network}.onnx; wanted a pack that has, or the file itself")
+        raise PackError(f"{pack}: has no {network}.onnx; wanted a pack with that file, or the file itself")
     return path
 
 

@@ -1,10 +1,10 @@
-"""Is a face taken for none, and what is none for a face: boxes at random on plates without a face, and 'auto' on them.
+"""Missed faces and false faces: random boxes and 'auto' on plates without a face, rough boxes on faces of a data set.
 
     python benchmarks/no_face.py [PLATES ...] [--faces DATASET] [--model PACK] [--boxes 48] [--seed 1] [--json FILE]
 
-PLATES show no face: a third of the boxes where a plate has one frame. DATASET is one of faces (`python -m
-rotopaint_ai.stage dataset`), each looked at in a rough box. A box counts as a face where a run would paint
-its one frame.
+PLATES show no face; a plate of one frame gets a third of the boxes. DATASET holds faces (`python -m
+rotopaint_ai.stage dataset`), and each face is tested in a rough box. A box counts as a face where a run of that one
+frame would paint it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rotopaint_ai.training.data.dataset import read_dataset  # noqa: E402
 
 
 def is_face(frame: Frame, box: Box, models: Models) -> bool:
-    """Whether a run of this frame alone would paint what is in the box."""
+    """Whether a run of only this frame would paint inside the box."""
     pack, limits = models.pack, LostLimits(instability=instability_limit(models.pack.card))
     keys = CropKeys({frame.number: box.crop()})
     follower = Follower(
@@ -43,7 +43,7 @@ def is_face(frame: Frame, box: Box, models: Models) -> bool:
 
 
 def boxes(plate: Plate, count: int, chance: random.Random) -> Iterator[tuple[Frame, Box]]:
-    """Boxes of a fifth to nine tenths of the height, somewhere in some frame."""
+    """Random boxes in random frames, a fifth to nine tenths of the height large."""
     for _ in range(count if len(plate.frames) > 1 else count // 3):
         try:
             frame = plate.read(chance.choice(plate.frames), keep_native=False)
@@ -54,7 +54,7 @@ def boxes(plate: Plate, count: int, chance: random.Random) -> Iterator[tuple[Fra
 
 
 def look_for_none(pattern: str, models: Models, count: int, seed: int) -> dict[str, Any]:
-    """Boxes tried on a plate without a face, how many were taken for one, and what 'auto' made of the plate."""
+    """The number of boxes on a plate without a face, how many counted as a face, and the result of 'auto'."""
     with open_plate(pattern) as plate:
         tried = [
             is_face(frame, box, models) for frame, box in boxes(plate, count, random.Random(f"{seed} {plate.name}"))
@@ -67,7 +67,7 @@ def look_for_none(pattern: str, models: Models, count: int, seed: int) -> dict[s
 
 
 def look_for_faces(folder: Path, models: Models, seed: int) -> dict[str, Any]:
-    """Faces of a data set in rough boxes (up to 40 % too large, 12 % beside), and how many were taken for none."""
+    """The number of faces in rough boxes (up to 40 % too large, 12 % off), and how many did not count as a face."""
     chance, tried = random.Random(seed), []
     for sample in read_dataset(folder).samples:
         points = np.array([mark[:2] for mark in sample.landmarks.values()])
@@ -84,7 +84,7 @@ def look_for_faces(folder: Path, models: Models, seed: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Look at everything that was named; print a line for each."""
+    """Test all given plates and data sets; print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plates", nargs="*", metavar="PLATES")
     parser.add_argument("--faces", type=Path, metavar="DATASET")

@@ -1,17 +1,16 @@
-"""How quick the panel is under the hand (goal P5): `python benchmarks/panel.py --help`.
+"""The response times of the panel (goal P5): `python benchmarks/panel.py --help`.
 
-Drives the real panel with its real decoder process, offscreen: mouse events go through Qt's event loop, and a step is
-done when the viewer has painted. 20 shapes x 500 keys and 43 landmarks on a 1920 x 1080 plate. Measured in turn:
+It drives the real panel with its real decoder process, offscreen: mouse events go through Qt's event loop, and a step
+ends when the viewer has painted. There are 20 shapes x 500 keys and 43 landmarks on a 1920 x 1080 plate. It measures:
 
-- a control point dragged, by the whole panel, and in the same run by a plain QGraphicsView editor of the same shapes;
-- a landmark dragged, all 20 shapes following: the answers come from a stand-in for the live engine that takes 1 ms;
-  with `--engine` also on the shipped sample shot, with the real engine and pack (64 landmarks; the pack's 10 shapes
-  follow, 10 drawn ones stand among them);
+- the drag of a control point in the panel, and in the same run in a plain QGraphicsView editor with the same shapes;
+- the drag of a landmark that all 20 shapes follow; a stand-in for the live engine answers after 1 ms. With `--engine`
+  also on the shipped sample shot with the real engine and pack (64 landmarks; the pack's 10 shapes follow, and there
+  are 10 drawn shapes);
 - undo and redo of steps that moved a shape;
-- the next frame, and playback, from the cache; 2,000 frames opened, to the first picture; memory while they are
-  scrubbed through.
+- the next frame and playback from the cache; the time to the first picture of 2,000 frames; memory while scrubbing.
 
-Times are of this machine; the baseline beside them is what they may be compared with.
+Times depend on the machine; compare them only with the baseline of the same run.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ ENGINE_MS = 1
 
 
 class Desk:
-    """A host with an engine and nothing chosen."""
+    """A host with an engine and no chosen plate."""
 
     name = "standalone"
     export_label = "Export"
@@ -75,7 +74,7 @@ class Desk:
 
 
 class StandIn:
-    """Answers as the live engine does, a little later: all shapes move by half of what the landmarks moved."""
+    """A stand-in for the live engine that answers after 1 ms: all shapes move by half of the landmarks' motion."""
 
     def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
         offsets = [(b.x - a.x, b.y - a.y) for a, b in zip(question.before, question.after) if a and b and a != b]
@@ -91,7 +90,7 @@ class StandIn:
 
 
 class Paints(QObject):
-    """Counts what a widget paints."""
+    """Counts the paint events of a widget."""
 
     def __init__(self, widget: QWidget) -> None:
         super().__init__(widget)
@@ -160,7 +159,7 @@ def make_document(n_frames: int) -> RotoDocument:
 
 
 def write_frames(folder: Path, n_frames: int) -> str:
-    """A plate of `n_frames` files, a few different pictures many times over (hard links); returns its pattern."""
+    """Write a plate of `n_frames` files, hard links to a few pictures; returns its pattern."""
     folder.mkdir(parents=True)
     rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
     rng = np.random.default_rng(7)
@@ -182,28 +181,28 @@ def write_frames(folder: Path, n_frames: int) -> str:
 
 
 def until(done: Callable[[], bool], timeout_s: float = 60.0) -> None:
-    """Let Qt work until something has come true."""
+    """Process Qt events until `done` is true."""
     end = time.perf_counter() + timeout_s
     while not done():
         QApplication.processEvents()
         if time.perf_counter() > end:
-            raise TimeoutError("the panel did not get there")
+            raise TimeoutError("the panel did not reach the expected state")
 
 
 def send(widget: QWidget, kind: QEvent.Type, place: QPointF, held: Qt.MouseButton) -> None:
-    """A mouse event as the window system would deliver it."""
+    """Send a mouse event as the window system would."""
     button = Qt.MouseButton.NoButton if kind == QEvent.Type.MouseMove else Qt.MouseButton.LeftButton
     event = QMouseEvent(kind, place, widget.mapToGlobal(place), button, held, Qt.KeyboardModifier.NoModifier)
     QApplication.sendEvent(widget, event)
 
 
-Times = tuple[list[float], list[float]]  # passed, worked
+Times = tuple[list[float], list[float]]  # wall time, processor time
 
 
 def drag(
     widget: QWidget, paints: Paints, start: QPointF, steps: int, settled: Callable[[], bool] = lambda: True
 ) -> Times:
-    """Milliseconds from each mouse move to the paint that shows it (and, where asked, to the answer it waits for)."""
+    """Milliseconds from each mouse move to its paint, and with `settled` also to the answer of the engine."""
     send(widget, QEvent.Type.MouseButtonPress, start, Qt.MouseButton.LeftButton)
     until(lambda: not QApplication.processEvents() or True)
     times, cpu = [], []
@@ -222,13 +221,13 @@ def drag(
 
 
 def spread_of(times: Sequence[float], cpu: Sequence[float]) -> dict[str, float]:
-    """Median, 95th percentile and worst of the time that passed, and of what the screen's thread worked in it (ms)."""
+    """Median, 95th percentile and worst of the wall time, and of the processor time of the GUI thread (ms)."""
     rows = (("median", times, 50), ("p95", times, 95), ("worst", times, 100), ("work", cpu, 50), ("work_p95", cpu, 95))
     return {name: round(float(np.percentile(each, q)), 2) for name, each, q in rows}
 
 
 def resident_mb(pid: int) -> float:
-    """Memory that a process holds now."""
+    """The current resident memory of a process, megabytes."""
     for text in Path(f"/proc/{pid}/status").read_text().splitlines():
         if text.startswith("VmRSS"):
             return int(text.split()[1]) / 1024
@@ -239,7 +238,7 @@ def resident_mb(pid: int) -> float:
 
 
 def open_shot(panel: Panel, pattern: str, folder: Path) -> float:
-    """Seconds from asking for a plate to its first picture on the screen."""
+    """Seconds from opening a plate to its first picture on the screen."""
     begin = time.perf_counter()
     panel.open_plate(PlateChoice(pattern), folder / "out")
     until(lambda: panel.frame_cache.image(PLATE, FIRST) is not None)
@@ -248,7 +247,7 @@ def open_shot(panel: Panel, pattern: str, folder: Path) -> float:
 
 
 def measure_drags(panel: Panel, document: RotoDocument, steps: int) -> dict[str, Any]:
-    """A point, then a landmark, dragged in the panel; a point in the plain editor."""
+    """Measure the drag of a point and of a landmark in the panel, and of a point in the plain editor."""
     session, canvas = panel.session, panel.canvas
     session.edits.show(replace(session.state, document=document, predicted=document))
     session.corrections.live = StandIn()
@@ -281,7 +280,7 @@ def measure_drags(panel: Panel, document: RotoDocument, steps: int) -> dict[str,
 
 
 def _followed(panel: Panel, paints: Paints) -> Callable[[], bool]:
-    """Whether the shapes have followed the landmark and been painted since."""
+    """A function that tells whether the shapes have followed the landmark and were painted since."""
     session = panel.session
     seen: list[tuple[Any, int]] = [(session.state, paints.count)]
 
@@ -297,7 +296,7 @@ def _followed(panel: Panel, paints: Paints) -> Callable[[], bool]:
 
 
 def measure_steps(panel: Panel, n_steps: int) -> dict[str, float]:
-    """Milliseconds from the key to the picture, for frames that are in the cache."""
+    """Milliseconds from the key press to the picture, for frames in the cache."""
     session, paints = panel.session, Paints(panel.canvas)
     frames = list(range(FIRST, FIRST + 24))
     for frame in frames:
@@ -314,7 +313,7 @@ def measure_steps(panel: Panel, n_steps: int) -> dict[str, float]:
 
 
 def measure_undo(panel: Panel, n_steps: int) -> dict[str, float]:
-    """Milliseconds from the command to the picture, for steps that moved a shape; redo counts as well."""
+    """Milliseconds from undo or redo to the picture, for steps that moved a shape."""
     session, paints = panel.session, Paints(panel.canvas)
     panel.take_tool("select")
     session.select("part 6")
@@ -334,7 +333,7 @@ def measure_undo(panel: Panel, n_steps: int) -> dict[str, float]:
 
 
 def measure_playback(panel: Panel, seconds: float) -> dict[str, float]:
-    """Frames that came on the screen while 24 of them, which are in the cache, play at the plate's rate."""
+    """The number of frames shown while 24 cached frames play at the plate's rate."""
     session, paints = panel.session, Paints(panel.canvas)
     assert session.plate is not None
     panel.canvas.set_span((FIRST, FIRST + 23))
@@ -359,7 +358,7 @@ def measure_playback(panel: Panel, seconds: float) -> dict[str, float]:
 
 
 def measure_scrubbing(panel: Panel, n_frames: int) -> dict[str, Any]:
-    """Memory of panel and decoder while a hand goes back and forth over the whole shot."""
+    """Memory of panel and decoder while the whole shot is scrubbed back and forth."""
     pids = (os.getpid(), panel.frame_cache.process.pid)
     start = [resident_mb(pid) for pid in pids]
     rng, peaks = random.Random(3), []
@@ -386,7 +385,7 @@ def measure_scrubbing(panel: Panel, n_frames: int) -> dict[str, Any]:
 
 
 def measure_engine(steps: int, size: Sequence[int], folder: Path) -> dict[str, Any]:
-    """A landmark of the sample shot dragged, its shapes following through the real engine process."""
+    """Measure the drag of a landmark of the sample shot, whose shapes follow through the real engine process."""
     sample = Path(rotopaint_models.__file__).parent / "sample"
     crop = json.loads((sample / "crop.json").read_text())
     box = f"{crop['frame']}:{','.join(str(value) for value in crop['crop'])}"
@@ -434,12 +433,12 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; `--json` writes a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=240, help="mouse moves of each drag, and frame steps")
-    parser.add_argument("--frames", type=int, default=2000, help="frames of the shot that is opened")
+    parser.add_argument("--frames", type=int, default=2000, help="frames of the opened shot")
     parser.add_argument(
-        "--scrub", type=int, default=400, help="frames gone to while memory is watched; 0 leaves it out"
+        "--scrub", type=int, default=400, help="frames visited while memory is measured; 0 leaves it out"
     )
     parser.add_argument("--play", type=float, default=5.0, help="seconds of playback")
-    parser.add_argument("--engine", action="store_true", help="also with the real engine, on the sample shot")
+    parser.add_argument("--engine", action="store_true", help="also measure with the real engine, on the sample shot")
     parser.add_argument("--size", default="1600x1000", help="of the window")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(words)

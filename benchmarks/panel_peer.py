@@ -1,4 +1,4 @@
-"""The plain editor that the panel is measured against: items of a QGraphicsView, as Qt's examples do it."""
+"""The plain editor with which the panel is compared: items of a QGraphicsView, as in Qt's examples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rotopaint_ui.drawing.render import ViewTransform, painter_path_of
 
 
 class Handle(QGraphicsRectItem):
-    """A control point as Qt's examples do it: a movable item that tells its shape."""
+    """A control point as in Qt's examples: a movable item that notifies its shape."""
 
     def __init__(self, shape: Outline, index: int, x: float, y: float) -> None:
         super().__init__(-4, -4, 8, 8)
@@ -47,7 +47,7 @@ class Outline(QGraphicsPathItem):
 
 
 class PlainEditor(QGraphicsView):
-    """What one would write in an afternoon: plate, outlines and control points as items of a scene."""
+    """A simple editor: plate, outlines and control points as items of a scene."""
 
     def __init__(self, document: RotoDocument, frame: int, plate: QPixmap) -> None:
         scene = QGraphicsScene(0, 0, document.width, document.height)

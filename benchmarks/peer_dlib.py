@@ -1,10 +1,10 @@
-"""The peer of `real_faces.py`: dlib's shape predictor, trained and run in an interpreter of its own.
+"""The peer of `real_faces.py`: dlib's shape predictor, trained and run in a separate interpreter.
 
     python benchmarks/peer_dlib.py ORDER.json THREADS        (needs: pip install dlib-bin numpy)
 
-ORDER.json: {"train": [{picture, points, box}], "test": [[{picture, box}], ...], "mirror": [...]}; the answer on stdout
-is {setting: [[points of each face], ...]}. Points have their origin at the picture's corner, as everywhere here; dlib's
-at the centre of the first pixel.
+ORDER.json: {"train": [{picture, points, box}], "test": [[{picture, box}], ...], "mirror": [...]}; the result on stdout
+is {setting: [[points of each face], ...]}. The origin of points is the picture's corner, as everywhere in this product;
+dlib's origin is the centre of the first pixel.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _example(image: Any, points: Any, box: Any) -> tuple[Any, Any]:
 
 
 def _examples(order: Any) -> list[tuple[Any, Any]]:
-    """Each face and its mirror image."""
+    """Training examples: each face and its mirror image."""
     found = []
     for face in order["train"]:
         image, (x, y, w, h) = _load(face["picture"]), face["box"]
@@ -63,7 +63,7 @@ def _train(examples: list[tuple[Any, Any]], setting: dict[str, float], threads: 
 
 
 def main() -> None:
-    """Train each setting and predict every face of every list."""
+    """Train with each setting and predict every face of every list."""
     with open(sys.argv[1], encoding="utf-8") as stream:
         order = json.load(stream)
     examples, answer = _examples(order), {}

@@ -1,15 +1,15 @@
-"""Landmarks of real faces: our training beside a peer that learns from the same faces (goal G10).
+"""Landmarks of real faces: our training against a peer that is trained on the same faces (goal G10).
 
     python benchmarks/real_faces.py SET_FOLDER... --out DIR [--minutes 25] [--init puppet] [--peer-python PYTHON]
 
-The sets (see `scripts/faces_to_coco.py`) are split by group; both sides are mined, a pack is trained with the recipe
-`faces` below, and dlib's shape predictor (Kazemi and Sullivan 2014, an ensemble of regression trees) is trained on the
-same faces and their mirror images with the better of two settings *on the test faces*, which favours the peer. NME is
-the mean distance of the 68 points over the distance of the outer corners of the eyes, per face, averaged over faces.
-Both are given the same boxes: the tight box of the landmarks, which gives the jaw away to whoever is trained on such
-boxes, and the same box shaken, as a detector or a hand would draw it. `--peer-python` is an
-interpreter that has dlib (`pip install dlib-bin`); without one only our figure is printed. `--resume` goes on with a
-training that was stopped; what is finished already is not done again.
+The sets (see `scripts/faces_to_coco.py`) are split by group, and both parts are mined. A pack is trained with the
+recipe `faces` below. dlib's shape predictor (Kazemi and Sullivan 2014, an ensemble of regression trees) is trained on
+the same faces and their mirror images, with the better of two settings *on the test faces*, which favours it. NME is
+the mean distance of the 68 points over the distance of the outer corners of the eyes, averaged over faces. Both get the
+same boxes: the tight box of the landmarks, from which a network trained on such boxes can infer the jaw, and the same
+box displaced at random, as a detector or a person would draw it. `--peer-python` is an interpreter with dlib (`pip
+install dlib-bin`); without one only our figure is printed. `--resume` continues a stopped training; finished steps are
+not repeated.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Array = npt.NDArray[np.float64]
 
 OUTER_EYE_CORNERS = (36, 45)
 TEST_SHARE, VAL_SHARE = 0.3, 0.1
-SHAKEN = 0.06  # of the box's longest side: spread of the shaken boxes' places; sizes change by as much
+SHAKEN = 0.06  # share of the box's longest side: standard deviation of the displacement and of the change in size
 PARTS = {
     "jaw": range(17),
     "brows": range(17, 27),
@@ -60,7 +60,7 @@ RECIPE = (
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Faces to learn from and to test on, and where their COCO files lie."""
+    """Training faces and test faces, and the paths of their COCO files."""
 
     train: tuple[Face, ...]
     test: tuple[Face, ...]
@@ -69,7 +69,7 @@ class Sides:
 
 
 def prepare(sets: Sequence[Path], out: Path, seed: int) -> Sides:
-    """Split by group and write both sides as COCO keypoints with their pictures."""
+    """Split by group and write both parts as COCO keypoints with their pictures."""
     out.mkdir(parents=True, exist_ok=True)
     faces = [face for folder in sets for face in read_set(folder)]
     learn, test = split_by_group(faces, TEST_SHARE, seed)
@@ -79,7 +79,7 @@ def prepare(sets: Sequence[Path], out: Path, seed: int) -> Sides:
 
 
 def mined(sides: Sides, out: Path, seed: int) -> Path:
-    """The data set of the faces to learn from, a tenth of their groups held out; once."""
+    """The data set of the training faces, with a tenth of their groups for validation; made only once."""
     folder = out / "dataset"
     if not (folder / "dataset.json").is_file():
         _, held = split_by_group(sides.train, VAL_SHARE, seed + 1)
@@ -89,7 +89,7 @@ def mined(sides: Sides, out: Path, seed: int) -> Path:
 
 
 def trained(dataset: Path, out: Path, options: argparse.Namespace) -> Path:
-    """The pack, trained unless it is there already."""
+    """The pack, trained unless it exists."""
     pack = out / "pack"
     if not (pack / "card.json").is_file():
         settings = (*RECIPE, f"minutes={options.minutes}", f"threads={options.threads}", *options.set)
@@ -118,8 +118,7 @@ def boxes_of(faces: Sequence[Face], seed: int, shaken: float) -> list[tuple[floa
 
 
 def ours(pack: Path, faces: Sequence[Face], boxes: Sequence[tuple[float, float, float, float]]) -> Array:
-    """[N, 68, 2] landmarks in picture pixels, found as `rotopaint run` finds them: in two passes, each crop read as it
-    is and mirrored."""
+    """Landmarks [N, 68, 2] in picture pixels, found as in `rotopaint run`: two passes, each crop plain and mirrored."""
     models = open_models(load_pack(pack), device="cpu", threads=1)
     return np.stack([_found(models, face, box) for face, box in zip(faces, boxes)])
 
@@ -138,7 +137,7 @@ def _found(models: Models, face: Face, box: tuple[float, float, float, float]) -
 
 
 def peer(sides: Sides, tests: Sequence[Sequence[tuple[float, float, float, float]]], options: Any, out: Path) -> Any:
-    """dlib's predictions for each list of boxes, by setting: {setting: [lists of points]}; worked out once."""
+    """dlib's predictions for each list of boxes, as {setting: [lists of points]}; computed only once."""
     order, answer_file = out / "peer.json", out / "peer_answer.json"
     if answer_file.is_file():
         return json.loads(answer_file.read_text(encoding="utf-8"))
@@ -182,17 +181,17 @@ def nme(found: Array, faces: Sequence[Face]) -> dict[str, float]:
 
 
 def main() -> int:
-    """Do all steps that are not done yet and print the comparison."""
+    """Do all unfinished steps and print the comparison."""
     environment = wanted_environment(os.environ, sys.platform)
-    if environment is not None:  # as `rotopaint train` does: the allocator's settings, which make training faster
+    if environment is not None:  # as in `rotopaint train`: allocator settings that make training faster
         os.execve(sys.executable, [sys.executable, *sys.argv], environment)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=25.0, help="of training; 0: only the peer, for later")
+    parser.add_argument("--minutes", type=float, default=25.0, help="minutes of training; 0 runs only the peer")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--init", default="puppet", help="pack to start from, or 'none'")
-    parser.add_argument("--set", action="append", default=[], metavar="key=value", help="change the recipe")
+    parser.add_argument("--init", default="puppet", help="start pack, or 'none'")
+    parser.add_argument("--set", action="append", default=[], metavar="key=value", help="change a value of the recipe")
     parser.add_argument("--peer-python", help="interpreter with dlib")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--resume", action="store_true")

@@ -1,10 +1,10 @@
-"""Rigs taken off frames of the stage, beside peers: PSNR inside the rig's matte, mean and worst frame.
+"""Rig removal on frames of the stage, against peers: PSNR inside the rig's matte, mean and worst frame.
 
     python benchmarks/rigs.py [--seeds 71004 71006] [--frames 16] [--size 640x360] [--every 4]
 
-Each puppet is held by an arm, by wires and by a magnet foot, before a locked camera and before one that pans. The matte
-is the rig's coverage grown by 3 px. Peers: Telea and Navier-Stokes of OpenCV on the same 8-bit pictures, and the median
-of all frames, not aligned. Figures are of 8-bit sRGB codes.
+Each puppet is held by an arm, by wires and by a magnet foot, with a locked and with a panning camera. The matte is the
+rig's coverage grown by 3 px. The peers are OpenCV's Telea and Navier-Stokes on the same 8-bit pictures, and the median
+of all frames without alignment. Figures use 8-bit sRGB codes.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from rotopaint_ai.stage.rigs import KINDS
 
 Array = NDArray[Any]
 GROW_PX = 3
-RADIUS_PX = 5  # of the peers
+RADIUS_PX = 5  # inpainting radius of the peers
 
 
 def pictures(folder: Path, name: str) -> list[Array]:
-    """A shot's pictures of a name, (H, W, 3) 8-bit codes each."""
+    """All pictures of a shot with a name, as (H, W, 3) 8-bit codes."""
     return [np.asarray(cv2.imread(str(path))) for path in sorted(folder.glob(f"{name}.*.png"))]
 
 
 def ours(folder: Path) -> list[Array]:
-    """The frames as `rotopaint clean --rig` leaves them."""
+    """The frames after `rotopaint clean --rig`."""
     out = folder / "out"
     words = ["clean", str(folder / "plate.####.png"), "--mattes", str(folder / "matte.####.png"), "--out", str(out)]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as output:
@@ -47,7 +47,7 @@ def ours(folder: Path) -> list[Array]:
 
 
 def peers(plates: Sequence[Array], holes: Sequence[Array]) -> Mapping[str, list[Array]]:
-    """What each peer makes of the frames."""
+    """The frames filled by each peer."""
     median = np.median(np.stack(plates), 0).astype(np.uint8)
     ways: Mapping[str, Callable[[Array, Array], Any]] = {
         "Telea": lambda plate, hole: cv2.inpaint(plate, hole, RADIUS_PX, cv2.INPAINT_TELEA),
@@ -64,7 +64,7 @@ def psnr(made: Array, true: Array, hole: Array) -> float:
 
 
 def measure(folder: Path, shot: StageShot, every: int) -> Mapping[str, list[float]]:
-    """PSNR of each method on every so many frames of a shot."""
+    """PSNR of each method on every `every`-th frame of a shot."""
     write_shot(folder, shot, suffix=".png")
     disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * GROW_PX + 1, 2 * GROW_PX + 1))
     holes = [cv2.dilate((rig[..., 0] > 0).astype(np.uint8), disc) for rig in pictures(folder, "rig")]
@@ -77,7 +77,7 @@ def measure(folder: Path, shot: StageShot, every: int) -> Mapping[str, list[floa
 
 
 def main() -> int:
-    """Film, measure, print a row for each shot."""
+    """Render the shots, measure, and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[71004, 71006])
     parser.add_argument("--frames", type=int, default=16)

@@ -1,9 +1,9 @@
-"""One session of corrections as a picture: a row before the first key and after each, some poses of the shot across it.
+"""A session of corrections as a picture: one row before the first key and after each key, with some poses of the shot.
 
     python benchmarks/session_strip.py RUN_DIR=TRUTH.roto.json OUT.png [--poses 5] [--threshold 1.0] [--hand 0.25]
 
-The session is that of `keys.py` by Teach. Seams lie over the plate, those that can be seen green where they are within
-the threshold of the true ones and red where not; a pose that was keyed has a yellow frame.
+The session is simulated by `keys.py` with Teach. Seams are drawn over the plate: visible parts are green within the
+threshold of the true seam and red outside it. A keyed pose has a yellow frame.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from rotopaint_ai.shapes.roto import RotoDocument
 Picture = NDArray[np.uint8]
 
 GREEN, RED, YELLOW, WHITE = (90, 220, 60), (60, 60, 255), (0, 215, 255), (255, 255, 255)
-HEIGHT = 190  # of a pose, pixels
-MARGIN = 0.16  # of the seams' extent: what is shown round them
+HEIGHT = 190  # size of a pose's picture, pixels
+MARGIN = 0.16  # margin around the seams, as a share of their extent
 LABEL = 30  # pixels above each row
 
 
@@ -72,7 +72,7 @@ def _off(shot: keys.Shot, document: RotoDocument, name: str, frame: int) -> floa
 
 
 def _pose(shot: keys.Shot, document: RotoDocument, frame: int, is_keyed: bool, threshold: float) -> Picture:
-    """The plate round a pose's true seams, with its seams as they stand."""
+    """The plate around a pose's true seams, with its current seams."""
     line = np.concatenate([each[frame] for each in shot.truth.values()])
     low, high = np.array([line.real.min(), line.imag.min()]), np.array([line.real.max(), line.imag.max()])
     rgb = to_display(keys.plates_of(shot.folder).read(frame, keep_native=False).rgb)

@@ -1,12 +1,13 @@
-"""A small network per shape as a shape model, in place of the ridge regression that ships; and the two compared.
+"""A small network per shape as the shape model, compared with the shipped ridge regression.
 
     python benchmarks/shape_network.py DATASET... [--found PACK]
 
-As a part of a recipe: `plugins: [.../benchmarks/shape_network.py]` and `shape_model: network`. After "A Learning-Based
-Approach to Parametric Rotoscoping of Multi-Shape Systems" (WACV 2021): a hidden layer for each shape, losses of control
-points, tangents and the ends of open shapes, and as augmentation landmarks that slide along the outline they lie on.
-Compared on each data set's held-out samples, by true landmarks and by those that PACK finds (of the data set's layout;
-one that has not learned from them, such as PACK.run/judged), as `choose_guards` measures: mean distance of curves, px.
+Use in a recipe: `plugins: [.../benchmarks/shape_network.py]` and `shape_model: network`. The network follows "A
+Learning-Based Approach to Parametric Rotoscoping of Multi-Shape Systems" (WACV 2021): a hidden layer for each shape;
+losses for control points, tangents and the ends of open shapes; augmentation by sliding landmarks along their outline.
+Both are compared on each data set's validation samples, with true landmarks and with landmarks found by PACK. PACK must
+have the landmarks of the data set and must not be trained on these samples (such as PACK.run/judged). The measure is
+that of `choose_guards`: mean distance of curves, px.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ from rotopaint_ai.training.models.shape_fit import (
 
 HIDDEN = 64
 STEPS, RATE = 1000, 3e-3
-TANGENTS, ENDS = 0.5, 1.0  # weights beside that of control points
-SLIDE = 0.3  # of a tangent's length, as a deviation
-_UNIT = 10.0  # brings the aligned landmarks' offsets near a deviation of one
+TANGENTS, ENDS = 0.5, 1.0  # weights relative to that of control points
+SLIDE = 0.3  # standard deviation of the slide, as a share of a tangent's length
+_UNIT = 10.0  # scales the offsets of aligned landmarks to a standard deviation of about one
 
 
 class ShapeNetworks(ShapeGraph):
     """As `ShapeGraph`, with a hidden layer between landmarks and control points; widths stay linear."""
 
-    own: Tensor  # [K, 1, 2 L] which landmarks a shape looks at
+    own: Tensor  # [K, 1, 2 L] the landmarks that a shape uses
 
     def __init__(self, known: ShapeTraining) -> None:
         fits = fit_shapes(known.sheet, known.truth, noise_L=known.noise_L, guards_K=known.guards_K)
@@ -61,7 +62,7 @@ class ShapeNetworks(ShapeGraph):
         self.middle = nn.Parameter(self.offset[:, :-1].clone())
 
     def regress(self, flat: Tensor) -> Tensor:
-        """Control points and width [N, K, 6 most + 1] of aligned landmarks' offsets [K, N, 2 L]."""
+        """Control points and width [N, K, 6 most + 1] from offsets of aligned landmarks [K, N, 2 L]."""
         hidden = torch.tanh(torch.matmul(flat * self.own * _UNIT, self.first) + self.bias)
         points = torch.matmul(hidden, self.second).transpose(0, 1) + self.middle
         return torch.cat((points, super().regress(flat)[..., -1:]), 2)
@@ -93,7 +94,7 @@ def build_network(known: ShapeTraining) -> ShapeNetworks:
 
 
 def _weights(sheet: Sheet) -> Tensor:
-    """[P, 6] of control points' places and tangents; the ends of open shapes count more."""
+    """Weights [P, 6] of control points' positions and tangents; the ends of open shapes weigh more."""
     weights = torch.ones(sheet.n_points, 6)
     weights[:, 2:] = TANGENTS
     for shape in sheet.shapes:
@@ -104,7 +105,7 @@ def _weights(sheet: Sheet) -> Tensor:
 
 
 def _tangents(sheet: Sheet, n_landmarks: int, points: Tensor) -> Tensor:
-    """Of landmarks that lie on a control point the tangent there [n, L, 2]; nought for others."""
+    """Tangents [n, L, 2] at landmarks that lie on a control point; zero for other landmarks."""
     found = torch.zeros(len(points), n_landmarks, 2)
     for shape in sheet.shapes:
         first = sheet.point_rows()[shape.name].start
@@ -115,7 +116,7 @@ def _tangents(sheet: Sheet, n_landmarks: int, points: Tensor) -> Tensor:
 
 
 def compare(dataset: str, pack: Path | None) -> dict[str, dict[str, npt.NDArray[np.float64]]]:
-    """Mean distance [K] of held-out curves, by what told the landmarks and by shape model."""
+    """Mean distance [K] of validation curves, by source of the landmarks and by shape model."""
     data = split_held_out(read_dataset(dataset))
     train, held = (data.subset(data.rows_of(split)) for split in ("train", "val"))
     memory = load_pictures(held, side_px=1e4, margin=1.3, check=lambda: None)

@@ -1,12 +1,12 @@
-"""Smaller landmark networks cut out of the shipped one and trained on, for characters to start from.
+"""Smaller landmark networks, cut from the shipped one and trained further, as start packs for characters.
 
     python -m rotopaint_ai.stage dataset FACES --characters 500 --seed 920000
     python -m benchmarks.smaller FACES OUT [--only shallow ...]
     rotopaint train CHARACTER --init OUT/shallow --set mirrored=false --set input_size=192 --set depths=[1,1,2,2] ...
 
-What fits of the shipped weights is taken over: a block that is left out only added to its input. OUT/NAME is the
-shipped pack with weights to start from in place of its own. `taught` learns the shipped network's heat-maps and places
-beside the truth. `rotopaint bench infer --model PACK` times a pack, `rotopaint evaluate` tells its error.
+Shipped weights that fit are reused; residual blocks can be left out, because a block only adds to its input. OUT/NAME
+is the shipped pack with these weights. `taught` is trained on the shipped network's heat-maps and points in addition to
+the ground truth. `rotopaint bench infer --model PACK` measures the time of a pack, `rotopaint evaluate` its error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from rotopaint_ai.training.trainer.trainer import Trainer
 
 
 class Cut(NamedTuple):
-    """A smaller network: the side of its crops in pixels, blocks of its stages, and whether the shipped one teaches."""
+    """A smaller network: side of its crops in pixels, blocks per stage, and whether the shipped network teaches it."""
 
     side: int
     depths: tuple[int, ...]
@@ -53,18 +53,18 @@ CUTS: Mapping[str, Cut] = {
     "least": Cut(192, (1, 1, 1, 1)),
     "small": Cut(160, (1, 1, 2, 2)),
 }
-_pools: dict[int, Pool] = {}  # by the crops' side; what doubled processes have without its being sent
+_pools: dict[int, Pool] = {}  # by side of the crops; forked processes inherit it without a copy
 
 
 class TaughtTask(PooledTask):
-    """A network that learns what a larger one says of its crops, too."""
+    """A network that is also trained on the predictions of a larger one."""
 
     def __init__(self, config: PackConfig, net: LandmarkNet, pool: Pool, teacher: LandmarkNet) -> None:
         super().__init__(config, net, pool)
         self.teacher = teacher
 
     def loss(self, net: LandmarkNet, inputs: Inputs, moment: Moment) -> tuple[Tensor, dict[str, float]]:
-        """The recipe's losses, the cross entropy of the two coarse heat-maps, and the distance of their places."""
+        """The recipe's losses, plus cross entropy of the two coarse heat-maps, plus distance of their points."""
         with moment.precision():
             with torch.no_grad():
                 told = self.teacher(inputs.crops)
@@ -78,7 +78,7 @@ class TaughtTask(PooledTask):
 
 
 def shipped_net(config: PackConfig, pool: Pool) -> LandmarkNet:
-    """A network by a recipe, with what fits it of the shipped one's weights."""
+    """A network of a recipe, with the shipped weights that fit."""
     data = pool.ready.train_data
     net = build_net(config, len(data.sheet.landmarks))
     load_pretrained(net, read_weights(find_pack(None)), data.sheet.landmark_names, face_places(data.truth.landmarks))
@@ -86,7 +86,7 @@ def shipped_net(config: PackConfig, pool: Pool) -> LandmarkNet:
 
 
 def train(name: str, at: int, out: Path, samples: int) -> str:
-    """Train one, write what characters start from, and say how it went."""
+    """Train one network and write its start pack; returns a line with the result."""
     take_core(at)
     cut = CUTS[name]
     pool = _pools[cut.side]
@@ -107,12 +107,12 @@ def train(name: str, at: int, out: Path, samples: int) -> str:
 
 
 def main() -> int:
-    """Write packs to start from."""
+    """Write the start packs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("faces")
     parser.add_argument("out", type=Path, help="a new folder")
-    parser.add_argument("--samples", type=int, default=192_000, help="that each trains on")
-    parser.add_argument("--pool", type=int, default=24_000, help="crops to draw them from")
+    parser.add_argument("--samples", type=int, default=192_000, help="number of samples of each training")
+    parser.add_argument("--pool", type=int, default=24_000, help="number of crops in the pool")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--only", nargs="+", choices=sorted(CUTS), default=list(CUTS))
     options = parser.parse_args()

@@ -1,14 +1,18 @@
-"""Does anything grow, and does a network disk's behaviour break a run? Memory and open files over many turns.
+"""Soak tests: memory and open files over many turns, and runs on a disk that behaves like a network disk.
 
     python benchmarks/soak.py [PART ...] [--frames 10000] [--edits 20000] [--steps 20000] [--gestures 20000] [--seed 1]
 
-run: one `run` of tiny plates. edits: a session edits, undoes and saves a project. panel: the real panel is scrubbed
-through ten times the pictures it may keep, edited by the mouse, undone. server: the training loop takes its pictures
-from a server that stalls, breaks off and lies. disk: a run that is stopped and resumed, and a project, where locks are
-refused, times count in two seconds and renames are slow; what is written must be what a plain disk gets. late: the last
-machine of a split run sees only some of the others' files, and of some only a beginning; it must say so, or write what
-it should have. Flat is: from the first fifth to the end no more than 8 MB and a tenth of memory, with processes that
-this one has started, and four open files.
+- run: one `run` of tiny plates.
+- edits: a session edits, undoes and saves a project.
+- panel: the real panel is scrubbed through ten times the pictures it may keep, edited by mouse, undone.
+- server: the training loop reads pictures from a server that stalls, breaks off and sends wrong bytes.
+- disk: a stopped and resumed run, and a project, on a disk without locks, with a time resolution of two seconds
+  and slow renames. The files must equal those on a plain disk.
+- late: the last machine of a split run sees only some files of the others, and only the beginning of some. It must
+  report that, or write the correct files.
+
+A part is flat if from the first fifth to the end memory (child processes included) grows by at most 8 MB plus a tenth,
+and open files by at most four.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-STALL_S = 0.02  # of a server that thinks; a real one's seconds, shortened so that 20,000 steps end in minutes
+STALL_S = 0.02  # response time of a slow server, shortened so that 20,000 steps end in minutes
 N_SERVED = 128  # pictures, in some 26 shards
 ROOT = Path(__file__).resolve().parents[1]
 _FOLDERS = (".", "ui", "models", "tests/support", "tests/pipeline", "benchmarks")
@@ -68,7 +72,7 @@ class Watch:
 
 
 def _children() -> list[int]:
-    """The processes that this one has started: the models', the decoder."""
+    """The child processes: of the models, of the decoder."""
     tasks = Path("/proc/self/task").iterdir()
     found: list[int] = []
     for task in tasks:
@@ -78,7 +82,7 @@ def _children() -> list[int]:
 
 
 def soak_run(folder: Path, n_frames: int, seed: int) -> dict[str, Any]:
-    """One run: a dozen plates stand again and again under new numbers."""
+    """One run of a dozen plates that are repeated under new frame numbers."""
     import puppet
 
     from rotopaint_ai.jobs import Cancel, RunJob
@@ -111,7 +115,7 @@ def _many_plates(folder: Path, n_frames: int) -> str:
 
 
 def soak_edits(folder: Path, n_edits: int, seed: int) -> dict[str, Any]:
-    """The edits that `crashes.py` is killed in, here without a kill; saved and reopened now and then."""
+    """The edits of `crashes.py` without a kill; the project is saved and reopened regularly."""
     import crashes
 
     from rotopaint_ui.session.session import ShotSession
@@ -138,9 +142,9 @@ def soak_edits(folder: Path, n_edits: int, seed: int) -> dict[str, Any]:
 
 
 def soak_panel(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
-    """The real panel with its decoder and project, offscreen, under the hands of `_Artist`.
+    """The real panel with its decoder and project, offscreen, driven by `_Artist`.
 
-    A tenth of the pictures may be kept. In the end the project must give back what the panel shows.
+    A tenth of the pictures fits the cache. At the end the saved project must equal the state in the panel.
     """
     os.environ |= {"QT_QPA_PLATFORM": "offscreen", "XDG_CONFIG_HOME": str(folder)}
     import panel as desk
@@ -172,7 +176,7 @@ def _open_project(path: Path) -> Any:
 
 
 class _Artist:
-    """Somebody who does one thing after the other at a panel."""
+    """A simulated artist who makes one gesture after another in a panel."""
 
     def __init__(self, desk: Any, panel: Any, chance: random.Random) -> None:
         self.desk, self.panel, self.chance, self.count = desk, panel, chance, Counter[str]()
@@ -182,7 +186,7 @@ class _Artist:
         self.paints = desk.Paints(panel.canvas)
 
     def do_something(self) -> None:
-        """One gesture, and what it makes the panel do."""
+        """Make one gesture, and let the panel process it."""
         edits = {self.jump: 8, self.drag_point: 3, self.drag_landmark: 2, self.nudge: 2, self.go_back: 4, self.look: 1}
         act = self.chance.choices(list(edits), list(edits.values()))[0]
         act()
@@ -248,10 +252,10 @@ def _small_document(desk: Any) -> Any:
 
 
 def soak_server(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
-    """The one training loop on pictures from shards, of a server that sends three answers in four as they are.
+    """The training loop on pictures from shards, from a server of which only three responses in four are correct.
 
-    The cache on the disk holds half of the shards, the process eight, and no picture is kept once it is decoded.
-    Where the server was ill four times in a row the training ends, and is resumed as a person would resume it.
+    The cache on disk holds half of the shards, the process eight, and no decoded picture is kept. Where the server
+    fails four times in a row the training ends, and is resumed as a person would resume it.
     """
     from rotopaint_ai.errors import TrainingError
     from rotopaint_ai.training.data.shards import read
@@ -285,7 +289,7 @@ def soak_server(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
 
 
 def _ill_served(folder: Path, chance: random.Random) -> tuple[Any, Any, Counter[str]]:
-    """A data set from an ill server, the same one from the disk, and how the server has answered so far."""
+    """A data set from a faulty server, the same from disk, and the counts of the server's responses so far."""
     import numpy as np
 
     from rotopaint_ai.sheet import LandmarkSpec, Sheet
@@ -320,7 +324,7 @@ def _ill_served(folder: Path, chance: random.Random) -> tuple[Any, Any, Counter[
 
 
 def _picture_task(data: Any, plain: Any) -> Any:
-    """A network of one layer whose batches are a training's own, fetched ahead as for the landmarks' network."""
+    """A network of one layer with real batches, which are prefetched as for the landmark network."""
     import numpy as np
     import torch
     from torch import nn
@@ -361,7 +365,7 @@ def _picture_task(data: Any, plain: Any) -> Any:
 
 @contextmanager
 def network_disk(seed: int) -> Iterator[None]:
-    """A disk without locks, whose times count in two seconds, and on which one rename in five takes a while."""
+    """Simulate a disk without locks, with a time resolution of two seconds, where one rename in five is slow."""
     chance, stat, replace, flock = random.Random(seed), os.stat, os.replace, fcntl.flock
 
     def no_lock(*_: object) -> None:
@@ -391,7 +395,7 @@ _MORE = ("st_atime", "st_ctime", "st_atime_ns", "st_ctime_ns", "st_blksize", "st
 
 
 def soak_disk(folder: Path, n_frames: int, seed: int) -> dict[str, Any]:
-    """A run, stopped in the middle and resumed, and a project, on a plain disk and on the other: bit for bit."""
+    """A run, stopped and resumed, and a project, on a plain disk and on the network disk; files must be equal."""
     plates = _many_plates(folder / "plates", n_frames)
     plain = _run_and_project(folder / "plain", plates, n_frames)
     with network_disk(seed):
@@ -401,7 +405,7 @@ def soak_disk(folder: Path, n_frames: int, seed: int) -> dict[str, Any]:
 
 
 def soak_late(folder: Path, n_tries: int, seed: int) -> dict[str, Any]:
-    """A shot is tracked and painted in two ranges; who gathers sees a random part of what is there."""
+    """A shot is tracked and painted in two ranges; the gathering machine sees a random part of the files."""
     import puppet
 
     from rotopaint_ai.errors import RotopaintError
@@ -439,11 +443,11 @@ def soak_late(folder: Path, n_tries: int, seed: int) -> dict[str, Any]:
 
 
 def _nobody(event: Any) -> None:
-    """Where there is nobody to tell."""
+    """Ignore an event."""
 
 
 def _copy_some(whole: Path, there: Path, chance: random.Random) -> None:
-    """What another machine sees of a folder so far: each file, its beginning, or nothing."""
+    """Copy a folder as another machine may see it: each file completely, only its beginning, or not at all."""
     share = chance.random() * 0.3
     for path in sorted(whole.rglob("*")):
         copy = there / path.relative_to(whole)
@@ -460,7 +464,7 @@ _KINDS = ("clean", "matte", "shapes.roto.json", "shapes.nk")
 
 
 def _prints(out: Path) -> dict[str, str]:
-    """What a run leaves for others, by name, as hashes."""
+    """Hashes of a run's output files, by name."""
     files = [path for path in sorted(out.rglob("*")) if path.is_file() and path.relative_to(out).parts[0] in _KINDS]
     return {str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
@@ -495,7 +499,7 @@ def _run_and_project(folder: Path, plates: str, n_frames: int) -> dict[str, str]
 
 
 def main() -> int:
-    """Soak what is asked for and print what came of it."""
+    """Run the selected soak tests and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts: dict[str, tuple[Callable[[Path, int, int], dict[str, Any]], str]] = {
         "run": (soak_run, "frames"),
@@ -505,7 +509,7 @@ def main() -> int:
         "disk": (soak_disk, "disk_frames"),
         "late": (soak_late, "late_tries"),
     }
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(parts)}; all where none is given")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(parts)} (default: all)")
     counts = {
         "frames": 10_000,
         "edits": 20_000,

@@ -1,8 +1,8 @@
 """Cold start and first result (goal P9): `python benchmarks/start.py [--rounds 7]`.
 
-Each is a fresh process; seconds on the wall and of processor time, the shortest of the rounds, for nothing but a busy
-machine makes one longer. `first frame` is from the start of `rotopaint run` on the sample shot to its first finished
-frame (its processor time is known on Linux only), `whole shot` to its end.
+Each measurement is a new process, in wall seconds and processor seconds. The shortest of the rounds counts, because
+only other load makes a round longer. `first frame` is the time from the start of `rotopaint run` on the sample shot to
+its first finished frame (processor time on Linux only), `whole shot` the time to its end.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from pathlib import Path
 
 from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
 
-Cost = tuple[float, float]  # seconds on the wall, and of processor time
+Cost = tuple[float, float]  # wall seconds and processor seconds
 
 
 def cost(*words: str) -> Cost:
-    """What a Python process takes."""
+    """The time of a Python process."""
     start, cpu = time.perf_counter(), _children_s()
     subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start, _children_s() - cpu
 
 
 def _children_s() -> float:
-    """Processor seconds of all processes that this one has waited for."""
+    """Processor seconds of all finished child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def _so_far_s(process: int) -> float:
-    """Processor seconds of a running process; nan where the system does not tell."""
+    """Processor seconds of a running process; nan where the system does not report them."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -46,7 +46,7 @@ def _so_far_s(process: int) -> float:
 
 
 def first_result() -> tuple[Cost, Cost]:
-    """From the start of a run on the sample shot to its first finished frame, and to its end."""
+    """The times from the start of a run on the sample shot to its first finished frame, and to its end."""
     sample = find_sample()
     crop = read_crops(sample / CROP_FILE)[0]
     with tempfile.TemporaryDirectory() as out:
@@ -63,7 +63,7 @@ def first_result() -> tuple[Cost, Cost]:
 
 
 def least(costs: Iterable[Cost]) -> Cost:
-    """The least of each."""
+    """The smallest of each time."""
     walls, cpus = zip(*costs, strict=True)
     return min(walls), min(cpus)
 

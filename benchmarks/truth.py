@@ -1,8 +1,8 @@
-"""How far a run is from the truth of its shot: landmarks, curves, seam mattes, clean plates, holds.
+"""The errors of a run against the ground truth of its shot: landmarks, curves, seam mattes, clean plates, holds.
 
     python benchmarks/truth.py RUN_DIR TRUTH.roto.json [--seam 'seam.####.png'] [--clean 'clean.####.jpg'] [--json FILE]
 
-`RUN_DIR` is what `rotopaint run --out` wrote. Only shapes and landmarks that both sides name are compared.
+`RUN_DIR` is the output folder of `rotopaint run`. Only shapes and landmarks that both have are compared.
 Conventions: plate space; face width is the horizontal extent of the true landmarks of a frame. Curve distance is the
 symmetric mean distance between densely sampled curves. Matte recall counts true seam pixels (coverage of one half or
 more) under a matte above zero; area is the matte's sum over the true seam's sum.
@@ -37,7 +37,7 @@ def _statistics(values: list[float]) -> dict[str, float]:
 
 
 def landmarks(found: RotoDocument, truth: RotoDocument, frames: list[int]) -> dict[str, Any]:
-    """Distances of true visible landmarks that were found, how many were not, and how well the expected error ranks."""
+    """Distances of found visible landmarks, the number not found, and how well the expected error ranks frames."""
     rows = {name: i for i, name in enumerate(found.landmarks.names)}
     distances, expected, absent, seen = [], [], 0, 0
     for frame in frames:
@@ -57,13 +57,13 @@ def landmarks(found: RotoDocument, truth: RotoDocument, frames: list[int]) -> di
 
 
 def face_width(truth: RotoDocument, frame: int) -> float:
-    """Horizontal extent in pixels of what is known of the face at a frame."""
+    """Horizontal extent in pixels of the true landmarks at a frame."""
     xs = [p.x for s in truth.shapes if frame in s.keys for p in s.at(frame)]
     return max(xs) - min(xs)
 
 
 def curves(found: RotoDocument, truth: RotoDocument, frames: list[int]) -> dict[str, Any]:
-    """Per shape: curve distance in pixels and in percent of the face's width; and the same for all seams together."""
+    """Curve distance in pixels and in percent of the face's width, per shape and for all seams together."""
     names = {s.name for s in found.shapes}
     table: dict[str, Any] = {}
     seam: list[tuple[float, float]] = []
@@ -94,7 +94,7 @@ def curves(found: RotoDocument, truth: RotoDocument, frames: list[int]) -> dict[
 
 
 def seams_of_frames(found: RotoDocument, truth: RotoDocument, frames: list[int]) -> list[float]:
-    """Distance in pixels of each frame's seams, the mean over its seams; infinite where none was found."""
+    """Mean distance in pixels of each frame's seams; infinite where no seam was found."""
     names = {s.name for s in found.shapes if s.keys}
     seams = [t for t in truth.shapes if t.role == "seam" and t.name in names]
     return [
@@ -110,7 +110,7 @@ def seams_of_frames(found: RotoDocument, truth: RotoDocument, frames: list[int])
 
 
 def frames_within(off: list[float], limits: list[float]) -> dict[str, float]:
-    """Share of frames whose seams lie within each frame's limit, both in pixels."""
+    """Share of frames whose seam distance is within the limit of that frame, both in pixels."""
     good = [px <= limit for px, limit in zip(off, limits)]
     return {"frames": len(good), "share": float(np.mean(good)) if good else float("nan")}
 
@@ -162,7 +162,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
     parser.add_argument("truth", type=Path)
-    parser.add_argument("--plate", help="pattern of the plate, for the figures before")
+    parser.add_argument("--plate", help="pattern of the plate, for the figures before painting")
     parser.add_argument("--seam", help="pattern of 8-bit pictures of the true seam's coverage")
     parser.add_argument("--clean", help="pattern of the true clean plates")
     parser.add_argument("--json", type=Path)

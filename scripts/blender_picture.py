@@ -1,4 +1,4 @@
-"""Make the documentation's picture of mattes as we draw them, as Blender draws the exported masks, and the difference.
+"""Make the documentation's picture of mattes: drawn by this product, drawn by Blender, and their difference.
 
 python scripts/blender_picture.py SHAPES FRAME OUT.png [PYTHON_WITH_BPY]
 """
@@ -59,7 +59,7 @@ def rendered(python: str, document: RotoDocument, frame: int) -> list[NDArray[np
 
 
 def coloured(document: RotoDocument, planes: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Mattes over each other in their colours, the outline of the face dim behind."""
+    """Mattes composited in their colours, with the outline of the face dimmed behind them."""
     out = np.zeros((*planes[0].shape, 3), np.float32)
     for shape, plane in sorted(zip(document.shapes, planes, strict=True), key=lambda pair: -float(pair[1].sum())):
         strength = 0.25 if plane.sum() > 0.03 * plane.size else 1.0
@@ -68,7 +68,7 @@ def coloured(document: RotoDocument, planes: list[NDArray[np.float32]]) -> NDArr
 
 
 def labelled(picture: NDArray[np.float32], text: str) -> NDArray[np.uint8]:
-    """A panel enlarged, with a line of text below."""
+    """An enlarged panel with a line of text below."""
     codes = np.clip(picture[..., ::-1] * 255, 0, 255).astype(np.uint8)
     codes = cv2.resize(codes, None, fx=SCALE, fy=SCALE, interpolation=cv2.INTER_NEAREST)
     strip = np.full((44, codes.shape[1], 3), 24, np.uint8)
@@ -77,7 +77,7 @@ def labelled(picture: NDArray[np.float32], text: str) -> NDArray[np.uint8]:
 
 
 def main() -> None:
-    """Draw and write."""
+    """Draw the picture and write it."""
     document, _ = formats.read(sys.argv[1])
     frame, out = int(sys.argv[2]), sys.argv[3]
     python = sys.argv[4] if len(sys.argv) > 4 else ".venv-bpy/bin/python"

@@ -1,8 +1,8 @@
-"""The one program of the bundle: the panel, every command of `rotopaint`, and the engine's processes (`-m MODULE`).
+"""The program of the bundle: it is the panel, every command of `rotopaint`, and the engine's processes (`-m MODULE`).
 
 rotopaint [PLATES]        the panel
 rotopaint run ...         a command
-rotopaint -m MODULE ...   as Python itself would start it: the engine's processes are started so
+rotopaint -m MODULE ...   a module, as Python itself would run it; the engine's processes start so
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rotopaint_ai.cli import COMMANDS, main
 
 
 def start(words: list[str]) -> int:
-    """Do what the words ask for; returns the exit code."""
+    """Run the panel, a command or a module; returns the exit code."""
     if words[:1] == ["-m"] and len(words) > 1:
         sys.argv = words[1:]
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)

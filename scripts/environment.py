@@ -1,7 +1,7 @@
-"""The environment that every node shares: install it, check that a node has it, or write this one down.
+"""The shared environment of all nodes: install it, check that a node has it, or record this environment.
 
 pip install -c scripts/environment.txt '.[ui,train,cloud]'    # the same versions on each node
-python scripts/environment.py                                 # what differs here; exit code 1 where something does
+python scripts/environment.py                                 # list differences; exit code 1 if there are any
 python scripts/environment.py --write                         # this environment becomes the shared one
 """
 
@@ -23,7 +23,7 @@ EXTRAS = ("ui", "train", "cloud")
 
 
 def wanted() -> list[Requirement]:
-    """What `pyproject.toml` asks for, for artists, training and the cloud."""
+    """The requirements of `pyproject.toml` for artists, training and the cloud."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     rows = [*project["dependencies"], *(row for name in EXTRAS for row in project["optional-dependencies"][name])]
     return [each for each in map(Requirement, rows) if each.marker is None or each.marker.evaluate()]
@@ -36,7 +36,7 @@ def pinned() -> dict[str, Version]:
 
 
 def installed(name: str) -> Version | None:
-    """The version that is installed here, without what says how it was built (2.13.0+cpu is 2.13.0)."""
+    """The installed version without its build tag (2.13.0+cpu is 2.13.0)."""
     try:
         return Version(Version(distribution(name).version).public)
     except PackageNotFoundError:
@@ -44,7 +44,7 @@ def installed(name: str) -> Version | None:
 
 
 def closure() -> dict[str, Version]:
-    """Everything that is installed here because we want it, directly or not."""
+    """All installed packages that the requirements need, directly or indirectly."""
     found: dict[str, Version] = {}
     todo = wanted()
     while todo:
@@ -64,13 +64,13 @@ def _needs(name: str, extras: set[str]) -> Iterator[Requirement]:
 
 
 def differences(pins: Mapping[str, Version]) -> list[str]:
-    """What is installed here in another version, each in a line."""
+    """The packages that are installed in another version, one line each."""
     here = {name: installed(name) for name in pins}
     return [f"{name} {here[name]}: wanted {pin}" for name, pin in pins.items() if here[name] not in (None, pin)]
 
 
 def main(words: list[str]) -> int:
-    """Check, or write with `--write`; the exit code."""
+    """Check the environment, or record it with `--write`; returns the exit code."""
     if words == ["--write"]:
         rows = "".join(f"{name}=={version}\n" for name, version in sorted(closure().items()))
         FILE.write_text(f"# Written by scripts/environment.py --write on Python {sys.version.split()[0]}.\n{rows}")

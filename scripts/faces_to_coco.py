@@ -1,14 +1,14 @@
-"""Face sets with one `landmarks.csv` per folder, as COCO keypoints that `rotopaint mine` reads.
+"""Convert face sets with one `landmarks.csv` per folder to COCO keypoints, which `rotopaint mine` reads.
 
     python scripts/faces_to_coco.py SET_FOLDER... --out DIR [--test-share 0.3] [--seed 1]
 
 Each SET_FOLDER holds `images/` and `landmarks.csv` with the columns image, group, box_x, box_y, box_w, box_h and
 x0, y0, x1, y1, ... in pixels, (0, 0) the centre of the top-left pixel. DIR gets `train.coco.json` and `test.coco.json`
-and the pictures as DIR/SET/GROUP/face.NNNN.jpg: a group is a shot to `mine`, and no group stands on both sides. Sets of
-68 points in the iBUG order get names that say left and right (the person's own), so that mirrored pictures can be
-learnt from; any other set gets `point_000`, whose mirror partners `mine` finds by their places.
+and the pictures as DIR/SET/GROUP/face.NNNN.jpg. `mine` takes a group as a shot, and no group is in both files. Sets of
+68 points in the iBUG order get names with left and right (the person's own), so that training can mirror pictures. Any
+other set gets the names `point_000` and so on, and `mine` finds their mirror partners by position.
 
-Faces are numbered ten apart: neighbours are not consecutive frames of a shot.
+Faces are numbered in steps of ten, because neighbours are not consecutive frames of a shot.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STEP = 10
 
 
 def _sided(part: str, count: int) -> tuple[list[str], list[str]]:
-    """A series on the person's right, outermost first, and its mirror image, outermost last."""
+    """The names of a series on the person's right, outermost first, then of its mirror image, outermost last."""
     right = [f"{part}_right_{row}" for row in range(count)]
     return right, [name.replace("right", "left") for name in reversed(right)]
 
@@ -67,14 +67,14 @@ class Face:
 
 
 def read_set(folder: Path) -> list[Face]:
-    """The faces of a set. Raises ValueError naming the line that is not as wanted."""
+    """The faces of a set. Raises ValueError, which names the wrong line."""
     faces = []
     with (folder / "landmarks.csv").open(newline="", encoding="utf-8") as stream:
         for number, row in enumerate(csv.DictReader(stream), start=2):
             try:
                 faces.append(_face(folder, row))
             except (KeyError, ValueError) as error:
-                raise ValueError(f"{folder / 'landmarks.csv'} line {number}: {error}; mend the row") from error
+                raise ValueError(f"{folder / 'landmarks.csv'} line {number}: {error}; correct the row") from error
     return faces
 
 
@@ -88,7 +88,7 @@ def _face(folder: Path, row: dict[str, str]) -> Face:
 
 
 def split_by_group(faces: Sequence[Face], share: float, seed: int) -> tuple[list[Face], list[Face]]:
-    """Faces to learn from and faces to test on: whole groups, drawn until the share is reached."""
+    """Training faces and test faces: whole groups are drawn for the test until its share is reached."""
     groups = sorted({(face.folder, face.group) for face in faces})
     order = np.random.default_rng(seed).permutation(len(groups))
     held: set[tuple[str, str]] = set()
@@ -125,7 +125,7 @@ def write_coco(faces: Iterable[Face], path: Path) -> dict[str, Face]:
 
 
 def main() -> int:
-    """Read the sets, split them and write both sides."""
+    """Read the sets, split them and write both files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True)

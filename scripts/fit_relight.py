@@ -1,11 +1,11 @@
-"""Fits the numbers of `seams/relight_table.py`: what in a matte is seam and what is face.
+"""Fits the numbers of `seams/relight_table.py`, the function that separates seam from face inside a matte.
 
     python -m rotopaint_ai.stage seams SHOTS --characters 100 --seed 30000
     python -m scripts.fit_relight SHOTS/* --write rotopaint_ai/seams/relight_table.py
 
-A SHOT is a folder of plate.####, clean.#### and seam.#### pictures with truth.roto.json; those named test* are refused.
-Every frame is used with the matte grown and the curve misplaced at random, colours swapped, contrast changed, blurred,
-sharpened and compressed, so that the function learns seams and not one face.
+A SHOT is a folder of plate.####, clean.#### and seam.#### pictures with truth.roto.json; folders named test* are
+refused. Every frame is augmented at random (larger matte, displaced curve, swapped colours, contrast, blur, sharpening,
+compression), so that the function learns seams in general and not one face.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from scripts.fitted_layers import build_layers, numbers_of
 Array = npt.NDArray[Any]
 
 BATCH = 4096
-SHARE = 0.25  # of a frame's samples that are used
+SHARE = 0.25  # share of a frame's samples that are used
 
 
 def rows_of(one: StraightenedFrame, rng: np.random.Generator, share: float = SHARE) -> tuple[Array, ...]:
-    """Features, own, face's, banks' and true light, log exposure and weight: (N, ...) of some of a frame's samples.
+    """Random samples of a frame: features, light of pixel, face, banks and truth, log exposure, weight; each (N, ...).
 
-    The weight falls with the root of what the plate is off: else black grooves drown the hairlines that one still sees.
+    The weight falls with the square root of the plate's error, or black grooves would outweigh visible hairlines.
     """
     scene = one.scene
     ribbon = scene.ribbon
@@ -60,9 +60,9 @@ def fit(
     start: relight.RelightTable | None = None,
     rate: float = 6e-3,
 ) -> tuple[relight.RelightTable, float]:
-    """Least squares of display-referred light, by Adam; also the mean loss of the last thousand steps.
+    """Fit display-referred light by least squares with Adam; also returns the mean loss of the last thousand steps.
 
-    From `start`, where one is given: its layers and the scale of its features.
+    Where `start` is given, the fit starts from its layers and uses the scale of its features.
     """
     features, own, face, banks, true, exposure, weight = (torch.from_numpy(part) for part in parts)
     mean, spread = features.mean(0), features.std(0) + 1e-3
@@ -117,15 +117,15 @@ def _laid(options: argparse.Namespace, shots: Sequence[Path], rng: np.random.Gen
 
 
 def main() -> int:
-    """Fit and write."""
+    """Fit the function and write its table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shots", type=Path, nargs="+")
     parser.add_argument("--steps", type=int, default=14000)
-    parser.add_argument("--every", type=int, default=1, help="use every so many frames")
+    parser.add_argument("--every", type=int, default=1, help="use only every N-th frame")
     parser.add_argument("--units", type=int, default=32)
-    parser.add_argument("--sizes", type=int, default=2, help="times that each frame is used, worn another way")
-    parser.add_argument("--made-up", type=int, default=2, help="seams made up for each frame")
-    parser.add_argument("--go-on", action="store_true", help="start from the table that is shipped")
+    parser.add_argument("--sizes", type=int, default=2, help="number of augmented versions of each frame")
+    parser.add_argument("--made-up", type=int, default=2, help="number of synthetic seams for each frame")
+    parser.add_argument("--go-on", action="store_true", help="start from the shipped table")
     parser.add_argument("--rate", type=float, default=6e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", type=Path)

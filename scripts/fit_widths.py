@@ -1,12 +1,12 @@
-"""Fits the numbers of `seams/width_table.py`: how far a seam reaches on either side of its curve.
+"""Fits the numbers of `seams/width_table.py`, the function that measures a seam's reach on both sides of its curve.
 
     python -m rotopaint_ai.stage seams SHOTS --characters 100 --seed 30000
     python -m scripts.fit_widths SHOTS/* --write rotopaint_ai/seams/width_table.py
 
-A SHOT is a folder of plate.#### and seam.#### pictures with truth.roto.json; those named test* are refused. Each seam
-is used with its curve misplaced and the face's size misjudged at random, so that the function bears both.
+A SHOT is a folder of plate.#### and seam.#### pictures with truth.roto.json; folders named test* are refused. The curve
+of each seam is displaced and the size of the face is changed at random, so that the function tolerates both errors.
 
-S places along a seam, F features.
+S positions along a seam, F features.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from scripts.fitted_layers import build_layers, numbers_of
 
 Array = npt.NDArray[Any]
 
-QUANTILES = (0.5, 0.9)  # of what is likely: `width.USUAL` and `width.COVERING`
+QUANTILES = (0.5, 0.9)  # quantiles of the reach: `width.USUAL` and `width.COVERING`
 BATCH = 256
-NOISE = 0.1  # added to the features
-APART = 0.9  # steps: how far curves are misplaced, deviation
-MISJUDGED = 0.2  # log: of the face's size
-TIMES = 3  # that each seam is used
+NOISE = 0.1  # standard deviation of the noise added to the features
+APART = 0.9  # standard deviation of the displacement of curves, steps
+MISJUDGED = 0.2  # standard deviation of the log of the face's size
+TIMES = 3  # number of times that each seam is used
 EVERY = 4  # places
 _LEAST_COVER = 0.05
-_MOST_PLACES_PX = 40.0  # coverage further from its curve belongs to none
+_MOST_PLACES_PX = 40.0  # coverage further from the curve belongs to no seam
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WidthSamples:
-    """Features (S, F) of places, how far the seam truly reaches there (S,), steps, and which seam it is (S,)."""
+    """Features (S, F) of positions, the seam's true reach there (S,) in steps, and the index of the seam (S,)."""
 
     features: Array
     reach: Array
@@ -58,7 +58,7 @@ class WidthSamples:
 def samples(
     shots: Sequence[Path], rng: np.random.Generator, *, times: int = TIMES, apart: float = APART
 ) -> WidthSamples:
-    """Places of the seams of shots. Raises: TrainingError for test shots, and where there is nothing to learn from."""
+    """Samples along the seams of shots. Raises: TrainingError for test shots, and where no samples are found."""
     rows: list[tuple[Array, Array]] = []
     for shot in shots:
         if shot.name.startswith("test"):
@@ -67,7 +67,7 @@ def samples(
         for path in plates_of(shot):
             rows += _of_frame(path, truth, rng, times, apart)
     if not rows:
-        raise TrainingError("no plate.#### with clean.#### and seam.#### in the shots; film some with the stage")
+        raise TrainingError("no plate.#### with clean.#### and seam.#### in the shots; render some with the stage")
     seam = np.repeat(np.arange(len(rows)), [len(reach) for _, reach in rows])
     return WidthSamples(np.concatenate([f for f, _ in rows]), np.concatenate([r for _, r in rows]), seam)
 
@@ -88,7 +88,7 @@ def _of_frame(
 
 
 def _owned(cover: Array, lines: Sequence[Array]) -> list[Array]:
-    """The coverage of each seam alone: a pixel belongs to the nearest curve."""
+    """The coverage of each seam; a pixel belongs to the nearest curve."""
     away = []
     for line in lines:
         seeds = np.ones(cover.shape, np.uint8)
@@ -125,7 +125,7 @@ def _of_seam(grey: Array, own: Array, line: Array, step: float) -> Iterator[tupl
 
 
 def fit(known: WidthSamples, *, steps: int, seed: int) -> width.WidthTable:
-    """The table whose answers are the QUANTILES of how far seams reach, by pinball loss (Koenker, Bassett 1978)."""
+    """Fit a table that predicts the QUANTILES of the seams' reach, by pinball loss (Koenker, Bassett 1978)."""
     torch.manual_seed(seed)
     net = build_layers(width.N_FEATURES, width.UNITS, len(QUANTILES))
     features, reach = torch.from_numpy(known.features), torch.from_numpy(known.reach)[:, None]
@@ -142,13 +142,13 @@ def fit(known: WidthSamples, *, steps: int, seed: int) -> width.WidthTable:
 
 
 def pinball(answer: torch.Tensor, true: torch.Tensor) -> torch.Tensor:
-    """Mean loss of answers (N, 2) whose least is at the QUANTILES."""
+    """Mean pinball loss of predictions (N, 2), which is smallest at the QUANTILES."""
     share, over = torch.tensor(QUANTILES), true - answer
     return torch.maximum(share * over, (share - 1) * over).mean()
 
 
 def figures(table: width.WidthTable, known: WidthSamples) -> str:
-    """How near a table comes, place by place and seam by seam, as one line."""
+    """A line with the errors of a table, per position and per seam."""
     usual, covering = table(known.features).T
     seams = np.unique(known.seam)
     pairs = np.array([[np.median(v[known.seam == k]) for v in (usual, known.reach)] for k in seams])
@@ -171,10 +171,10 @@ def text_of(table: width.WidthTable) -> str:
 
 
 def main() -> int:
-    """Fit and write."""
+    """Fit the function and write its table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shots", type=Path, nargs="+")
-    parser.add_argument("--held-out", type=Path, nargs="*", default=[], help="shots to judge by")
+    parser.add_argument("--held-out", type=Path, nargs="*", default=[], help="shots for validation")
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", type=Path)

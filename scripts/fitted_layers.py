@@ -1,4 +1,4 @@
-"""The two hidden layers that `fit_relight` and `fit_widths` fit, in torch and as numbers of `seams/fitted.py`."""
+"""The network of two hidden layers for `fit_relight` and `fit_widths`, in torch and as arrays for `seams/fitted.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rotopaint_ai.seams.fitted import Three, layers_of
 
 
 def build_layers(n_in: int, units: int, n_out: int) -> torch.nn.Sequential:
-    """The function: features (N, n_in) to answers (N, n_out)."""
+    """The network from features (N, n_in) to outputs (N, n_out)."""
     return torch.nn.Sequential(
         torch.nn.Linear(n_in, units),
         torch.nn.ReLU(),

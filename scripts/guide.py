@@ -1,13 +1,13 @@
-"""Go an artist's way through the sample shot with real mouse and keys, and keep a picture of each step for the guide.
+"""Work through the sample shot as an artist, with real mouse and keys, and save a picture of each step for the guide.
 
-Wants an X display and xdotool; on a Debian machine without a screen (`apt-get install xvfb xdotool libegl1
+Needs an X display and xdotool; on a Debian machine without a screen (`apt-get install xvfb xdotool libegl1
 libxkbcommon-x11-0 libxcb-cursor0 libxcb-icccm4 libxcb-image0 libxcb-keysyms1 libxcb-render-util0 libxcb-shape0`):
 
     xvfb-run -s "-screen 0 1500x960x24" python scripts/guide.py docs/guide
 
-`moving.png`, on top of the README, is an animation of some of the steps.
-On a dense screen (`QT_SCALE_FACTOR=2`, twice the pixels) the pictures are as dense. Every step is checked: the script
-ends with an error where a click or a key did not do what the guide says.
+`moving.png`, at the top of the README, is an animation of some of the steps. On a high-density screen
+(`QT_SCALE_FACTOR=2`) the pictures have twice the pixels. Every step is checked: the script ends with an error where a
+click or a key did not do what the guide says.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rotopaint_ui.standalone.app import MainWindow
 from rotopaint_ui.widgets.dialogs import dress
 
 SIZE = (1440, 900)
-WIDTH = 1120  # of a picture in the guide
+WIDTH = 1120  # size of a picture in the guide
 MOVING = {"04_worst": 1500, "05_landmark": 1500, "05_landmark_set": 1500, "07_spread": 1500, "08_refit": 1500}
 MOVING |= {"09_seam_preview": 2000, "12_wipe": 2000, "13_export": 1500, "14_exported": 2500}  # milliseconds
 MOVING_WIDTH = 760
@@ -45,7 +45,7 @@ PATIENCE_S = 180.0
 
 
 class Tour:
-    """The window, the hand that moves the mouse, and the folder of pictures."""
+    """The window, the mouse and keyboard that drive it, and the folder of pictures."""
 
     def __init__(self, application: QApplication, window: MainWindow, folder: Path) -> None:
         self.application, self.window, self.folder = application, window, folder
@@ -56,7 +56,7 @@ class Tour:
     # --- the hand
 
     def wait(self, what: str, holds: Callable[[], object]) -> None:
-        """Let the program work until something holds."""
+        """Process events until a condition is true."""
         end = time.monotonic() + PATIENCE_S
         while not holds():
             self.application.processEvents()
@@ -66,14 +66,14 @@ class Tour:
         self.rest(0.2)
 
     def rest(self, seconds: float) -> None:
-        """Let the program work for a while."""
+        """Process events for some seconds."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.application.processEvents()
             time.sleep(0.01)
 
     def hand(self, *words: object) -> None:
-        """Real events, by xdotool."""
+        """Send real events by xdotool."""
         process = subprocess.Popen(["xdotool", *map(str, words)])
         while process.poll() is None:
             self.application.processEvents()
@@ -89,13 +89,13 @@ class Tour:
         self.hand("mousemove", goal.x(), goal.y())
 
     def click(self, widget: QWidget, place: QPoint | QPointF | None = None) -> None:
-        """Press and let go."""
+        """Click at a place."""
         self.point(widget, place)
         self.hand("click", 1)
         self.rest(0.15)
 
     def drag(self, widget: QWidget, start: QPointF, end: QPointF, halfway: str = "") -> None:
-        """Drag in small steps; `halfway` keeps a picture before the button is let go."""
+        """Drag in small steps; `halfway` saves a picture before the button is released."""
         self.point(widget, start)
         self.hand("mousedown", 1)
         for step in range(1, 13):
@@ -107,18 +107,18 @@ class Tour:
         self.rest(0.2)
 
     def press(self, keys: str) -> None:
-        """A key, or several at once."""
+        """Press a key, or several at once."""
         self.hand("key", keys)
         self.rest(0.2)
 
     def place(self, x: float, y: float) -> QPointF:
-        """A place of the plate in the viewer."""
+        """The viewer's position of a place on the plate."""
         return self.panel.canvas.view.to_screen(x, y)
 
     # --- pictures
 
     def keep(self, name: str, window: QWidget | None = None) -> None:
-        """Keep what is on the screen, the mouse's place included in what the widgets show."""
+        """Save a picture of the screen; widgets show the state of the mouse."""
         self.rest(0.3)
         picture = self.film(name, window)
         width = round(WIDTH * self.window.devicePixelRatioF())
@@ -128,12 +128,12 @@ class Tour:
         print(f"{name}: {self.panel.status.text.text()}", flush=True)
 
     def film(self, name: str, window: QWidget | None = None) -> QImage:
-        """What is on the screen, kept for the animation."""
+        """Save the screen for the animation."""
         self.moving[name] = (window or self.window).grab().toImage()
         return self.moving[name]
 
     def keep_moving(self) -> None:
-        """The steps that the README shows, one after the other."""
+        """Write the animation for the README."""
         animation = cv2.Animation()
         animation.frames = [self._small(self.moving[name]) for name in MOVING]
         animation.durations = np.array(list(MOVING.values()), np.int32)
@@ -146,10 +146,10 @@ class Tour:
         rows = np.frombuffer(small.constBits(), np.uint8).reshape(small.height(), small.bytesPerLine())
         return rows[:, : 3 * small.width()].reshape(small.height(), small.width(), 3).copy()
 
-    # --- the way
+    # --- the steps
 
     def open(self) -> None:
-        """The sample shot, from the empty window."""
+        """Open the sample shot from the empty window."""
         self.rest(0.5)
         self.keep("01_empty")
         self.click(self.window.welcome.sample)
@@ -161,14 +161,14 @@ class Tour:
         self.keep("02_crop")
 
     def run(self) -> None:
-        """Run, and look while results come in."""
+        """Start a run, and watch its results arrive."""
         self.click(self.panel.top.run)
         self.wait("the first frames", lambda: len(self.session.run.errors) >= 3)
         self.keep("03_running")
         self.wait("the run", lambda: not self.panel.jobs.is_running and self.session.edits.last_step == "run")
 
     def face(self) -> None:
-        """The face is named, and its shapes are a group; then everything as it was."""
+        """Name the face, so that its shapes become a group; then undo that."""
         before, field = self.session.state, self.panel.top.face
         self.click(field)
         self.hand("type", "Anna")
@@ -179,7 +179,7 @@ class Tour:
         assert self.session.state == before
 
     def look(self) -> None:
-        """N goes to the worst frame."""
+        """Go to the worst frame by N."""
         self.click(self.panel.canvas, self.place(100, 100))
         self.press("n")
         run, judged = self.session.run, self.session.reviewed()
@@ -190,7 +190,7 @@ class Tour:
         self.keep("04_worst")
 
     def worst_landmark(self) -> tuple[str, QPointF, QPointF]:
-        """Of the shape that N came for, the landmark that is farthest from where the renderer knows it to be."""
+        """The landmark with the largest true error, of the shape that N selected."""
         document, frame = self.session.document, self.session.frame
         assert document is not None
         errors, keyed = self.session.run.errors[frame], self.session.review.keyed_frames()
@@ -207,7 +207,7 @@ class Tour:
         return max(found)[1:]
 
     def drag_worst(self, picture: str) -> None:
-        """Put that landmark where it belongs."""
+        """Drag that landmark to its true position."""
         name, start, end = self.worst_landmark()
         steps = self.session.state
         self.press("l")
@@ -218,7 +218,7 @@ class Tour:
         self.film(f"{picture}_set")
 
     def correct(self) -> None:
-        """Drag a landmark, its shapes follow; spread that as far as the bracket says."""
+        """Drag a landmark, whose shapes follow, and spread the correction over the bracket's range."""
         self.drag_worst("05_landmark")
         timeline = self.panel.timeline
         self.wait("the bracket", lambda: timeline.reach is not None)
@@ -246,7 +246,7 @@ class Tour:
         self.keep("08_refit")
 
     def group(self) -> None:
-        """Both eyes as a group, turned at this frame; then everything as it was."""
+        """Group both eyes and rotate the group at this frame; then undo that."""
         panel, before = self.panel, self.session.state
         tabs, tree = panel.inspector.tabBar(), panel.inspector.shapes.tree
         self.click(tabs, tabs.tabRect(0).center())
@@ -273,11 +273,11 @@ class Tour:
 
     @property
     def status_text(self) -> str:
-        """The status line."""
+        """The text of the status line."""
         return self.panel.status.text.text()
 
     def paint(self) -> None:
-        """The seam: preview beside the plate, then the frames that no longer fit."""
+        """Preview the seam beside the plate, then render the frames that are out of date."""
         tabs, seam = self.panel.inspector.tabBar(), self.panel.inspector.seam
         self.click(tabs, tabs.tabRect(0).center())
         tree = self.panel.inspector.shapes.tree
@@ -308,7 +308,7 @@ class Tour:
         self.press("w")
 
     def make_a_part(self) -> None:
-        """In and Out around the last frames: only they are painted, then the rest."""
+        """Set In and Out around the last frames and render them, then render the rest."""
         frame, seam = self.session.frame, self.panel.inspector.seam
         self.go_to(1019)
         self.press("i")
@@ -325,13 +325,13 @@ class Tour:
         assert self.session.span is None
 
     def go_to(self, frame: int) -> None:
-        """A click on the timeline."""
+        """Go to a frame by a click on the timeline."""
         timeline = self.panel.timeline
         self.click(timeline, QPointF(timeline.x_of(frame + 0.5), timeline.place_of("thumbs")))
         assert self.session.frame == frame
 
     def rename(self, given: str) -> None:
-        """F2 renames the shape that is selected."""
+        """Rename the selected shape by F2."""
         self.press("F2")
         self.press("ctrl+a")
         self.hand("type", given)
@@ -339,7 +339,7 @@ class Tour:
         self.wait("the name", lambda: self.session.state.names == {"seam_bridge": given})
 
     def touch_up(self) -> None:
-        """Copy skin from below the seam over what the fill has left."""
+        """Clone skin from below the seam over the remains of the seam."""
         document, frame = self.session.document, self.session.frame
         assert document is not None
         canvas, point = self.panel.canvas, document.shape("seam_bridge").at(frame)[2]
@@ -353,7 +353,7 @@ class Tour:
         self.press("v")
 
     def reveal(self, start: QPointF, end: QPointF) -> None:
-        """Bring the plate back across the seam; then take that back."""
+        """Paint the plate back across the seam; then undo that."""
         seam, before = self.panel.inspector.seam, self.session.state
         paints = seam.brush.paints
         self.point(seam)
@@ -376,7 +376,7 @@ class Tour:
         assert self.session.brush.paints == "clone"
 
     def export(self) -> None:
-        """Fewer keys, files for others, each read back."""
+        """Reduce keys and export files, each of which is read back."""
         tabs, tab = self.panel.inspector.tabBar(), self.panel.inspector.export
         self.click(tabs, tabs.tabRect(3).center())
         self.wait("the count", lambda: "keys, at most" in tab.count.text())
@@ -388,7 +388,7 @@ class Tour:
         assert (out / "shapes.nk").is_file()
 
     def others(self) -> None:
-        """Preferences and batch."""
+        """Open the preferences and the batch window."""
         self.press("ctrl+comma")
         self.wait("preferences", lambda: self.window.preferences_window is not None)
         preferences = self.window.preferences_window

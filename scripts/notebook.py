@@ -1,6 +1,6 @@
-"""Run the notebook of the site in an empty folder, and keep what its cells give.
+"""Run the notebook of the site in an empty folder, and save the outputs of its cells.
 
-python scripts/notebook.py [FOLDER]     # FOLDER: where to work; shots that stand there already are not rendered again
+python scripts/notebook.py [FOLDER]     # FOLDER: working folder; shots that exist there are not rendered again
 
 Writes the outputs into `docs/show_to_pack.ipynb`: printed text, the value of a cell's last line, and the picture. Takes
 some minutes: it renders three shots and trains for five.
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 
 def renewed_notebook(notebook: Json, folder: Path) -> Json:
-    """The notebook with the outputs of its cells, run one after the other in a folder."""
+    """The notebook with new outputs; the cells are run one after another in a folder."""
     os.chdir(folder)
     state: dict[str, Any] = {}
     cells = []
@@ -41,7 +41,7 @@ def renewed_notebook(notebook: Json, folder: Path) -> Json:
 
 
 def cell_outputs(cell: Json, state: dict[str, Any], count: int) -> list[Json]:
-    """What a cell prints, the value of its last line, and the picture that it says it makes."""
+    """The outputs of a cell: printed text, the value of its last line, and the picture that it names."""
     tree = ast.parse("".join(cell["source"]))
     last = ast.Expression(tree.body.pop().value) if isinstance(tree.body[-1], ast.Expr) else None
     name, printed = f"cell {count}", io.StringIO()
@@ -72,7 +72,7 @@ def _picture(path: Path) -> str:
 
 
 def _without_folder(output: Json, folder: Path) -> Json:
-    """The same without the name of the folder that the notebook was run in."""
+    """The output without the name of the working folder."""
     found: Json = json.loads(json.dumps(output).replace(f"{folder}/", "").replace(str(folder), "."))
     return found
 

@@ -1,4 +1,4 @@
-"""Make the README's picture: the sample shot by the shipped pack, as plate, splines, seam matte and clean plate.
+"""Make the README's picture: the sample shot run with the shipped pack, as plate, splines, seam matte, clean plate.
 
 python scripts/picture.py [RUN_DIR]     # RUN_DIR: a finished `rotopaint demo`; without it the demo runs first
 
@@ -40,7 +40,7 @@ Window = tuple[int, int, int, int]
 
 
 def exposures(shapes: RotoDocument) -> list[int]:
-    """The first frame of each exposure: where a shape's points are others than on the frame before."""
+    """The first frame of each exposure, where the points of a shape differ from the frame before."""
     keys = [[(frame, key.points) for frame, key in sorted(shape.keys.items())] for shape in shapes.shapes]
     moved = {b[0] for rows in keys for a, b in itertools.pairwise(rows) if a[1] != b[1]}
     return sorted(moved | {rows[0][0] for rows in keys})
@@ -85,7 +85,7 @@ def _fitted(pixels: Any) -> Pixels:
 
 
 def write(run: Path) -> None:
-    """The picture and its record, of a finished demo."""
+    """Write the picture of a finished demo, and its record."""
     shapes = document.read(run / "shapes.roto.json")
     source = str(find_sample() / "plate.####.exr")
     frames = exposures(shapes)
@@ -99,7 +99,7 @@ def write(run: Path) -> None:
 
 
 def main(words: list[str]) -> int:
-    """Make the picture; the exit code."""
+    """Make the picture; returns the exit code."""
     if words:
         write(Path(words[0]))
         return 0

@@ -1,12 +1,13 @@
-"""Make the pack that ships from nothing: render its data, train its networks one after another, write its card.
+"""Make the shipped pack from scratch: render its data, train its networks one after another, write its card.
 
     python scripts/shipped_pack.py OUT [--share 0.01] [--workers N] [--set key=value]...
 
-OUT gets data and packs on the way; OUT/puppet is the last one. The whole takes five to six hours of two cores. What is
-there already is not made again, so a run that was stopped goes on. `--share` renders and trains so much of it,
-`--workers` processes render, `--set` changes the recipe of the landmark network.
+OUT gets the data and all intermediate packs; OUT/puppet is the final pack. It takes five to six hours on two cores.
+Existing results are not made again, so a stopped run continues. `--share` renders and trains only this share,
+`--workers` is the number of rendering processes, `--set` changes the recipe of the landmark network.
 
-Seeds are fixed, and trainings take steps by one thread, not minutes: two runs on one machine give the same weights.
+Seeds are fixed, and trainings are limited by steps on one thread, not by minutes, so that two runs on one machine give
+the same weights.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ TRAIN = (sys.executable, "-m", "rotopaint_ai", "train")
 
 
 class Faces(NamedTuple):
-    """A data set: characters, seed, how much further than in a talking shot heads turn, pixels of a crop's side, how
-    many more pictures of each with other seams."""
+    """A data set of faces.
+
+    Its fields are the number of characters, the seed, the factor by which heads turn further than in a talking shot,
+    the side of a crop in pixels, and the number of additional pictures of each with other seams."""
 
     characters: int
     seed: int
@@ -47,7 +50,7 @@ class Looks(NamedTuple):
 
 
 class Training(NamedTuple):
-    """A training that goes on from the one before, on so many of the data sets or on shots of its own."""
+    """A training that continues the previous one, on a number of the data sets or on its own shots."""
 
     steps: int
     data: int | Looks
@@ -78,14 +81,14 @@ PLATES, PLATES_SEED, DETECTOR_STEPS = 79, 50000, 450
 
 
 class Step(NamedTuple):
-    """A command, and the file that is there once it has been done; None where the command itself sees what is."""
+    """A command, and the file that exists once it is done; None where the command itself skips finished work."""
 
     command: tuple[str, ...]
     made: Path | None = None
 
 
 def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = (), workers: int = 1) -> Iterator[Step]:
-    """What is to be done, in its order; so many processes render."""
+    """All steps in order; `workers` processes render."""
     sets = {out / "faces" / str(faces.seed): faces for faces in FACES}
     yield from (_face_step(folder, faces, share, workers) for folder, faces in sets.items())
     init = "none"
@@ -149,7 +152,7 @@ def _options(values: dict[str, object] | dict[str, str]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what is left to do; the exit code of the first command that fails."""
+    """Run the remaining steps; returns the exit code of the first command that fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--share", type=float, default=1.0)

@@ -1,1 +1,1 @@
-"""The parts of `python -m benchmarks.scaling`: a rank that trains, hosts in namespaces, the model, the table."""
+"""The parts of `python -m benchmarks.scaling`: a training rank, hosts in namespaces, the cost model, the table."""

@@ -1,4 +1,4 @@
-"""Training by ranks: what is measured here, and what that says of real hosts (goal P7).
+"""Scaling of training over ranks: measured on this machine, and predicted for real hosts (goal P7).
 
 python -m benchmarks.scaling [--ranks 1,2,4,8] [--links 1gbit,200mbit] [--json FILE]     # from the checkout
 """
@@ -16,22 +16,26 @@ from rotopaint_ai.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say which arguments there are."""
-    parser.add_argument("--ranks", default="1,2,4,8", metavar="N,N", help="numbers of ranks, one thread each (1,2,4,8)")
+    """Add the arguments to the parser."""
+    parser.add_argument(
+        "--ranks", default="1,2,4,8", metavar="N,N", help="numbers of ranks to measure, one thread each (1,2,4,8)"
+    )
     parser.add_argument("--steps", type=int, default=8, metavar="N", help="steps per measurement (8)")
     parser.add_argument("--batch", type=int, default=16, metavar="N", help="crops per step and rank (16)")
     parser.add_argument("--size", type=int, default=256, metavar="PX", help="side of the crops (256)")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds to take the median of (3)")
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="number of rounds; the median is reported (3)"
+    )
     parser.add_argument(
         "--links",
         default="",
         metavar="RATE,RATE",
-        help="also two hosts, stood in for by network namespaces, over links such as 1gbit,200mbit (Linux)",
+        help="also measure two hosts, simulated by network namespaces, over links such as 1gbit,200mbit (Linux)",
     )
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Measure in turns, and return the table as JSON values. Raises UsageError, TrainingError."""
+    """Measure alternately, and return the table as JSON values. Raises UsageError, TrainingError."""
     ranks = [int(part) for part in arguments.ranks.split(",") if part.strip().isdecimal()]
     numbers = (arguments.steps, arguments.batch, arguments.size, arguments.rounds)
     if not ranks or min(*numbers, *ranks) < 1 or arguments.batch < 2 or arguments.size % 32:

@@ -1,7 +1,7 @@
-"""A clock that skips the time in which nobody computes, so that days of a cluster pass in a minute.
+"""A clock that skips idle time, so that days of a cluster are simulated in a minute.
 
-It counts this process's processor time, so that a scheduler that is too slow for its workers stays too slow, and that
-others on the machine do not count; and where nothing is to be computed it is put forward to the next timer.
+It counts this process's processor time. So a scheduler that is too slow for its workers also appears too slow here, and
+other load on the machine does not matter. While nothing is computed, the clock jumps to the next timer.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ def now() -> float:
 
 
 def install() -> None:
-    """Put the clock in place of this process's, and have Dask's servers do what they do every second every 20 seconds:
-    hundreds of them are in one process here. To be called before Dask is imported.
+    """Replace the clock of this process; must be called before Dask is imported.
+
+    Periodic work of Dask's servers is done every 20 seconds in place of every second, because hundreds of servers run
+    in this process.
     """
     import tornado.ioloop
 
     time.time = time.monotonic = now
 
     class Rarer(tornado.ioloop.PeriodicCallback):
-        """What is done from time to time."""
+        """Periodic work of a server, at a lower rate."""
 
         @property
         def callback_time(self) -> float:
@@ -46,7 +48,7 @@ def install() -> None:
 
 
 class SkippingLoop(asyncio.SelectorEventLoop):
-    """An event loop that does not sleep: where it would wait for a timer, the clock is put forward."""
+    """An event loop that does not sleep: where it would wait for a timer, the clock jumps forward."""
 
     def __init__(self) -> None:
         super().__init__(_SkippingSelector())
@@ -56,7 +58,7 @@ class SkippingLoop(asyncio.SelectorEventLoop):
         return now()
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
-        """Done at once, in this thread: a thread would have to be waited for by the real clock."""
+        """Call the function at once in this thread, because waiting for a thread would need the real clock."""
         future = self.create_future()
         try:
             future.set_result(func(*args))
@@ -67,7 +69,7 @@ class SkippingLoop(asyncio.SelectorEventLoop):
 
 class _SkippingSelector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[Any]:
-        """What is ready now; where nothing is, the time until the next timer is skipped."""
+        """The ready events; without any, the time until the next timer is skipped."""
         ready = super().select(0 if timeout is not None else None)
         if not ready and timeout is not None:
             _skipped[0] += max(timeout, 0.0)

@@ -1,9 +1,9 @@
-"""Two hosts on one machine: two network namespaces, a cable between them, and a launcher in each.
+"""Two simulated hosts on one machine: two network namespaces, a virtual cable between them, a launcher in each.
 
     unshare --user --map-root-user --net python -m benchmarks.scaling.hosts RATE RESTARTS WORDS...
 
-Starts `torchrun --nnodes 2 ... WORDS` in both. Everything lives in a user namespace of its own: no right is needed that
-the kernel does not give to everybody, nothing of the machine's own network is touched, and all is gone at the end.
+Starts `torchrun --nnodes 2 ... WORDS` in both. Everything is in a separate user namespace: it needs no special
+permissions, does not touch the machine's own network, and disappears at the end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def bits_per_s(rate: str) -> float:
 
 @lru_cache(maxsize=1)
 def missing() -> str:
-    """Why two hosts cannot be stood in for here; empty where they can."""
+    """Why two hosts cannot be simulated here; empty where they can."""
     for program in ("unshare", "nsenter", "ip", "tc"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
@@ -53,7 +53,7 @@ def missing() -> str:
 
 
 def run(words: Sequence[str], *, rate: str = UNLIMITED, restarts: int = 0) -> str:
-    """Run a Python program as a rank on each of two hosts; returns what they print. Raises TrainingError."""
+    """Run a Python program as a rank on each of two hosts; returns their output. Raises TrainingError."""
     inside = [sys.executable, "-m", "benchmarks.scaling.hosts", rate, str(restarts), *words]
     environment = {**os.environ, **NEW_STORE, "OMP_NUM_THREADS": "1"}
     done = subprocess.run([*OUTSIDE, *inside], env=environment, capture_output=True, text=True)
@@ -63,7 +63,7 @@ def run(words: Sequence[str], *, rate: str = UNLIMITED, restarts: int = 0) -> st
 
 
 def main(words: Sequence[str]) -> int:
-    """What runs in the namespace: plug the cable in, start both launchers, and return the exit code."""
+    """The program in the namespace: connects the cable, starts both launchers, and returns the exit code."""
     rate, restarts, *program = words
     with _second_host() as pid:
         _plug(pid, rate)
@@ -85,10 +85,11 @@ def _launcher(node: int, restarts: int) -> list[str]:
 
 
 def _wait(launchers: Sequence[subprocess.Popen[bytes]]) -> int:
-    """The exit code of the first host, which ends well only when all ranks have.
+    """The exit code of the first host, which is 0 only when all ranks have succeeded.
 
-    The second one's is not asked for: the ranks meet in a store that the first one keeps, and a launcher that says its
-    goodbye when the store has gone calls that a failure. Where it fails in earnest, the first one is given `GRACE_S`.
+    The exit code of the second host is ignored. The ranks meet in a store on the first host; if the second launcher
+    ends after that store is closed, it reports a failure. If the second host really fails, the first one gets `GRACE_S`
+    to end.
     """
     first, second = launchers
     while first.poll() is None and second.poll() in (None, 0):
@@ -105,7 +106,7 @@ def _wait(launchers: Sequence[subprocess.Popen[bytes]]) -> int:
 
 @contextmanager
 def _second_host() -> Iterator[int]:
-    """A process in a network namespace of its own, which keeps that namespace alive."""
+    """Start a process in a new network namespace, which keeps that namespace alive."""
     namespace = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
     try:
         ours = os.readlink("/proc/self/ns/net")
@@ -118,7 +119,7 @@ def _second_host() -> Iterator[int]:
 
 
 def _plug(pid: int, rate: str) -> None:
-    """A cable from here to the second host; both ends send at the rate at most."""
+    """Connect a cable to the second host; both ends send at most at the given rate."""
     there = ("nsenter", f"--net=/proc/{pid}/ns/net")
     _do("ip", "link", "add", ENDS[0], "type", "veth", "peer", "name", ENDS[1], "netns", str(pid))
     for door, end, address in zip(((), there), ENDS, ADDRESSES):

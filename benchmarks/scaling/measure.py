@@ -1,4 +1,4 @@
-"""The table of `benchmarks.scaling`: steps by ranks as measured, and as the model says, here and on real hosts."""
+"""The table of `benchmarks.scaling`: time of steps by ranks, measured and predicted, here and on real hosts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rotopaint_ai.training.trainer.launch import NEW_STORE, SETTINGS, choose
 MODULE = "benchmarks.scaling.rank"
 WANTED = 0.9  # goal P7
 HOOKS = ("none", "bf16", "powersgd")
-NETWORKS = {  # of real hosts; latencies as of switched Ethernet
+NETWORKS = {  # links of real hosts; latencies of switched Ethernet
     "25 gbit, 0.02 ms": Link(2e-5, 25e9 / 8),
     "10 gbit, 0.05 ms": Link(5e-5, 10e9 / 8),
     "1 gbit, 0.2 ms": Link(2e-4, 1e9 / 8),
@@ -47,7 +47,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What so many ranks took: seconds [rounds, ranks, steps, clock and processor] by way, and sums by bytes."""
+    """The times of `ranks` ranks: seconds [rounds, ranks, steps, wall and processor] by way, and of sums by bytes."""
 
     ranks: int
     gradient_bytes: int
@@ -56,30 +56,31 @@ class Measured:
 
     @property
     def alone_s(self) -> npt.NDArray[np.float64]:
-        """A step of one rank while the others wait, by round."""
+        """Time of a step of one rank while the others wait, by round."""
         return np.asarray(np.median(self.taken["alone"][:, 0, :, 0], axis=1))
 
     def step_s(self, way: str) -> npt.NDArray[np.float64]:
-        """A step of all ranks, by round: each waits for the slowest."""
+        """Time of a step of all ranks, by round; each rank waits for the slowest."""
         return np.asarray(np.median(self.taken[way][..., 0].max(axis=1), axis=1))
 
     def efficiency(self, way: str) -> float:
-        """Images per second and rank over those of one rank alone, by the clock."""
+        """Images per second and rank, divided by those of one rank alone, by wall time."""
         return float(np.median(self.alone_s / self.step_s(way)))
 
     def least_disturbed(self, way: str) -> float:
-        """The same of the quickest tenth of all steps: others on the machine make steps longer, never shorter."""
+        """The efficiency over the fastest tenth of all steps, because other load only makes steps longer."""
         alone, together = self.taken["alone"][:, 0, :, 0], self.taken[way][..., 0].max(axis=1)
         return float(np.quantile(alone, 0.1) / np.quantile(together, 0.1))
 
     def by_processor(self, way: str) -> float:
-        """The same, counting only processor time: what a core of its own for every rank would give."""
+        """The efficiency by processor time, as if every rank had its own core."""
         alone = self.taken["alone"][:, 0, :, 1].mean(axis=1)
         return float(np.median(alone / self.taken[way][..., 1].mean(axis=(1, 2))))
 
     def strong(self) -> dict[str, float]:
-        """The same where ranks share the one batch: how much faster a step of it is, over their number, by the three
-        measures; empty where it is too small to be shared."""
+        """The efficiency where all ranks share one batch: the speed-up of a step divided by the number of ranks.
+
+        It has the three measures above; empty where the batch is too small to be shared."""
         if SHARED not in self.taken:
             return {}
         ways = {
@@ -91,7 +92,7 @@ class Measured:
 
     @property
     def rows(self) -> list[tuple[int, float, float]]:
-        """Sums as the model wants them: ranks, bytes, seconds."""
+        """Sums in the form for the cost model: ranks, bytes, seconds."""
         return [(self.ranks, n_bytes, taken) for n_bytes, taken in self.sums.items()]
 
 
@@ -110,9 +111,9 @@ def measure_all(settings: Settings) -> dict[str, Any]:
 
 
 def tell_ranks(found: Sequence[Measured], cores: int) -> list[dict[str, Any]]:
-    """A row for each number of ranks; the link is learned from the fewest ranks, and foretells the others.
+    """A row for each number of ranks; the link is fitted to the fewest ranks, and predicts the others.
 
-    Where ranks share cores, their talk takes so many times longer as there are ranks to a core.
+    Where n ranks share a core, their communication is taken to be n times slower.
     """
     several = sorted((row for row in found if row.ranks > 1), key=lambda row: row.ranks)
     link = fit_link(several[0].rows) if several else None
@@ -127,14 +128,14 @@ def _row(row: Measured, link: Link | None, crowd: float) -> dict[str, Any]:
     apart, together = row.step_s("apart"), row.step_s("none")
     return {
         **rows_out,
-        "apart_ms": _ms(np.median(apart)),  # all compute side by side, and each step waits for the slowest
+        "apart_ms": _ms(np.median(apart)),  # all compute in parallel, and each step waits for the slowest
         "together_ms": _ms(np.median(together)),
         "predicted_ms": _ms(np.median(apart) + talk),
         "talk_predicted_ms": _ms(talk),
         "efficiency": round(row.efficiency("none"), 3),
         "efficiency_rounds": [round(float(value), 3) for value in row.alone_s / together],
         "least_disturbed": round(row.least_disturbed("none"), 3),
-        "of_apart": round(float(np.median(apart / together)), 3),  # what is left of it by talking alone
+        "of_apart": round(float(np.median(apart / together)), 3),  # the efficiency by communication alone
         "by_processor_time": round(row.by_processor("none"), 3),
         "strong": row.strong(),
         "sums_ms": {
@@ -145,9 +146,9 @@ def _row(row: Measured, link: Link | None, crowd: float) -> dict[str, Any]:
 
 
 def foretell(found: Sequence[Measured]) -> list[dict[str, Any]]:
-    """Efficiency on real hosts, a rank on each, over networks of several kinds: a batch for each rank, or one shared.
+    """Predicted efficiency on real hosts with one rank each, for several networks: a batch per rank, or one shared.
 
-    The step of one rank is its processor time, as it has a core to itself there.
+    A step of one rank takes its processor time, because each rank has its own core there.
     """
     alone = float(np.median([np.median(row.taken["alone"][:, 0, :, 1]) for row in found]))
     rows_out: list[dict[str, Any]] = [{"step_ms": _ms(alone), "gradient_bytes": found[0].gradient_bytes}]
@@ -170,9 +171,9 @@ def _two_hosts(settings: Settings) -> list[dict[str, Any]]:
 
 
 def tell_link(rate: str, row: Measured) -> dict[str, Any]:
-    """Steps of two hosts over a link, by gradient compression, beside what the link's rate foretells.
+    """Time of steps of two hosts over a link, by gradient compression, with the prediction from the link's rate.
 
-    PowerSGD is not predicted: it sends whole gradients at first, and then as few as it likes.
+    PowerSGD is not predicted: it sends whole gradients at first, and then an amount that it chooses itself.
     """
     link = fit_link(row.rows)
     if rate != hosts.UNLIMITED:
@@ -206,7 +207,7 @@ def _words(settings: Settings, hooks: Sequence[str]) -> list[str]:
 
 
 def parsed(text: str) -> Measured:
-    """What the first rank printed."""
+    """The JSON values that the first rank printed."""
     (line,) = [line for line in text.splitlines() if line.startswith(MARK)]
     content = json.loads(line.removeprefix(MARK))
     taken = {name: np.array(rounds) for name, rounds in content["taken"].items()}

@@ -1,8 +1,8 @@
-"""One rank of `benchmarks.scaling`: trains alone, beside the others and with them, in turns, and tells what it took.
+"""One rank of `benchmarks.scaling`: it trains alone, beside the others and with the others, and reports the times.
 
     python -m benchmarks.scaling.rank STEPS BATCH SIZE ROUNDS HOOK,HOOK
 
-Training is the `Trainer` itself on made-up faces, with its thread that makes batches: what a user's rank does.
+It trains with the product's `Trainer` on synthetic faces, including the thread that makes batches, as a real rank does.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from rotopaint_ai.training.trainer.trainer import Trainer
 N_LANDMARKS, N_FACES = 69, 24
 WARM_UP = 2
 N_SUMS = 9
-SHARED = "shared"  # the way in which ranks share one batch
-MARK = "scale "  # before the line that the first rank prints
-Times = npt.NDArray[np.float64]  # [steps, 2] seconds by the clock, and of the processor
+SHARED = "shared"  # name of the way in which ranks share one batch
+MARK = "scale "  # prefix of the line that the first rank prints
+Times = npt.NDArray[np.float64]  # [steps, 2] seconds of wall time and of processor time
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps of each training, crops per step and rank, their side, how many rounds, and gradient compressions."""
+    """Steps per training, crops per step and rank, side of the crops, number of rounds, gradient compressions."""
 
     n_steps: int
     batch: int
@@ -49,14 +49,14 @@ class Plan:
     hooks: tuple[str, ...]
 
     def recipe(self, batches: int, hook: str) -> PackConfig:
-        """A training whose whole batch is that of so many ranks."""
+        """The recipe of a training whose batch is that of `batches` ranks together."""
         size = [f"batch={self.batch * batches}", f"input_size={self.size}", f"small_size={self.size}"]
         length = [f"steps={WARM_UP + self.n_steps + 1}", "minutes=null", "learn_all=0", "eval_every=1000000"]
         return load_pack_config("shipped", [*size, *length, f"compression={hook}"])
 
 
 def main(words: list[str]) -> None:
-    """Measure in turns; the first rank prints what all took, as JSON."""
+    """Measure alternately; the first rank prints the times of all ranks as JSON."""
     n_steps, batch, size, n_rounds = (int(word) for word in words[:4])
     plan = Plan(n_steps, batch, size, n_rounds, tuple(words[4].split(",")))
     bind()
@@ -73,7 +73,7 @@ def main(words: list[str]) -> None:
 
 
 def _round(plan: Plan, group: Group) -> Iterator[tuple[str, list[list[list[float]]]]]:
-    """Seconds [ranks, steps, clock and processor] of each way to train."""
+    """Seconds [ranks, steps, wall and processor] of each way to train."""
     yield "alone", _of_all(_train(plan, ALONE, "none") if group.is_first else _nothing(plan), group)
     if group.ranks > 1:
         yield "apart", _of_all(_train(plan, ALONE, "none"), group)
@@ -88,7 +88,7 @@ def _nothing(plan: Plan) -> Times:
 
 
 def _train(plan: Plan, group: Group, hook: str, batches: int | None = None) -> Times:
-    """Seconds of each step, by the clock and of the processor; of one batch for each rank, or so many for all."""
+    """Wall and processor seconds of each step; with one batch per rank, or with `batches` for all ranks."""
     recipe = plan.recipe(batches or group.ranks, hook)
     marks: list[tuple[float, float]] = []
     faces = _faces(plan.size)
@@ -109,7 +109,7 @@ def _gradient_bytes(plan: Plan) -> int:
 
 
 def _sums(plan: Plan, group: Group) -> dict[str, float]:
-    """The seconds of a sum over all ranks, by bytes: the shortest of several, which nobody else disturbed."""
+    """The seconds of a sum over all ranks, by bytes; the shortest of several, the least disturbed by other load."""
     if group.ranks == 1:
         return {}
     whole = _gradient_bytes(plan)
@@ -127,7 +127,7 @@ def _sum_s(n_bytes: int, group: Group) -> float:
 
 
 def _of_all(mine: Times, group: Group) -> list[list[list[float]]]:
-    """Every rank's times; all ranks begin the next thing together."""
+    """The times of all ranks; afterwards all ranks continue together."""
     whole = np.zeros((group.ranks, *mine.shape))
     whole[group.rank] = mine
     return cast(list[list[list[float]]], np.reshape(group.sums(whole.ravel().tolist()), whole.shape).tolist())

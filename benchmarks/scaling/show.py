@@ -4,10 +4,10 @@
     python -m benchmarks.scaling.show --draw LINES >docs/research/show.svg
     python -m benchmarks.scaling.show --film
 
-Scheduler, workers, client and notes on the disk are those of `rotopaint batch --cluster`; a task sleeps as long as a
-recorded one took, on a clock that skips sleep. Trouble: `workers`, one in a hundred dies (at least one) with what it is
-at, and another comes after half a minute; `scheduler`, that too, and at half time the scheduler dies and everything
-begins anew a minute later from what stands on the disk.
+Scheduler, workers, client and notes are those of `rotopaint batch --cluster`; a task sleeps as long as a recorded task
+took, on a clock that skips sleep. The kinds of trouble are: `workers`, where one worker in a hundred (at least one)
+dies with its task, and another starts after half a minute; `scheduler`, where in addition the scheduler dies at half
+time, and everything starts again a minute later from the files on disk.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ TROUBLES = ("none", "workers", "scheduler")
 RECORDED_CHUNK = 50  # frames of a recorded paint task
 FRAMES, COMES_BACK_S, RESTART_S, DIE_SHARE = 100, 30.0, 60.0, 0.01
 FILM_SHOTS, FILM_PUPPETS = 1500, 80
-PUPPET_S = 900.0  # mining, a training of five minutes on two cores, and evaluation; of one worker
+PUPPET_S = 900.0  # seconds of mining, of a five-minute training on two cores, and of evaluation, on one worker
 GOAL, COLOURS = 1.1, ("#666666", "#1f6fd6", "#1b998b")
 SAID = ("nothing happens", "one worker in a hundred dies", "and the scheduler dies at half time")
-QUIET = {  # what hundreds of servers in one process would measure of themselves
+QUIET = {  # self-measurements of hundreds of servers in one process
     "distributed.admin.tick.interval": "60s",
     "distributed.admin.tick.limit": "10h",
     "distributed.admin.system-monitor.interval": "60s",
@@ -69,12 +69,12 @@ class Passed:
 
     @property
     def ratio(self) -> float:
-        """Makespan over the ideal: all work shared evenly, nothing waited for, no worker ever away."""
+        """Makespan over the ideal, in which work is shared evenly, nothing waits, and no worker is ever missing."""
         return self.makespan_s * self.workers / self.work_s
 
 
 def recorded_times(folder: Path) -> Times:
-    """Seconds of the tasks that a real show noted, by kind."""
+    """Recorded seconds of the tasks of a real show, by kind."""
     times: Times = {"track": [], "paint": [], "gather": []}
     for path in sorted((folder / ".rotopaint/tasks").rglob("*.done")):
         times[path.name.split(".")[0]].append(json.loads(path.read_text())["seconds"])
@@ -84,7 +84,7 @@ def recorded_times(folder: Path) -> Times:
 
 
 def tasks_of_show(n_shots: int, chunk: int) -> tuple[BatchTask, ...]:
-    """Track, ranges of frames and gather of so many shots of 100 frames."""
+    """The tasks (track, ranges of frames, gather) of `n_shots` shots of 100 frames."""
     from rotopaint_ai.batch.jobs_file import JobShot
     from rotopaint_ai.batch.tasks import BatchTask, chunks
     from rotopaint_ai.jobs import RunJob
@@ -100,7 +100,7 @@ def tasks_of_show(n_shots: int, chunk: int) -> tuple[BatchTask, ...]:
 
 
 def seconds_of(task: BatchTask, times: Times) -> float:
-    """How long a task takes: as long as one of the recorded ones of its kind, always the same; painting by frames."""
+    """The seconds of a task: those of a recorded task of its kind, always the same one; painting scales by frames."""
     seconds = random.Random(task.key).choice(times[task.kind])
     share = 1.0 if task.frames is None else (task.frames.last - task.frames.first + 1) / RECORDED_CHUNK
     return seconds * share
@@ -110,7 +110,7 @@ _attempts = [0]
 
 
 async def sleep_task(task: BatchTask, notes: TaskNotes, times: Times, topic: str) -> None:
-    """A worker's attempt: as long as recorded, then noted on the disk; what is done already takes nothing."""
+    """A worker's attempt: sleeps as long as recorded, then notes the task as done; a finished task takes no time."""
     if notes.is_done(task):
         return
     _attempts[0] += 1
@@ -119,7 +119,7 @@ async def sleep_task(task: BatchTask, notes: TaskNotes, times: Times, topic: str
 
 
 async def pass_show(tasks: Sequence[BatchTask], workers: int, times: Times, folder: Path, trouble: str) -> Passed:
-    """Have a show done, with trouble of a kind."""
+    """Simulate a show with a kind of trouble."""
     from rotopaint_ai.batch.notes import TaskNotes
 
     notes, total = TaskNotes(folder), sum(seconds_of(task, times) for task in tasks)
@@ -138,7 +138,7 @@ async def pass_show(tasks: Sequence[BatchTask], workers: int, times: Times, fold
 
 
 def _longest(tasks: Sequence[BatchTask], times: Times) -> float:
-    """Seconds of the shot that takes longest, with a worker for each of its tasks: no cluster is quicker."""
+    """Seconds of the longest shot with a worker for each of its tasks; no cluster can be faster."""
     ends: dict[str, float] = {}
     for task in tasks:
         ends[task.key] = max((ends[key] for key in task.needs), default=0.0) + seconds_of(task, times)
@@ -168,7 +168,7 @@ async def _life(
             async def carry_out(turn: Turn) -> None:
                 future = submit(client, turn, notes, times, "show", sleep_task)
                 await future._state.wait()
-                del future  # else the scheduler keeps its result, and asks for it again where its worker dies
+                del future  # otherwise the scheduler keeps the result, and repeats the task if its worker dies
                 await asyncio.gather(*map(carry_out, turns.after(turn.task)))
 
             killing = asyncio.create_task(_kill_some(scheduler, staff, deaths_within))
@@ -183,7 +183,7 @@ async def _life(
 
 
 async def _kill_some(scheduler: Any, staff: list[Any], within: float) -> None:
-    """One worker in a hundred dies at some moment, with what it was at; half a minute later there is another."""
+    """Kill one worker in a hundred at a random moment, with its task; half a minute later start another."""
     from distributed import Worker
 
     chance = random.Random(7)
@@ -198,10 +198,10 @@ async def _kill_some(scheduler: Any, staff: list[Any], within: float) -> None:
 
 
 def film_lines(times: Times, chunk: int) -> list[str]:
-    """Hours of a feature film by workers, on paper: shots, and a mining, training and evaluation of each puppet.
+    """Estimated hours of a feature film by workers: shots, and mining, training and evaluation of each puppet.
 
-    Graham's bound: no schedule that leaves no worker idle without need takes longer than work over workers plus the
-    longest chain. Source: Graham, "Bounds on multiprocessing timing anomalies" (1969).
+    Graham's bound: a schedule without unnecessarily idle workers takes at most work over workers plus the longest
+    chain. Source: Graham, "Bounds on multiprocessing timing anomalies" (1969).
     """
     mean = {kind: sum(taken) / len(taken) for kind, taken in times.items()}
     shot_s = mean["track"] + FRAMES / RECORDED_CHUNK * mean["paint"] + mean["gather"]
@@ -250,15 +250,15 @@ def svg(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """Simulate, print the table as JSON, and draw it."""
+    """Simulate and print the table as JSON, or draw a table that was printed before."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling.show", description=__doc__)
     parser.add_argument("--shots", type=int, default=1000, metavar="N", help="shots of 100 frames (1000)")
     parser.add_argument("--chunk", type=int, default=50, metavar="N", help="frames of a paint task (50)")
     parser.add_argument("--workers", default="1,4,16,64,256", metavar="N,N")
-    parser.add_argument("--recorded", type=Path, metavar="RENDERS", help="take the times of this show instead")
+    parser.add_argument("--recorded", type=Path, metavar="RENDERS", help="use the recorded times of this show instead")
     parser.add_argument("--trouble", default=",".join(TROUBLES), metavar="KIND,KIND", help="none, workers, scheduler")
-    parser.add_argument("--draw", type=Path, metavar="LINES", help="draw what was printed before, as SVG, and end")
-    parser.add_argument("--film", action="store_true", help="a feature film on paper, and end")
+    parser.add_argument("--draw", type=Path, metavar="LINES", help="only draw lines that were printed before, as SVG")
+    parser.add_argument("--film", action="store_true", help="only estimate the hours of a feature film")
     asked = parser.parse_args(words)
     times = recorded_times(asked.recorded) if asked.recorded else json.loads(RECORDED.read_text())["seconds"]
     if asked.draw:
@@ -269,7 +269,7 @@ def main(words: Sequence[str]) -> int:
         return 0
     clock.install()
     import dask
-    import distributed  # sets levels of its own
+    import distributed  # Dask sets its own log levels
 
     logging.getLogger(distributed.__name__).setLevel(logging.CRITICAL)
 
@@ -287,6 +287,6 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    from benchmarks.scaling import show  # as workers import it
+    from benchmarks.scaling import show  # the name by which workers import it
 
     sys.exit(show.main(sys.argv[1:]))

@@ -74,7 +74,7 @@ def test_help_of_every_command_loads_nothing_heavy() -> None:
         (["run", "p", "--crop", "1,2,30,40", "--out", "o", "--frames", "9" * 5000], "wanted FIRST-LAST"),
         (["matte", "shapes.roto.json", "--out", "o", "--threads", "100000"], "up to 256"),
         (["matte", "/nowhere/shapes.roto.json", "--out", "o"], "shapes.roto.json"),
-        (["matte", "shapes.txt", "--out", "o"], "no shape format"),
+        (["matte", "shapes.txt", "--out", "o"], "not a shape format"),
         (["convert", "a.roto.json", "b.xyz"], "no shape format"),
         (["evaluate", "nowhere", "/nowhere"], "/nowhere"),
         (["bench", "run", "--plates", "p.####.exr"], "--crop"),
@@ -333,7 +333,7 @@ def test_clean_refuses_shapes_of_another_size(
     assert "take the shapes of this plate" in told
     size = ["--width", "96", "--height", "60", "--overwrite"]
     assert main(["clean", pattern, str(shapes / "shapes.roto.json"), "--out", str(tmp_path / "out"), *size]) in (0, 3)
-    assert "made for 192 x 120, taken for 96 x 60" in capsys.readouterr().err
+    assert "made for 192 x 120, read as 96 x 60" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["run", "clean"])
