@@ -1,6 +1,6 @@
 """Screens: one panel, the same in a host, in the standalone app and under test.
 
-A room may import the rooms below it, never those above or beside it (a contract in `pyproject.toml` checks it):
+A subpackage may import those below it, never those above or beside it (a contract in `pyproject.toml` checks it):
 
     standalone   the app around the panel: window, menus, welcome, preferences, shortcuts
     panel        the panel: its rows of buttons, what each command does, what a result changes on the screen

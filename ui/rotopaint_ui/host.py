@@ -31,7 +31,7 @@ class PlateChoice:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The Python that runs the engine in a process of its own, and the folders from which it imports the product."""
+    """The Python interpreter for the engine's processes, and the folders from which it imports the product."""
 
     python: str
     folders: tuple[str, ...]

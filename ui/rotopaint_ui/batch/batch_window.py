@@ -35,7 +35,7 @@ _BUTTONS = ("Add plates", "Open jobs file", "Start", "Stop", "Retry failed", "Up
 class BatchWindow(QWidget):
     """A queue of runs. `path` keeps it; `engine` says where runs are made."""
 
-    shot_wanted = Signal(object)  # a QueuedShot that somebody wants to see
+    shot_wanted = Signal(object)  # the QueuedShot to open in the panel
 
     def __init__(self, path: Path, engine: Callable[[], Engine], parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Window)
@@ -93,7 +93,7 @@ class BatchWindow(QWidget):
             self.say("Stopping after the frames that are being written")
 
     def retry(self) -> None:
-        """Let failed and stopped shots wait again, and go on."""
+        """Put failed and stopped shots back into the queue, and continue it."""
         self._show_queue(self.queue.retried(self.table.chosen or None))
         self.start()
 
@@ -117,7 +117,7 @@ class BatchWindow(QWidget):
         self.line.setText(text)
 
     def shut_down(self) -> None:
-        """End the run; it is stopped, and goes on from there another time."""
+        """Stop the run; it can be resumed later."""
         self._goes_on = False
         if self._running is not None:
             name, self._running = self._running, None
@@ -271,7 +271,7 @@ class BatchWindow(QWidget):
                 self.add_path(path)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """The queue goes on in the background; closing the application stops it."""
+        """Close only the window; the queue continues in the background until the application closes."""
         self.hide()
         event.ignore()
 

@@ -57,7 +57,7 @@ class QueueTable(QTreeWidget):
                 item.setSelected(item.text(0) == name)
 
     def show_queue(self, queue: Queue) -> None:
-        """Show a queue; rows are made anew only where shots came, went or moved."""
+        """Show a queue; rows are rebuilt only where shots were added, removed or moved."""
         names = [shot.name for shot in queue.shots]
         rows = [self.topLevelItem(row) for row in range(self.topLevelItemCount())]
         if names != [row.text(0) for row in rows if row is not None]:

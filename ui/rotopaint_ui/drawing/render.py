@@ -22,7 +22,7 @@ from rotopaint_ai.shapes.roto import (
     feather_line,
 )
 
-# Light cyan against deeper violet: told apart from skin by hue, from each other by lightness (tests/ui/test_viewer.py).
+# Light cyan and deep violet: they differ from skin by hue, from each other by lightness (tests/ui/test_viewer.py).
 SEAM_COLOURS = ("#37e6ff", "#7dffe4", "#a8f0ff", "#63f2d2", "#c9fff4", "#7ae0ff")
 MATTE_COLOURS = ("#9b8cff", "#8a7bff", "#b07fff", "#7d86f0", "#a06cf0", "#8f6fe0", "#6a7cff", "#b48af0")
 SELECTED = "#ffe14d"
@@ -32,7 +32,7 @@ _STEPS = 12  # chords per cubic where a stroke of changing width is drawn
 
 @dataclass(frozen=True, slots=True)
 class ViewTransform:
-    """Where the plate lies on the screen: screen = offset + plate * zoom, x stretched by the pixel aspect."""
+    """The map from plate to screen: screen = offset + plate * zoom, with x multiplied by the pixel aspect."""
 
     zoom: float = 1.0
     x: float = 0.0
@@ -112,7 +112,7 @@ def painter_path_of(points: Points, closed: bool, view: ViewTransform) -> QPaint
 
 
 def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: ViewTransform, colour: QColor) -> None:
-    """A shape's matte as a tint: what it covers, and its feather as a lighter edge."""
+    """A shape's matte as a tint, with its feather as a lighter edge."""
     points = shape.at(frame)
     if not points or not shape.is_visible(frame):
         return

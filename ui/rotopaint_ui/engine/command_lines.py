@@ -1,4 +1,4 @@
-"""Command lines of the jobs that the panel starts: what an artist could type just as well. No Qt."""
+"""Command lines of the jobs that the panel starts; an artist could type the same. No Qt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rotopaint_ui.settings.preferences import Preferences
 SETTINGS_NAME = "seams.json"
 TOUCHUP_NAME = "touchup.json"
 RIG_FOLDER = "rig"  # beside the clean plate of the seams, which stays
-STATE_FOLDER = ".rotopaint"  # what a run leaves for the next one to go on from
+STATE_FOLDER = ".rotopaint"  # the state that a run leaves for a resumed run
 
 
 def run_frames(session: ShotSession, choice: PlateChoice, *, ignores_range: bool = False) -> tuple[int, ...] | None:

@@ -154,7 +154,7 @@ def plate_facts(plate: Plate) -> dict[str, Any]:
 
 
 def develop(frame: Frame, look: LookKey) -> Array:
-    """A frame as the screen shows it: uint8 (H, W, 3) of the display window; black where there is no data."""
+    """A frame for the screen: uint8 (H, W, 3) of the display window; black where there is no data."""
     shown = _screen_codes(frame, look)
     if shown.shape[2] == 1:
         shown = np.repeat(shown, 3, axis=2)
@@ -170,7 +170,7 @@ def develop(frame: Frame, look: LookKey) -> Array:
 
 
 def one_channel(frame: Frame, channel: str) -> Frame:
-    """A frame of one channel alone: `R`, `G`, `B`, `A` (0 where the file has none) or `luma`; all of it for `RGB`."""
+    """A frame with only one channel: `R`, `G`, `B`, `A` (0 where the file has none) or `luma`; all of it for `RGB`."""
     if channel in ("R", "G", "B"):
         row = min("RGB".index(channel), frame.codes.shape[2] - 1)
         return replace(frame, codes=np.ascontiguousarray(frame.codes[..., row : row + 1]))
@@ -230,7 +230,7 @@ def _to_screen(linear: Array, look: LookKey) -> Array:
 
 
 def _studio_answer() -> dict[str, Any]:
-    """The views of `$OCIO`, or the line that says why there are none."""
+    """The views of `$OCIO`, or a line with the reason why there are none."""
     try:
         return {"views": studio_views(os.environ.get("OCIO"))}
     except RotopaintError as error:
@@ -261,13 +261,13 @@ def _view_of(request: Mapping[str, Any]) -> LookKey:
 
 
 def _channel_of(request: Mapping[str, Any]) -> tuple[str, int]:
-    """Which channel is asked for, and by how much smaller than the plate the picture may be."""
+    """The requested channel, and the factor by which the picture may be smaller than the plate."""
     channel, proxy = (*request["look"], "RGB", 1)[3:5]
     return str(channel), int(proxy)
 
 
 def serve_frames(requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until the input ends."""
     decoder = Decoder()
     try:
         for line in requests:

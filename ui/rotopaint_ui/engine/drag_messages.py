@@ -1,4 +1,4 @@
-"""Between a dragged landmark and the live engine: what is sent of a frame, and the splines made of the answer. No Qt.
+"""Messages of a landmark drag to the live engine, and the splines made from its answer. No Qt.
 
 The engine says how the models' splines move between two sets of landmarks; that motion is added to the splines as they
 stand, so that what was snapped to the crease or corrected by hand keeps its place relative to them.
@@ -19,7 +19,7 @@ Row = Sequence[Landmark | None]
 
 
 def filled(question: LandmarkDrag) -> tuple[list[list[float]], list[list[float]]]:
-    """Places of all landmarks before and after a drag; a hidden one stands where its neighbours in time say."""
+    """Positions of all landmarks before and after a drag; a hidden one is interpolated from neighbouring frames."""
     marks = question.document.landmarks
     hidden = [index for index, mark in enumerate(question.before) if mark is None]
     guess = _guessed(marks, question.frame, question.before, hidden)

@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer, Signa
 
 from rotopaint_ui.host import Engine
 
-COMPLAINT_BYTES = 8000  # of the error stream that are kept
+COMPLAINT_BYTES = 8000  # lines of the error stream that are kept
 _PATIENCE_MS = {"close": 1500, "terminate": 2000, "kill": 2000}
 Ending = Literal["close", "terminate", "kill"]  # its input, by a signal it may handle, at once
 
@@ -23,7 +23,7 @@ class EngineProcess(QObject):
     """Runs the engine's Python. Signals come in the screen's thread.
 
     `payload_field` names the field of an object that tells how many bytes follow its line; they come with the object.
-    Lines that are no JSON object are passed over: libraries write to standard output, too.
+    Lines that are not JSON objects are ignored, because libraries also write to standard output.
     """
 
     received = Signal(dict, bytes)
@@ -55,7 +55,7 @@ class EngineProcess(QObject):
 
     @property
     def last_complaint(self) -> str:
-        """The last line of that; empty where there is none."""
+        """The last line of the error stream; empty where there is none."""
         lines = self.complaint.strip().splitlines()
         return lines[-1] if lines else ""
 

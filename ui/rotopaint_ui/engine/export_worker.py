@@ -1,4 +1,4 @@
-"""The process for slow questions about a document: fewer keys, exports with their self-check, what this engine can do.
+"""The process for slow requests about a document: key reduction, exports with self-check, the engine's abilities.
 
 Runs as `python -m rotopaint_ui.engine.export_worker` beside the panel. Standard input takes one line of JSON and,
 where the question is about a document, its text after that line. Standard output gives one line of JSON.

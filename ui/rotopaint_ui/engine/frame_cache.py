@@ -52,7 +52,7 @@ class Wish:
 
 
 class FrameCache(QObject):
-    """Pictures by plate and frame. `image` and `thumb` answer at once with what is there, and ask for what is not."""
+    """Pictures by plate and frame. `image` and `thumb` return at once what is cached, and request what is missing."""
 
     opened = Signal(str, dict)  # plate, its facts
     views = Signal(list)  # names of the display's views
@@ -81,7 +81,7 @@ class FrameCache(QObject):
         self._sent: list[dict[str, Any]] = []
         self._calls: list[dict[str, Any]] = []
         self._pixel: dict[str, Any] | None = None
-        self._opening: dict[str, dict[str, Any]] = {}  # asked for, not yet answered
+        self._opening: dict[str, dict[str, Any]] = {}  # requested, not yet answered
         self._sources: dict[str, dict[str, Any]] = {}  # open
         self._memory = SharedMemoryReader()
         self._n_opens = 0
@@ -89,7 +89,7 @@ class FrameCache(QObject):
 
     @property
     def look(self) -> DisplayLook:
-        """Exposure, gamma and view of the pictures that are asked for."""
+        """Exposure, gamma and view of the requested pictures."""
         return self._look
 
     @look.setter
@@ -154,12 +154,12 @@ class FrameCache(QObject):
         return (plate, frame) in self._replaced
 
     def look_of(self, plate: str, frame: int) -> DisplayLook | None:
-        """The look of the picture that is kept of a frame; None where there is none."""
+        """The look of a frame's cached picture; None where none is cached."""
         found = self._images.get((plate, frame))
         return None if found is None else found[0]
 
     def image(self, plate: str, frame: int) -> QImage | None:
-        """The newest picture of a frame, perhaps still in an earlier look; None when there is none yet."""
+        """The newest cached picture of a frame, perhaps with an earlier look; None where none is cached."""
         shown = self._replaced.get((plate, frame))
         return self.own_image(plate, frame) if shown is None else shown
 
@@ -182,7 +182,7 @@ class FrameCache(QObject):
         self._send_requests()
 
     def ask_pixel(self, plate: str, frame: int, x: int, y: int) -> None:
-        """Ask what the plate holds at a pixel; `pixel_ready` follows for the pixel that was asked for last."""
+        """Request the plate's values at a pixel; `pixel_ready` is sent for the pixel of the last request."""
         if plate in self._sources and (plate, frame) not in self.broken:
             self._pixel = {
                 "ask": "pixel",
@@ -274,7 +274,7 @@ class FrameCache(QObject):
         elif ask == "packs":
             self.packs.emit(reply.get("packs", []))
         elif reply.get("ticket") != self._ticket(plate):
-            return  # of a plate that has been replaced since
+            return  # the plate has been replaced since
         elif ask == "pixel":
             if "values" in reply:
                 self.pixel_ready.emit(plate, reply["frame"], reply["x"], reply["y"], tuple(reply["values"]))
@@ -285,7 +285,7 @@ class FrameCache(QObject):
 
     def _take_error(self, reply: Mapping[str, Any]) -> None:
         if DisplayLook(*reply["look"]).view != self.look.view:
-            return  # another view has been chosen since, and asks anew
+            return  # another view was chosen since, which sends a new request
         self.broken[reply["plate"], reply["frame"]] = reply["error"]
         self.image_ready.emit(reply["plate"], reply["frame"])
         if reply["plate"] == PLATE and reply["ask"] == "frame":
@@ -294,7 +294,7 @@ class FrameCache(QObject):
     def _take_opened(self, plate: str, reply: Mapping[str, Any]) -> None:
         request = self._opening.get(plate)
         if request is None or request["ticket"] != reply["ticket"]:
-            return  # the artist has asked for another one since, or a decoder was started again
+            return  # a newer request was sent since, or the decoder was restarted
         del self._opening[plate]
         if "error" in reply:
             if plate == PLATE:
@@ -324,7 +324,7 @@ class FrameCache(QObject):
         self.image_ready.emit(*key)
 
     def _image_of(self, reply: Mapping[str, Any], payload: bytes) -> QImage:
-        """The picture of a reply in the form that is painted fastest, in memory of its own. Raises OSError."""
+        """The picture of a reply, copied and in the format that Qt paints fastest. Raises OSError."""
         width, height = reply["width"], reply["height"]
         if "window" in reply:
             memory = self._memory.view(reply["window"], 4 * width * height)

@@ -84,10 +84,10 @@ class _Question:
 
 
 class LiveClient(QObject):
-    """Asks the live engine. Every reply comes by a callback in the screen's thread; None says there is no answer."""
+    """Sends requests to the live engine. Each reply comes by a callback in the GUI thread; None means no answer."""
 
     ready = Signal(str)  # the pack that answers
-    lost = Signal(str)  # one line: what happened to the engine
+    lost = Signal(str)  # a line about a failure of the engine
     message_sent = Signal(str)  # one line: why a question has no answer
     progressed = Signal(int, int)  # how far a long answer is: done, total
 
@@ -101,12 +101,12 @@ class LiveClient(QObject):
         self._process.unstartable.connect(self._give_up)
         self._waiting: dict[str, _Question] = {}
         self._asked: _Question | None = None
-        self._setup: dict[str, Facts] = {}  # what a new engine must be told first
+        self._setup: dict[str, Facts] = {}  # requests that a new engine must get first
         self._n = 0
         self._restarts = 0
         self._folder: str | None = None
-        self._copies: set[Path] = set()  # of states that are in no project
-        self._refusal = ""  # why nobody is asked any more
+        self._copies: set[Path] = set()  # copies of states that are in no project
+        self._refusal = ""  # why no more requests are sent
         self._watch = QTimer(self, singleShot=True)
         self._watch.timeout.connect(self._process.kill)
 
@@ -128,7 +128,7 @@ class LiveClient(QObject):
         self._set_up({"ask": "pack", "model": model}, take)
 
     def open_plate(self, source: str, colourspace: str | None = None) -> None:
-        """The plate that previews are made of."""
+        """Set the plate for previews."""
         self._set_up({"ask": "plate", "source": source, "colourspace": colourspace}, lambda facts: None)
 
     @property
@@ -224,7 +224,7 @@ class LiveClient(QObject):
         self._queue_question({**facts, "project": str(path)}, answered)
 
     def _set_up(self, facts: Facts, take: Take) -> None:
-        """A question whose answer every new engine must be asked for again."""
+        """A request that must be repeated for every new engine."""
         self._setup[facts["ask"]] = facts
         self._queue_question(facts, take)
 
@@ -290,7 +290,7 @@ class LiveClient(QObject):
             question.take(None)
 
     def _start_again(self) -> None:
-        """The engine is gone: start it again and ask again, once; the session goes on either way."""
+        """The engine has ended: restart it and repeat the request once; the session continues in any case."""
         question, self._asked = self._asked, None
         self._watch.stop()
         self._clear_blocks()
@@ -326,7 +326,7 @@ class LiveClient(QObject):
             shutil.rmtree(folder, ignore_errors=True)
 
     def _state_on_disk(self, state: State) -> Path:
-        """The project file, or a copy of the state where there is none, for `_remove_copy`."""
+        """The project file, or a temporary copy of the state where there is none; `_remove_copy` deletes it."""
         path = self.project_path()
         if path is not None:
             return path
@@ -367,7 +367,7 @@ def _seam_preview(answer: Facts) -> SeamPreview:
 
 
 def _seams_about(question: SeamQuestion) -> RotoDocument:
-    """The seams of one frame alone, which is all that a preview needs."""
+    """The seams of one frame, because a preview needs no others."""
     document, frame = question.document, question.frame
     shapes = tuple(_at_frame(shape, frame) for shape in document.shapes if shape.role == "seam" or shape.subtract)
     return replace(document, shapes=shapes, landmarks=type(document.landmarks)())

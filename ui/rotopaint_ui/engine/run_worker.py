@@ -82,7 +82,7 @@ class RunWorker(QObject):
 
 
 def outcome_kind(text: str, *, is_done: bool) -> str:
-    """How the status line shows the end of a job: what a person stopped is no trouble."""
+    """The kind of status line at the end of a job; a job that a person stopped is not an error."""
     if text.startswith(STOPPED):
         return "plain"
     return "good" if is_done else "trouble"

@@ -1,4 +1,4 @@
-"""Views of the studio's own OCIO config, beside those of the built-in one: for the screen alone.
+"""Views of the studio's OCIO config, in addition to the built-in ones; they affect only the screen.
 
 A view is called `STUDIO` followed by display and view. Frames, runs and clean plates know nothing of it.
 """

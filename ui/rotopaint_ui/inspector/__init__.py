@@ -1,1 +1,1 @@
-"""What stands at the right of the viewer: a module for each tab, `Inspector` in `inspector.inspector`."""
+"""The inspector at the right of the viewer: a module for each tab, and `Inspector` in `inspector.inspector`."""

@@ -14,7 +14,7 @@ from rotopaint_ui.widgets.parts import heading, number_box, put_widget
 
 
 class BrushFields:
-    """What the brush paints, and how; strokes that are there stay as they were drawn."""
+    """The settings of the brush; existing strokes do not change."""
 
     def __init__(self, session: ShotSession) -> None:
         self._session = session

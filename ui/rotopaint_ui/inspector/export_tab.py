@@ -25,9 +25,9 @@ from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.widgets.parts import footer, heading, note_label, number_box, scrolled_label, scrolling
 
-REST_MS = 500  # of stillness before keys are counted again
+REST_MS = 500  # milliseconds without edits before keys are counted again
 DEFAULT_TOLERANCE_PX = 0.5
-RESULT_PX = 150  # of height that what came of an export may take
+RESULT_PX = 150  # largest height of the list of export results
 _EMPTY = "Nothing to export yet: open a plate, drag a box around the face, press Run."
 
 
@@ -223,7 +223,7 @@ def count_text(facts: Mapping[str, Any]) -> str:
 
 
 def file_text(row: Mapping[str, Any]) -> str:
-    """One written file: where, what reading it back found, what it does not hold."""
+    """The result of one written file: its path, the result of reading it back, and its losses."""
     path = Path(row["path"])
     if "error" in row:
         return f"\u2717 {row['error']}"

@@ -1,4 +1,4 @@
-"""The Frame tab: what is known of the frame that is shown, and where each key and landmark came from."""
+"""The Frame tab: facts of the shown frame, and the provenance of each key and landmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands at the right: the shapes, what is known of this frame, the seam, and the export. A module per tab."""
+"""The inspector at the right: tabs for shapes, this frame, the seam, and export. There is a module per tab."""
 
 from __future__ import annotations
 

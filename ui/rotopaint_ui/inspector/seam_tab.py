@@ -123,7 +123,7 @@ class SeamTab(QWidget):
         return self._previewed
 
     def show_preview(self, pair: tuple[float, float] | None) -> None:
-        """How much the seam shows in the preview of this frame; None where there is none."""
+        """The seam's visibility in the preview of this frame; None without a preview."""
         self._previewed = pair
         self._show_visibility()
 

@@ -12,14 +12,14 @@ from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.widgets.icons import icon
 
-OWN_NAME = int(Qt.ItemDataRole.UserRole)  # of the shape, whatever it is called
-OWN_LAYER = OWN_NAME + 1  # of a group's row
+OWN_NAME = int(Qt.ItemDataRole.UserRole)  # role of an item with the shape's own name
+OWN_LAYER = OWN_NAME + 1  # role of a group's row
 KINDS: Mapping[str, str] = {"seam": "Seams", "matte": "Mattes", "hold-out": "Hold-outs"}
 _ABOUT = "A group: its shapes move by one transform (T). Shapes are dragged into it and out of it; F2 renames it"
 
 
 class ShapeTree(QTreeWidget):
-    """Rows of shapes can be dragged; where they fall is told, and the tree itself changes nothing."""
+    """A tree with rows that can be dragged; a drop is only reported, the tree itself does not change."""
 
     fell = Signal(tuple, object)  # names of shapes, and the group they fell into or None
 
@@ -43,7 +43,7 @@ class ShapeTree(QTreeWidget):
         event.setDropAction(Qt.DropAction.IgnoreAction)
         event.accept()
         if names:
-            QTimer.singleShot(0, self, lambda: self.fell.emit(names, layer))  # rows are made anew by it
+            QTimer.singleShot(0, self, lambda: self.fell.emit(names, layer))  # the signal rebuilds the rows
 
     def begin_rows(self) -> None:
         """Another list of shapes follows."""
@@ -51,7 +51,7 @@ class ShapeTree(QTreeWidget):
         self._groups.clear()
 
     def home_of(self, shape: RotoShape) -> QTreeWidgetItem:
-        """The row that a shape stands under."""
+        """The row of a shape's group."""
         if shape.layer is not None:
             return self._row_of_layer(shape.layer)
         kind = list_of(shape)

@@ -210,7 +210,7 @@ class ShapesTab(QWidget):
             self.tree.editItem(item, NAME)
 
     def _end_rename(self, item: QTreeWidgetItem, column: int) -> None:
-        """Once Qt is done with the editor: the rows may be made anew."""
+        """Rename after Qt has closed the editor, because the rows may be rebuilt."""
         name, layer = item.data(NAME, OWN_NAME), item.data(NAME, OWN_LAYER)
         if column == NAME and layer is not None and item.text(NAME) != layer:
             new_name = item.text(NAME)

@@ -1,4 +1,4 @@
-"""The text that "Copy diagnostics" puts on the clipboard: versions, machine, shot, and all that was said."""
+"""The text that "Copy diagnostics" puts on the clipboard: versions, machine, shot, and all status messages."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class ExportRunner(QObject):
         self.mattes_wanted.emit(document, self._folder)
 
     def _tell_result(self, facts: Mapping[str, Any], host_line: str, mattes: str = "") -> None:
-        """Everything is written: say so, or say the first trouble."""
+        """Report the end of an export, or its first error."""
         rows = facts.get("files", ())
         failed = [row["error"] for row in rows if "error" in row]
         trouble = facts.get("error") or (failed[0] if failed else None)
@@ -161,5 +161,5 @@ class ExportRunner(QObject):
 
 
 def _is_same_or_below(folder: Path, other: Path) -> bool:
-    """Whether a folder is another one or lies in it, whatever links lead there."""
+    """Whether a folder is the same as another or inside it, with links resolved."""
     return folder.resolve().is_relative_to(other.resolve())

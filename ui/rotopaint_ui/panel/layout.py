@@ -1,4 +1,4 @@
-"""How the panel's widgets lie."""
+"""The layout of the panel's widgets."""
 
 from __future__ import annotations
 

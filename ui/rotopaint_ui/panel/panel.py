@@ -100,7 +100,7 @@ class Panel(QWidget):
 
     @property
     def choice(self) -> PlateChoice | None:
-        """The plate that is open, as it was asked for."""
+        """The source of the open plate, as it was given."""
         return self.opening.choice
 
     @property

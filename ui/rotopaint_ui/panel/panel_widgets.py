@@ -75,6 +75,6 @@ def make_widgets(
 
 
 def _tool_groups(actions: Mapping[str, QAction], tools: tuple[str, ...]) -> list[list[QAction]]:
-    """What stands in the tool strip: the viewer's tools, then what compares and fits."""
+    """The buttons of the tool strip: the viewer's tools, then buttons to compare and to fit the view."""
     taken = [action for name, action in actions.items() if name.startswith("tool.") and name[5:] in tools]
     return [taken, *([actions[name] for name in group] for group in _COMPARING)]

@@ -35,7 +35,7 @@ class ResultHandlers(QObject):
         self._view, self._memory = view, memory
 
     def show_plate(self, plate: PlateFacts) -> None:
-        """A plate is open: its pictures are asked for, and what an earlier run has left."""
+        """After a plate was opened: request its pictures and the results of an earlier run."""
         services, widgets = self._services, self._widgets
         services.live.use(services.engine())
         if services.previewer.is_on:
@@ -94,7 +94,7 @@ class ResultHandlers(QObject):
             self._services.live.load_pack(self._widgets.top.chosen_pack)
 
     def show_clean(self, name: str) -> None:
-        """A plate has been opened in the frame cache; where it is the clean one, its pictures are wanted."""
+        """After the frame cache has opened a plate: show its pictures if it is the clean plate."""
         if name == CLEAN:
             self._updates.want_frames()
             self._widgets.canvas.refresh()

@@ -1,4 +1,4 @@
-"""From the session to the screen: what is shown anew when something has changed, at once or when the hand rests."""
+"""Updates of the screen after changes of the session: at once, or when the mouse rests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rotopaint_ui.services.shot_jobs import CLEAN as CLEAN_JOB
 from rotopaint_ui.session.shot import range_text
 from rotopaint_ui.session.spread_reach import SpreadReach
 
-COALESCE_MS = 100  # of a hand at rest, after which the slower widgets look at what a drag has done
+COALESCE_MS = 100  # milliseconds without motion, after which slower widgets show the result of a drag
 _OF_A_PLATE = (
     *(
         "accept",
@@ -56,13 +56,13 @@ class ScreenUpdates(QObject):
         self._slow.timeout.connect(self.refresh_slow)
 
     def refresh(self) -> None:
-        """Something in the session changed. The viewer follows at once, the rest while a drag goes on now and then."""
+        """Update after a change of the session: the viewer at once, other widgets at intervals during a drag."""
         services, widgets, session = self._services, self._widgets, self._services.session
         widgets.canvas.refresh()
         services.previewer.refresh()
         if session.edits.is_dragging:
             self._slow.start()  # again and again: the slower widgets follow when the hand rests
-            widgets.actions["undo"].setEnabled(session.edits.can_undo)  # of keys pressed one after the other
+            widgets.actions["undo"].setEnabled(session.edits.can_undo)  # from keys pressed one after another
         else:
             self.refresh_slow()
             services.autosave.touch()
@@ -91,7 +91,7 @@ class ScreenUpdates(QObject):
             )
 
     def _saved(self) -> tuple[str, str]:
-        """Whether the work is safe, in a word, and where it lies."""
+        """A word that tells whether the work is saved, and the place of the project."""
         session = self._services.session
         path, trouble = session.project.path, session.project.trouble
         shapes = "" if session.shapes_file.path is None else session.shapes_file.path.name

@@ -109,7 +109,7 @@ class ShotCommands:
         dialogs.ask_for_file(self._window, "Open a project or shapes", self.open_path)
 
     def relink(self) -> None:
-        """Ask where the plate of the open project lies now."""
+        """Ask for the new place of the open project's plate."""
         dialogs.ask_for_file(self._window, "Where the plate lies now", self._services.opening.relink)
 
     def ask_for_colourspace(self) -> None:
@@ -148,7 +148,7 @@ class ShotCommands:
     def run(self, *, ignores_range: bool = False, force: bool = False) -> None:
         """Start a run of the frames between In and Out, or ask the job that is under way to stop.
 
-        `force`: what the model doubts to be a face is painted, too.
+        `force`: also paint where the model doubts that there is a face.
         """
         services, choice = self._services, self._services.opening.choice
         if services.jobs.is_running:
@@ -200,7 +200,7 @@ class ShotCommands:
         self._from_corrections(self._services.teacher.teach)
 
     def learn_shot(self) -> None:
-        """Train a pack on the poses that were corrected so far, and read the shot anew with it."""
+        """Train a pack on the poses corrected so far, and read the shot again with it."""
         self._from_corrections(self._services.teacher.learn)
 
     def _from_corrections(self, begin: Callable[[PlateChoice, str | None], None]) -> None:
@@ -214,7 +214,7 @@ class ShotCommands:
             begin(choice, self._widgets.top.chosen_pack)
 
     def track(self) -> None:
-        """Let the selected shapes follow the surface that they lie on, from their keys."""
+        """Track the surface under the selected shapes, starting from their keys."""
         choice = self._services.opening.choice
         if choice is None:
             self._say("Open a plate first", "trouble")
@@ -269,7 +269,7 @@ class ShotCommands:
     # --- the shot's parts
 
     def choose_face(self, name: str) -> None:
-        """Take another face of the shot in hand, or name the one that is there."""
+        """Choose another face of the shot as the current face, or name the current one."""
         session, top, is_first = self._services.session, self._widgets.top, not self._services.session.state.face
         known = session.state.faces.get(name)
         if self._services.jobs.is_running:
@@ -286,7 +286,7 @@ class ShotCommands:
             self._say(text, "good")
 
     def take_next_face(self) -> None:
-        """Take the face in hand that comes after this one, in the order of the alphabet."""
+        """Choose the next face in alphabetical order as the current face."""
         state = self._services.session.state
         names = face_names(state)
         if len(names) < 2:

@@ -1,4 +1,4 @@
-"""The line at the bottom: what goes on or went wrong, progress, and whether the work is saved. Never a dialog."""
+"""The status line at the bottom: messages, errors, progress, and whether the work is saved. It opens no dialogs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _SIGNS = {"plain": "\u00b7", "good": "\u2713", "trouble": "\u26a0"}
 
 
 class StatusLine(QFrame):
-    """One line; all that was said is in the list that opens above it."""
+    """One line; all earlier messages are in the list that opens above it."""
 
     diagnostics_wanted = Signal()
 
@@ -95,7 +95,7 @@ class StatusLine(QFrame):
 
     @property
     def history(self) -> list[str]:
-        """What was said, with the time, the latest last."""
+        """The messages with their times, the latest last."""
         return [f"{time} {_SIGNS[kind]} {text}" for time, kind, text in self._log_lines]
 
     def say(self, text: str, kind: str = "plain") -> None:
@@ -126,7 +126,7 @@ class StatusLine(QFrame):
         self.eta.setText("")
 
     def show_saved(self, word: str, where: str) -> None:
-        """Whether the work is safe, and where it lies."""
+        """Show whether the work is saved, and where."""
         self.saved.setText(word)
         self.saved.setToolTip(where)
 
@@ -142,7 +142,7 @@ def in_panel_terms(text: str) -> str:
 
 
 class Messages(QFrame):
-    """The list of what was said; it closes when the mouse goes elsewhere."""
+    """The list of messages; it closes at a click elsewhere."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)

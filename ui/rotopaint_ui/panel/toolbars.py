@@ -32,7 +32,7 @@ from rotopaint_ui.widgets.parts import Elided
 DEFAULT_PACK = "default pack"
 _GROUPS_APART = "   "  # values, place, frame, magnification
 _PROXIES = (("Full", 1), ("Half", 2), ("Quarter", 4))
-_ICON_PX, _LEAST_ICON_PX, _STRIP_GAP_PX = 22, 14, 3  # of a tool, and between tools
+_ICON_PX, _LEAST_ICON_PX, _STRIP_GAP_PX = 22, 14, 3  # size of a tool button, and gap between tools
 STRIP_PX = 42  # a tool's button with the style sheet's padding, and air
 _REASON = re.compile(r" \([^()]*\)(?=,|$)")  # why a device was taken, behind its name: the library's words
 W = TypeVar("W", bound=QWidget)
@@ -42,7 +42,7 @@ class TopBar(QFrame):
     """The shot, the model pack, the device that ran, Run and Export."""
 
     pack_chosen = Signal()  # another one, once its name is typed to the end
-    face_chosen = Signal(str)  # another name than that of the face in hand, typed or taken from the list
+    face_chosen = Signal(str)  # a name other than the current face's, typed or chosen from the list
 
     def __init__(self, open_label: str, export_label: str, history: Sequence[QAction]) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class TopBar(QFrame):
         self.face.setCurrentText(self._face)  # as it is called, where it was taken
 
     def show_faces(self, names: Sequence[str], face: str) -> None:
-        """The faces of the shot, and the one in hand."""
+        """Show the faces of the shot, and the current one."""
         if (list(names), face) != ([self.face.itemText(row) for row in range(self.face.count())], self._face):
             self._face = face
             self.face.clear()
@@ -160,7 +160,7 @@ class TopBar(QFrame):
         self.run_all.setVisible(bool(self._range) and not self._is_running)
 
     def show_device(self, text: str, wanted: str = "auto") -> None:
-        """What really ran; told as trouble where another device was asked for. Why it did is in the tip."""
+        """Show the device that was used, as a warning where another was requested; the tool tip gives the reason."""
         is_other = bool(text) and wanted not in ("auto", "cpu") and text.lower().startswith("cpu")
         short = _REASON.sub("", text)
         self.device.setText(f"{wanted} was asked for: {short}" if is_other else short)
@@ -273,7 +273,7 @@ class ViewBar(QFrame):
             choice.currentTextChanged.connect(self._tell_value)
 
     def show_readout(self, text: str) -> None:
-        """What is under the mouse; where there is no room the plate's values go first, all of them at once."""
+        """Show the values under the mouse; where room is short, all values of the plate are hidden first."""
         groups = text.split(_GROUPS_APART)
         while len(groups) > 1 and self._width_of(groups) > self.readout.width():
             groups.pop(0)

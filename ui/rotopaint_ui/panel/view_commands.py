@@ -24,7 +24,7 @@ class ViewCommands:
         self._services, self._widgets, self._updates = services, widgets, updates
         self._say = widgets.status.say
         self._shown_before: dict[str, bool] = {}  # wipe and flip before the difference
-        self._is_preview_borrowed = False  # the preview is there for the difference to the last render alone
+        self._is_preview_borrowed = False  # the preview is shown only for the difference to the last render
         self._was_alone = False  # the viewer, before it filled the screen
 
     # --- the viewer
@@ -120,7 +120,7 @@ class ViewCommands:
         canvas.update()
 
     def show_channel(self, name: str) -> None:
-        """Show one channel alone; the same again, all of them."""
+        """Show only one channel; the same channel again shows all."""
         view_bar = self._widgets.view_bar
         view_bar.channel.setCurrentText(CHANNELS[0] if view_bar.channel.currentText() == name else name)
 
@@ -135,7 +135,7 @@ class ViewCommands:
         self._say(f"Preview: seams of {frame} painted away, nothing written" if on else "Preview left")
 
     def show_panes(self) -> None:
-        """Show what stands around the viewer, as far as it is wanted."""
+        """Show the panes around the viewer that are switched on."""
         widgets, actions = self._widgets, self._widgets.actions
         is_alone = actions["only_viewer"].isChecked()
         below = widgets.timeline.parentWidget()
@@ -146,7 +146,7 @@ class ViewCommands:
         widgets.top.setVisible(not (is_alone and actions["full_screen"].isChecked()))
 
     def fill_screen(self) -> None:
-        """The viewer alone on the whole screen, or the window as it was."""
+        """Show only the viewer on the full screen, or restore the window."""
         actions, window = self._widgets.actions, self._widgets.canvas.window()
         is_on = actions["full_screen"].isChecked()
         window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
@@ -166,7 +166,7 @@ class ViewCommands:
         self._widgets.canvas.update()
 
     def show_last_version(self) -> None:
-        """Show shapes and clean plate as they were at the last save or run, or those of now."""
+        """Show shapes and clean plate of the last save or run, or the current ones."""
         action, canvas = self._widgets.actions["last_version"], self._widgets.canvas
         version = self._services.session.version
         if action.isChecked() and version is None:
@@ -255,7 +255,7 @@ class ViewCommands:
             self._say("Press Run first")
 
     def begin_note(self) -> None:
-        """Show the Frame tab, its field for a note in hand."""
+        """Show the Frame tab with the focus in the note field."""
         inspector, action = self._widgets.inspector, self._widgets.actions["pane.inspector"]
         if self._services.session.plate is None:
             self._say("Open a plate first")
@@ -286,7 +286,7 @@ class ViewCommands:
         self._say_step("Redone", edits.redo(), has_none=not edits.can_redo)
 
     def leave(self) -> None:
-        """Leave the drag that goes on, else stop the job."""
+        """Cancel the current drag, or else stop the job."""
         canvas, jobs = self._widgets.canvas, self._services.jobs
         if self._services.session.edits.is_dragging or canvas.is_held:
             canvas.cancel_gesture()
@@ -300,7 +300,7 @@ class ViewCommands:
             self._widgets.actions["full_screen"].trigger()
 
     def _say_step(self, what: str, label: str | None, *, has_none: bool) -> None:
-        """`has_none`: there is no step; where there is one that was not done, it has been said why."""
+        """Report an undo or redo. `has_none` means no step; for a step that failed the reason was shown already."""
         is_held = self._services.session.edits.is_dragging or self._widgets.canvas.is_held
         if label is not None:
             self._say(f"{what}: {label}")

@@ -1,4 +1,4 @@
-"""How a shot is looked at, as the project has it: frame, zoom, tab, pack, what is hidden, locked, window and panes."""
+"""The view of a shot, which the project stores: frame, zoom, tab, pack, hidden and locked shapes, window, panes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rotopaint_ui.session.session import ShotSession
 
 
 class ViewMemory:
-    """Takes down how a panel looks at its session, and restores it. What does not fit any more is left alone."""
+    """Stores the view of a panel, and restores it. Values that do not fit any more are ignored."""
 
     def __init__(self, session: ShotSession, widgets: PanelWidgets) -> None:
         self._session, self._widgets = session, widgets
@@ -57,7 +57,7 @@ class ViewMemory:
         if note.get("pack") is not None:
             widgets.top.show_pack(str(note["pack"]))
         if set(note) == {"pack"}:
-            return  # of a run on the command line; nobody has looked at the shot
+            return  # from a run on the command line; the shot was never shown
         names = {shape.name for shape in session.document.shapes} if session.document is not None else set()
         session.hidden = frozenset(note["hidden"]) & names
         session.locked = frozenset(note["locked"]) & names

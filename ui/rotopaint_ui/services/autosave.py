@@ -1,4 +1,4 @@
-"""Keeps shapes.roto.json up to date: in a thread after a moment's rest, at once where somebody asks."""
+"""Saves shapes.roto.json automatically: in a thread after a pause, or at once on request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from rotopaint_ui.session.shapes_file import Written
 class Autosave(QObject):
     """Writes the session's document. `may_write` says no while a run writes the same file.
 
-    Where somebody else has the project nothing is written: `failed` says who, by itself once and whenever asked.
+    Where somebody else has the project, nothing is written. `failed` then names the owner, once automatically and on
+    every request.
     """
 
     kept = Signal()
@@ -62,7 +63,7 @@ class Autosave(QObject):
         self.save()
 
     def _write_beside(self) -> None:
-        """A long shot takes a second to write, and the artist goes on."""
+        """Write in a thread, because a long shot takes a second and the artist continues."""
         session, document, path = self._session, self._session.document, self._session.shapes_file.path
         if session.project.refusal is not None:
             if session.project.refusal != self._refused:

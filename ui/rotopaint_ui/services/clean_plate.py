@@ -26,7 +26,7 @@ class CleanPlate(QObject):
             self._rest.start()
 
     def open(self) -> None:
-        """Look at the folder again; nothing is said while there is none."""
+        """Read the folder again; there is no message while it does not exist."""
         self._rest.stop()
         out = self._session.out
         if out is None or self._session.plate is None:

@@ -50,7 +50,7 @@ class Importer(QObject):
         self._reading.start(work)
 
     def wait(self) -> None:
-        """Wait for what is being read."""
+        """Wait for files that are being read."""
         self._reading.wait()
 
     def _take_shapes(self, found: tuple[str, RotoDocument, tuple[str, ...]]) -> None:
@@ -68,7 +68,7 @@ class Importer(QObject):
 
 
 def with_shapes(document: RotoDocument, shapes: tuple[RotoShape, ...]) -> RotoDocument:
-    """A document with more shapes; those whose name is taken get a number, so that nobody's work is replaced."""
+    """A document with additional shapes; a shape whose name is taken gets a number, so that no work is replaced."""
     taken = {shape.name for shape in document.shapes}
     added = []
     for shape in shapes:

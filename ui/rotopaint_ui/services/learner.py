@@ -1,6 +1,6 @@
-"""Learn from a show, beside the screen: mine its projects, train a pack, and hold it against the one before.
+"""Training in the background, from a show: mine its projects, train a pack, and compare it with the previous one.
 
-Or from one shot: its corrected poses teach a pack, that then reads the shot anew.
+It can also train on one shot: a pack is trained on the corrected poses, and then reads the shot again.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ class LessonOfShot:
         return [_probe_step(), LessonStep("Learning", _SHOT_MIN, _engine_words("train", str(self.project), *how))]
 
     def outcome(self, code: int, complaint: str) -> str | None:
-        """Nothing is left to say of a pack; None where there is none."""
+        """The end of training, with the new pack or None."""
         return "" if code == _OK else None
 
 
 @dataclass(frozen=True, slots=True)
 class LessonStep:
-    """One process of the engine: what it is called, about how many minutes it takes, and its arguments."""
+    """One process of the engine: its name, its approximate minutes, and its arguments."""
 
     name: str
     minutes: float
@@ -160,7 +160,7 @@ class Learner(QObject):
         self._begin_step()
 
     def stop(self) -> None:
-        """Ask what is under way to stop; there is no new pack then."""
+        """Stop the current process; there is then no new pack."""
         if self.is_running:
             self._is_stopped = True
             self._process.stop(PATIENCE_MS)

@@ -51,9 +51,9 @@ class Opening(QObject):
         frame_cache.opened.connect(self._take_facts)
 
     def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, CropBox] | None = None) -> None:
-        """Ask for a plate; `crop` is a box to begin with where nobody has drawn one.
+        """Open a plate; `crop` is a first box where no box was drawn.
 
-        A project that waits for its plate takes it where it is that very one; any other is a shot of its own.
+        A project that waits for its plate takes it if it is the project's plate; any other plate opens a new shot.
         """
         self._ask_to_open(choice, out, crop, is_own=False)
 
@@ -87,7 +87,7 @@ class Opening(QObject):
         self._ask_to_open(PlateChoice(place.source, colourspace=place.colourspace), place.out, None, is_own=True)
 
     def relink(self, source: str) -> None:
-        """The plate of the open project lies somewhere else now."""
+        """Set a new place for the plate of the open project."""
         session = self._session
         if session.project.path is None:
             self.message_sent.emit("No project is open: open the plate itself", "trouble")
@@ -129,7 +129,7 @@ class Opening(QObject):
         self._crop = None
 
     def _take_witnesses(self, found: tuple[PlateFacts, Mapping[int, files.Facts]]) -> None:
-        """What a plate's files look like; another project that was opened meanwhile is not told of this one's."""
+        """Store the facts of a plate's files, unless another project was opened meanwhile."""
         plate, facts = found
         if plate is self._session.plate:
             self._session.project.take_witnesses(facts)
@@ -166,7 +166,7 @@ class Opening(QObject):
             self.message_sent.emit(f"The plate is read as {name} from now on; Run takes it so, too", "plain")
 
     def _leave_waiting(self, plate: PlateFacts) -> None:
-        """A plate was asked for that the waiting project does not know: the project is closed, the plate a new shot."""
+        """Close the waiting project and open the plate as a new shot, because it is not the project's plate."""
         session, path = self._session, self._session.project.path
         if session.project.awaits_plate and not self._is_own and path is not None and not session.project.knows(plate):
             session.close()

@@ -28,7 +28,7 @@ from rotopaint_ui.session.session import ShotSession
 
 @dataclass(frozen=True, slots=True)
 class PanelServices:
-    """What works for a panel; `engine` says where the engine's processes run, and raises where there is none."""
+    """The services of a panel; `engine` returns the engine's interpreter, and raises where there is none."""
 
     engine: Callable[[], Engine]
     preferences: PreferenceStore

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
 from rotopaint_ui.session.session import ShotSession
 
-AHEAD = 12  # frames asked for beyond the one that is due
+AHEAD = 12  # frames requested ahead of the current one
 MEASURE_S = 1.0
 
 
@@ -72,12 +72,12 @@ class Player(QObject):
         return self.is_playing
 
     def tick(self) -> None:
-        """Show what is due, and ask for what will be."""
+        """Show the frame that is due, and request the next ones."""
         session, plate = self._session, self._session.plate
         if plate is None or session.edits.is_dragging:
             return
         if session.frame != self._frame_at(self._place):
-            self._restart()  # somebody went elsewhere: on from there
+            self._restart()  # the artist went to another frame: continue there
         due = int((self._clock() - self._began) * plate.fps)
         best = next((place for place in range(due, self._place, -1) if self._is_there(place)), None)
         if best is not None:

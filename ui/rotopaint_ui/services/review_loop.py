@@ -83,7 +83,7 @@ class ReviewLoop:
         return True
 
     def _step_worst(self, direction: int) -> bool:
-        """To the worst frame; from there to the next (1) or back (-1) in their order. False where there is none."""
+        """Go to the worst frame, or from it to the next (1) or previous (-1) in order. False where there is none."""
         session, worst = self._session, self._session.worst()
         if not worst:
             return False
@@ -107,7 +107,7 @@ class ReviewLoop:
         return [frame for frame in sorted(chosen) if session.run.hold_of(frame)[0] == frame]
 
     def reason(self) -> str:
-        """Why somebody should look at the frame that is shown; empty where there is no reason left."""
+        """Why the shown frame needs a look; empty without a reason."""
         session, run, frame = self._session, self._session.run, self._session.frame
         if session.plate is None or frame in session.review.settled_frames(session.reviewed()):
             return ""
@@ -144,7 +144,7 @@ class ReviewLoop:
         return [] if plate is None else [frame for frame in held if frame in plate.frames]
 
     def write_note(self, frame: int, text: str) -> None:
-        """Write a note to a frame, with its hold; an empty one takes it away."""
+        """Write a note to a frame and its hold; an empty note deletes it."""
         frames = self._frames_on_disk(frame)
         if frames and self._session.state.notes.get(frame, "") != " ".join(text.split()):
             self._session.review.write_note(frames, text)
@@ -173,7 +173,7 @@ class ReviewLoop:
     # --- spread and refit
 
     def drag(self, reach: SpreadReach, has_let_go: bool) -> None:
-        """The bracket under the mouse; one that is spread already is spread anew when the mouse lets go."""
+        """Drag the bracket; a correction that is spread already is spread again on release."""
         self.reach = self._own = reach
         if has_let_go and reach.is_spread:
             self.spread(reach.way)

@@ -51,7 +51,7 @@ class ShotJobs(QObject):
     progressed = Signal(int, int, str)
     started = Signal(str)
     ended = Signal(str, bool)
-    drew = Signal(bool, str)  # whether all mattes that were asked for are drawn, and how it went; once for each asking
+    drew = Signal(bool, str)  # sent once per request: whether all requested mattes are drawn, and a message
     painted = Signal(int)  # a frame of the clean plate is on disk
     device = Signal(str)
     read = Signal(object, bool)  # results that are in the session, and whether of this very run
@@ -66,7 +66,7 @@ class ShotJobs(QObject):
         self._n_painted = 0
         self._came: list[int] = []  # frames that the run under way has painted
         self._known = session.runs.record  # what was known of the frames before it
-        self._handed: tempfile.TemporaryDirectory[str] | None = None  # where the document lies that mattes are drawn of
+        self._handed: tempfile.TemporaryDirectory[str] | None = None  # path of the document whose mattes are drawn
         self._reading = BackgroundTask(self)
         self._live = QTimer(self, singleShot=True, interval=LIVE_REFRESH_MS)
         self._live.timeout.connect(session.runs.show_live)
@@ -147,7 +147,7 @@ class ShotJobs(QObject):
             self._session.painting.begin(stale, self._session.state)
 
     def draw_mattes(self, document: RotoDocument, folder: Path, preferences: Preferences) -> None:
-        """Draw the mattes of a document into a folder; the document goes to the engine in a file of its own."""
+        """Draw the mattes of a document into a folder; the document is passed to the engine as a file."""
         if self.is_running:
             self.drew.emit(False, self._refuse_job("A job is under way; Esc stops it"))
             return
@@ -155,7 +155,7 @@ class ShotJobs(QObject):
             self.drew.emit(False, self._why)
 
     def take_off_rig(self, choice: PlateChoice, names: Sequence[str], preferences: Preferences) -> None:
-        """Write the plate without what lies under some closed shapes, the frames between In and Out."""
+        """Write the frames between In and Out with the area of some closed shapes painted out."""
         document = self._session.state.document
         if self.is_running:
             self._refuse_job("A job is under way; Esc stops it")
@@ -164,7 +164,7 @@ class ShotJobs(QObject):
             self._start_on(document, RIG, lambda path: make(path, names, run_frames(self._session, choice)))
 
     def _start_on(self, document: RotoDocument, kind: str, words_for: Callable[[Path], Sequence[str]]) -> bool:
-        """Start a job on a document that it finds in a file of its own; whether it was begun."""
+        """Start a job on a document, which is passed as a file; returns whether the job started."""
         self._handed = tempfile.TemporaryDirectory(prefix="rotopaint-", ignore_cleanup_errors=True)
         path = Path(self._handed.name) / SHAPES_NAME
         try:
@@ -178,7 +178,7 @@ class ShotJobs(QObject):
         return begun
 
     def read_results(self) -> None:
-        """Look for what an earlier run of this shot has left."""
+        """Search for results of an earlier run of this shot."""
         out = self._session.out
         if out is not None:
             self._reading.start(lambda: read_run_results(out))
@@ -195,7 +195,7 @@ class ShotJobs(QObject):
             handed.cleanup()
 
     def _is_refused(self) -> bool:
-        """Whether a hand still drags, or the shot's folder is somebody else's; says which."""
+        """Whether a drag is in progress or the shot's folder belongs to somebody else; shows which."""
         if self._session.edits.is_gesture_open():
             return True
         why = self._session.project.refusal

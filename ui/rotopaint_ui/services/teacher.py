@@ -53,7 +53,7 @@ class Teacher(QObject):
         self.live.lost.connect(self._tell_trouble)
         self.live.progressed.connect(self._tell_progress)
         self._session, self._engine = session, engine
-        self._shot: tuple[PlateChoice, str | None] | None = None  # what the engine was told to open
+        self._shot: tuple[PlateChoice, str | None] | None = None  # the plate and pack that the engine has opened
         self.learner = Learner(self)
         self.learner.progressed.connect(self._tell_reading)
         self.learner.ended.connect(self._end_training)
@@ -63,7 +63,7 @@ class Teacher(QObject):
         self._lesson: tuple[PlateChoice, Path] | None = None  # the plate that is learned from, and the new pack
         self._asked: State | None = None
         self._came: TaughtKeys | None = None
-        self._offered: tuple[RotoDocument, str] | None = None  # of the models, and the shape that was offered
+        self._offered: tuple[RotoDocument, str] | None = None  # the models' document, and the shape that was offered
         self._marked: frozenset[int] = frozenset()  # frames whose marks are those that teaching made last
         self._used: dict[str, frozenset[int]] = {}  # corrected frames that each was done with last
         self._found: tuple[RotoDocument, tuple[str, int] | None] | None = None
@@ -77,7 +77,7 @@ class Teacher(QObject):
         return self._asked is not None
 
     def teach(self, choice: PlateChoice, pack: str | None) -> None:
-        """Begin; does nothing but say why where nobody has corrected anything, or it is under way."""
+        """Start; where there are no corrections or it runs already, only a message is shown."""
         if not self._may_begin():
             return
         try:
@@ -131,7 +131,7 @@ class Teacher(QObject):
     def offer(self) -> str:
         """Why the shot should be taught now, in one line; empty where corrections do not repeat themselves.
 
-        What was offered once is said once.
+        An offer is shown only once.
         """
         found, session = self._new_repetition(TEACH), self._session
         if found is None:
@@ -182,7 +182,7 @@ class Teacher(QObject):
         self.progressed.emit(0, 0, "")
 
     def _pack_of_shot(self) -> str | None:
-        """The pack that has said what the models say of this shot now, where it was learnt from the shot."""
+        """The pack of the shot's current predictions, where it was trained on this shot."""
         project, predicted = self._session.project, self._session.state.predicted
         if project.path is None or predicted is None or not project.is_learnt(predicted):
             return None
@@ -202,7 +202,7 @@ class Teacher(QObject):
             self.progressed.emit(round(1000 * share), 1000, doing)
 
     def _end_training(self, is_made: bool, text: str) -> None:
-        """There is a pack, or there is none and why."""
+        """The end of training: a pack, or the reason why there is none."""
         asked, session = self._asked, self._session
         if asked is None or self._lesson is None:
             return
@@ -292,7 +292,7 @@ class Teacher(QObject):
 
 
 def _pack_beside(project: Path) -> Path:
-    """Where the pack that is learnt from a project's shot lies."""
+    """The path of the pack that is trained on a project's shot."""
     return project.with_name(f"{project.stem}_pack")
 
 

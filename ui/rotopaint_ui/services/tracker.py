@@ -95,7 +95,7 @@ class ShapeTracker(QObject):
         self.stop()
 
     def shut_down(self) -> None:
-        """Leave no process behind."""
+        """End the tracking process."""
         self._end_track()
         self._client.shut_down()
 
@@ -163,7 +163,7 @@ class ShapeTracker(QObject):
         self._tell_end(set().union(*keys.values()), facts)
 
     def _take_group(self, facts: _Facts, layer: Layer) -> None:
-        """The track of a group that is still as it was."""
+        """The track of a group, where the group has not changed since."""
         document = self._session.state.document
         if document is None or layer not in document.layers:
             self.message_sent.emit("Track once more: the group was changed meanwhile", "trouble")

@@ -1,4 +1,4 @@
-"""The touch-up brush: what it paints and how. No Qt."""
+"""The settings and strokes of the touch-up brush. No Qt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Brush:
     opacity: float = 1.0
 
     def stroke(self, places: tuple[tuple[float, float], ...], offset: tuple[int, int], frame: int | None) -> Stroke:
-        """A stroke along places of the plate. A clone copies what lies `offset` away, of another frame or of this."""
+        """A stroke along positions on the plate. A clone copies pixels `offset` away, from this frame or another."""
         shape = self.radius_px, self.hardness, self.opacity
         if self.paints == "clone":
             return Stroke(places, *offset, *shape, frame)

@@ -1,6 +1,6 @@
 """What a person's correction does beyond the frame it is made on: landmarks dragged live, spreads, refits. No Qt.
 
-Numbers are worked out by the live engine, a process of its own; here its answers become states of the session.
+The live engine, a separate process, computes the numbers; this module turns its answers into states of the session.
 """
 
 from __future__ import annotations

@@ -62,13 +62,13 @@ class EditStack:
         self._history.clear(store, undo, redo)
 
     def leave_store(self) -> None:
-        """Steps go on in memory alone."""
+        """From now on keep steps only in memory."""
         self._history.store = None
 
     # --- edits and gestures
 
     def act(self, label: str, new: State) -> None:
-        """Change to a new state in one undo step. During a drag nothing is done, and a message says so."""
+        """Change to a new state in one undo step. During a drag it does nothing but show a message."""
         if self.is_gesture_open():
             self._changed()  # what was pressed shows again what is
         elif new != self._state:
@@ -83,7 +83,7 @@ class EditStack:
         self._gesture = Step(label, self._state)
 
     def begin_burst(self, label: str, what: object) -> bool:
-        """Begin a gesture of keys pressed one after the other, or go on with it; whether it goes on.
+        """Start or continue a gesture of repeated key presses; returns whether it continues.
 
         It lasts until `end_burst`, until something else is done, or until `what` they move is another thing.
         """
@@ -94,7 +94,7 @@ class EditStack:
         return False
 
     def end_burst(self) -> None:
-        """The keys rest: what they did becomes one step, once the shapes have followed."""
+        """End a gesture of key presses: its changes become one step, once the shapes have followed."""
         if self._burst is not None:
             self._burst = None
             if self.pending is not None:
@@ -109,7 +109,7 @@ class EditStack:
             self.pending.settle()
 
     def is_gesture_open(self) -> bool:
-        """Whether a hand drags, which must end before anything else is done; says so."""
+        """Whether a drag is in progress, which must end before any other edit; shows a message."""
         self.settle()
         if self._gesture is not None:
             self._say(LET_GO)
@@ -117,7 +117,7 @@ class EditStack:
 
     @property
     def has_gesture(self) -> bool:
-        """Whether a gesture goes on, whatever it has changed; asking ends nothing."""
+        """Whether a gesture is in progress, even without changes; the call does not end it."""
         return self._gesture is not None
 
     @property
@@ -134,11 +134,11 @@ class EditStack:
 
     @property
     def is_dragging(self) -> bool:
-        """Whether a gesture goes on and has changed something."""
+        """Whether a gesture is in progress and has changed something."""
         return self._gesture is not None and self._gesture.before is not self._state
 
     def preview(self, new: State) -> None:
-        """Show a state while a gesture goes on; one that was ended by something else shows nothing more."""
+        """Show a state during a gesture; nothing is shown after something else has ended the gesture."""
         if self._gesture is not None:
             self._state = new
             self._changed()
@@ -171,11 +171,11 @@ class EditStack:
     # --- undo
 
     def undo(self) -> str | None:
-        """Take the last step back; returns what it was called, None when there is none."""
+        """Undo the last step; returns its label, or None where there is none."""
         return self._swap_steps(self._history.undo)
 
     def redo(self) -> str | None:
-        """Do the last undone step again; returns what it was called, None when there is none."""
+        """Redo the last undone step; returns its label, or None where there is none."""
         return self._swap_steps(self._history.redo)
 
     def go_to_step(self, n: int) -> str | None:

@@ -1,11 +1,11 @@
-"""How expected errors become colours: within a shot, not against a fixed limit alone. No Qt."""
+"""The colours of expected errors, relative to the shot and not only to a fixed limit. No Qt."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-BAD_SHARE = 0.0025  # of the plate's width: an expected error of this many pixels is bad in any shot
+BAD_SHARE = 0.0025  # share of the plate's width: an expected error this large is bad in any shot
 _LOW, _HIGH = 0.1, 0.95  # shares of a shot's errors between which its colours run
 
 
@@ -17,7 +17,7 @@ class ErrorScale:
     high: float
 
     def share(self, error: float) -> float:
-        """Where an error lies on the scale, 0 to 1; an infinite one (lost) is 1."""
+        """The position of an error on the scale, 0 to 1; an infinite error (lost) is 1."""
         return 1.0 if error == float("inf") else min(max((error - self.low) / self.span, 0.0), 1.0)
 
     @property

@@ -16,9 +16,9 @@ IN_MEMORY = 30  # steps on either side whose states are at hand; a run of a long
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An act that can be undone: what it was called, and the state before it.
+    """A step that can be undone: its label, and the state before it.
 
-    A step that an earlier session made, or that lies far back, has no state in memory; its store knows it by `number`.
+    A step of an earlier session, or an old step, has no state in memory; its store finds it by `number`.
     """
 
     label: str
@@ -76,7 +76,7 @@ class History:
         return tuple(step.label for step in reversed(self._redo))
 
     def clear(self, store: StepStore | None = None, undo: Sequence[Step] = (), redo: Sequence[Step] = ()) -> None:
-        """Begin again: nothing behind, or what a store remembers (`redo`: the next step last)."""
+        """Start with an empty history, or with the steps of a store (`redo`: the next step last)."""
         self.store, self._undo, self._redo = store, list(undo), list(redo)
 
     def push(self, step: Step, state: State) -> None:
@@ -121,7 +121,7 @@ class History:
         return step.label, after
 
     def _let_go(self, steps: list[Step]) -> None:
-        """Leave the state of the step that has just come to lie far back to the store, where that holds it."""
+        """Drop the state of the step that has just become old from memory, where the store holds it."""
         at = len(steps) - 1 - IN_MEMORY
         if at >= 0 and self.store is not None and self.store.holds(steps[at]):
             steps[at] = replace(steps[at], before=None)

@@ -17,7 +17,7 @@ class LiveDocument:
     """Collects `frame` events of one run; `document` is what they amount to so far."""
 
     def __init__(self, started: Mapping[str, Any], earlier: UnderHand) -> None:
-        """`earlier`: what a stopped run, with which this one may go on, found where a person's work stands."""
+        """`earlier`: predictions of a stopped run, which this one may resume, at places that a person edited."""
         self._started = started
         self._names = tuple(str(name) for name in started["landmarks"])
         self._specs = tuple(started["shapes"])

@@ -1,4 +1,4 @@
-"""The frames of the clean plate that are on disk: what each was painted from, and which no longer fit. No Qt."""
+"""The clean-plate frames on disk: the fingerprint of each, and which are out of date. No Qt."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Painting:
         return found[3]
 
     def show(self, painted: Mapping[int, str]) -> None:
-        """Another shot: what is known of its clean plate."""
+        """Set the known fingerprints of another shot's clean plate."""
         self._painted, self._job = dict(painted), {}
 
     def note(self, frames: Iterable[int], state: State) -> None:
@@ -45,7 +45,7 @@ class Painting:
         self._keep(self._painted)
 
     def begin(self, frames: Collection[int], state: State) -> None:
-        """A job is about to paint frames of a state: what is on disk is not to be relied on until it has."""
+        """Mark frames that a job will paint as unknown until the job has painted them."""
         self._job = self._prints.of(state, frames)
         self.forget(frames)
 
@@ -56,7 +56,7 @@ class Painting:
         self._keep(self._painted)
 
     def suspend(self) -> None:
-        """A run begins, and nobody knows yet which frames it will paint: a program killed now relies on none later."""
+        """Mark all frames as unknown at the start of a run, because it is not known yet which frames it will paint."""
         self._keep({})
 
     def take_frame(self, frame: int) -> None:

@@ -116,11 +116,11 @@ class ProjectFile:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether steps are kept in memory only, because somebody else works on the project or the disk forbids."""
+        """Whether steps are kept only in memory, because somebody else has the project or writing is not allowed."""
         return self._store is not None and self._store.project.is_read_only
 
     def refuses(self) -> bool:
-        """Whether nothing may be changed, since it would be lost: the project is read only. Says so."""
+        """Whether the project is read only, so that changes would be lost; shows a message."""
         if self.is_read_only:
             owner = self.lock_owner
             self._say(f"Read only: {owner} has the project open" if owner else "The project is open read only")
@@ -142,7 +142,7 @@ class ProjectFile:
         return self._refusal if self._store is None else self._store.trouble
 
     def heartbeat(self, state: State) -> None:
-        """Tell the file that somebody is here, and try again what its disk refused; every 20 seconds."""
+        """Renew the lock and repeat failed writes; called every 20 seconds."""
         if self._store is not None:
             self._store.heartbeat(state)
 
@@ -189,11 +189,11 @@ class ProjectFile:
         self._write_note(lambda project: project.set_note("run", run_record.to_json(run)))
 
     def keep_face_run(self, face: str, run: RunRecord) -> None:
-        """Note what is known of the frames of a face that is put aside."""
+        """Store the run record of a face that is set aside."""
         self._write_note(lambda project: project.set_note(f"run {face}", run_record.to_json(run)))
 
     def face_run(self, face: str) -> RunRecord:
-        """What was known of the frames of a face when it was put aside."""
+        """The run record of a face from when it was set aside."""
         known = None if self._store is None else self._idle().note(f"run {face}")
         return RunRecord() if known is None else run_record.from_json(known)
 
@@ -214,7 +214,7 @@ class ProjectFile:
             return None  # the run's own errors are shown
 
     def keep_shapes(self, path: Path | None) -> None:
-        """Note which shapes file on disk is ours, to tell one that somebody else's run has written since."""
+        """Store the identity of our shapes file, to recognise a file that another run has written since."""
         if path is not None:
             self._write_note(lambda project: project.set_note("shapes", _shapes_digest(path)))
 
@@ -223,12 +223,12 @@ class ProjectFile:
         self._write_note(lambda project: project.set_note("painted", {str(f): each for f, each in painted.items()}))
 
     def keep_learnt(self, predicted: RotoDocument) -> None:
-        """Note what the pack that was learnt from the shot says of it, which stands for the models from then on."""
+        """Store the predictions of the pack trained on the shot, which replace the models' from then on."""
         digest = _document_digest(predicted)
         self._write_note(lambda project: project.set_note("learnt", digest))
 
     def is_learnt(self, predicted: RotoDocument) -> bool:
-        """Whether what the models say of the shot was said by the pack that was learnt from it."""
+        """Whether the current predictions come from a pack that was trained on this shot."""
         known = None if self._store is None else self._idle().note("learnt")
         return known is not None and known == _document_digest(predicted)
 
@@ -264,7 +264,7 @@ def is_project(path: str) -> bool:
 
 
 def default_project(plate: PlateFacts, out: Path) -> Path:
-    """Where the project of a plate is kept when nobody says: in the folder where its runs write."""
+    """The default path of a plate's project, in the output folder of its runs."""
     return out / f"{plate.name or 'plate'}{SUFFIX}"
 
 
@@ -302,7 +302,7 @@ def _shapes_digest(path: Path) -> str | None:
 
 
 def _read_notes(project: Project) -> tuple[RunRecord, dict[int, str], Mapping[str, Any], PlatePlace]:
-    """What a project keeps beside its state. Raises ProjectError where something else stands in its place."""
+    """A note of a project. Raises ProjectError where its value is of a wrong type."""
     plate, out, run, painted, view = (project.note(name) for name in ("plate", "out", "run", "painted", "view"))
     record = RunRecord() if run is None else run_record.from_json(run)
     try:

@@ -33,7 +33,7 @@ class ProjectStore:
         self.project = project
         self.trouble: str | None = None
         self._say = say
-        self._disk = State()  # what is on disk; the writing thread's alone while it works
+        self._disk = State()  # the state on disk; only the writing thread uses it while it works
         self._numbers: dict[int, int] = {}  # steps of this session by our number, to theirs on disk
         self._n = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="project")
@@ -81,7 +81,7 @@ class ProjectStore:
         return after
 
     def heartbeat(self, state: State) -> None:
-        """Give a sign of life, and try again what the disk refused."""
+        """Renew the lock, and repeat failed writes."""
         if self.project.is_read_only:
             return
 
@@ -110,7 +110,7 @@ class ProjectStore:
         return state is self._disk or state == self._disk
 
     def _catch_up(self, state: State) -> None:
-        """Write what the disk refused before, all at once."""
+        """Write everything that failed before in one step."""
         self.project.append("saved late", self._disk, state)
         self._disk = state
 

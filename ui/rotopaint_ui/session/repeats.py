@@ -17,7 +17,7 @@ Offset = tuple[float, float]
 def repeated_correction(
     predicted: RotoDocument, document: RotoDocument, hold_of: Callable[[int], range]
 ) -> tuple[str, int] | None:
-    """The first shape that was moved the same way on two holds or more, and on how many; None where there is none."""
+    """The first shape with the same correction on two or more holds, and their number; None without one."""
     models = {shape.name: shape for shape in predicted.shapes}
     for shape in document.shapes:
         base = models.get(shape.name)
@@ -30,7 +30,7 @@ def repeated_correction(
 
 
 def _offsets_by_hold(base: RotoShape, shape: RotoShape, hold_of: Callable[[int], range]) -> Sequence[Offset]:
-    """Where the keys of a person lie beside the models' own, one offset for each hold, plate pixels."""
+    """The offsets of human keys from the models' prediction, one for each hold, plate pixels."""
     found: dict[int, Offset] = {}
     for frame in human_keys(shape):
         if frame in base.keys:

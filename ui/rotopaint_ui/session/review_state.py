@@ -93,7 +93,7 @@ class ReviewState:
         self._edits.act(label, replace(state, marks=dict(sorted(marks.items()))))
 
     def write_note(self, frames: Collection[int], text: str) -> None:
-        """Write a note to frames; an empty one takes it away. One step."""
+        """Write a note to frames in one step; an empty note deletes it."""
         state, text = self._edits.state, " ".join(text.split())
         if self._refuses():
             self._changed()

@@ -1,4 +1,4 @@
-"""The shot that is open: its plate, what is looked at, and the parts that keep the rest. No Qt, no numpy.
+"""The open shot: its plate, the current view, and the parts that hold the rest. No Qt, no numpy.
 
 `edits` keeps the state and undo, `corrections` what the live engine answers, `runs` what runs have said, `painting` the
 clean plate's frames, `project` the file that every step goes into.
@@ -76,7 +76,7 @@ class ShotSession:
         self.brush = Brush()
         self.version: RotoDocument | None = None  # the shapes at the last save or run, or when the shot was opened
         self.xsheet: Exposures = {}  # which printed piece each frame wears
-        self.colours: Mapping[str, str] = {}  # of shapes in the viewer, where people have given one: #rrggbb
+        self.colours: Mapping[str, str] = {}  # colours that people gave to shapes in the viewer: #rrggbb
         self.project = ProjectFile(self.say)
         self.edits = EditStack(self.notify, self.say)
         self.runs = ShotRuns(self.edits, self.notify, self.keep_run)
@@ -94,7 +94,7 @@ class ShotSession:
             flush=self.flush,
         )
         self._poses = PoseDistances(LandmarkKeys())
-        self._asked: State | None = None  # what the run that is under way was told
+        self._asked: State | None = None  # the settings of the current run
         self._asked_frames: Collection[int] | None = None  # and for which frames; None: for all
 
     # --- what is shown
@@ -213,7 +213,9 @@ class ShotSession:
             self.runs.remember(before)
             self.project.keep_face_run(before.face, self.runs.record)
             known = self.project.face_run(after.face)
-            self.run = known if known != RunRecord() else RunRecord(held=self.runs.record.held)  # holds are the plate's
+            self.run = (
+                known if known != RunRecord() else RunRecord(held=self.runs.record.held)
+            )  # keep the holds, which belong to the plate and not to a run
         self.edits.act("choose face" if before.face else "name face", after)
         self.painting.note(sorted(fresh), after)  # the same paint under other names
         self.keep_run()
@@ -236,7 +238,7 @@ class ShotSession:
     def go_to(self, frame: int) -> None:
         """Show a frame, kept inside the plate's range; holes can be stood on, they show that nothing is there.
 
-        While a hand drags the frame stays: what is dragged belongs to it.
+        During a drag the frame does not change, because the drag edits that frame.
         """
         self.edits.end_burst()
         if self.plate is not None and (not self.edits.has_gesture or self.corrections.is_ending):
@@ -382,19 +384,19 @@ class ShotSession:
             self.keep_run()
 
     def relink(self, plate: PlateFacts) -> None:
-        """The project's plate lies somewhere else now. Raises PlateError where it is another one."""
+        """Set a new place for the project's plate. Raises PlateError where it is a different plate."""
         self.project.join(plate, self.out)
         self.plate = plate
         self.notify()
 
     def heartbeat(self) -> None:
-        """Tell the project file that somebody is here, and try again what its disk refused; every 20 seconds."""
+        """Renew the project's lock and repeat failed writes; called every 20 seconds."""
         if not self.edits.has_gesture:
             self.project.keep_view(self.looked_at())
             self.project.heartbeat(self.state)
 
     def flush(self) -> None:
-        """Wait until every step is in the project file: somebody else is about to read it."""
+        """Wait until every step is in the project file, because another program will read it."""
         self.edits.settle()
         self.project.flush()
 
@@ -416,7 +418,7 @@ class ShotSession:
         self.project.close(self.state)
 
     def _forget_view(self) -> None:
-        """Another shot, or none: what was selected, hidden or held is no more."""
+        """Reset selection, hidden shapes and gestures for another shot, or for none."""
         self.selection, self.hidden, self.locked = Selection(), frozenset(), frozenset()
         self.span = self._asked = self._asked_frames = None
         self.colours, self.view_note, self.xsheet = {}, {}, {}
@@ -461,7 +463,7 @@ class ShotSession:
     def take_run(self, results: Results) -> None:
         """After a run: take its shapes with the artist's keys and seam settings put back, in one step, to be saved.
 
-        Frames that the run was not asked for stay as they are.
+        Frames outside the run do not change.
         """
         if results.out != self.out or results.document is None:
             return
@@ -519,7 +521,7 @@ class ShotSession:
         return [] if self.plate is None else self.painting.stale(self.state, self.plate.frames)
 
     def _note_run(self, results: Results, before: State, asked: Collection[int] | None) -> None:
-        """A run has painted the frames that it was asked for, with what people had set where it read the project."""
+        """Record the frames that a run has painted, with people's settings where the run read the project."""
         if results.has_clean and results.document is not None:
             drawn = State() if self.project.path is None else self._asked or before
             frames = [frame for frame in self._whole_frames() if asked is None or frame in asked]

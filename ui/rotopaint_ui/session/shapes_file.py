@@ -1,4 +1,4 @@
-"""The shot's `shapes.roto.json`: where it lies, and whether what is shown is what is written. No Qt.
+"""The shot's `shapes.roto.json`: its path, and whether the file equals the shown shapes. No Qt.
 
 The file is everybody's: what another program has written there since we looked is kept beside it, never overwritten.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.shot import SHAPES_NAME, write_document
 
-_Look = tuple[int, int, int]  # of a file: its number on the disk, size, time in nanoseconds
+_Look = tuple[int, int, int]  # identity of a file: its number on disk, size, time in nanoseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ShapesFile:
         return self._shown() == self._saved
 
     def take(self, document: RotoDocument | None) -> None:
-        """This document is on disk, whoever wrote it."""
+        """Record that this document is on disk, written by this or another program."""
         self._saved = document
         self._look = None if document is None or self.path is None else _look(self.path)
 

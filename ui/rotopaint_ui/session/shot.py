@@ -1,4 +1,4 @@
-"""The shot on disk: what the decoder says of its plate, where runs write, and what they have left there. No Qt."""
+"""The shot on disk: the facts of its plate, the output folder of runs, and their results. No Qt."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class PlateFacts:
 
 
 def empty_document(plate: PlateFacts) -> RotoDocument:
-    """A document of the plate's size and frames without shapes: what is drawn before the first run goes into it."""
+    """An empty document of the plate's size and frames, for shapes that are drawn before the first run."""
     return RotoDocument(plate.width, plate.height, plate.first, plate.last, plate.pixel_aspect, plate.fps)
 
 
@@ -128,7 +128,7 @@ def plates_in(folder: Path) -> list[str]:
 
 
 def default_out(plate: PlateFacts) -> Path:
-    """Where a run of this plate writes when nobody says: beside the plate's folder, named after folder and plate."""
+    """The default output folder of this plate: beside the plate's folder, named after folder and plate."""
     folder = plate.path.parent
     return folder.parent / f"{folder.name}_rotopaint" / (plate.name or "plate")
 
@@ -146,5 +146,5 @@ def frame_paths(plate: PlateFacts, frames: Sequence[int]) -> dict[int, Path]:
 
 
 def range_text(span: tuple[int, int] | None) -> str:
-    """In and Out as buttons say them; empty where there are none."""
+    """In and Out as text for buttons; empty where they are not set."""
     return "" if span is None else f"{span[0]}" if span[0] == span[1] else f"{span[0]}\u2013{span[1]}"

@@ -1,4 +1,4 @@
-"""What runs have said of the shot's frames, and the shapes of a run that is under way. No Qt, no numpy."""
+"""The run records of the shot's frames, and the shapes of the current run. No Qt, no numpy."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class ShotRuns:
         self._edits, self._changed, self._recalled = edits, changed, recalled
         self._coming: LiveDocument | None = None
         self._shown: RotoDocument | None = None
-        self._under_hand = UnderHand()  # of a run that has ended and is not taken yet
+        self._under_hand = UnderHand()  # results of an ended run that are not merged yet
         self._taught: _Taught | None = None
         self._with_taught: tuple[RunRecord, RunRecord] | None = None  # a record, and the same with these errors
-        self._records: dict[int, RunRecord] = {}  # by what the models had said, the latest last
+        self._records: dict[int, RunRecord] = {}  # run records by the models' predictions, the latest last
         self._hashed: tuple[RotoDocument | None, int] = None, 0
         edits.moved.append(self._follow_undo)
 
@@ -56,7 +56,7 @@ class ShotRuns:
 
     @property
     def live_document(self) -> RotoDocument | None:
-        """The shapes of the run that is under way; None while there is none to be seen."""
+        """The shapes of the current run; None while it has none."""
         return self._shown
 
     def is_known(self, frame: int) -> bool:
@@ -135,7 +135,7 @@ class ShotRuns:
         return found
 
     def remember(self, state: State) -> None:
-        """What is known of the frames belongs to what the models have said: a run that is undone takes both away."""
+        """Restore the run record that belongs to the current predictions, after a run was undone or redone."""
         key = self._key_of(state.predicted)
         self._records.pop(key, None)
         self._records[key] = self.record

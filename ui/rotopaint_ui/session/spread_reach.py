@@ -18,7 +18,7 @@ class SpreadReach:
     first: int
     last: int
     is_spread: bool = False
-    way: str = RANGE  # in which a drag of an end spreads it anew
+    way: str = RANGE  # within this time a drag of an end spreads the correction again
 
     def dragged(self, end: End, to: int) -> SpreadReach:
         """With one end elsewhere, never past the corrected frame."""

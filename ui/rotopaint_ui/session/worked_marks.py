@@ -24,7 +24,7 @@ def without_worked(before: State, after: State) -> State:
 
 
 def _corrected_between(before: RotoDocument, after: RotoDocument, names: set[str]) -> set[int]:
-    """Frames where a person has keyed one of the shapes anew, or placed a landmark."""
+    """Frames where a person has newly keyed one of the shapes, or placed a landmark."""
     was, old, new = {shape.name: shape for shape in before.shapes}, before.landmarks, after.landmarks
     found = {frame for frame in new.hand if new.keys.get(frame) != old.keys.get(frame)}
     for shape in after.shapes:

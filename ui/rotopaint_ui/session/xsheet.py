@@ -6,7 +6,7 @@ A CSV with a heading: one column of frame numbers (called frame, else the first)
     1001,B12,M03
     1003,,M07
 
-A cell that is empty goes on wearing the piece above it, as on a sheet of paper.
+An empty cell continues the piece above it, as on a paper exposure sheet.
 """
 
 from __future__ import annotations

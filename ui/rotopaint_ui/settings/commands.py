@@ -1,4 +1,4 @@
-"""The table of commands: what each is called, where it stands in the menus, and its keys in every preset. No Qt.
+"""The table of commands: label, place in the menus, and keys in every preset. No Qt.
 
 A command's `name` never changes: preferences keep a person's own keys by it. What a command does is found by the panel:
 `tool.X` takes the viewer's tool X in hand, `overlay.X` switches the field X of the viewer's overlay, `canvas.X` calls
@@ -50,7 +50,7 @@ _SPREAD_KEYS: Mapping[str, tuple[Keys, str]] = {  # and pictures; a way without 
     "spread": (("Return", "Enter"), "spread"),
     "refit": (("Ctrl+R",), "refit"),
 }
-_CHANNEL_KEYS: tuple[tuple[str, str, Keys], ...] = (  # Nuke's letters; alone they are tools and marks here
+_CHANNEL_KEYS: tuple[tuple[str, str, Keys], ...] = (  # Nuke's letters; without a modifier they are tools and marks here
     ("R", "Red alone", ("Ctrl+Alt+R",)),
     ("G", "Green alone", ("Ctrl+Alt+G",)),
     ("B", "Blue alone", ("Ctrl+Alt+B",)),

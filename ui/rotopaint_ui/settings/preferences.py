@@ -96,7 +96,7 @@ def default_path() -> Path:
 
 
 def read_preferences(path: Path) -> tuple[Preferences, str | None]:
-    """What is set, and one line where the file could not be read: it is then put aside and the defaults hold."""
+    """The preferences, and a message where the file cannot be read; it is then renamed and the defaults are used."""
     try:
         return _checked_preferences(json.loads(path.read_text(encoding="utf-8"))), None
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""The panel as a program of its own: window, menus, welcome page, preferences and shortcuts."""
+"""The panel as a standalone program: window, menus, welcome page, preferences and shortcuts."""

@@ -1,4 +1,4 @@
-"""The standalone app: a window around the panel, and the host that it stands in for."""
+"""The standalone app: a window around the panel, which also acts as the panel's host."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from rotopaint_ui.standalone.welcome import Welcome
 from rotopaint_ui.widgets.dialogs import dress
 
 QUEUE_NAME = "batch.json"
-USUAL_SIZE = QSize(1840, 1000)  # of the window, where the screen has room: most of 1920 x 1080
+USUAL_SIZE = QSize(1840, 1000)  # size of the window where the screen has room: most of 1920 x 1080
 FRAME = QMargins(0, 30, 0, 0)  # what a window manager puts around it, where it does not fill the screen
 
 
 class Standalone:
-    """The host when there is none: plates come from the disk, exports go to it."""
+    """The host of the standalone app: it reads plates from disk and writes exports to disk."""
 
     name = "standalone"
     export_label = "Export for Nuke"
@@ -58,7 +58,7 @@ class Standalone:
 
 
 class MainWindow(QMainWindow):
-    """The panel as a program of its own."""
+    """The window of the standalone panel."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ def has_display(environment: Mapping[str, str], platform: str) -> bool:
 def main(source: str | None = None, out: Path | None = None) -> int:
     """Show the window, with a plate when one is given; returns the exit code when it is closed.
 
-    Raises UsageError where there is no display: Qt would end the program with a page of its own words.
+    Raises UsageError where there is no display, because Qt would end the program with a long message.
     """
     if not has_display(os.environ, sys.platform):
         raise UsageError(

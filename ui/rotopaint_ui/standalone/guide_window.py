@@ -1,4 +1,4 @@
-"""F1: the artist's guide in a window of its own, as it stands in the documents."""
+"""F1: the artist's guide from the documentation, in a separate window."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MISSING = "The guide is not part of this installation; it stands in docs/guide.m
 
 
 def find_guide() -> Path:
-    """Where the guide lies: in the checkout that this is part of, else where the wheel puts it."""
+    """The path of the guide: in this checkout, else where the wheel installs it."""
     checkout = Path(__file__).parents[3] / "docs" / "guide.md"
     return checkout if checkout.is_file() else Path(sysconfig.get_path("data")) / "share" / "rotopaint" / "guide.md"
 

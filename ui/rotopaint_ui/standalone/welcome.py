@@ -16,7 +16,7 @@ _STEPS = "1  Open a plate     2  Drag a box around the face     3  Run     4  N,
 
 
 class Welcome(QFrame):
-    """Lies in the lower half of the viewer, and goes when a plate is open."""
+    """The welcome page in the lower half of the viewer; it disappears when a plate is open."""
 
     def __init__(self, panel: Panel, sample: Callable[[], None]) -> None:
         super().__init__(panel.canvas)

@@ -60,7 +60,7 @@ class Axis:
         return min(max(int((self.begin + (x - LEFT) / self.cell) // 1), self.first), self.last)
 
     def tick_step(self, least_px: float) -> int:
-        """Frames between two numbers that stand at least `least_px` apart."""
+        """The step in frames between number labels, so that they are at least `least_px` apart."""
         return next((step for step in _STEPS if step * self.cell >= least_px), _STEPS[-1])
 
     def zoomed(self, factor: float, x: float) -> Axis:

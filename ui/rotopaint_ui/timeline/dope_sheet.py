@@ -26,7 +26,7 @@ from rotopaint_ui.timeline.key_strip import KEYS, paint_keys
 from rotopaint_ui.tools.base import CLICK_PX, distance, paint_band
 from rotopaint_ui.tools.edit_context import EditContext
 
-_GRIP_PX = 9.0  # how near to a key the mouse must come: beside it there is room for a rubber band
+_GRIP_PX = 9.0  # distance within which the mouse hits a key; outside it a rubber band starts
 _WAYS_ON: Mapping[Interpolation, str] = {
     "linear": "Go on linearly",
     "hold": "Hold",
@@ -39,7 +39,7 @@ _NONE: Places = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class SheetArea:
-    """Where the dope sheet lies in its widget, and how many of its rows are seen, from the first one on."""
+    """The area of the dope sheet in its widget, its first visible row, and the number of visible rows."""
 
     axis: Axis
     y: float
@@ -193,7 +193,7 @@ class DopeSheet:
         try:
             self._context.preview_document(partial(edit_keys.retime, ways=ways))
         except DocumentError:
-            self._chosen = shown  # no room there: what was shown last stays
+            self._chosen = shown  # no room: keep the last view
 
     def _keys_in_band(self, area: SheetArea, start: QPointF, end: QPointF) -> Places:
         rows = sorted((area.row_at(start.y()), area.row_at(end.y())))

@@ -15,7 +15,7 @@ from rotopaint_ui.timeline.axis import LEFT, Axis
 
 BARS, ROW = 24, 5
 _LOW = 4.0  # height of a bar that is done with
-_LEAST = 0.25  # of the strip's height, of the bar with the least error
+_LEAST = 0.25  # height of the bar with the smallest error, as a share of the strip
 SETTLED = QColor("#3d4656")
 Settled = Mapping[str, frozenset[int]]  # frames that a person has keyed or accepted, by shape
 _EMPTY = QColor("#0f1013")
@@ -53,7 +53,7 @@ def paint_bars(
     """A bar per frame: its colour says how large the error may be, its height how it ranks among the others; a cross
     where lost. Differences smaller than the scale are not blown up.
 
-    Frames that a person has `settled` are grey and low: what is left in colour is what there is to do.
+    Frames that a person has `settled` are grey and low; the coloured frames remain to be done.
     """
     known = [error for frame, error in errors.items() if error != float("inf") and frame not in settled]
     least, most = min(known, default=0.0), max(known, default=0.0)

@@ -15,7 +15,7 @@ from rotopaint_ai.shapes.roto import Interpolation, RotoShape
 from rotopaint_ui.timeline.axis import Axis
 from rotopaint_ui.timeline.key_strip import key_sources
 
-_ROOMY_PX = 4.0  # a cell below that has no room for how a key goes on
+_ROOMY_PX = 4.0  # a smaller cell has no room for the interpolation mark of a key
 _LINK = QColor("#8f96a3")
 _CHOSEN = QColor("#ffffff")
 _HIDDEN = QColor("#5b626e")
@@ -34,7 +34,7 @@ class KeyRow:
 
     @property
     def frames_of(self) -> Mapping[str, Collection[int]]:
-        """The keyed frames by what stands for their shape, or for the group, in places."""
+        """The keyed frames by the places of a shape, or of a group."""
         if self.group is not None:
             return {group_place(self.group): self.sources}
         return {shape.name: shape.keys for shape in self.shapes}

@@ -14,7 +14,7 @@ from rotopaint_ui.timeline.axis import LEFT, Axis
 
 RULER, THUMBS, GAP = 20, THUMB_HEIGHT, 3
 GROUND = QColor("#0f1013")
-_THUMB_CUT = 0.3  # of a cell
+_THUMB_CUT = 0.3  # size of a cell
 _TEXT = QColor("#8f96a3")
 _PLAYHEAD = QColor("#ff7a45")
 
@@ -66,7 +66,7 @@ def thumb_width(plate: PlateFacts) -> float:
 
 
 def _thumb_step(plate: PlateFacts, axis: Axis) -> int:
-    """Frames from one thumbnail to the next: one is cut at its sides rather than that a gap stands beside it."""
+    """Frames from one thumbnail to the next; a thumbnail is cropped at its sides rather than leaving a gap."""
     return max(1, ceil(thumb_width(plate) / axis.cell - _THUMB_CUT))
 
 

@@ -46,7 +46,7 @@ from rotopaint_ui.timeline.strips import GAP, GROUND, RULER, THUMBS
 MOST_ROWS = 24
 USUAL_ROWS = 10  # that there is room for before shapes are known
 ROW_LABEL_PX = 18
-KEY_LABEL_PX = 44  # of the end of a shape's name, before its row
+KEY_LABEL_PX = 44  # width for the end of a shape's name before its row
 SMALL = 0.85  # letters, against those of the panel
 _FAINT = 0.35  # brackets of other frames
 
@@ -68,7 +68,7 @@ class Timeline(QWidget):
         self._done: tuple[object, object, Settled, int, object] | None = None
         self._left: tuple[Settled, RunRecord, object, range, dict[int, float]] | None = None
         self.sheet = DopeSheet(session)
-        self._first_row = 0  # of the dope sheet
+        self._first_row = 0  # height of the dope sheet
         self._held_end: End | None = None
         self._pan: float | None = None
         self._n_rows = 0
@@ -261,7 +261,7 @@ class Timeline(QWidget):
             accepted = self._session.review.accepted_frames()
             by_shape = {name: accepted | frames for name, frames in self._session.review.keyed_frames().items()}
             by_shape[""] = accepted | self._session.review.settled_frames(reviewed)
-            same = done is not None and done[2] == by_shape  # the rows are drawn anew for another one
+            same = done is not None and done[2] == by_shape  # the rows are redrawn for another shape
             kept = done[2] if done is not None and same else by_shape
             done = self._done = state.document, state.marks, kept, id(run), reviewed
         return done[2]

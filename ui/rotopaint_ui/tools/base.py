@@ -13,7 +13,7 @@ from rotopaint_ui.drawing.render import ViewTransform
 
 REACH_PX = 9.0  # how near the mouse must come to a handle
 CLICK_PX = 4.0  # a press that moves less is a click: nothing is moved by accident
-FINE = 0.1  # of the mouse's way, while Ctrl is held
+FINE = 0.1  # share of the mouse's motion, while Ctrl is held
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Tool(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a gesture goes on."""
+        """Whether a gesture is in progress."""
 
     def press(self, mouse: MouseEvent) -> None:
         """The button went down."""
@@ -77,7 +77,7 @@ class Tool(Protocol):
 
 @runtime_checkable
 class KeyTool(Protocol):
-    """A tool that has keys of its own while a gesture goes on."""
+    """A tool with its own keys during a gesture."""
 
     def key_action(self, event: QKeyEvent) -> Callable[[], None] | None:
         """What a key does; None: nothing, the key is the panel's."""

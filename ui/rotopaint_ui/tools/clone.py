@@ -1,4 +1,4 @@
-"""The clone brush: touch-up of the painted seam, copied from beside it, from another frame, or brought back."""
+"""The clone brush: touch-up of the painted seam with pixels beside it, of another frame, or of the plate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rotopaint_ui.session.brush import sized
 from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.edit_context import EditContext
 
-STEP = 1.25  # of the brush's size, by key
+STEP = 1.25  # factor of the brush's size per key press
 _LEAST_STEP_PX = 0.75  # between two places of a stroke, in plate pixels
 
 

@@ -15,13 +15,13 @@ from rotopaint_ui.drawing.render import ViewTransform, feather_widths, painter_p
 from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
 
 Edge = Literal["left", "right", "feather"]
-LEAST_PX = 7.0  # from the curve, on the screen: a handle of a narrow seam must not lie on the curve
+LEAST_PX = 7.0  # least screen distance from the curve, so that the handle of a narrow seam is not on the curve
 _INK = QColor("#ffffff")
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeHandle:
-    """A handle: its control point, what it drags, and where it is drawn."""
+    """A handle: its control point, the value that it drags, and its position."""
 
     index: int
     edge: Edge
@@ -77,7 +77,7 @@ def paint_edges(painter: QPainter, shape: RotoShape, frame: float, view: ViewTra
             painter.drawPath(stroke_of(points, rows, shape.taper, view))
     for handle in edge_handles(shape, frame, view):
         foot = view.to_screen(points[handle.index].x, points[handle.index].y)
-        if distance(foot, handle.place) >= 1.0:  # else it lies on its point, whose square is drawn already
+        if distance(foot, handle.place) >= 1.0:  # otherwise it coincides with its point, which is drawn already
             _paint_handle(painter, handle, foot)
 
 

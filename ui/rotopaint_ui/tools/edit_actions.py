@@ -114,7 +114,7 @@ def select_no_points(context: EditContext) -> bool:
         return landmarks.select_no_landmarks(context)
     session = context.session
     session.select(session.selection.shape if session.selection.points else None)
-    return True  # also where nothing was selected: that is what was asked for
+    return True  # also true where nothing was selected, because the request is fulfilled
 
 
 def select_next(context: EditContext, step: int) -> bool:
@@ -309,7 +309,7 @@ EDIT_ACTIONS: Mapping[str, EditAction] = {
 
 
 def carry_out(context: EditContext, name: str) -> bool:
-    """Carry out an edit of the table; where nothing is done, the artist is told why."""
+    """Carry out an edit of the table; where nothing is done, a message tells the reason."""
     messages: list[str] = []
     context.session.message_sent.append(messages.append)
     done = EDIT_ACTIONS[name](context)

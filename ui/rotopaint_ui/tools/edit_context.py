@@ -38,7 +38,7 @@ class EditContext:
         self.copied: dict[str, Points] = {}
         self.landmarks: frozenset[int] = frozenset()  # those that are selected
         self.takes: Taken = "points"  # what keys act on
-        self._offset = 0.0, 0.0  # of the keys that are pressed one after the other
+        self._offset = 0.0, 0.0  # offset of repeated key presses
 
     @property
     def reach(self) -> EditReach | None:
@@ -104,7 +104,7 @@ class EditContext:
 
     @property
     def layer(self) -> Layer | None:
-        """The layer that is selected as a whole."""
+        """The layer that is selected, with all its shapes."""
         document, name = self.session.document, self.session.selection.layer
         layers = document.layers if document is not None and name is not None else ()
         return next((layer for layer in layers if layer.name == name), None)
@@ -178,7 +178,7 @@ class EditContext:
         return self._offset
 
     def preview(self, name: str, change: Change) -> None:
-        """Inside a gesture: show a shape changed from what it was when the gesture began."""
+        """Inside a gesture: show a shape with a change relative to the start of the gesture."""
         self.preview_shapes({name: change})
 
     def preview_shapes(self, changes: Mapping[str, Change]) -> None:

@@ -75,7 +75,7 @@ def unkey_layer(context: EditContext, layer: Layer) -> bool:
 
 
 def preview_pose(context: EditContext, layer: Layer, pose: LayerPose) -> None:
-    """Inside a gesture: show the group with another transform here, from what it was when the gesture began."""
+    """Inside a gesture: show the group with another transform here, relative to the start of the gesture."""
     frames = context.session.held_frames()
     context.preview_document(lambda document: edit_layers.set_pose(document, layer.name, frames, pose))
 

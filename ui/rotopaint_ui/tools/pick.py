@@ -1,4 +1,4 @@
-"""What lies under the mouse: control points, ends of tangents, curves, landmarks."""
+"""Picking under the mouse: control points, ends of tangents, curves, landmarks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def point_grip_at(context: EditContext, mouse: MouseEvent) -> Grip | None:
             ends += [("in", p.x + p.in_dx, p.y + p.in_dy), ("out", p.x + p.out_dx, p.y + p.out_dy)]
         for handle, x, y in ends:
             if handle != "point" and (x, y) == (p.x, p.y):
-                continue  # a tangent of no length lies on its point, which wins
+                continue  # a tangent of zero length coincides with its point, and the point is picked
             gap = distance(mouse.view.to_screen(x, y), mouse.point)
             if gap < reach:
                 best, reach = Grip(index, handle), gap

@@ -14,7 +14,7 @@ from rotopaint_ui.tools.select import SelectTool, add_point_under
 
 
 class PointsTool:
-    """A click on the curve puts a point there, in every key; Ctrl+click on a point takes it away. Drags move points."""
+    """A click on the curve adds a point in every key; Ctrl+click on a point deletes it. Drags move points."""
 
     def __init__(self, context: EditContext) -> None:
         self._context, self._select = context, SelectTool(context)

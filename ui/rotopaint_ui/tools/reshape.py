@@ -13,7 +13,7 @@ from rotopaint_ui.tools.drag_path import DragPath
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import shape_at
 
-LEAST_PX, MOST_PX = 4.0, 600.0  # of the brush's radius, on the screen
+LEAST_PX, MOST_PX = 4.0, 600.0  # limits of the brush's radius, screen pixels
 STEP = 1.25  # by which a key makes the brush larger or smaller
 
 
@@ -22,7 +22,7 @@ class ReshapeTool:
 
     def __init__(self, context: EditContext) -> None:
         self._context, self._session = context, context.session
-        self.radius = 60.0  # screen pixels: what the eye covers, at any zoom
+        self.radius = 60.0  # initial radius in screen pixels, at any zoom
         self._hover: QPointF | None = None
         self._path: DragPath | None = None
         self._sizing: float | None = None

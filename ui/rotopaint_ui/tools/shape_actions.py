@@ -1,4 +1,4 @@
-"""Whole shapes made by hand: one that was drawn, copies, and shapes taken away. Each is one undo step."""
+"""Edits of whole shapes: add a drawn shape, copy, delete. Each is one undo step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rotopaint_ai.shapes import edit
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Key, Points, RotoDocument, RotoShape
 from rotopaint_ui.tools.edit_context import EditContext
 
-LEAST_POINTS: Mapping[bool, int] = {True: 3, False: 2}  # of a closed shape, and of an open one
+LEAST_POINTS: Mapping[bool, int] = {True: 3, False: 2}  # fewest points of a closed shape, and of an open shape
 
 
 def add_drawn(context: EditContext, points: Points, *, closed: bool, frame: int) -> bool:
@@ -56,7 +56,7 @@ def duplicate_shapes(context: EditContext) -> bool:
 
 
 def delete_shapes(context: EditContext) -> bool:
-    """Take the chosen shapes away, with what was set for them. Run makes those of the models again; that is said."""
+    """Delete the chosen shapes with their settings; a message tells that Run makes the models' shapes again."""
     session, shapes = context.session, context.chosen_shapes
     if not shapes or not context.is_free:
         return False
@@ -71,7 +71,7 @@ def delete_shapes(context: EditContext) -> bool:
 
 
 def hold_out(context: EditContext) -> bool:
-    """Let the chosen closed shapes hold out: take their mattes away from all others; or no more where all do."""
+    """Make the chosen closed shapes hold-outs, which are subtracted from all others; or undo that where all are."""
     shapes = [shape for shape in context.chosen_shapes if shape.closed]
     if context.chosen_shapes and not shapes:
         context.session.say("Only closed shapes hold out; this one is open")
@@ -121,7 +121,7 @@ def hide_here(context: EditContext) -> bool:
 
 
 def _set_lifetimes(context: EditContext, label: str, bounds: Callable[[int, int], tuple[int, int]]) -> bool:
-    """One that ended before the frame, or begins after it, goes on to the end of the shot that is named."""
+    """The lifetime extended to the named end of the shot, if it ended before the frame or starts after it."""
     shapes = context.chosen_shapes
 
     def lived(document: RotoDocument) -> RotoDocument:

@@ -47,7 +47,7 @@ class TransformTool:
         self._hold: Hold | None = None
         self._path: DragPath | None = None
         self._box = QRectF()
-        self._layer: Layer | None = None  # that is dragged as a whole, as it was
+        self._layer: Layer | None = None  # the group that is dragged, at the start of the drag
         self._fixed = 0.0, 0.0  # the place about which it is
 
     @property

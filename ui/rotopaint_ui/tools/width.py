@@ -132,7 +132,7 @@ class WidthTool:
     # --- one control point
 
     def _with_others(self, index: int) -> frozenset[int]:
-        """The selected points where this is one of them, else this one alone."""
+        """The selected points if this point is one of them, else only this point."""
         chosen = self._session.selection.points
         return chosen if index in chosen else frozenset({index})
 

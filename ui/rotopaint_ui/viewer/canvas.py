@@ -1,4 +1,4 @@
-"""The viewer: the plate under a display transform, what is drawn over it, and the mouse."""
+"""The viewer: the plate with a display transform, the overlays on it, and mouse handling."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from rotopaint_ui.viewer.waiting import Waiting
 from rotopaint_ui.viewer.wipe import Grip, Wipe
 
 ZOOM_STEP = 2**0.5
-BURST_MS = 700  # of rest, after which the next nudge is a step of its own
+BURST_MS = 700  # milliseconds without a key, after which the next nudge is a new step
 LATE_MS = 12  # how long a moved landmark waits for its shapes before it is painted without them
 _QUIET_TOOLS = ("select", "landmark", "points")  # draw nothing of their own beside what is dragged
 
@@ -95,7 +95,7 @@ class Canvas(QWidget):
     @tool.setter
     def tool(self, name: str) -> None:
         if name == self._tool and self._tools[name].is_busy:
-            return  # the tool's key again: what is being drawn goes on
+            return  # the tool's key again: continue drawing
         self._tools[self._tool].cancel()
         self._session.edits.end_burst()
         self._tool = name
@@ -240,7 +240,7 @@ class Canvas(QWidget):
             self.update(damage)
 
     def _brush(self, direction: int) -> None:
-        """That of the tool in hand where it has one, else that which reshapes."""
+        """The brush of the current tool where it has one, else the reshape brush."""
         brush = self._tools[self._tool if self._tool == "clone" else "reshape"]
         assert isinstance(brush, ReshapeTool | CloneTool)
         brush.resize(direction)
@@ -324,7 +324,7 @@ class Canvas(QWidget):
         self.update()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Go on with what the press began."""
+        """Continue the gesture that the press started."""
         self._hover = event.position()
         mouse = self._mouse_event(event)
         self._read_out()

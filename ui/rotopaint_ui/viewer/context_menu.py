@@ -1,4 +1,4 @@
-"""The menu of the right mouse button: what can be done with what is selected, by the table of commands."""
+"""The context menu: commands for the selection, from the table of commands."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import ViewTransform, paint_uncertainty
 from rotopaint_ui.tools.edit_context import EditReach
 
-NEAR_PX = 60.0  # of the mouse, within which landmarks show how far they may be off
+NEAR_PX = 60.0  # distance from the mouse within which landmarks show their expected error
 
 
 def paint_near(

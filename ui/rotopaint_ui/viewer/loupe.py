@@ -14,9 +14,9 @@ from rotopaint_ui.viewer.outlines import Outline, paint_path
 
 RADIUS_PX = 72.0
 _RIM_PX = 2.0
-_AWAY_PX = 96.0  # from the mouse to the middle of the glass: what is dragged is never covered
-_LEAST_PX = 8.0  # of the screen for one pixel of the plate
-MOST_ZOOM = 6.0  # of the viewer, beyond which its pixels are large enough
+_AWAY_PX = 96.0  # distance from the mouse to the middle of the loupe, so that it never covers the dragged point
+_LEAST_PX = 8.0  # screen pixels per pixel of the plate
+MOST_ZOOM = 6.0  # zoom of the viewer above which no loupe is needed
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,10 @@ ONION_KEYS = 2  # on either side
 Style = Literal["plain", "bold", "dashed", "thin", "moving"]
 _PLATE = ViewTransform()
 _DARK = QColor(0, 0, 0, 170)
-_EARLIER, _LATER = "#5ab4ff", "#ffe14d"  # onion skins: blue behind, yellow ahead; told apart by the colour-blind
+_EARLIER, _LATER = (
+    "#5ab4ff",
+    "#ffe14d",
+)  # onion skins: blue behind, yellow ahead, which colour-blind people can distinguish
 _LOOK, _ROOM_PX = "#f2a541", 10.0  # the box round a place to look at
 _FILLING = ((-0.25, -0.25), (0.25, 0.25), (-0.25, 0.25), (0.25, -0.25))
 _SHADOWS: Mapping[Style, Sequence[tuple[float, float]]] = {
@@ -38,7 +41,9 @@ _SHADOWS: Mapping[Style, Sequence[tuple[float, float]]] = {
     "thin": (),
     "moving": ((0.0, 1.0),),
 }
-_LINES: Mapping[Style, Sequence[tuple[float, float]]] = {  # about the curve itself: a line must not lie beside it
+_LINES: Mapping[
+    Style, Sequence[tuple[float, float]]
+] = {  # symmetric about the curve, so that the line is not displaced
     "plain": ((-0.25, -0.25), (0.25, 0.25)),
     "bold": ((-0.5, 0.0), (0.5, 0.0), (0.0, -0.5), (0.0, 0.5)),
     "dashed": ((0.0, 0.0),),
@@ -55,7 +60,7 @@ class Outline:
     points: Points
     path: QPainterPath  # plate space
     colour: QColor
-    extent: QRectF  # of the points and their tangents, plate space: the curve lies inside
+    extent: QRectF  # bounds of points and tangents in plate space, which contain the curve
     is_shown: bool  # False: known to be hidden at this frame, drawn dashed
 
     def box(self, view: ViewTransform, margin: float) -> QRectF:
@@ -180,7 +185,7 @@ def paint_path(
 
 
 def paint_place(painter: QPainter, path: QPainterPath, third: str, view: ViewTransform) -> None:
-    """A dashed box round the third of a seam that somebody should look at."""
+    """A dashed box around the third of a seam that needs a look."""
     box = transform_of(view).mapRect(third_box(path, third)).adjusted(-_ROOM_PX, -_ROOM_PX, _ROOM_PX, _ROOM_PX)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     for ink, style in ((_DARK, Qt.PenStyle.SolidLine), (QColor(_LOOK), Qt.PenStyle.DashLine)):
@@ -200,7 +205,7 @@ def _lines(style: Style, width: float) -> Sequence[tuple[float, float]]:
 
 @lru_cache(maxsize=64)
 def _shadows(style: Style, width: float) -> Sequence[tuple[float, float]]:
-    """The dark edge lies further out round a broader line."""
+    """The dark edge is further out around a broader line."""
     if style not in ("plain", "bold") or width <= USUAL_PX:
         return _SHADOWS[style]
     reach = width / 2 + (1.0 if style == "bold" else 0.5)

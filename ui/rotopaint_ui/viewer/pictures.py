@@ -1,4 +1,4 @@
-"""The plates on the screen: exact when magnified, averaged when made smaller, and told where a frame is missing."""
+"""Plates on the screen: exact when magnified, averaged when reduced, with a message where a frame is missing."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Pictures(QObject):
         self._refined()
 
     def _paint_missing(self, painter: QPainter, area: QRectF) -> None:
-        """Why there is no picture; while one is read the picture before it stays, dimmed, so that nothing flickers."""
+        """Why there is no picture. While one is read, the previous picture stays, dimmed, to avoid flicker."""
         plate, frame = self._session.plate, self._session.frame
         broken = self._frames.broken.get((PLATE, frame))
         is_reading = plate is not None and frame in plate.frames and broken is None

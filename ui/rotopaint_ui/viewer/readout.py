@@ -20,7 +20,7 @@ class Readout(QObject):
 
     def __init__(self, session: ShotSession, frame_cache: FrameCache, parent: QObject) -> None:
         super().__init__(parent)
-        self.frame: int | None = None  # that was told of last
+        self.frame: int | None = None  # the last reported values
         self._session, self._frames = session, frame_cache
         self._place: tuple[float, float] | None = None
         self._zoom = 1.0

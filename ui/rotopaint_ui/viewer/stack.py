@@ -1,4 +1,4 @@
-"""The picture in the viewer, in two layers: what stands still is painted once and kept, what moves is painted anew.
+"""The picture in the viewer, in two layers: still content is painted once and cached, moving content each time.
 
 While a hand drags, the plate, and all that the gesture has not changed, are one pixmap. A step of the drag copies it
 and draws the rest, which is what keeps the time from the mouse to the screen short with any number of shapes.
@@ -32,7 +32,7 @@ from rotopaint_ui.viewer.pictures import GAIN, Pictures
 from rotopaint_ui.viewer.wipe import Wipe, paint_wipe
 
 BACKGROUND = QColor("#101114")
-ASIDE = 0.45  # outlines of faces that are not in hand
+ASIDE = 0.45  # outlines of faces that are not the current face
 FADED = 0.35  # outlines that stand still while others are dragged
 _FEW = 4  # shapes that are painted in full even while they move
 _MARGIN_PX = 24.0  # around what moves: handles, landmarks, lines
@@ -60,7 +60,7 @@ class PaintScene:
     """What there is to paint: `still` goes into the kept layer, `moving` is painted at every step."""
 
     shown: ViewSettings
-    area: QRectF  # of the plate, on the screen
+    area: QRectF  # area of the plate on the screen
     facts: tuple[object, ...]  # compared by value
     still: tuple[Outline, ...] = ()
     moving: tuple[Outline, ...] = ()
@@ -76,7 +76,7 @@ class PaintScene:
         return all(a is b for a, b in zip(self.things, other.things))
 
     def moving_box(self) -> QRectF:
-        """What is painted anew covers at most this, on the screen."""
+        """The largest area that is repainted, on the screen."""
         view, box = self.shown.view, QRectF()
         for outline in self.moving:
             margin = _MARGIN_PX + ((outline.shape.width_px or 0) / 2 + outline.shape.feather_px) * view.zoom

@@ -24,24 +24,24 @@ def dress(application: QApplication) -> None:
 
 
 def ask_for_file(parent: QWidget, title: str, then: Callable[[str], None], filter: str = "") -> QFileDialog:
-    """Ask for a file; the panel goes on meanwhile."""
+    """Ask for a file; the panel stays usable meanwhile."""
     return _open_dialog(parent, title, then, QFileDialog.FileMode.ExistingFile, filter)
 
 
 def ask_for_folder(parent: QWidget, title: str, then: Callable[[str], None]) -> QFileDialog:
-    """Ask for a folder; the panel goes on meanwhile."""
+    """Ask for a folder; the panel stays usable meanwhile."""
     return _open_dialog(parent, title, then, QFileDialog.FileMode.Directory, "")
 
 
 def ask_where(parent: QWidget, title: str, then: Callable[[str], None], filter: str) -> QFileDialog:
-    """Ask where a file should be written; the panel goes on meanwhile."""
+    """Ask for the path of a file to write; the panel stays usable meanwhile."""
     dialog = _open_dialog(parent, title, then, QFileDialog.FileMode.AnyFile, filter)
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
     return dialog
 
 
 def tight(layout: Any) -> Any:
-    """A layout without air of its own."""
+    """A layout without margins and spacing."""
     layout.setContentsMargins(0, 0, 0, 0)
     layout.setSpacing(0)
     return layout

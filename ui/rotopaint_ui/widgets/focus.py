@@ -48,7 +48,7 @@ class Presser(QObject):
         """`closes`: Esc closes the window."""
         super().__init__(window)
         self._window, self._closes = window, closes
-        window.installEventFilter(self)  # what nobody inside has taken comes up to it
+        window.installEventFilter(self)  # keys that no child widget has used arrive here
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Take a key that no widget wanted."""
@@ -76,10 +76,10 @@ class Guard(QObject):
     def __init__(self, panel: QWidget, viewer: QWidget) -> None:
         super().__init__(panel)
         self._viewer = viewer
-        self._text = ""  # of the field that has the focus, as it was
-        panel.installEventFilter(self)  # what nobody inside has taken comes up to it
+        self._text = ""  # the value of the focused field before the edit
+        panel.installEventFilter(self)  # keys that no child widget has used arrive here
         for choice in panel.findChildren(QComboBox):
-            choice.view().installEventFilter(self)  # in a window of its own
+            choice.view().installEventFilter(self)  # in a separate window
         for field in panel.findChildren(QLineEdit):
             field.returnPressed.connect(self._hand_on)
             box = field.parent()
@@ -165,7 +165,7 @@ def _is_left(box: Number, event: QKeyEvent) -> bool:
 
 
 def is_typed(box: Number) -> bool:
-    """Whether a number is being typed that the box has not told of yet."""
+    """Whether a number is being typed that the box has not reported yet."""
     return box.hasFocus() and box.cleanText() != box.textFromValue(box.value())  # type: ignore[arg-type]  # its own kind
 
 
@@ -182,7 +182,7 @@ def takes_keys(widget: QWidget | None, event: QKeyEvent) -> bool:
     if isinstance(widget, QAbstractItemView) and widget.window().windowType() != Qt.WindowType.Popup:
         return event.key() in _WALKING
     if isinstance(widget, QAbstractSpinBox):
-        return event.key() in _EDITING or (bool(event.text()) and event.text() in _NUMERALS)  # letters are no numbers
+        return event.key() in _EDITING or (bool(event.text()) and event.text() in _NUMERALS)  # letters are not numbers
     if isinstance(widget, QLineEdit | QComboBox | QAbstractItemView):
         return event.key() in _EDITING or (event.text().isprintable() and bool(event.text()))
     if isinstance(widget, QAbstractSlider | QTabBar):

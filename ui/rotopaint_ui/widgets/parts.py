@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from rotopaint_ui.widgets.focus import is_typed
 
 B = TypeVar("B", bound=QAbstractSpinBox)
-PLAIN_SKIN = 0.9  # how visible a seam is where there is none
+PLAIN_SKIN = 0.9  # seam visibility on plain skin without a seam
 _SIDE, _SCALE = 18, 3
 _FIELD, _LABEL = QFormLayout.ItemRole.FieldRole, QFormLayout.ItemRole.LabelRole
 
@@ -158,10 +158,10 @@ class _ScrollingText(QScrollArea):
 
 
 class Elided(QLabel):
-    """One line that ends in dots where there is no room for all of it; the tip then holds the whole."""
+    """A line of text that is cut with dots where room is short; the tool tip then has the full text."""
 
     def minimumSizeHint(self) -> QSize:
-        """It gives way to what stands beside it."""
+        """A small minimum width, so that neighbours get the room."""
         return QSize(0, super().minimumSizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
