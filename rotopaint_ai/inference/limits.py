@@ -12,7 +12,7 @@ from pathlib import Path
 
 LIMIT_S = 120.0  # for one call, or for a model to open; the shipped models take milliseconds
 TICK_S = 0.5
-MOST_BYTES = 8 << 30  # of all models of a process together, on the CPU
+MOST_BYTES = 8 << 30  # memory limit of all models of a process together, on the CPU
 SHARED_ALLOCATOR = "session.use_env_allocators"
 
 
@@ -29,7 +29,7 @@ def bound_memory() -> None:
 
 
 def explained(error: Exception) -> str:
-    """Why a call ended, where it was the bound on memory; else what was said."""
+    """The error of a call: the memory limit where that was the cause, else the original text."""
     if "Available memory of" in str(error):
         return f"it wants more than {MOST_BYTES >> 30} GB; use another pack"
     return str(error)

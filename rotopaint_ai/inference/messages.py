@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float32]
 
-ROOM_BYTES = 16 << 20  # of a lane; memory that nobody writes to is not taken
-_MOST_BYTES = 8 << 30  # of an array: a fault in the other process asks for no more
+ROOM_BYTES = 16 << 20  # size of a lane; pages that are never written take no memory
+_MOST_BYTES = 8 << 30  # largest array, so that a fault in the other process cannot request more
 _MOST_FACTS = 1 << 24
 _LENGTH = struct.Struct("<Q")
 
@@ -35,7 +35,7 @@ class Message(NamedTuple):
 
 
 class Lane:
-    """One end of a socket, and the memory beside it; carries a message at a time."""
+    """One end of a socket with shared memory for arrays; it carries one message at a time."""
 
     def __init__(self, channel: socket.socket, room: mmap.mmap, wait: Callable[[], None]) -> None:
         """`wait` is called whenever the channel's timeout passes, and may raise."""
@@ -56,9 +56,9 @@ class Lane:
             self._write(_bytes_of(np.ascontiguousarray(array)))
 
     def receive(self) -> Message:
-        """Read one message; its arrays may lie in the memory of the lane, until the next one is sent.
+        """Read one message; its arrays may be views of the lane's memory, valid until the next message is sent.
 
-        Raises OSError, EOFError where the other side has gone, ValueError where it speaks nonsense, and as `wait`.
+        Raises OSError, EOFError where the other process has ended, ValueError for an invalid message, and as `wait`.
         """
         (length,) = _LENGTH.unpack(self._read(memoryview(bytearray(_LENGTH.size))))
         if length > _MOST_FACTS:
@@ -82,7 +82,7 @@ class Lane:
         return arrays
 
     def close(self) -> None:
-        """Let go of the socket; the memory goes with the last array that lies in it."""
+        """Close the socket; the memory is freed with the last array in it."""
         self._channel.close()
 
     def _seen(self, shape: Any, at: int) -> Array:

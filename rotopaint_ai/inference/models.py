@@ -76,7 +76,7 @@ class SeamModel:
 
     @property
     def zooms(self) -> tuple[int, ...]:
-        """How finely strips may be cut for it: the name of what it takes says so."""
+        """The resolution of strips for this model, which the name of its input states."""
         return SEAM_STRIPS[self._input_name]
 
     @property
@@ -199,7 +199,7 @@ def open_detector(pack: Pack, *, threads: int = 1) -> FaceModel | None:
 
 
 def _grey_input(path: Path, name: str) -> npt.NDArray[np.float32]:
-    """One grey picture of the fixed size that a model's input wants; a pack was refused where there is none."""
+    """A grey picture of the fixed size of a model's input; packs with other inputs were refused."""
     height, width = (int(side or 0) for side in read_signature(path).inputs[name].shape[1:3])
     return np.full((1, height, width, 3), 0.5, np.float32)
 

@@ -63,7 +63,7 @@ _VOUCHED = ("*.onnx", "*.data", SHEET)  # what a card must hash: models, their o
 # StringStringEntryProto{key: "location", value: a name of less than 128 bytes} of TensorProto.external_data, onnx.proto
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x01-\x7f])", re.DOTALL)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-BAD_PERCENT = 5.0  # of the face's width: twice what the shipped pack is off on faces that it has not seen
+BAD_PERCENT = 5.0  # share of the face's width: twice the shipped pack's error on unseen faces
 _CARD_LIMIT_BYTES = 4_000_000
 
 
@@ -370,7 +370,7 @@ def _vouched(folder: Path) -> list[Path]:
 
 
 def _weight_files(model: Path) -> set[str]:
-    """The files beside a model that tensors of it lie in, as the model names them."""
+    """The files beside a model that hold its tensors, by the names in the model."""
     content = model.read_bytes()
     return {
         content[match.end() : match.end() + match[1][0]].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The folder of a pack, which a new pack replaces as a whole or not at all; files that are no part of a pack stay."""
+"""The folder of a pack. A new pack replaces it completely or not at all; other files in the folder stay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rotopaint_ai.errors import PackError
 from rotopaint_ai.inference.pack import CARD, SHEET, load_card
 from rotopaint_ai.inference.signing import SIGNATURE
 
-_OURS = frozenset((CARD, SHEET, SIGNATURE, "weights.npz", "recipe.yaml"))  # of a pack's files, beside its models
+_OURS = frozenset((CARD, SHEET, SIGNATURE, "weights.npz", "recipe.yaml"))  # files of a pack besides its models
 
 
 def is_replaceable(folder: Path) -> bool:

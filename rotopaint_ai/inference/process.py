@@ -64,7 +64,7 @@ class _ModelProcess:
         self._process, lanes = _start(min(64, 2 + (os.cpu_count() or 1)))
         self._owner = os.getpid()
         self.why_ended = ""
-        self.forgotten: deque[int] = deque()  # models that nobody holds any more, for the next call to tell
+        self.forgotten: deque[int] = deque()  # models that are no longer used, which the next call closes
         self._free: LifoQueue[Lane] = LifoQueue()
         for lane in reversed(lanes):  # the last in is the first out
             self._free.put(lane)
@@ -72,7 +72,7 @@ class _ModelProcess:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it lives and was started by this process; who is forked talks to a process of its own."""
+        """Whether the process runs and was started by this one; a forked process starts its own."""
         return not self.why_ended and self._owner == os.getpid()
 
     def call(self, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> Message:
@@ -174,7 +174,7 @@ else:
             stderr=nothing,
             cwd=_HOME,
             pass_fds=[*handles, *memory],
-            process_group=0,  # Ctrl-C is for whoever started this
+            process_group=0,  # the parent process handles Ctrl-C
         )
         rooms = [mmap.mmap(room, ROOM_BYTES) for room in memory]
         for room in memory:
@@ -222,7 +222,7 @@ def usage() -> Mapping[str, float]:
 
 
 def shipped_places() -> list[Path]:
-    """The folders in which the packs of this product lie."""
+    """The folders of this product's packs."""
     spec = importlib.util.find_spec("rotopaint_models")
     installed = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
     checkout = Path(__file__).resolve().parents[2] / "models" / "rotopaint_models"
@@ -268,7 +268,7 @@ def _asked(process: _ModelProcess, path: Path, facts: Mapping[str, Any], arrays:
 
 
 class _RemoteModel:
-    """A model that is open in the other process, until nobody holds it here."""
+    """A model that is open in the other process as long as this object exists."""
 
     def __init__(self, process: _ModelProcess, number: int) -> None:
         self._process, self._number = process, number

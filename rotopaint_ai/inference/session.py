@@ -1,4 +1,4 @@
-"""Running ONNX models: the only file that opens onnxruntime, and only when a session is asked for.
+"""Running ONNX models. Only this file imports onnxruntime, and only when a session is opened.
 
 Models of a pack are opened by `process`, which calls this in another process; our own fresh exports, here.
 

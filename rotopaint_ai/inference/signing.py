@@ -39,7 +39,7 @@ def check_signature(folder: Path, card: bytes) -> None:
 
 
 def sign(folder: Path, card: bytes, key: Path) -> Path:
-    """Write the signature over a pack's card beside it. Raises UsageError where the file holds no such key."""
+    """Write the signature of a pack's card beside the card. Raises UsageError where the file holds no private key."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 

@@ -1,4 +1,4 @@
-"""De-jitter: landmarks of one exposure made one, and fused with what its neighbours say of the same face.
+"""De-jitter: the landmarks of one exposure are joined, and fused with those of neighbouring exposures.
 
 The unit is the exposure: the run of frames that repeat one exposure (see `holds`). All its frames get exactly the same
 landmarks. Two exposures on either side are carried over by the similarity that lays their landmarks over this one's.
@@ -36,7 +36,7 @@ _CUT = 4.0  # variance of real motion over that of noise, from which on a neighb
 _OUTLIER = 3.0  # distance over joint noise, from which on a single carried landmark does not count
 _LEAST_ERROR_PX = 0.05
 _MEMORY = 48  # pairs of exposures over which the noise is judged
-_NOISE_QUANTILE = 0.25  # the quieter pairs show the noise alone
+_NOISE_QUANTILE = 0.25  # the quieter pairs show only noise
 _NOISE_LIMITS = (0.15, 1.0)
 # For Gaussian noise of deviation s in x and y an error is 1.25 s in the mean; a squared distance is then
 # 2 s^2 = 1.27 error^2 in the mean, and its median is 0.69 of its mean.
@@ -68,7 +68,7 @@ class _Exposure:
 
     @property
     def mean(self) -> FrameLandmarks:
-        """The members' mean; a landmark that a person placed in one of them stands as placed first."""
+        """The members' mean; a landmark that a person placed keeps its first hand-placed position."""
         if self._mean is None:
             self._mean = self._mean_landmarks()
         return self._mean

@@ -49,7 +49,7 @@ class LostLimits:
     instability: float = inf  # median of the first exposures of a shot, above which it shows no face at all
 
 
-FARTHEST = 10  # sides of the crop: a point that a model puts farther from its centre is no place
+FARTHEST = 10  # sides of the crop: a predicted point farther from its centre is invalid
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +137,7 @@ class Follower:
             self._usual.append(reading.error_share)
 
     def _find_face(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> tuple[FaceReading, str | None, bool]:
-        """What is read, why it is no face, and whether it is where the exposure before had it."""
+        """The reading, the reason why it is not a face, and whether it agrees with the previous exposure."""
         previous = self._previous
         if previous is None or previous.crop is None or previous.lost is not None or self.keys.is_key(frame):
             reading = self._read_settled(rgb, origin, self.keys.at(frame))
@@ -234,14 +234,14 @@ class Follower:
 def read(
     rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop], *, detect: Detect, size_px: int, display: Display
 ) -> list[FaceReading]:
-    """What the model says of each crop of a frame, in plate space."""
+    """The model's prediction for each crop of a frame, in plate space."""
     return read_pictures([display(cut(rgb, origin, crop, size_px)) for crop in crops], crops, detect, size_px)
 
 
 def read_pictures(
     pictures: Sequence[Picture], crops: Sequence[Crop], detect: Detect, size_px: int
 ) -> list[FaceReading]:
-    """What the model says of pictures that were cut from a frame, in plate space."""
+    """The model's prediction for pictures cut from a frame, in plate space."""
     points, errors, visible = detect(np.ascontiguousarray(np.stack(pictures), dtype=np.float32))
     return [
         _reading(crop, np.asarray(points[row]), np.asarray(errors[row]), np.asarray(visible[row]), size_px)
@@ -266,7 +266,7 @@ def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, siz
 
 
 def lie_near(points_PC: Array, crop: Crop) -> bool:
-    """Whether points (P, 2) are numbers, and lie within `FARTHEST` sides of a crop's centre."""
+    """Whether points (P, 2) are finite and within `FARTHEST` sides of a crop's centre."""
     return bool(
         np.isfinite(points_PC).all() and np.abs(points_PC - (crop.x, crop.y)).max(initial=0) <= FARTHEST * crop.side
     )

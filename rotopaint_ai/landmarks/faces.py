@@ -1,4 +1,4 @@
-"""Faces on whole plates, for the rough crop: what a detector says, in plate space, and which face is meant.
+"""Faces on whole plates, for the rough crop: a detector's boxes in plate space, and the choice of the face.
 
 F faces, S side of a mask, P keypoints; boxes are x0, y0, x1, y1.
 """
@@ -21,11 +21,11 @@ Array = npt.NDArray[Any]
 Display = Callable[[Picture], Picture]
 
 SURE = 0.75  # score from which a detection counts as a face: chosen on held-out plates of the stage
-GREY = np.float32(115 / 255)  # of what lies beside a plate that does not fill the detector's picture
+GREY = np.float32(115 / 255)  # grey beside a plate that does not fill the detector's picture
 ROOM = 1.3  # side of a mask's rectangle over the box's
-CLOSER = 0.6  # of the plate's sides: the windows that are looked at where the whole plate shows no face
+CLOSER = 0.6  # shares of the plate's sides: windows that are searched where the whole plate shows no face
 MARGIN = 1.12  # crop side over the longest side of a face's box
-_SAME = 1.5  # faces in two frames may lie so many sides apart and still be one
+_SAME = 1.5  # faces in two frames up to so many sides apart count as the same
 _SAME_SIZE = 2.2
 
 
@@ -171,9 +171,9 @@ def _overlap(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def followed(seen: Mapping[int, Sequence[FaceFound]]) -> Followed | None:
-    """The face that is meant, over the frames that were looked at; None where there is none.
+    """The chosen face over the searched frames; None where there is none.
 
-    It is the weightiest of the first frame that shows one; from there on the nearest one of like size.
+    It is the face with the largest weight in the first frame with a face, then the nearest face of similar size.
     """
     frames = [frame for frame in sorted(seen) if seen[frame]]
     if not frames:

@@ -1,4 +1,4 @@
-"""Held frames: exposures that stand in a sequence more than once, each time with its own grain or compression.
+"""Held frames: exposures that occur in a sequence more than once, each time with its own grain or compression.
 
 Stop motion is shot on twos and threes. A repeat is the same exposure again, so its landmarks must be the very same. A
 face that is held while the camera moves is not a repeat: its plates differ.
@@ -89,7 +89,7 @@ class _Window:
 
 
 class HoldFinder:
-    """Says of each frame whether it repeats the exposure before it.
+    """Tells for each frame whether it repeats the previous exposure.
 
     Every frame is compared with the FIRST one of the running hold, so that a slow move cannot creep through it.
     Keeps two small pictures.

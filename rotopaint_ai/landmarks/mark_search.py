@@ -1,4 +1,4 @@
-"""More sights of marks: each is looked for in the holds that did not show it, where a head says that it lies.
+"""More sights of marks: each is searched for in the other holds, where the head predicts its position.
 
 Features are found alike only in looks that hardly differ. A head that was solved from these knows to a few pixels where
 a mark lies in every other hold, and how its surroundings are foreshortened there. So the picture round its sight in the
@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 from rotopaint_ai.landmarks.shared_marks import Complex, MarkPicture, SharedMarks
 
 Array = NDArray[Any]
-Pictures = Callable[[int], MarkPicture]  # of a hold by its number
+Pictures = Callable[[int], MarkPicture]  # picture of a hold, by its number
 
 # Chosen on training shots of two puppets that the shipped pack never saw.
 HALF = 7  # pixels of the picture from a mark to the edge of what is compared
-AWAY = 5  # how far from where the head has it a mark may lie
+AWAY = 5  # largest distance of a mark from its predicted position, pixels of the patch
 ALIKE = 0.85  # correlation from which on it is the mark
 FACING = 0.35  # cosine of the angle to the camera from which on a place is looked at
-STEADY_PX = 2.0  # how far off the head a sight may lie that is looked for elsewhere
-LARGEST_CHANGE = 2.0  # of a patch's area from hold to hold
+STEADY_PX = 2.0  # largest error of a sight that is searched for in other holds
+LARGEST_CHANGE = 2.0  # largest factor of a patch's area from hold to hold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +57,9 @@ def marks_seen_again(
     pictures: Pictures,
     watched: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> SharedMarks:
-    """Marks with those sights too that are found where a head expects them.
+    """Marks with additional sights, found where the head predicts them.
 
-    `apart_HH`: how unlike looks are; `watched` goes over the holds as they are searched.
+    `apart_HH`: the difference of the looks of each two holds; `watched` iterates over the holds during the search.
     """
     if not marks.count:
         return marks
@@ -104,7 +104,7 @@ def _seen_in(
     steady: list[list[int]],
     apart_H: Array,
 ) -> Iterator[tuple[int, complex]]:
-    """Marks that are asked for and found in a hold, and where."""
+    """The requested marks that are found in a hold, and their positions."""
     for mark in np.flatnonzero(asked_K & (expected.facing[hold] > FACING)).tolist():
         if steady[mark]:
             like = patches[min(steady[mark], key=lambda other: apart_H[other]), mark]

@@ -28,7 +28,7 @@ MOST = 600  # features of a hold
 LEAST_CONTRAST = 0.01
 STRAIGHTEST = 12  # edges on which features are not kept
 NEAREST = 8  # holds of the most alike looks with which each is matched
-AWAY = 0.12  # of the face: how far from where the landmarks take it a mark may lie
+AWAY = 0.12  # share of the face: largest distance of a mark from the position predicted by landmarks
 CLEARLY = 0.8  # times as far from the second best match as from the best
 ALIKE = 0.35  # largest squared distance of matched descriptors
 AS_LARGE = 1.5  # times as large as the other one a matched feature may be
@@ -133,7 +133,7 @@ def _alike_holds(faces_HL: Complex) -> list[tuple[int, int]]:
 
 
 def _affine_motion(one: Complex, other: Complex) -> Array:
-    """The affine motion (3, 2) that takes places to others, those that lie far off it weighed down."""
+    """The affine motion (3, 2) between two sets of positions; outliers get low weight."""
     table, to = np.stack([one.real, one.imag, np.ones(len(one))], axis=1), np.stack([other.real, other.imag], axis=1)
     weight = np.ones((len(one), 1))
     motion: Array = np.zeros((3, 2))

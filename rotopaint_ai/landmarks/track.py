@@ -1,4 +1,4 @@
-"""The landmark track: where every landmark of a sheet stands in every frame, how surely, and who says so.
+"""The landmark track: the position of every landmark in every frame, its expected error, and its provenance.
 
 F frames, L landmarks, C components x then y. Plate space, pixels.
 """

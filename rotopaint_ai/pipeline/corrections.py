@@ -76,7 +76,7 @@ def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, can
 
 
 def _taught(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) -> Sequence[Taught]:
-    """What corrections of some frames of a stretch teach its others; nothing where there are none."""
+    """The effect of corrections at some frames of a stretch on its other frames; empty without corrections."""
     predicted = build_document(records, plan)
     document = plan.work.put_back(build_document((plan.respected(record) for record in records), plan))
     below = predicted, taken_below_groups(document, document)  # groups place what models say when it is drawn

@@ -1,4 +1,4 @@
-"""A run's records as one document: landmarks and shapes of all frames, kept as numbers until they are asked for."""
+"""A run's records as one document: landmarks and shapes of all frames, stored as arrays until they are used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape, StrokeWidth
 
-SHARE = 0.9  # of the frames that one width covers
+SHARE = 0.9  # quantile of the frames whose seam one width must cover
 
 
 def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
@@ -84,7 +84,7 @@ _UNSEEN = (nan, nan, nan)
 
 
 class PackedValues(Mapping[int, V], Generic[V]):
-    """Values by frame, in ascending order of frames; each is made of its numbers when it is asked for."""
+    """Values by frame, in ascending order of frames; each is made from its array when it is used."""
 
     def __init__(self, make: Callable[[list[float]], V]) -> None:
         self._make = make
@@ -137,7 +137,7 @@ class PackedKeys(PackedValues[Key]):
         return replace(key, source="propagated") if frame in self._carried else key
 
     def widen(self, frame: int, half_px: float, feather_px: float) -> None:
-        """Give the key of a frame a width of its own."""
+        """Give the key of a frame its own width."""
         rows = [number for point in self[frame].points for number in point]
         self.add(frame, [*rows, half_px, feather_px])
 

@@ -67,7 +67,7 @@ class Tracker(Protocol):
 
 @dataclass(slots=True)
 class FrameInFlight:
-    """A frame in flight: its pixels, or why it has none, and the milliseconds its stages took."""
+    """A frame in the pipeline: its pixels, or the reason why it has none, and the milliseconds of its stages."""
 
     number: int
     frame: Frame | None = None
@@ -90,7 +90,7 @@ class Snapshot:
 class Executor:
     """The stages of a run. `read` and `finish` are called from several threads, the others from the calling one.
 
-    `read` is told where the tracker will look at a frame, if all goes well.
+    `read` gets the area of a frame that the tracker will probably use.
 
     `is_finished` says which frames need no finishing because an earlier process did it; `keep` is called with a
     snapshot after every frame that went through the tracker.
@@ -165,7 +165,7 @@ class Executor:
             return tracker.skip(read.number)
         try:
             settled = tracker.push(read.frame, read.ms)
-        except PlateError:  # it looked further than was read, and the file is no longer the same
+        except PlateError:  # it needed pixels outside the area that was read, and the file has changed
             anew = self._read_ahead(read.number, None)
             read.frame, read.error = anew.frame, anew.error
             if read.frame is None:
@@ -212,7 +212,7 @@ def keep_nothing(snapshot: Snapshot) -> None:
 
 
 class KeptByFrame(Generic[Value]):
-    """Values by frame, each made once when it is first asked for; safe to ask from several threads.
+    """Values by frame, each made once on first use; thread-safe.
 
     `kept`: how many stay, those that were asked for last. What `make` raises comes out, and the next asks it again.
     """
@@ -298,7 +298,7 @@ def save_snapshot(path: Path, snapshot: Snapshot, models: Mapping[str, object]) 
 
 
 def load_snapshot(path: Path, models: Mapping[str, object]) -> Snapshot | None:
-    """The snapshot in a file; None where there is none or where it is torn, foreign or of another version."""
+    """The snapshot in a file; None where it is missing, damaged, of another job or of another version."""
     try:
         data = path.read_bytes()
         body = data[len(_MAGIC) + 8 :]
@@ -307,14 +307,14 @@ def load_snapshot(path: Path, models: Mapping[str, object]) -> Snapshot | None:
         snapshot = _Unpickler(io.BytesIO(body), models).load()
     except (OSError, ValueError, LookupError, EOFError, AttributeError, ImportError, TypeError, pickle.UnpicklingError):
         return None
-    except (MemoryError, OverflowError, RecursionError):  # of lengths and depths that somebody has put there
+    except (MemoryError, OverflowError, RecursionError):  # raised by wrong lengths or deep nesting in a damaged file
         return None
     return snapshot if isinstance(snapshot, Snapshot) else None
 
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # M_... of mallopt(3)
-_LARGE = 8 << 20  # bytes; with a megabyte, arrays of a crop too are fetched anew each time: a sixth more work
-_SMALL = 128 << 10  # bytes: what glibc begins with, for both
+_LARGE = 8 << 20  # bytes; with one megabyte, arrays of a crop would also be allocated each time: a sixth more time
+_SMALL = 128 << 10  # bytes: glibc's initial value of both thresholds
 _SPARE = 16 << 20  # bytes that stay at hand; with the 128 KB that they are else, a tenth more work for no less memory
 
 
@@ -413,7 +413,7 @@ class Steps:
 
 
 def telling(task: str, sink: Sink, cancel: Cancel) -> Progress:
-    """Progress of a part of a run as events, now and then; raises CancelledError where somebody wants to stop."""
+    """Progress of a part of a run as events at intervals; raises CancelledError where a stop was requested."""
     eta, last = Eta(total=0, done=0), time.monotonic()
 
     def tell(done: int, total: int) -> None:

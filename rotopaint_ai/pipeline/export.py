@@ -136,7 +136,7 @@ LEAST_S: Final = 3.0  # what takes less is written before other processes have s
 REPORTED_S: Final = 1.0  # shorter exports are not announced
 _MODULE: Final = "rotopaint_ai.pipeline.export"
 _USUAL_S: Final = 0.0003  # a format's time for one shape on one frame, until something is measured
-_TIMES: Final = {  # of the others' time
+_TIMES: Final = {  # time relative to the other formats
     "cryptomatte": 8.0,
     "blender": 4.0,
     "coco": 4.0,
@@ -155,7 +155,7 @@ def write_exports(
     sink: Sink = ignore,
     threads: int = 1,
 ) -> list[Exported]:
-    """Write `shapes.roto.json`, which is the source itself, and every format asked for.
+    """Write `shapes.roto.json`, which is the source itself, and every requested format.
 
     `given`: names of shapes in these files, where an artist has renamed them. `sink` receives the number of finished
     exports and the remaining time, if that is more than a moment. A format that cannot be written has an `error`; the

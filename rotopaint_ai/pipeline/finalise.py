@@ -45,7 +45,7 @@ class Outcome:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every frame that was asked for came through and shows a face, and every export was written."""
+        """Whether every requested frame was finished and shows a face, and every export was written."""
         return not (self.failed or self.missing or self.lost or any(each.error for each in self.exports))
 
 

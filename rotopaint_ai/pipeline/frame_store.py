@@ -39,8 +39,10 @@ class FrameStore:
         return self._left > 0
 
     def keep(self, frame: Frame) -> None:
-        """Keep the pixels of a frame that are in memory, where it was read for writing and there is room; once there is
-        none, nothing more is kept."""
+        """Keep the pixels of a frame in memory, if it was read for writing and there is room.
+
+        After the first frame without room, no further frames are kept.
+        """
         if frame.native is None:
             return
         rest: Any = frame.native.picture.rest

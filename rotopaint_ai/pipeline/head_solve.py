@@ -42,20 +42,20 @@ from rotopaint_ai.shapes.samples import basis, point_numbers
 from rotopaint_ai.sheet import ShapeSpec, Sheet, mirrored_order
 
 Array = NDArray[Any]
-Look = Callable[[int], SeamLook | None]  # of a hold by its number
-Sightings = Sequence[Sighting | None]  # of the seams of a hold
+Look = Callable[[int], SeamLook | None]  # picture of a hold, by its number
+Sightings = Sequence[Sighting | None]  # curves of the seams of a hold
 
 # Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.
 LOOKS = ((0.03, 1), (0.012, 1), (0.006, 2))  # how far off curves are taken to be, of the face, and at which zoom they
 # are looked at; six such looks, four of them at zoom 2, cost twice the time and followed other creases more often
-FIRST_STEPS, STEPS = 6, 3  # of the solver before the first look, and after each
+FIRST_STEPS, STEPS = 6, 3  # steps of the solver before the pictures are first read, and after each reading
 LOOKS_BY_MARKS = ((0.03, 1), (0.012, 1), (0.012, 1), (0.006, 2), (0.006, 2))  # cameras hold still, and curves give way
 # more slowly
 FIRST_FAR_PX = (8.0, 8.0, 8.0, 5.0, 5.0, 3.0, 3.0, 2.0, 2.0, 1.5)  # in each of the first steps by shared marks: how far
 FAR_PX = 0.6  # off one counts less, and then
-SHARP = 0.0015  # of the face: least deviation of a crease in a picture
+SHARP = 0.0015  # share of the face: smallest deviation of a crease in a picture
 ALIKE = 4.0  # neighbouring samples that count as one, as their errors are correlated
-KNOWN_FACE = 0.005  # of the face: smaller expected errors are those of models trained on the character
+KNOWN_FACE = 0.005  # share of the face: models trained on the character have smaller expected errors
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -308,7 +308,7 @@ def _jpeg_size(path: Path) -> list[int]:
 def _compare_frame(
     found: Sequence[FrameRecord], pictures: Sequence[Mapping[str, Any]], seams: Container[str]
 ) -> int | None:
-    """The pictured frame that is most like the others: its expected error is nearest to the middle one of the shot."""
+    """The most typical frame with a picture: its expected error is nearest to the median of the shot."""
     shown: set[int] = {picture["frame"] for picture in pictures if picture["after"]}
     errors = {record.frame: worst[1] for record in found if (worst := record.worst_shape(seams))}
     candidates = [frame for frame in sorted(shown) if frame in errors]

@@ -33,7 +33,7 @@ FORMAT = "rotopaint-folder"
 VERSION = 1
 _NUMBERED = re.compile(r"^(?P<stem>.*)\.(?P<number>-?\d+)(?P<suffix>\.[^.]+)$", re.DOTALL)
 SAME_TIME_NS = 2_000_000_000  # some disks keep times of files to two seconds
-_SAMPLE_BYTES = 1 << 20  # of a source's beginning and end, to know it again under another path
+_SAMPLE_BYTES = 1 << 20  # bytes of a source's start and end, by which it is recognised under another path
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def claimed(claim: FolderClaim) -> Iterator[None]:
     known = _read_note(state / NAME)
     _refuse_others(claim, known)
     with locked(state / "lock", refusal=busy):
-        known = _read_note(state / NAME)  # somebody may have been here until now
+        known = _read_note(state / NAME)  # another process may have written here until now
         _refuse_others(claim, known)
         write_json(state / NAME, _note_content(claim, known), indent=None)
         yield
@@ -111,7 +111,7 @@ def refuse_sources(out: Path, files: Iterable[Files], sources: Iterable[Plate]) 
 
 
 def _folders_of(source: Plate) -> set[Path]:
-    """Where the files of a source lie, and where links among them lead."""
+    """The folders of a source's files, with links resolved."""
     paths = {source.path_of(frame) for frame in source.frames}
     folders = {folder.resolve() for folder in {path.parent for path in paths}}
     return folders | {path.resolve().parent for path in paths if path.is_symlink()}
@@ -169,7 +169,7 @@ def _refuse_others(claim: FolderClaim, known: Mapping[str, Any] | None) -> None:
 
 
 class Stamp(NamedTuple):
-    """A file as it was written: its bytes, its time in nanoseconds, and the CRC-32 of its content."""
+    """The facts of a written file: size in bytes, time in nanoseconds, and CRC-32 of its content."""
 
     size: int
     mtime_ns: int
@@ -240,7 +240,7 @@ def frames_not_as_written(out: Path, written: Mapping[int, Stamps]) -> list[int]
 
 
 def facts_at(path: Path) -> os.stat_result | None:
-    """Facts (`os.stat`) of a file; None where there is none."""
+    """Facts (`os.stat`) of a file; None where it does not exist."""
     try:
         return path.stat()
     except OSError:
@@ -270,7 +270,7 @@ def _as_text(value: Any) -> str:
 def _foreign(claim: FolderClaim, known: Mapping[str, Any] | None) -> list[str]:
     """Files on disk that the job would replace and that we did not write."""
     if known is not None and known.get("files") is None:
-        return []  # of a version that did not keep count
+        return []  # from a version that did not record counts
     ours = [Files.from_json(row) for row in (known or {}).get("files", ())]
     found: list[str] = []
     for folder in sorted({each.folder for each in claim.files}):
@@ -335,7 +335,7 @@ def _is_known_again(plate: Plate, before: Mapping[str, Any]) -> bool:
 
 
 def _plate_place(plate: Plate) -> str:
-    """Where a plate lies: the pattern of its frames, or the movie."""
+    """The path of a plate: the pattern of its frames, or the movie."""
     path = plate.path_of(plate.frames[0])
     folder = path.parent.resolve()
     return str(folder / path.name) if plate.is_movie else str(folder / f"{plate.name}.#{plate.suffix}")

@@ -64,7 +64,7 @@ class Overrides:
 
     @property
     def paints(self) -> dict[str, Paint]:
-        """How each seam that somebody has set is to be painted."""
+        """The fill settings of each seam for which a person has set some."""
         return {name: Paint(each.method, each.grain, each.strength) for name, each in self.seams.items()}
 
     def sheet(self, sheet: Sheet) -> Sheet:

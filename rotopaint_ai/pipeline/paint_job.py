@@ -146,7 +146,7 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
 
 
 def _written_files(plate: Plate, job: CleanJob, chosen: Sequence[int]) -> list[Files]:
-    """Clean plates, and patches where they are wanted."""
+    """Write clean plates, and patches if requested."""
     format, frames = Format.of(plate), frozenset(chosen)
     padding = format.padding or 4
     clean = Files("clean", format.name, format.suffix, frames, padding)
@@ -187,7 +187,7 @@ def _chosen_frames(plate: Plate, job: CleanJob) -> tuple[list[int], list[int], d
 
 
 def _warn_of_held(frames: Sequence[int], document: RotoDocument, sink: Sink) -> None:
-    """Says which frames lie outside the shapes' own range, where they hold their first or last key."""
+    """Report frames outside the range of the shapes, where the shapes hold their first or last key."""
     outside = [frame for frame in frames if not document.first_frame <= frame <= document.last_frame]
     if outside:
         own = summarise([*FrameRange(document.first_frame, document.last_frame)])
@@ -219,7 +219,7 @@ def _for_each_frame(
     cancel: Cancel,
     absent: Mapping[int, str],
 ) -> Painted:
-    """Do something for every frame on several threads; a frame that refuses is told and the others go on.
+    """Process every frame on several threads; a frame that fails is reported, and the others continue.
 
     `files`: what each frame writes; a frame whose files are gone or others at the end has failed. `absent`: frames that
     cannot be done, with the reason; they are reported first, and count as failed.
@@ -291,6 +291,6 @@ def _failure_of(frame: int, future: Future[Mapping[str, float] | None]) -> str |
         return f"frame {frame}: {error.filename}: its folder was removed while it was written; start again"
     except (OSError, MemoryError):
         raise
-    except Exception as error:  # a defect of ours in one frame is no reason to lose the others
+    except Exception as error:  # a bug that shows in one frame must not stop the others
         return f"frame {frame}: {type(error).__name__}: {error}; please send it"
     return None

@@ -82,7 +82,7 @@ class Rig:
         return self.clean_plate.frames if self.clean_plate.named is None else (self.clean_plate.named,)
 
     def shapes_of(self, shapes: Sequence[RotoShape]) -> list[RotoShape]:
-        """Those shapes that are the rig's. Raises: DocumentError for names that are none, and where there are none."""
+        """The shapes of the rig. Raises: DocumentError for unknown names, and where no shape is left."""
         own = [shape for shape in shapes if (shape.name in self.names if self.names else shape.closed)]
         if unknown := sorted(self.names - {shape.name for shape in own}):
             there = ", ".join(shape.name for shape in shapes)
@@ -94,7 +94,7 @@ class Rig:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Picture:
-    """A whole picture (H, W, 3), what of it is no rig (H, W), and its top-left pixel's place on the plate."""
+    """A whole picture (H, W, 3), a mask (H, W) of its pixels without rig, and its top-left pixel on the plate."""
 
     rgb: Array
     free: Array
@@ -249,7 +249,7 @@ class Painter:
         return replace(painter, shapes=own, rigs=RigPainter(plate, frames, replace(painter, shapes=own).matte, rig))
 
     def paint(self, number: int) -> Mapping[str, float]:
-        """Write a frame's clean plate, and its patch where that is wanted; how much its seams show before and after.
+        """Write a frame's clean plate, and its patch if requested; returns the seams' visibility before and after.
 
         Raises: PlateError where the frame cannot be read, or the face in it has no finite pixels.
         """

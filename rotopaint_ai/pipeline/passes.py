@@ -162,7 +162,7 @@ def _snapshot_of(plan: Plan, state: RunState, models: Mapping[str, object]) -> S
 
 
 def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> TrackedShot:
-    """Write the settled journal anew: what people have keyed since may move seams in every frame."""
+    """Write the settled journal again, because later human keys may move seams in every frame."""
     path, counted = state.folder / f"{SETTLED}.journal", Counted(state)
     seams = with_shot_seams(plan, counted, sink, cancel)
     corrected = with_corrections(plan, seams, sink, cancel)

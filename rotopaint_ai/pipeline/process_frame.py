@@ -47,7 +47,7 @@ from rotopaint_ai.sheet import Sheet
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What the tracking says of a frame: rounded rows of plain numbers in plate space, pixels.
+    """The tracking result of a frame: rounded rows of plain numbers in plate space, pixels.
 
     `landmarks` rows are `[x, y, expected_error_px]` or None where occluded; `shapes` rows are control points; all are
     empty where the face was lost, and `lost` says why. `hold` is the first frame of the exposure that this one repeats
@@ -90,7 +90,7 @@ class Settled:
 REACH = 1.15  # times the crop's side: pictures of the report show half as much again as the seams are high ...
 BROAD = 4 / 3  # ... and are at least as much broader
 AIR_PX = 16
-READS = 3  # of a frame whose file is just being written
+READS = 3  # tries to read a frame whose file is just being written
 KEPT_EXPOSURES = 4  # exposures in memory; more than are ever in work at once would be waste
 
 
@@ -153,7 +153,7 @@ class FrameProcessor:
     pictured: frozenset[int] = frozenset()  # frames of which the report wants pictures
     holds: HoldCache = field(default_factory=HoldCache)
     kept: FrameStore = field(default_factory=FrameStore)
-    sources: dict[int, SourceFile] = field(default_factory=dict)  # of frames in work
+    sources: dict[int, SourceFile] = field(default_factory=dict)  # source files of frames in progress
     by_hand: Callable[[list[RotoShape]], list[RotoShape]] = list  # shapes as people want them drawn
 
     @classmethod
@@ -199,7 +199,7 @@ class FrameProcessor:
             return self._fail_settled(frame.number, settled, str(error))
         except OSError:
             raise
-        except Exception as error:  # a defect of ours in one frame is no reason to lose the others
+        except Exception as error:  # a bug that shows in one frame must not stop the others
             where = self._keep_trace(frame.number, traceback.format_exc())
             text = f"{type(error).__name__}: {error}; details are in {where}, please send it"
             return self._fail_settled(frame.number, settled, text)
@@ -321,9 +321,9 @@ def source_of(plate: Plate, frame: int) -> SourceFile | None:
 
 
 def changed_plates(plate: Plate, records: Iterable[FrameRecord]) -> list[int]:
-    """Frames whose file is no longer the one that was worked on: another time or size, and other content.
+    """Frames whose file has changed since it was used: another time or size, and other content.
 
-    So are frames that could not be read then and can be now.
+    Frames that could not be read before and can be read now count too.
     """
     changed = []
     for record in records:

@@ -1,4 +1,4 @@
-"""Records of frames: what is known of each when the run has finished with it, in memory and on disk.
+"""Records of finished frames, in memory and on disk.
 
 `DIR/.rotopaint/job.json` holds all inputs of a result (plate, crop, pack, settings). If they change, the other files
 are discarded with a warning. `tracked.journal` holds the results of every frame alone, `tracked.snapshot` the tracker's
@@ -112,7 +112,7 @@ class FrameRecord:
         return True
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values, its own: they are to be read alone."""
+        """The record as JSON values. Do not change them: they are shared with the record."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {**values, "source": None if self.source is None else asdict(self.source)}
 
@@ -222,7 +222,7 @@ class JournalIndex:
         return self._starts.keys()
 
     def at(self, frame: int) -> FrameRecord:
-        """A frame's record with its points. Raises KeyError; DiskError where the file is no longer what it was."""
+        """A frame's record with its points. Raises KeyError; DiskError where the file has changed."""
         start = self._starts[frame]
         try:
             with self._path.open("rb") as stream:
@@ -267,11 +267,11 @@ def _finite_number(text: str) -> float:
 
 
 _NAMES = tuple(each.name for each in fields(FrameRecord))
-_FASTEST = 1  # of zlib's levels
+_FASTEST = 1  # zlib level
 
 
 class RecordStore(MutableMapping[int, FrameRecord]):
-    """Light records by frame. What is given back is equal to what was put in, and made anew each time."""
+    """Records by frame in compact form. A record that is read is equal to the stored one, but a new object."""
 
     def __init__(self, records: Iterable[FrameRecord] = ()) -> None:
         self._packed_record: dict[int, bytes] = {}
@@ -336,7 +336,7 @@ class RunState:
     finished: RecordStore = field(default_factory=RecordStore)
 
     def add(self, record: FrameRecord) -> None:
-        """Mark a frame as finished; in memory it stays without its points."""
+        """Mark a frame as finished; only its record without points stays in memory."""
         self.journal.append(record)
         self.finished[record.frame] = record
 

@@ -42,7 +42,7 @@ _SIGNS = re.compile(r"[^A-Za-z0-9_-]")  # what Nuke's layers or some file system
 LONGEST_NAME = 100
 PATCH_FOLDER = "patch"
 NOT_FINITE = "what it shows cannot be measured (NaN or infinite pixels); render it again"
-LEAST_FINITE = 0.5  # of the pixels around seams; with fewer that are numbers there is nothing to fill from
+LEAST_FINITE = 0.5  # share of finite pixels around seams; with fewer a seam cannot be filled
 PICTURES = "report/img"
 _PICTURE = re.compile(r"(face|before|after)\.-?\d+\.jpg")
 FACE_PX = 640
@@ -71,7 +71,7 @@ class Format:
         return cls(plate.name, plate.padding, plate.width, plate.height, plate.pixel_aspect, clean_suffix(plate))
 
     def number(self, frame: int) -> str:
-        """A frame's number as it stands in file names; at least four digits, like the plates of most studios."""
+        """A frame's number in file names; at least four digits, like the plates of most studios."""
         return pad(frame, self.padding or 4)
 
     def clean_name(self, frame: int) -> str:
@@ -181,7 +181,7 @@ def run_files(
 
 
 def draw_mattes(shapes: Iterable[RotoShape], frame: int, format: Format) -> Mattes:
-    """Rasterise shapes at a frame; those that hold out are taken away from the others, and are no seams."""
+    """Rasterise shapes at a frame; hold-outs are subtracted from the others, and do not count as seams."""
     shapes = tuple(shapes)
     drawn = mattes_of(shapes, frame, format.width, format.height)
     return Mattes(drawn, union(drawn[each.name] for each in shapes if each.role == "seam" and not each.subtract))
@@ -231,7 +231,7 @@ def _write_layers(path: Path, regions: Mapping[str, Region], format: Format) -> 
 
 
 def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], paints: Paints = AUTO) -> Seams | None:
-    """Cut the region around a frame's seams; None where no seam matte lies on the frame's pixels."""
+    """Cut the region around a frame's seams; None where no seam matte covers pixels of the frame."""
     seam = mattes.seam
     if not seam.coverage.any():
         return None
@@ -449,7 +449,7 @@ def draw_pictures(out: Path, frame: Frame, crop: Crop, filled: Filled | None) ->
 
 
 def remove_others(out: Path, frames: Iterable[int]) -> None:
-    """Remove the pictures that a run has made of all frames but these; files by other names are not ours."""
+    """Delete a run's pictures of all frames but these; files with other names are not touched."""
     keep = {out / name for frame in frames for name in PictureNames.of(frame).all}
     for path in (out / PICTURES).glob("*.jpg"):
         if _PICTURE.fullmatch(path.name) and path not in keep:

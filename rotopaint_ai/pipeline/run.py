@@ -99,7 +99,7 @@ def _run_passes(plan: Plan, tracking: RunState, state: RunState, sink: Sink, can
 
 
 def _older_cleans(plan: Plan) -> int:
-    """How many clean plates of this run's frames lie in its folder already."""
+    """The number of this run's frames whose clean plate is in its folder already."""
     there, format = facts_in(plan.out, ["clean"]), Format.of(plan.plate)
     return sum(format.clean_name(frame) in there for frame in plan.frames)
 
@@ -143,7 +143,7 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
 
 
 def paint(job: RunJob, frames: FrameRange, sink: Sink, cancel: Cancel) -> Painted:
-    """Paint the frames of a tracked shot that lie in a range.
+    """Paint the frames of a tracked shot in a range.
 
     Raises: UsageError where the shot was not tracked, or as another job, or where another process paints this range;
     CancelledError; OSError where the disk refuses.

@@ -67,7 +67,7 @@ class OpenProject:
             raise LockedError(f"{path.name}: {why}, or add --leave-project to read it only")
 
     def take_face(self, name: str) -> None:
-        """Take a face of the shot in hand, as a step that can be undone, with its pack and what is known of its frames.
+        """Choose a face as the current face, as a step that can be undone, with its pack and its run record.
 
         Raises UsageError for a bad name.
         """
@@ -216,7 +216,7 @@ class Repaint:
         inner = sink if self.notes is None else self.notes.sink(sink)
 
         def tell(event: Event) -> None:
-            if event.kind == "started":  # not before: a job that is refused leaves every frame as it was
+            if event.kind == "started":  # not earlier, because a refused job must not change any frame
                 self.begin(frames)
             inner(event)
 

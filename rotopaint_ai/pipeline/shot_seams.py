@@ -43,10 +43,10 @@ T = TypeVar("T")
 STRETCH = 160  # holds solved together: no shot takes more memory than that
 FEWEST = 4  # holds that can outvote one
 # Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.
-NEAR = 0.005  # of the face: final deviation of a seam from the head's curve
-OUTLIER = 0.03  # of the head's size: distance from which a curve of models of the character is an outlier
+NEAR = 0.005  # share of the face: final deviation of a seam from the head's curve
+OUTLIER = 0.03  # share of the head's size: a curve further off is an outlier, if the models know the character
 LEAST_PX = 0.4  # least deviation of a hold's own curve
-UNKNOWN = 0.5  # of the head's size: deviation of a hidden curve
+UNKNOWN = 0.5  # share of the head's size: deviation of a hidden curve
 
 Shapes = Mapping[str, Sequence[PointRow]]
 
@@ -67,7 +67,7 @@ class _Hold:
 
 @dataclass(slots=True, eq=False)
 class ShotSeams:
-    """Tracked frames whose seams lie where the whole shot has them; they can be gone through again and again."""
+    """Tracked frames with their seams at the positions from the whole shot; can be iterated several times."""
 
     records: Iterable[FrameRecord]
     sheet: Sheet
@@ -157,7 +157,7 @@ def look_at(plan: Plan, record: FrameRecord) -> SeamLook | None:
 
 
 def with_placed(record: FrameRecord, placed: Mapping[str, Placed], sheet: Sheet) -> FrameRecord:
-    """A frame with some seams placed anew, and the landmarks that sit on them moved along."""
+    """A frame with new positions of some seams, and with their landmarks moved along."""
     new = {name: rounded_rows(each.points) for name, each in placed.items()}
     errors = {name: round(each.expected_error_px, DIGITS) for name, each in placed.items()}
     specs = [spec for spec in sheet.shapes if spec.name in new]
@@ -228,7 +228,7 @@ def _looked_for_on_head(
 
 
 def _said_of(holds: Sequence[_Hold], names: Sequence[str]) -> ShotSaid:
-    """What each hold says of itself."""
+    """The observations of each hold alone."""
     _, _, points = aligned(np.array([hold.points_L for hold in holds]))
     error = np.array([hold.error_px_L for hold in holds])
     error = np.where(np.isfinite(error), error, 2 * np.nanmax(error))
@@ -243,7 +243,7 @@ def _gives_way(hold: _Hold, name: str, on_head: Mapping[str, Complex], far_px: f
 
 
 def _known_curve(name: str, holds: Sequence[_Hold], size_H: Array) -> KnownCurve:
-    """What all holds say of a seam."""
+    """The observations of a seam in all holds."""
     noise = [
         UNKNOWN * size if name in hold.hidden or not np.isfinite(hold.noise_px[name]) else hold.noise_px[name]
         for hold, size in zip(holds, size_H.tolist())

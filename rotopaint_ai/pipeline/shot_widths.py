@@ -1,4 +1,4 @@
-"""How wide a shot's seams are: what a run paints with and what its document says.
+"""The widths of a shot's seams, for painting and for the document.
 
 A pack that knows the character knows its seams' widths. Any other gives all of them a usual one; then each seam is
 measured on the plates where it shows (`seams/width.py`), in up to MOST_HOLDS of them. Its matte is one share of the
@@ -36,7 +36,7 @@ Array = NDArray[Any]
 ALIKE = 1.25  # widths of which all but a tenth differ by no more than this many times are one width
 MOST_HOLDS = 16
 # Chosen on four training shots and six of the stage.
-DOUBT = 0.75  # of what three of four curves are expected to be off
+DOUBT = 0.75  # factor on the third quartile of the curves' expected errors
 _OUTLIERS = 0.05  # at either end
 
 

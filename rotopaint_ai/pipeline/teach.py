@@ -58,8 +58,8 @@ UNSTEADY_PX = 0.6  # how far off the head's a person's curve lies though both ar
 UNDERRATED = 1.8  # times as far off as a solve expects that takes all that is said for independent
 AWAY = 0.15  # of the distance in pose to the nearest corrected hold, over the number of these: how far off the head's
 # curve may be for that
-STILL = 0.003  # of the face: a curve that would move by less stays
-DOUBTFUL = 0.005  # of the face: a curve that stays where the head has it so far off is to be looked at
+STILL = 0.003  # share of the face: a curve that would move by less stays
+DOUBTFUL = 0.005  # share of the face: a curve that stays although the head's is this far off needs a look
 CLEARLY = 1.5  # times as far as the head's curve may be off a present one lies that gives way
 KNOWN = 1.5  # times that where models have learnt the character, so that most of their curves are right
 _READS = 2
@@ -78,7 +78,7 @@ class Taught:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadHold:
-    """What the models say of a hold's first frame, and a look at it."""
+    """The models' prediction of a hold's first frame, and its picture."""
 
     points_L: Complex
     error_px_L: Array
@@ -183,7 +183,7 @@ def n_moved(keys: Keys, predicted: RotoDocument) -> int:
 
 
 def _pose_from_corrected(reading: ShotReading, tasks: Sequence[_Task]) -> Array:
-    """How far each hold's landmarks lie from those of the nearest corrected one, in sizes of the head (H,)."""
+    """The distance (H,) of each hold's landmarks to those of the nearest corrected hold, in sizes of the head."""
     apart = reading.heads.looks_apart(np.array([hold.points_L for hold in reading.holds]))
     corrected = np.flatnonzero(np.any([task.exact_H for task in tasks], axis=0))
     return np.asarray(apart[:, corrected].min(axis=1, initial=np.inf))

@@ -30,7 +30,7 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 Array = npt.NDArray[Any]
 
 DIGITS = 4  # coordinates are rounded to 1/10,000 px once, here, so that files, mattes and a resumed run agree exactly
-ROOM, DOUBTFUL_ROOM = 0.2, 0.4  # of the crop's side: how much further than a frame's crop the next are read
+ROOM, DOUBTFUL_ROOM = 0.2, 0.4  # share of the crop's side by which the next frames are read beyond this frame's crop
 _MARGIN_PX = 2
 IN_SIGHT = 0.8  # probability from which on a landmark is surely seen
 KeepLook = Callable[[int, SeamLook], None]
@@ -38,7 +38,7 @@ STILL = "seams_left_as_predicted"  # entry of a pack's card: seams that are not 
 
 
 class LazyRgb:
-    """A frame's scene-linear pixels that are made only where somebody looks.
+    """A frame's scene-linear pixels, converted only where they are used.
 
     Has the shape of the data window (H, W, 3) and gives slices of it, which is all that crops and holds ask of a
     picture; a whole plate would cost more than the network.
@@ -238,10 +238,10 @@ class SeamPlacer:
         return bool(shapes.is_visible_S[k] and known and not by_hand)
 
     def _is_trusted(self, spec: ShapeSpec, landmarks: FrameLandmarks, seam: Seam, item: Placed) -> bool:
-        """Whether a seam lies in sight whole, or went no further than it was likely to be off.
+        """Whether a seam is completely visible, or has moved by no more than its expected error.
 
-        One whose far end is hidden is drawn to edges that hide it. On held-out shots of two characters 1.5 px were kept
-        in 84.4 % of frames without this, in 87.2 % with it, and the mean went from 0.94 to 0.88 px.
+        A seam with a hidden end would be attracted by the edges that hide it. On validation shots of two characters 1.5
+        px were kept in 84.4 % of frames without this, in 87.2 % with it, and the mean went from 0.94 to 0.88 px.
         """
         rows = [self.sheet.landmark_row(name) for name in spec.on_landmarks.values()] or list(self.sheet.rows_of(spec))
         in_sight = bool((landmarks.visible_L[rows] >= IN_SIGHT).all())
@@ -280,7 +280,7 @@ def crop_area(crop: Crop) -> Area:
 
 
 def crop_window(crop: Crop, shape: tuple[int, ...], origin: tuple[int, int]) -> tuple[slice, slice]:
-    """Rows and columns of the data window that lie in a crop's area."""
+    """Rows and columns of the data window inside a crop's area."""
     area = crop_area(crop)
     rows = _span_within(int(area.top) - origin[1], int(area.bottom) - origin[1], shape[0])
     return rows, _span_within(int(area.left) - origin[0], int(area.right) - origin[0], shape[1])

@@ -43,7 +43,7 @@ def paint_auto(
 def paint_two_bank(
     rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
-    """Colours of the hole's pixels by the fitted tables alone; a `cleanplate.FillFunction`."""
+    """Colours of the hole's pixels, computed only by the fitted tables; a `cleanplate.FillFunction`."""
     del model
     return _paint(rgb, hole, curves, None), {"two-bank": 1.0}
 
@@ -144,7 +144,7 @@ def _smooth_light(scene: Straightened) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Straightened:
-    """The seams of a crop on one ribbon: its log light (T, S, 3), and where it lies in the matte or off the crop."""
+    """The seams of a crop on one ribbon: its log light (T, S, 3), and its samples inside the matte or outside the crop."""
 
     ribbon: Ribbon
     light_TSC: Array

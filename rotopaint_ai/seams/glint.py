@@ -28,11 +28,11 @@ _FAR = 4.0  # examined columns: sigma of the blur along the banks
 AROUND_PX = 16  # pixels of the shrunk crop: clear pixels this near limit how bright the face can be
 _OVER = 0.4  # log light above the brightest clear pixel from which on a spot is seam; at twice that it is certain
 _TOLD = 0.3  # share of clear pixels around from which on they count; from half as much again they count in full
-_SPOT_PX = 1.0  # sigma: a single pixel is no spot
+_SPOT_PX = 1.0  # sigma: a single pixel does not count as a spot
 
 
 def lines(far: Array, hole_TS: Bools) -> Array | None:
-    """Probability (T, S), 0 to 1, that a sample belongs to such a bright line; None where there is none.
+    """Probability (T, S), 0 to 1, that a sample belongs to such a bright line; None without a line.
 
     far: log light (T, S), smoothed along the seam; hole_TS: samples in the matte or off the crop.
     """

@@ -85,7 +85,7 @@ def texels(some: NDArray[np.void]) -> Array:
 
 
 def smoothed(rgb: Array, paint_P: Array, hole: Bools, share: float) -> Array:
-    """The paint (P, 3) of the hole's pixels with only a share of its grain: what differs from its neighbourhood."""
+    """The paint (P, 3) of the hole's pixels with only a share of its grain, its difference to the neighbourhood."""
     painted = np.array(rgb, np.float32)
     painted[hole] = paint_P
     smooth: Array = cv2.GaussianBlur(painted, (0, 0), _GRAIN_SIGMA)[hole]

@@ -1,4 +1,4 @@
-"""Junctions of seams: the groove of another seam that enters a seam's ribbon is no texture of the face.
+"""Junctions of seams: the groove of another seam inside a seam's ribbon must not count as texture of the face.
 
 In one seam's ribbon the groove of a crossing seam looks like a dark stroke on the face. Without this step it would be
 kept, and a dot would remain at every junction. The curves give the groove's position; the light that paint adds beside

@@ -24,7 +24,7 @@ FEWEST_PLACES = 120
 # Half the width that holds 95 % of a seam's pixels is this times the root of its equivalent width: the median of 207
 # seams of rendered characters (`python -m rotopaint_ai.stage seams`, seed 30000), off by a factor of 1.7 (deviation).
 _HALF_OF_ROOT = 0.272
-_HELD = 0.85  # of that width: mattes are also widened by the expected error of the curve
+_HELD = 0.85  # share of that width, because mattes are also widened by the expected error of the curve
 _LEAST, _MOST = 0.008, 0.05
 _SPAN, _STEP = 0.05, 0.001  # range and spacing of the offsets, in shares of the face
 _BANKS = (0.022, 0.04)  # offsets of the skin beside a seam, which gives the light without the seam

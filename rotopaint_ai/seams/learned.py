@@ -70,7 +70,7 @@ def padded(strip_TSC: Array, before: int, n_rows: int) -> Array:
 
 
 def rows_of(own_TS: Bools) -> tuple[slice, int, int]:
-    """Rows of a ribbon that the network gets, how many padded rows precede them, and the total number of rows.
+    """The rows of a ribbon for the network, the number of padded rows before them, and the total number of rows.
 
     The curve lies in the middle row, as in training.
     """

@@ -104,7 +104,7 @@ def _posterior(emit: Array, forward: Array, backward: Array) -> Array:
 
 
 def slide(hidden: Array, beyond: int, spread: float) -> int:
-    """By how many pairs the end of a seam lies further out (negative: further in) than predicted.
+    """The number of pairs by which the end of a seam is further out (negative: further in) than predicted.
 
     `hidden` (S,): probability that each place is invisible, from the middle of the seam outwards; the last `beyond`
     places lie past the predicted end, whose deviation is `spread` pairs. The end is where visible places turn into

@@ -252,7 +252,7 @@ def _guesses(keyed: _Keyed, before: Array, now: Array, last: Array) -> Iterator[
 
 
 def _searched_shift(keyed: _Keyed, now: Array, region: Array, last: Array) -> Array:
-    """The shift of a region (H, W) to the place around it that is most like what it was at the key."""
+    """The shift of a region (H, W) to the nearby place that is most similar to the region at the key."""
     (x, y, w, h), (height, width) = cv2.boundingRect(region), now.shape
     reach = int(max(_SEARCH_PX, _SEARCH_SHARE * max(w, h)))
     left, top = max(x - reach, 0), max(y - reach, 0)

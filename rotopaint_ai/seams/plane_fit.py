@@ -24,14 +24,14 @@ Array = NDArray[Any]
 
 LEAST_LIKENESS: Final = 0.7  # correlation of the detail from which on the region is seen
 LEAST_SEEN: Final = 0.6  # share of the region that nothing covers
-LOST_SHARE: Final = 0.05  # of a region's width and height: a plane with a larger expected error is lost
+LOST_SHARE: Final = 0.05  # share of a region's width and height: a plane with a larger expected error counts as lost
 _SCALES: Final = ((3.0, 10.0), (1.1, 24.0))  # blur in pixels, share of the region that a local mean is taken over
 _STEP_PX, _STEP_SHARE, _SLOPE_SHARE, _BEND_SHARE = 10.0, 0.25, 0.05, 0.02  # a frame's step: standard deviations
 _KEYED_PX = 1e-3  # standard deviation at the keyed frame itself
-_LEAST_NOISE = 1e-3  # of a picture: 8 bits and the resampling
+_LEAST_NOISE = 1e-3  # noise of a picture from 8 bits and resampling
 _NOISE_GRADIENT = 0.24  # variance of Sobel gradients over that of white noise behind the finer blur
 _TUKEY, _ROUNDS, _DONE_PX, _MOST_PX = 4.685, 20, 0.02, 10.0
-_MOST_PIXELS = 6_000  # of a region that a fit samples
+_MOST_PIXELS = 6_000  # pixels of a region that a fit samples
 _MARGIN_PX = 16
 
 
@@ -176,7 +176,7 @@ class KeyedPlane:
         return self._without_shading(laid, detail.blur_px, detail.mean_px)[detail.rows, detail.columns]
 
     def _without_shading(self, region: Array, blur_px: float, mean_px: float) -> Array:
-        """A region's crop less its local mean; what lies outside the region does not count."""
+        """A region's crop minus its local mean; pixels outside the region do not count."""
         fine = cv2.GaussianBlur(region, (0, 0), blur_px)
         weight = cv2.GaussianBlur(self._inside, (0, 0), mean_px) + 1e-6
         return np.asarray(fine - cv2.GaussianBlur(fine * self._inside, (0, 0), mean_px) / weight, np.float64)

@@ -23,7 +23,7 @@ Curve = tuple[NDArray[np.floating], float]
 
 RUN_OUT = 8, 20  # columns, least and most, that continue a curve beyond its ends: as far as the matte does, and SPARE
 SPARE = 6
-GAP = 12  # px: where a curve leaves the matte for no longer, before an end too, its run goes on
+GAP = 12  # px: a run continues where the curve leaves the matte for at most this length, also before an end
 ROWS_WIDE = 10.0  # a matte wider than this many pixels, on average, is worked on in a copy shrunk to this width
 _LARGE = 1.35  # from this shrink factor on it is shrunk more than in proportion: large plates have less detail a pixel
 BANK_ROWS = 7  # rows of untouched plate kept beyond the matte on each side
@@ -51,7 +51,7 @@ class CentreLine:
 
 @dataclass(frozen=True, slots=True)
 class Ribbon:
-    """Where the ribbon's samples lie in the shrunk crop, and where its matte pixels lie in the ribbon."""
+    """The positions of the ribbon's samples in the shrunk crop, and of the crop's matte pixels in the ribbon."""
 
     step: float
     size: tuple[int, int]  # height and width of the shrunk crop
@@ -64,7 +64,7 @@ class Ribbon:
     left_P: Index  # its matte pixels that belong to none
     along_P: Array  # their place in the ribbon: column and row, fractional
     across_P: Array
-    inside_TS: Bools  # samples that lie on the crop
+    inside_TS: Bools  # samples inside the crop
     own_TS: Bools  # samples that a matte pixel of the same curve reads
 
     @property

@@ -27,16 +27,16 @@ STILL_PX = 0.3  # a camera that moves no corner further than this is locked
 FEWEST = 12  # points that a motion rests on
 MOTIONS = 3  # motions searched between two frames: the set's, a head's, a hand's
 TRUSTED = 0.2  # log light: a frame that differs by less beside a place has full weight there, at twice that none
-GRAIN = 0.03  # log light: what two takes of the same surroundings may differ in
+GRAIN = 0.03  # log light: largest difference of two takes of the same surroundings
 RIM_PX = 9  # of the surroundings that a loan is fitted to
 TILE_PX = 48  # side of the patches that fill a hole where no other picture shows it
 TEXTURED = 0.015, 0.25  # least median detail of texture: log light, and share of the variation of coarse light
 REACH = 2.0  # search distance for such patches, times the hole's size, TILE_PX at least
 _NOTHING = 1 / 1024  # as in `cleanplate`
-_FLOOR = 0.02  # of the mean light, as in `cleanplate`
+_FLOOR = 0.02  # share of the mean light, as in `cleanplate`
 _BENT = 0.3  # log light: more than this from the usual difference is another object, not other light
 _BAND = 10  # px beside the hole whose grain is copied into it
-_DETAIL_SIGMAS = 1.5, 4.0  # px: detail is what lies between
+_DETAIL_SIGMAS = 1.5, 4.0  # px: detail is the band between these two blurs
 _SMOOTH_RADIUS = 5.0  # px, of the fills that march inwards
 
 
@@ -116,7 +116,7 @@ def _gray_codes(rgb: Array, size: tuple[int, int]) -> NDArray[np.uint8]:
 
 
 def fill(now: Array, matte: Array, loans: Iterable[Loan]) -> RigFill:
-    """A region (H, W, 3) with what lies under its matte (H, W) filled; a soft matte mixes the fill with the plate.
+    """A region (H, W, 3) with the area under its matte (H, W) filled; a soft matte mixes the fill with the plate.
 
     loans: pictures as each motion lays them on, taken one by one; clean plates go first.
     Where the matte is 0 the pixels are those of `now`, bit for bit.

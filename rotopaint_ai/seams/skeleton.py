@@ -43,7 +43,7 @@ def middle_lines(hole: Bools) -> list[Curve]:
 
 
 def thin_matte(hole: Bools) -> Bools:
-    """The matte worn down to lines one pixel wide that join what it joins.
+    """The matte thinned to lines one pixel wide with the same connections.
 
     Source: Zhang and Suen, "A fast parallel algorithm for thinning digital patterns" (1984), conditions (a) to (d').
     """

@@ -19,13 +19,13 @@ from rotopaint_ai.seams.ribbon import Curve, across, resample
 
 Array = NDArray[Any]  # float32
 
-_ALONG_SIGMA = 4.0  # px: what does not run on along the seam for about this far is texture, not seam
+_ALONG_SIGMA = 4.0  # px: structures shorter than about this along the seam count as texture
 _ACROSS_SIGMA = 0.7  # px
 _BAND = 8  # rows beside the seam whose texture it is compared with
-_FLOOR = 0.02  # of the mean light, as in `cleanplate`
+_FLOOR = 0.02  # share of the mean light, as in `cleanplate`
 FAINT, COVERED = 0.8, 0.5  # scores; clean renders score 0.9 to 2 where their seam would be, plates 3 and more
 STATIONS = 16  # stretches of a seam whose contrast is followed over time
-_QUIET = 0.002  # log light: bending that nobody sees, so that a perfectly flat bank does not divide by nothing
+_QUIET = 0.002  # log light: invisible curvature, which avoids a division by zero for a perfectly flat bank
 
 
 def score(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> float:
@@ -41,7 +41,7 @@ def score(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """How much the seams of a frame show, and their contrast: what they are darker than beside them, along them.
+    """The visibility of a frame's seams, and their contrast: how much darker they are than beside them.
 
     score: see `score`. scores: one for each seam, in the order of the curves: the larger of its mean and its median
     along the seam. Rods and hair bend the light more than a seam, but not along half of it. contrast: log light,
@@ -110,7 +110,7 @@ def tone_of(rgb: NDArray[np.floating]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Band:
-    """The tone (T, S) across a seam at each of its points, and which columns lie on the picture."""
+    """The tone (T, S) across a seam at each of its points, and which columns are inside the picture."""
 
     profile_TS: Array
     whole_S: NDArray[np.bool_]
@@ -149,7 +149,7 @@ class _Band:
 
 
 def profiles(tone: Array, points: Array, reach: int) -> tuple[Array, NDArray[np.bool_]]:
-    """Light (T, S) across the curve at each of its points (S, 2), and which samples lie on the picture."""
+    """Light (T, S) across the curve at each of its points (S, 2), and which samples are inside the picture."""
     x, y = across(points, np.arange(-reach, reach + 1, dtype=np.float32))
     height, width = tone.shape
     inside = (x >= 0) & (y >= 0) & (x <= width - 1) & (y <= height - 1)

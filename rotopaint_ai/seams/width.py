@@ -32,11 +32,11 @@ N_FEATURES = 6 * ROWS
 UNITS = 24
 USUAL, COVERING = 0, 1  # the function's outputs: the median, and the 90 % quantile
 LEAST_PLACES = 12
-SHARE = 0.9  # of a seam's places that one width covers
+SHARE = 0.9  # share of a seam's positions that one width covers
 SHOWS = 1.5  # visibility from which on a seam counts as visible; clean renders score 0.9 to 2
 _BESIDE_PX = 12  # more than `visibility` compares a seam with
-_FLOOR = 0.02  # of the mean light, as in `visibility`
-_ALONG_SIGMA = 4.0  # places: what does not run on along the seam is texture
+_FLOOR = 0.02  # share of the mean light, as in `visibility`
+_ALONG_SIGMA = 4.0  # positions: shorter structures along the seam count as texture
 _STEEPEST = 8.0  # times the usual slope: steeper ones count no more
 _LEAST_SLOPE = 1e-3  # log light a step
 
@@ -103,7 +103,7 @@ def strip(grey: Array, line: NDArray[np.floating], step: float) -> tuple[Array, 
 
 
 def _sampled(grey: Array, x: Array, y: Array, step: float) -> Array:
-    """Bilinear samples of the part of a picture that is asked for, blurred where a step is more than a pixel."""
+    """Bilinear samples of a part of a picture, blurred where a step is more than a pixel."""
     height, width = grey.shape
     left, top = (int(np.clip(np.floor(v.min()) - 2, 0, n - 1)) for v, n in ((x, width), (y, height)))
     right, bottom = (int(np.clip(np.ceil(v.max()) + 3, 1, n)) for v, n in ((x, width), (y, height)))

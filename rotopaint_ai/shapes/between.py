@@ -34,7 +34,7 @@ def hermite(a: Rows, b: Rows, leaving: Rows, arriving: Rows, u: float, span: flo
 def spline_slopes(
     before: Rows | None, here: Rows, after: Rows | None, gap_before: float, gap_after: float
 ) -> list[list[float]]:
-    """Slopes of a smooth move through `here`, from its neighbours that many frames away; None where there is none.
+    """Slopes of a smooth move through `here`, from its neighbours that many frames away; None without a neighbour.
 
     Central differences, 0 at turning points, at most three times the flatter side (Fritsch and Carlson 1980: nothing
     overshoots); at an end the slope of the one side.

@@ -30,10 +30,10 @@ from rotopaint_ai.shapes.head_structure import (
 Array64 = npt.NDArray[np.float64]
 
 MOST_MOTIONS = 32
-FEWEST_SAMPLES = 12  # below, nobody knows what a face can do
+FEWEST_SAMPLES = 12  # with fewer frames, the motions of a face cannot be estimated
 _FRAMES_PER_MOTION = 3
 _ROUNDS = 12
-_FIRST_MISS = 0.02  # of the face: what motions leave unexplained, at the start
+_FIRST_MISS = 0.02  # share of the face: initial residual of the motions
 _LEAST_MISS = 1e-3
 _HOLD_PLACES = 3e-4  # weight of the relief beside one sample
 _HOLD_MOTIONS = 0.1  # samples that show no motion: depth that was never seen to move stays

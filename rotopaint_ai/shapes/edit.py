@@ -1,4 +1,4 @@
-"""Edits of a roto document: each takes a document and gives a new one; the old one stays as it was, for undo.
+"""Edits of a roto document: each returns a new document and does not change the old one, which undo needs.
 
 Standard library only. Control points are named by their index; a change at a frame without a key makes one there, with
 the shape as it stood. Unknown shape names raise DocumentError.
@@ -109,9 +109,9 @@ def set_key(
     source: Source = "human",
     interpolation: Interpolation | None = None,
 ) -> RotoDocument:
-    """The document with a key at a frame: of these points, or of the shape as it stands there.
+    """The document with a key at a frame: with these points, or with the interpolated shape.
 
-    A new key inside a hold holds too, unless `interpolation` says otherwise.
+    A new key inside a hold is a hold too, unless `interpolation` is given.
     """
     shape = shape_of(document, name)
     if points is not None and shape.keys and len(points) != shape.n_points:
@@ -272,7 +272,7 @@ def _index(shape: RotoShape, index: int) -> int:
 
 
 def kind_at(shape: RotoShape, frame: int) -> Interpolation:
-    """How the shape goes on from a frame: as the last key before it says."""
+    """The interpolation of the shape from a frame, taken from the last key before it."""
     if frame in shape.keys:
         return shape.keys[frame].interpolation
     earlier = [f for f in shape.keys if f <= frame]

@@ -61,7 +61,7 @@ def _turn_of_polygon(points: Points) -> float:
 
 
 def _feathered(shape: RotoShape, frame: int, offsets: Offsets) -> Key:
-    """A key of the shape as it stands at a frame, its feather line moved."""
+    """A key of the shape at a frame, with its feather line moved."""
     points = shape.at(frame)
     rows = list(shape.feather_at(frame) or (p._replace(x=0.0, y=0.0) for p in points))
     for index, (dx, dy) in offsets.items():

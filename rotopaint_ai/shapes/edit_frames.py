@@ -73,7 +73,7 @@ def set_interpolation(
 ) -> RotoDocument:
     """The document with the keys of a shape at some frames holding, or going on in a straight line.
 
-    What made a key stays as it was. Raises DocumentError where there is no key at a frame.
+    The provenance of keys does not change. Raises DocumentError where there is no key at a frame.
     """
     shape = shape_of(document, name)
     _check_keyed(shape, frames)

@@ -1,4 +1,4 @@
-"""Keys of several shapes and groups as things in time: moved, spread, copied, taken away, and how they go on.
+"""Edits of keys of several shapes and groups in time: move, spread, copy, delete, set interpolation.
 
 Standard library only. A key's place is the name of its shape and its frame, or `group_place` of a group and the frame.
 Keys that are moved or pasted are a person's: no run takes them back. Where keys of a group's transform move, keys of
@@ -19,18 +19,20 @@ from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument
 
 KeyPlace = tuple[str, int]
 Ways = Mapping[KeyPlace, int]  # the frame that each key goes to
-CopiedKeys = Mapping[str, Mapping[int, Key | LayerPose]]  # by shape or group and frames after the first one
+CopiedKeys = Mapping[
+    str, Mapping[int, Key | LayerPose]
+]  # keys by shape or group, and by frame relative to the first copied frame
 T = TypeVar("T")
 _GROUP = "\0"  # no name of a shape has one
 
 
 def group_place(name: str) -> str:
-    """What stands for a group in places of keys."""
+    """The name of a group in places of keys."""
     return _GROUP + name
 
 
 def group_of(place: str) -> str | None:
-    """The group that a place's name stands for; None where it is a shape's."""
+    """The group that a place names; None where the place names a shape."""
     return place[len(_GROUP) :] if place.startswith(_GROUP) else None
 
 
@@ -94,7 +96,7 @@ def remove_keys(document: RotoDocument, places: Iterable[KeyPlace]) -> RotoDocum
 
 
 def set_ways_on(document: RotoDocument, places: Iterable[KeyPlace], kind: Interpolation) -> RotoDocument:
-    """The document with keys that hold, ease, run smoothly or go on in a straight line; groups always do that."""
+    """The document with the interpolation of keys set to hold, ease, smooth or linear; groups are always linear."""
     for name, frames in frames_by_shape(places).items():
         if group_of(name) is None:
             document = edit_frames.set_interpolation(document, name, frames, kind)

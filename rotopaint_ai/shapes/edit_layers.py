@@ -65,7 +65,7 @@ def put_into(document: RotoDocument, names: Collection[str], layer: Layer | None
 
 
 def ungroup(document: RotoDocument, name: str) -> RotoDocument:
-    """The document without a layer: what was in it is in its parent, where it is seen."""
+    """The document without a layer; its content moves to the parent and keeps its place on the plate."""
     gone = layer_of(document, name)
     shapes = []
     for shape in document.shapes:
@@ -128,7 +128,7 @@ def track_layer(document: RotoDocument, name: str, start: int, track: Mapping[in
 
 
 def middle_of(document: RotoDocument, name: str, frame: int) -> tuple[float, float]:
-    """The middle of what a layer moves, where its transform turns and scales as long as nobody has said where."""
+    """The centre of a layer's content, the default pivot of its transform."""
     points = [p for shape in members(document, name) for p in shape.at(frame)]
     n = max(len(points), 1)
     return sum(p.x for p in points) / n, sum(p.y for p in points) / n

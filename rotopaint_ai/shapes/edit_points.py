@@ -47,7 +47,7 @@ class OnCurve:
 
 
 def nearest(points: Points, closed: bool, x: float, y: float) -> OnCurve | None:
-    """The place of a curve nearest to (x, y), to a thousandth of a pixel; None where there is no segment."""
+    """The point of a curve nearest to (x, y), to a thousandth of a pixel; None where there is no segment."""
     cubics = cubics_of(points, closed)
     steps = [step / _SEARCH_STEPS for step in range(_SEARCH_STEPS + 1)]
     rough = sorted((*min((_distance_squared(cubic, t, x, y), t) for t in steps), n) for n, cubic in enumerate(cubics))
@@ -140,7 +140,7 @@ def _on_curve(cubic: Cubic, segment: int, start: float, x: float, y: float) -> O
 def _every_key(
     shape: RotoShape, change: Callable[[Points], Points], of_widths: Callable[[Widths], Widths]
 ) -> RotoShape:
-    """The shape with all its keys changed, a feather line as the curve that it is; slopes are made anew."""
+    """The shape with all its keys changed, feather lines included; slopes are computed again."""
 
     def changed(key: Key) -> Key:
         points = change(key.points)

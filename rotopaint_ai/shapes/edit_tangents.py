@@ -19,7 +19,7 @@ _SMOOTH_COSINE = -0.995  # tangents less than about 6 degrees off a straight lin
 
 
 def is_smooth(point: ControlPoint) -> bool:
-    """Whether the two tangents lie in one line, so that the curve has no corner there."""
+    """Whether the two tangents are collinear, so that the curve has no corner there."""
     lengths = math.hypot(point.in_dx, point.in_dy) * math.hypot(point.out_dx, point.out_dy)
     along = point.in_dx * point.out_dx + point.in_dy * point.out_dy
     return lengths > 0 and along / lengths < _SMOOTH_COSINE

@@ -1,4 +1,4 @@
-"""Where the head is at every frame of a shot, and what its face looks like there, from the landmarks alone.
+"""The position of the head at every frame of a shot, and the pose of its face, computed only from landmarks.
 
 Convention: F frames, L landmarks, as complex numbers x + iy in plate space.
 """

@@ -1,4 +1,4 @@
-"""Feathers of mattes: how far outside an edge pixels lie, and what of a ramp falls on them."""
+"""Feathers of mattes: the distance of pixels outside an edge, and the coverage of the ramp there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def soft_places(covered: Array, feather_px: float) -> Bools:
 
 
 def feather_gap(chain: Array, half: Array, feather: Array, frame: tuple[int, int, int, int], wanted: Bools) -> Array:
-    """How far outside the edge each pixel centre lies, in units of the local feather: 0 at the edge, 1 at its end.
+    """The distance of each pixel centre outside the edge, in units of the local feather: 0 at the edge, 1 at its end.
 
     `chain` (N, 2) is a polyline, `half` the distance of the edge from it and `feather` the softness, both per vertex.
     Pixels well beyond the feather and those not `wanted` (h, w) carry FAR; those nearer to the chain than `half` are
@@ -111,5 +111,5 @@ def _ramp_sum(u: Array, falloff: Falloff) -> Array:
     if falloff == "linear":
         ramp = inside - inside * inside / 2
     else:
-        ramp = inside - inside**3 + inside**4 / 2  # of 1 - (3 u^2 - 2 u^3)
+        ramp = inside - inside**3 + inside**4 / 2  # integral of 1 - (3 u^2 - 2 u^3)
     return np.minimum(u, 0.0) + ramp

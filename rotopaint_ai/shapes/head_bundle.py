@@ -41,14 +41,14 @@ from rotopaint_ai.shapes.samples import basis
 PER_SEGMENT = 8  # samples of each cubic segment
 SYMMETRIC = 0.01  # face units: deviation of a curve from its mirror image
 SYMMETRIC_MARKS = 0.03  # and of a landmark: models place those less symmetrically
-JOINED = 0.015  # face units: deviation of an end from the curve that it lies on
-ON_CURVE = 0.06  # of the head's size: an end nearer than that to another curve lies on it
+JOINED = 0.015  # face units: deviation of an end from the curve on which it lies
+ON_CURVE = 0.06  # share of the head's size: an end nearer than this to another curve counts as lying on it
 STIFF = 0.02  # face units: deviation of a handle's move from its point's
 BENDING = 0.05  # and of a point's move from its neighbours'
 OFF_USUAL = 0.15  # face units: deviation of a curve from the mean of its observations
-DEEP = 0.3  # face units: deviation of a landmark from the ball that stands for a face
-MARKS_WEIGHT = 4.0  # of landmarks relative to observed curves
-END = 0.05  # of the head's size: deviation of a curve's end along the curve
+DEEP = 0.3  # face units: deviation of a landmark from the sphere that approximates a face
+MARKS_WEIGHT = 4.0  # weight of landmarks relative to observed curves
+END = 0.05  # share of the head's size: deviation of a curve's end along the curve
 LEAST_NOISE_PX = 0.4  # least deviation of a predicted curve
 HAND_PX, HAND_END_PX = 0.15, 0.5  # deviation of a curve that a person drew, and of its ends
 LONGEST_STEP = 0.2  # of a point in space
@@ -198,7 +198,7 @@ class HeadFacts:
 
 
 def gauss_newton_step(head: Head, facts: HeadFacts) -> Head:
-    """The head one Gauss-Newton step nearer to its observations. Raises LinAlgError where there is none."""
+    """The head after one Gauss-Newton step towards its observations. Raises LinAlgError where there is no solution."""
     equations, of_marks = _equations_of(head, facts)
     camera_step, point_step = equations.solved()
     safe = max(1.0, float(abs(point_step).max()) / LONGEST_STEP)
@@ -389,7 +389,7 @@ def _mirror_tie(head: Head, pairs: Sequence[tuple[int, int]], deviation: float) 
 
 
 def _mirrored_numbers(one: slice, other: slice, is_reversed: bool) -> list[tuple[int, int]]:
-    """Numbers of a spline and of its mirror image; of one that is its own image each pair once."""
+    """The indices of a spline's numbers and of its mirror image's; each pair once where a spline is its own image."""
     n = (one.stop - one.start) // 3
     k = np.arange(3 * n)
     image = np.concatenate([k[:n][::-1], k[2 * n :][::-1], k[n : 2 * n][::-1]]) if is_reversed else k

@@ -59,7 +59,7 @@ def first_marks(cameras: Cameras, heads: HeadPoses, marks: SharedMarks) -> Marks
 
 
 def expected_marks(cameras: Cameras, marks: MarksInSpace) -> ExpectedMarks:
-    """Where cameras see marks that lie on a surface which is turned as a ball is there."""
+    """The projections of marks on a surface that is oriented like a sphere at their positions."""
     outwards = marks.places + (0.0, 0.0, BALL)
     outwards = outwards / np.linalg.norm(outwards, axis=1, keepdims=True)
     one = np.cross(outwards, (0.0, 1.0, 0.0))
@@ -134,7 +134,7 @@ class MarkEquations:
 
 
 def _sights(cameras: Cameras, places: Array, marks: SharedMarks) -> tuple[Array, Array, Array]:
-    """How far off sights lie (O,), and how they move with cameras (O, 2, 6) and with marks (O, 2, 3)."""
+    """The residuals of sights (O,), and their derivatives by cameras (O, 2, 6) and by marks (O, 2, 3)."""
     turn, size = cameras.turn[marks.hold], cameras.size[marks.hold]
     x, y, z = np.moveaxis((turn @ places[marks.mark][..., None])[..., 0], -1, 0)
     near = 1 / (1 - PERSPECTIVE * z)

@@ -17,7 +17,7 @@ _ROUNDS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadPoses:
-    """A point z of the mean face lies at `factor_H * z + shift_H` in the plate."""
+    """The pose of each hold: a point z of the mean face is at `factor_H * z + shift_H` on the plate."""
 
     factor_H: Complex
     shift_H: Complex
@@ -27,7 +27,7 @@ class HeadPoses:
         return np.asarray((points_HL - self.shift_H[:, None]) / self.factor_H[:, None])
 
     def looks_apart(self, points_HL: Complex) -> Array:
-        """How far the points of every two holds lie apart (H, H), root mean square, in sizes of the head."""
+        """The distance of the points of every two holds (H, H), root mean square, in sizes of the head."""
         faces = self.faces(points_HL)
         return np.asarray(np.sqrt((abs(faces[:, None] - faces) ** 2).mean(axis=2)))
 

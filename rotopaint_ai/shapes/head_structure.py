@@ -1,4 +1,4 @@
-"""How deep a character's landmarks lie: the rigid head that its keyed frames show from many sides.
+"""The depth of a character's landmarks: a rigid head, reconstructed from keyed frames that show many sides.
 
 Every keyed frame is a view of one head under a scaled rotation (weak perspective), so that what turns in step tells the
 third coordinate (Tomasi & Kanade, "Shape and motion from image streams", 1992). Views and places are solved for in
@@ -25,10 +25,10 @@ FEWEST_LANDMARKS = 8
 MOST_SAMPLES = 400  # evenly spread; more say nothing new of one head
 _ROUNDS = 40
 _UPGRADES = 20  # rounds in which depth is stretched at once; the rest settle
-_USUAL_DEPTH = 0.6  # of a face's half size, at the middle of the half ellipsoid
+_USUAL_DEPTH = 0.6  # depth at the middle of the half ellipsoid, as a share of a face's half size
 _TOWARDS_USUAL = 3e-4  # weight of the half ellipsoid beside one sample
 _LEAST_MISS = 0.01
-_LEAST_WIDTH = 1e-3  # of a face's longer side: flatter ones tell nothing
+_LEAST_WIDTH = 1e-3  # share of a face's longer side: flatter faces give no depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class RigidStructure:
         return turns[0], middles[0], float(scales[0])
 
     def depths(self, landmarks_LC: npt.NDArray[np.floating]) -> Array64:
-        """How far [L] each landmark lies towards the viewer, in the landmarks' own pixels."""
+        """The depth [L] of each landmark towards the viewer, in the landmarks' own pixels."""
         turn, _, scale = self.view(landmarks_LC)
         return cast(Array64, scale * (self.places @ turn[2]))
 

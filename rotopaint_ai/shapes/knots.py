@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.samples import farthest
 
-_ROUNDS = 24  # of reweighting
+_ROUNDS = 24  # rounds of reweighting
 _LEAST = 1.7  # of the tolerance: with runs of lines this far off no fit of as few keys was ever within it
-_HALVINGS = 6  # of the tolerance, until the wanted number of runs is met evenly
+_HALVINGS = 6  # number of halvings of the tolerance, until the wanted number of runs is met evenly
 _MOVES = 8  # of single keys by one row
 
 

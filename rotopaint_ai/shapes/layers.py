@@ -83,7 +83,7 @@ class Layer:
         return own if self.parent is None else product(self.parent.matrix_at(frame), own)
 
     def placement_at(self, frame: float) -> Matrix:
-        """What the poses of the layer and of its parents do at a frame to what lies below them; tracks do nothing."""
+        """The transform of the poses of a layer and its parents at a frame; tracks are ignored."""
         whole = self.matrix_at(frame)
         if not any(each.track for each in self.chain):
             return whole
@@ -118,7 +118,7 @@ def product(a: Matrix, b: Matrix) -> Matrix:
 
 
 def way_back(m: Matrix) -> Matrix:
-    """The way back. Raises DocumentError where there is none."""
+    """The inverse transform. Raises DocumentError where there is none."""
     a, b, c, d, e, f, g, h, i = m
     size = _determinant(m)
     if abs(size) < 1e-12:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
 
 LandmarkRow = tuple[Landmark | None, ...]
-SITS_PX = 0.5  # how near a landmark lies to the control point that it sits on, rounding and snapping included
+SITS_PX = 0.5  # largest distance of a landmark to its control point, rounding and snapping included
 _SITS_SHARE = 0.15  # ... or as a share of the way to the next control point: a run's solved seams leave their landmarks
 
 
@@ -58,7 +58,7 @@ def with_human_keys(document: RotoDocument, earlier: RotoDocument, aside: Collec
 
 
 def with_feather_of(shape: RotoShape, earlier: RotoShape) -> RotoShape:
-    """A shape with the feather line that somebody drew for an earlier one, in keys that have none of their own."""
+    """A shape with the feather line that a person drew for an earlier version, in keys without a feather line."""
     if not earlier.has_feather_line or (shape.n_points, shape.closed) != (earlier.n_points, earlier.closed):
         return shape
     return shape.with_keys(
@@ -134,7 +134,7 @@ def _is_settled(key: Key, frame: int, marks: LandmarkKeys) -> bool:
 
 
 def sits_within(points: Points, index: int) -> float:
-    """How near a landmark lies to this control point where it sits on it, in pixels of the plate."""
+    """The distance of a landmark to the control point on which it lies, in pixels of the plate."""
     (x, y, *_), *beside = points[index], points[index - 1], points[(index + 1) % len(points)]
     return max(SITS_PX, _SITS_SHARE * min(math.hypot(p.x - x, p.y - y) for p in beside))
 

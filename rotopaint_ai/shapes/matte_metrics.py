@@ -1,4 +1,4 @@
-"""How well two mattes agree: by their overlap, and by how near their boundaries lie."""
+"""The agreement of two mattes: by their overlap, and by the distance of their boundaries."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
 
 def merge(before: RotoDocument, new: RotoDocument, frames: Iterable[int]) -> RotoDocument:
-    """A new document with what an earlier one says of frames that the new one was not asked for."""
+    """A new document, with an earlier document's keys at frames that the new one does not cover."""
     asked = set(frames)
     old = {shape.name: shape for shape in before.shapes}
     rows = {f: row for f, row in before.landmarks.keys.items() if f not in asked}

@@ -1,4 +1,4 @@
-"""How far poses of a face lie apart, by a shot's landmarks. No numpy: the panel asks with every press of N."""
+"""The distance between poses of a face, from a shot's landmarks. No numpy, because the panel calls it at each N."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import sqrt
 from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys
 
 TOO_FEW = 3  # landmarks that a similarity needs
-UNLIKE = 0.1  # how far a pose has to lie from every corrected one for its expected error to count whole
+UNLIKE = 0.1  # distance of a pose from every corrected one above which its expected error counts fully
 SAME_POSE = 0.05  # by what it counts at the least: one that is clearly the largest comes first anyway
 
 

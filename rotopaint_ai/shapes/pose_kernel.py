@@ -1,4 +1,4 @@
-"""What a correction says of other frames where the models are wrong pose by pose.
+"""Propagating a correction to other frames where the models' errors depend on the pose.
 
 A character's trained models are wrong where a pose was never learnt: their error is the same wherever the face looks
 the same round the shape, and has nothing to do with other poses. So a correction is carried, in face space, as far as
@@ -17,12 +17,12 @@ from rotopaint_ai.shapes.facespace import TOO_FEW, Array, Complex, FaceSpace, Ro
 
 # By how corrections fit frames alike: shots of the stage, held-out training shots of two puppets of another renderer.
 # Shares of the models' error, squared.
-NEAR = 0.7  # of frames whose face looks the same round the shape
-SAME = 0.05  # of all frames of a shot
+NEAR = 0.7  # correlation of frames whose face looks the same around the shape
+SAME = 0.05  # correlation of all frames of a shot
 OWN = (0.05, 0.4)  # that a frame has for itself: hardly any, or a good part
 PRIOR = (0.3, 0.1)  # how likely each of these is before corrections tell
-ALIKE = 0.02  # of the face's size: how far landmarks may lie apart and still be alike
-ROUND = 0.6  # of the face's size: how far from the shape landmarks have a say
+ALIKE = 0.02  # share of the face's size: landmarks within this distance count as similar
+ROUND = 0.6  # share of the face's size: landmarks within this distance of the shape are compared
 
 _EXACT = 1e-4  # share of the error that a human key may be off
 
@@ -69,7 +69,7 @@ def surprise(covariance_NN: Complex, errors: Complex) -> float:
 
 
 def with_own(covariance_NN: Complex, own_N: Array) -> Complex:
-    """A covariance of corrected holds with what each has for itself, positive even where likeness is no distance."""
+    """A covariance of corrected holds plus their own variances, positive definite for any similarity."""
     values, vectors = np.linalg.eigh(covariance_NN)
     sound = (vectors * np.maximum(values, 0)) @ vectors.conj().T
     return np.asarray(sound + np.diag(own_N + _EXACT * own_N.mean()))

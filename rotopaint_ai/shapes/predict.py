@@ -22,7 +22,7 @@ Numbers = npt.NDArray[np.float32]
 # matte (N,S) in the same unit, or None where the model does not know widths.
 PredictShapes = Callable[[Numbers], tuple[Numbers, Numbers | None]]
 
-_DOUBT_SHARE = 0.2  # of a seam's width: how much doubt about its place may widen its matte on each side
+_DOUBT_SHARE = 0.2  # share of a seam's width by which its expected error may widen the matte on each side
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ class ShapePredictor:
             for row, key in enumerate(new):
                 own_width = None if width is None else np.asarray(width[row], dtype=np.float64)
                 known[key] = (np.asarray(points[row], dtype=np.float64), own_width)
-        self._known = {keys[-1]: known[keys[-1]]} if keys else {}  # a hold may go on in the next call
+        self._known = {keys[-1]: known[keys[-1]]} if keys else {}  # a hold may continue in the next call
         return [self._shapes_at(frame, *known[key]) for key, frame in zip(keys, frames)]
 
     def _shapes_at(self, frame: FrameLandmarks, points_PK: Array, width_S: Array | None) -> FrameShapes:
@@ -90,7 +90,7 @@ def covering_widths(shapes: FrameShapes) -> Array:
 
 
 def _residual(frame: FrameLandmarks, points: Array, shape: ShapeSpec, sheet: Sheet) -> float:
-    """Root mean square distance of control points to the landmarks they ought to sit on; 0 where there are none."""
+    """Root mean square distance of control points to the landmarks on which they should lie; 0 without any."""
     if not shape.on_landmarks:
         return 0.0
     landmarks = frame.points_LC[[sheet.landmark_row(name) for name in shape.on_landmarks.values()]]

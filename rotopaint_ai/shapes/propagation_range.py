@@ -13,7 +13,7 @@ from itertools import pairwise
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument, hold_starts
 from rotopaint_ai.similarity import similarity_of
 
-LIKE = 0.06  # of the face's size: beyond this the face is another one (a replacement face, a turn of the head)
+LIKE = 0.06  # share of the face's size: beyond it the face differs (a replacement face, a turned head)
 FARTHEST = 48  # frames on either side; a longer reach is drawn by hand
 
 Row = Sequence[Landmark | None]

@@ -27,10 +27,10 @@ Caps = Literal["round", "butt"]
 Matte = NDArray[np.float32]
 
 FLATNESS_PX = 0.001
-DUST = 1e-4  # less coverage than flattening knows of, or what float sums leave along a row: a matte has none there
+DUST = 1e-4  # less coverage than this is an error of flattening or of float sums, and counts as none
 _SMALL_PX, _AT_ONCE = 256, 32  # pieces of a stroke that are drawn together, 16 MB at most
-_LINE_FLATNESS_PX = 0.05  # of a drawn feather's ramp
-_LEAST_FEATHER_PX = 0.5  # of a stroke that has a feather elsewhere
+_LINE_FLATNESS_PX = 0.05  # flatness of the ribbon of a drawn feather
+_LEAST_FEATHER_PX = 0.5  # least feather at points of a stroke that has a feather elsewhere
 LOW_PX = 1e-9  # an edge that is lower than this covers nothing that a float can tell
 
 
@@ -139,7 +139,7 @@ def _area_of_edges(a: Array, b: Array, first: Array, last: Array, w: int, h: int
     middle = np.clip((begin + end) / 2, 0.0, w)
     column = np.minimum(np.floor(middle), w - 1).astype(np.intp)
     height = rise[piece] * share
-    beyond = height * (middle - column)  # what the piece leaves uncovered of its own pixel
+    beyond = height * (middle - column)  # the part of the pixel that the piece does not cover
     cell = row[piece] * (w + 1) + column
     sums = np.bincount(cell, height - beyond, minlength=h * (w + 1)).astype(np.float64, copy=False)  # int where empty
     sums[1:] += np.bincount(cell, beyond, minlength=h * (w + 1))[:-1]
@@ -193,7 +193,7 @@ def rasterise_feathered(
     feather_px: float = 0.0,
     falloff: Falloff = "linear",
 ) -> Region:
-    """Coverage of a closed Bezier shape (P, 6) whose feather ends at a line of its own.
+    """Coverage of a closed Bezier shape (P, 6) with a feather line.
 
     `feather` (P, 6): the line's points as offsets from the control points, then its tangents. `feather_px` moves the
     line that much farther out. Where it lies inside the shape, the ramp lies inside: 1 at the line, 0 at the edge.
@@ -270,7 +270,7 @@ def rasterise_profile(
     falloff: Falloff = "linear",
     caps: Caps = "round",
 ) -> Region:
-    """Coverage of a stroke along an open Bezier curve (P, 6) with widths of its own at each control point.
+    """Coverage of a stroke along an open Bezier curve (P, 6) with a width at each control point.
 
     `widths` (P, 3): how far it reaches to the left and to the right of its way (y down), and its feather, in pixels;
     between control points they change evenly along the curve. Else as `rasterise_open`. Where a stroke has a feather,
@@ -352,9 +352,9 @@ def _stroke_area(chain: Array, half: Array, frame: tuple[int, int, int, int], ca
 def _winding_pieces(
     outlines: Sequence[Array], frame: tuple[int, int, int, int]
 ) -> Iterator[tuple[slice, slice, Array]]:
-    """Where each outline lies in the frame, rows and columns, and its winding numbers there.
+    """The rows and columns of each outline in the frame, and its winding numbers there.
 
-    Small ones are drawn one below the other in one window: a bend has dozens, and each call costs more than they do.
+    Small outlines are drawn one below another in one window: a bend has dozens, and a call each would cost more.
     """
     corner = np.array(frame[:2])
     lows = [np.maximum(np.floor(line.min(axis=0)), frame[:2]).astype(int) for line in outlines]
@@ -452,7 +452,7 @@ def _stroke_band(
 
 
 def cut(region: Region, away: Iterable[Region]) -> Region:
-    """A matte with others taken away from it: its coverage times what each of them leaves."""
+    """A matte minus others: its coverage times (1 - coverage) of each of them."""
     over = [other for other in away if _meet(region, other)]
     if not over:
         return region
@@ -500,7 +500,7 @@ def matte(shape: RotoShape, frame: float, width: int, height: int, *, falloff: F
 
 
 def mattes_of(shapes: Iterable[RotoShape], frame: float, width: int, height: int) -> dict[str, Region]:
-    """The matte of every shape at a frame by name, those that hold out taken away from the others."""
+    """The mattes of all shapes at a frame by name; hold-outs are subtracted from the other shapes."""
     shapes = tuple(shapes)
     drawn = {shape.name: matte(shape, frame, width, height) for shape in shapes}
     away = [drawn[shape.name] for shape in shapes if shape.subtract]

@@ -115,7 +115,7 @@ class _Still:
 
 
 def _all_kept(motion: _Motion, tolerance_px: float) -> Iterator[_Kept]:
-    """The keys of the result in order: what stands still holds, what moves between is fitted."""
+    """The keys of the result in order: still parts become holds, moving parts are fitted."""
     stills = _merged_stills(motion, list(_stills(motion)), tolerance_px)
     after = 0
     for still in stills:

@@ -41,24 +41,24 @@ Errors = Mapping[str, Mapping[int, float]]  # expected error in pixels by shape 
 # renderer; in units of the expected error's square.
 SAME = 0.3  # variance of the models' error that all frames share
 WITH_POSE = 0.3  # that grows in proportion to the pose
-NEAR_POSE = 0.5  # of poses alike
-ALIKE = 0.05  # of the face's size: how far poses may differ and still be alike
-NEAR_TIME = 0.5  # of frames close in time
+NEAR_POSE = 0.5  # correlation of similar poses
+ALIKE = 0.05  # share of the face's size: poses within this distance count as similar
+NEAR_TIME = 0.5  # correlation of frames close in time
 CLOSE = 12.0  # frames
 OWN = 0.1  # share of the noise that a frame's own prediction is taken to have
 LEAST_PX = 1.0  # least error of the models across the curve, where they expect as much
-FREE = 10.0  # how far from the models' mean a spline may be altogether, in units of its own variance
+FREE = 10.0  # largest total deviation of a spline from the models' mean, in units of its variance
 LEAST_WALK = 0.1  # share of the motion between neighbouring holds that is never taken for noise
 LEAST_NOISE = 0.05  # and of its square that always is
 WINDOW, MARGIN = 400, 80  # holds solved together, and neighbours on each side that are used as well
 BIASED = 0.5  # prior probability that the models share a bias, until a shape has two corrections
 BIASED_OWN = 0.05  # share of its error that is then each hold's own
 INDEPENDENT = 0.1  # prior probability that errors are independent (`pose_kernel.PRIOR` is the rest)
-BORNE_OUT = 0.003  # of the head's size: how much nearer a rigid head has to lie to a seam than its present curve does
+BORNE_OUT = 0.003  # share of the head's size by which a rigid head must be nearer to a seam than the present curve
 FARTHER = 0.2  # and at the least for each unit of pose from the nearest corrected one
-HIDDEN = 0.2  # of the head's size: how far off a landmark may be that nobody sees
+HIDDEN = 0.2  # share of the head's size: deviation of a hidden landmark
 COLUMNS = 3.0  # how many independent errors the points of a shape count for
-_EXACT = 1e-4  # of the noise: the deviation of a human key
+_EXACT = 1e-4  # share of the noise: the deviation of a human key
 _NEGLIGIBLE = 0.005  # hypotheses of less weight are left out
 _STILL_PX = 0.01  # a key that would move by less stays the model's
 
@@ -387,7 +387,7 @@ def _squared_error_across(predicted_H: Complex, found: Complex) -> Array:
 
 
 def _walk_and_noise(predicted_H: Complex, time: Array, error_H: Array) -> tuple[float, float]:
-    """How far a spline walks in a frame and how noisy the models are, as variances, from the models' splines alone.
+    """The variances of a spline's motion per frame and of the models' noise, estimated from the models' splines.
 
     A walk grows with the lag, noise does not: one lag tells their sum, two lags the walk. Noise is never more than what
     the models expect, so that a blink stays a blink.
@@ -432,7 +432,7 @@ def _fade_weight(time: Array, centre: float, first: int, last: int) -> Array:
 
 
 def moved_keys(base: RotoShape, shape: RotoShape, frames: Sequence[int], splines: Complex) -> dict[int, Key]:
-    """Keys of splines; where one lies on the model's, the model's key itself."""
+    """Keys of splines; where a spline equals the model's, the model's key itself."""
     still = abs(splines - splines_of(base, frames)).max(axis=1) < _STILL_PX
     new: dict[int, Key] = {}
     for frame, row, is_still in zip(frames, splines, still):

@@ -1,4 +1,4 @@
-"""The seams of a shot as curves on one rigid head: a second opinion of where each lies, without a look at the picture.
+"""The seams of a shot as curves on one rigid head: a second estimate of each seam without reading the picture.
 
 A seam is cut into a print: its curve does not bend, it is only seen from other sides. All seams of a shot together are
 curves in space, seen in each hold by a camera of its own. A hold's curve binds the head's across its direction alone:
@@ -31,7 +31,7 @@ from rotopaint_ai.shapes.samples import basis, open_curve_distance
 
 # Chosen on training shots of two puppets that the shipped pack never saw, by the mean error of visible seams.
 ROUNDS = 8
-ALONE = 10  # rounds with landmarks alone
+ALONE = 10  # rounds with landmarks only
 OFF_MEAN = 0.15  # face units: deviation of a curve from the mean of its observations
 LANDMARKS = 10.0  # independent points that all landmarks of a hold count for
 DEEP_MARKS, DEEP_CURVES = 1.0, 0.02  # weight of the ball relative to a hold's observations
@@ -82,7 +82,7 @@ def curves_on_head(
 
 
 def cameras_by_landmarks(heads: HeadPoses, points_HL: Complex, error_px_HL: Array) -> tuple[Cameras, Array]:
-    """Cameras, and landmarks in space (L, 3), by the landmarks of all holds alone."""
+    """Cameras, and landmarks in space (L, 3), computed only from the landmarks of all holds."""
     error = np.maximum(error_px_HL, LEAST_PX)
     cameras, marks = first_cameras(heads, points_HL)
     for _ in range(ALONE):
@@ -100,7 +100,7 @@ def is_borne_out(new: Complex, present: Complex, on_head: Complex, least_px: flo
 
 
 def landmark_weights(off: Complex, error_px_HL: Array) -> Array:
-    """How much landmarks that lie `off` their places on the head (H, L) bind it, 1 / px^2.
+    """The weights (H, L), 1 / px^2, of landmarks that deviate by `off` from their positions on the head.
 
     They are at least as far off as they usually lie off their places, and far fewer than they seem.
     """
@@ -159,11 +159,11 @@ class _Seen:
         return cls(weights, at, 1j * way / np.maximum(abs(way), 1e-9), across, exact / along**2, known.exact_H)
 
     def residual(self, cameras: Cameras, curve: Array) -> Complex:
-        """How far places lie off the curve (H, M), turned so that the real part is across its way."""
+        """The deviations of points from the curve (H, M), rotated so that the real part is across the curve."""
         return np.asarray((self.at - cameras.see(self.weights @ curve)) * self.normal.conj())
 
     def trusted(self, cameras: Cameras, curve: Array) -> _Seen:
-        """Places that nobody drew, weighed by how far off the curve they lie."""
+        """Weights of points that no person drew, by their distance from the curve."""
         far = self.residual(cameras, curve).real ** 2 * self.across / 4
         return replace(self, across=np.where(self.is_exact[:, None], self.across, self.across / (1 + far)))
 

@@ -48,7 +48,7 @@ class StrokeWidth(NamedTuple):
 
 
 Widths = tuple[StrokeWidth, ...]
-Metadata = Mapping[str, Any]  # what one format alone understands, JSON values by the format's name
+Metadata = Mapping[str, Any]  # data that only one format uses, JSON values by the format's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class RotoShape:
     feather_px: float = 0.0  # softness added outside the edge, or outside the keys' feather line
     taper: tuple[float, float] = (0.0, 0.0)  # open splines: share of the length over which each end narrows to nothing
     visible: Mapping[int, bool] = field(default_factory=dict)  # frames where it is known to be hidden carry False
-    subtract: bool = False  # it holds out: its matte is taken away from those of all shapes that do not
+    subtract: bool = False  # a hold-out: its matte is subtracted from those of all other shapes
     layer: Layer | None = None  # what moves it between its keys and beyond them
     metadata: Metadata = field(default_factory=dict, compare=False)
 
@@ -113,12 +113,12 @@ class RotoShape:
 
     @property
     def has_feather_line(self) -> bool:
-        """Whether a key has a feather of its own at each control point."""
+        """Whether a key has a feather at each control point."""
         return any(key.feather for key in self.keys.values())
 
     @property
     def has_widths(self) -> bool:
-        """Whether a key has a width of its own at each control point."""
+        """Whether a key has a width at each control point."""
         return any(key.widths for key in self.keys.values())
 
     def at(self, frame: float) -> Points:
@@ -162,7 +162,7 @@ class RotoShape:
         return tuple(StrokeWidth(*row) for row in rows)
 
     def _around(self, frame: float) -> tuple[int | None, int | None]:
-        """The keys before and after a frame that has none; the second is None where the first one holds."""
+        """The keys before and after a frame without a key; the second is None where the first is a hold."""
         frames = self.frames
         if not frames:
             return None, None
@@ -271,9 +271,9 @@ class LandmarkKeys:
 
 
 def hold_starts(rows: Mapping[int, Sequence[Landmark | None]]) -> dict[int, int]:
-    """For each frame in ascending order the first one of its hold: of the neighbours whose landmarks lie exactly alike.
+    """For each frame in ascending order, the first frame of its hold, whose frames have exactly equal landmarks.
 
-    `rows`: landmarks by frame, in one order of names. What error is expected of them does not matter.
+    `rows`: landmarks by frame, in one order of names. Their expected errors are ignored.
     """
     frames = sorted(rows)
     starts = {frame: frame for frame in frames}

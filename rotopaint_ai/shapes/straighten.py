@@ -14,7 +14,7 @@ from typing import Final
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import Interpolation, Key, Points, RotoShape, feather_line
 
-TOLERANCE_PX: Final = 0.1  # linear keys against what they stand for
+TOLERANCE_PX: Final = 0.1  # largest distance of linear keys from the motion that they replace
 _MOST_SAMPLES = 4000  # frames looked at between two keys
 
 
@@ -37,7 +37,7 @@ def unlayered(shape: RotoShape, first: int, last: int, *, is_whole: bool = False
 
 
 def line_at(shape: RotoShape, frame: float) -> Points:
-    """The line at which a shape's drawn feather ends at a frame; the edge itself where it has none."""
+    """The line at which a shape's drawn feather ends at a frame; the edge itself without a feather line."""
     points = shape.at(frame)
     return feather_line(points, shape.feather_at(frame) or tuple(p._replace(x=0.0, y=0.0) for p in points))
 

@@ -19,7 +19,7 @@ _HOST_VARIABLES = ("PYTHONHOME", "PYTHONSTARTUP", "QT_PLUGIN_PATH", "QT_QPA_PLAT
 
 @dataclass(frozen=True, slots=True)
 class PlateChoice:
-    """A plate that the host points at: where it lies, which frames of it matter, and what its colours mean.
+    """The plate that is chosen in the host: its path, its frames, and its colour space.
 
     `frames` is `FIRST-LAST`; None is the whole plate. `colourspace` None leaves it to the file.
     """

@@ -1,4 +1,4 @@
-"""Where control points go on a shape: landmarks and corners first, then one by one where the fit is worst.
+"""The placement of control points on a shape: landmarks and corners first, then one by one at the worst fit.
 
 Letters: F frames, P control points, G segments.
 """
@@ -67,7 +67,7 @@ def find_corners(correspondence: Correspondence) -> Array:
 
 
 def mark_corners(corners: Array, shares: Array, closed: bool) -> Bools:
-    """Which of some control points stand on one of the corners, both as shares of the mean."""
+    """Which control points are on one of the corners, both given as shares of the mean."""
     return np.array([any(share_distance(s, c, closed) < _NEAR for c in corners) for s in shares], dtype=bool)
 
 

@@ -21,7 +21,7 @@ from rotopaint_ai.shapes.revectorise.raw_curves import Array, Rows
 
 _CLEARLY = 0.35  # another order of points has to bring the points this much closer to be believed
 _CLOSE = 0.6  # steps between points: a typical distance to the track's middle that only tracking brings about
-_LOOSE = 0.5  # of the shape's size: further off nobody tracked anything, even if no other order is closer
+_LOOSE = 0.5  # share of the shape's size: at larger distances points were not tracked, even if no other order is closer
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, Bools, RawCurves
 
 N_PER_SEGMENT = 24
-_ALONG = 0.05  # weight of errors along the curve, which are no errors of shape, against those across it
+_ALONG = 0.05  # weight of errors along the curve, which do not change the shape, relative to errors across it
 _THIRD = 0.006  # pull of a tangent towards a third of its segment; keeps a straight segment's tangents defined
 _STEPS = 24
 _SETTLED = 1e-3  # share of the cost below which a step gains nothing that anyone sees

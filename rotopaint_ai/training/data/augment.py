@@ -262,7 +262,7 @@ def coarse(crop: Picture, rng: Random) -> tuple[Picture, None]:
 
 @cache
 def _grain() -> npt.NDArray[np.int16]:
-    """A sheet of unit noise times 64, from which grain is cut: drawing it anew for every crop is slow."""
+    """A sheet of unit noise times 64, from which grain is cut, because new noise for every crop would be slow."""
     return (np.random.default_rng(7).standard_normal((640, 640, 3)) * 64).astype(np.int16)
 
 

@@ -37,7 +37,7 @@ from rotopaint_ai.training.data.shards.store import INDEX, ShardStore, open_stor
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-_LONGEST_PX, _FARTHEST_PX = 65_536, 1_000_000  # of a picture's side, and of what is known from its corner
+_LONGEST_PX, _FARTHEST_PX = 65_536, 1_000_000  # largest side of a picture, and largest coordinate from its corner
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +240,11 @@ class Dataset:
 
     @property
     def packs(self) -> tuple[ShardPictures, ...]:
-        """The shards that pictures lie in."""
+        """The shards that hold pictures."""
         return tuple({id(folder): folder for folder in self.folders if isinstance(folder, ShardPictures)}.values())
 
     def groups(self) -> tuple[int, ...] | None:
-        """A number for the shard of each sample's picture; None where no picture lies in shards."""
+        """The number of the shard of each sample's picture; None where no picture is in shards."""
         packs = self.packs
         if not packs:
             return None
@@ -313,7 +313,7 @@ def join(datasets: Sequence[Dataset]) -> Dataset:
 
 
 def _folder_note(data: Dataset) -> str:
-    """Where a data set lies, since those of one character have one name."""
+    """The place of a data set, because data sets of one character share a name."""
     folder = data.folders[0] if data.folders else None
     return f" ({folder})" if isinstance(folder, Path) else ""
 

@@ -24,7 +24,7 @@ from rotopaint_ai.training.data.dataset import Dataset, Picture, Sample, Split
 _SAMPLES = 12  # of a curve between two control points
 _MOST_SPANS = 40
 FEWEST_LANDMARKS = 3  # that a shape is predicted from: a similarity fits fewer exactly, without a residual
-AGREE = 0.02  # of the face: two labels of one frame may differ by this much; beyond it one of them is wrong
+AGREE = 0.02  # share of the face: if two labels of one frame differ by more, one of them is wrong
 
 Array = npt.NDArray[np.float64]
 Shot = tuple[str, str]
@@ -133,7 +133,7 @@ def _contradict(data: Dataset, apart: Sequence[tuple[int, int, float]]) -> NoRet
 
 
 def _picture_place(data: Dataset, row: int) -> str:
-    """Where the picture of a sample lies, so that two data sets are told apart."""
+    """The path of a sample's picture, by which two data sets are distinguished."""
     folder, image = data.folders[row], data.samples[row].image
     return f"{folder.name}/{image}" if isinstance(folder, Path) else image
 

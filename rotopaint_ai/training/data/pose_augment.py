@@ -95,7 +95,7 @@ GRID = 33  # nodes on each side of a square over the face
 _REACH = 1.0  # half the square, in longest sides of the face
 _NEAR = 0.12  # longest sides of the face over which a landmark tells the depth around it
 _BEHIND = 0.01  # longest sides: so far behind what is nearer, a place is hidden
-_APART = 0.02  # of the face: a place whose picture comes from further off is hidden by what stands there
+_APART = 0.02  # share of the face: a place whose pixels come from further away is occluded
 _FEWEST = 8  # landmarks that tell the surface
 
 
@@ -184,7 +184,7 @@ class _Swing:
 
 
 def _surface(places: Array64, depths: Array64, nodes: Array64, side: float) -> Array64:
-    """Depth (G, G) of the face: a bowl through the landmarks, and what each of them lies off it around itself."""
+    """Depth (G, G) of the face: a bowl fitted to the landmarks, plus each landmark's deviation around it."""
     usual = np.median(depths)
     bowl, *_ = np.linalg.lstsq(_bowl(places / side), depths - usual, rcond=1e-3)
     left = depths - usual - _bowl(places / side) @ bowl
@@ -237,7 +237,7 @@ def _turned_landmarks(
 
 
 def _at(grid: Array64, x: Array64, y: Array64, nodes: Array64) -> Array64:
-    """Values of a grid at places, bilinear; its rim goes on."""
+    """Bilinear values of a grid at positions; outside the grid its edge is repeated."""
     step = nodes[1] - nodes[0]
     columns, rows = (np.nan_to_num((v - nodes[0]) / step).astype(np.float32) for v in (x, y))
     shape = columns.shape
@@ -259,5 +259,5 @@ def cut_turned_face(
     border: int,
     warp: ElasticWarp | None = None,
 ) -> npt.NDArray[np.uint8]:
-    """The crop of a turned picture, warped if that is wanted."""
+    """The crop of a turned picture, warped if requested."""
     return _look_up(picture, turn.maps(matrix, size_px, warp), border)

@@ -18,7 +18,7 @@ from rotopaint_ai.training.evaluation.predictions import Predictions, true_curve
 
 FOUND, TRUE, TEXT = (60, 255, 60), (255, 60, 60), (255, 255, 255)
 _SUB = 4  # bits of sub-pixel precision that cv2 draws with
-N_WORST, _COLUMNS, _TILE_PX = 24, 6, 320  # of the sheet of worst cases
+N_WORST, _COLUMNS, _TILE_PX = 24, 6, 320  # size of the sheet of worst cases
 
 
 def draw_points(crop: Picture, found: Array, true: Array | None, text: str = "") -> Picture:

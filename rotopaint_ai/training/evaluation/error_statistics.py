@@ -1,4 +1,4 @@
-"""Statistics of errors as they stand in reports: spreads, and whether expected errors can be believed (goal G7).
+"""Statistics of errors for reports: spreads, and how reliable expected errors are (goal G7).
 
 Expected errors are judged by their size, their order, and by what the frames shown first hold.
 
@@ -34,7 +34,7 @@ _MEAN_OF_RAYLEIGH = float(np.sqrt(2 / np.pi))
 
 
 def round_figure(value: float | None) -> float | None:
-    """Four digits; None for what is no number."""
+    """A number with four digits; None for NaN and infinity."""
     return None if value is None or not np.isfinite(value) else round(float(value), 4)
 
 
@@ -90,7 +90,7 @@ def ceiling(expected: Array) -> float | None:
 
 
 def per_frame(values_NL: Array) -> Array:
-    """[N] mean over the landmarks that count; NaN where a frame has none."""
+    """The mean [N] over the landmarks that count; NaN where a frame has none."""
     known = np.isfinite(values_NL)
     counts = known.sum(axis=1)
     return np.where(counts > 0, np.where(known, values_NL, 0.0).sum(axis=1) / np.maximum(counts, 1), np.nan)

@@ -138,7 +138,7 @@ OUTER_EYE_CORNERS = ("eye_right_outer", "eye_left_outer")
 
 @dataclass(frozen=True, slots=True)
 class PackEvaluation:
-    """What was measured: the samples, what the pack predicted of them, and the numbers."""
+    """The result: the samples, the pack's predictions, and the figures."""
 
     dataset: Dataset
     predicted: Predictions
@@ -177,7 +177,7 @@ def measure_pack(
 
 
 def choose_samples(dataset: Dataset, splits: tuple[Split, ...]) -> Dataset:
-    """The samples of some splits; of `val`, else all, where there is none."""
+    """The samples of some splits; where there are none, those of `val`, else all."""
     for wanted in (splits, ("val",), ("train", "val", "test")):
         rows = dataset.rows_of(*cast(Any, wanted))
         if len(rows):

@@ -20,7 +20,7 @@ from rotopaint_ai.inference.pack import find_pack, load_card
 from rotopaint_ai.training.data.dataset import SPLITS, Dataset, Split
 
 TOLERANCE = 0.05  # share by which a distance may grow
-FLOOR_PX = 0.1  # and what it may always grow by: below that nobody sees it
+FLOOR_PX = 0.1  # and an increase that is always allowed, because it is invisible
 FLOOR_IOU = 0.02
 
 Json = Mapping[str, Any]
@@ -98,14 +98,14 @@ def _gate_distance(where: str, figure: str, new: Any, old: Any, tolerance: float
 
 
 def value_at(content: Any, *path: str) -> Any:
-    """What stands in nested tables under those names, one in the other; None where one is missing."""
+    """The value in nested tables at a path of names; None where a name is missing."""
     for name in path:
         content = content.get(name) if isinstance(content, Mapping) else None
     return content
 
 
 def text(compared: list[GateFigure], names: tuple[str, str], *, most: int = 40) -> str:
-    """The table for people: what is worse, or one line that nothing is."""
+    """The table for people: the figures that are worse, or a line that none is."""
     worse = [replace(each, where=in_one_line(each.where)) for each in compared if each.is_worse]
     new, old = map(in_one_line, names)
     if not worse:
@@ -134,7 +134,7 @@ Frames = Mapping[str, Mapping[str, str]]
 
 
 def card_frames(data: Dataset, init: str | Path | None) -> dict[str, Frames]:
-    """What a card says of the frames that a training on `data` from the pack `init` learns from."""
+    """The card's record of the frames that a training on `data` from the pack `init` uses."""
     known = _init_training(init)
     before = (each for name in (FRAMES, FRAMES_AT_LAST) for each in _each(known.get(name)))
     found = {FRAMES: _by_shot([*before, *_frames(data, "train")]), FRAMES_AT_LAST: _by_shot(_frames(data, "val"))}
@@ -143,7 +143,7 @@ def card_frames(data: Dataset, init: str | Path | None) -> dict[str, Frames]:
 
 
 def _init_training(init: str | Path | None) -> Mapping[str, Any]:
-    """The training on the card of the pack that another one starts from; empty where there is none."""
+    """The training record on the card of the start pack; empty where there is none."""
     try:
         training = load_card(find_pack(init)).get("training") if init != "none" else None
     except PackError:

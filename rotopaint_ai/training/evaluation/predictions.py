@@ -1,4 +1,4 @@
-"""What a pack says of a data set's samples, beside the truth, in the data set's own order of landmarks and shapes.
+"""A pack's predictions for a data set's samples, beside the truth, in the data set's order of landmarks and shapes.
 
 Landmarks and shapes are matched by name, so that packs with other sheets can be compared on one data set; what a pack
 lacks is NaN. Distances are in plate pixels (picture pixels over the sample's `pixel_scale`).
@@ -61,7 +61,7 @@ class Predictions:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Where the data set's landmarks and shapes stand in the pack; -1 where they do not."""
+    """The indices of the data set's landmarks and shapes in the pack; -1 where the pack lacks them."""
 
     landmarks: npt.NDArray[np.intp]
     shapes: npt.NDArray[np.intp]
@@ -202,7 +202,7 @@ def _as_predictions(
 
 
 def _take_columns(values: Array64, columns: npt.NDArray[np.intp]) -> Array64:
-    """Columns of [N, X, ...] in another order, NaN where there is none (-1)."""
+    """Columns of [N, X, ...] in another order; NaN for the index -1."""
     out = np.full((len(values), len(columns), *values.shape[2:]), np.nan)
     known = columns >= 0
     out[:, known] = values[:, columns[known]]

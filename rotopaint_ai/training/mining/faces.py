@@ -20,8 +20,8 @@ from rotopaint_ai.shapes.revectorise.raw_curves import Array
 
 _SIDES = (("left", "right"), ("lft", "rgt"), ("lf", "rt"), ("lt", "rt"), ("l", "r"))
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^A-Za-z\d]+")
-_MIRROR_NEAR = 0.08  # face units: a mirrored point and its partner on the mean face may lie this far apart
-_ON_AXIS = 0.04  # face units: what lies closer to the axis is its own mirror image
+_MIRROR_NEAR = 0.08  # face units: largest distance of a mirrored point and its partner on the mean face
+_ON_AXIS = 0.04  # face units: a point closer to the axis is its own mirror image
 _FEWEST_PAIRS = 3
 
 
@@ -43,7 +43,7 @@ def _like(word: str, model: str) -> str:
 
 
 def name_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs by the words of their names alone, each once."""
+    """Mirror pairs found only by the words of their names, each once."""
     pairs = []
     for name in names:
         other = other_side(name, names)

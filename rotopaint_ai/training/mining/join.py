@@ -159,7 +159,7 @@ def join_sources(
 
 
 def open_still(path: Path, frame: int) -> Plate:
-    """One picture as a plate of its own, whatever numbered files lie beside it. Raises PlateError."""
+    """One picture as a separate plate, even if there are numbered files beside it. Raises PlateError."""
     listing = Listing(path.parent, path.stem, path.suffix, 0, {frame: path})
     return Plate(listing, kind_of(path), None, None)
 
@@ -261,7 +261,7 @@ def _place(take: Take, number: int, truth: FrameTruth, pictures: _Pictures) -> t
 
 
 def _folder(plate: Plate) -> Path:
-    """Where a plate lies by the names that lead there: what links point to is called otherwise."""
+    """The path of a plate without resolving links, because link targets have other names."""
     return Path(os.path.abspath(plate.path_of(plate.frames[0]))).parent
 
 
@@ -329,7 +329,7 @@ def _merge_by_provenance(
 
 
 def _with_width(shape: RawShape, other: RawShape | None) -> RawShape:
-    """A shape with another source's width, if it has none of its own."""
+    """A shape with another source's width, if it has no width."""
     return shape if other is None or shape.width_px is not None else replace(shape, width_px=other.width_px)
 
 

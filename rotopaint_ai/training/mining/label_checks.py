@@ -32,10 +32,10 @@ from rotopaint_ai.training.mining.vectorise import MinedTruth
 from rotopaint_ai.watch import Progress, silent
 
 _STAGE = "checking labels"
-_APART = 0.08  # face units: places that are closer cannot be told to be swapped
+_APART = 0.08  # face units: a swap of closer points cannot be detected
 _LEAP = 0.025  # face units: a smaller leap is motion
 _BACK = 0.35  # a leap comes back: its neighbours are this much closer to each other than to it
-_OTHERS = 0.35  # a point leaps alone when the rest moves this much less
+_OTHERS = 0.35  # a jump concerns a single point if the others move by this factor less
 _STILL_PX = 0.02  # roto that moves less did not move
 _LAG_GAIN = 0.25  # how much better another frame's picture has to agree
 _AGREES = 0.5
@@ -43,7 +43,7 @@ _MOST_LAG = 2  # frames
 
 
 def find_swapped(plans: Sequence[ShapePlan], faces: Faces) -> list[LabelIssue]:
-    """Shapes that lie where their twins belong, and faces that fit better with all names exchanged."""
+    """Shapes at the place of their mirror partner, and faces that fit better with left and right exchanged."""
     found = []
     whole = np.zeros(len(faces.turn), dtype=bool)
     if faces.partner:
@@ -331,7 +331,7 @@ def _check_timing(
 
 
 def _find_late(truth: MinedTruth, rows: Rows) -> list[LabelIssue]:
-    """Shapes of a shot that come a frame late or early against the landmarks that lie on them."""
+    """Shapes of a shot that are a frame late or early relative to the landmarks on them."""
     found = []
     for plan in truth.plans:
         on = [truth.names.index(name) for name in plan.on_landmarks.values() if name in truth.names]

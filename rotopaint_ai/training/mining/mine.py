@@ -173,10 +173,10 @@ def _excluded_rows(truth: MinedTruth, issues: Sequence[LabelIssue], kinds: Set[s
     return rows | {row for row, shot in enumerate(truth.shots) if shot in shots}
 
 
-_MOST_PICTURES = 60  # of suspicious frames
+_MOST_PICTURES = 60  # most pictures of suspicious frames
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _MOST_LINES = 6  # of writing on one of them
-_SAME_PLACE = 0.03  # face units: two shapes whose usual places lie this near to each other everywhere are one
+_SAME_PLACE = 0.03  # face units: two shapes whose usual positions are this close everywhere count as one
 _MOST_NAMES = 8  # shapes named in one line
 
 

@@ -26,7 +26,7 @@ ROTO = "roto"  # all shapes together, where landmarks of another source can spea
 FEWEST_FRAMES = 16  # fewer frames do not suffice to fit the model
 _FOLDS = 8
 _NOISES = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2)  # face units: how well a point is known; the best predictor of them is taken
-_LEAST = 0.016  # face units: a smaller distance is no outlier
+_LEAST = 0.016  # face units: a smaller distance is not an outlier
 _TIMES_P90 = 2.5  # times the 90th percentile of distances: beyond it a block is an outlier
 _SAME = 0.6  # a neighbouring frame that is off by this much of the same way tells of a pose, not of an outlier ...
 _POSE = 2.0  # ... and then it takes so much more
@@ -141,7 +141,7 @@ class LabelModel:
     values_FD: Array
     unknown_FD: Bools
     model: _FoldedGaussian
-    p90: Mapping[str, float]  # of each block: what 9 of 10 frames keep to, face units
+    p90: Mapping[str, float]  # for each block: the limit that 9 of 10 frames keep, face units
 
     def off(self, row: int, name: str, unknown_D: Bools) -> tuple[float, float]:
         """Root mean square distance of a block from where the known others put it, face units; and how much better the
@@ -274,7 +274,7 @@ def _lag(face: LabelModel, truth: MinedTruth, frames: Mapping[int, int], name: s
     means = {lag: float(np.mean(values)) for lag, values in scores.items()}
     best = min(means, key=lambda lag: means[lag])
     closer = float(np.mean(np.array(scores[best]) < np.array(scores[0])))
-    # The shape that belongs to this frame stands in the next one: it comes a frame late.
+    # The shape of this frame is in the next one: it is a frame late.
     return best if best and means[best] < _LATE * means[0] and closer > _MOSTLY else 0
 
 

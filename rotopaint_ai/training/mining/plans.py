@@ -1,4 +1,4 @@
-"""Plans of shapes: how many control points a shape has, where they stand on its mean, and the fit in every frame."""
+"""Plans of shapes: the number of control points, their positions on the mean, and the fit in every frame."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def claimed_dataset(folder: Path) -> Iterator[None]:
 
 
 def _withdraw(folder: Path, *, is_new: bool) -> None:
-    """Leave a folder as it was, in which nothing was mined."""
+    """Restore a folder in which nothing was mined."""
     state = folder / _STATE
     for name in (_MARK, _LOCK):
         (state / name).unlink(missing_ok=True)
@@ -116,12 +116,12 @@ def frame_cut(points: Array, *, size: int, face_share: float = FACE_SHARE) -> tu
 
 
 def cut_picture(frame: Frame, where: Crop, size: int) -> Pixels:
-    """The picture (size, size, 3) RGB, display-referred 8 bit; beyond the plate its edge goes on."""
+    """The picture (size, size, 3) RGB, display-referred 8 bit; outside the plate its edge is repeated."""
     around = int(np.ceil(where.side * 0.05)) + 4
     x, y = (int(middle - where.side / 2) - around for middle in (where.x, where.y))
     wide = int(where.side) + 2 * around
     rgb, origin = frame.region(x, y, wide, wide)
-    if not rgb.size:  # the face lies beyond the data window: all that is left is its nearest edge
+    if not rgb.size:  # the face is outside the data window: only its nearest edge is left
         rgb, origin = frame.rgb, frame.origin
     display = to_display(np.asarray(cut(np.asarray(rgb, np.float32), origin, where, size), np.float32))
     return np.round(np.clip(display, 0.0, 1.0) * 255).astype(np.uint8)
@@ -141,7 +141,7 @@ def over_background(picture: Pixels, path: Path, where: Crop, seed: int) -> Pixe
 
 
 def _alpha(path: Path) -> npt.NDArray[np.float32] | None:
-    """Coverage 0..1 (H, W), None where the file has none."""
+    """Coverage 0..1 (H, W); None where the file has no alpha."""
     whole = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
     if whole is None:
         raise PlateError(f"{path}: cannot be read as a picture; copy it again")
@@ -258,7 +258,7 @@ def clear_dataset(folder: Path) -> None:
 
 
 def remove_pictures(folder: Path) -> None:
-    """Remove the pictures that a data set lists, and their folder where nothing else lies in it."""
+    """Delete the pictures that a data set lists, and their folder if it is then empty."""
     for line in _json_values(folder / "samples.jsonl"):
         name = PurePosixPath(str(line.get("image")))
         if name.parent == PurePosixPath(IMAGES):

@@ -204,7 +204,7 @@ def _is_in_order(
 
 _MOST_OWN = 8  # landmarks taken from a shape's own control points
 _NEAR_POINT, _NEAR_SHAPE = 4, 20  # landmarks that a shape is predicted from, nearest to each point and to the whole
-FAR_FROM_LANDMARKS = 0.085  # face units: further than this from every landmark a control point wants one of its own
+FAR_FROM_LANDMARKS = 0.085  # face units: a control point further than this from every landmark gets its own landmark
 
 
 def choose_own_landmarks(plans: Sequence[ShapePlan]) -> list[ShapePlan]:

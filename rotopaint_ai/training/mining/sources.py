@@ -97,7 +97,7 @@ def _holds_keypoints(path: Path) -> bool:
 
 
 def _without_default_widths(roto: RotoDocument) -> RotoDocument:
-    """A Nuke document whose open strokes at the node's default width are of unknown width: nobody chose it."""
+    """A Nuke document in which open strokes with the node's default width count as strokes of unknown width."""
     shapes = (replace(s, width_px=None) if s.width_px == NUKE_DEFAULT_WIDTH_PX else s for s in roto.shapes)
     return replace(roto, shapes=tuple(shapes))
 
@@ -284,7 +284,7 @@ def _moved_landmarks(each: CorrectedFrame, sits: OnLandmarks) -> dict[str, tuple
 
 
 def points_on_landmarks(predicted: RotoDocument | None) -> OnLandmarks:
-    """Which control points of a run's shapes lie on a landmark all the time."""
+    """The control points of a run's shapes that are on a landmark in all frames."""
     if predicted is None or not predicted.landmarks.keys:
         return {}
     names, rows = predicted.landmarks.names, predicted.landmarks.keys
@@ -332,7 +332,7 @@ def _plate_of_project(path: Path, found: Corrections, plates: str | None) -> tup
 
 
 def _compare_plate(found: Corrections, place: str) -> FileMatch | None:
-    """How the pictures somewhere compare with those that a project was made on; None where there are none."""
+    """The comparison of the pictures in a folder with those of a project; None where there are none."""
     try:
         listing: Listing = find(place)
     except (UsageError, PlateError):

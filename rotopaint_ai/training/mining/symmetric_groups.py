@@ -63,7 +63,7 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class SymmetricGroup:
-    """Shapes brought into step together: one alone, two that mirror each other, or one with its own mirror image."""
+    """Shapes that are aligned together: a single one, two that mirror each other, or one with its own mirror image."""
 
     members: tuple[GroupMember, ...]
 

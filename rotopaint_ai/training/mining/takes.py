@@ -1,4 +1,4 @@
-"""What sources know of frames: takes, what they leave unsaid, and names that differ between them.
+"""The frames of sources: takes, facts that sources leave out, and names that differ between sources.
 
 A take holds frames of one plate with the shapes and landmarks that somebody fixed there, in plate space.
 """
@@ -23,7 +23,7 @@ from rotopaint_ai.sheet import Role
 
 _PLACEHOLDER: Final = re.compile(r"\{\w*\}")
 SHORTEST_PX = 2.0  # a curve shorter than this is a dot, no shape
-# Folders that say what lies in them, not which shot it is.
+# Names of folders that describe their content and not the shot.
 _GENERIC: Final = re.compile(
     r"(plates?|bg|fg|scans?|src|sources?|images?|img|frames?|footage|inputs?|raw|main|renders?|undist\w*|exr|jpe?g|png|"
     r"dpx|tiff?|v\d+|\d{3,5}x\d{3,5})",

@@ -181,7 +181,7 @@ def _add_point_landmarks(
 def _fill_landmarks(
     names: Sequence[str], marks: Array, plans: Sequence[ShapePlan], rows: Sequence[JoinedFrame]
 ) -> Array:
-    """Landmarks of finished roto by its control points, where a model alone has said where they are, or nobody has."""
+    """Landmarks of finished roto from its control points, where only a model placed them, or where there are none."""
     out, nobody = marks.copy(), _without_landmarks(rows)
     for plan in plans:
         for point, name in plan.on_landmarks.items() if names else ():

@@ -30,7 +30,7 @@ from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import TrainConfig, check_all
 from rotopaint_ai.training.trainer.task import Batch, Moment, Net, PartTask
 
-MEAN, SPREAD = 0.45, 0.25  # of display-referred pixels; only brings the input near zero mean and unit spread
+MEAN, SPREAD = 0.45, 0.25  # mean and spread of display-referred pixels; they only normalise the input approximately
 
 Backbone = Callable[[Sequence[int], Sequence[int]], nn.Module]
 BACKBONES: Registry[Backbone] = Registry("backbone")

@@ -27,7 +27,7 @@ from rotopaint_ai.shapes.deformable_head import DeformableModel
 ERROR_SCALES = (0.3, 0.4, 0.6)  # how much of its expected error is a landmark's own, which the others can mend
 NOISE_FLOORS = (0.001, 0.003, 0.008)  # what the head leaves unexplained of a new frame, in units of the face
 ANISOTROPIES = (0.0, 1.0, 1.5, 2.2)  # share of the anisotropy seen in errors that is taken over
-EXTRAPOLATIONS = (0.0, 0.01)  # of a turn: networks see a turn too small that they were not shown
+EXTRAPOLATIONS = (0.0, 0.01)  # share of a turn: networks underestimate turns that training did not include
 OCCLUSION_FACTORS = (3.0, 8.0, 20.0)  # how many times its expected error more a surely hidden landmark may be off
 OUTLYING = (3.0, 30.0)  # expected errors off the others at which a landmark counts half
 _MOST_ANISOTROPY = 3.5  # logarithm of the ratio of the longer to the shorter deviation
@@ -251,7 +251,7 @@ class _Symmetric(NamedTuple):
         return _Symmetric(self.yy * over, -self.xy * over, self.xx * over)
 
     def times(self, rows: Tensor) -> Tensor:
-        """Products with vectors [N, L, 2]."""
+        """The products of the matrices with vectors [N, L, 2]."""
         x, y = rows[..., 0], rows[..., 1]
         return torch.stack((self.xx * x + self.xy * y, self.xy * x + self.yy * y), 2)
 

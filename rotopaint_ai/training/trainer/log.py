@@ -67,7 +67,7 @@ class Budget:
         return self.spent_s(), self._steps_began_s
 
     def resume(self, spent_s: float, steps_began_s: float) -> None:
-        """Go on from the `state` of an earlier life."""
+        """Continue from the `state` that an earlier process has saved."""
         self._began -= spent_s
         self._steps_began_s = steps_began_s
 

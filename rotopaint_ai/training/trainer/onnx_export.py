@@ -28,7 +28,7 @@ from rotopaint_ai.inference.session import open_session
 
 Array = npt.NDArray[Any]
 Names = tuple[str, Sequence[str]]  # of a model's input and of its outputs
-Traces = dict[type[nn.Module], "onnx.ModelProto"]  # graphs as they were traced, by the kind of model
+Traces = dict[type[nn.Module], "onnx.ModelProto"]  # traced graphs by class of the model
 FREE_BATCH = {0: torch.export.Dim("N")}
 
 

@@ -89,7 +89,7 @@ class History:
         self._let_go(self._undo)
 
     def undo(self, state: State) -> tuple[str, State] | None:
-        """Take the last step back: its label and the state before it; None where there is none.
+        """Undo the last step; returns its label and the state before it, or None where there is none.
 
         Raises ProjectError where its state cannot be had.
         """
@@ -105,7 +105,7 @@ class History:
         return step.label, before
 
     def redo(self, state: State) -> tuple[str, State] | None:
-        """Do the last undone step again: its label and the state after it; None where there is none.
+        """Redo the last undone step; returns its label and the state after it, or None where there is none.
 
         Raises ProjectError where its state cannot be had.
         """

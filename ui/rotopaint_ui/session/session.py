@@ -38,7 +38,7 @@ from rotopaint_ui.session.xsheet import Exposures
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The selected shape and, of it, the selected control points; `others` are shapes that are selected beside it.
+    """The selected shape and its selected control points; `others` are further selected shapes.
 
     `layer`: the layer that is selected as a whole, with all its shapes.
     """

@@ -19,7 +19,7 @@ _SNAP_DEGREES = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Wipe:
-    """Where the line lies: its middle as shares of the plate's width and height, and how far it leans from upright.
+    """The wipe's line: its middle as shares of the plate's width and height, and its angle from vertical.
 
     The plate shows on the left of an upright line; degrees run clockwise on the screen.
     """

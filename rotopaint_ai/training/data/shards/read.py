@@ -91,7 +91,7 @@ class ShardPictures:
         return clip
 
     def _decode_into(self, places: Picture, names: Sequence[str]) -> None:
-        """Decode pictures that lie at one place of a shard."""
+        """Decode the pictures at one place of a shard."""
         if self._member(names[0]).number is not None:
             found = self._pictures_of_clip(names)
         elif all(decode_into(self.data(name), place) for name, place in zip(names, places)):
@@ -105,7 +105,7 @@ class ShardPictures:
             place[:] = picture
 
     def _pictures_of_clip(self, names: Sequence[str]) -> list[Picture]:
-        """Pictures that lie in one clip, each of its own size."""
+        """The pictures of one clip, each at its own size."""
         members = [self._member(name) for name in names]
         try:
             found = decode_clip(self.data(names[0]), [member.number or 0 for member in members])
@@ -134,7 +134,7 @@ class ShardPictures:
     def _map_shard(self, shard: Shard, check: Callable[[], None]) -> mmap.mmap:
         for _ in range(_MAP_TRIES):
             path = self.store.shard(shard, check)
-            with contextlib.suppress(FileNotFoundError):  # whose room somebody else needed, where the cache is full
+            with contextlib.suppress(FileNotFoundError):  # deleted by another process to make room in a full cache
                 return _map(path, shard)
         raise TrainingError(
             f"{path}: is removed again as soon as it has come: more is read at once than the cache holds; set "

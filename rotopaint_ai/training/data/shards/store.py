@@ -1,4 +1,4 @@
-"""Shards: the index says which tar holds which picture; tars lie on disk, or come from a server (`remote`).
+"""Shards: the index tells which tar holds which picture; tars are on disk, or come from a server (`remote`).
 
     DIR/shards/index.json   {"format": "rotopaint-shards", "version": 1, "shards": [{"name": "000000.tar", "bytes",
                             "sha256", "members": {"images/x.jpg": [offset, size, crc32], ...}}, ...]}; of a picture in
@@ -39,7 +39,7 @@ _From0 = Annotated[int, Meta(ge=0)]
 
 
 class Member(NamedTuple):
-    """Where a picture's bytes lie in its shard, and their CRC-32.
+    """The position of a picture's bytes in its shard, and their CRC-32.
 
     `number`: of the picture in the clip that lies there, and its size; None where the bytes are a picture's own.
     """
@@ -57,7 +57,7 @@ class Member(NamedTuple):
 
 
 class Shard(Struct, frozen=True, rename={"n_bytes": "bytes"}):
-    """One tar: its name, size, hash, and where each picture's bytes lie in it."""
+    """One tar: its name, size, hash, and the position of each picture's bytes."""
 
     name: str
     n_bytes: Annotated[int, Meta(ge=1, le=MOST_BYTES)]

@@ -73,7 +73,7 @@ Picture = npt.NDArray[np.uint8]
 Check = Callable[[], None]
 Size = tuple[int, int]  # width, height
 
-MEMORY_SHARE = 0.4  # of the machine's memory, for pictures that were decoded
+MEMORY_SHARE = 0.4  # share of the machine's memory for decoded pictures
 _keepers = 1  # processes that keep pictures, each its own
 
 
@@ -84,7 +84,7 @@ def keep_less(processes: int) -> None:
 
 
 def target_size(size: Size, factor: float) -> Size:
-    """What `smaller` makes of a picture of a size."""
+    """The size of a picture after `smaller`."""
     if factor >= 0.98:
         return size
     return max(1, round(size[0] * factor)), max(1, round(size[1] * factor))
@@ -257,6 +257,6 @@ def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> 
 
 def _fetch_next(pictures: Sequence[Picture], rows: Sequence[int], check: Check) -> None:
     for row in rows:
-        with contextlib.suppress(RotopaintError, OSError):  # whoever asks for the picture hears why
+        with contextlib.suppress(RotopaintError, OSError):  # the error is raised where the picture is used
             fetch(pictures, row, check)
         check()

@@ -212,7 +212,7 @@ def _sample_picture(data: bytes, sample: Sample, source: Path) -> Picture:
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> Member:
-    """Add a file, the same bytes on every machine; returns where its content lies."""
+    """Add a file with equal bytes on every machine; returns the position of its content."""
     facts = tarfile.TarInfo(name)
     facts.size = len(data)
     tar.addfile(facts, io.BytesIO(data))

@@ -120,7 +120,7 @@ THINGS: tuple[Callable[[Array, Array, Random], Array], ...] = (draw_ball, draw_b
 
 MOST_FACES = 4
 ZOOM = 0.45, 1.6  # smallest and largest size of a scene against one that fits
-GREY = 115  # of what lies beyond a plate's rim, as at run time
+GREY = 115  # grey outside the plate, as at run time
 MIRRORED = [1, 0, 2, 4, 3]  # keypoints of a mirrored face
 _SMALLEST_PX = 7.0  # faces with a shorter side are passed over
 

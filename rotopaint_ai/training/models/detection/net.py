@@ -24,7 +24,7 @@ _LARGEST_GROWTH = 4.0  # in logarithm units before GROW
 
 
 def box_areas(boxes: Tensor) -> Tensor:
-    """Areas [...]; a box that is inside out has none."""
+    """Areas [...] of boxes; zero for a box with swapped corners."""
     size = (boxes[..., 2:] - boxes[..., :2]).clamp(min=0)
     return size[..., 0] * size[..., 1]
 
@@ -192,15 +192,15 @@ def translations() -> Mapping[Callable[..., Any], Callable[..., Any]]:
     return {torch.ops.rotopaint.nms_keep.default: nms, torch.ops.rotopaint.roi_align.default: align}
 
 
-STRIDES = (8, 16, 32)  # of the levels that propose
-REGION_STRIDES = (4, 8, 16)  # of the levels that regions are cut from
+STRIDES = (8, 16, 32)  # strides of the levels that propose regions
+REGION_STRIDES = (4, 8, 16)  # strides of the levels from which regions are cut
 REGION_SIDES = (56.0, 112.0)  # boxes up to so many pixels belong to the first level, to the second
 N_KEYPOINTS = 5
 N_PROPOSALS, N_FACES = 48, 8
 NMS_PROPOSALS, NMS_FACES = 0.7, 0.45
 BOX_CELLS, MASK_CELLS = 7, 14
 MASK_SIDE = 2 * MASK_CELLS
-MASK_SCALE = 0.5  # of the true masks against the picture
+MASK_SCALE = 0.5  # scale of the true masks relative to the picture
 ROOM = 1.3  # a mask's square over its box: noses and chins stand out
 
 
@@ -330,7 +330,7 @@ def heat_places(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class DetectorModel(nn.Module):
-    """The graph that a pack ships: pictures in, at most N_FACES faces out, best first; a score of 0 is no face."""
+    """The graph in a pack: pictures in, at most N_FACES faces out, best first; a score of 0 means no face."""
 
     def __init__(self, net: DetectorNet) -> None:
         super().__init__()

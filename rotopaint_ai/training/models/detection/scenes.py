@@ -173,7 +173,7 @@ SMALLEST_SHARE = 0.03  # faces with a longer side below this share of the plate'
 
 
 class ScoredMatch(NamedTuple):
-    """A detection: its score, and the face it stands for (None: none; a face is found once)."""
+    """A detection: its score, and the face that it matches (None: no face; each face is matched once)."""
 
     score: float
     face: Face | None

@@ -56,7 +56,10 @@ CENTRE = 0.22  # cells this close to a face's middle, in shares of its sides, an
 AT_LEAST = 0.75  # ... and never fewer than those within so many strides
 LEVEL_SIDES = (0.0, 64.0, 128.0, 1e9)  # longest sides that each proposing level answers for
 SLACK = 1.25  # by which those ranges overlap
-IS_FACE, IS_NEAR = 0.5, 0.3  # overlap from which a region holds a face; between the two it is nobody's
+IS_FACE, IS_NEAR = (
+    0.5,
+    0.3,
+)  # overlap above which a region holds a face, and below which it holds none; between them it is ignored
 _JITTER = 0.12
 N_JUDGED = 8
 
@@ -73,7 +76,7 @@ class DetectionTarget(NamedTuple):
 
 
 class DetectorOutput(NamedTuple):
-    """What the network says of a batch."""
+    """The network's output for a batch."""
 
     dense: Dense
     regions: Tensor  # [N, K, 4] judged
@@ -114,7 +117,7 @@ def jitter_boxes(boxes: Tensor, amount: float, noise: torch.Generator) -> Tensor
 
 
 class _Cells(NamedTuple):
-    """Which face each cell answers for [N, A] (its row), whether it answers for one, and whether it is nobody's."""
+    """The row of the face of each cell [N, A], whether a cell has a face, and whether it is ignored."""
 
     face: Tensor
     is_face: Tensor

@@ -98,7 +98,7 @@ CONTRAST = 0.25  # deviation of the log of what a strip's contrast is multiplied
 LEFT = 0.03  # weight of the share of the seam that is left
 WINDOW = 24  # columns over which that share is taken
 _SHOWS = 8.0 / 255.0  # root mean square of display light from which a window's seam shows
-_LITTLE = 0.125  # share left that nobody sees
+_LITTLE = 0.125  # remaining share that is invisible
 _PARITY = 1e-3
 _HELD_BACK = 0.1  # share of the shots, at their end, where none is marked
 
@@ -125,7 +125,7 @@ class FillConfig(TrainConfig):
 
 
 class FillInputs(NamedTuple):
-    """Strips (N, T, S, 12), their light (N, 5, T, S, 3), and where it is wanted (N, T, S)."""
+    """Strips (N, T, S, 12), their light (N, 5, T, S, 3), and the samples to fill (N, T, S)."""
 
     strip: Tensor
     light: Tensor
@@ -177,7 +177,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
         return FillInputs(*(part.to(moment.device) for part in batch))
 
     def loss(self, net: FillNet, inputs: FillInputs, moment: Moment) -> tuple[Tensor, dict[str, float]]:
-        """Mean over strips of `error_of` what the network makes of them."""
+        """Mean of `error_of` over strips, for the network's output."""
         with moment.precision():
             answer = net(inputs.strip)
         return error_of(mixed(answer, inputs.light[:, :4]), inputs.light, inputs.wanted).mean(), {}
@@ -284,7 +284,7 @@ def left_of(apart: Tensor, damage: Tensor, wanted: Tensor) -> Tensor:
 
 @torch.no_grad()
 def figures(net: nn.Module, strips: Strips) -> dict[str, float]:
-    """The loss on strips that were not trained on, and the same of what the tables make of them.
+    """The loss on validation strips, of the network and of the fitted tables.
 
     `lost`: the share of strips where the network is worse than the tables.
     """

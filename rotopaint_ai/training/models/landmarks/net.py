@@ -65,7 +65,7 @@ class LandmarkNet(PyramidNet):
 
 
 class Reading(NamedTuple):
-    """What is made of the network's answers for a batch; coordinates in crop pixels."""
+    """The decoded output of the network for a batch; coordinates in crop pixels."""
 
     points: Tensor  # [N, L, 2]
     log_scale: Tensor  # [N, L] logarithm of the expected distance
