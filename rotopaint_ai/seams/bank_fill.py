@@ -144,7 +144,7 @@ def _smooth_light(scene: Straightened) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Straightened:
-    """The seams of a crop on one ribbon: its log light (T, S, 3), and its samples inside the matte or outside the crop."""
+    """The seams of a crop on one ribbon: its log light (T, S, 3), with its samples in the matte or off the crop."""
 
     ribbon: Ribbon
     light_TSC: Array
