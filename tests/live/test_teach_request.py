@@ -55,3 +55,25 @@ def test_a_shot_is_read_once_and_taught_as_often_as_asked(
     assert Path(first["block"]).read_bytes()[:size] == pack("key", KEY)
     engine._plate = SimpleNamespace(width=65, height=48, name="p")  # type: ignore[assignment]
     assert "open the plate that they were made on" in engine.answer(ask)["error"]
+
+
+def test_corrections_that_reach_nothing_are_refused_and_new_keys_come_packed(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    keys: dict[str, dict[int, Key]] = {}
+
+    def spread_keys(*of: Any) -> dict[str, dict[int, Key]]:
+        asked.append(of)
+        return keys
+
+    monkeypatch.setattr(engines, "spread_keys", spread_keys)
+    engine, ask = LiveEngine(tmp_path), {"ask": "spread", "way": "shift", "project": str(project), "spread": None}
+    assert "no shape has a human key" in engine.answer(ask)["error"]
+    keys["seam"] = {1001: KEY, 1002: KEY}
+    answer, size = engine.answer(ask), len(pack("key", KEY))
+    assert answer["keys"] == [["seam", 1001, size], ["seam", 1002, size]]
+    assert Path(answer["block"]).read_bytes() == 2 * pack("key", KEY)
+    assert asked[0][0] == "shift"
+    assert asked[0][1] == asked[0][2]  # nobody has changed what the models said
+    assert asked[0][3:] == (None, {})
