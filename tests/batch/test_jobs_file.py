@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rotopaint_ai.batch.jobs_file import read_show
+from rotopaint_ai.batch.jobs_file import Show, read_show
 from rotopaint_ai.batch.plan import plan_show
 from rotopaint_ai.batch.summary import PAGE_DATA, own, summarise_show
 from rotopaint_ai.batch.tasks import chunks
@@ -180,3 +180,15 @@ def test_a_shot_has_the_crop_boxes_of_the_face_that_is_named(tmp_path: Path) -> 
     path.write_text("out: x\nshots: [{name: a, plates: p, crop: auto, face: Anna}]\n")
     with pytest.raises(UsageError, match=r"show\.yaml: a: --face: works only with a project"):
         read_show(path)
+
+
+def test_a_shot_that_a_show_has_not_is_refused_with_the_name_that_is_like_it() -> None:
+    show = Show(Path("show.yaml"), Path("out"), names=("sh010", "sh020"), refused={"sh020": "has no crop box"})
+    for name, words in (
+        ("sh01", "show.yaml: no shot 'sh01'; did you mean 'sh010'?"),
+        ("zzz", "show.yaml: no shot 'zzz'"),
+        ("sh020", "show.yaml: sh020: has no crop box"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            show.shot(name)
+        assert str(refused.value) == words
