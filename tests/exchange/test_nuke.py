@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -487,3 +488,14 @@ def test_keys_without_a_move(curve: str, frames: tuple[int, ...], kinds: list[st
     assert shape.frames == frames
     assert [shape.keys[frame].interpolation for frame in frames] == kinds
     assert [shape.at(frame)[0].x for frame in (0, frames[0])] == [10, 10]
+
+
+def test_a_feather_line_that_was_lost_or_added_is_a_difference() -> None:
+    """Each of its points lies 3 px to the right and 4 px below its own: 5 px."""
+    points = tuple(ControlPoint(x, y) for x, y in ((0, 0), (40, 0), (0, 30)))
+    bare = RotoDocument(64, 48, 1, 2, shapes=(RotoShape("a", True, "matte", {1: Key(points)}),))
+    rows = (ControlPoint(3, 4),) * 3
+    feathered = replace(bare, shapes=(RotoShape("a", True, "matte", {1: Key(points, feather=rows)}),))
+    assert nuke.curve_difference(feathered, bare) == pytest.approx(5)
+    assert nuke.curve_difference(bare, feathered) == pytest.approx(5)
+    assert nuke.curve_difference(feathered, feathered) == 0

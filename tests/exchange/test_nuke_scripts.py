@@ -199,3 +199,16 @@ def test_wherever_a_script_is_cut_short_it_is_read_or_refused_in_one_line() -> N
     lines = [line for line in told if line is not None]
     assert not any("\n" in line for line in lines)
     assert len(lines) > 0.8 * len(told)
+
+
+def test_curves_are_those_of_the_first_roto_node_that_has_some_or_of_the_named_one() -> None:
+    text = (
+        "Blur {\n curves {none}\n name A\n}\nRoto {\n name Bare\n}\n"
+        + node("A")
+        + node("B", kind="RotoPaint", shape="T")
+    )
+    for name, shape in ((None, "S"), ("A", "S"), ("B", "T")):
+        assert f"{{curvegroup {shape}" in nuke.curves_of(text, name)
+    for missing in ("Bare", "C"):
+        with pytest.raises(DocumentError, match=f"no Roto node '{missing}'"):
+            nuke.curves_of(text, missing)
