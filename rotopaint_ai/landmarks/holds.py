@@ -83,7 +83,7 @@ class _Window:
         return cls(floor(crop.x - side / 2), floor(crop.y - side / 2), max(1, ceil(side)), step)
 
     def is_near(self, other: _Window) -> bool:
-        """Whether looking through the other window serves as well: then a picture need not be made twice."""
+        """Whether the other window is close enough to reuse its picture."""
         moved = max(abs(self.x - other.x), abs(self.y - other.y), abs(self.side - other.side))
         return moved <= _NEAR * self.side
 

@@ -43,7 +43,7 @@ def add(plate: Array, hole: Bools, light_CP: Array, x: Array, y: Array, keep: Ar
 
 
 def band(plate: Array, hole: Bools, x: Array, y: Array, floor: np.float32) -> tuple[Array, Bools]:
-    """Detail (3, P) at places in the crop, and which have any: none in or beside the matte, nor off the crop."""
+    """Detail (3, P) at positions in the crop, and which are valid: outside the matte and its rim, inside the crop."""
     height, width = hole.shape
     columns, rows = x.astype(np.int32), y.astype(np.int32)
     usable = (columns > 0) & (rows > 0) & (columns < width - 1) & (rows < height - 1)

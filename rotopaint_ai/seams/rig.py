@@ -226,9 +226,9 @@ def _fitted(own: Array, hole: Bools, theirs: Array, rim: Bools) -> Array:
 
 
 def _is_textured(own: Array, hole: Bools) -> bool:
-    """Whether one texture is all around a hole: detail coarser than grain, and little else.
+    """Whether a hole is surrounded by one texture: detail coarser than grain, and little else.
 
-    Between several things pieces of one end up in another, and a smooth fill is nearer to the truth.
+    Between several objects, patches of one would end up in another, so that a smooth fill is better.
     """
     ring = cv2.dilate(hole.astype(np.uint8), np.ones((TILE_PX + 1,) * 2, np.uint8)).astype(bool) & ~hole
     clear = (~hole).astype(np.float32)

@@ -107,14 +107,14 @@ class MarkEquations:
         )
 
     def pull(self, n_holds: int) -> Pull:
-        """How marks that stay where they are pull cameras."""
+        """The normal equations of cameras for fixed marks."""
         whole, pull = np.zeros((n_holds, 6, 6)), np.zeros((n_holds, 6))
         np.add.at(whole, self.marks.hold, self.cameras)
         np.add.at(pull, self.marks.hold, self.camera_pull)
         return whole, pull
 
     def eliminated(self, n_holds: int) -> tuple[Array, Array]:
-        """How marks that move along pull cameras, which they tie together: (H, 6, H, 6) and (H, 6)."""
+        """The normal equations (H, 6, H, 6) and (H, 6) of cameras with marks eliminated, which couple the cameras."""
         mark, hold = self.marks.mark, self.marks.hold
         own, pull = self.pull(n_holds)
         through = self.both @ self.inverse[mark]

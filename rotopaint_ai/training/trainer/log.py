@@ -160,8 +160,7 @@ class Reporter:
 
 
 class LogWindow:
-    """Sums since the last evaluation. `busy_s` tells the seconds that a device has computed, all its threads' together,
-    and `threads` how many it has."""
+    """Sums since the last evaluation. `busy_s`: seconds of computation of the device, summed over its `threads`."""
 
     def __init__(self, busy_s: Callable[[], float] = time.process_time, threads: int = 1) -> None:
         self._busy_s, self._threads, self._began = busy_s, threads, (time.perf_counter(), busy_s())
@@ -257,7 +256,7 @@ class Profile:
         return {key: round(v, 4) if isinstance(v, float) else v for key, v in asdict(self).items()}
 
     def line(self) -> str:
-        """The profile in one line, for whoever asks why it is not faster."""
+        """The profile in one line, which shows what limits the speed."""
         of_it = "" if self.memory_bound is None else f" ({self.memory_bound:.0%} of it memory bandwidth)"
         text = (
             f"bound by {self.bound_by}: {self.computing:.1%} computing{of_it}, {self.waiting:.1%} waiting for batches, "

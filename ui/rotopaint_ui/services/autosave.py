@@ -34,11 +34,11 @@ class Autosave(QObject):
         self._rest.timeout.connect(self._write_beside)
 
     def set_rest(self, seconds: float) -> None:
-        """How long nothing must happen before a write."""
+        """Set the pause after which shapes are written."""
         self._rest.setInterval(round(seconds * 1000))
 
     def touch(self) -> None:
-        """Something changed: write when the artist rests."""
+        """Note a change; it is written after a pause."""
         if not self._session.shapes_file.is_saved and self._may_write():
             self._rest.start()
 
@@ -58,7 +58,7 @@ class Autosave(QObject):
             self.failed.emit(f"Not saved: {error}")
 
     def shut_down(self) -> None:
-        """Write what is not written; nothing is begun any more."""
+        """Write unsaved changes, and start no more writes."""
         self._rest.stop()
         self.save()
 

@@ -1,4 +1,4 @@
-"""Looks at the folder of the clean plate: when asked, and now and then while frames come."""
+"""Watches the folder of the clean plate: on request, and at intervals during a job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CleanPlate(QObject):
         self._rest.timeout.connect(self.open)
 
     def note_painted(self) -> None:
-        """A frame is on disk: look there in a while."""
+        """Note a new frame on disk; the folder is read again after a moment."""
         if not self._rest.isActive():
             self._rest.start()
 

@@ -1,4 +1,4 @@
-"""What may be dropped on the panel or opened by path: plates, and shapes that go into the shot that is open."""
+"""Files that can be dropped on the panel or opened by path: plates, and shapes to add to the open shot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rotopaint_ui.session.session import ShotSession
 
 
 class Importer(QObject):
-    """Reads shapes beside the screen and adds them to the shot, in one step that can be undone."""
+    """Reads shapes in a thread and adds them to the shot in one undo step."""
 
     message_sent = Signal(str, str)
 

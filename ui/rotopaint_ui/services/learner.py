@@ -17,7 +17,7 @@ from rotopaint_ai.errors import RotopaintError
 from rotopaint_ui.engine.engine_process import EngineProcess
 from rotopaint_ui.host import Engine
 
-PATIENCE_MS = 20_000  # between asking a training to stop and ending it: it keeps a checkpoint first
+PATIENCE_MS = 20_000  # from the request to stop a training until it is killed; it saves a checkpoint first
 MISSING = "Training is not installed beside the panel's engine: pip install 'rotopaint-ai[train]'"
 ALONE = "one shot holds nothing back to compare on; learn from two or more"
 _PROBE = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
@@ -28,7 +28,7 @@ _MINING_MIN, _GATE_MIN, _SHOT_MIN = 1.0, 0.5, 2.0  # about how long these take, 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What is learned from, how the new pack is called, and which one, by name or folder, it starts from."""
+    """The projects to train on, the name of the new pack, and the name or folder of its start pack."""
 
     projects: tuple[Path, ...]
     name: str
@@ -48,7 +48,7 @@ class Lesson:
         return self.work / "gate.json"
 
     def steps(self) -> list[LessonStep]:
-        """What is done in turn: a data set, a pack of it, both packs measured on frames that were held out."""
+        """The steps: make a data set, train a pack, evaluate both packs on validation frames."""
         data, pack, sources = str(self.work / "dataset"), str(self.pack), map(str, self.projects)
         how = ["--init", self.start, "--set", f"minutes={self.minutes:g}", "--events"]
         judged = ["--against", self.start, "--split", "val", "--json", str(self.verdict)]
@@ -69,14 +69,14 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class LessonOfShot:
-    """A project whose corrected poses are learned from, the folder of the pack, and which one it starts from."""
+    """A project with corrected poses to train on, the folder of the new pack, and its start pack."""
 
     project: Path
     pack: Path
     start: str
 
     def steps(self) -> list[LessonStep]:
-        """A pack that has learnt from the shot."""
+        """The step that trains a pack on the shot."""
         how = ["--recipe", "shot", "--out", str(self.pack), "--init", self.start, "--events"]
         return [_probe_step(), LessonStep("Learning", _SHOT_MIN, _engine_words("train", str(self.project), *how))]
 
@@ -131,7 +131,7 @@ class TrainingProbe(QObject):
 class Learner(QObject):
     """One lesson at a time."""
 
-    progressed = Signal(str, float)  # what is being done, and the share of all of it that is over
+    progressed = Signal(str, float)  # the current step, and the finished share of the whole
     ended = Signal(bool, str)  # whether there is a new pack, and one line
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -214,7 +214,7 @@ class Learner(QObject):
 
 
 def verdict_line(name: str, gate: Sequence[Mapping[str, Any]] | None) -> str:
-    """One line on a new pack by the rows of the gate: where it is worse than the one before, or that it is not."""
+    """A line about a new pack from the rows of the gate: the figures that are worse, or that none is."""
     if gate is None:
         return f"{name} is trained; its comparison could not be read"
     worse = [f"{row['where']}, {row['figure']} {_gate_number(row['old'])} -> {_gate_number(row['new'])}"
@@ -242,7 +242,7 @@ def _engine_words(*words: str) -> tuple[str, ...]:
 
 
 def _holds_out(dataset: Path) -> bool:
-    """Whether frames of a data set are held out; where it cannot be read that is not the reason of anything."""
+    """Whether a data set has validation frames; true where it cannot be read, as that is reported elsewhere."""
     try:
         lines = (dataset / "samples.jsonl").read_text(encoding="utf-8").splitlines()
         return any(json.loads(line)["split"] == "val" for line in lines)

@@ -99,7 +99,7 @@ class Opening(QObject):
             self._is_relinking = True
 
     def read_as(self, colourspace: str | None) -> None:
-        """The plate of the open project holds these colours; None leaves it to the file."""
+        """Set the colour space of the open project's plate; None leaves it to the file."""
         if self.choice is None or self._session.project.path is None:
             self.message_sent.emit("Open a plate first", "trouble")
             return
@@ -107,11 +107,11 @@ class Opening(QObject):
         self._is_relinking = True
 
     def explain(self, text: str) -> str:
-        """An error of the plate, with the way out where a project waits for it."""
+        """The text of a plate's error, with advice where a project waits for the plate."""
         return f"{text}. File, Relink the plate tells where it lies now" if self._session.project.awaits_plate else text
 
     def keep(self, results: Results | None) -> None:
-        """What an earlier run has left is in the session: from now on every step goes into the project file."""
+        """After the results of an earlier run were read: store every step in the project file from now on."""
         session = self._session
         if session.project.path is None:
             try:
@@ -135,7 +135,7 @@ class Opening(QObject):
             self._session.project.take_witnesses(facts)
 
     def shut_down(self) -> None:
-        """Let go of the project file."""
+        """Close the project file."""
         self._beat.stop()
         self._looking.wait()
         self._session.close()

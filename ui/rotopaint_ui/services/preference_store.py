@@ -11,7 +11,7 @@ from rotopaint_ui.settings.preferences import Preferences
 
 
 class PreferenceStore(QObject):
-    """Holds the preferences; `changed` says that others are in force, `failed` why they could not be written."""
+    """Holds the preferences; `changed` is sent after a change, `failed` with the reason why they were not saved."""
 
     changed = Signal()
     failed = Signal(str)
@@ -22,7 +22,7 @@ class PreferenceStore(QObject):
         self.value, self.trouble = preferences.read_preferences(path)
 
     def set(self, value: Preferences) -> None:
-        """Use other preferences from now on, and keep them."""
+        """Change the preferences, and save them."""
         self.value = value
         try:
             preferences.write_preferences(self._path, value)

@@ -13,7 +13,7 @@ REST_MS = 60
 
 
 class Previewer(QObject):
-    """While it is on, every change of frame, shapes, settings or look asks for the painted frame again."""
+    """While switched on, requests the painted frame after each change of frame, shapes, settings or look."""
 
     shown = Signal(object)  # a SeamPreview, or None where there is none
 
@@ -30,7 +30,7 @@ class Previewer(QObject):
         self._rest.timeout.connect(self._ask_for_preview)
 
     def switch(self, on: bool) -> None:
-        """Begin or end to show the preview."""
+        """Switch the preview on or off."""
         self.is_on = on
         self._asked, self._preview = (), None
         self._frames.replace_picture(CLEAN, None)
@@ -38,7 +38,7 @@ class Previewer(QObject):
         self.refresh()
 
     def refresh(self) -> None:
-        """Something may have changed: ask when the hand rests."""
+        """After a possible change: request a new preview once the mouse rests."""
         if self.is_on and self._preview_key() != self._asked:
             self._rest.start()
 
@@ -72,7 +72,7 @@ class Previewer(QObject):
         look, preview = self._preview
         plate = self._frames.image(PLATE, preview.frame)
         if look.channel == "A":
-            return  # paint changes none of it
+            return  # the paint changes nothing on this frame
         if plate is not None and self._frames.look_of(PLATE, preview.frame) == look:
             self._preview = None
             self._frames.replace_picture(CLEAN, (preview.frame, composed(plate, preview, look)))

@@ -1,4 +1,4 @@
-"""The review loop: which frame next, accepted or not, how far a correction reaches, and what a refit has moved."""
+"""The review loop: the next frame, judgements, the range of a correction, and the keys that a refit moved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Say = Callable[[str], None]
 
 
 class Visits(StrEnum):
-    """Where N goes."""
+    """The frames that N visits."""
 
     SEAMS = "seams only"
     WORST = "all shapes"
@@ -65,7 +65,7 @@ class ReviewLoop:
     # --- which frame
 
     def visit(self, visits: Visits) -> None:
-        """Let N go elsewhere from now on."""
+        """Change the frames that N visits."""
         self.visits = visits
         self._session.judges_all = visits is Visits.WORST
         self._session.notify()
@@ -159,7 +159,7 @@ class ReviewLoop:
             self._say("No frame is left to check")
 
     def summary(self) -> str:
-        """How far the review is."""
+        """The progress of the review."""
         session = self._session
         if session.plate is None or not session.state.marks:
             return ""
@@ -190,7 +190,7 @@ class ReviewLoop:
         (self.spread if spread_way(way).needs == "range" else self.refit)(way)
 
     def spread(self, way: str = RANGE) -> None:
-        """Carry this frame's correction as far as the bracket says."""
+        """Spread this frame's correction over the range of the bracket."""
         reach, document = self.reach, self._session.state.document
         if reach is None or document is None:
             self._say("Nothing to spread: correct this frame first, by a landmark or a shape")
@@ -222,7 +222,7 @@ class ReviewLoop:
         return SpreadReach(session.frame, *session.corrections.proposed_reach(session.frame))
 
     def _look_at_answer(self) -> None:
-        """A spread or refit has come: tell which keys it moved, and show them on the timeline."""
+        """After a spread or refit: report the moved keys, and show them on the timeline."""
         session = self._session
         document = session.state.document
         if self.moved is not None and document is not self._moved_in:

@@ -65,7 +65,7 @@ class ShotJobs(QObject):
         self._why = ""  # the last job was not begun
         self._n_painted = 0
         self._came: list[int] = []  # frames that the run under way has painted
-        self._known = session.runs.record  # what was known of the frames before it
+        self._known = session.runs.record  # the run record before the current run
         self._handed: tempfile.TemporaryDirectory[str] | None = None  # path of the document whose mattes are drawn
         self._reading = BackgroundTask(self)
         self._live = QTimer(self, singleShot=True, interval=LIVE_REFRESH_MS)
@@ -126,7 +126,7 @@ class ShotJobs(QObject):
     ) -> None:
         """Paint the frames again that no longer fit the shapes, between In and Out or all of them.
 
-        `patch`: the paint alone as well.
+        `patch`: also write the paint as a separate layer.
         """
         if self._is_refused():
             return
@@ -263,7 +263,7 @@ class ShotJobs(QObject):
             self.painted.emit(frame)
 
     def _show_soon(self) -> None:
-        """The run has more shapes to show."""
+        """Show the run's new shapes soon."""
         if not self._live.isActive():
             self._live.start()
 
@@ -289,12 +289,12 @@ class ShotJobs(QObject):
         self.ended.emit(kind, is_done)
 
     def _keep_what_came(self) -> None:
-        """A first run was stopped: the frames that have come can be looked at and corrected; Run brings the others."""
+        """After a stopped first run: keep its frames for review and correction; Run continues with the others."""
         session = self._session
         session.runs.show_live()
         came = session.document if session.runs.is_live else None
         if session.state.document is not None:
-            session.run = self._known  # the shapes are those of before, and so is what is known of them
+            session.run = self._known  # the shapes are unchanged, so the old record belongs to them
         session.runs.end_live()
         session.painting.forget(self._came)  # they show the run's shapes, which are not the shot's
         if came is not None and session.state.document is None and any(shape.keys for shape in came.shapes):
@@ -304,7 +304,7 @@ class ShotJobs(QObject):
             session.keep_run()
 
     def _take_results(self, results: Results) -> None:
-        """What a run left has been read: that of an earlier one, or of the one that has just ended."""
+        """Take the results that were read, of an earlier run or of the run that has just ended."""
         session, outcome = self._session, self._outcome
         self._outcome = ""
         if results.out != session.out:

@@ -33,7 +33,7 @@ _BEGINS = {
     LEARN: "training on the corrected poses, about two minutes; go on meanwhile",
 }
 SEEN_PX = 0.1  # a frame whose curves move by less counts as not moved
-REST_MS = 150  # between looks whether the hand has let go
+REST_MS = 150  # interval of checks whether the drag has ended
 
 
 class Teacher(QObject):
@@ -43,7 +43,7 @@ class Teacher(QObject):
     progressed = Signal(int, int, str)
     taught = Signal(object, object)
     ended = Signal()
-    wants_look = Signal()  # what is offered may be another now
+    wants_look = Signal()  # the offer may have changed
 
     def __init__(self, session: ShotSession, engine: Callable[[], Engine], parent: QObject) -> None:
         super().__init__(parent)
@@ -59,13 +59,13 @@ class Teacher(QObject):
         self.learner.ended.connect(self._end_training)
         self._training = TrainingProbe(self)
         self._training.answered.connect(self.wants_look)
-        self._what = TEACH  # is being done
+        self._what = TEACH  # the current task
         self._lesson: tuple[PlateChoice, Path] | None = None  # the plate that is learned from, and the new pack
         self._asked: State | None = None
         self._came: TaughtKeys | None = None
         self._offered: tuple[RotoDocument, str] | None = None  # the models' document, and the shape that was offered
         self._marked: frozenset[int] = frozenset()  # frames whose marks are those that teaching made last
-        self._used: dict[str, frozenset[int]] = {}  # corrected frames that each was done with last
+        self._used: dict[str, frozenset[int]] = {}  # corrected frames of the last time each task was done
         self._found: tuple[RotoDocument, tuple[str, int] | None] | None = None
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(self._put_in)
@@ -107,7 +107,7 @@ class Teacher(QObject):
         self.learner.start(engine, LessonOfShot(path, self._lesson[1], pack or "default"))
 
     def stop(self) -> None:
-        """Leave it; nothing has changed."""
+        """Stop; nothing has changed."""
         if self.learner.is_running:
             self.learner.stop()
         elif self.is_running:
@@ -153,7 +153,7 @@ class Teacher(QObject):
         return len(poses) >= ENOUGH_POSES and self._training.ask(self._engine)
 
     def _new_repetition(self, what: str) -> tuple[str, int] | None:
-        """A correction that was made again and again, and how often, since this was done last."""
+        """A correction that was repeated since the last time, and the number of repetitions."""
         state, session = self._session.state, self._session
         if state.document is None or state.predicted is None or self.is_running:
             return None
@@ -190,7 +190,7 @@ class Teacher(QObject):
         return str(folder) if folder.is_dir() else None
 
     def _prepare(self, choice: PlateChoice, pack: str | None) -> None:
-        """Tell the engine which plate and pack; what it has read before is kept where they are the same."""
+        """Send plate and pack to the engine, which keeps its readings where they are the same."""
         self.live.use(self._engine())
         if self._shot != (choice, pack):
             self._shot = choice, pack
@@ -250,7 +250,7 @@ class Teacher(QObject):
         self._put_in()
 
     def _put_in(self) -> None:
-        """Put what came into the shot as it is now, once no hand drags."""
+        """Merge the answer into the current shot, once no drag is in progress."""
         session, asked, taught = self._session, self._asked, self._came
         if asked is None or taught is None:
             return

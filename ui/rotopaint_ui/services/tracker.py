@@ -25,7 +25,7 @@ from rotopaint_ui.session.session import ShotSession
 
 _Facts = Mapping[str, Any]  # what the engine answered
 _Rows = Mapping[str, Sequence[Sequence[float]]]  # control points by frame
-REST_MS = 150  # between looks whether the hand has let go
+REST_MS = 150  # interval of checks whether the drag has ended
 
 
 class ShapeTracker(QObject):
@@ -52,7 +52,7 @@ class ShapeTracker(QObject):
         return bool(self._asked)
 
     def track(self, choice: PlateChoice) -> None:
-        """Begin with the selected shapes, over the frames between In and Out; says why where nothing can be done."""
+        """Track the selected shapes over the frames between In and Out; shows the reason where that is impossible."""
         session, trouble = self._session, self._why_not_tracked()
         if trouble:
             self.message_sent.emit(trouble, "plain")
@@ -85,7 +85,7 @@ class ShapeTracker(QObject):
         self.progressed.emit(0, 0, "")
 
     def stop(self) -> None:
-        """Leave it; nothing has changed."""
+        """Stop; nothing has changed."""
         if self.is_running:
             self._end_track()
             self.message_sent.emit("Track: stopped, nothing was changed", "plain")
@@ -136,7 +136,7 @@ class ShapeTracker(QObject):
         self.ended.emit()
 
     def _take_points(self, facts: _Facts) -> None:
-        """Put what came into the shot as it is now, once no hand drags."""
+        """Merge the answer into the current shot, once no drag is in progress."""
         session, asked = self._session, self._asked
         if not asked:
             return
@@ -191,7 +191,7 @@ class ShapeTracker(QObject):
 
 
 def _tracked_keys(shape: RotoShape, rows: _Rows, feathers: _Rows) -> dict[int, Key]:
-    """Keys of a shape by what the engine answered; widths are those that it has there."""
+    """The keys of a shape from the engine's answer; widths stay as they are at these frames."""
     points, lines = (
         {int(frame): tuple(ControlPoint(*row) for row in each) for frame, each in answer.items()}
         for answer in (rows, feathers)

@@ -18,7 +18,7 @@ _REVEALED: Mapping[Paints, Source] = {"clone": None, "plate": PLATE, "clean": CL
 class Brush:
     """`clone` copies what was clicked, the others bring back this frame's plate, or its clean plate without strokes.
 
-    `radius_px` in plate pixels; `hardness` and `opacity` as strokes have them.
+    `radius_px` in plate pixels; `hardness` and `opacity` as in strokes.
     """
 
     paints: Paints = "clone"

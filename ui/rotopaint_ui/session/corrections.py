@@ -1,4 +1,4 @@
-"""What a person's correction does beyond the frame it is made on: landmarks dragged live, spreads, refits. No Qt.
+"""Effects of a correction beyond its frame: live landmark drags, spreads, refits. No Qt.
 
 The live engine, a separate process, computes the numbers; this module turns its answers into states of the session.
 """
@@ -85,7 +85,7 @@ class CorrectionEdits:
             self.live.drag(question, lambda shapes: self._follow_landmarks(question, shapes))
 
     def finish(self) -> None:
-        """The hand let go: one step, once the engine has answered for the last place."""
+        """End the drag: it becomes one step, once the engine has answered for the last position."""
         if self._asked is None:
             self._edits.commit()
         else:
@@ -93,7 +93,7 @@ class CorrectionEdits:
 
     @property
     def is_asking(self) -> bool:
-        """Whether the engine is working on where the shapes go."""
+        """Whether the engine is computing the shapes of a drag."""
         return self._asked is not None
 
     @property
@@ -102,13 +102,13 @@ class CorrectionEdits:
         return self._is_ending
 
     def settle(self) -> None:
-        """Something else begins: a drag whose last answer has not come ends with what is on the screen."""
+        """Before another edit: end a drag with the shown state if its last answer has not arrived."""
         if self._is_ending:
             self._asked, self._is_ending = None, False
             self._edits.commit()
 
     def forget(self) -> None:
-        """The gesture was taken back."""
+        """Forget a drag that was cancelled."""
         self._asked, self._is_ending = None, False
 
     def _follow_landmarks(self, question: LandmarkDrag, shapes: Mapping[str, Points] | None) -> None:
@@ -129,7 +129,7 @@ class CorrectionEdits:
     # --- spread and refit
 
     def proposed_reach(self, frame: int) -> tuple[int, int]:
-        """How far a correction at a frame is likely to hold good."""
+        """The range over which a correction at a frame is likely to be valid."""
         state = self._edits.state
         document = state.predicted or state.document
         if document is None:
@@ -141,7 +141,7 @@ class CorrectionEdits:
         return known[3]
 
     def spread(self, frame: int, first: int, last: int, way: str = RANGE) -> None:
-        """Carry the correction at `frame` over `first` to `last`; human keys stay. One step, when it is worked out."""
+        """Spread the correction at `frame` over `first` to `last`, in one step when it is computed; human keys stay."""
         if self._refuses():
             return
         held = self._hold_of(frame)
@@ -150,7 +150,7 @@ class CorrectionEdits:
         self._ask_for_keys(way, spread)
 
     def refit(self, way: str = SHOT) -> None:
-        """Fit the whole shot again from the keys that people made. One step, when it is worked out."""
+        """Refit the whole shot to human keys, in one step when it is computed."""
         if self._refuses():
             return
         self._say(f"{spread_way(way).label}: from the keys that people made")

@@ -40,11 +40,11 @@ class EditStack:
     def __init__(self, changed: Callable[[], None], say: Callable[[str], None]) -> None:
         self.pending: PendingAnswer | None = None
         self.moved: list[Callable[[State, State], None]] = []
-        self.made: list[Callable[[str], None]] = []  # called with what a step that was made is called
+        self.made: list[Callable[[str], None]] = []  # called with the label of each new step
         self._changed, self._say = changed, say
         self._state = State()
         self._gesture: Step | None = None
-        self._burst: object = None  # what the keys that are pressed one after the other move
+        self._burst: object = None  # the object that repeated key presses move
         self._history = History()
 
     @property
@@ -55,7 +55,7 @@ class EditStack:
     def show(
         self, state: State, store: StepStore | None = None, undo: Sequence[Step] = (), redo: Sequence[Step] = ()
     ) -> None:
-        """Another shot: its state, and the steps that its store remembers (`redo`: the next step last)."""
+        """Show another shot: its state, and the steps of its store (`redo`: the next step last)."""
         self._state, self._gesture, self._burst = state, None, None
         if self.pending is not None:
             self.pending.forget()
@@ -70,7 +70,7 @@ class EditStack:
     def act(self, label: str, new: State) -> None:
         """Change to a new state in one undo step. During a drag it does nothing but show a message."""
         if self.is_gesture_open():
-            self._changed()  # what was pressed shows again what is
+            self._changed()  # the pressed button shows the real state again
         elif new != self._state:
             new = without_worked(self._state, new)
             self._push(Step(label, self._state), new)
@@ -103,7 +103,7 @@ class EditStack:
                 self.commit()
 
     def settle(self) -> None:
-        """Something else begins: keys and drags whose last answer has not come end with what is on the screen."""
+        """Before another edit: end key presses and drags with the shown state if their last answer has not arrived."""
         self.end_burst()
         if self.pending is not None:
             self.pending.settle()
@@ -144,7 +144,7 @@ class EditStack:
             self._changed()
 
     def commit(self) -> None:
-        """End the gesture; one that has led back to where it began was none."""
+        """End the gesture; it makes no step where the state is the same as at its start."""
         step, self._gesture = self._gesture, None
         if step is not None and step.before is not None and step.before != self._state:
             self._state = without_worked(step.before, self._state)
@@ -154,7 +154,7 @@ class EditStack:
             self._state = step.before
 
     def abort(self) -> None:
-        """End the gesture and take it back."""
+        """Cancel the gesture and restore the state before it."""
         self._burst = None
         step, self._gesture = self._gesture, None
         if self.pending is not None:
@@ -179,34 +179,34 @@ class EditStack:
         return self._swap_steps(self._history.redo)
 
     def go_to_step(self, n: int) -> str | None:
-        """Undo or redo until `n` steps are behind; what the last of these was called, None where none was done."""
+        """Undo or redo until `n` steps are done; returns the label of the last one, or None."""
         behind = len(self._history.labels)
         move = self._history.undo if n < behind else self._history.redo
         return self._swap_steps(move, abs(n - behind))
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a step to take back, or one is being made."""
+        """Whether there is a step to undo, or one is being made."""
         return self._history.can_undo or self.is_dragging
 
     @property
     def can_redo(self) -> bool:
-        """Whether there is a step to do again."""
+        """Whether there is a step to redo."""
         return self._history.can_redo
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the steps behind are called, the latest last."""
+        """The labels of the steps to undo, the latest last."""
         return self._history.labels
 
     @property
     def labels_ahead(self) -> tuple[str, ...]:
-        """What the undone steps are called, the next first."""
+        """The labels of the steps to redo, the next first."""
         return self._history.labels_ahead
 
     @property
     def last_step(self) -> str | None:
-        """What the step that undo would take back is called."""
+        """The label of the step that undo would revert."""
         return self._history.labels[-1] if self._history.can_undo else None
 
     def _swap_steps(self, move: Callable[[State], tuple[str, State] | None], n: int = 1) -> str | None:

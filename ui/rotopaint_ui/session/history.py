@@ -27,7 +27,7 @@ class Step:
 
 
 class StepStore(Protocol):
-    """Where steps go as they are made: the project file."""
+    """The store of all steps, which is the project file."""
 
     def append(self, step: Step, state: State) -> Step:
         """Keep a step and the state that it led to; the step with its number."""
@@ -43,7 +43,7 @@ class StepStore(Protocol):
 
 
 class History:
-    """The steps behind and ahead of the state that is shown."""
+    """The steps to undo and to redo."""
 
     def __init__(self) -> None:
         self.store: StepStore | None = None
@@ -52,12 +52,12 @@ class History:
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a step to take back."""
+        """Whether there is a step to undo."""
         return bool(self._undo)
 
     @property
     def can_redo(self) -> bool:
-        """Whether there is a step to do again."""
+        """Whether there is a step to redo."""
         return bool(self._redo)
 
     @property
@@ -67,12 +67,12 @@ class History:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the steps behind are called, the latest last."""
+        """The labels of the steps to undo, the latest last."""
         return tuple(step.label for step in self._undo)
 
     @property
     def labels_ahead(self) -> tuple[str, ...]:
-        """What the steps ahead are called, the next first."""
+        """The labels of the steps to redo, the next first."""
         return tuple(step.label for step in reversed(self._redo))
 
     def clear(self, store: StepStore | None = None, undo: Sequence[Step] = (), redo: Sequence[Step] = ()) -> None:
@@ -80,7 +80,7 @@ class History:
         self.store, self._undo, self._redo = store, list(undo), list(redo)
 
     def push(self, step: Step, state: State) -> None:
-        """A step was made and led to `state`."""
+        """Add a step that led to `state`."""
         if self.store is not None:
             step = self.store.append(step, state)
         self._undo.append(step)

@@ -1,4 +1,4 @@
-"""Which keys an act has moved, and how far. No Qt."""
+"""The keys that an edit has moved, and by how much. No Qt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument
 
 @dataclass(frozen=True, slots=True)
 class KeyDiff:
-    """Keys that an act moved: by frame, the largest distance in plate pixels of any control point there."""
+    """Keys that an edit moved: by frame, the largest distance in plate pixels of any control point there."""
 
     by_frame: Mapping[int, float]
     n_keys: int
@@ -27,7 +27,7 @@ class KeyDiff:
 
 
 def keys_moved_between(before: RotoDocument, after: RotoDocument) -> KeyDiff:
-    """What differs between two documents' keys; added and dropped keys count as moved by nothing."""
+    """The differences between two documents' keys; added and deleted keys count as moved by 0 px."""
     by_frame: dict[int, float] = {}
     names, n_keys = set(), 0
     earlier = {shape.name: shape for shape in before.shapes}

@@ -1,4 +1,4 @@
-"""The shapes of a run that is under way, as its events bring them: a document to look at, not yet to edit."""
+"""The shapes of the current run, from its events: a document to look at, not yet to edit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, 
 
 
 class LiveDocument:
-    """Collects `frame` events of one run; `document` is what they amount to so far."""
+    """Collects `frame` events of one run; `document` holds the shapes so far."""
 
     def __init__(self, started: Mapping[str, Any], earlier: UnderHand) -> None:
         """`earlier`: predictions of a stopped run, which this one may resume, at places that a person edited."""
@@ -43,7 +43,7 @@ class LiveDocument:
 
     @property
     def under_hand(self) -> UnderHand:
-        """What the models have found so far where a person's work stands."""
+        """The models' predictions so far at places that a person edited."""
         return UnderHand(self._under, self._landmarks_under)
 
     def document(self) -> RotoDocument:
@@ -61,7 +61,7 @@ class LiveDocument:
         )
 
     def among(self, state: State) -> RotoDocument:
-        """What has come so far, and at the other frames what was there, with the artist's own keys and groups."""
+        """The run's shapes so far, and the old ones at other frames, with the artist's own keys and groups."""
         live, own = self.document(), state.document
         if own is None:
             return live

@@ -28,7 +28,7 @@ class Painting:
         return self._painted
 
     def stale(self, state: State, frames: Collection[int]) -> list[int]:
-        """Those of the plate's frames whose paint is not what the state says, or that have none."""
+        """Frames of the plate whose paint is out of date or missing."""
         found = self._found
         if found is None or any(a is not b for a, b in zip(found, (state, self._painted, frames))):
             found = state, self._painted, frames, self._prints.stale(state, frames, self._painted)
@@ -50,7 +50,7 @@ class Painting:
         self.forget(frames)
 
     def forget(self, frames: Collection[int]) -> None:
-        """Nothing is known any more of what these frames show."""
+        """Forget the fingerprints of these frames."""
         gone = set(frames)
         self._painted = {frame: each for frame, each in self._painted.items() if frame not in gone}
         self._keep(self._painted)

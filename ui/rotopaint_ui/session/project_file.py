@@ -24,7 +24,7 @@ _PLATE_FIELDS = ("source", "name", "width", "height", "pixel_aspect", "fps", "co
 
 @dataclass(frozen=True, slots=True)
 class PlatePlace:
-    """Where a project's plate was when it was last open, and where its runs wrote."""
+    """The last known place of a project's plate, and the output folder of its runs."""
 
     source: str | None
     colourspace: str | None
@@ -77,16 +77,16 @@ class ProjectFile:
         return OpenedProject(store, shown, behind, ahead, RunRecord(), {}, {}, PlatePlace(None, None, None), False)
 
     def take(self, opened: OpenedProject, *, awaits_plate: bool) -> None:
-        """Let every step go into this file from now on; the one before it has been closed."""
+        """Store every step in this file from now on; the previous file is closed."""
         self._store, self._awaits_plate, self._view = opened.store, awaits_plate, opened.view
         self._refusal = None
 
     def go_without(self, reason: str) -> None:
-        """The shot has no file that its steps could go into, and why."""
+        """Note that the shot has no project file for its steps, and the reason."""
         self._refusal = reason
 
     def close(self, state: State) -> None:
-        """Write what is left of a state and let go of the file."""
+        """Write unsaved steps and close the file."""
         store, self._store, self._awaits_plate, self._refusal = self._store, None, False, None
         if store is not None:
             store.close(state)
@@ -185,7 +185,7 @@ class ProjectFile:
     # --- notes
 
     def keep_run(self, run: RunRecord) -> None:
-        """Note what is known of the shot's frames."""
+        """Store the run record of the shot."""
         self._write_note(lambda project: project.set_note("run", run_record.to_json(run)))
 
     def keep_face_run(self, face: str, run: RunRecord) -> None:
@@ -198,7 +198,7 @@ class ProjectFile:
         return RunRecord() if known is None else run_record.from_json(known)
 
     def keep_taught(self, run: RunRecord, taught: RunRecord, moved: Mapping[str, Sequence[int]]) -> None:
-        """Note what Teach expects in place of a run, and the frames of each shape that it moved."""
+        """Store Teach's expected errors, and the frames of each shape that it moved."""
         note = {"of": _errors_digest(run), "run": run_record.to_json(taught), "moved": dict(moved)}
         self._write_note(lambda project: project.set_note("taught run", note))
 
@@ -233,7 +233,7 @@ class ProjectFile:
         return known is not None and known == _document_digest(predicted)
 
     def keep_view(self, view: Mapping[str, Any]) -> None:
-        """Keep how the shot is looked at: JSON values. Nothing is written while that stays the same."""
+        """Store the view of the shot as JSON values, if it has changed."""
         if view and view != self._view and not self._awaits_plate:
             self._view = dict(view)
             self._write_note(lambda project: project.set_note("view", dict(view)))
@@ -269,7 +269,7 @@ def default_project(plate: PlateFacts, out: Path) -> Path:
 
 
 def _check_plate(plate: PlateFacts, known: Mapping[str, Any], project: Project) -> None:
-    """Raises PlateError where a plate is another one than the project's."""
+    """Raise PlateError where a plate is not the project's."""
     size = (known["width"], known["height"])
     if (plate.width, plate.height) != size:
         raise PlateError(
@@ -313,5 +313,5 @@ def _read_notes(project: Project) -> tuple[RunRecord, dict[int, str], Mapping[st
 
 
 def _errors_digest(run: RunRecord) -> str:
-    """What tells one run's expected errors from another's."""
+    """A hash by which the expected errors of two runs are distinguished."""
     return hashlib.sha256(json.dumps(run_record.to_json(run)["errors"], sort_keys=True).encode()).hexdigest()

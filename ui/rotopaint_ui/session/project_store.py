@@ -115,7 +115,7 @@ class ProjectStore:
         self._disk = state
 
     def close(self, state: State) -> None:
-        """Write what is left and let go of the file."""
+        """Write unsaved steps and close the file."""
         self.flush()
         if not self.project.is_read_only and not self.is_kept(state):
             self.heartbeat(state)  # the last chance

@@ -1,4 +1,4 @@
-"""Whether a person has corrected the same thing again and again: then the shot can be taught. No Qt, no numpy."""
+"""Detects repeated corrections of the same error; Teach can then correct the whole shot. No Qt, no numpy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
 LEAST_PX = 1.0  # mean offset of a shape's control points from which a correction says something
 ENOUGH_POSES = 3  # corrected ones, for a pack to learn a shot from (`training/pack/shot.py`)
-LIKENESS = 0.7  # cosine between two corrections' offsets from which they are the same one
+LIKENESS = 0.7  # two corrections whose offsets have at least this cosine count as the same
 Offset = tuple[float, float]
 
 

@@ -1,4 +1,4 @@
-"""Which frames people are done with, and which need eyes. No Qt, no numpy."""
+"""Which frames are reviewed, and which need review. No Qt, no numpy."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ReviewState:
         return frozenset(frame for frame, mark in self._edits.state.marks.items() if mark == "accepted")
 
     def settled_frames(self, among: frozenset[str] | None = None) -> AbstractSet[int]:
-        """Frames that a person is done with: accepted, or corrected with no shape left that they have not keyed.
+        """Reviewed frames: accepted, or corrected with every shape keyed.
 
         `among`: the shapes that count; None: all.
         """
@@ -73,7 +73,7 @@ class ReviewState:
         return known[4]
 
     def error_scale(self, bad_px: float) -> ErrorScale:
-        """How expected errors become colours: of all frames and shapes that are known."""
+        """The colour scale of expected errors, over all known frames and shapes."""
         run, known = self._runs.record, self._scale
         if known is None or known[0] is not run or known[1] != bad_px:
             errors = (error for row in run.errors.values() for error in row.values())
@@ -83,7 +83,7 @@ class ReviewState:
     def mark(self, frames: Collection[int], mark: Mark | None) -> None:
         """Judge frames: accepted, needs work, rejected, or (None) not looked at. One step."""
         if self._refuses():
-            self._changed()  # what was pressed shows again what is
+            self._changed()  # the pressed button shows the real state again
             return
         state = self._edits.state
         marks = {frame: old for frame, old in state.marks.items() if frame not in frames}

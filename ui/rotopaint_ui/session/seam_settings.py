@@ -1,4 +1,4 @@
-"""Seam settings made by hand, laid over what the model proposes. No Qt."""
+"""Seam settings made by hand, which override the model's. No Qt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rotopaint_ui.session.edit_stack import EditStack
 
 
 def with_settings(state: State, shape: str, settings: SeamSettings) -> State:
-    """The state with a seam set by hand; what is left to the model goes back to what the model said."""
+    """The state with a seam's settings; values that are left to the model return to the model's."""
     seams = {**state.seams, shape: settings}
     if settings == SeamSettings():
         del seams[shape]
@@ -47,13 +47,13 @@ def _profile_of(shape: RotoShape) -> Profile:
 
 
 class SeamEdits:
-    """What people have set for seams, changed in steps that can be undone."""
+    """Edits of people's seam settings, in steps that can be undone."""
 
     def __init__(self, edits: EditStack) -> None:
         self._edits = edits
 
     def of(self, shape: str) -> SeamSettings:
-        """What is set for a seam."""
+        """The settings of a seam."""
         return self._edits.state.seam(shape)
 
     def set(self, settings: Mapping[str, SeamSettings]) -> None:

@@ -71,7 +71,7 @@ class ShotSession:
         self.hidden: frozenset[str] = frozenset()
         self.locked: frozenset[str] = frozenset()
         self.judges_all = False
-        self.view_note: Mapping[str, Any] = {}  # how the project that was opened last was looked at
+        self.view_note: Mapping[str, Any] = {}  # the stored view of the last opened project
         self.looked_at: Callable[[], Mapping[str, Any]] = dict  # how the shot is looked at now: JSON values
         self.brush = Brush()
         self.version: RotoDocument | None = None  # the shapes at the last save or run, or when the shot was opened
@@ -94,8 +94,8 @@ class ShotSession:
             flush=self.flush,
         )
         self._poses = PoseDistances(LandmarkKeys())
-        self._asked: State | None = None  # the settings of the current run
-        self._asked_frames: Collection[int] | None = None  # and for which frames; None: for all
+        self._asked: State | None = None  # the state that the current run started from
+        self._asked_frames: Collection[int] | None = None  # the frames of that run; None: all
 
     # --- what is shown
 
@@ -112,7 +112,7 @@ class ShotSession:
 
     @property
     def out(self) -> Path | None:
-        """Where runs of the shot write."""
+        """The output folder of runs of the shot."""
         return self.shapes_file.folder
 
     @out.setter
@@ -137,12 +137,12 @@ class ShotSession:
         return next((shape for shape in document.shapes if shape.name == name), None)
 
     def say(self, text: str) -> None:
-        """Tell the artist something in one line."""
+        """Show a line to the artist."""
         for listener in self.message_sent:
             listener(text)
 
     def notify(self) -> None:
-        """Something has changed."""
+        """Call the listeners after a change."""
         for listener in self.listeners:
             listener()
 
@@ -175,7 +175,7 @@ class ShotSession:
         self.notify()
 
     def lock(self, shape: str, locked: bool) -> None:
-        """Keep a shape from being taken hold of in the viewer."""
+        """Lock a shape, so that it cannot be picked in the viewer."""
         self.locked = self.locked | {shape} if locked else self.locked - {shape}
         self.notify()
 
@@ -185,7 +185,7 @@ class ShotSession:
         self.notify()
 
     def error_scale(self) -> ErrorScale:
-        """How expected errors of this shot become colours."""
+        """The colour scale of this shot's expected errors."""
         return self.review.error_scale(0.0 if self.plate is None else BAD_SHARE * self.plate.width)
 
     def choose_face(self, name: str, pack: str | None) -> bool:
@@ -256,9 +256,9 @@ class ShotSession:
         return {name: third for name, third in unseen.items() if not held & keyed.get(name, frozenset())}
 
     def worst(self) -> list[int]:
-        """Frames that need eyes, worst first, by the worst shape that no person has keyed; accepted ones are done.
+        """Frames to review, worst first, by their worst shape without a human key; accepted frames are left out.
 
-        Errors count by how unlike the pose is to those that were corrected.
+        Errors are weighted by the pose's distance from corrected poses.
         """
         frames, posed = self.plate.frames if self.plate is not None else (), self.state.predicted or self.document
         if posed is not None and posed.landmarks is not self._poses.landmarks:
@@ -287,7 +287,7 @@ class ShotSession:
         return frozenset(shape.name for shape in (seen if self.judges_all or not seams else seams))
 
     def held_frames(self) -> range:
-        """The frames that an edit here changes: this frame, or the whole hold that it belongs to."""
+        """The frames that an edit at this frame changes: the frame, or its whole hold."""
         return self.hold_frames(self.frame)
 
     def hold_frames(self, frame: int) -> range:
@@ -496,28 +496,28 @@ class ShotSession:
         return merge_run.asked_frames({*asked, *missing}, document) is None
 
     def keep_version(self) -> None:
-        """What is there now is what later changes are compared with."""
+        """Store the current shapes as the version with which later changes are compared."""
         self.version = self.state.document
 
     def take_expected(self, errors: Mapping[str, Mapping[int, float]]) -> None:
-        """Other expected errors of what the models are about to say; undo brings these back with what they said."""
+        """Set the expected errors of the next predictions; undo restores the old ones with the old predictions."""
         self.runs.remember(self.state)
         self.run = self.runs.record.with_errors(errors)
         self.keep_run()
 
     def take_taught(self, before: RotoDocument, keys: Keys, errors: Mapping[str, Mapping[int, float]]) -> None:
-        """What Teach expects of the curves that it leaves, kept with the project."""
+        """Set the expected errors of Teach's curves, and store them in the project."""
         self.runs.take_taught(before, keys, errors)
         if (taught := self.runs.taught) is not None:
             self.project.keep_taught(self.runs.record, *taught)
 
     def keep_run(self) -> None:
-        """Keep what is known of the shot's frames in the project, and which shapes file on disk belongs to it."""
+        """Store the run record in the project, and the identity of the shapes file that belongs to it."""
         self.project.keep_run(self.runs.record)
         self.project.keep_shapes(self.shapes_file.path)
 
     def stale_frames(self) -> list[int]:
-        """Frames whose clean plate on disk is not what the shot says now: edited since, or never made."""
+        """Frames whose clean plate on disk is out of date or missing."""
         return [] if self.plate is None else self.painting.stale(self.state, self.plate.frames)
 
     def _note_run(self, results: Results, before: State, asked: Collection[int] | None) -> None:

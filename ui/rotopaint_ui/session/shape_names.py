@@ -1,4 +1,4 @@
-"""What shapes are called on the screen and in exchange files. No Qt."""
+"""The names of shapes on the screen and in exchange files. No Qt."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class ShapeNames:
         self._edits, self._may_change, self._say = edits, may_change, say
 
     def of(self, shape: str) -> str:
-        """What a shape is called."""
+        """The shown name of a shape."""
         return self._edits.state.names.get(shape, shape)
 
     def rename(self, shape: str, given: str) -> bool:
-        """Call a shape something else, in one step; False, and a line that says why, where that cannot be."""
+        """Rename a shape in one step; returns False and shows the reason where that is impossible."""
         state = self._edits.state
         if state.document is None or not self._may_change():
             return False

@@ -71,7 +71,7 @@ class ShapesFile:
         return Written(document, _look(path), kept)
 
     def mark_saved(self, written: Written) -> None:
-        """Take note of what `write` has written of this shot."""
+        """Record a document of this shot that `write` has written."""
         self._saved, self._look = written.document, written.look
         self._written(self.path)
         if written.kept is not None:

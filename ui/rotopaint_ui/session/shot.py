@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"(-?\d+)\D*$")
 
 @dataclass(frozen=True, slots=True)
 class PlateFacts:
-    """What the decoder said of the open plate."""
+    """The decoder's facts about the open plate."""
 
     source: str
     name: str

@@ -123,14 +123,14 @@ class ShotRuns:
             self._changed()
 
     def end_live(self) -> None:
-        """The run has ended: back to the document."""
+        """Show the document again after a run has ended."""
         if self._coming is not None:
             self._under_hand = self._coming.under_hand
         self._coming = self._shown = None
         self._changed()
 
     def take_under_hand(self) -> UnderHand:
-        """What the run that has just ended found where a person's work stands; once."""
+        """The predictions of the run that has just ended at places that a person edited; returned only once."""
         found, self._under_hand = self._under_hand, UnderHand()
         return found
 

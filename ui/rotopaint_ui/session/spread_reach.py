@@ -1,4 +1,4 @@
-"""How far a correction is to be spread. No Qt."""
+"""The frames over which a correction is spread. No Qt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SpreadReach:
     first: int
     last: int
     is_spread: bool = False
-    way: str = RANGE  # within this time a drag of an end spreads the correction again
+    way: str = RANGE  # the way by which a drag of an end spreads it again
 
     def dragged(self, end: End, to: int) -> SpreadReach:
         """With one end elsewhere, never past the corrected frame."""

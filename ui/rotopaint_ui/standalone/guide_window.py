@@ -47,7 +47,7 @@ class GuidePage(QTextBrowser):
         self.setMarkdown("\n".join(lines))
 
     def loadResource(self, kind: int, name: QUrl | str) -> Any:
-        """A picture no broader than the page."""
+        """A picture of the guide, scaled down to the width of the page."""
         found = super().loadResource(kind, name)
         if kind != QTextDocument.ResourceType.ImageResource.value or not found:
             return found

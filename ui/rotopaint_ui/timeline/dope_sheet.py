@@ -222,7 +222,7 @@ class DopeSheet:
         self._chosen = frozenset((name, f) for name, frames in rows for f in frames if f >= firsts[name])
 
     def delete_chosen_keys(self) -> None:
-        """Take the chosen keys away."""
+        """Delete the chosen keys."""
         places = self.chosen
         if places and self._put_step(f"delete {_word(places)}", partial(edit_keys.remove_keys, places=places)):
             self._chosen = _NONE

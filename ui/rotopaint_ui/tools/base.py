@@ -1,4 +1,4 @@
-"""What every tool knows: where the mouse is, which keys are held, and what a tool answers."""
+"""The base of all tools: the mouse event, and the interface of a tool."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Tool(Protocol):
         """The button went up."""
 
     def cancel(self) -> None:
-        """The gesture must leave nothing behind."""
+        """Cancel the gesture, without any change."""
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """The cursor over a place, with no button down."""
@@ -80,7 +80,7 @@ class KeyTool(Protocol):
     """A tool with its own keys during a gesture."""
 
     def key_action(self, event: QKeyEvent) -> Callable[[], None] | None:
-        """What a key does; None: nothing, the key is the panel's."""
+        """The action of a key; None where the key belongs to the panel."""
 
 
 def distance(a: QPointF, b: QPointF) -> float:

@@ -36,7 +36,7 @@ class CloneTool:
         return bool(self._places)
 
     def press(self, mouse: MouseEvent) -> None:
-        """Take the source, size the brush, or begin a stroke."""
+        """Set the source, size the brush, or start a stroke."""
         self._hover = mouse
         if mouse.ctrl:
             self._take_source(mouse)
@@ -48,7 +48,7 @@ class CloneTool:
             self._begin_stroke(mouse)
 
     def drag(self, mouse: MouseEvent) -> None:
-        """Go on."""
+        """Continue the stroke or the sizing."""
         self._hover = mouse
         if self._sizing is not None:
             x, radius = self._sizing
@@ -130,7 +130,7 @@ class CloneTool:
         return None if self._source_frame in self._session.held_frames() else self._source_frame
 
     def _why_not(self) -> str | None:
-        """Why nothing can be painted here."""
+        """The reason why nothing can be painted here."""
         if self._session.state.document is None:
             return "Touch-up belongs to a painted seam: press Run first"
         if self._session.brush.paints != "clone":

@@ -34,7 +34,7 @@ class CropTool:
         return self._start is not None
 
     def press(self, mouse: MouseEvent) -> None:
-        """Begin a new box, or take hold of the one that is there."""
+        """Start a new box, or grab the existing one."""
         if self._session.plate is None or not self._context.is_open:
             return
         self._start, self._path = mouse.plate, DragPath(mouse, has_axis=False, has_fine=False)
@@ -74,7 +74,7 @@ class CropTool:
         self._start = self._held = self._fixed = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
-        """What a press would do."""
+        """The cursor for the action of a press."""
         box = crop_at(self._session)
         if box is not None and self._corner_at(box, mouse) is not None:
             return Qt.CursorShape.SizeFDiagCursor

@@ -1,4 +1,4 @@
-"""The way of the mouse from press to release, as the artist means it: threshold, fine mode, one axis."""
+"""The path of a drag from press to release, with threshold, fine mode and axis lock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DragPath:
         self._has_fine, self._has_axis = has_fine, has_axis
 
     def go(self, mouse: MouseEvent) -> bool:
-        """The mouse has moved; whether this is a drag by now."""
+        """Add a motion of the mouse; returns whether it is a drag by now."""
         if not self.has_begun:
             self.has_begun = distance(mouse.point, self.start.point) >= CLICK_PX
         if self.has_begun:
@@ -45,6 +45,6 @@ class DragPath:
 
     @property
     def place(self) -> tuple[float, float]:
-        """Where the drag has come to, plate space: the start and the offset."""
+        """The current position of the drag in plate space: the start plus the offset."""
         (x, y), (dx, dy) = self.start.plate, self.offset
         return x + dx, y + dy

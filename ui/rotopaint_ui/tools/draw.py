@@ -87,14 +87,14 @@ class DrawTool:
             self._end_shape(closed=True)
 
     def cancel(self) -> None:
-        """Leave the shape that was begun."""
+        """Discard the unfinished shape."""
         self._select.cancel()
         n, self._points, self._path, self._pulled = len(self.points), (), None, None
         if n:
             self._session.say(f"Left the shape that was begun, {n} point{'' if n == 1 else 's'}")
 
     def key_action(self, event: QKeyEvent) -> Callable[[], None] | None:
-        """What a key does while a shape is drawn; None: nothing, the key is the panel's."""
+        """The action of a key while a shape is drawn; None where the key belongs to the panel."""
         if not self.points:
             return None
         doing: Mapping[int, Callable[[], None]] = {

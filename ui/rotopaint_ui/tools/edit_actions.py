@@ -1,4 +1,4 @@
-"""Edits by a key or a menu: each acts on the selection, in one undo step, and answers whether anything was done."""
+"""Edits by a key or a menu; each acts on the selection in one undo step, and returns whether anything was done."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def mirror_chosen(context: EditContext) -> bool:
 
 
 def delete_chosen(context: EditContext) -> bool:
-    """Take the selected points away, with its tool the crop box; never the whole shape, never a landmark."""
+    """Delete the selected points, or with its tool the crop box; never a whole shape, never a landmark."""
     if context.takes == "crop":
         return crop.delete_crop(context)
     if context.takes == "landmarks":
@@ -131,7 +131,7 @@ def select_next(context: EditContext, step: int) -> bool:
 
 
 def feather(context: EditContext, by: float | None) -> bool:
-    """Soften the selected shape by some pixels more; None takes its softness away. Seams keep it as a setting.
+    """Add some pixels of feather to the selected shape; None removes its feather. Seams keep it as a setting.
 
     Where points of a closed shape are selected, the feather ends that much farther out at these alone.
     """
@@ -159,7 +159,7 @@ def _feather_points(context: EditContext, shape: RotoShape, chosen: frozenset[in
 
 
 def _harden_seam(context: EditContext, shape: RotoShape) -> bool:
-    """Take a closed seam's feather line away, and its softness, which is a setting that runs respect."""
+    """Remove a closed seam's feather line and feather; its feather is a setting that runs respect."""
     session = context.session
     settings = replace(session.seams.of(shape.name), feather_px=0.0)
     state = with_settings(session.state, shape.name, settings)
@@ -222,7 +222,7 @@ def delete_key_here(context: EditContext) -> bool:
 
 
 def go_on(context: EditContext, kind: Interpolation) -> bool:
-    """Set how shapes move from the keys here to the next: hold, ease, smooth or linear."""
+    """Set the interpolation from the keys here to the next: hold, ease, smooth or linear."""
     document, frame = context.session.document, context.session.frame
     first, last = (context.reach.first, context.reach.last) if context.reach is not None else (frame, frame)
     shapes = (

@@ -1,4 +1,4 @@
-"""Makes changes at the frame that is shown and at all keys that edits reach, one undo step each."""
+"""Edits at the shown frame and at all keys that edits reach, one undo step each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EditContext:
 
     def __init__(self, session: ShotSession) -> None:
         self.session = session
-        self.mode: Carry | None = None  # how edits reach other keys; None: not at all
+        self.mode: Carry | None = None  # the mode in which edits reach other keys; None: they do not
         self.copied: dict[str, Points] = {}
         self.landmarks: frozenset[int] = frozenset()  # those that are selected
         self.takes: Taken = "points"  # what keys act on
@@ -59,7 +59,7 @@ class EditContext:
 
     @property
     def is_open(self) -> bool:
-        """Whether the shot may be changed now; says why where not."""
+        """Whether the shot may be changed now; otherwise shows the reason."""
         if self.session.runs.is_live:
             self.session.say("The run is under way: look, and edit when it has ended")
             return False
@@ -67,16 +67,16 @@ class EditContext:
 
     @property
     def is_free(self) -> bool:
-        """Whether there are shapes, and they may be changed now; says why where not."""
+        """Whether there are shapes that may be changed now; otherwise shows the reason."""
         return self.session.document is not None and self.is_open
 
     def can_grab(self, shape: RotoShape) -> bool:
-        """Whether a shape is there to be taken hold of: neither hidden nor locked."""
+        """Whether a shape can be grabbed: neither hidden nor locked."""
         return shape.name not in self.session.hidden and shape.name not in self.session.locked
 
     @property
     def why_not(self) -> str:
-        """Why an edit of the selection has nothing to do."""
+        """The reason why an edit has no effect on the selection."""
         document, shape = self.session.document, self.session.shape
         if document is None:
             return "There are no shapes yet: press Run first"

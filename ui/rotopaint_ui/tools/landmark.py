@@ -1,4 +1,4 @@
-"""Drag landmarks: every shape that hangs on them follows, through the shape model."""
+"""Drag landmarks: every shape that depends on them follows, by the shape model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LandmarkTool:
         return self._path is not None and bool(self._held) and self._path.has_begun
 
     def press(self, mouse: MouseEvent) -> None:
-        """Take hold of the landmark under the mouse, and of the others selected; else begin a rubber band."""
+        """Grab the landmark under the mouse and the other selected ones; otherwise start a rubber band."""
         self._path, self._held = DragPath(mouse), {}
         index = landmark_at(self._context, mouse)
         if index is None:

@@ -1,4 +1,4 @@
-"""What keys do to landmarks while their tool is chosen: each answers whether anything was done."""
+"""Actions of keys on landmarks while their tool is chosen; each returns whether anything was done."""
 
 from __future__ import annotations
 

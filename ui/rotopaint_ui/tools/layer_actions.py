@@ -10,7 +10,7 @@ from rotopaint_ai.shapes.layers import IDENTITY, LEAST_SCALE, Layer, LayerPose, 
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.tools.edit_context import EditContext
 
-LEAST_FACTOR = 0.01  # that a drag scales a group by at once
+LEAST_FACTOR = 0.01  # least factor by which a drag scales a group
 Place = tuple[float, float]
 
 

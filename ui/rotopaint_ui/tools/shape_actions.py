@@ -86,7 +86,7 @@ def hold_out(context: EditContext) -> bool:
 
 
 def begin_here(context: EditContext) -> bool:
-    """Let the chosen shapes be seen from this frame on."""
+    """Make the chosen shapes visible from this frame on."""
     return _set_lifetimes(context, "seen from here", lambda first, last: (context.session.frame, last))
 
 

@@ -109,7 +109,7 @@ class TransformTool:
         self._path = self._hold = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
-        """What a press would do."""
+        """The cursor for the action of a press."""
         hold = self._hold_at(mouse)
         if hold is None:
             return Qt.CursorShape.PointingHandCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor

@@ -32,7 +32,7 @@ _EARLIER, _LATER = (
     "#5ab4ff",
     "#ffe14d",
 )  # onion skins: blue behind, yellow ahead, which colour-blind people can distinguish
-_LOOK, _ROOM_PX = "#f2a541", 10.0  # the box round a place to look at
+_LOOK, _ROOM_PX = "#f2a541", 10.0  # the box around a place that needs a look
 _FILLING = ((-0.25, -0.25), (0.25, 0.25), (-0.25, 0.25), (0.25, -0.25))
 _SHADOWS: Mapping[Style, Sequence[tuple[float, float]]] = {
     "plain": ((0.0, 1.0), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0)),
