@@ -1,1 +1,1 @@
-"""Many shots, one after the other: the same runs as on the command line, in a window."""
+"""A window that runs many shots one after another, as the command line does."""

@@ -1,4 +1,4 @@
-"""The batch window: shots in their order, one run at a time in the engine's process, kept over a crash."""
+"""The batch window: a queue of shots, one run at a time in the engine's process; the queue survives a crash."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class BatchWindow(QWidget):
         self.add([shot])
 
     def start(self) -> None:
-        """Run what waits, one shot after the other."""
+        """Run the waiting shots one after another."""
         self._goes_on = True
         if not self.is_running:
             self._start_next()
@@ -191,7 +191,7 @@ class BatchWindow(QWidget):
                 self.say(f"The queue is not kept: {error}")
 
     def _enable_for_chosen(self) -> None:
-        """What can be done with the rows that are selected."""
+        """Enable the buttons that apply to the selected rows."""
         n = len(self.table.chosen)
         for name, on in (("Up", n == 1), ("Down", n == 1), ("Remove", n > 0)):
             self.buttons[name].setEnabled(on)
@@ -281,5 +281,5 @@ def _as_started(shot: QueuedShot) -> QueuedShot:
 
 
 def _settings_of(shot: QueuedShot) -> QueuedShot:
-    """A shot without what changes with every frame."""
+    """A shot without the values that change with every frame."""
     return replace(shot, done=0, eta_s=None)

@@ -1,4 +1,4 @@
-"""The queue of the batch window: frozen shots in their order, and what happens to them. No Qt."""
+"""The queue of the batch window: frozen shots in order, with their status. No Qt."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueuedShot:
-    """One plate to be run, and how far it is.
+    """One plate to run, and its progress.
 
-    `project` is a project file: what artists did in it stands, and it takes the results. `worst_px` is the largest
+    `project` is a project file: people's edits in it are kept, and results are saved in it. `worst_px` is the largest
     expected error of the last run.
     """
 
@@ -68,7 +68,7 @@ class QueuedShot:
         return words + [word for name, value in options if value is not None for word in (name, value)]
 
     def took(self, facts: Mapping[str, Any]) -> QueuedShot:
-        """After an event of its run."""
+        """The shot after an event of its run."""
         event = facts["event"]
         if event == "started":
             return replace(self, total=int(facts.get("total", 0)), done=int(facts.get("done", 0)))
@@ -114,7 +114,7 @@ class Queue:
         return Queue(tuple(rows))
 
     def index(self, name: str) -> int:
-        """Where a shot stands. Raises KeyError."""
+        """The index of a shot. Raises KeyError."""
         for index, shot in enumerate(self.shots):
             if shot.name == name:
                 return index

@@ -32,7 +32,7 @@ _EMPTY = "Nothing to export yet: open a plate, drag a box around the face, press
 
 
 class ExportTab(QWidget):
-    """What is chosen here; the panel carries it out."""
+    """The choices of an export; the panel carries it out."""
 
     wanted = Signal()
     count_wanted = Signal(float)
@@ -61,7 +61,7 @@ class ExportTab(QWidget):
         return self._session.selection.shapes if self.selected.isChecked() else None
 
     def exported(self, document: RotoDocument) -> RotoDocument:
-        """What is exported of a document."""
+        """The part of a document that is exported."""
         names = self.chosen
         kept = (shape for shape in document.shapes if names is None or shape.name in names)
         return replace(document, shapes=tuple(kept))
@@ -106,7 +106,7 @@ class ExportTab(QWidget):
             self._rest.start()
 
     def show_count(self, facts: Mapping[str, Any]) -> None:
-        """What fewer keys would be."""
+        """Show the result of reducing keys."""
         if "error" in facts:
             self.count.setText(str(facts["error"]))
             return
@@ -120,7 +120,7 @@ class ExportTab(QWidget):
         self.result.setText("Writing, and reading back")
 
     def show_result(self, facts: Mapping[str, Any], host_line: str = "") -> None:
-        """What was written, and what the self-check says."""
+        """Show the written files, and the results of the self-check."""
         self.export.setEnabled(True)
         lines = [str(facts["error"])] if "error" in facts else [file_text(each) for each in facts.get("files", ())]
         self.result.setText("\n\n".join(line for line in (host_line, *lines) if line))

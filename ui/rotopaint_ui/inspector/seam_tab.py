@@ -41,7 +41,7 @@ _CLEAR = 2.0  # skin without a seam scores 0.9 to 2, plates with one 3 and more 
 
 
 class VisibilityMeter(QWidget):
-    """How visible a seam is, before and after: two bars and their numbers."""
+    """The visibility of a seam before and after painting: two bars and their numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class VisibilityMeter(QWidget):
 
 
 class SeamTab(QWidget):
-    """Each change is one undo step and means every seam that is chosen."""
+    """The settings of the chosen seams. Each change is one undo step and applies to all of them."""
 
     make_wanted = Signal()
     make_all_wanted = Signal()
@@ -130,7 +130,7 @@ class SeamTab(QWidget):
     def show_stale(
         self, stale: Sequence[int], n_frames: int, is_running: bool, between: Collection[int] | None = None
     ) -> None:
-        """How many frames of the clean plate no longer fit the shapes; `between`: the frames from In to Out."""
+        """Show the number of clean-plate frames that are out of date; `between`: the frames from In to Out."""
         if is_running:
             text = "Painting; Esc stops"
         elif not n_frames:
@@ -264,7 +264,7 @@ class SeamTab(QWidget):
         shapes = self._seams_chosen()
         session = self._session
         if not shapes or session.runs.is_live or session.project.refuses() or session.edits.is_gesture_open():
-            self.refresh()  # the field shows again what is
+            self.refresh()  # the field shows the real value again
             return
         changed = {each.name: self._with_changes(widget, each, session.seams.of(each.name)) for each in shapes}
         session.seams.set(changed)

@@ -46,7 +46,7 @@ class ShapeTree(QTreeWidget):
             QTimer.singleShot(0, self, lambda: self.fell.emit(names, layer))  # the signal rebuilds the rows
 
     def begin_rows(self) -> None:
-        """Another list of shapes follows."""
+        """Start a new list of shapes."""
         self.clear()
         self._groups.clear()
 
@@ -81,5 +81,5 @@ class ShapeTree(QTreeWidget):
 
 
 def list_of(shape: RotoShape) -> str:
-    """Under which of `KINDS` a shape in no group stands."""
+    """The one of `KINDS` under which a shape without a group is listed."""
     return "hold-out" if shape.subtract else shape.role

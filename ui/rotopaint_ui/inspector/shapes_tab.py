@@ -274,7 +274,7 @@ class ShapesTab(QWidget):
         dialog.show()
 
     def menu_of(self, names: tuple[str, ...]) -> QMenu:
-        """What can be done with the chosen shapes."""
+        """The menu for the chosen shapes."""
         session, menu = self._session, QMenu(self)
         others = tuple(name for name in self._rows if name not in names)
         rows = (

@@ -1,4 +1,4 @@
-"""Who in a panel listens to whom."""
+"""The signal connections of a panel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rotopaint_ui.widgets import dialogs
 def connect_widgets(
     services: PanelServices, widgets: PanelWidgets, updates: ScreenUpdates, shot: ShotCommands, window: QWidget
 ) -> None:
-    """What people do in the widgets."""
+    """Connect the signals of widgets."""
     session, inspector = services.session, widgets.inspector
     session.listeners.append(updates.refresh)
     session.message_sent.append(widgets.status.say)
@@ -53,7 +53,7 @@ def connect_services(
     results: ResultHandlers,
     exports: ExportRunner,
 ) -> None:
-    """What the services bring."""
+    """Connect the signals of services."""
     say, opening, jobs = widgets.status.say, services.opening, services.jobs
     _connect_frames(services, widgets, updates, results)
     opening.opened.connect(results.show_plate)

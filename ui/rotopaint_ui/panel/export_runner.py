@@ -1,4 +1,4 @@
-"""Carries out what the Export tab asks: counts keys, writes files and checks them, hands the shapes to the host."""
+"""Carries out exports: counts keys, writes and checks files, passes the shapes to the host."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ExportRunner(QObject):
         return self._writer.is_busy or self._open is not None
 
     def export(self) -> None:
-        """Write what the tab says."""
+        """Export with the settings of the tab."""
         document, out = self._session.document, self._session.out
         if document is None or out is None:
             self.message_sent.emit("Nothing to export yet: press Run first", "trouble")
@@ -104,7 +104,7 @@ class ExportRunner(QObject):
             self._tell_result({**facts, "files": [*facts.get("files", ()), row]}, host_line)
 
     def shut_down(self) -> None:
-        """Leave no process behind."""
+        """End the export process."""
         self._counter.shut_down()
         self._writer.shut_down()
 
@@ -127,7 +127,7 @@ class ExportRunner(QObject):
         client.ask(engine, request, reply, document)
 
     def _give_to_host(self, facts: Mapping[str, Any], reduced: Path) -> None:
-        """Files are written: now the host, which only this thread may talk to."""
+        """After the files are written, pass the shapes to the host; only this thread may call the host."""
         host_line, document = "", None
         try:
             if "error" not in facts and (self._tab.wants_host or self._tab.mattes.isChecked()):

@@ -33,7 +33,7 @@ def arrange(panel: QWidget, widgets: PanelWidgets) -> None:
 
 
 def _fill_splitter(splitter: QSplitter, viewer: QWidget, pane: QWidget) -> None:
-    """The viewer takes what room there is; the pane keeps the size that it was given."""
+    """Give the viewer all free room; the pane keeps its size."""
     splitter.addWidget(viewer)
     splitter.addWidget(pane)
     splitter.setStretchFactor(0, 1)

@@ -1,4 +1,4 @@
-"""Learn from this show: projects whose corrections are learned from, the new pack's name, progress and the verdict."""
+"""The window to train on a show: its projects, the new pack's name, progress, and the result of the gate."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WELCOME = "Corrected frames of these projects are learned from. Two shots or mo
 
 
 class LearnWindow(QWidget):
-    """One lesson at a time, beside the screen; closing the window does not end it."""
+    """One training at a time, in the background; closing the window does not end it."""
 
     pack_made = Signal(str)  # its name
 
@@ -61,7 +61,7 @@ class LearnWindow(QWidget):
 
     @property
     def projects(self) -> list[str]:
-        """What is learned from."""
+        """The projects to train on."""
         return [self.rows.item(k).text() for k in range(self.rows.count())]
 
     def add_projects(self, paths: Iterable[str]) -> None:
@@ -73,7 +73,7 @@ class LearnWindow(QWidget):
                 self.rows.addItem(path)
 
     def shut_down(self) -> None:
-        """End what is under way."""
+        """End the current training."""
         self.learner.shut_down()
 
     def _arrange_lesson(self) -> None:

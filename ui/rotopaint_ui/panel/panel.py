@@ -1,8 +1,8 @@
 """The panel: one widget, the same in Nuke, in the standalone app and under test.
 
-It makes the session's services and the widgets, and ties them together; what is done stands in `shot_commands` and
-`view_commands`, what is shown anew in `screen_updates`, what processes bring in `result_handlers`. Nothing here blocks,
-opens a modal dialog or loads numpy: plates are decoded, runs and exports are made in other processes.
+It makes the session's services and the widgets, and connects them. `shot_commands` and `view_commands` hold the
+commands, `screen_updates` updates the widgets, `result_handlers` takes the results of processes. Nothing here blocks,
+opens a modal dialog or loads numpy: plates are decoded, and runs and exports are made, in other processes.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Panel(QWidget):
         return self._services.preferences.value
 
     def set_preferences(self, changed: Preferences) -> None:
-        """Use other preferences from now on, and keep them."""
+        """Change the preferences, and save them."""
         self._services.preferences.set(changed)
 
     def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, CropBox] | None = None) -> None:
@@ -117,7 +117,7 @@ class Panel(QWidget):
         self._shot.open_plate(choice, out, crop)
 
     def open_chosen(self) -> None:
-        """Open what the host points at, or ask for a file."""
+        """Open the plate that is chosen in the host, or ask for a file."""
         self._shot.open_chosen()
 
     def open_path(self, path: str, out: Path | None = None) -> None:
@@ -129,7 +129,7 @@ class Panel(QWidget):
         self._shot.run()
 
     def export(self) -> None:
-        """Write what the Export tab says, and hand the shapes to the host."""
+        """Export with the settings of the Export tab, and pass the shapes to the host."""
         self._shot.export()
 
     def take_tool(self, name: str) -> None:
@@ -158,7 +158,7 @@ class Panel(QWidget):
     # --- the window system
 
     def event(self, event: QEvent) -> bool:
-        """A key that is let go in another window is let go, too."""
+        """Handle keys that were released in another window."""
         if event.type() == QEvent.Type.WindowDeactivate:
             self._view.let_go_of_before()
         return super().event(event)
@@ -175,7 +175,7 @@ class Panel(QWidget):
             self.open_path(path)
 
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
-        """What is shown while a key is held ends with it."""
+        """End a view that is shown only while a key is held."""
         held = [*self.commands["before"].shortcuts(), *self.commands["last_version"].shortcuts()]
         keys = {each[0].key() for each in held if each.count()}  # type: ignore[index]
         if not event.isAutoRepeat() and event.key() in keys:
@@ -183,6 +183,6 @@ class Panel(QWidget):
         super().keyReleaseEvent(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Leave no process behind."""
+        """End all processes."""
         self.shut_down()
         super().closeEvent(event)

@@ -1,4 +1,4 @@
-"""What processes bring into a panel: an opened plate, the results of a run, the end of a job, the pack's methods."""
+"""Handlers of results from processes: an opened plate, the results of a run, the end of a job, a pack's methods."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ResultHandlers(QObject):
         self.plate_opened.emit()
 
     def show_results(self, results: Results, is_run: bool) -> None:
-        """Results are in the session; `is_run`: of a run that has just ended."""
+        """After results were taken into the session; `is_run`: those of a run that has just ended."""
         services, widgets, session = self._services, self._widgets, self._services.session
         session.keep_version()
         if not is_run:
@@ -79,7 +79,7 @@ class ResultHandlers(QObject):
         self._updates.refresh()
 
     def end_job(self, kind: str, is_whole: bool) -> None:
-        """A run or a clean has ended."""
+        """Handle the end of a job."""
         self._updates.show_running()
         self._services.session.keep_version()
         self._widgets.status.hide_progress()

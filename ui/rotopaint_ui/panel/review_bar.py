@@ -73,18 +73,18 @@ class ReviewBar(QFrame):
         self.frame.blockSignals(False)
 
     def show_reason(self, text: str) -> None:
-        """Why this frame wants to be looked at."""
+        """Show the reason why this frame needs review."""
         self.reason.setText(text)
         about = "Why this frame wants to be looked at: the worst shape that nobody has keyed here"
         self.reason.setToolTip(f"{text}\n{about}" if text else about)
 
     def show_summary(self, text: str) -> None:
-        """How much of the shot is judged."""
+        """Show how much of the shot is reviewed."""
         self.summary.setText(text)
         self.summary.setToolTip(text)
 
     def show_reach(self, reach: SpreadReach | None) -> None:
-        """What the ways that need a range would do."""
+        """Show the effect of the buttons that need a range."""
         for way in SPREADS:
             if way.needs == "range":
                 button = self.buttons[way.name]
@@ -93,7 +93,7 @@ class ReviewBar(QFrame):
                 button.setText(way.label + span)
 
     def show_offer(self, name: str, is_offered: bool) -> None:
-        """Light the button of what the shot wants now."""
+        """Highlight the button of the suggested command."""
         button = self.buttons[name]
         if bool(button.property("offered")) != is_offered:
             button.setProperty("offered", is_offered)

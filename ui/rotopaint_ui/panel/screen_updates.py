@@ -46,7 +46,7 @@ PREFETCH = (1, -1, 2, -2, 3, 4)
 
 
 class ScreenUpdates(QObject):
-    """Keeps a panel's widgets like its session."""
+    """Keeps a panel's widgets in line with its session."""
 
     def __init__(self, services: PanelServices, widgets: PanelWidgets, parent: QObject) -> None:
         super().__init__(parent)
@@ -61,7 +61,7 @@ class ScreenUpdates(QObject):
         widgets.canvas.refresh()
         services.previewer.refresh()
         if session.edits.is_dragging:
-            self._slow.start()  # again and again: the slower widgets follow when the hand rests
+            self._slow.start()  # restarted at each change, so that slower widgets update after a pause
             widgets.actions["undo"].setEnabled(session.edits.can_undo)  # from keys pressed one after another
         else:
             self.refresh_slow()
@@ -72,7 +72,7 @@ class ScreenUpdates(QObject):
             self.want_frames()
 
     def refresh_slow(self) -> None:
-        """What a drag need not wait for."""
+        """Update the widgets for which a drag need not wait."""
         services, widgets, session = self._services, self._widgets, self._services.session
         services.review.refresh()
         self.show_reach()
@@ -145,7 +145,7 @@ class ScreenUpdates(QObject):
     # --- the bracket
 
     def show_reach(self) -> None:
-        """How far the correction here reaches."""
+        """Show the range of the correction at this frame."""
         self._widgets.timeline.reach = self._services.review.reach
         self._widgets.review_bar.show_reach(self._services.review.reach)
         self._widgets.timeline.update()
@@ -184,14 +184,14 @@ class ScreenUpdates(QObject):
         self._services.previewer.refresh()
 
     def take_image(self, name: str, frame: int) -> None:
-        """A picture has come, or will never come."""
+        """Handle a picture that has arrived, or that cannot be read."""
         if frame == self._services.session.frame:
             self._widgets.canvas.refresh()
         if (name, frame) in self._services.frame_cache.broken:
             self._widgets.timeline.update()
 
     def show_preview(self, preview: SeamPreview | None) -> None:
-        """The seam of this frame, painted; None: as it is."""
+        """Show the painted seam of this frame; None shows no preview."""
         self._widgets.inspector.seam.show_preview(None if preview is None else (preview.before, preview.after))
         self._widgets.canvas.refresh()
 

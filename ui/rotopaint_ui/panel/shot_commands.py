@@ -49,7 +49,7 @@ class ShotCommands:
             self._services.opening.open_plate(choice, out, crop)
 
     def open_chosen(self) -> None:
-        """Open what the host points at, or ask for a file."""
+        """Open the plate that is chosen in the host, or ask for a file."""
         try:
             choice = self._host.chosen_plate()
         except RotopaintError as error:
@@ -165,7 +165,7 @@ class ShotCommands:
         self.run(ignores_range=True)
 
     def run_anyway(self) -> None:
-        """Start a run that paints what the model doubts to be a face, too."""
+        """Start a run that also paints where the model doubts that there is a face."""
         self.run(force=True)
 
     def make_clean(self, *, ignores_range: bool = False) -> None:
@@ -231,12 +231,12 @@ class ShotCommands:
         self._learning.offer(self._services.session.project.path, pack)
 
     def shut_down(self) -> None:
-        """End what a window of its own has begun."""
+        """End the processes of other windows."""
         if self._learning is not None:
             self._learning.shut_down()
 
     def export(self) -> None:
-        """Write what the Export tab says, and hand the shapes to the host."""
+        """Export with the settings of the Export tab, and pass the shapes to the host."""
         if self._services.session.document is not None:
             self._widgets.inspector.setCurrentWidget(self._widgets.inspector.export)
         self._exports.export()
@@ -333,7 +333,7 @@ class ShotCommands:
         self._services.session.keep_version()
 
     def clear_touchup(self) -> None:
-        """Take the strokes off this frame and its hold."""
+        """Delete the strokes of this frame and its hold."""
         session = self._services.session
         if session.project.refuses():
             return
@@ -342,7 +342,7 @@ class ShotCommands:
         session.edits.act("clear touch-up", replace(session.state, strokes=left))
 
     def copy_diagnostics(self) -> None:
-        """Put what is known of this session on the clipboard, for those who mend it."""
+        """Copy the diagnostics of this session to the clipboard, for the developers."""
         services, messages = self._services, self._widgets.status.history
         text = diagnostics_text(self._host, services.session, messages, services.jobs.worker.complaint)
         QApplication.clipboard().setText(text)

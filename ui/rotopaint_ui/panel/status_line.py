@@ -26,7 +26,7 @@ from rotopaint_ui.widgets.focus import Presser
 from rotopaint_ui.widgets.parts import Elided
 
 N_KEPT = 200
-_PANEL_WORDS = (  # what the engine calls by its command line, as the panel calls it
+_PANEL_WORDS = (  # phrases of the engine about its command line, with the panel's phrases
     ("the same command with --resume goes on from here", "Run goes on from here"),
     ("--resume: ", "The earlier run is not gone on with: "),
     ("use --device cpu", "choose cpu as Device in Preferences"),
@@ -35,7 +35,7 @@ _PANEL_WORDS = (  # what the engine calls by its command line, as the panel call
     ("or add --force if one is a face", "or choose 'Run, and paint what the model doubts' in Shot"),
     ("or --force where there is a face", "or choose 'Run, and paint what the model doubts' in Shot"),
 )
-_OPTIONS = {  # what is left of options, by what the panel has for them
+_OPTIONS = {  # remaining options, with the panel's names for them
     "crop": "the crop box",
     "frames": "In and Out",
     "model": "the pack",

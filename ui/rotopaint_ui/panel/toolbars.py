@@ -41,7 +41,7 @@ W = TypeVar("W", bound=QWidget)
 class TopBar(QFrame):
     """The shot, the model pack, the device that ran, Run and Export."""
 
-    pack_chosen = Signal()  # another one, once its name is typed to the end
+    pack_chosen = Signal()  # another pack, once its name is complete
     face_chosen = Signal(str)  # a name other than the current face's, typed or chosen from the list
 
     def __init__(self, open_label: str, export_label: str, history: Sequence[QAction]) -> None:
@@ -59,7 +59,7 @@ class TopBar(QFrame):
         completer = self.pack.completer()
         popup = None if completer is None else completer.popup()
         if popup is not None:
-            popup.setStyleSheet(dialogs.style())  # a window of its own, which the panel's does not reach
+            popup.setStyleSheet(dialogs.style())  # a separate window, to which the panel's style does not apply
         self.face = QComboBox()
         self.face.setEditable(True)
         self.face.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
@@ -345,7 +345,7 @@ class ToolStrip(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """As large as there is room for, within what can be hit and seen."""
+        """Make the buttons as large as the room allows, within limits."""
         super().resizeEvent(event)
         self._show_size(_ICON_PX, _STRIP_GAP_PX)
         missing = self._column.sizeHint().height() - self.viewport().height()

@@ -1,4 +1,4 @@
-"""Commands that change what is looked at: tools, overlays, wipe, preview, playback, range, review."""
+"""Commands that change the view: tools, overlays, wipe, preview, playback, range, review."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ViewCommands:
                 action.setChecked(each == f"tool.{name}")
 
     def change_overlays(self) -> None:
-        """Draw over the plate what is switched on, or nothing where everything is switched off."""
+        """Draw the overlays that are switched on, or none where all are switched off."""
         actions, canvas = self._widgets.actions, self._widgets.canvas
         everything = actions["overlays"].isChecked()
         rows = {name[8:]: action for name, action in actions.items() if name.startswith("overlay.")}
@@ -66,7 +66,7 @@ class ViewCommands:
         self._updates.refresh()
 
     def show_wipe(self) -> None:
-        """Wipe, or no more. Where the difference is shown the wipe is in its place, between what was shown before."""
+        """Switch the wipe on or off. If the difference is shown, the wipe replaces it."""
         actions, canvas = self._widgets.actions, self._widgets.canvas
         if actions["wipe"].isChecked() and canvas.has_difference:
             self._end_difference()
@@ -74,7 +74,7 @@ class ViewCommands:
         self.show_clean()
 
     def show_difference(self) -> None:
-        """Show what the clean plate changes, or go back to what was shown."""
+        """Show the difference to the clean plate, or return to the previous view."""
         actions, canvas = self._widgets.actions, self._widgets.canvas
         canvas.has_difference = actions["difference"].isChecked()
         if not canvas.has_difference:
@@ -99,7 +99,7 @@ class ViewCommands:
             preview.trigger()
 
     def show_difference_to_last(self) -> None:
-        """Show how the preview differs from the clean plate that was rendered last, or go back to what was shown."""
+        """Show the difference between the preview and the last rendered clean plate, or return to the previous view."""
         actions, canvas, services = self._widgets.actions, self._widgets.canvas, self._services
         on, frame = actions["difference_last"].isChecked(), services.session.frame
         if on and not services.session.painting.painted:
@@ -125,7 +125,7 @@ class ViewCommands:
         view_bar.channel.setCurrentText(CHANNELS[0] if view_bar.channel.currentText() == name else name)
 
     def preview_seam(self) -> None:
-        """Show this frame with its seams painted away, or go back to what was shown."""
+        """Show this frame with its seams painted out, or return to the previous view."""
         actions = self._widgets.actions
         on = actions["preview_seam"].isChecked()
         if on != actions["flip"].isChecked():
@@ -156,7 +156,7 @@ class ViewCommands:
         self.show_panes()
 
     def show_before(self) -> None:
-        """Show the shapes before corrections were last carried on, else before the last step; or those of now."""
+        """Show the shapes before the last spread or refit, else before the last step; or the current ones."""
         session, action = self._services.session, self._widgets.actions["before"]
         before = self._services.review.before or session.edits.document_before
         if action.isChecked() and before is None:
@@ -177,7 +177,7 @@ class ViewCommands:
         canvas.update()
 
     def let_go_of_before(self) -> None:
-        """The key that shows what was before is let go."""
+        """Handle the release of the key that shows earlier shapes."""
         for name in ("before", "last_version"):
             if self._widgets.actions[name].isChecked():
                 self._widgets.actions[name].trigger()
@@ -214,11 +214,11 @@ class ViewCommands:
             session.go_to(session.plate.frames[index])
 
     def set_in(self) -> None:
-        """What is played and edited together begins here."""
+        """Set In at this frame: the start of the range for playback and edits."""
         self._set_range(self._services.session.frame, None)
 
     def set_out(self) -> None:
-        """What is played and edited together ends here."""
+        """Set Out at this frame: the end of the range for playback and edits."""
         self._set_range(None, self._services.session.frame)
 
     def clear_range(self) -> None:
@@ -226,7 +226,7 @@ class ViewCommands:
         self._set_range(None, None)
 
     def _set_range(self, first: int | None, last: int | None) -> None:
-        """The end that is not named stays; none named, all."""
+        """Set one end of the range; without an end the whole shot."""
         session = self._services.session
         plate, span = session.plate, None
         if plate is None:
@@ -243,7 +243,7 @@ class ViewCommands:
     # --- review
 
     def worst(self, direction: int) -> None:
-        """Go where N goes, or back; say what is known of that frame."""
+        """Go to the next frame of N, or back; show the reason for that frame."""
         session, review = self._services.session, self._services.review
         if review.step(direction):
             self._say(self._widgets.timeline.tip(session.frame).replace("\n", ", "))
@@ -276,12 +276,12 @@ class ViewCommands:
     # --- undo
 
     def undo(self) -> None:
-        """Take the last step back."""
+        """Undo the last step."""
         edits = self._services.session.edits
         self._say_step("Undone", edits.undo(), has_none=not edits.can_undo)
 
     def redo(self) -> None:
-        """Do the last undone step again."""
+        """Redo the last undone step."""
         edits = self._services.session.edits
         self._say_step("Redone", edits.redo(), has_none=not edits.can_redo)
 

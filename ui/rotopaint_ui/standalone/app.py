@@ -33,7 +33,7 @@ from rotopaint_ui.widgets.dialogs import dress
 
 QUEUE_NAME = "batch.json"
 USUAL_SIZE = QSize(1840, 1000)  # size of the window where the screen has room: most of 1920 x 1080
-FRAME = QMargins(0, 30, 0, 0)  # what a window manager puts around it, where it does not fill the screen
+FRAME = QMargins(0, 30, 0, 0)  # the frame of a window manager, where the window does not fill the screen
 
 
 class Standalone:
@@ -43,11 +43,11 @@ class Standalone:
     export_label = "Export for Nuke"
 
     def engine(self) -> Engine:
-        """This very Python."""
+        """The Python interpreter of this process."""
         return find_engine(own_python=True)
 
     def chosen_plate(self) -> PlateChoice | None:
-        """Nothing is selected outside the panel; it asks for a file."""
+        """Returns no plate, so that the panel asks for a file."""
         return None
 
     def export(self, document: RotoDocument, shapes: Path) -> str:
@@ -159,7 +159,7 @@ class MainWindow(QMainWindow):
         super().changeEvent(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Save, and leave no process behind."""
+        """Save, and end all processes."""
         self.batch.shut_down()
         self.panel.shut_down()
         super().closeEvent(event)

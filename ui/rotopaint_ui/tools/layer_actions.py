@@ -37,7 +37,7 @@ def free_layer_name(document: RotoDocument) -> str:
 
 
 def ungroup_chosen(context: EditContext) -> bool:
-    """Take the selected group apart, or the one that the selected shape is in; its shapes stay where they are seen."""
+    """Ungroup the selected group, or that of the selected shape; its shapes keep their places on the plate."""
     shape = context.session.shape
     layer = context.layer or (None if shape is None else shape.layer)
     if layer is None:
@@ -69,7 +69,7 @@ def key_layer(context: EditContext, layer: Layer) -> bool:
 
 
 def unkey_layer(context: EditContext, layer: Layer) -> bool:
-    """Take the key of the group's transform here away."""
+    """Delete the key of the group's transform here."""
     frames = context.session.held_frames()
     return context.put("delete group key", lambda document: edit_layers.delete_poses(document, layer.name, frames))
 
@@ -122,5 +122,5 @@ def _pose_at(layer: Layer, frame: int, pivot: Place) -> LayerPose:
 
 
 def _parent_matrix(layer: Layer, frame: int) -> Matrix:
-    """What takes a group's own transform to the plate."""
+    """The matrix from a group's own transform to the plate."""
     return IDENTITY if layer.parent is None else layer.parent.matrix_at(frame)

@@ -43,7 +43,7 @@ def point_grip_at(context: EditContext, mouse: MouseEvent) -> Grip | None:
 def shape_at(context: EditContext, mouse: MouseEvent, *, is_locked: bool = False) -> str | None:
     """The topmost shape whose curve is under the mouse; the selected one where it is among them.
 
-    Of those that may be taken hold of, or (`is_locked`) of those that are locked.
+    It searches unlocked shapes, or with `is_locked` locked shapes.
     """
     document, frame = context.session.document, context.session.frame
     if document is None:

@@ -1,4 +1,4 @@
-"""Put points on a curve, take points away, and drag them where they belong."""
+"""Add points to a curve, delete points, and drag them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PointsTool:
         self._select.cancel()
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
-        """What a press would do; where a point would come is shown."""
+        """The cursor for the action of a press; the place of a new point is shown."""
         grip = point_grip_at(self._context, mouse)
         place = curve_at(self._context, mouse) if grip is None else None
         self._hover = mouse.view.to_screen(place.x, place.y) if place is not None else None
@@ -71,7 +71,7 @@ class PointsTool:
 
 
 def delete_points_under(context: EditContext, indices: frozenset[int]) -> bool:
-    """Take points away in every key; their neighbours' tangents follow the curve."""
+    """Delete points in every key; their neighbours' tangents are adapted to the curve."""
     shape = context.shape
     if shape is None or not indices:
         return False

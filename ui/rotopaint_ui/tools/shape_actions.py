@@ -37,7 +37,7 @@ def add_drawn(context: EditContext, points: Points, *, closed: bool, frame: int)
 
 
 def duplicate_shapes(context: EditContext) -> bool:
-    """Copy the chosen shapes with all their keys, which no model moves any more; the copies are selected."""
+    """Copy the chosen shapes with all their keys and select the copies; models do not change the copies."""
     session, shapes = context.session, context.chosen_shapes
     if not shapes or not context.is_free:
         return False
@@ -91,12 +91,12 @@ def begin_here(context: EditContext) -> bool:
 
 
 def end_here(context: EditContext) -> bool:
-    """Let the chosen shapes be seen up to this frame, or the end of its hold."""
+    """Make the chosen shapes visible up to this frame, or the end of its hold."""
     return _set_lifetimes(context, "seen up to here", lambda first, last: (first, context.session.held_frames()[-1]))
 
 
 def always_seen(context: EditContext) -> bool:
-    """Let the chosen shapes be seen at every frame."""
+    """Make the chosen shapes visible at every frame."""
     shapes = context.chosen_shapes
 
     def shown(document: RotoDocument) -> RotoDocument:

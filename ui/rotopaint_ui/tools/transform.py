@@ -42,13 +42,13 @@ class TransformTool:
 
     def __init__(self, context: EditContext) -> None:
         self._context, self._session = context, context.session
-        self._pivot: tuple[float, float] | None = None  # set by hand; the middle of the box where not
+        self._pivot: tuple[float, float] | None = None  # set by hand; otherwise the middle of the box
         self._pivot_of: object = None
         self._hold: Hold | None = None
         self._path: DragPath | None = None
         self._box = QRectF()
         self._layer: Layer | None = None  # the group that is dragged, at the start of the drag
-        self._fixed = 0.0, 0.0  # the place about which it is
+        self._fixed = 0.0, 0.0  # the fixed point of the drag
 
     @property
     def is_busy(self) -> bool:
@@ -98,7 +98,7 @@ class TransformTool:
             if layer and pivot_of(layer, self._session.frame):
                 x, y = pivot_within(layer, self._session.frame, self._pivot)
                 self._context.put("group pivot", lambda document: edit_layers.set_pivot(document, layer.name, x, y))
-                self._pivot = None  # it goes where the group goes
+                self._pivot = None  # the pivot moves with the group
             self._session.say("Moved the pivot: turning and scaling go about it; drag beside the cross to move")
         self._path = self._hold = None
 

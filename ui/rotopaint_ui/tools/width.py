@@ -113,7 +113,7 @@ class WidthTool:
     # --- the whole seam
 
     def _grown(self, shape: RotoShape, path: DragPath) -> float:
-        """How many plate pixels farther from the curve the drag is than its start."""
+        """The change of the drag's distance from the curve since its start, plate pixels."""
         points = shape.at(self._session.frame)
         start, now = nearest(points, False, *path.start.plate), nearest(points, False, *path.place)
         assert start is not None
@@ -153,7 +153,7 @@ class WidthTool:
         self._session.seams.set({shape.name: replace(settings, profile=profile)})
 
     def _pull_feathers(self, shape: RotoShape, index: int, offset: tuple[float, float]) -> None:
-        """One point goes where the mouse is; several go as far as this one does, each square to the edge."""
+        """Move one feather point to the mouse; several move by the same distance, each perpendicular to the edge."""
         before, frame = self._session.edits.before_gesture, self._session.frame
         points, chosen = shape.at(frame), self._with_others(index)
         offsets: Offsets = {index: offset}
@@ -177,7 +177,7 @@ def _profile_row(
 
 
 def _bounded_width(value: float) -> float:
-    return min(max(0.0, round(value, 2)), MOST_WIDTH_PX)  # never minus nought
+    return min(max(0.0, round(value, 2)), MOST_WIDTH_PX)  # avoids -0.0
 
 
 def _bounded_share(value: float) -> float:

@@ -39,15 +39,15 @@ from rotopaint_ui.viewer.wipe import Grip, Wipe
 
 ZOOM_STEP = 2**0.5
 BURST_MS = 700  # milliseconds without a key, after which the next nudge is a new step
-LATE_MS = 12  # how long a moved landmark waits for its shapes before it is painted without them
-_QUIET_TOOLS = ("select", "landmark", "points")  # draw nothing of their own beside what is dragged
+LATE_MS = 12  # time that a moved landmark waits for its shapes before it is painted alone
+_QUIET_TOOLS = ("select", "landmark", "points")  # tools that draw nothing besides the dragged shape
 
 
 class Canvas(QWidget):
     """The viewer. Wheel zooms at the cursor, middle button or Alt drags the plate, the left button is the tool's."""
 
     readout_changed = Signal(str)  # what is under the mouse
-    relink_wanted = Signal()  # the plate of a project that waits for it
+    relink_wanted = Signal()  # the artist wants to locate the plate of a waiting project
     reach_changed = Signal()  # how far edits reach: `context.reach`
     edited = Signal(str)  # the edit that was carried out, by name
 
@@ -59,9 +59,11 @@ class Canvas(QWidget):
         self.wipe: Wipe | None = None
         self.shows_clean = False
         self.has_difference = False
-        self.against_last = False  # the difference is to the clean plate that was rendered last, not to the plate
-        self.shows_last = False  # that clean plate in place of a preview
-        self.before: RotoDocument | None = None  # shown in place of the shapes of now, to compare
+        self.against_last = False  # the difference is taken to the last rendered clean plate, not to the plate
+        self.shows_last = False  # show the last rendered clean plate in place of a preview
+        self.before: RotoDocument | None = (
+            None  # earlier shapes that are shown in place of the current ones, to compare
+        )
         self._session, self._frames = session, frame_cache
         self._tools: dict[str, Tool] = {name: make(self.context) for name, make in TOOLS.items()}
         self._tool = "select"
@@ -133,7 +135,7 @@ class Canvas(QWidget):
         self.reach_changed.emit()
 
     def set_weights(self, line_px: float, point_px: float) -> None:
-        """How broad lines and how large points are, in pixels of the screen."""
+        """Set the width of lines and the size of points, in screen pixels."""
         self.overlay = replace(self.overlay, line_px=line_px, point_px=point_px)
         self.update()
 
@@ -143,7 +145,7 @@ class Canvas(QWidget):
         self.update()
 
     def show_wipe(self, shown: bool) -> None:
-        """Begin to wipe between the plate and the clean plate, or end it."""
+        """Switch the wipe between plate and clean plate on or off."""
         self.wipe = Wipe() if shown else None
         self.update()
 
@@ -208,14 +210,14 @@ class Canvas(QWidget):
         return self._is_held or self._tools[self._tool].is_busy
 
     def cancel_gesture(self) -> None:
-        """Leave the drag that is going on."""
+        """Cancel the current drag."""
         self._session.edits.end_burst()
         self._is_held = False
         self._tools[self._tool].cancel()
         self.update()
 
     def refresh(self) -> None:
-        """Something in the session changed: paint again what that concerns, and no more."""
+        """Repaint what a change of the session affects, and nothing else."""
         self._waiting.refresh()
         if self._readout.frame != self._session.frame:
             self._read_out()
@@ -366,7 +368,7 @@ class Canvas(QWidget):
             self.edit("select_all")
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """What can be done with the selection."""
+        """Show the context menu of the selection."""
         if self._session.document is not None and not self._tools[self._tool].is_busy:
             select_under(self.context, MouseEvent(QPointF(event.pos()), self.view, event.modifiers()))
             menu = make_menu(self, self.context, self.edit)
@@ -395,7 +397,7 @@ class Canvas(QWidget):
         return tool.key_action(event) if isinstance(tool, KeyTool) else None
 
     def hideEvent(self, event: object) -> None:
-        """A viewer that goes away lets go."""
+        """End the gesture when the viewer is hidden."""
         if self._is_held:
             self.cancel_gesture()
 
@@ -443,6 +445,6 @@ class Canvas(QWidget):
             self.wipe = self.wipe.moved(mouse.point, area)
 
     def _read_out(self) -> None:
-        """Tell what is under the mouse; nothing without one."""
+        """Report the values under the mouse; nothing while it is outside."""
         place = None if self._hover is None or self._session.plate is None else self.view.to_plate(self._hover)
         self._readout.look(place, self.view.zoom * self.devicePixelRatioF())

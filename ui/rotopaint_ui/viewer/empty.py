@@ -1,4 +1,4 @@
-"""What the viewer says before there is a plate."""
+"""The text in the viewer before a plate is open."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rotopaint_ui.drawing.render import resized
 
 
 def paint_empty(painter: QPainter, area: QRectF) -> None:
-    """One line on what to do, one on what with."""
+    """Paint a line on what to do, and a line on the files that can be opened."""
     font = painter.font()
     painter.setFont(resized(font, 1.6))
     painter.setPen(QColor("#c3c9d4"))

@@ -1,4 +1,4 @@
-"""What the viewer says over the picture: how far landmarks near the mouse may be off, how far edits reach."""
+"""Hints over the picture: expected errors of landmarks near the mouse, and the range that edits reach."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def paint_near(
     mouse: QPointF | None,
     chosen: Collection[int],
 ) -> None:
-    """How far the landmarks near the mouse, and those that are chosen, are likely to be off."""
+    """Paint the expected errors of landmarks near the mouse and of the selected ones."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     for index, mark in enumerate(row):
         if mark is None:
@@ -34,7 +34,7 @@ def paint_near(
 
 
 def paint_reach_note(painter: QPainter, reach: EditReach | None, height: int) -> None:
-    """That edits reach other keys must not be forgotten."""
+    """Paint a note while edits reach other keys, so that the artist does not forget it."""
     if reach is not None:
         text = f"Edits reach every key of {reach.first}-{reach.last}, {reach.mode}"
         paint_label(painter, QPointF(10, height - 34), text, ink="#ffd75e")

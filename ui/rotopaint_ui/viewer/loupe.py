@@ -29,13 +29,13 @@ class Loupe:
 
     @property
     def box(self) -> QRectF:
-        """What it covers on the screen."""
+        """The area that it covers on the screen."""
         radius = RADIUS_PX + _RIM_PX
         return QRectF(self.centre.x() - radius, self.centre.y() - radius, 2 * radius, 2 * radius)
 
 
 def loupe_at(mouse: QPointF, view: ViewTransform, size: QSize) -> Loupe:
-    """The glass for a place of the mouse: above and to the left of it, or wherever there is room."""
+    """The loupe for a position of the mouse: above and to the left of it, or where there is room."""
     x = mouse.x() - _AWAY_PX if mouse.x() > _AWAY_PX + RADIUS_PX else mouse.x() + _AWAY_PX
     y = mouse.y() - _AWAY_PX if mouse.y() > _AWAY_PX + RADIUS_PX else mouse.y() + _AWAY_PX
     zoom = max(view.zoom * 4, _LEAST_PX)

@@ -64,12 +64,12 @@ class Outline:
     is_shown: bool  # False: known to be hidden at this frame, drawn dashed
 
     def box(self, view: ViewTransform, margin: float) -> QRectF:
-        """What the outline, its points and tangents cover on the screen."""
+        """The area of the outline, its points and tangents on the screen."""
         return transform_of(view).mapRect(self.extent).adjusted(-margin, -margin, margin, margin)
 
 
 class Paths:
-    """Paths by drawing; a frame seen again, and a shape that stands still, cost nothing."""
+    """A cache of paths, so that a frame shown again and a still shape take no time."""
 
     def __init__(self) -> None:
         self._paths: OrderedDict[int, tuple[Points, bool, QPainterPath]] = OrderedDict()
@@ -102,7 +102,7 @@ class Outlines:
     def of(
         self, document: RotoDocument, frame: int, hidden: frozenset[str], own: Mapping[str, str] = _NONE
     ) -> list[Outline]:
-        """What is to be drawn, in the order of the document; `own` are the colours that people have given."""
+        """The outlines to draw, in the order of the document; `own` are colours that people have chosen."""
         names = tuple(shape.name for shape in document.shapes)
         if names != self._names or own is not self._own:
             self._names, self._own, self._colours, self._last = names, own, colours_of(document, own), {}

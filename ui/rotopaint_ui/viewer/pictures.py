@@ -13,7 +13,7 @@ from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.viewer.wipe import Wipe
 
-REFINE_MS = 120  # stillness after which a picture is averaged down instead of sampled
+REFINE_MS = 120  # milliseconds without change, after which a reduced picture is averaged instead of sampled
 EXACT_ZOOM = 1.0  # device pixels for a plate pixel from which pixels are shown as they are
 _MOST_SCALED = 4
 _DOUBLINGS = 2
@@ -37,10 +37,10 @@ class Pictures(QObject):
         self._refine.timeout.connect(self._draw_finely)
         self._last: tuple[PlateFacts | None, QImage] | None = None  # the plate's picture painted last
         self._differed: tuple[tuple[int, int], QImage] | None = None
-        self.version = 0  # grows when the same frame would be painted in another quality
+        self.version = 0  # increases when the same frame must be painted in another quality
 
     def key(self, *, shows_clean: bool, has_wipe: bool) -> tuple[int, int, int, str | None]:
-        """What of the frame_cache decides on the picture of the session's frame."""
+        """The values of the frame cache that determine the picture of the session's frame."""
         frame = self._session.frame
         plate = self._frames.image(PLATE, frame)
         clean = self._frames.image(CLEAN, frame) if shows_clean or has_wipe else None
@@ -119,7 +119,7 @@ class Pictures(QObject):
         return self._differed[1]
 
     def _draw_finely(self) -> None:
-        """The eye rests: replace what was drawn in haste."""
+        """After a pause: replace the fast drawing by a fine one."""
         ways = Qt.AspectRatioMode.IgnoreAspectRatio, Qt.TransformationMode.SmoothTransformation
         self._scaled = {key: image.scaled(key[1], *ways) for key, image in self._to_refine.items()}
         self._to_refine.clear()

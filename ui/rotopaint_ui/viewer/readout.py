@@ -1,4 +1,4 @@
-"""What is under the mouse, in words."""
+"""The values under the mouse, as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HOVER_PX = 10.0
 
 
 class Readout(QObject):
-    """Says where the mouse is and asks the frame_cache for the plate's values there."""
+    """Reports the position of the mouse, and requests the plate's values there from the frame cache."""
 
     text_changed = Signal(str)
 

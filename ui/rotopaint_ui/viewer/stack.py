@@ -33,14 +33,14 @@ from rotopaint_ui.viewer.wipe import Wipe, paint_wipe
 
 BACKGROUND = QColor("#101114")
 ASIDE = 0.45  # outlines of faces that are not the current face
-FADED = 0.35  # outlines that stand still while others are dragged
-_FEW = 4  # shapes that are painted in full even while they move
+FADED = 0.35  # opacity of still outlines while others are dragged
+_FEW = 4  # up to so many moving shapes are painted in full
 _MARGIN_PX = 24.0  # around what moves: handles, landmarks, lines
 
 
 @dataclass(frozen=True, slots=True)
 class ViewSettings:
-    """What the viewer is set to show."""
+    """The settings of the viewer."""
 
     size: tuple[int, int]
     ratio: float  # device pixels for one of the screen's
@@ -49,15 +49,15 @@ class ViewSettings:
     wipe: Wipe | None
     shows_clean: bool
     tool: str
-    has_difference: bool = False  # what the clean plate changes, in its place
-    against_last: bool = False  # and not against the plate, but against the clean plate that was rendered last
-    shows_last: bool = False  # that one, and no preview
-    before: RotoDocument | None = None  # in place of the shapes of now
+    has_difference: bool = False  # show the difference to the clean plate in its place
+    against_last: bool = False  # take the difference to the last rendered clean plate, not to the plate
+    shows_last: bool = False  # show the last rendered clean plate, not a preview
+    before: RotoDocument | None = None  # earlier shapes, in place of the current ones
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PaintScene:
-    """What there is to paint: `still` goes into the kept layer, `moving` is painted at every step."""
+    """The content to paint: `still` goes into the cached layer, `moving` is painted at every step."""
 
     shown: ViewSettings
     area: QRectF  # area of the plate on the screen
@@ -70,7 +70,7 @@ class PaintScene:
     things: tuple[object, ...] = field(default=())  # compared by identity
 
     def stands_as(self, other: PaintScene | None) -> bool:
-        """Whether the kept layer of another scene serves for this one."""
+        """Whether the cached layer of another scene is valid for this one."""
         if other is None or self.facts != other.facts or len(self.things) != len(other.things):
             return False
         return all(a is b for a, b in zip(self.things, other.things))
@@ -90,7 +90,7 @@ class PaintScene:
 
 
 class Stack:
-    """Paints scenes, and says how much of the screen a new one changes."""
+    """Paints scenes, and tells which part of the screen a new scene changes."""
 
     def __init__(self, session: ShotSession, frame_cache: FrameCache, pictures: Pictures) -> None:
         self._session, self._frames, self._pictures = session, frame_cache, pictures
@@ -99,7 +99,7 @@ class Stack:
         self._scene: PaintScene | None = None
 
     def scene(self, shown: ViewSettings, loupe: Loupe | None = None) -> PaintScene:
-        """What there is to paint now."""
+        """The current scene."""
         session = self._session
         plate, document = session.plate, shown.before or session.document
         assert plate is not None
@@ -123,7 +123,7 @@ class Stack:
         return PaintScene(shown, area, facts, still, tuple(moving), still_marks, moving_marks, loupe, things)
 
     def paint(self, painter: QPainter, scene: PaintScene, font: QFont) -> None:
-        """Paint a scene; the kept layer is painted first where it no longer serves."""
+        """Paint a scene; the cached layer is painted first where it is out of date."""
         if self._kept is None or not scene.stands_as(self._scene):
             self._paint_kept(scene, font)
         self._scene = scene
@@ -151,7 +151,7 @@ class Stack:
             paint_loupe(painter, scene.loupe, image, scene.moving or scene.still, shrink=shrink)
 
     def damage(self, scene: PaintScene) -> QRect | None:
-        """What of the screen a scene changes against the one painted last; None is all of it."""
+        """The area of the screen that a scene changes since the last one; None means all of it."""
         if self._scene is None or not scene.stands_as(self._scene):
             return None
         return scene.moving_box().united(self._scene.moving_box()).toAlignedRect()
@@ -159,7 +159,7 @@ class Stack:
     # --- parts
 
     def _clean_name(self) -> str:
-        """What is shown for the clean plate."""
+        """The name of the picture that is shown as the clean plate."""
         frame = self._session.frame
         if self._frames.is_replaced(CLEAN, frame):
             return "preview"
@@ -172,10 +172,10 @@ class Stack:
         drawn = self._outlines.of(document, session.frame, session.hidden, session.colours)
         if session.runs.is_known(session.frame):
             return drawn
-        return [each for each in drawn if _is_placed(each.shape, session.frame)]  # no run has been here
+        return [each for each in drawn if _is_placed(each.shape, session.frame)]  # no run has covered this frame
 
     def _moving_outlines(self, outlines: list[Outline]) -> list[Outline]:
-        """The shapes that the gesture under way has changed."""
+        """The shapes that the current gesture has changed."""
         before = self._session.edits.before_gesture.document
         if not self._session.edits.is_dragging or before is None:
             return []

@@ -1,4 +1,4 @@
-"""What the viewer shows of a project whose plate is not there: where it was sought, and the way to say where it is."""
+"""The view of a project with a missing plate: where the plate was searched, and a button to locate it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rotopaint_ui.session.session import ShotSession
 
 
 class Waiting(QFrame):
-    """In the middle of the viewer while a project waits for its plate."""
+    """A note in the middle of the viewer while a project waits for its plate."""
 
     wanted = Signal()
 

@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from rotopaint_ui.drawing.labels import paint_label
 
 Grip = Literal["line", "turn"]
-_TURN_PX = 70.0  # from the middle of the line to the ring that turns it
+_TURN_PX = 70.0  # distance from the middle of the line to the ring that rotates it
 _REACH_PX = 8.0
 _SNAP_DEGREES = 15.0
 
@@ -49,7 +49,7 @@ class Wipe:
         return QPolygonF([middle + along, middle + along + across, middle - along + across, middle - along])
 
     def grip_at(self, point: QPointF, area: QRectF) -> Grip | None:
-        """What of the line is under the mouse: the line, or one of the rings that turn it."""
+        """The part under the mouse: the line, or one of the rings that rotate it."""
         offset = point - self.middle(area)
         for side in (1, -1):
             ring = offset - self.along() * (_TURN_PX * side)
@@ -64,7 +64,7 @@ class Wipe:
         return replace(self, x=min(max(x, 0.0), 1.0), y=min(max(y, 0.0), 1.0))
 
     def turned(self, point: QPointF, area: QRectF, *, snaps: bool) -> Wipe:
-        """The line turned so that its nearer ring points at a place of the screen."""
+        """The line rotated so that its nearer ring points at a position on the screen."""
         offset, along = point - self.middle(area), self.along()
         side = 1 if offset.x() * along.x() + offset.y() * along.y() >= 0 else -1
         degrees = math.degrees(math.atan2(side * offset.x(), -side * offset.y()))
