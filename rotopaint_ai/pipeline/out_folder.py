@@ -130,8 +130,10 @@ def _refuse_links(out: Path, files: Iterable[Files]) -> None:
 
 
 def _refuse_what_is_no_file(out: Path, files: Sequence[Files]) -> None:
-    """A pipe in `.rotopaint` keeps its reader waiting for good; a folder in a file's place, or a file in a folder's, is
-    noticed when all is done."""
+    """Refuse pipes, folders and files in wrong places before the work starts.
+
+    A pipe in `.rotopaint` would block its reader for ever. A folder in place of a file, or a file in place of a folder,
+    would be noticed only at the end."""
     for folder in sorted({each.folder for each in files} | {FOLDER}):
         wanted = _Matcher(each for each in files if each.folder == folder)
         try:
@@ -205,7 +207,7 @@ Stamps = Mapping[str, Stamp | None]  # by name below the folder
 
 
 def stamps_of(out: Path, files: Iterable[Files], frame: int) -> Stamps:
-    """What was just written for a frame; None where it is gone already."""
+    """The stamps of the files just written for a frame; None where one is gone already."""
     names = [f"{each.folder}/{each.name_of(frame)}" for each in files if each.frames is not None]
     return {name: _stamp_or_none(out / name) for name in names}
 
@@ -223,7 +225,7 @@ def facts_in(out: Path, folders: Iterable[str]) -> dict[str, os.stat_result]:
     for folder in folders:
         with suppress(OSError), os.scandir(out / folder) as entries:
             for entry in entries:
-                with suppress(OSError):  # it went while we looked
+                with suppress(OSError):  # it was deleted meanwhile
                     facts[f"{folder}/{entry.name}"] = entry.stat()
     return facts
 
@@ -248,7 +250,7 @@ def facts_at(path: Path) -> os.stat_result | None:
 
 
 def other_frames(out: Path, files: Iterable[Files]) -> list[int]:
-    """Frames that have files on disk beside those of a job, by the job's own names: an earlier run's."""
+    """Frames outside a job that have files on disk under the job's names, from an earlier run."""
     wanted = [each for each in files if each.frames is not None]
     there = {each.folder: _names_in(out / each.folder) for each in wanted}
     numbered = {each: filter(None, map(_NUMBERED.match, there[each.folder])) for each in wanted}

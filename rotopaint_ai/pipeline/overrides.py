@@ -109,7 +109,7 @@ class Overrides:
         )
 
     def _widths_by_hand(self, settled: Settled, own: Mapping[str, Rows]) -> Mapping[str, float]:
-        """The model's widths, those set by hand before them; where the model saw nothing, the shot's own."""
+        """The widths: those set by hand, else the model's, else the shot's own where the model measured none."""
         shot = {shape.name: shape.width_px for shape in (self.document.shapes if self.document is not None else ())}
         usual = {name: width for name in own if (width := shot.get(name)) is not None}
         hand = {name: each.width_px for name, each in self.seams.items() if each.width_px is not None}
@@ -117,12 +117,12 @@ class Overrides:
         return {**widths, **{name: width for name, width in hand.items() if name in widths}}
 
     def drawn(self, shapes: list[RotoShape], sheet: Sheet) -> list[RotoShape]:
-        """A frame's shapes of the sheet as people want them drawn, profiles and hold-outs with them; then their own."""
+        """A frame's shapes of the sheet with people's settings, then the shapes that people drew."""
         made = [replace(self._softened(self._placed(each)), subtract=each.name in self.away) for each in shapes]
         return [*made, *(each for each in self.own if each.name not in sheet.shape_names)]
 
     def _placed(self, shape: RotoShape) -> RotoShape:
-        """A frame's shape where the group that people put it into takes it; what they drew there is there already."""
+        """A frame's shape with the transform of its group; shapes that people drew include it already."""
         keys = {f: self._placed_key(shape.name, f, key) for f, key in shape.keys.items()}
         return shape.with_keys(keys) if shape.name in self.groups else shape
 
@@ -141,7 +141,7 @@ class Overrides:
         return with_feather_of(shape, self.soft[shape.name]) if shape.name in self.soft else shape
 
     def put_back(self, document: RotoDocument) -> RotoDocument:
-        """A run's document in which a person's keys and landmarks are called what they are."""
+        """A run's document with the provenance of human keys and landmarks restored."""
         if self.document is None:
             return document
         by_hand: dict[str, set[int]] = {}
@@ -234,7 +234,7 @@ def inputs_for(job: RunJob) -> ProjectInputs:
 
 @dataclass(frozen=True, slots=True)
 class OverridingProcessor:
-    """Finishes frames with what people have done in them; safe to call from several threads."""
+    """Finishes frames with people's edits; thread-safe."""
 
     inner: FrameProcessor
     work: Overrides
@@ -244,7 +244,7 @@ class OverridingProcessor:
         return self.inner.read(frame, near, known=known)
 
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
-        """Write a frame's files; what the models said where people were is kept in the record."""
+        """Write a frame's files; the models' predictions at places that people edited are kept in the record."""
         own = self.work.respected(frame.number, settled, self.inner.sheet)
         inner = replace(self.inner, by_hand=partial(self.work.drawn, sheet=self.inner.sheet))
         record = inner.finish(frame, own, ms)

@@ -42,12 +42,12 @@ class Painted:
 
 @dataclass(frozen=True, slots=True)
 class CleanJob:
-    """What `paint_clean` is to do.
+    """The settings of `paint_clean`.
 
-    `document`: whose seams are painted, or None where `mattes` alone say where they are. `mattes`: somebody else's,
-    instead of those of the shapes. `patch`: write the paint as a layer of its own besides the clean plate.
-    `measures_widths`: each open seam is as wide in each frame as its banks show, whatever its shape says.
-    `strokes`: touch-up by hand, by frame. `rig`: what lies under the mattes is a rig, and filled whole.
+    `document`: its seams are painted; None where only `mattes` define the area. `mattes`: external mattes, in place of
+    those of the shapes. `patch`: also write the paint as a separate layer. `measures_widths`: the width of each open
+    seam is measured in each frame, whatever its shape says. `strokes`: touch-up by hand, by frame. `rig`: the area
+    under the mattes is a rig, and is filled completely.
     """
 
     out: Path
@@ -77,7 +77,7 @@ def paint_mattes(
     """Write `matte/<shape>.<frame>.exr` and `matte/all.<frame>.exr` for the frames asked for, or all of a document.
 
     Before the first key and after the last a shape holds, as in Nuke; a warning names such frames.
-    Raises: UsageError for frames that are no frames; DocumentError for a document without shapes; CancelledError.
+    Raises: UsageError for an invalid text of frames; DocumentError for a document without shapes; CancelledError.
     """
     if not document.shapes:
         raise DocumentError(f"{name}: has no shapes, so there is no matte to write; draw one first")
@@ -166,7 +166,7 @@ def _check_size(plate: Plate, job: CleanJob) -> None:
 
 
 def _chosen_frames(plate: Plate, job: CleanJob) -> tuple[list[int], list[int], dict[int, str]]:
-    """Frames that could be painted, those that are to be, and those that cannot be with the reason."""
+    """Frames that could be painted, frames to paint, and frames that cannot be painted, with the reason."""
     there, outside = set(plate.frames), dict[int, str]()
     if job.document is not None:
         own, name = set(FrameRange(job.document.first_frame, job.document.last_frame).checked()), "shapes"
@@ -195,7 +195,7 @@ def _warn_of_held(frames: Sequence[int], document: RotoDocument, sink: Sink) -> 
 
 
 def _chosen(whole: Sequence[int], text: str | None, name: str) -> tuple[list[int], dict[int, str]]:
-    """Frames of `whole` that a text asks for (`1001-1010,1015`), and those it asks for in vain with the reason."""
+    """Frames of `whole` in a text (`1001-1010,1015`), and frames in the text that do not exist, with the reason."""
     if text is None:
         return list(whole), {}
     wanted = parse_frames(text)

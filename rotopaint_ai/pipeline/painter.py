@@ -1,4 +1,4 @@
-"""Paints frames of finished shapes, or under external mattes, one by one and in any order; takes rigs off.
+"""Paints frames of finished shapes, or under external mattes, one by one and in any order; removes rigs.
 
 H, W rows and columns.
 """
@@ -56,9 +56,9 @@ EDGE_PX = 3  # around a rig in another frame: its soft edge is not used
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    """What `clean --rig` says: the names of a rig's shapes, none for all closed ones, and a clean plate.
+    """The options of `clean --rig`: the names of a rig's shapes (empty: all closed shapes), and a clean plate.
 
-    A picture of a numbered sequence that is named itself is that picture alone.
+    If one picture of a numbered sequence is given, only that picture is used.
     """
 
     names: frozenset[str] = frozenset()
@@ -102,9 +102,9 @@ class _Picture:
 
 
 class RigPainter:
-    """Fills the rig's mattes of frames; may be asked from several threads.
+    """Fills the rig's mattes of frames; thread-safe.
 
-    `matte_of`: the matte of a frame. `frames`: all of the shot that may lend.
+    `matte_of`: the matte of a frame. `frames`: all frames of the shot that can serve as sources.
     """
 
     def __init__(self, plate: Plate, frames: Sequence[int], matte_of: Callable[[int], Region], rig: Rig) -> None:
@@ -129,7 +129,7 @@ class RigPainter:
         return Filled(Seams(x, y, rgb, cover, (), (Part(cover, (), Paint()),)), done.rgb, done.shares)
 
     def _loans(self, now: _Picture, number: int, cover: Array, corner: tuple[int, int]) -> Iterator[Loan]:
-        """The clean plate's, and where that leaves something open, of frames near by until each pixel has ENOUGH."""
+        """Sources from the clean plate, and for the remaining pixels from nearby frames until each pixel has ENOUGH."""
         points = rig.FreePoints(now.rgb, now.free)
         open_yet = cover > 0
         if self._clean_frames:
@@ -168,7 +168,7 @@ class RigPainter:
 
 
 def shown(filled: Filled) -> Mapping[str, float]:
-    """What a frame's event says: the share of the hole that each kind of source filled."""
+    """The facts for a frame's event: the share of the hole that each kind of source filled."""
     return {f"rig_{name}": share for name, share in filled.chosen.items()}
 
 
@@ -189,7 +189,7 @@ def _laid_on(
     *,
     is_plate: bool,
 ) -> list[Loan]:
-    """Another picture laid on a region of this one, top-left plate pixel `corner`, by each motion that is seen."""
+    """Another picture aligned to a region of this one (top-left plate pixel `corner`), once for each found motion."""
     same = now.rgb.shape == other.rgb.shape
     at, size = np.array(corner, float) - now.origin, (shape[1], shape[0])
     mask = other.free.astype(np.uint8) * 255
@@ -209,7 +209,7 @@ MATTES_NAME = "mattes"
 
 @dataclass(frozen=True, slots=True)
 class Painter:
-    """Paints one frame at a time; may be asked from several threads."""
+    """Paints one frame at a time; thread-safe."""
 
     plate: Plate
     out: Path
@@ -265,11 +265,11 @@ class Painter:
         return _seam_scores(filled) if self.rigs is None else shown(filled)
 
     def neighbour(self, number: int) -> Frame:
-        """Another frame of the plate, to be looked at and never written."""
+        """Another frame of the plate, which is only read."""
         return self.plate.read(number, keep_native=False)
 
     def filled(self, frame: Frame) -> Filled | None:
-        """A frame's region with its seams painted away, or its rig; None where none is to be seen."""
+        """A frame's region with its seams or its rig painted out; None where none is visible."""
         if self.rigs is not None:
             return self.rigs.filled(frame)
         seams = self.look(frame)
@@ -283,7 +283,7 @@ class Painter:
         return union(mattes.regions.values())
 
     def look(self, frame: Frame) -> Seams | None:
-        """The region around a frame's seams; None where none is to be seen."""
+        """The region around a frame's seams; None where none is visible."""
         if self.mattes is None:
             shapes = (
                 [self._with_measured_width(shape, frame) for shape in self.shapes]
@@ -296,7 +296,7 @@ class Painter:
         return seams_from_matte(frame, self.mattes.at(frame.number), curves, self.paints.every, surround_px=SURROUND_PX)
 
     def _with_measured_width(self, shape: RotoShape, frame: Frame) -> RotoShape:
-        """An open seam with the width that its banks show in this frame; others, and where none shows, as they are."""
+        """An open seam with its measured width in this frame; unchanged where no width can be measured."""
         if shape.role != "seam" or shape.closed or not shape.keys or not shape.is_visible(frame.number):
             return shape
         line = bezier.flatten(bezier.as_array(shape.at(frame.number)), False, FLATNESS_PX)
@@ -310,7 +310,7 @@ class Painter:
 
 
 def _seam_scores(filled: Filled) -> dict[str, float]:
-    """How much the seams of a region show, in the plate and painted; as the events of `run` name it."""
+    """The visibility of a region's seams, in the plate and painted, with the names of `run`'s events."""
     seams = filled.seams
     before = seams.seen if seams.seen is not None else seams.look(seams.rgb)
     return {"seam_before": round(before.score, 4), "seam_after": round(seams.look(filled.after).score, 4)}

@@ -63,7 +63,7 @@ SNAPSHOT_INTERVAL_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class TrackedShot:
-    """What a shot is painted from: settled records by frame, and the frames that get pictures."""
+    """The input for painting a shot: settled records by frame, and the frames that get pictures."""
 
     records: JournalIndex
     pictured: frozenset[int]
@@ -71,7 +71,7 @@ class TrackedShot:
 
 @dataclass(frozen=True, slots=True)
 class _TrackingProcessor:
-    """Keeps what was settled of a frame, and its pixels while there is room."""
+    """Keeps the settled record of a frame, and its pixels while there is room."""
 
     inner: FrameProcessor
 
@@ -121,7 +121,7 @@ def track_shot(
 
 
 def _follow_face(plan: Plan, state: RunState, sink: Sink, cancel: Cancel, eta: Eta) -> None:
-    """Every frame through the tracker that an earlier process has not tracked."""
+    """Track every frame that an earlier process has not tracked."""
     models: dict[str, object] = {
         "detect": plan.models.detect,
         "predict_shapes": plan.models.predict_shapes,
@@ -251,7 +251,7 @@ def paint_frames(
 
 
 def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | None:
-    """Where a fill will look at a frame: its seams, with air around them; None where it shows none."""
+    """The area of a frame that a fill reads: its seams with a margin; None where no seam is visible."""
     sheet = processor.inner.sheet
     settled = processor.work.respected(record.frame, Settled.of(record), sheet)
     specs = [spec for spec in sheet.shapes if spec.role == "seam" and spec.name in settled.shapes]
@@ -288,7 +288,7 @@ def _forget_others(shot: TrackedShot, processor: OverridingProcessor, state: Run
 
 
 def _settled_now(frame: int, shot: TrackedShot, processor: OverridingProcessor) -> Settled | None:
-    """What is settled of a frame, with what people have done there; None where it could not be read."""
+    """The settled record of a frame with people's edits; None where the frame could not be read."""
     record = shot.records.at(frame) if frame in shot.records.frames else None
     if record is None or record.crop is None:
         return None
@@ -296,7 +296,7 @@ def _settled_now(frame: int, shot: TrackedShot, processor: OverridingProcessor) 
 
 
 def _is_as_settled(painted: FrameRecord, now: Settled | None) -> bool:
-    """Whether a frame was painted by what is settled of it now; keys elsewhere in the shot may have moved its ends."""
+    """Whether a frame was painted from its current settled record; keys at other frames may have moved its ends."""
     if now is None:
         return painted.crop is None
     if painted.status == "failed":

@@ -68,11 +68,11 @@ class Plan:
     inputs: ProjectInputs = field(default_factory=ProjectInputs)
     kept: FrameStore = field(default_factory=FrameStore)
     looks: LookStore = field(default_factory=LookStore)
-    notes: tuple[Event, ...] = ()  # what a person ought to know before the work starts
+    notes: tuple[Event, ...] = ()  # messages for a person before the work starts
 
     @property
     def work(self) -> Overrides:
-        """What people have done on the shot."""
+        """People's edits of the shot."""
         return self.inputs.work
 
     @property
@@ -95,12 +95,12 @@ class Plan:
 
     @property
     def format(self) -> Format:
-        """What decides the names of files."""
+        """The values that determine the names of files."""
         return Format.of(self.plate)
 
     @property
     def instability(self) -> float:
-        """Above which instability the shot shows no face."""
+        """The instability above which a crop counts as no face."""
         return inf if self.job.force else instability_limit(self.pack.card)
 
     def claim(self) -> FolderClaim:
@@ -115,7 +115,7 @@ class Plan:
         return FolderClaim(self.out, files, self.plate, job=asked, overwrite=job.overwrite)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What decides the result, as JSON values: the words of `run_state`."""
+        """All inputs of the result, as JSON values: the words of `run_state`."""
         job, forced = self.job, ["force"] if self.job.force else []
         return {
             "rotopaint": [__version__, code_digest()],

@@ -129,7 +129,7 @@ class FrameRecord:
         return cls(**taken)
 
     def light(self) -> FrameRecord:
-        """The record without the points, for a memory that does not grow with the shot."""
+        """The record without the points, so that memory hardly grows with the shot."""
         return replace(self, landmarks=None, shapes={}, predicted={}, predicted_landmarks=None)
 
     def outputs_stand(self, folder: Path, facts: Mapping[str, os.stat_result] | None = None) -> bool:
@@ -142,7 +142,7 @@ class FrameRecord:
 
 
 def hold_spans(records: Iterable[FrameRecord]) -> tuple[tuple[int, int], ...]:
-    """First and last frame of every exposure that stands more than once, in ascending order."""
+    """First and last frame of every exposure that is held over several frames, in ascending order."""
     last: dict[int, int] = {}
     for record in records:
         if record.hold is not None:
@@ -165,7 +165,7 @@ class Journal:
         body = json.dumps(record.to_json(), allow_nan=False, separators=(",", ":")).encode()
         line, before = b"%08x " % zlib.crc32(body) + body + b"\n", os.fstat(self._descriptor).st_size
         try:
-            while line:  # a disk that is filling up takes a part first, and refuses the rest
+            while line:  # a nearly full disk may write only a part of the line, and then fail
                 line = line[os.write(self._descriptor, line) :]
         except OSError as error:
             os.ftruncate(self._descriptor, before)
@@ -173,7 +173,7 @@ class Journal:
             raise
 
     def close(self) -> None:
-        """Flush to the disk and let go of the file."""
+        """Flush to disk and close the file."""
         os.fsync(self._descriptor)
         os.close(self._descriptor)
 
@@ -362,7 +362,7 @@ class RunState:
         return self.folder / f"{self.stage}.snapshot"
 
     def close(self) -> None:
-        """Flush and let go of the files."""
+        """Flush and close the files."""
         self.journal.close()
 
 
@@ -415,7 +415,7 @@ def _remove_state(folder: Path) -> None:
 
 
 def _remove_torn(out: Path) -> None:
-    """Remove what a killed process was writing beside its targets."""
+    """Delete temporary files that a killed process has left."""
     for folder in WRITTEN_FOLDERS:
         for path in (out / folder).glob(".*.part*"):
             if _TORN.match(path.name):

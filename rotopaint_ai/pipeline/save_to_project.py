@@ -165,9 +165,9 @@ def _lasting(model: str | None) -> str | None:
 
 
 def _notes(plan: Plan) -> Mapping[str, Any]:
-    """What the panel wants to know of the run beside its shapes.
+    """Notes about the run for the panel, besides its shapes.
 
-    Paths are absolute: whoever reads them stands in another folder.
+    Paths are absolute, because the panel runs in another folder.
     """
     plate = plan.plate
     return {
@@ -212,7 +212,7 @@ class Repaint:
     out: Path
 
     def sink(self, sink: Sink, frames: str | None) -> Sink:
-        """A sink that also tells the project that somebody is here, and when painting these frames, or all, begins."""
+        """A sink that also renews the project's lock, and notes when painting of these frames, or of all, starts."""
         inner = sink if self.notes is None else self.notes.sink(sink)
 
         def tell(event: Event) -> None:
@@ -223,7 +223,7 @@ class Repaint:
         return tell
 
     def begin(self, frames: str | None) -> None:
-        """These frames, or all, are about to be painted: until they are, nothing is known of them."""
+        """Mark these frames, or all, as unknown until they are painted."""
         if self._is_ours():
             gone = _noted_frames(frames)
             known = self._known_painted()

@@ -1,10 +1,10 @@
-"""A shot taught by its first corrections: one head solved from all holds puts the seams of every other frame right.
+"""Teach: the first corrections of a shot correct the seams of all other frames, by one head solved from all holds.
 
-What people drew is exact, what the run drew is a guess, and marks on hair, ears and skin that holds share say how the
-head is turned in each (`head_solve.py`). A curve drawn once is then known in every hold whose camera is. What the solve
-itself expects to be off, what it misses people's curves by, and how far a pose lies from every corrected one say how
-far to trust it: a curve moves only where the present one lies clearly further off than that. Elsewhere nothing moves,
-and the frames are named as doubtful.
+People's curves are exact, the run's curves are estimates, and marks on hair, ears and skin that several holds show give
+the pose of the head in each hold (`head_solve.py`). A curve that was drawn once is then known in every hold with a
+known camera. Three figures tell how reliable the head's curve is: the solver's own expected error, its distance to
+people's curves, and the distance of a pose to every corrected one. A curve moves only where the present curve is
+clearly worse than that. Elsewhere nothing moves, and the frames are reported as doubtful.
 
 H holds, C seams, D numbers of a spline. Plate space, pixels.
 """
@@ -50,12 +50,12 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = NDArray[Any]
 
-LEAST_NOISE_PX = 0.4  # how far off a seam that was seen is taken to be at the least
-LEAST_READ_PX = 0.5  # and one that the models say
+LEAST_NOISE_PX = 0.4  # least deviation that is assumed for a seam that was seen
+LEAST_READ_PX = 0.5  # least deviation that is assumed for a predicted seam
 # By visible seams of holds nobody touched, and those made worse, at 1 to 5 corrected holds of training shots of two
 # puppets that the shipped pack never saw, and of shots of the stage.
-UNSTEADY_PX = 0.6  # how far off the head's a person's curve lies though both are right
-UNDERRATED = 1.8  # times as far off as a solve expects that takes all that is said for independent
+UNSTEADY_PX = 0.6  # distance between a person's curve and the head's curve where both are right
+UNDERRATED = 1.8  # factor on the solver's expected error, because its observations are not independent
 AWAY = 0.15  # of the distance in pose to the nearest corrected hold, over the number of these: how far off the head's
 # curve may be for that
 STILL = 0.003  # share of the face: a curve that would move by less stays
@@ -91,8 +91,9 @@ class ReadHold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
-    """A corrected seam: its specification, as predicted and as it stands, frames with a person's hand, and what has
-    been said of it in each hold (H, D), how far off (H,), and where exactly (H,)."""
+    """A corrected seam: its specification, the predicted and the current shape, frames with a person's edits.
+
+    It also has its observations in each hold (H, D), their deviations (H,), and which of them are exact (H,)."""
 
     spec: ShapeSpec
     base: RotoShape
@@ -105,8 +106,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShotReading:
-    """What the models say of every hold of a shot, looks at them, and marks that these share: made once, taught from as
-    often as wanted.
+    """The models' predictions of every hold, their pictures, and shared marks; made once, and used by every Teach.
 
     `hold_of`: the hold of each frame.
     """
@@ -161,7 +161,7 @@ def teach(
 def teach_below(
     reading: ShotReading, predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None
 ) -> Taught:
-    """As `teach`, of shapes as the pictures show them: groups that people have moved left out."""
+    """As `teach`, for shapes without the transforms of groups that people have moved."""
     keys = dict(refit(predicted, document, errors))
     if not keys:
         raise UsageError("no shape has a human key where the face was found; correct one such frame first")
@@ -177,7 +177,7 @@ def teach_below(
 
 
 def n_moved(keys: Keys, predicted: RotoDocument) -> int:
-    """How many keys differ from the models' own."""
+    """The number of keys that differ from the models' own."""
     before = {shape.name: shape.keys for shape in predicted.shapes}
     return sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
 
@@ -197,7 +197,7 @@ def _guess(document: RotoDocument, frame: int) -> Array:
 
 
 def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> ReadHold:
-    """The models' own reading of a frame near known landmarks, and a look at its face."""
+    """The models' prediction of a frame near known landmarks, and the picture of its face."""
     pack, frame = models.pack, plate.read(number, keep_native=False)
     crop = around(guess, margin=pack.crop_margin)
     side = int(2 * crop.side)
@@ -255,7 +255,7 @@ def _seam_task(reading: ShotReading, spec: ShapeSpec, base: RotoShape, shape: Ro
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OnHead:
-    """A seam as the head has it in each hold (H, D), and how far off it may be there, pixels (H,)."""
+    """A seam's curve on the head in each hold (H, D), and its expected error there in pixels (H,)."""
 
     splines_HD: Complex
     deviation_px_H: Array
@@ -299,7 +299,7 @@ def _head_of(
 
 
 def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: Steps) -> SharedMarks:
-    """Shared marks in every hold that shows them where the run's curves and the picture have the head."""
+    """Shared marks in every hold, searched where the head (from the run's curves and the picture) predicts them."""
     if not reading.shared.count:
         return reading.shared
     shapes = {shape.name: shape for shape in predicted.shapes}
@@ -315,14 +315,14 @@ def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: Step
 
 
 def _missed_by_marks(known: KnownCurve, on_head: Complex) -> float:
-    """How much further off people's curves the head has them than hands are unsteady, pixels."""
+    """The head's distance from people's curves beyond the unsteadiness of a hand, pixels."""
     pairs = zip(known.splines_HD[known.exact_H], on_head[known.exact_H])
     missed = np.sqrt(np.mean([open_curve_distance(drawn, found) ** 2 for drawn, found in pairs]))
     return max(float(missed) - UNSTEADY_PX, 0.0)
 
 
 def _curve_of_task(reading: ShotReading, task: _Task, errors: Mapping[int, float]) -> KnownCurve:
-    """A seam as the run drew it, with what it expects of itself, and as people have."""
+    """A seam from the run with its expected errors, and from people's corrections."""
     first = {row: frame for frame, row in sorted(reading.hold_of.items(), reverse=True)}
     frames = [first[row] for row in range(len(reading.holds))]
     noise = [errors.get(frame) or own for frame, own in zip(frames, task.noise_px_H.tolist())]  # 0: a person's key
@@ -335,7 +335,7 @@ def _curve_of_task(reading: ShotReading, task: _Task, errors: Mapping[int, float
 def _decided(
     reading: ShotReading, task: _Task, head: _OnHead, far_px_H: Array
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
-    """New keys of a seam's frames, the doubtful ones of these, and how far off each is likely to be."""
+    """New keys of a seam's frames, the doubtful frames, and the expected error of each key."""
     error, face_px = (np.array(each) for each in zip(*((hold.error_px_L, hold.face_px) for hold in reading.holds)))
     clearly = CLEARLY * KNOWN if know_character(error, face_px) else CLEARLY
 
@@ -351,7 +351,7 @@ def _decided(
     return _judged(reading, task, judge)
 
 
-_Verdict = tuple[Complex, float, bool]  # a curve, how far off it is likely to be, and whether that is to be looked at
+_Verdict = tuple[Complex, float, bool]  # a curve, its expected error, and whether it needs a look
 
 
 def _judged(

@@ -88,7 +88,7 @@ class WindowedCodes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in use, in memory."""
+        """Bytes of the pixels in memory."""
         return int(self._codes.nbytes)
 
     def holds(self, cut: PixelRect) -> bool:

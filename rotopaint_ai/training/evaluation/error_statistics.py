@@ -1,6 +1,6 @@
 """Statistics of errors for reports: spreads, and how reliable expected errors are (goal G7).
 
-Expected errors are judged by their size, their order, and by what the frames shown first hold.
+Expected errors are evaluated by their size, by their order, and by how many bad frames they show first.
 
 Letters: N frames, L landmarks.
 """
@@ -53,9 +53,9 @@ def spread(values: npt.NDArray[np.floating[Any]]) -> dict[str, float | None]:
 
 
 def reliability(true: Array, expected: Array) -> list[dict[str, Any]]:
-    """Tenths of the landmarks by expected error: what was expected and what came, means in pixels, and their count.
+    """Tenths of the landmarks by expected error: mean expected error, mean true error (pixels), and their count.
 
-    Pairs with NaN are left out. A believable pack has both means alike.
+    Pairs with NaN are left out. A reliable pack has similar means.
     """
     known = np.isfinite(true) & np.isfinite(expected)
     t, e = true[known], expected[known]
@@ -97,7 +97,7 @@ def per_frame(values_NL: Array) -> Array:
 
 
 def shown_first(true_N: Array, expected_N: Array) -> dict[str, Any]:
-    """How many of the bad frames stand in the tenth that the expected error shows first.
+    """The share of the bad frames that are in the tenth of frames with the largest expected errors.
 
     `of_them_in_worst_tenth_shown` cannot reach 1 when more than a tenth of the frames is bad:
     `of_those_that_fit` divides by what the tenth can hold.

@@ -121,7 +121,7 @@ class StatusLine(QFrame):
         self.eta.setText(note)
 
     def hide_progress(self) -> None:
-        """No job is under way."""
+        """Hide the progress when no job is running."""
         self.progress.hide()
         self.eta.setText("")
 

@@ -150,7 +150,7 @@ class Timeline(QWidget):
         return sum(strips_px) + (len(strips_px) + 2) * GAP + pieces
 
     def _shown_rows(self) -> int:
-        """Of as many shapes as there is room for."""
+        """The number of rows of shapes for which there is room."""
         room = int((self._room() - KEYS * (self._shown_key_rows() - 1)) // ROW)
         return max(min(self._n_rows, MOST_ROWS, room), 0)
 

@@ -18,8 +18,10 @@ _LEAST_STEP_PX = 0.75  # between two places of a stroke, in plate pixels
 
 
 class CloneTool:
-    """Ctrl+click says where to copy from, with Shift the same place of this frame, dragging copies it, Shift+drag
-    sizes the brush; a stroke is an undo step. The session's brush says what is painted."""
+    """The clone brush. Ctrl+click sets the source; with Shift it is the same place on this frame.
+
+    A drag paints, and Shift+drag sizes the brush. A stroke is an undo step. The session's brush has the settings.
+    """
 
     def __init__(self, context: EditContext) -> None:
         self._context, self._session = context, context.session

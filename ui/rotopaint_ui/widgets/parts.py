@@ -185,7 +185,7 @@ def level(form: QFormLayout) -> None:
 
 
 def footer(*widgets: QWidget) -> QFrame:
-    """What stays in sight below fields that scroll."""
+    """A row of widgets that stays visible below scrolling fields."""
     frame = QFrame()
     frame.setObjectName("footer")
     column = QVBoxLayout(frame)

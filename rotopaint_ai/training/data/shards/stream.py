@@ -172,7 +172,7 @@ class Joined(Sequence[Picture]):
         return self.first[row] if row < len(self.first) else self.second[row - len(self.first)]
 
     def fetch(self, row: int, check: Check) -> None:
-        """Bring what a row needs to this machine."""
+        """Fetch the shard of a row to this machine."""
         n = len(self.first)
         fetch(self.first if row < n else self.second, row if row < n else row - n, check)
 
