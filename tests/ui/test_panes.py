@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.batch.queue import QueuedShot
 from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.panel.review_bar import ReviewBar
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.standalone.app import MainWindow
 from rotopaint_ui.standalone.guide_window import MISSING, GuidePage, find_guide
@@ -160,3 +161,16 @@ def test_an_open_choice_is_dark_to_its_edges(qtbot: QtBot) -> None:
     finally:
         application.setStyle(style)
         application.setPalette(palette)
+
+
+def test_a_label_of_the_review_row_is_shown_whole_or_not_at_all(qtbot: QtBot, window: MainWindow) -> None:
+    bar = ReviewBar({name: button.defaultAction() for name, button in window.panel.review_bar.buttons.items()})
+    qtbot.addWidget(bar)
+    bar.show()
+    for width, is_labelled in ((560, False), (1600, True), (560, False)):
+        bar.resize(width, 40)
+        QApplication.processEvents()
+        for name in ("accept", "needs_work", "teach", "learn_shot"):
+            button = bar.buttons[name]
+            assert (button.toolButtonStyle() == Qt.ToolButtonStyle.ToolButtonTextBesideIcon) == is_labelled, name
+            assert button.width() >= button.sizeHint().width(), (name, width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QSizePolicy, QSpinBox, QToolButton
 
 from rotopaint_ai.spreads import RANGE, SPREADS
@@ -59,6 +59,8 @@ class ReviewBar(QFrame):
         row.addSpacing(8)
         row.addWidget(self.summary, 1)
         self._add_buttons(row, actions, *_CARRYING)
+        self._style_labels(Qt.ToolButtonStyle.ToolButtonIconOnly)
+        self.setMinimumWidth(self._wanted_width())
         self.frame.valueChanged.connect(self.frame_wanted)
         self.visits.currentTextChanged.connect(self.visits_changed)
 
@@ -91,6 +93,7 @@ class ReviewBar(QFrame):
                 button.defaultAction().setEnabled(reach is not None)
                 span = "" if reach is None or way.name != RANGE else f" {reach.first}\u2013{reach.last}"
                 button.setText(way.label + span)
+        self._fit_labels()
 
     def show_offer(self, name: str, is_offered: bool) -> None:
         """Highlight the button of the suggested command."""
@@ -99,6 +102,26 @@ class ReviewBar(QFrame):
             button.setProperty("offered", is_offered)
             button.style().unpolish(button)
             button.style().polish(button)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Labels that have no room give way to their icons, whose tips name them."""
+        super().resizeEvent(event)
+        self._fit_labels()
+
+    def _fit_labels(self) -> None:
+        self._style_labels(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        if self._wanted_width() > self.width():
+            self._style_labels(Qt.ToolButtonStyle.ToolButtonIconOnly)
+
+    def _style_labels(self, style: Qt.ToolButtonStyle) -> None:
+        for name in _LABELLED:
+            self.buttons[name].setToolButtonStyle(style)
+
+    def _wanted_width(self) -> int:
+        """Return the width of the row in pixels with every button as it is styled, reason and summary empty."""
+        widgets = (self.frame, self.visits, *self.buttons.values())
+        gaps = (len(widgets) + 1) * 4 + 4 * 8
+        return sum(each.sizeHint().width() for each in widgets) + gaps + 20
 
     def _add_buttons(self, row: QHBoxLayout, actions: Mapping[str, QAction], *names: str) -> None:
         for name in names:
