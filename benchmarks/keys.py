@@ -379,7 +379,9 @@ def _drawn(predicted: Points, true: Points, draw: np.random.Generator, hand_px: 
     cubics = evaluate(segments(as_array(predicted), False), np.linspace(0, 1, 33))
     lengths = np.linalg.norm(np.diff(cubics, axis=1), axis=2).sum(axis=1)
     share = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()
-    line = _dense(true)
+    line, ends = _dense(true), [complex(predicted[k].x, predicted[k].y) for k in (0, -1)]
+    if abs(line[[0, -1]] - ends).sum() > abs(line[[-1, 0]] - ends).sum():
+        line = line[::-1]
     way = np.linspace(0, 1, len(line))
     pieces = []
     for a, b in pairwise(share):

@@ -3,8 +3,8 @@
 People's curves are exact, the run's curves are estimates, and marks on hair, ears and skin that several holds show give
 the pose of the head in each hold (`head_solve.py`). A curve that was drawn once is then known in every hold with a
 known camera. Three figures tell how reliable the head's curve is: the solver's own expected error, its distance to
-people's curves, and the distance of a pose to every corrected one. A curve moves only where the present curve is
-clearly worse than that. Elsewhere nothing moves, and the frames are reported as doubtful.
+people's curves, and the distance of a pose to every corrected one. The worse the present curve is than that, the larger
+the share of the way it moves to the head's curve. Frames whose curve stays far from it are reported as doubtful.
 
 H holds, C seams, D numbers of a spline. Plate space, pixels.
 """
@@ -58,9 +58,9 @@ UNSTEADY_PX = 0.6  # distance between a person's curve and the head's curve wher
 UNDERRATED = 1.8  # factor on the solver's expected error, because its observations are not independent
 AWAY = 0.15  # of the distance in pose to the nearest corrected hold, over the number of these: how far off the head's
 # curve may be for that
-STILL = 0.003  # share of the face: a curve that would move by less stays
-DOUBTFUL = 0.005  # share of the face: a curve that stays although the head's is this far off needs a look
-CLEARLY = 1.5  # times as far as the head's curve may be off a present one lies that gives way
+STILL = 0.0015  # share of the face: a curve that would move by less stays
+DOUBTFUL = 0.005  # share of the face: a curve that stays this far off the head's needs a look
+BELIEVED = 0.7  # of the head's curve's expected error, for the share of the way
 KNOWN = 1.5  # times that where models have learnt the character, so that most of their curves are right
 _READS = 2
 
@@ -337,21 +337,31 @@ def _decided(
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
     """New keys of a seam's frames, the doubtful frames, and the expected error of each key."""
     error, face_px = (np.array(each) for each in zip(*((hold.error_px_L, hold.face_px) for hold in reading.holds)))
-    clearly = CLEARLY * KNOWN if know_character(error, face_px) else CLEARLY
+    believed = BELIEVED * KNOWN if know_character(error, face_px) else BELIEVED
 
     def judge(row: int, spline: Complex) -> _Verdict:
         off = float(np.hypot(UNDERRATED * head.deviation_px_H[row], AWAY * far_px_H[row] / task.exact_H.sum()))
         change = open_curve_distance(spline, head.splines_HD[row])
-        if not np.isfinite(off):
-            return spline, max(change, LEAST_NOISE_PX), True
-        if change > max(clearly * off, STILL * face_px[row]):
-            return head.splines_HD[row], max(off, LEAST_NOISE_PX), False
-        return spline, max(float(np.hypot(off, change)), LEAST_NOISE_PX), change > DOUBTFUL * float(face_px[row])
+        share = share_of_the_way(change, believed * off)
+        share = share if share * change > STILL * face_px[row] else 0.0
+        left = (1 - share) * change
+        is_doubtful = left > DOUBTFUL * float(face_px[row]) or not np.isfinite(off)
+        known_off = float(np.hypot(off, left)) if np.isfinite(off) else change
+        return spline + share * (head.splines_HD[row] - spline), max(known_off, LEAST_NOISE_PX), is_doubtful
 
     return _judged(reading, task, judge)
 
 
-_Verdict = tuple[Complex, float, bool]  # a curve, its expected error, and whether it needs a look
+def share_of_the_way(change: float, off: float) -> float:
+    """How much of the way a curve moves to a better known one, `change` away and itself `off`, both in pixels: 0 to 1.
+
+    The squared change is what both are off together, so the present curve's own error is what `off` leaves of it.
+    Source: the positive-part estimator of James and Stein as Efron and Morris (1973) derive it, for one distance.
+    """
+    return max(0.0, 1.0 - (off / change) ** 2) if change > 0 else 0.0
+
+
+_Verdict = tuple[Complex, float, bool]  # a curve, how far off it is likely to be, and whether that is to be looked at
 
 
 def _judged(
