@@ -58,10 +58,10 @@ UNSTEADY_PX = 0.6  # distance between a person's curve and the head's curve wher
 UNDERRATED = 1.8  # factor on the solver's expected error, because its observations are not independent
 AWAY = 0.15  # of the distance in pose to the nearest corrected hold, over the number of these: how far off the head's
 # curve may be for that
-STILL = 0.0015  # share of the face: a curve that would move by less stays
+STILL = 0.0005  # share of the face: a curve that would move by less stays
 DOUBTFUL = 0.005  # share of the face: a curve that stays this far off the head's needs a look
-BELIEVED = 0.7  # of the head's curve's expected error, for the share of the way
-KNOWN = 1.5  # times that where models have learnt the character, so that most of their curves are right
+BELIEVED = 0.7  # factor on the expected error of the head's curve, where it is weighed against the present curve's
+KNOWN = 2.0  # further factor where the models know the character, because most of their curves are right
 _READS = 2
 
 
@@ -353,15 +353,15 @@ def _decided(
 
 
 def share_of_the_way(change: float, off: float) -> float:
-    """How much of the way a curve moves to a better known one, `change` away and itself `off`, both in pixels: 0 to 1.
+    """The share, 0 to 1, of the way from a curve to a better known one `change` away, whose own error is `off`; pixels.
 
-    The squared change is what both are off together, so the present curve's own error is what `off` leaves of it.
-    Source: the positive-part estimator of James and Stein as Efron and Morris (1973) derive it, for one distance.
+    The squared change is the sum of both squared errors. What `off` leaves of it is the present curve's own error.
+    Source: the positive-part estimator of James and Stein, after Efron and Morris (1973), for one distance.
     """
     return max(0.0, 1.0 - (off / change) ** 2) if change > 0 else 0.0
 
 
-_Verdict = tuple[Complex, float, bool]  # a curve, how far off it is likely to be, and whether that is to be looked at
+_Verdict = tuple[Complex, float, bool]  # a curve, its expected error, and whether it needs a look
 
 
 def _judged(
