@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rotopaint_ai.seams.ribbon import RUN_OUT, _centre_line, _run_out
+from rotopaint_ai.seams.ribbon import RUN_OUT, _centre_line, _run_out, build_ribbon
 
 
 def test_columns_go_on_beyond_an_end_the_way_that_the_curve_goes_there() -> None:
@@ -29,3 +29,17 @@ def test_a_curve_goes_on_up_to_the_last_pixel_of_the_matte_and_six_columns_more(
     torn = np.ones((30, 40), np.bool_)
     torn[:, 6] = False  # ends it, though there is matte beyond
     assert _run_out(ends[:1], ways[:1], torn, steps).tolist() == [9]
+
+
+def test_samples_are_on_the_crop_up_to_the_outer_corners_of_its_last_pixels() -> None:
+    """A curve along y = 8 of a crop of 16 rows and 32 columns: y = 0, 1, ... 16 and x = 0 to 32 lie on it."""
+    hole = np.zeros((16, 32), np.bool_)
+    hole[5:11] = True
+    line = np.stack([np.arange(2, 31), np.full(29, 8)], 1).astype(np.float32)
+    ribbon = build_ribbon(hole, [(line, 3.0)])
+    assert ribbon is not None
+    assert ribbon.step == 1.0
+    assert len(ribbon.inside_TS) > 17
+    assert ribbon.inside_TS.sum(0).max() == 17
+    assert ribbon.inside_TS.sum(1).max() == 33
+    assert ribbon.inside_TS[ribbon.centre - 8 : ribbon.centre + 9].any(1).all()

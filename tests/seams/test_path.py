@@ -1,0 +1,53 @@
+"""The path of a seam through a network's answers, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rotopaint_ai.seams.path import JUMP, N_OFFSETS, OFFSETS, _chain_posteriors, slide, smooth_path
+
+
+def kernel() -> np.ndarray:
+    """How likely an offset (row) follows another (column): a bell, of which all columns sum to one, and any jump."""
+    made = np.array([[np.exp(-0.5 * (a - b) ** 2) for b in range(N_OFFSETS)] for a in range(N_OFFSETS)])
+    return made / made.sum(axis=0) + JUMP / N_OFFSETS
+
+
+def test_a_place_is_as_likely_as_the_ways_that_lead_to_it_from_both_ends() -> None:
+    """Three places: before times here times behind for the middle one; the others have both on one side."""
+    first, middle, last = emits = np.random.default_rng(3).uniform(0.1, 1.0, (3, N_OFFSETS))
+    step = kernel()
+    wanted = [
+        first * (step @ (middle * (step @ last))),
+        middle * (step @ first) * (step @ last),
+        last * (step @ (middle * (step @ first))),
+    ]
+    short = np.random.default_rng(4).uniform(0.1, 1.0, (2, N_OFFSETS))
+    found, beside = _chain_posteriors([emits, short])
+    np.testing.assert_allclose(found, [each / each.sum() for each in wanted], rtol=1e-9)
+    np.testing.assert_allclose(beside, _chain_posteriors([short])[0], rtol=1e-12)
+    np.testing.assert_allclose(beside[0], short[0] * (step @ short[1]) / (short[0] @ step @ short[1]), rtol=1e-9)
+
+
+def test_a_seam_that_shows_four_steps_off_is_found_there_and_what_lies_beyond_its_ends_is_no_part_of_it() -> None:
+    """Four places beyond either end show nothing at all."""
+    at = int(np.flatnonzero(OFFSETS == 4.5)[0])
+    logits = np.zeros((24, N_OFFSETS + 1))
+    logits[4:20, at], logits[:4, -1], logits[20:, -1] = 12.0, 12.0, 12.0
+    found = smooth_path(logits, expected_error=4.0, beyond=4)
+    assert found.moves[4:20] == pytest.approx(np.full(16, 4.5), abs=0.05)
+    assert found.seen == 1.0
+    assert found.doubt < 0.05
+    assert smooth_path(logits, expected_error=4.0).seen == pytest.approx(16 / 24)
+    assert (found.hidden[:4] > 0.99).all()
+
+
+@pytest.mark.parametrize("further", [-3, -1, 0, 2])
+def test_an_end_slides_to_where_the_seam_is_no_longer_seen(further: int) -> None:
+    hidden = np.where(np.arange(20) < 14 + further, 0.05, 0.95)
+    assert slide(hidden, 6, spread=3.0) == further
+
+
+def test_an_end_stays_where_the_seam_is_not_seen_up_to_it() -> None:
+    assert slide(np.full(20, 0.9), 6, spread=3.0) == 0
