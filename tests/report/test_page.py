@@ -17,6 +17,7 @@ from rotopaint_ai.report.curves import (
     WIDTH,
     Chart,
     Curve,
+    _ticks,
     draw,
     nice_ceiling,
     script_safe,
@@ -240,3 +241,28 @@ def test_a_time_is_in_seconds_up_to_a_minute_and_a_half_and_held_frames_are_coun
     assert _frames_words(frames) == "1 failed, 2 lost, 5 in holds"
     none = {"failed": {}, "missing": [], "lost": [], "held": []}
     assert _frames_words(none) == "none missing, none failed"
+
+
+def test_bands_marks_and_the_limit_lie_where_their_frames_and_values_do() -> None:
+    """Eleven frames on 1052 from 52: 105.2 each; a value of 2 of 4 lies halfway down from 14 to 270."""
+    curve = Curve("a", "#fff", [4.0] * 11)
+    text = draw(Chart("error", "px", range(1001, 1012), [curve], [(1003, 1005)], {1006: "lost"}, (2.0, "worth a look")))
+    assert '<rect class="hold" x="209.8" width="315.6" y="270" height="4"><title>held 1003-1005</title>' in text
+    assert '<path class="mark" d="M578.0 270l-5 -9h10z"><title>1006: lost</title>' in text
+    assert '<line class="limit" x1="52" x2="1104" y1="142.0" y2="142.0"/>' in text
+    assert '<text class="tick" x="1104" y="137.0" text-anchor="end">worth a look</text>' in text
+    assert '<text class="tick" x="44" y="146.0" text-anchor="end">2</text>' in text
+    assert '<text class="tick" x="52.0" y="292" text-anchor="middle">1001</text>' in text
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "wanted"),
+    [
+        (1, 100, [1, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]),
+        (1001, 1096, [1001, 1010, 1020, 1030, 1040, 1050, 1060, 1070, 1080, 1096]),
+        (7, 7, [7]),
+        (3, 5, [3, 4, 5]),
+    ],
+)
+def test_ticks_are_round_frames_that_stand_clear_of_both_ends(first: int, last: int, wanted: list[int]) -> None:
+    assert _ticks(first, last) == wanted
