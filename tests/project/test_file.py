@@ -578,3 +578,14 @@ def test_an_empty_or_torn_file_is_a_damaged_project_by_its_ending_alone(tmp_path
     (tmp_path / "shot.rotopaint").write_bytes(b"a poem")
     with pytest.raises(ProjectError, match="choose a file that ends in"):
         Project.open(tmp_path / "shot.rotopaint")
+
+
+@pytest.mark.parametrize(("is_local", "journal", "synchronous"), [(True, "wal", 1), (False, "truncate", 2)])
+def test_a_disk_of_this_machine_has_a_log_and_any_other_waits_for_every_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool, journal: str, synchronous: int
+) -> None:
+    """SQLite's numbers: 1 NORMAL, 2 FULL."""
+    monkeypatch.setattr(schema, "is_local", lambda path: is_local)
+    with closing(Project.create(tmp_path / "shot.rotopaint", State())) as project:
+        assert project._db.execute("PRAGMA journal_mode").fetchone() == (journal,)
+        assert project._db.execute("PRAGMA synchronous").fetchone() == (synchronous,)
