@@ -574,3 +574,12 @@ def test_closed_streams_are_nobodys_and_no_error(shapes: Path, tmp_path: Path) -
     assert done.returncode == 0
     assert main(["convert", str(shapes / "shapes.roto.json"), str(tmp_path / "b.nk")]) == 0
     assert (tmp_path / "a.nk").read_bytes() == (tmp_path / "b.nk").read_bytes()
+
+
+@pytest.mark.parametrize("source", [["s.roto.json"], ["--mattes", "m.####.png"], ["--project", "a.rotopaint"], []])
+def test_clean_wants_to_know_where_the_seams_are_by_shapes_mattes_or_a_project(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], source: list[str]
+) -> None:
+    """None of the files is there: a command that knows what to look for says so of the plates."""
+    assert main(["clean", str(tmp_path / "none.####.exr"), *source, "--out", str(tmp_path / "out")]) == 2
+    assert ("needs SHAPES" in capsys.readouterr().err) == (not source)
