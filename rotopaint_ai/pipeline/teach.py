@@ -347,7 +347,8 @@ def _decided(
         left = (1 - share) * change
         is_doubtful = left > DOUBTFUL * float(face_px[row]) or not np.isfinite(off)
         known_off = float(np.hypot(off, left)) if np.isfinite(off) else change
-        return spline + share * (head.splines_HD[row] - spline), max(known_off, LEAST_NOISE_PX), is_doubtful
+        moved = spline + share * (head.splines_HD[row] - spline) if share else spline
+        return moved, max(known_off, LEAST_NOISE_PX), is_doubtful
 
     return _judged(reading, task, judge)
 

@@ -174,3 +174,18 @@ def test_a_label_of_the_review_row_is_shown_whole_or_not_at_all(qtbot: QtBot, wi
             button = bar.buttons[name]
             assert (button.toolButtonStyle() == Qt.ToolButtonStyle.ToolButtonTextBesideIcon) == is_labelled, name
             assert button.width() >= button.sizeHint().width(), (name, width)
+
+
+def test_labels_of_the_review_row_leave_room_for_the_reason(qtbot: QtBot, window: MainWindow) -> None:
+    bar = ReviewBar({name: button.defaultAction() for name, button in window.panel.review_bar.buttons.items()})
+    qtbot.addWidget(bar)
+    bar.show()
+    bar.show_reason("seam_left may be 2.1 px off")
+    labelled = []
+    for width in range(700, 1700, 50):
+        bar.resize(width, 40)
+        QApplication.processEvents()
+        if bar.buttons["accept"].toolButtonStyle() == Qt.ToolButtonStyle.ToolButtonTextBesideIcon:
+            labelled.append(width)
+            assert bar.reason.width() >= bar.reason.sizeHint().width(), width
+    assert labelled

@@ -59,8 +59,7 @@ class ReviewBar(QFrame):
         row.addSpacing(8)
         row.addWidget(self.summary, 1)
         self._add_buttons(row, actions, *_CARRYING)
-        self._style_labels(Qt.ToolButtonStyle.ToolButtonIconOnly)
-        self.setMinimumWidth(self._wanted_width())
+        self._fit_labels()
         self.frame.valueChanged.connect(self.frame_wanted)
         self.visits.currentTextChanged.connect(self.visits_changed)
 
@@ -79,6 +78,7 @@ class ReviewBar(QFrame):
         self.reason.setText(text)
         about = "Why this frame wants to be looked at: the worst shape that nobody has keyed here"
         self.reason.setToolTip(f"{text}\n{about}" if text else about)
+        self._fit_labels()
 
     def show_summary(self, text: str) -> None:
         """Show how much of the shot is reviewed."""
@@ -109,8 +109,11 @@ class ReviewBar(QFrame):
         self._fit_labels()
 
     def _fit_labels(self) -> None:
+        """The row is never narrower than its icons; labels show where the reason is whole beside them."""
+        self._style_labels(Qt.ToolButtonStyle.ToolButtonIconOnly)
+        self.setMinimumWidth(self._wanted_width())
         self._style_labels(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        if self._wanted_width() > self.width():
+        if self._wanted_width() + self.reason.sizeHint().width() > self.width():
             self._style_labels(Qt.ToolButtonStyle.ToolButtonIconOnly)
 
     def _style_labels(self, style: Qt.ToolButtonStyle) -> None:
@@ -121,7 +124,7 @@ class ReviewBar(QFrame):
         """Return the width of the row in pixels with every button as it is styled, reason and summary empty."""
         widgets = (self.frame, self.visits, *self.buttons.values())
         gaps = (len(widgets) + 1) * 4 + 4 * 8
-        return sum(each.sizeHint().width() for each in widgets) + gaps + 20
+        return sum(max(each.sizeHint().width(), each.minimumWidth()) for each in widgets) + gaps + 20
 
     def _add_buttons(self, row: QHBoxLayout, actions: Mapping[str, QAction], *names: str) -> None:
         for name in names:
