@@ -81,7 +81,10 @@ _NUMBERS = tuple(each.name for each in SETTINGS if each.high)
 
 
 def default_path() -> Path:
-    """Where preferences are kept on this system."""
+    """Where preferences are kept on this system.
+
+    Without platformdirs, because the panel runs in hosts whose Python has Qt and the standard library alone.
+    """
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named)
