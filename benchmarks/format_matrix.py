@@ -41,10 +41,8 @@ BEGIN: Final = "<!-- the table below is made by `python -m benchmarks.format_mat
 END: Final = "<!-- end of the table -->"
 SAME: Final = 0.05  # of a matte's area
 _LIKE: Final = 0.5  # share of a matte's area, for features that become a mean or linear keys
-_BASES: Final[Mapping[Row, Row]] = {
-    "feather line": "feather",
-    "widths": "width",
-}  # the basic feature to which an extra is reduced
+# The basic feature to which an extra is reduced.
+_BASES: Final[Mapping[Row, Row]] = {"feather line": "feather", "widths": "width"}
 _EXTRAS: Final[frozenset[Row]] = frozenset(get_args(Extra))
 _SHOWN: Final[frozenset[Row]] = frozenset(("tangents", "open", "holds", "feather", "width", "taper"))
 _PICTURED: Final[frozenset[Row]] = _SHOWN.union(_EXTRAS)

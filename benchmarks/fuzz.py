@@ -505,9 +505,8 @@ def guided(name: str, corpus: Path, seconds: float) -> None:
         how = chance.choice((None, mutations.mutated, *[_whole(name)] * 2))
         if how is None:
             return bytes(atheris.Mutate(data, most))
-        return (data[:1] + how(data[1:], chance))[
-            :most
-        ]  # changes of single bytes rarely leave JSON, YAML or a database valid
+        # Changes of single bytes rarely leave JSON, YAML or a database valid.
+        return (data[:1] + how(data[1:], chance))[:most]
 
     words = [sys.argv[0], str(corpus), f"-max_total_time={seconds:.0f}", "-timeout=600", "-rss_limit_mb=4000"]
     atheris.Setup(words, one, custom_mutator=change)

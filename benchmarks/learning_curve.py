@@ -30,10 +30,8 @@ from rotopaint_ai.training.pack.train import train
 
 SHARES: Final = (0.1, 0.25, 0.5, 1.0)
 FEWEST = 4  # fewest frames for a training
-_PAYS_SHARE, _PAYS_PX = (
-    0.05,
-    0.05,
-)  # if doubling the frames improves the error by less than either, more frames do not help
+# If doubling the frames improves the error by less than either, more frames do not help.
+_PAYS_SHARE, _PAYS_PX = 0.05, 0.05
 _FIGURES = (
     ("landmarks", ("landmarks_px", "mean")),
     ("seams", ("seams", "px", "mean")),

@@ -12,11 +12,8 @@ from typing import Any
 
 from rotopaint_ai.errors import UsageError
 
-_FORMER = (
-    "learned",
-    "temporal",
-    "telea",
-)  # old names in commands and shows: `learned` is now `auto`; the others were never the best
+# Old names in commands and shows: `learned` is now `auto`; the others were never the best.
+_FORMER = ("learned", "temporal", "telea")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,8 @@ from typing import Protocol
 
 from rotopaint_ai.errors import BusyError, UsageError
 
-_NO_LOCKS = {
-    errno.ENOLCK,
-    errno.EOPNOTSUPP,
-}  # errors of disks without locks; for ENOSYS the library itself falls back to a marker
+# Errors of disks without locks; for ENOSYS the library itself falls back to a marker.
+_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP}
 
 
 class _Lock(Protocol):

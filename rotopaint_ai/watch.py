@@ -21,10 +21,8 @@ _Result = TypeVar("_Result")
 
 TERSE_INTERVAL_S = 10.0
 _LATE_S = 2.0  # seconds after which a remaining time is shown
-_SHOWS_TIME, _SHOWS_AFTER_S = (
-    0.05,
-    2.0,
-)  # share of the work, and seconds, after which the remaining time can be estimated
+# Share of the work, and seconds, after which the remaining time can be estimated.
+_SHOWS_TIME, _SHOWS_AFTER_S = 0.05, 2.0
 
 
 class JsonLines:
@@ -308,9 +306,8 @@ def stopping_on_signals(cancel: Cancel) -> Iterator[None]:
     """Turn Ctrl-C and a farm's SIGTERM into a clean stop; the second Ctrl-C stops at once."""
 
     def ask(number: int, frame: FrameType | None) -> None:
-        if (
-            cancel.requested and number == signal.SIGINT
-        ):  # SIGTERM may follow Ctrl-C: the parent process got Ctrl-C too and sends it
+        # SIGTERM may follow Ctrl-C: the parent process got Ctrl-C too and sends it.
+        if cancel.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         cancel.request()
 

@@ -41,9 +41,8 @@ def write_curves(node: Any, document: RotoDocument) -> None:
     """Replace our layer in a node's curves with the document's shapes."""
     knob = node["curves"]
     text = knob.toScript().strip()
-    is_wrapped = text.startswith(
-        "{{{"
-    )  # depending on the version, Nuke's toScript includes the knob's own braces or not
+    # Depending on the version, Nuke's toScript includes the knob's own braces or not.
+    is_wrapped = text.startswith("{{{")
     inner = text[1:-1] if is_wrapped else text
     updated = nuke_text.update_layer(inner, document, layer=LAYER)
     knob.fromScript("{" + updated + "}" if is_wrapped else updated)

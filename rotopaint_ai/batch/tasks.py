@@ -20,11 +20,8 @@ from rotopaint_ai.pipeline.plan import choose_frames, code_digest
 from rotopaint_ai.plates.plate import Plate, open_plate
 
 Kind = Literal["track", "paint", "gather"]
-_NOT_DECIDING = (
-    "out",
-    "threads",
-    "resume",
-)  # fields of a job that the fingerprint leaves out; paths count as written in the jobs file
+# Fields of a job that the fingerprint leaves out; paths count as written in the jobs file.
+_NOT_DECIDING = ("out", "threads", "resume")
 
 
 @dataclass(frozen=True, slots=True)

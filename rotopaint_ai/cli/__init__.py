@@ -21,11 +21,8 @@ from rotopaint_ai.errors import CancelledError, DiskError, RotopaintError, in_on
 _SIGNED = re.compile(r"-\d")
 OK, UNEXPECTED, WRONG_USE, FRAMES_FAILED, WORSE, DISK_REFUSED, STOPPED = 0, 1, 2, 3, 4, 5, 130
 
-PLATE_FIRST = (
-    "run",
-    "clean",
-    "panel",
-)  # commands with one plate, whose pattern a shell may have expanded to file names
+# Commands with one plate, whose pattern a shell may have expanded to file names.
+PLATE_FIRST = ("run", "clean", "panel")
 COMMANDS = {
     "demo": "the main job on a sample shot that ships with the package",
     "run": "landmarks, shapes, mattes, clean plate and exchange files of one plate",

@@ -127,9 +127,8 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--size {arguments.size} --tolerance {arguments.tolerance}: wanted 32 or more, and above 0")
     check_cluster_arguments(arguments)
     options = MineOptions(
-        sources=tuple(
-            Path(source).absolute() for source in arguments.sources
-        ),  # absolute, for workers in other folders
+        # Absolute, for workers in other folders.
+        sources=tuple(Path(source).absolute() for source in arguments.sources),
         out=Path(arguments.out).absolute(),
         plates=_absolute_pattern(arguments.plates),
         sheet=Path(arguments.sheet) if arguments.sheet else None,

@@ -43,9 +43,8 @@ def execute(arguments: argparse.Namespace) -> int:
 def load_window() -> Callable[[str | None, Path | None], int]:
     """The function that shows a plate and its output folder. Raises UsageError where Qt is not installed."""
     try:
-        app = import_module(
-            "rotopaint_ui.standalone.app"
-        )  # imported by name, because the engine must not depend on its screens
+        # Imported by name, because the engine must not depend on its screens.
+        app = import_module("rotopaint_ui.standalone.app")
     except ImportError as error:
         raise UsageError(f"the panel needs Qt ({error}); pip install 'rotopaint-ai[ui]'") from error
     show: Callable[[str | None, Path | None], int] = app.main

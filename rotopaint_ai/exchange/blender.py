@@ -51,9 +51,8 @@ WORDS: Final[Mapping[Feature, str]] = {
     "names": "{names}: the name is longer than Blender's limit of 63 bytes",
     "layers": "{names}: layers are not written; they stay a part of the name",
 }
-SETTLED: Final[frozenset[Feature]] = frozenset(
-    ("open", "width", "taper")
-)  # `as_written` has closed the strokes already
+# `as_written` has closed the strokes already.
+SETTLED: Final[frozenset[Feature]] = frozenset(("open", "width", "taper"))
 _BEGIN, _END = "DATA = json.loads(r'''", "''')\n"
 _HOLDS_OUT: Final = "MERGE_SUBTRACT"  # a layer's blending: the matte below it times one minus the layer's own
 _LONGEST_NAME: Final = 63  # bytes

@@ -74,14 +74,12 @@ class FormatSpec:
     pattern: Callable[[Path], Path] | None = None  # pattern of the written files, where there is one per frame
     write_frames: WriteFrames | None = None  # as `write`, for slow formats that report their frames
     counts_from_first: bool = False  # frame 0 of a file is the shot's first
-    holds: frozenset[Held] = (
-        frozenset()
-    )  # features of version 2 that the format can hold; the others are reduced before writing
+    # Features of version 2 that the format can hold; the others are reduced before writing.
+    holds: frozenset[Held] = frozenset()
     is_relative: bool = False  # coordinates are shares of the plate's size
     read_nodes: ReadNodes | None = None  # for formats with several nodes: size, name of the node, whether to override
-    read_stretched: ReadStretched | None = (
-        None  # for formats whose coordinates include the pixel aspect without stating it
-    )
+    # For formats whose coordinates include the pixel aspect without stating it.
+    read_stretched: ReadStretched | None = None
 
 
 class TextForm(Protocol):

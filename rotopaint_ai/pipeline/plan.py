@@ -36,9 +36,8 @@ from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.project.merge_run import asked_frames
 
-TRACKING_THREADS = (
-    4  # on a small processor the models get all cores, because the rest has little to do while the face is tracked
-)
+# On a small processor the models get all cores, because the rest has little to do while the face is tracked.
+TRACKING_THREADS = 4
 LARGEST_CROP = 2.0  # times the plate's longer side: a face that fills the plate and more
 TRIES = 8  # frames at the start of a shot that may be broken before 'auto' gives up
 LOOKS = 8  # frames of a shot in which 'auto' looks for faces; the tracker follows in between

@@ -22,10 +22,8 @@ from rotopaint_ai.seams.ribbon import Ribbon
 
 Array = NDArray[Any]  # float32
 
-_NEAR, _WIDE = (
-    2.0,
-    13,
-)  # columns, sigma and width of a blur: structures along the seam that are not longer count as grain
+# Columns, sigma and width of a blur: structures along the seam that are not longer count as grain.
+_NEAR, _WIDE = 2.0, 13
 _ROWS = 4  # half-width of the valleys looked for
 _SHOWS = 0.08  # log light that paint adds to a row of the groove at least
 _GROOVE = 0.6  # rows with more than this share of the largest mean belong to the groove

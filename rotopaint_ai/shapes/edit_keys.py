@@ -19,9 +19,8 @@ from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument
 
 KeyPlace = tuple[str, int]
 Ways = Mapping[KeyPlace, int]  # the frame that each key goes to
-CopiedKeys = Mapping[
-    str, Mapping[int, Key | LayerPose]
-]  # keys by shape or group, and by frame relative to the first copied frame
+# Keys by shape or group, and by frame relative to the first copied frame.
+CopiedKeys = Mapping[str, Mapping[int, Key | LayerPose]]
 T = TypeVar("T")
 _GROUP = "\0"  # no name of a shape has one
 

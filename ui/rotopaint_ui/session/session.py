@@ -213,9 +213,8 @@ class ShotSession:
             self.runs.remember(before)
             self.project.keep_face_run(before.face, self.runs.record)
             known = self.project.face_run(after.face)
-            self.run = (
-                known if known != RunRecord() else RunRecord(held=self.runs.record.held)
-            )  # keep the holds, which belong to the plate and not to a run
+            # Keep the holds, which belong to the plate and not to a run.
+            self.run = known if known != RunRecord() else RunRecord(held=self.runs.record.held)
         self.edits.act("choose face" if before.face else "name face", after)
         self.painting.note(sorted(fresh), after)  # the same paint under other names
         self.keep_run()

@@ -61,9 +61,8 @@ class Canvas(QWidget):
         self.has_difference = False
         self.against_last = False  # the difference is taken to the last rendered clean plate, not to the plate
         self.shows_last = False  # show the last rendered clean plate in place of a preview
-        self.before: RotoDocument | None = (
-            None  # earlier shapes that are shown in place of the current ones, to compare
-        )
+        # Earlier shapes that are shown in place of the current ones, to compare.
+        self.before: RotoDocument | None = None
         self._session, self._frames = session, frame_cache
         self._tools: dict[str, Tool] = {name: make(self.context) for name, make in TOOLS.items()}
         self._tool = "select"

@@ -28,10 +28,8 @@ ONION_KEYS = 2  # on either side
 Style = Literal["plain", "bold", "dashed", "thin", "moving"]
 _PLATE = ViewTransform()
 _DARK = QColor(0, 0, 0, 170)
-_EARLIER, _LATER = (
-    "#5ab4ff",
-    "#ffe14d",
-)  # onion skins: blue behind, yellow ahead, which colour-blind people can distinguish
+# Onion skins: blue behind, yellow ahead, which colour-blind people can distinguish.
+_EARLIER, _LATER = "#5ab4ff", "#ffe14d"
 _LOOK, _ROOM_PX = "#f2a541", 10.0  # the box around a place that needs a look
 _FILLING = ((-0.25, -0.25), (0.25, 0.25), (-0.25, 0.25), (0.25, -0.25))
 _SHADOWS: Mapping[Style, Sequence[tuple[float, float]]] = {
@@ -41,9 +39,8 @@ _SHADOWS: Mapping[Style, Sequence[tuple[float, float]]] = {
     "thin": (),
     "moving": ((0.0, 1.0),),
 }
-_LINES: Mapping[
-    Style, Sequence[tuple[float, float]]
-] = {  # symmetric about the curve, so that the line is not displaced
+# Symmetric about the curve, so that the line is not displaced.
+_LINES: Mapping[Style, Sequence[tuple[float, float]]] = {
     "plain": ((-0.25, -0.25), (0.25, 0.25)),
     "bold": ((-0.5, 0.0), (0.5, 0.0), (0.0, -0.5), (0.0, 0.5)),
     "dashed": ((0.0, 0.0),),

@@ -56,10 +56,8 @@ CENTRE = 0.22  # cells this close to a face's middle, in shares of its sides, an
 AT_LEAST = 0.75  # ... and never fewer than those within so many strides
 LEVEL_SIDES = (0.0, 64.0, 128.0, 1e9)  # longest sides that each proposing level answers for
 SLACK = 1.25  # by which those ranges overlap
-IS_FACE, IS_NEAR = (
-    0.5,
-    0.3,
-)  # overlap above which a region holds a face, and below which it holds none; between them it is ignored
+# Overlap above which a region holds a face, and below which it holds none; between them it is ignored.
+IS_FACE, IS_NEAR = 0.5, 0.3
 _JITTER = 0.12
 N_JUDGED = 8
 
