@@ -67,7 +67,7 @@ COVERED = 32  # coverage (of 255) above which a seam is visible
 SECONDS = {"drag": 2.0, "look": 2.0}  # assumed for a practised artist
 HARM_PX = 0.1
 TRAIN_AT = 4  # holds keyed
-PACK: str | None = None  # options of the command line
+PACK: str | None = None  # set by the command line
 STEPS = 150  # of `train`
 _READINGS: dict[str, ShotReading] = {}  # of each shot, made once
 _TRAINED: dict[str, tuple[ShotReading, RotoDocument, Errors]] = {}
@@ -375,7 +375,8 @@ def _dense(points: Points) -> Array:
 
 
 def _drawn(predicted: Points, true: Points, draw: np.random.Generator, hand_px: float) -> Points:
-    """The true curve with the number of control points of the product's spline, at the same positions along it."""
+    """The true curve with the number of control points of the product's spline, at the same positions along it, and in
+    its direction."""
     cubics = evaluate(segments(as_array(predicted), False), np.linspace(0, 1, 33))
     lengths = np.linalg.norm(np.diff(cubics, axis=1), axis=2).sum(axis=1)
     share = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()

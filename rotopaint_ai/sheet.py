@@ -24,7 +24,7 @@ from typing import Any, Literal, cast
 from rotopaint_ai.checked import check, check_format
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import file_bytes
-from rotopaint_ai.yaml_text import yaml_loader
+from rotopaint_ai.yaml_text import yaml_errors, yaml_loader
 
 FORMAT = "rotopaint-sheet"
 VERSION = 1
@@ -145,13 +145,7 @@ def parse_sheet(text: str, *, where: str = "sheet.yaml") -> Sheet:
         raise PackError(f"{where}: has {len(text):,} letters; wanted at most {MOST_LETTERS:,} for a character sheet")
     try:
         content = yaml.load(text, yaml_loader(aliases=False))
-    except (
-        yaml.YAMLError,
-        RecursionError,
-        ValueError,
-        LookupError,
-        AttributeError,
-    ) as error:  # raised by wrong tags, such as `!!int x`
+    except yaml_errors() as error:
         raise PackError(f"{where}: not valid YAML ({error}); correct or replace the sheet") from error
     try:
         return _sheet(content)

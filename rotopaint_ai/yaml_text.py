@@ -22,6 +22,13 @@ def refuse_doubled(names: Iterable[object]) -> None:
             raise DoubledNameError(f"'{name}' occurs {count} times in one place")
 
 
+def yaml_errors() -> tuple[type[Exception], ...]:
+    """The errors that reading a text which is not YAML raises; those of Python come from wrong tags, as `!!int x`."""
+    import yaml
+
+    return yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError
+
+
 @cache
 def yaml_loader(*, aliases: bool) -> Any:
     """PyYAML's safe loader that refuses duplicate names and, without `aliases`, YAML aliases.

@@ -16,7 +16,7 @@ import yaml
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import file_bytes
-from rotopaint_ai.yaml_text import DoubledNameError, refuse_doubled, yaml_loader
+from rotopaint_ai.yaml_text import DoubledNameError, refuse_doubled, yaml_errors, yaml_loader
 
 _PLAIN = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:timestamp")  # resolved in another way, or left as text
 
@@ -45,13 +45,7 @@ def read_jobs_text(path: Path) -> Any:
         return _parse_yaml(text)
     except DoubledNameError as error:
         raise UsageError(f"{path.name}: {error}; keep one of them") from error
-    except (
-        yaml.YAMLError,
-        RecursionError,
-        ValueError,
-        LookupError,
-        AttributeError,
-    ) as error:  # raised by wrong tags, such as `!!int x`
+    except yaml_errors() as error:
         raise UsageError(f"{path.name}: is not YAML ({' '.join(str(error).split())[:160]}); correct it") from error
 
 

@@ -192,7 +192,7 @@ def losses(document: RotoDocument, placed: Mapping[str, Sequence[str]]) -> tuple
         if tuple(shape.taper) != (0.0, 0.0):
             found.append(f"shape '{shape.name}': taper is not written; the stroke keeps its width to the ends")
         if shape.has_widths:
-            found.append(f"shape '{shape.name}': widths along the stroke are not written, only its mean width")
+            found.append(f"shape '{shape.name}': widths along the stroke are not written, only its one width")
         if not shape.keys:
             found.append(f"shape '{shape.name}' has no key and is not written")
     return tuple(found)

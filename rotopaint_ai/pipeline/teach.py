@@ -342,13 +342,14 @@ def _decided(
     def judge(row: int, spline: Complex) -> _Verdict:
         off = float(np.hypot(UNDERRATED * head.deviation_px_H[row], AWAY * far_px_H[row] / task.exact_H.sum()))
         change = open_curve_distance(spline, head.splines_HD[row])
+        if not np.isfinite(off):
+            return spline, max(change, LEAST_NOISE_PX), True
         share = share_of_the_way(change, believed * off)
-        share = share if share * change > STILL * face_px[row] else 0.0
+        if share * change <= STILL * face_px[row]:
+            share = 0.0
         left = (1 - share) * change
-        is_doubtful = left > DOUBTFUL * float(face_px[row]) or not np.isfinite(off)
-        known_off = float(np.hypot(off, left)) if np.isfinite(off) else change
-        moved = spline + share * (head.splines_HD[row] - spline) if share else spline
-        return moved, max(known_off, LEAST_NOISE_PX), is_doubtful
+        moved = spline + share * (head.splines_HD[row] - spline)
+        return moved, max(float(np.hypot(off, left)), LEAST_NOISE_PX), left > DOUBTFUL * float(face_px[row])
 
     return _judged(reading, task, judge)
 

@@ -27,7 +27,7 @@ from rotopaint_ai.files import file_bytes
 from rotopaint_ai.training.trainer.activations import MODES
 from rotopaint_ai.training.trainer.group import HOOKS
 from rotopaint_ai.training.trainer.optim import OPTIMISERS
-from rotopaint_ai.yaml_text import yaml_loader
+from rotopaint_ai.yaml_text import yaml_errors, yaml_loader
 
 AnyConfig = TypeVar("AnyConfig", bound=Any)
 PARTS = "rotopaint_ai.parts"  # entry points: modules of installed packages that register parts
@@ -73,7 +73,7 @@ def parse_content(text: str, where: str) -> dict[str, Any]:
     """The fields in a recipe's text, unchecked. Raises UsageError naming `where`."""
     try:
         content = yaml.load(text, yaml_loader(aliases=True)) or {}
-    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:  # of tags: `!!int x`
+    except yaml_errors() as error:
         raise UsageError(f"{where}: not valid YAML ({error}); mend the recipe") from error
     if not isinstance(content, dict):
         raise UsageError(f"{where}: wanted named fields such as 'minutes: 12'")
@@ -103,7 +103,7 @@ def _given(settings: Iterable[str]) -> dict[str, Any]:
             raise UsageError(f"--set {setting}: wanted key=value, such as minutes=5")
         try:
             value = yaml.load(text, yaml_loader(aliases=True))
-        except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:
+        except yaml_errors() as error:
             raise UsageError(f"--set {setting}: the value is not valid YAML") from error
         name, dot, inner = key.strip().partition(".")
         table = content.get(name)

@@ -130,7 +130,6 @@ class ReviewBar(QFrame):
         for name in names:
             button = button_of(actions[name], 18)
             if name in _LABELLED:
-                button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
                 button.setIconSize(QSize(16, 16))
             self.buttons[name] = button
             row.addWidget(button)
