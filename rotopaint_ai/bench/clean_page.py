@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import cv2
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.bench.clean_cases import Case, Sight, codes
 from rotopaint_ai.bench.clean_left import LeftWindow
+from rotopaint_ai.report.templates import fill_template
 
 Array = NDArray[Any]
 
@@ -96,56 +96,35 @@ def _png(light: Array) -> bytes:
 
 def render_comparison(result: Mapping[str, Any], shown: Sequence[ReportPictures]) -> str:
     """The page as HTML text that loads nothing from other files."""
-    by_case = {each.case: each for each in shown}
-    parts = [_case_section(case, by_case.get(case["case"])) for case in result["cases"]]
-    speed = _speed_section(result["speed"])
-    refused = "".join(f"<li>{escape(n)}: {escape(w)}</li>" for n, w in result["refused"].items())
-    return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>Clean plates</title><style>"
-        "body{padding:24px;background:#16181d;color:#d6dae2;font:14px system-ui,sans-serif}"
-        " .row{display:flex;flex-wrap:wrap;gap:10px} figure{margin:0} img{max-width:480px}"
-        "td,th{padding:3px 10px;text-align:right} td:first-child,th:first-child{text-align:left} .best{font-weight:700}"
-        f"</style><body><h1>Clean plates against their peers</h1>{speed}{''.join(parts)}"
-        f"<h2>Not measured</h2><ul>{refused or '<li>none</li>'}</ul></body></html>\n"
+    pictures = {each.case: each.pictures for each in shown}
+    return fill_template(
+        "rotopaint_ai.bench",
+        "clean.html",
+        titles=[title for _, title, _ in _COLUMNS],
+        speed=result["speed"],
+        cases=[_case_section(case, pictures.get(case["case"], ())) for case in result["cases"]],
+        refused=result["refused"],
     )
 
 
-def _case_section(case: Mapping[str, Any], shown: ReportPictures | None) -> str:
-    heads = "".join(f"<th>{title}</th>" for _, title, _ in _COLUMNS)
-    best = max(case["methods"], key=lambda name: case["methods"][name]["psnr_db"] if name != "untouched" else 0.0)
-    rows = "".join(_score_row(name, scores, name == best) for name, scores in case["methods"].items())
-    figures = "".join(
-        f"<figure><img alt='{escape(name)}' src='data:image/png;base64,{base64.b64encode(png).decode()}'>"
-        f"<figcaption>{escape(name)}</figcaption></figure>"
-        for name, png in (shown.pictures if shown else ())
-    )
-    return (
-        f"<h2>{escape(case['case'])}</h2><p>{case['frames']} frames; {escape(case['verdict'])}</p>"
-        f"<table><tr><th>method</th>{heads}<th>painted by</th></tr>{rows}</table><div class=row>{figures}</div>"
-    )
+def _case_section(case: Mapping[str, Any], pictures: Sequence[tuple[str, bytes]]) -> dict[str, Any]:
+    """What the template shows of one case."""
+    methods = case["methods"]
+    best = max(methods, key=lambda name: methods[name]["psnr_db"] if name != "untouched" else 0.0)
+    return {
+        "name": case["case"],
+        "n_frames": case["frames"],
+        "verdict": case["verdict"],
+        "rows": [_score_row(name, scores, name == best) for name, scores in methods.items()],
+        "pictures": [(title, base64.b64encode(png).decode("ascii")) for title, png in pictures],
+    }
 
 
-def _score_row(name: str, scores: Mapping[str, Any], is_best: bool) -> str:
-    cells = "".join(
-        f"<td>{form.format(scores[key]) if scores.get(key) is not None else '-'}</td>" for key, _, form in _COLUMNS
-    )
-    chosen = ", ".join(f"{method} {share:.0%}" for method, share in scores.get("chosen", {}).items())
-    return f"<tr{' class=best' if is_best else ''}><td>{escape(name)}</td>{cells}<td>{escape(chosen)}</td></tr>"
-
-
-def _speed_section(rows: Sequence[Mapping[str, Any]]) -> str:
-    lines = "".join(
-        f"<tr><td>{row['size']}</td><td>{row['telea_ms']:.1f}</td>"
-        + "".join(
-            f"<td>{v['ms']:.1f} ({v['telea_over_it']:.2f} x, worst {v['least']:.2f})</td>"
-            for v in row["methods"].values()
-        )
-        + "</tr>"
-        for row in rows
-    )
-    names = "".join(f"<th>{escape(name)}</th>" for name in (rows[0]["methods"] if rows else ()))
-    return (
-        "<h2>Speed</h2><p>Processor milliseconds per frame on one thread, mean over cases, and how many times as "
-        f"fast as OpenCV's Telea on the same crop and matte.</p><table><tr><th>size</th><th>Telea</th>{names}</tr>"
-        f"{lines}</table>"
-    )
+def _score_row(method: str, scores: Mapping[str, Any], is_best: bool) -> dict[str, Any]:
+    """A row of the table; a dash where a figure is missing."""
+    return {
+        "method": method,
+        "is_best": is_best,
+        "cells": [form.format(scores[key]) if scores.get(key) is not None else "-" for key, _, form in _COLUMNS],
+        "painted_by": ", ".join(f"{name} {share:.0%}" for name, share in scores.get("chosen", {}).items()),
+    }

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("torch")
 
-from rotopaint_ai.bench import clean, clean_left, clean_peers, clean_score
+from rotopaint_ai.bench import clean, clean_left, clean_page, clean_peers, clean_score
 from rotopaint_ai.bench.clean_cases import Case, Sight, burnt_in, codes
 from rotopaint_ai.plates.colour import linearise
 
@@ -174,6 +174,20 @@ def test_the_kind_measures_a_still_and_writes_its_page(tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "two-bank" in text
     assert text.count("data:image/png;base64,") == 4 + 3  # four of the busiest stretch, three of what is left
+
+
+def test_the_page_shows_names_as_text_marks_the_best_method_and_dashes_what_is_missing() -> None:
+    scores = {
+        "untouched": {"psnr_db": 40.0},
+        "a<b": {"psnr_db": 30.0, "chosen": {"two-bank": 0.25}},
+        "c": {"psnr_db": 20.0},
+    }
+    case = {"case": "shot & <take>", "frames": 2, "verdict": "a<b leads", "methods": scores}
+    page = clean_page.render_comparison({"cases": [case], "speed": [], "refused": {"x": "no <module>"}}, [])
+    assert "<h2>shot &amp; &lt;take&gt;</h2><p>2 frames; a&lt;b leads</p>" in page
+    assert "<li>x: no &lt;module&gt;</li>" in page
+    (row,) = [line for line in page.splitlines() if 'class="best"' in line]
+    assert row == f'<tr class="best"><td>a&lt;b</td><td>30.00</td>{10 * "<td>-</td>"}<td>two-bank 25%</td></tr>'
 
 
 def _write_shot(folder: Path) -> None:
