@@ -32,6 +32,7 @@ from faces_to_coco import Face, read_set, split_by_group
 from rotopaint_ai.files import write_json
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
+from rotopaint_ai.similarity import fit_similarity
 from rotopaint_ai.training.data.dataset import Truth
 from rotopaint_ai.training.data.memory import face_side
 from rotopaint_ai.training.models.shape_fit import ShapeGraph, fit_shapes
@@ -134,10 +135,9 @@ def mean_laid_on(sheet: Sheet, learn: Truth, test: Truth) -> Array:
     numbers = np.stack([as_z(p[..., at : at + 2]) for at in (0, 2, 4)], axis=-1)
     numbers[..., 0] -= centre
     shape = (numbers / size[:, None, None]).mean(axis=0)
-    off = t - t.mean(axis=1, keepdims=True)
-    turn = (off * mean.conj()).sum(axis=1) / (abs(mean) ** 2).sum()
+    turn, shift = fit_similarity(np.broadcast_to(mean, t.shape), t)
     laid = shape[None] * turn[:, None, None]
-    laid[..., 0] += t.mean(axis=1, keepdims=True)
+    laid[..., 0] += shift[:, None]
     return np.stack((laid.real, laid.imag), axis=-1).reshape(*laid.shape[:2], 6)
 
 

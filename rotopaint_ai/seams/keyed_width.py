@@ -10,13 +10,13 @@ T places along, D offsets across, in shares of the face.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams.placement import places_along
+from rotopaint_ai.seams.placement import places_along, read_at
 
 Array = NDArray[Any]
 
@@ -47,11 +47,7 @@ def _offsets() -> Array:
 def straight_strip(grey: Array, points: Array, face: float) -> Array | None:
     """The picture straightened along a curve (T, D); None for one that is unknown or of no length."""
     places = places_along(points, face / 160) if np.isfinite(points).all() else None
-    if places is None:
-        return None
-    at = places.centre[:, None] + places.normal[:, None] * (_offsets() * face)[:, None] - 0.5
-    maps = at.astype(np.float32)
-    return cast(Array, cv2.remap(grey, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
+    return None if places is None else read_at(grey, places.points_at(_offsets() * face) - 0.5)
 
 
 def strip_width(strip: Array) -> float | None:

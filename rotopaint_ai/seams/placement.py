@@ -130,6 +130,10 @@ class CurvePlaces:
         centre, normal, at = ((v[0::2] + v[1::2]) / 2 for v in (self.centre, self.normal, self.at))
         return CurvePlaces(centre, normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9), at)
 
+    def points_at(self, offsets_D: Array) -> Array:
+        """Points (T, D, 2) at these offsets on the normal of each place."""
+        return np.asarray(self.centre[:, None] + self.normal[:, None] * offsets_D[:, None])
+
 
 def unseen_third(placed: Placed) -> str:
     """The third of a seam that was least seen, named as in the picture: `upper third`; empty where no third stands out.
@@ -275,6 +279,16 @@ def _beyond(values: Array, count: int) -> Array:
     return np.concatenate([before, values, after])
 
 
+def read_at(picture: Array, at_TDC: Array) -> Array:
+    """Bilinear samples (T, D) or (T, D, colours) of a picture, counted from the middle of its first pixel.
+
+    Outside the picture its edge is repeated.
+    """
+    maps = at_TDC.astype(np.float32)
+    read = cv2.remap(picture, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return cast(Array, read)
+
+
 def strips(
     ribbons: Sequence[CurvePlaces], picture: Array, scale: float, origin: Array, step: float
 ) -> tuple[Array, list[slice]]:
@@ -286,10 +300,7 @@ def strips(
     rows: list[slice] = []
     start = 0
     for item in ribbons:
-        at = (item.centre[:, None] + item.normal[:, None] * (OFFSETS * step)[:, None] - origin) * scale - 0.5
-        maps = at.astype(np.float32)
-        strip = cv2.remap(picture, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-        strip = strip.astype(np.float32)
+        strip = read_at(picture, (item.points_at(OFFSETS * step) - origin) * scale - 0.5).astype(np.float32)
         strip -= strip.mean(axis=(0, 1))
         strip = strip / (strip.std() + 1e-3 * 255)
         parts += [strip, np.zeros((GAP, N_OFFSETS, 3), np.float32)]
@@ -354,14 +365,12 @@ def _fine(points: Array, seen: SeamLook, width_px: float, reach: float) -> tuple
 
 def _plate_along(seen: SeamLook, places: CurvePlaces, offsets: Array) -> Array:
     """The plate along the curve's normals: (T, D)."""
-    at = (places.centre[:, None] + places.normal[:, None] * offsets[:, None] - (seen.x, seen.y)) * seen.scale - 0.5
+    at = (places.points_at(offsets) - (seen.x, seen.y)) * seen.scale - 0.5
     low = np.maximum(np.floor(at.min(axis=(0, 1))).astype(int) - 1, 0)
     high = np.maximum(np.ceil(at.max(axis=(0, 1))).astype(int) + 2, low + 1)
     low = np.minimum(low, np.array(seen.grey.shape[::-1]) - 1)
     grey = seen.grey[low[1] : high[1], low[0] : high[0]].astype(np.float32)
-    maps = (at - low).astype(np.float32)
-    strip = cv2.remap(grey, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return cast(Array, strip)
+    return read_at(grey, at - low)
 
 
 def _evidence(strip: Array, width: float) -> Array:

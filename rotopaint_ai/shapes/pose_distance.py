@@ -15,8 +15,8 @@ SAME_POSE = 0.05  # by what it counts at the least: one that is clearly the larg
 def pose_distance(a: Sequence[Landmark | None], b: Sequence[Landmark | None]) -> float:
     """What the best shift, turn and size leave between two rows of landmarks, as a share of their spread: 0 to 1.
 
-    Landmarks hidden in either are left out; 1 where too few are left (full Procrustes distance, Dryden and Mardia,
-    "Statistical Shape Analysis", eq. 4.12).
+    Landmarks hidden in either are left out; 1 where too few are left, or where all lie in one place.
+    Source: full Procrustes distance, Dryden and Mardia, "Statistical Shape Analysis", eq. 4.12.
     """
     seen = [(complex(p.x, p.y), complex(q.x, q.y)) for p, q in zip(a, b) if p is not None and q is not None]
     if len(seen) < TOO_FEW:
@@ -24,7 +24,7 @@ def pose_distance(a: Sequence[Landmark | None], b: Sequence[Landmark | None]) ->
     mid_a, mid_b = sum(p for p, _ in seen) / len(seen), sum(q for _, q in seen) / len(seen)
     pairs = [(p - mid_a, q - mid_b) for p, q in seen]
     sizes = sum(abs(p) ** 2 for p, _ in pairs) * sum(abs(q) ** 2 for _, q in pairs)
-    alike = abs(sum(p.conjugate() * q for p, q in pairs)) ** 2 / sizes if sizes else 1.0
+    alike = abs(sum(p.conjugate() * q for p, q in pairs)) ** 2 / sizes if sizes else 0.0
     return sqrt(max(0.0, 1.0 - alike))
 
 

@@ -40,6 +40,17 @@ def test_what_either_hides_is_left_out() -> None:
     assert pose_distance((), ()) == 1.0
 
 
+def test_three_points_on_a_line_of_which_one_moves_off_it() -> None:
+    # round their middles (-1, 0, 1) and (-1 - 0.1i, -0.1i, 1 + 0.2i): product 2 + 0.3i, squares 2 and 2.06
+    found = pose_distance(row([0, 1, 2]), row([0, 1, 2 + 0.3j]))
+    assert found == pytest.approx((1 - 4.09 / (2 * 2.06)) ** 0.5)
+
+
+def test_landmarks_in_one_place_are_like_no_pose() -> None:
+    assert pose_distance(row([5, 5, 5]), row(TRIANGLE)) == 1.0
+    assert pose_distance(row(TRIANGLE), row([5, 5, 5])) == 1.0
+
+
 def test_novelty_is_of_the_nearest_corrected_pose() -> None:
     mirrored = [z.conjugate() for z in TRIANGLE]
     poses = PoseDistances(LandmarkKeys(("a", "b", "c"), {1: row(TRIANGLE), 2: row(mirrored), 3: row(TRIANGLE)}))

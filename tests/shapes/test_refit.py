@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.shapes.facespace import FaceSpace
-from rotopaint_ai.shapes.propagation_range import propose, unlikeness
+from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.refit import _borne_out, _Task, moved_keys, refit, splines_of, spread
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
@@ -315,19 +315,6 @@ def test_a_spline_that_a_person_rebuilt_is_left_alone() -> None:
 def test_a_shot_without_landmarks_gives_nothing() -> None:
     model = replace(shot(), landmarks=LandmarkKeys())
     assert refit(model, keyed(model, 1001)) == {}
-
-
-def test_unlikeness_is_that_of_the_face_not_of_the_head() -> None:
-    document = shot()
-    rows = document.landmarks.keys
-    assert unlikeness(rows[1001], rows[1002]) == pytest.approx(0, abs=1e-6)
-    same = [Landmark(z.real, z.imag) for z in (complex(0.3, 2) * complex(p.x, p.y) + 50 for p in rows[1001] if p)]
-    assert unlikeness(rows[1001], same) == pytest.approx(0, abs=1e-6)
-    # two points 1 apart and one moved by d: by hand, what a similarity leaves of (0, 1, 2) against (0, 1, 2 + i d)
-    a, b = [Landmark(0, 0), Landmark(1, 0), Landmark(2, 0)], [Landmark(0, 0), Landmark(1, 0), Landmark(2, 0.3)]
-    p, q = np.array([-1, 0, 1]), np.array([-1 - 0.1j, -0.1j, 1 + 0.2j])
-    left = abs(q - (p.conj() @ q) / 2 * p)  # with a as the one that is turned
-    assert unlikeness(b, a) == pytest.approx(math.sqrt((left**2).sum() / (abs(q) ** 2).sum()))
 
 
 def test_a_hold_is_neighbours_whose_landmarks_lie_exactly_alike() -> None:
