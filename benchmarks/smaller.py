@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 from torch.nn import functional as F
 
 from benchmarks.crop_pool import Pool, PooledTask, take_core
@@ -34,7 +33,7 @@ from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, LandmarkNe
 from rotopaint_ai.training.models.landmarks.task import Inputs, build_net
 from rotopaint_ai.training.pack.prepare import prepare
 from rotopaint_ai.training.trainer.group import Group
-from rotopaint_ai.training.trainer.task import Moment
+from rotopaint_ai.training.trainer.task import Losses, Moment
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 
@@ -63,7 +62,7 @@ class TaughtTask(PooledTask):
         super().__init__(config, net, pool)
         self.teacher = teacher
 
-    def loss(self, net: LandmarkNet, inputs: Inputs, moment: Moment) -> tuple[Tensor, dict[str, float]]:
+    def loss(self, net: LandmarkNet, inputs: Inputs, moment: Moment) -> Losses:
         """The recipe's losses, plus cross entropy of the two coarse heat-maps, plus distance of their points."""
         with moment.precision():
             with torch.no_grad():
@@ -74,7 +73,7 @@ class TaughtTask(PooledTask):
         assert told.coarse_log is not None
         heat = -(told.coarse_log.exp() * output.coarse_log).sum((2, 3)).mean()
         place = F.smooth_l1_loss(output.points / COARSE_STRIDE, told.points / COARSE_STRIDE, beta=0.1)
-        return total + heat + place, {**parts, "taught": float((heat + place).detach())}
+        return total + heat + place, {**parts, "taught": (heat + place).detach()}
 
 
 def shipped_net(config: PackConfig, pool: Pool) -> LandmarkNet:

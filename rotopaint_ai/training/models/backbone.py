@@ -28,7 +28,7 @@ from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.data.memory import face_bounds
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import TrainConfig, check_all
-from rotopaint_ai.training.trainer.task import Batch, Moment, Net, PartTask
+from rotopaint_ai.training.trainer.task import Batch, Losses, Moment, Net, PartTask
 
 MEAN, SPREAD = 0.45, 0.25  # mean and spread of display-referred pixels; they only normalise the input approximately
 
@@ -87,15 +87,15 @@ class PictureTask(PartTask[Net, Batch]):
 
 def total_of(
     losses: Registry[Callable[[Any, Any], Tensor]], output: Any, target: Any, weights: Mapping[str, float]
-) -> tuple[Tensor, dict[str, float]]:
+) -> Losses:
     """The weighted sum of registered losses, and each of them for the log."""
     return weighted_sum({name: losses[name](output, target) for name, share in weights.items() if share}, weights)
 
 
-def weighted_sum(parts: Mapping[str, Tensor], weights: Mapping[str, float]) -> tuple[Tensor, dict[str, float]]:
+def weighted_sum(parts: Mapping[str, Tensor], weights: Mapping[str, float]) -> Losses:
     """The sum of a loss's parts by a recipe's weights, and each part for the log."""
     loss = torch.stack([weights[name] * part for name, part in parts.items()]).sum()
-    return loss, {name: float(part.detach()) for name, part in parts.items()}
+    return loss, {name: part.detach() for name, part in parts.items()}
 
 
 class ConvNorm(nn.Sequential):

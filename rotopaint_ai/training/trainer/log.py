@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import Event, Sink
@@ -165,20 +166,20 @@ class LogWindow:
     def __init__(self, busy_s: Callable[[], float] = time.process_time, threads: int = 1) -> None:
         self._busy_s, self._threads, self._began = busy_s, threads, (time.perf_counter(), busy_s())
         self.copied_bytes = 0
-        self.losses: list[float] = []
-        self.parts: list[Mapping[str, float]] = []
+        self.losses: list[Tensor] = []  # values stay where they were computed: a GPU is not waited for at each step
+        self.parts: list[Mapping[str, Tensor]] = []
         self.images, self.computing, self.waiting, self.copying = 0, 0.0, 0.0, 0.0
 
     def add(
         self,
-        loss: float,
+        loss: Tensor,
         images: int,
         *,
         taken: float,
         waited: float,
         copied: float,
         n_bytes: int = 0,
-        parts: Mapping[str, float] | None = None,
+        parts: Mapping[str, Tensor] | None = None,
     ) -> None:
         """One step: how many images, seconds of computing (copying among them) and of waiting, and bytes copied."""
         self.copied_bytes += n_bytes
@@ -198,7 +199,7 @@ class LogWindow:
             step,
             minutes,
             progress,
-            float(np.mean(self.losses)) if self.losses else 0.0,
+            _mean(self.losses),
             self.images / total,
             rate,
             waiting_share=self.waiting / total,
@@ -206,13 +207,17 @@ class LogWindow:
             talking_share=min(1.0, talking / total),
             busy_share=self._busy_share(),
             copied_gb_per_s=self.copied_bytes / 1e9 / self.copying if self.copying > 0 else 0.0,
-            parts={name: float(np.mean([parts[name] for parts in self.parts])) for name in names},
+            parts={name: _mean([parts[name] for parts in self.parts]) for name in names},
             **tables,
         )
 
     def _busy_share(self) -> float:
         clock, busy = time.perf_counter() - self._began[0], self._busy_s() - self._began[1]
         return min(1.0, busy / max(clock * self._threads, 1e-9))
+
+
+def _mean(values: Sequence[Tensor]) -> float:
+    return float(torch.stack(list(values)).double().mean()) if values else 0.0
 
 
 def write_log(folder: Path, rows: Sequence[Row]) -> None:

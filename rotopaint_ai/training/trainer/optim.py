@@ -29,7 +29,9 @@ def _parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, 
 @OPTIMISERS.register("adamw")
 def build_adamw(module: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
     """Loshchilov & Hutter (2019)."""
-    return torch.optim.AdamW(_parameter_groups(module, weight_decay), learning_rate, betas=(0.9, 0.99), foreach=True)
+    on_gpu = any(parameter.is_cuda for parameter in module.parameters())
+    groups = _parameter_groups(module, weight_decay)
+    return torch.optim.AdamW(groups, learning_rate, betas=(0.9, 0.99), fused=on_gpu, foreach=not on_gpu)
 
 
 @OPTIMISERS.register("novograd")

@@ -25,6 +25,7 @@ from rotopaint_ai.training.trainer.group import Group
 
 Net = TypeVar("Net", bound=nn.Module)
 Batch = TypeVar("Batch")
+Losses = tuple[Tensor, dict[str, Tensor]]  # a loss, and its parts for the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,20 @@ def has_bf16(device_type: str) -> bool:
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
+def to_tensor(values: npt.NDArray[Any] | Tensor, device: torch.device) -> Tensor:
+    """An array on a device. A GPU fetches it by itself, so that the processor can go on."""
+    tensor = values if isinstance(values, Tensor) else torch.from_numpy(values)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
 class Task(ABC, Generic[Net, Batch]):
     """A network to train. What a step does must depend on its `Moment` alone, so that a run can be resumed exactly."""
 
     net: Net
     scores: tuple[str, ...] = ()  # names of what `validate` gives; the first is to become small
+    # whether `loss` does the same operations for all inputs of one shape, whatever the moment, and asks for no value:
+    # a GPU can then repeat a recording of them
+    captures: bool = False
 
     @abstractmethod
     def arrays(self) -> Iterable[npt.NDArray[Any]]:
@@ -98,8 +108,8 @@ class Task(ABC, Generic[Net, Batch]):
         """The batch as tensors on the moment's device."""
 
     @abstractmethod
-    def loss(self, net: Net, inputs: Any, moment: Moment) -> tuple[Tensor, dict[str, float]]:
-        """The loss of what `to_device` gave, and its parts for the log; may be asked for twice."""
+    def loss(self, net: Net, inputs: Any, moment: Moment) -> Losses:
+        """The loss of what `to_device` gave, and its parts for the log, without gradients; may be asked for twice."""
 
     def blocks(self) -> tuple[nn.Module, ...]:
         """Parts of the network that may be computed again from their input when memory is short."""

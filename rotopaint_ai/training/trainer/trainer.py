@@ -26,13 +26,24 @@ from rotopaint_ai.jobs import Sink
 from rotopaint_ai.numa import remote_share
 from rotopaint_ai.training.data.dataset_checks import data_print
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
+from rotopaint_ai.training.trainer.captured import CapturedGradients
 from rotopaint_ai.training.trainer.config import TrainConfig, gives_config
 from rotopaint_ai.training.trainer.cores import Batches, TimedBatch, n_processes, prefetching_batches
 from rotopaint_ai.training.trainer.group import ALONE, Group
-from rotopaint_ai.training.trainer.log import Budget, LogWindow, Profile, Reporter, Row, gpu_clock, profile, write_log
+from rotopaint_ai.training.trainer.log import (
+    KEEPING,
+    Budget,
+    LogWindow,
+    Profile,
+    Reporter,
+    Row,
+    gpu_clock,
+    profile,
+    write_log,
+)
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, MovingAverage, rate_at
 from rotopaint_ai.training.trainer.roofline import Operations, memory_bound_share
-from rotopaint_ai.training.trainer.task import Batch, Moment, Net, Task
+from rotopaint_ai.training.trainer.task import Batch, Losses, Moment, Net, Task
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -135,6 +146,8 @@ class Trainer(Generic[Net, Batch]):
         )
         self.optimiser = OPTIMISERS[config.optimiser](self.net, config.learning_rate, config.weight_decay)
         self.activations = Activations(config.activations, task.blocks(), folder)
+        self.captured = self._capturing()
+        self.unchecked: tuple[Tensor, dict[str, Tensor]] | None = None  # the last gradients' norm, and the loss's parts
         self.at, self.seconds = 0, 0.0
         self.by_clock = 0.0  # share of the budget's time for steps that is over, as the first rank has it
         self.best = (float("inf"),) * len(task.scores)
@@ -231,12 +244,9 @@ class Trainer(Generic[Net, Batch]):
         self.task.set_mode(self.net)
         inputs = self.task.to_device(batch, moment)
         copied = time.perf_counter() - start
+        self._check_numbers()
         loss, parts = self.gradients(inputs, moment)
-        norm = nn.utils.clip_grad_norm_(self.net.parameters(), self.config.clip)
-        if not torch.isfinite(norm):
-            raise TrainingError(
-                f"step {self.at}: the loss is no longer a number ({parts}); lower learning_rate and start again"
-            )
+        self.unchecked = nn.utils.clip_grad_norm_(self.net.parameters(), self.config.clip), parts
         self.optimiser.step()
         self.average.update(self.at)
         self.at += 1
@@ -244,7 +254,7 @@ class Trainer(Generic[Net, Batch]):
         self.seconds += taken + waited
         self._look_at_clock()
         self.window.add(
-            float(loss.detach()),
+            loss,
             self.config.batch,
             taken=taken,
             waited=waited,
@@ -253,12 +263,24 @@ class Trainer(Generic[Net, Batch]):
             parts=parts,
         )
 
+    def _check_numbers(self) -> None:
+        """Raises TrainingError where the last step had no finite gradients. A GPU is asked one step later, so that it
+        need not wait for the processor."""
+        if self.unchecked is None:
+            return
+        (norm, parts), self.unchecked = self.unchecked, None
+        if not torch.isfinite(norm):
+            shown = ", ".join(f"{name} {float(part):.3g}" for name, part in parts.items())
+            raise TrainingError(
+                f"step {self.at - 1}: the loss is no longer a number ({shown}); lower learning_rate and start again"
+            )
+
     def _note_making(self, made: TimedBatch[Batch]) -> None:
         self.making_s += made.taken_s
         self.reading_s += made.reading_s
         self.decoding_s += made.decoding_s
 
-    def gradients(self, inputs: Any, moment: Moment) -> tuple[Tensor, dict[str, float]]:
+    def gradients(self, inputs: Any, moment: Moment) -> Losses:
         """The loss of a batch and its gradients; where memory runs out, once more with less kept.
 
         Raises: TrainingError where nothing less can be kept.
@@ -266,10 +288,10 @@ class Trainer(Generic[Net, Batch]):
         while True:
             self.optimiser.zero_grad(set_to_none=True)
             try:
-                with self.activations.saving(), self._noting():
-                    loss, parts = self.objective(inputs, moment)
-                    cast(Any, loss).backward()
-                return loss, parts
+                if self.captured is not None and self.activations.current == KEEPING:
+                    return _copied(self.captured(inputs))
+                with self.activations.saving():
+                    return self._compute(inputs, moment)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -278,6 +300,19 @@ class Trainer(Generic[Net, Batch]):
                 raise TrainingError(
                     f"step {self.at}: memory ran out ({refused}); set a smaller batch, or activations=offload"
                 )
+
+    def _capturing(self) -> CapturedGradients | None:
+        """On a GPU alone with a task whose steps can be recorded; None elsewhere."""
+        if self.group.device.type != "cuda" or self.group.ranks > 1 or not self.task.captures:
+            return None
+        moment, stream = self.moment(0), cast(Any, torch.cuda.Stream)(self.group.device)
+        return CapturedGradients(lambda inputs: self._compute(inputs, moment), list(self.net.parameters()), stream)
+
+    def _compute(self, inputs: Any, moment: Moment) -> Losses:
+        with self._noting():
+            loss, parts = self.objective(inputs, moment)
+            cast(Any, loss).backward()
+        return loss.detach(), parts
 
     def _noting(self) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext() if self.operations.noted else self.operations
@@ -324,7 +359,8 @@ class Trainer(Generic[Net, Batch]):
         return LogWindow(threads=torch.get_num_threads())
 
     def save(self) -> None:
-        """Write the checkpoint beside and rename; the first rank does, for all."""
+        """Write the checkpoint beside and rename; the first rank does, for all. Raises TrainingError."""
+        self._check_numbers()
         if not self.group.is_first:
             return
         state = {
@@ -393,8 +429,14 @@ class _Objective(nn.Module):
         self.net = net
         self._task = [task]  # in a list: a task is no module
 
-    def forward(self, inputs: Any, moment: Moment) -> tuple[Tensor, dict[str, float]]:
+    def forward(self, inputs: Any, moment: Moment) -> Losses:
         return self._task[0].loss(self.net, inputs, moment)
+
+
+def _copied(losses: Losses) -> Losses:
+    """Of a recorded step, whose memory the next one overwrites."""
+    loss, parts = losses
+    return loss.clone(), {name: part.clone() for name, part in parts.items()}
 
 
 def _n_bytes(batch: Any) -> int:

@@ -95,3 +95,17 @@ def test_a_step_keeps_everything_on_the_rank_s_device(
     here = replace(trainer.moment(0), group=Group())
     with pytest.raises(RuntimeError, match="device"):  # the network is there, the batch is here
         trainer.gradients(task.to_device(batch.batch, here), here)
+
+
+@pytest.mark.parametrize("make", [landmarks, seam, fill])
+def test_steps_that_a_gpu_records_ask_for_no_value(
+    make: Callable[[Path], Task[Any, Any]], faces: Path, tmp_path: Path
+) -> None:
+    task = make(faces)
+    assert task.captures
+    trainer = Trainer(task.config, task, tmp_path, Group(device=META))  # type: ignore[attr-defined]
+    made = make_timed(trainer.task, trainer.moment(0))
+    inputs = task.to_device(made.batch, trainer.moment(0))
+    loss, parts = trainer.gradients(inputs, trainer.moment(0))  # a value of a tensor without values raises
+    assert loss.device == META
+    assert all(isinstance(part, torch.Tensor) for part in parts.values())

@@ -114,7 +114,7 @@ def test_a_window_tells_how_busy_the_device_was(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     busy = iter([1.0, 3.0, 7.0])
     window = LogWindow(lambda: next(busy), threads=2)
-    window.add(0.5, 8, taken=3.0, waited=1.0, copied=0.5, n_bytes=10**9)
+    window.add(torch.tensor(0.5), 8, taken=3.0, waited=1.0, copied=0.5, n_bytes=10**9)
     row = window.row(1, 0.1, 0.5, 1e-3, 0.4)
     assert (row.busy_share, row.copied_gb_per_s) == (0.75, 2.0)  # 6 s of two threads' 8; 1 GB in half a second
     assert (row.waiting_share, row.copying_share, row.talking_share) == (0.25, 0.125, 0.1)

@@ -57,8 +57,8 @@ class SmallTask(Task[Small, npt.NDArray[np.float32]]):
     def to_device(self, batch: npt.NDArray[np.float32], moment: Moment) -> Tensor:
         return torch.from_numpy(batch).to(moment.device)
 
-    def loss(self, net: Small, inputs: Tensor, moment: Moment) -> tuple[Tensor, dict[str, float]]:
-        return net(inputs).square().mean(), {"all": 1.0}
+    def loss(self, net: Small, inputs: Tensor, moment: Moment) -> tuple[Tensor, dict[str, Tensor]]:
+        return net(inputs).square().mean(), {"all": torch.tensor(1.0)}
 
 
 def trainer(folder: Path, *, spoilt_at: int = -1, data: float = 0.0) -> Trainer[Small, npt.NDArray[np.float32]]:

@@ -50,7 +50,7 @@ from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
 from rotopaint_ai.training.trainer.group import CPU
 from rotopaint_ai.training.trainer.onnx_export import export_checked
-from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, TrainSources
+from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, TrainSources
 
 CENTRE = 0.22  # cells this close to a face's middle, in shares of its sides, answer for it ...
 AT_LEAST = 0.75  # ... and never fewer than those within so many strides
@@ -307,9 +307,7 @@ class DetectorTask(PictureTask[DetectorNet, DetectorBatch]):
         """Pictures [N, 3, H, W] 0..1 and the target."""
         return as_tensors(batch, moment.device)
 
-    def loss(
-        self, net: DetectorNet, inputs: tuple[Tensor, DetectionTarget], moment: Moment
-    ) -> tuple[Tensor, dict[str, float]]:
+    def loss(self, net: DetectorNet, inputs: tuple[Tensor, DetectionTarget], moment: Moment) -> Losses:
         """The recipe's losses of all heads."""
         with moment.precision():
             output = forward_heads(net, *inputs, moment.noise())

@@ -33,7 +33,7 @@ from rotopaint_ai.training.models.backbone import ConvNorm
 from rotopaint_ai.training.models.fill.strips import Strips, cut
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
-from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
+from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, PartTask, TrainSources, to_tensor
 
 WIDTHS = (16, 32, 56)
 _AS_IS = 3.0  # logit of the tables' share before training
@@ -135,6 +135,8 @@ class FillInputs(NamedTuple):
 class FillTask(PartTask[FillNet, FillInputs]):
     """A learned fill in training on strips."""
 
+    captures = True
+
     def __init__(self, config: FillConfig, net: FillNet, train: Strips, held_out: Strips) -> None:
         self.config, self.net, self._train, self._held_out = config, net, train, held_out
 
@@ -174,9 +176,9 @@ class FillTask(PartTask[FillNet, FillInputs]):
 
     def to_device(self, batch: FillInputs, moment: Moment) -> FillInputs:
         """The same on the device."""
-        return FillInputs(*(part.to(moment.device) for part in batch))
+        return FillInputs(*(to_tensor(part, moment.device) for part in batch))
 
-    def loss(self, net: FillNet, inputs: FillInputs, moment: Moment) -> tuple[Tensor, dict[str, float]]:
+    def loss(self, net: FillNet, inputs: FillInputs, moment: Moment) -> Losses:
         """Mean of `error_of` over strips, for the network's output."""
         with moment.precision():
             answer = net(inputs.strip)

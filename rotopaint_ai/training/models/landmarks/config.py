@@ -23,6 +23,7 @@ from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer import config as recipes
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
+from rotopaint_ai.training.trainer.task import Losses
 
 
 class LandmarkTarget(NamedTuple):
@@ -51,14 +52,14 @@ def make_target(
 
 
 def total_loss(
-    output: LandmarkOutput, target: LandmarkTarget, parts: Mapping[str, float], norm: float | None = None
-) -> tuple[Tensor, dict[str, float]]:
+    output: LandmarkOutput, target: LandmarkTarget, parts: Mapping[str, float], norm: Tensor | None = None
+) -> Losses:
     """The weighted sum of the parts, and each part's own mean for the log.
 
     `norm` is the weight to divide by where other ranks hold other parts of the batch (None: this batch's own). A part
     that counts for nothing is worked out all the same: ranks wait for a gradient of every weight.
     """
-    norm = max(float(target.weight.sum()) if norm is None else norm, 1e-6)
+    norm = (target.weight.sum() if norm is None else norm).clamp_min(1e-6)
     return weighted_sum({name: (LOSSES[name](output, target) * target.weight).sum() / norm for name in parts}, parts)
 
 

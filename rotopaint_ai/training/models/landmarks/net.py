@@ -208,9 +208,10 @@ def anisotropy_of(log_p: Tensor) -> Tensor:
 
 def sample_map(features: Tensor, points: Tensor, stride: int) -> Tensor:
     """Bilinear values [N, C, A, B] of an [N, C, H, W] map of some stride at crop places [N, A, B, 2]; edges go on."""
-    size = points.new_tensor([features.shape[3] * stride, features.shape[2] * stride])
-    # the grid stays in float32: in bf16 it would only tell places a pixel apart
-    return F.grid_sample(features.float(), points / size * 2 - 1, padding_mode="border", align_corners=False)
+    # shares of the map's width and height, in float32: in bf16 the grid would only tell places a pixel apart
+    x, y = points[..., 0] / (features.shape[3] * stride), points[..., 1] / (features.shape[2] * stride)
+    grid = torch.stack((x, y), -1) * 2 - 1
+    return F.grid_sample(features.float(), grid, padding_mode="border", align_corners=False)
 
 
 class CoarseToFineNet(LandmarkNet):

@@ -26,7 +26,7 @@ from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_
 from rotopaint_ai.training.models.landmarks.config import LandmarkTarget, PackConfig, make_target, total_loss
 from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, HEADS, LandmarkNet, Reader
 from rotopaint_ai.training.trainer.group import CPU
-from rotopaint_ai.training.trainer.task import Moment, Task, precision
+from rotopaint_ai.training.trainer.task import Losses, Moment, Task, precision, to_tensor
 
 
 class HeldOutPredictions(NamedTuple):
@@ -59,7 +59,7 @@ CENTRE_JITTER = 0.5  # spread of the fine windows' places in training, in coarse
 
 def as_input(crops: npt.NDArray[np.uint8], device: torch.device = CPU) -> Tensor:
     """8-bit NHWC crops as the float NCHW tensor (channels-last in memory) that the network takes."""
-    return torch.from_numpy(crops).to(device).permute(0, 3, 1, 2).float().div_(255)
+    return to_tensor(crops, device).permute(0, 3, 1, 2).float().div_(255)
 
 
 @torch.no_grad()
@@ -137,7 +137,7 @@ class Inputs(NamedTuple):
     crops: Tensor
     jitter: Tensor
     target: LandmarkTarget
-    norm: float
+    norm: Tensor
 
 
 def build_net(config: PackConfig, n_landmarks: int) -> LandmarkNet:
@@ -149,6 +149,7 @@ def build_net(config: PackConfig, n_landmarks: int) -> LandmarkNet:
 class LandmarkTask(Task[LandmarkNet, CropBatch]):
     """A landmark network in training."""
 
+    captures = True
     scores: tuple[str, ...] = ("held_out_percent", "held_out_px", "held_out_p95_px")
 
     def __init__(self, config: PackConfig, net: LandmarkNet, data: LandmarkData) -> None:
@@ -198,20 +199,16 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
     def to_device(self, batch: CropBatch, moment: Moment) -> Inputs:
         """Crops, where the fine windows stand aside, and what is wanted."""
         device = moment.device
-        target = make_target(
-            torch.from_numpy(batch.landmarks).to(device),
-            torch.from_numpy(batch.visible).to(device),
-            torch.from_numpy(self.data.weights_L).to(device),
-            batch.crops.shape[1],
-            self.config.hidden_weight,
-        )
+        points, visible, weights = map(torch.from_numpy, (batch.landmarks, batch.visible, self.data.weights_L))
+        target = make_target(points, visible, weights, batch.crops.shape[1], self.config.hidden_weight)
         everywhere = (self.config.batch, *target.points.shape[1:])
         jitter = torch.randn(everywhere, generator=moment.noise()) * CENTRE_JITTER * COARSE_STRIDE
-        weight = moment.group.sums([float(target.weight.sum())])[0]
-        mine = moment.group.share(jitter).to(device)
-        return Inputs(as_input(batch.crops, device), mine, target, weight / moment.group.ranks)
+        weight = moment.group.sums([float(target.weight.sum())])[0] / moment.group.ranks
+        mine, norm = moment.group.share(jitter), torch.tensor(weight, dtype=torch.float32)
+        there = LandmarkTarget(*(to_tensor(part, device) for part in target))
+        return Inputs(as_input(batch.crops, device), to_tensor(mine, device), there, to_tensor(norm, device))
 
-    def loss(self, net: LandmarkNet, inputs: Inputs, moment: Moment) -> tuple[Tensor, dict[str, float]]:
+    def loss(self, net: LandmarkNet, inputs: Inputs, moment: Moment) -> Losses:
         """The recipe's losses over the landmarks that count."""
         with moment.precision():
             output = net(inputs.crops, inputs.jitter)

@@ -34,7 +34,7 @@ from rotopaint_ai.training.models.backbone import ConvNorm
 from rotopaint_ai.training.models.seam.examples import Example, Examples, StripBatch, batch_of
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
-from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, PartTask, TrainSources
+from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, PartTask, TrainSources, to_tensor
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 _PARITY = 1e-3
@@ -118,6 +118,8 @@ class SeamConfig(TrainConfig):
 class SeamTask(PartTask[SeamNet, StripBatch]):
     """A seam network in training on a data set's `train` samples."""
 
+    captures = True
+
     def __init__(self, config: TrainConfig, net: SeamNet, examples: Examples) -> None:
         self.config, self.net, self.examples = config, net, examples
         self.samples, self.held_out = examples.rows_of("train"), examples.rows_of("val")
@@ -158,9 +160,9 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
 
     def to_device(self, batch: StripBatch, moment: Moment) -> tuple[Tensor, Tensor]:
         """Strips and target probabilities."""
-        return torch.from_numpy(batch.strip).to(moment.device), torch.from_numpy(batch.target).to(moment.device)
+        return to_tensor(batch.strip, moment.device), to_tensor(batch.target, moment.device)
 
-    def loss(self, net: SeamNet, inputs: tuple[Tensor, Tensor], moment: Moment) -> tuple[Tensor, dict[str, float]]:
+    def loss(self, net: SeamNet, inputs: tuple[Tensor, Tensor], moment: Moment) -> Losses:
         """Cross entropy against the target probabilities, per place that is known."""
         strip, target = inputs
         with moment.precision():

@@ -29,7 +29,7 @@ from rotopaint_ai.training.models.segmentation.views import (
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
 from rotopaint_ai.training.trainer.onnx_export import as_arrays, export_checked
-from rotopaint_ai.training.trainer.task import NETWORKS, Moment, Network, TrainSources
+from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, TrainSources
 
 CLASSES = ("seam", "face")
 STRIDE = 2  # of what the network gives; the logits are enlarged to the crop
@@ -284,9 +284,7 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
         pictures, seam, face = (torch.from_numpy(part).to(moment.device) for part in batch)
         return pictures.permute(0, 3, 1, 2).float() / 255, segmentation_target(seam, face)
 
-    def loss(
-        self, net: GatedNet, inputs: tuple[Tensor, SegmentationTarget], moment: Moment
-    ) -> tuple[Tensor, dict[str, float]]:
+    def loss(self, net: GatedNet, inputs: tuple[Tensor, SegmentationTarget], moment: Moment) -> Losses:
         """The recipe's losses of classes and edges."""
         with moment.precision():
             return total_of(LOSSES, net(inputs[0]), inputs[1], self.config.losses)

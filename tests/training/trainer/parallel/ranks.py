@@ -48,7 +48,7 @@ def gradients(folder: Path, group: Group, compression: str) -> None:
     jitter = torch.tensor(rng.normal(0, 2, (8, 5, 2)), dtype=torch.float32)
     said = model(group.share(as_input(crops)), group.share(jitter))
     norm = group.sums([float(mine.weight.sum())])[0] / group.ranks
-    loss, _ = losses.total_loss(said, mine, recipe.losses, norm=norm)
+    loss, _ = losses.total_loss(said, mine, recipe.losses, norm=torch.tensor(norm))
     loss.backward()
     if group.is_first:
         found = {name: p.grad.clone() for name, p in net.named_parameters() if p.grad is not None}

@@ -1,0 +1,95 @@
+"""Gradients on a GPU as CUDA graphs: the kernels of a step are recorded once, and from then on started together.
+
+The networks are small for a GPU, so that starting some thousand kernels one by one takes several times as long as
+they do. Source: "CUDA Graphs", section "Whole-network capture", in PyTorch's documentation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from rotopaint_ai.training.trainer.activations import is_out_of_memory
+from rotopaint_ai.training.trainer.task import Losses
+
+WARM_UP = 3  # steps of a shape before it is recorded: libraries choose their kernels in them
+MOST_GRAPHS = 8  # each keeps the memory of its step
+
+
+class _Recorded(NamedTuple):
+    """A graph, and the memory that it reads and writes."""
+
+    graph: Any
+    inputs: list[Tensor]
+    losses: Losses
+    gradients: list[Tensor | None]
+
+
+@dataclass(slots=True)
+class CapturedGradients:
+    """Computes a loss and its gradients, by a graph for each shape of inputs that comes often.
+
+    `compute` does the work on the current stream; it must do the same operations for all inputs of one shape, and ask
+    for no value. Where recording fails, all steps are computed kernel by kernel.
+    """
+
+    compute: Callable[[Any], Losses]
+    parameters: Sequence[nn.Parameter]
+    stream: Any
+    failure: str = ""
+    _seen: Counter[Hashable] = field(default_factory=Counter)
+    _recorded: dict[Hashable, _Recorded] = field(default_factory=dict)
+
+    def __call__(self, inputs: Any) -> Losses:
+        """The loss and its parts; gradients are in the parameters. Their memory is overwritten by the next call."""
+        leaves, spec = tree_flatten(inputs)
+        shape = tuple((leaf.shape, leaf.stride(), leaf.dtype) for leaf in leaves)
+        self._seen[shape] += 1
+        if shape not in self._recorded and self._should_record(shape):
+            self._record(shape, leaves, spec)
+        if shape in self._recorded:
+            return self._replay(self._recorded[shape], leaves)
+        return self._aside(lambda: self.compute(inputs))
+
+    def _should_record(self, shape: Hashable) -> bool:
+        return not self.failure and self._seen[shape] > WARM_UP and len(self._recorded) < MOST_GRAPHS
+
+    def _record(self, shape: Hashable, leaves: Sequence[Tensor], spec: Any) -> None:
+        inputs, graph = [leaf.clone() for leaf in leaves], torch.cuda.CUDAGraph()
+        self._forget_gradients()
+        try:
+            with torch.cuda.graph(graph, stream=self.stream):
+                losses = self.compute(tree_unflatten(inputs, spec))
+        except RuntimeError as error:
+            if is_out_of_memory(error):
+                raise
+            self.failure = " ".join(str(error).split())[:200]
+            self._forget_gradients()
+            return
+        gradients = [parameter.grad for parameter in self.parameters]
+        self._recorded[shape] = _Recorded(graph, inputs, losses, gradients)
+
+    def _replay(self, recorded: _Recorded, leaves: Sequence[Tensor]) -> Losses:
+        torch._foreach_copy_(recorded.inputs, list(leaves))
+        for parameter, gradient in zip(self.parameters, recorded.gradients):
+            parameter.grad = gradient
+        recorded.graph.replay()
+        return recorded.losses
+
+    def _aside(self, compute: Callable[[], Losses]) -> Losses:
+        """On the stream of the recordings, as what libraries set up is each stream's own."""
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
+            losses = compute()
+        torch.cuda.current_stream().wait_stream(self.stream)
+        return losses
+
+    def _forget_gradients(self) -> None:
+        for parameter in self.parameters:
+            parameter.grad = None
