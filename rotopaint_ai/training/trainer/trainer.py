@@ -146,7 +146,6 @@ class Trainer(Generic[Net, Batch]):
         )
         self.optimiser = OPTIMISERS[config.optimiser](self.net, config.learning_rate, config.weight_decay)
         self.activations = Activations(config.activations, task.blocks(), folder)
-        self.captured = self._capturing()
         self.unchecked: tuple[Tensor, dict[str, Tensor]] | None = None  # the last gradients' norm, and the loss's parts
         self.at, self.seconds = 0, 0.0
         self.by_clock = 0.0  # share of the budget's time for steps that is over, as the first rank has it
@@ -157,6 +156,7 @@ class Trainer(Generic[Net, Batch]):
         self.making_s, self.reading_s, self.decoding_s = 0.0, 0.0, 0.0  # of batches
         self.operations = Operations()  # of the first step of this life
         self.window = self._new_window()
+        self.captured = self._capturing()
 
     def fit(
         self,
