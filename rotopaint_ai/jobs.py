@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from rotopaint_ai import fills
-from rotopaint_ai.checked import check
 from rotopaint_ai.errors import CancelledError, UsageError
 from rotopaint_ai.frames import parse_frames
+from rotopaint_ai.value_checks import check
 
 EVENTS_VERSION = 1
 

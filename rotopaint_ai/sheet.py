@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from rotopaint_ai.checked import check, check_format
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import file_bytes
+from rotopaint_ai.value_checks import check, check_format
 from rotopaint_ai.yaml_text import yaml_errors, yaml_loader
 
 FORMAT = "rotopaint-sheet"

@@ -22,7 +22,7 @@ import torch
 
 from rotopaint_ai.files import write_text
 from rotopaint_ai.seams import relight
-from rotopaint_ai.seams.fitted import pack_lines
+from rotopaint_ai.seams.layer_text import pack_lines
 from rotopaint_ai.seams.relight_table import TABLE
 from rotopaint_ai.training.models.fill.strips import StraightenedFrame, straighten_frames
 from rotopaint_ai.training.models.fill.task import FAINT, GAMMA

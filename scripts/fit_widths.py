@@ -27,10 +27,10 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.files import write_text
 from rotopaint_ai.seams import width
-from rotopaint_ai.seams.fitted import pack_lines
+from rotopaint_ai.seams.layer_text import pack_lines
 from rotopaint_ai.seams.ribbon import resample
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ai.stage.filmed import plates_of, read_seam_frame
+from rotopaint_ai.stage.shot_folder import plates_of, read_seam_frame
 from scripts.fitted_layers import build_layers, numbers_of
 
 Array = npt.NDArray[Any]

@@ -1,4 +1,4 @@
-"""The network of two hidden layers for `fit_relight` and `fit_widths`, in torch and as arrays for `seams/fitted.py`."""
+"""The network of two hidden layers for `fit_relight` and `fit_widths`, in torch and as arrays for `layer_text`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from rotopaint_ai.seams.fitted import Three, layers_of
+from rotopaint_ai.seams.layer_text import Three, layers_of
 
 
 def build_layers(n_in: int, units: int, n_out: int) -> torch.nn.Sequential:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rotopaint_ai.batch.notes import TaskNotes
+from rotopaint_ai.batch.task_files import written_by
 from rotopaint_ai.batch.tasks import BatchTask, build_digest
-from rotopaint_ai.batch.written import written_by
 from rotopaint_ai.errors import BusyError, CancelledError, RotopaintError, UsageError
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.run import gather, paint, track

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rotopaint_ai.batch.text import read_jobs_text
-from rotopaint_ai.checked import check
 from rotopaint_ai.errors import ProjectError, UsageError
 from rotopaint_ai.jobs import RunJob
+from rotopaint_ai.value_checks import check
 
 if TYPE_CHECKING:
     from rotopaint_ai.pipeline.overrides import ProjectInputs

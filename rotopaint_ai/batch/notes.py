@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rotopaint_ai.batch.task_files import is_there
 from rotopaint_ai.batch.tasks import BatchTask
-from rotopaint_ai.batch.written import is_there
 from rotopaint_ai.files import write_json
 
 

@@ -67,7 +67,7 @@ def codes(light: Array) -> Array:
 
 def rendered_case(folder: Path, *, every: int, last: int | None = None, predicted: RotoDocument | None = None) -> Case:
     """A shot of plate.####, clean.#### and seam.#### pictures with truth.roto.json. Raises: UsageError without any."""
-    from rotopaint_ai.stage.filmed import plates_of, read_seam_frame
+    from rotopaint_ai.stage.shot_folder import plates_of, read_seam_frame
 
     truth = document.read(folder / "truth.roto.json")
     paths = plates_of(folder)

@@ -15,7 +15,7 @@ from rotopaint_ai.bench.clean_cases import Case, Sight
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.seams.cleanplate import PaintedCrop, paint
-from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.learned_fill import FillModel
 from rotopaint_ai.seams.ribbon import Curve
 
 Array = NDArray[Any]

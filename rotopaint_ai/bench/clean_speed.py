@@ -16,7 +16,7 @@ from rotopaint_ai.bench.clean_cases import Case, codes
 from rotopaint_ai.bench.clean_ours import model_of
 from rotopaint_ai.bench.clean_peers import RADIUS
 from rotopaint_ai.seams.cleanplate import fill
-from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.learned_fill import FillModel
 from rotopaint_ai.seams.ribbon import Curve
 
 Array = NDArray[Any]

@@ -19,8 +19,8 @@ from rotopaint_ai.exchange.linear_keys import visible_between
 from rotopaint_ai.exchange.lua import LuaTable, Value
 from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.exchange.time_eases import Timing
+from rotopaint_ai.shapes.bake import TOLERANCE_PX
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
-from rotopaint_ai.shapes.straighten import TOLERANCE_PX
 
 _MASKS: Final = {"PolylineMask", "BSplineMask"}
 _UNREAD: Final = {"RectangleMask", "EllipseMask", "BitmapMask", "WandMask", "RangesMask", "PaintMask"}

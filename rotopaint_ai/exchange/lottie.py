@@ -22,8 +22,8 @@ from rotopaint_ai.exchange.linear_keys import switches, visible_between
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.shapes import edit
+from rotopaint_ai.shapes.bake import TOLERANCE_PX
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
-from rotopaint_ai.shapes.straighten import TOLERANCE_PX
 
 KEEPS: Final[frozenset[Feature]] = frozenset(
     (

@@ -22,8 +22,8 @@ from rotopaint_ai.exchange.nuke_text import serialise
 from rotopaint_ai.exchange.nuke_tree import CurvesTree, NukeLayer
 from rotopaint_ai.exchange.nuke_writer import NodeKind
 from rotopaint_ai.files import replacing
+from rotopaint_ai.shapes.bake import line_at
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
-from rotopaint_ai.shapes.straighten import line_at
 
 SUFFIX: Final = ".nk"
 NOT_KEPT: Final[frozenset[Feature]] = frozenset(("taper", "roles", "sources", "landmarks", "fps", "names"))

@@ -17,9 +17,9 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.limits import FAR_PX
 from rotopaint_ai.exchange.nuke_motion import Motion, apply_motion
 from rotopaint_ai.exchange.nuke_tree import OPEN, RELATIVE, NukeCurve, NukeShape, as_float32
+from rotopaint_ai.shapes.bake import TOLERANCE_PX, turning_frames
 from rotopaint_ai.shapes.layers import Matrix
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, Slopes, feather_line
-from rotopaint_ai.shapes.straighten import TOLERANCE_PX, turning_frames
 
 STRAIGHT_PX = 0.001  # a cubic that deviates less from its chord counts as linear
 _MAX_SAMPLES = 4000  # frames sampled between two keys

@@ -28,10 +28,10 @@ from rotopaint_ai.exchange.nuke_tree import (
     NukeStroke,
     NukeTransform,
 )
+from rotopaint_ai.shapes.bake import unlayered
 from rotopaint_ai.shapes.edit_layers import within_layer
 from rotopaint_ai.shapes.layers import Layer, Matrix, way_back
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, Slopes
-from rotopaint_ai.shapes.straighten import unlayered
 
 Element = NukeLayer | NukeShape | NukeStroke
 _ALIKE_PX = 1e-4  # allowed difference of a single number in a script

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final, Literal, get_args
 
 from rotopaint_ai.exchange.feather_edges import along_normals, mean_px, span_px
+from rotopaint_ai.shapes.bake import TOLERANCE_PX, moves, straightened, unlayered
 from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument, RotoShape, Slopes
-from rotopaint_ai.shapes.straighten import TOLERANCE_PX, moves, straightened, unlayered
 
 Extra = Literal["eases", "feather line", "widths", "moving layers"]
 Held = Extra | Literal["ease", "feather widths"]

@@ -23,6 +23,7 @@ from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.linear_keys import eased_frames
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.shapes import bezier, samples
+from rotopaint_ai.shapes.bake import line_at
 from rotopaint_ai.shapes.rasterise import Region, matte
 from rotopaint_ai.shapes.roto import (
     DEFAULT_WIDTH_PX,
@@ -34,7 +35,6 @@ from rotopaint_ai.shapes.roto import (
     StrokeWidth,
     Widths,
 )
-from rotopaint_ai.shapes.straighten import line_at
 
 LIMIT_PX: Final = 0.02  # goal G8
 LIMIT_MATTE: Final = 0.01  # share of a matte's area, for formats that keep everything a matte depends on

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from rotopaint_ai.shapes import between
+from rotopaint_ai.shapes.bake import turning_frames
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points
-from rotopaint_ai.shapes.straighten import turning_frames
 
 Timing = tuple[tuple[float, float], tuple[float, float]]  # the handles that leave (0, 0) and arrive at (1, 1)
 
@@ -45,7 +45,7 @@ def _unit_cubic(a: float, b: float, t: float) -> float:
 
 
 def linear_keys_along(begin: Key, end: Key, first: int, last: int, timing: Timing) -> dict[int, Key]:
-    """Linear keys between two keys that keep an eased move within `straighten.TOLERANCE_PX`."""
+    """Linear keys between two keys that keep an eased move within `bake.TOLERANCE_PX`."""
     frames = [*range(first, last, max(1, (last - first) // _MOST_SAMPLES)), last]
     shares = {frame: share_of_way(timing, (frame - first) / (last - first)) for frame in frames}
     rows = {frame: _points_between(begin, end, share) for frame, share in shares.items()}

@@ -90,7 +90,7 @@ class SeamModel:
 
 @dataclass(frozen=True, slots=True)
 class FillModel:
-    """`fill(strips)`: float32 (N,T,S,12) to answers (N,T,S,7), the `FillModel` of seams/learned.py.
+    """`fill(strips)`: float32 (N,T,S,12) to answers (N,T,S,7), the `FillModel` of seams/learned_fill.py.
 
     n_channels: how many of the 12 the file takes, the first ones.
     """

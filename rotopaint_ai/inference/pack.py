@@ -8,7 +8,7 @@
     seam.onnx       optional: `strip` or `zoomed_strip` float32 [N,T,D,3], pictures along predicted seams (see
                     seams/placement.py), T a multiple of 8, D = 40 -> `logits` [N,T/2,D+1]: the seam at each offset, and
                     last `not to be seen`; what takes `zoomed_strip` knows finer strips, too
-    fill.onnx       optional: `strip` float32 [N,T,S,12], straightened seams (see seams/learned.py), T and S multiples
+    fill.onnx       optional: `strip` float32 [N,T,S,12], straightened seams (seams/learned_fill.py), T and S multiples
                     of 4 -> `answer` [N,T,S,7]: shares of four sources of light and an offset per colour
     detector.onnx   optional: `picture` float32 [N,H,W,3] display-referred RGB 0..1, H and W fixed -> `boxes` [N,F,4]
                     x0, y0, x1, y1 in its pixels, `scores` [N,F] (0: no face), `masks` [N,F,S,S] over rectangles
@@ -31,13 +31,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rotopaint_ai.checked import check
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import file_bytes, user_cache, write_json
 from rotopaint_ai.inference.process import read_signature, shipped_places
 from rotopaint_ai.inference.session import Signature, Tensor
 from rotopaint_ai.inference.signing import check_signature
 from rotopaint_ai.sheet import Sheet, load_sheet
+from rotopaint_ai.value_checks import check
 
 FORMAT = "rotopaint-pack"
 VERSION = 1

@@ -23,8 +23,8 @@ from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.project.faces import choose_face, pack_of, with_face_grouped
-from rotopaint_ai.project.files import Facts
 from rotopaint_ai.project.merge_run import with_profile
+from rotopaint_ai.project.plate_files import Facts
 from rotopaint_ai.project.state import Mark
 from rotopaint_ai.seams.paint_settings import Paint
 from rotopaint_ai.seams.strokes import Strokes

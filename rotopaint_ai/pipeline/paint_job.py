@@ -24,7 +24,7 @@ from rotopaint_ai.pipeline.render_frame import (
     write_mattes,
 )
 from rotopaint_ai.plates.plate import Plate
-from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.learned_fill import FillModel
 from rotopaint_ai.seams.paint_settings import AUTO, Paints
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import RotoDocument

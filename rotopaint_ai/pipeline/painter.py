@@ -33,7 +33,7 @@ from rotopaint_ai.pipeline.render_frame import (
 )
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.seams import rig, width
-from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.learned_fill import FillModel
 from rotopaint_ai.seams.matte import FLATNESS_PX, seam_curves
 from rotopaint_ai.seams.paint_settings import Paint, Paints
 from rotopaint_ai.seams.ribbon import Curve

@@ -37,7 +37,7 @@ from rotopaint_ai.pipeline.render_frame import (
 )
 from rotopaint_ai.plates.plate import Frame, Plate, plate_fingerprint
 from rotopaint_ai.plates.plate_window import Area
-from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.learned_fill import FillModel
 from rotopaint_ai.seams.paint_settings import Paint, Paints
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.visibility import Visibility

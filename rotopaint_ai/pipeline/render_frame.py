@@ -27,7 +27,7 @@ from rotopaint_ai.plates.matte_layers import write_layers
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.sequence import pad
 from rotopaint_ai.seams import cleanplate, touchup
-from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.learned_fill import FillModel
 from rotopaint_ai.seams.matte import seam_curves
 from rotopaint_ai.seams.paint_settings import AUTO, Paint, Paints
 from rotopaint_ai.seams.ribbon import Curve

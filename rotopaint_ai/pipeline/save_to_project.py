@@ -20,7 +20,7 @@ from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, overrides_
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
 from rotopaint_ai.plates.plate import Plate
-from rotopaint_ai.project import Project, State, files, run_record
+from rotopaint_ai.project import Project, State, plate_files, run_record
 from rotopaint_ai.project.faces import choose_face, pack_of
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
@@ -35,7 +35,7 @@ def compare_plate(inputs: ProjectInputs, project_file: str | None, plate: Plate)
 
     Raises: PlateError where they have another size.
     """
-    known, remembered = inputs.plate, files.chosen(inputs.files, plate.frames)
+    known, remembered = inputs.plate, plate_files.chosen(inputs.files, plate.frames)
     if known is None or project_file is None:
         return None
     path, size = Path(project_file), (known["width"], known["height"])
@@ -44,7 +44,7 @@ def compare_plate(inputs: ProjectInputs, project_file: str | None, plate: Plate)
             f"{plate.name}: is {plate.width} x {plate.height}, {path.name} was made on {known['name']} of "
             f"{size[0]} x {size[1]}; choose that plate, or another project"
         )
-    match = files.compare(remembered, {frame: plate.path_of(frame) for frame in remembered})
+    match = plate_files.compare(remembered, {frame: plate.path_of(frame) for frame in remembered})
     if not match.is_other_plate:
         return None
     return (

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.project.file import Project
-from rotopaint_ai.project.files import Facts
+from rotopaint_ai.project.database import Project
+from rotopaint_ai.project.plate_files import Facts
 from rotopaint_ai.project.state import Mark, State
 from rotopaint_ai.shapes.roto import Landmark, Points, RotoDocument
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rotopaint_ai.errors import LockedError, ProjectError, UsageError
 from rotopaint_ai.project import owner, schema
-from rotopaint_ai.project.file import Project
+from rotopaint_ai.project.database import Project
 
 
 @dataclass(frozen=True, slots=True)

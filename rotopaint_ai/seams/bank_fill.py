@@ -14,9 +14,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import glint, harmonic_fill, junctions, learned, relight, residue
+from rotopaint_ai.seams import glint, harmonic_fill, junctions, learned_fill, relight, residue
 from rotopaint_ai.seams import grain as grains
-from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.learned_fill import FillModel
 from rotopaint_ai.seams.relight_table import TABLE
 from rotopaint_ai.seams.relight_table_narrow import TABLE as NARROW
 from rotopaint_ai.seams.ribbon import Curve, Ribbon, build_ribbon, interpolate
@@ -53,7 +53,7 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | 
 
     Returns: colours (P, 3) of the hole's pixels, row by row.
 
-    Along each curve `relight` and `learned` separate the light of groove and bevels from the face's own light. The
+    Along each curve `relight` and `learned_fill` separate the light of groove and bevels from the face's own light. The
     face's part is kept, and the rest is blended from bank to bank. `grain` copies grain from the nearest clean band.
     """
     at = np.flatnonzero(hole)
@@ -91,7 +91,7 @@ def relit(scene: Straightened, model: FillModel | None) -> Array:
     by_tables = relight.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
     painted = by_tables
     if model is not None:
-        painted = learned.mend(by_tables, known, hole_TS, own_TS, scene.floor, model)
+        painted = learned_fill.mend(by_tables, known, hole_TS, own_TS, scene.floor, model)
         painted = residue.spared(painted, by_tables, light_TSC, scene.ribbon)
     return residue.lifted(junctions.joined(painted, light_TSC, scene.ribbon), light_TSC, scene.ribbon)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rotopaint_ai import fills
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.seams import grain as grains
-from rotopaint_ai.seams.learned import FillModel
+from rotopaint_ai.seams.learned_fill import FillModel
 from rotopaint_ai.seams.ribbon import Curve, shrinkage
 
 Array = NDArray[Any]  # float32

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from rotopaint_ai import fills
-from rotopaint_ai.checked import check
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.value_checks import check
 
 
 @dataclass(frozen=True, slots=True)

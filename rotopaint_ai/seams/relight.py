@@ -22,7 +22,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import banks, fitted, glint
+from rotopaint_ai.seams import banks, glint, layer_text
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
@@ -353,5 +353,5 @@ def _along(field: Array, sigma: float) -> Array:
 
 def unpack_table(numbers: str, units: int) -> RelightTable:
     """A table from base-85 text of little-endian float32: mean, scale, then weights and bias of each layer."""
-    mean, scale, *layers = fitted.unpack_layers(numbers, "<f4", N_FEATURES, units, N_ANSWERS, n_scales=2)
-    return RelightTable(mean, scale, *fitted.layers_of(layers))
+    mean, scale, *layers = layer_text.unpack_layers(numbers, "<f4", N_FEATURES, units, N_ANSWERS, n_scales=2)
+    return RelightTable(mean, scale, *layer_text.layers_of(layers))

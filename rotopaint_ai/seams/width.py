@@ -18,7 +18,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import fitted, visibility
+from rotopaint_ai.seams import layer_text, visibility
 from rotopaint_ai.seams.ribbon import across, resample
 from rotopaint_ai.seams.width_table import NUMBERS
 from rotopaint_ai.shapes.roto import Landmark, RotoShape
@@ -76,7 +76,7 @@ class SeamReach:
 
 def width_table(numbers: str) -> WidthTable:
     """A table from base-85 text of little-endian float16: weights and biases of each layer in turn."""
-    return WidthTable(*fitted.layers_of(fitted.unpack_layers(numbers, "<f2", N_FEATURES, UNITS, 2)))
+    return WidthTable(*layer_text.layers_of(layer_text.unpack_layers(numbers, "<f2", N_FEATURES, UNITS, 2)))
 
 
 @cache

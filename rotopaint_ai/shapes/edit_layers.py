@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.shapes.bake import moves, unlayered
 from rotopaint_ai.shapes.layers import (
     IDENTITY,
     Layer,
@@ -25,7 +26,6 @@ from rotopaint_ai.shapes.layers import (
     way_back,
 )
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, Slopes
-from rotopaint_ai.shapes.straighten import moves, unlayered
 
 Row = TypeVar("Row")
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.stage.face_paint import noise
-from rotopaint_ai.stage.filmed import SeamFrame
+from rotopaint_ai.stage.shot_folder import SeamFrame
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator

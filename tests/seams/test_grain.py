@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from rotopaint_ai.seams import cleanplate, grain, learned
+from rotopaint_ai.seams import cleanplate, grain, learned_fill
 
 SIZE = (96, 200)
 LINE = np.stack([np.linspace(10.0, 190.0, 90), np.full(90, 48.0)], 1)
@@ -15,7 +15,7 @@ CURVES = [(LINE, 5.0)]
 
 def banks_alone(strips: np.ndarray) -> np.ndarray:
     """A fill that keeps nothing of the plate."""
-    answer = np.zeros((*strips.shape[:3], learned.N_ANSWERS), np.float32)
+    answer = np.zeros((*strips.shape[:3], learned_fill.N_ANSWERS), np.float32)
     answer[..., 3] = 30.0
     return answer
 

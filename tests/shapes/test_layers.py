@@ -14,9 +14,9 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats, nuke, nuke_reader
 from rotopaint_ai.project import State, codecs
 from rotopaint_ai.shapes import edit, edit_layers, group_moves, manual_keys, reduce, samples
+from rotopaint_ai.shapes.bake import unlayered
 from rotopaint_ai.shapes.layers import Layer, LayerPose, placed, product, way_back
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, feather_line
-from rotopaint_ai.shapes.straighten import unlayered
 
 SQUARE = (ControlPoint(60, 40, 0, 5, 5, 0), ControlPoint(80, 40), ControlPoint(80, 60), ControlPoint(60, 60))
 ROWS = tuple(ControlPoint(dx, dy, 1, 0, 0, 2) for dx, dy in ((-4, -4), (4, -4), (4, 4), (-4, 4)))

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from rotopaint_ai.stage import burnt_seams, filmed
+from rotopaint_ai.stage import burnt_seams, shot_folder
 
 
 def test_a_burnt_in_seam_changes_nothing_outside_its_coverage() -> None:
@@ -47,6 +47,6 @@ def test_a_branch_joins_the_first_seam() -> None:
 def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
     codes = np.full((8, 8, 3), 188, np.uint8)
     cv2.imwrite(str(tmp_path / "a.png"), codes)
-    assert filmed.read_linear(tmp_path / "a.png")[0, 0, 0] == pytest.approx(
+    assert shot_folder.read_linear(tmp_path / "a.png")[0, 0, 0] == pytest.approx(
         ((188 / 255 + 0.055) / 1.055) ** 2.4, rel=1e-4
     )

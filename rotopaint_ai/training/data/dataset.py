@@ -27,13 +27,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
 
-from rotopaint_ai.checked import check_json
 from rotopaint_ai.errors import DiskError, PackError, TrainingError
 from rotopaint_ai.files import file_bytes, replacing, write_json, write_text
 from rotopaint_ai.plates.coded_pictures import decode
 from rotopaint_ai.sheet import Sheet, dump_sheet, parse_sheet
 from rotopaint_ai.training.data.shards.read import ShardPictures
 from rotopaint_ai.training.data.shards.store import INDEX, ShardStore, open_store
+from rotopaint_ai.value_checks import check_json
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)

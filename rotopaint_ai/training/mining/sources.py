@@ -24,7 +24,7 @@ from rotopaint_ai.frames import evenly_spread, summarise
 from rotopaint_ai.plates.sequence import Listing, find
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
 from rotopaint_ai.project import CorrectedFrame, Corrections, corrections
-from rotopaint_ai.project.files import FileMatch, chosen, compare
+from rotopaint_ai.project.plate_files import FileMatch, chosen, compare
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.manual_keys import SITS_PX
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument, RotoShape

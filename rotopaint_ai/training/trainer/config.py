@@ -21,12 +21,12 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import yaml
 
-from rotopaint_ai.checked import check
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import file_bytes
 from rotopaint_ai.training.trainer.activations import MODES
 from rotopaint_ai.training.trainer.group import HOOKS
 from rotopaint_ai.training.trainer.optim import OPTIMISERS
+from rotopaint_ai.value_checks import check
 from rotopaint_ai.yaml_text import yaml_errors, yaml_loader
 
 AnyConfig = TypeVar("AnyConfig", bound=Any)

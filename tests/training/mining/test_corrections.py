@@ -14,7 +14,7 @@ import pytest
 from rotopaint_ai.errors import DocumentError, TrainingError, UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.project import Project, SeamSettings, State
-from rotopaint_ai.project.files import look
+from rotopaint_ai.project.plate_files import look
 from rotopaint_ai.shapes import bezier, edit
 from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset, write_dataset

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from rotopaint_ai.seams.learned import N_CHANNELS
+from rotopaint_ai.seams.learned_fill import N_CHANNELS
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.detection.scenes import DetectionScene, Face

@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from rotopaint_ai.errors import RotopaintError
-from rotopaint_ai.project import files
+from rotopaint_ai.project import plate_files
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.engine.background_task import BackgroundTask
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
@@ -128,7 +128,7 @@ class Opening(QObject):
             session.edits.act("crop box", replace(session.state, crops={frame: box}))
         self._crop = None
 
-    def _take_witnesses(self, found: tuple[PlateFacts, Mapping[int, files.Facts]]) -> None:
+    def _take_witnesses(self, found: tuple[PlateFacts, Mapping[int, plate_files.Facts]]) -> None:
         """Store the facts of a plate's files, unless another project was opened meanwhile."""
         plate, facts = found
         if plate is self._session.plate:

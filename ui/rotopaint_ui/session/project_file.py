@@ -12,7 +12,7 @@ from typing import Any
 from rotopaint_ai.errors import PlateError, ProjectError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.frames import summarise
-from rotopaint_ai.project import SUFFIX, Project, State, files, run_record
+from rotopaint_ai.project import SUFFIX, Project, State, plate_files, run_record
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.history import Step
@@ -171,13 +171,13 @@ class ProjectFile:
         if self._store is None:
             return False
         project = self._idle()
-        known, remembered = project.note("plate"), files.chosen(project.files(), plate.frames)
+        known, remembered = project.note("plate"), plate_files.chosen(project.files(), plate.frames)
         if known is None or not remembered:
             return False
         is_sized = (plate.width, plate.height) == (known["width"], known["height"])
-        return is_sized and files.compare(remembered, frame_paths(plate, tuple(remembered))).is_same_plate
+        return is_sized and plate_files.compare(remembered, frame_paths(plate, tuple(remembered))).is_same_plate
 
-    def take_witnesses(self, found: Mapping[int, files.Facts]) -> None:
+    def take_witnesses(self, found: Mapping[int, plate_files.Facts]) -> None:
         """Keep how a few of the plate's files look (`look_at_witnesses`), to know it again."""
         if found:
             self._write_note(lambda project: project.set_files(found))
@@ -276,8 +276,8 @@ def _check_plate(plate: PlateFacts, known: Mapping[str, Any], project: Project) 
             f"{plate.name}: is {plate.width} x {plate.height}, the project was made on {known['name']} of "
             f"{size[0]} x {size[1]}; choose that plate, or begin a new project"
         )
-    remembered = files.chosen(project.files(), plate.frames)
-    match = files.compare(remembered, frame_paths(plate, tuple(remembered)))
+    remembered = plate_files.chosen(project.files(), plate.frames)
+    match = plate_files.compare(remembered, frame_paths(plate, tuple(remembered)))
     if match.is_other_plate:
         raise PlateError(
             f"{plate.name}: holds other pictures than the project's {known['name']} (compared frames "
@@ -285,9 +285,9 @@ def _check_plate(plate: PlateFacts, known: Mapping[str, Any], project: Project) 
         )
 
 
-def look_at_witnesses(plate: PlateFacts) -> dict[int, files.Facts]:
+def look_at_witnesses(plate: PlateFacts) -> dict[int, plate_files.Facts]:
     """How a few of the plate's files look; reads them whole, so call it off the screen's thread."""
-    return files.look(frame_paths(plate, files.witnesses(plate.frames)))
+    return plate_files.look(frame_paths(plate, plate_files.witnesses(plate.frames)))
 
 
 def _document_digest(document: RotoDocument) -> str:

@@ -21,10 +21,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 import fsspec
 from msgspec import Meta, Struct
 
-from rotopaint_ai.checked import check_json
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import file_bytes
 from rotopaint_ai.remote import RemoteFiles, remote_files
+from rotopaint_ai.value_checks import check_json
 
 FORMAT = "rotopaint-shards"
 VERSION = 1

@@ -16,15 +16,15 @@ import numpy.typing as npt
 import torch
 from msgspec import Struct
 
-from rotopaint_ai.checked import check_json
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import file_bytes
 from rotopaint_ai.landmarks.faces import SURE, FaceFound, faces_of, letterboxed
 from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.stage.crowd_plates import POINTS
-from rotopaint_ai.stage.filmed import OUTLINE, TOLERANCE_PX, TRUTH, filmed_faces
+from rotopaint_ai.stage.shot_folder import OUTLINE, TOLERANCE_PX, TRUTH, filmed_faces
 from rotopaint_ai.training.data.dataset import read_dataset, read_picture
 from rotopaint_ai.training.data.dataset_checks import MarkedPicture, split_of_shot
+from rotopaint_ai.value_checks import check_json
 
 Array = npt.NDArray[Any]
 Picture = npt.NDArray[np.uint8]

@@ -18,11 +18,11 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.files import replacing
 from rotopaint_ai.plates.colour import encode, linearise
-from rotopaint_ai.seams import bank_fill, cleanplate, learned, relight
+from rotopaint_ai.seams import bank_fill, cleanplate, learned_fill, relight
 from rotopaint_ai.seams.bank_fill import TABLES
 from rotopaint_ai.seams.ribbon import Curve
 from rotopaint_ai.stage.burnt_seams import add_groove, add_occluders, paint_texture
-from rotopaint_ai.stage.filmed import TRUTH, SeamFrame, plates_of, read_seam_frame
+from rotopaint_ai.stage.shot_folder import TRUTH, SeamFrame, plates_of, read_seam_frame
 from rotopaint_ai.training.data.dataset_checks import split_of_shot
 
 Array = npt.NDArray[Any]
@@ -149,7 +149,7 @@ def matte_of(seam: Array, lines: Sequence[Curve], rng: Rng) -> Array:
     return hole
 
 
-ROWS, COLUMNS = learned.ROWS, 96  # of a strip to learn from
+ROWS, COLUMNS = learned_fill.ROWS, 96  # of a strip to learn from
 _FEWEST = 40  # matte samples that make a strip worth learning from
 
 
@@ -191,7 +191,7 @@ def _parts(one: StraightenedFrame, rng: np.random.Generator) -> Iterator[tuple[A
     scene = one.scene
     known = relight.sources(scene.light_TSC, scene.hole_TS)
     relit = relight.relight_in_turn(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, TABLES)
-    strip = learned.strip_of(known, relit, scene.hole_TS, scene.floor)
+    strip = learned_fill.strip_of(known, relit, scene.hole_TS, scene.floor)
     table = relit[..., :3] + relit[..., 3:] * scene.light_TSC
     fields = [table, *(field.transpose(0, 2, 1) for field in (known.own, known.face, known.banks)), one.true_TSC]
     lit = np.stack(fields) - np.float32(one.exposure)

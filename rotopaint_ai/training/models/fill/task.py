@@ -26,9 +26,9 @@ from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_text
-from rotopaint_ai.seams import learned
-from rotopaint_ai.seams.learned import N_ANSWERS, N_CHANNELS, TRACE
-from rotopaint_ai.stage.filmed import shots_in
+from rotopaint_ai.seams import learned_fill
+from rotopaint_ai.seams.learned_fill import N_ANSWERS, N_CHANNELS, TRACE
+from rotopaint_ai.stage.shot_folder import shots_in
 from rotopaint_ai.training.models.backbone import ConvNorm
 from rotopaint_ai.training.models.fill.strips import Strips, cut
 from rotopaint_ai.training.trainer.config import TrainConfig
@@ -80,7 +80,7 @@ class FillNet(nn.Module):
 
 
 def mixed(answer: Tensor, light: Tensor) -> Tensor:
-    """Corrected log light [N, T, S, 3] from an answer and its sources [N, 4, T, S, 3], as `seams.learned` does."""
+    """Corrected log light [N, T, S, 3] from an answer and its sources [N, 4, T, S, 3], as `seams.learned_fill` does."""
     tables, plate, face, banks = torch.softmax(answer[..., :4].float(), -1).unbind(-1)
     traces = torch.minimum(plate, TRACE * (1.0 - plate))
     shares = torch.stack((tables, plate - traces, face + traces, banks), 1)
@@ -315,12 +315,12 @@ def export(net: FillNet, path: Path) -> float:
     Raises: TrainingError when the file gives something else than the network.
     """
     free = {
-        1: learned.MULTIPLE * torch.export.Dim("rows", min=2, max=128),
-        2: learned.MULTIPLE * torch.export.Dim("columns", min=2, max=4096),
+        1: learned_fill.MULTIPLE * torch.export.Dim("rows", min=2, max=128),
+        2: learned_fill.MULTIPLE * torch.export.Dim("columns", min=2, max=4096),
     }
     draw = np.random.default_rng(0)
     example, other = (
-        draw.standard_normal((1, rows, columns, learned.N_CHANNELS)).astype(np.float32)
+        draw.standard_normal((1, rows, columns, learned_fill.N_CHANNELS)).astype(np.float32)
         for rows, columns in ((32, 64), (28, 100))
     )
     return export_checked(

@@ -19,7 +19,7 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.shapes.matte_metrics import TOLERANCES_PX, boundary_f, intersection_over_union
 from rotopaint_ai.shapes.rasterise import rasterise_open
-from rotopaint_ai.stage.filmed import OUTLINE, TOLERANCE_PX, filmed_faces, read_seam, shots_in
+from rotopaint_ai.stage.shot_folder import OUTLINE, TOLERANCE_PX, filmed_faces, read_seam, shots_in
 from rotopaint_ai.training.data.augment import (
     STRAIGHT,
     Geometry,

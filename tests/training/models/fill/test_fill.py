@@ -17,9 +17,9 @@ import torch
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import find_pack, load_pack
-from rotopaint_ai.seams import bank_fill, learned, relight
+from rotopaint_ai.seams import bank_fill, learned_fill, relight
 from rotopaint_ai.stage import burnt_seams
-from rotopaint_ai.stage.filmed import SeamFrame
+from rotopaint_ai.stage.shot_folder import SeamFrame
 from rotopaint_ai.training.models.fill import strips, task
 from rotopaint_ai.training.pack.network import TrainOptions, deliver, find_network
 from rotopaint_ai.training.trainer.task import NETWORKS
@@ -83,7 +83,7 @@ def test_a_table_written_as_text_is_the_table(tmp_path: Path, laid: list[strips.
     assert np.array_equal(space["TABLE"].mean, fitted.mean)
 
 
-def _saying(answer: np.ndarray) -> learned.FillModel:
+def _saying(answer: np.ndarray) -> learned_fill.FillModel:
     """A model that says this, whatever it is shown."""
 
     def model(strips: np.ndarray) -> np.ndarray:
@@ -99,10 +99,10 @@ def test_torch_and_numpy_mix_the_same(laid: list[strips.StraightenedFrame]) -> N
     rng = np.random.default_rng(2)
     own_TS = scene.ribbon.own_TS
     relit = relight.relight_in_turn(scene.light_TSC, scene.hole_TS, own_TS, bank_fill.TABLES)
-    answer = rng.standard_normal((*own_TS.shape, learned.N_ANSWERS)).astype(np.float32)
-    rows, before, n_rows = learned.rows_of(own_TS)
+    answer = rng.standard_normal((*own_TS.shape, learned_fill.N_ANSWERS)).astype(np.float32)
+    rows, before, n_rows = learned_fill.rows_of(own_TS)
     shown = np.pad(answer[rows], ((before, n_rows - before - (rows.stop - rows.start)), (0, 0), (0, 0)))
-    mended = learned.mend(relit, known, scene.hole_TS, own_TS, scene.floor, _saying(shown))
+    mended = learned_fill.mend(relit, known, scene.hole_TS, own_TS, scene.floor, _saying(shown))
     numpy_light = mended[..., :3] + mended[..., 3:] * scene.light_TSC
     table = relit[..., :3] + relit[..., 3:] * scene.light_TSC
     fields = np.stack([table, *(f.transpose(0, 2, 1) for f in (known.own, known.face, known.banks))])
@@ -120,7 +120,7 @@ def test_strips_have_one_size_and_the_true_light_in_the_matte(
 ) -> None:
     cut = _strips(laid)
     n = len(cut.strip)
-    assert cut.strip.shape == (n, strips.ROWS, strips.COLUMNS, learned.N_CHANNELS)
+    assert cut.strip.shape == (n, strips.ROWS, strips.COLUMNS, learned_fill.N_CHANNELS)
     assert cut.light.shape == (n, 5, strips.ROWS, strips.COLUMNS, 3)
     outside = ~cut.wanted & (cut.strip[..., 9] == 0)
     apart = np.abs(cut.light[:, 1].astype(np.float32) - cut.light[:, 4])[outside]
@@ -185,7 +185,7 @@ def test_training_moves_the_network_and_another_starts_from_its_file(
     assert not torch.equal(trained.net.answer.weight, before)
     assert np.isfinite(fill.metrics(trained.net)["learned"])
     assert fill.export(trained.net, tmp_path / "fill.onnx") < 1e-3
-    again, strip = task.FillNet(), torch.randn(2, 32, 48, learned.N_CHANNELS)
+    again, strip = task.FillNet(), torch.randn(2, 32, 48, learned_fill.N_CHANNELS)
     task.load_written(again, tmp_path / "fill.onnx")
     with torch.no_grad():
         wanted = trained.net.eval()(strip)
@@ -207,7 +207,7 @@ def test_shots_marked_val_are_held_out(tmp_path: Path) -> None:
 
 
 def test_training_starts_from_no_file_of_another_kind(tmp_path: Path) -> None:
-    _write_fill(tmp_path / "other.onnx", learned.N_CHANNELS)
+    _write_fill(tmp_path / "other.onnx", learned_fill.N_CHANNELS)
     with pytest.raises(TrainingError, match=r"other\.onnx.*has no weights"):
         task.load_written(task.FillNet(), tmp_path / "other.onnx")
 
@@ -235,7 +235,7 @@ def test_contrast_is_against_the_banks_which_stay(laid: list[strips.Straightened
     assert torch.allclose(light[:, 1], own, atol=1e-4)
 
 
-@pytest.mark.parametrize("n_channels", [11, learned.N_CHANNELS])  # files of before know one plane less
+@pytest.mark.parametrize("n_channels", [11, learned_fill.N_CHANNELS])  # files of before know one plane less
 def test_a_trained_fill_goes_into_a_pack_and_the_card_vouches_for_it(tmp_path: Path, n_channels: int) -> None:
     pack = tmp_path / "pack"
     shutil.copytree(find_pack(None), pack)
@@ -253,8 +253,8 @@ def test_a_trained_fill_goes_into_a_pack_and_the_card_vouches_for_it(tmp_path: P
     assert loaded.card["training"]["recipe"] == load_pack(None).card["training"]["recipe"]
     fill = open_fill(loaded)
     assert fill is not None
-    answer = fill(np.ones((1, 8, 12, learned.N_CHANNELS), np.float32))
-    assert answer.shape == (1, 8, 12, learned.N_ANSWERS)
+    answer = fill(np.ones((1, 8, 12, learned_fill.N_CHANNELS), np.float32))
+    assert answer.shape == (1, 8, 12, learned_fill.N_ANSWERS)
     assert answer == pytest.approx(n_channels)
 
 
@@ -262,8 +262,8 @@ def _write_fill(path: Path, n_channels: int) -> None:
     """A graph with a fill's names and sizes, and nothing learnt: one product."""
     sizes = ["N", "T", "S"]
     given = onnx.helper.make_tensor_value_info("strip", onnx.TensorProto.FLOAT, [*sizes, n_channels])
-    made = onnx.helper.make_tensor_value_info("answer", onnx.TensorProto.FLOAT, [*sizes, learned.N_ANSWERS])
-    weights = np.ones((n_channels, learned.N_ANSWERS), np.float32)
+    made = onnx.helper.make_tensor_value_info("answer", onnx.TensorProto.FLOAT, [*sizes, learned_fill.N_ANSWERS])
+    weights = np.ones((n_channels, learned_fill.N_ANSWERS), np.float32)
     node = onnx.helper.make_node("MatMul", ["strip", "w"], ["answer"])
     graph = onnx.helper.make_graph([node], "fill", [given], [made], [onnx.numpy_helper.from_array(weights, "w")])
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10), path)

@@ -7,8 +7,8 @@ from typing import Literal
 
 import pytest
 
-from rotopaint_ai.checked import check, check_format
 from rotopaint_ai.errors import PackError
+from rotopaint_ai.value_checks import check, check_format
 
 
 @dataclass(frozen=True)

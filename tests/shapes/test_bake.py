@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rotopaint_ai.shapes.bake import turning_frames
 from rotopaint_ai.shapes.roto import ControlPoint
-from rotopaint_ai.shapes.straighten import turning_frames
 
 
 @pytest.mark.parametrize("tangent", [("in_dx", "in_dy"), ("out_dx", "out_dy")])

@@ -1,4 +1,4 @@
-"""Moves as linear keys: eases, and the way that a layer takes a shape, within a tolerance at every whole frame.
+"""Baking: eases, and the way that a layer takes a shape, as linear keys within a tolerance at every whole frame.
 
 Standard library only.
 """

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rotopaint_ai.project import files
+from rotopaint_ai.project import plate_files
 
 
-def facts_of(path: Path, frame: int = 1001) -> files.Facts:
-    return files.look({frame: path})[frame]
+def facts_of(path: Path, frame: int = 1001) -> plate_files.Facts:
+    return plate_files.look({frame: path})[frame]
 
 
 def test_a_small_file_is_known_by_the_hash_of_all_of_it_and_a_large_one_by_samples(
@@ -20,12 +20,12 @@ def test_a_small_file_is_known_by_the_hash_of_all_of_it_and_a_large_one_by_sampl
     """Three samples of two bytes in ten: at 0, 4 and 8, after the size in digits."""
     path = tmp_path / "movie"
     path.write_bytes(b"abcdefghij")
-    monkeypatch.setattr(files, "LARGE_BYTES", 10)
-    assert files.fingerprint(path) == hashlib.sha1(b"abcdefghij").hexdigest()
-    monkeypatch.setattr(files, "LARGE_BYTES", 9)
-    monkeypatch.setattr(files, "_SAMPLE_BYTES", 2)
-    monkeypatch.setattr(files, "_N_SAMPLES", 3)
-    assert files.fingerprint(path) == "sampled:" + hashlib.sha1(b"10" + b"abefij").hexdigest()
+    monkeypatch.setattr(plate_files, "LARGE_BYTES", 10)
+    assert plate_files.fingerprint(path) == hashlib.sha1(b"abcdefghij").hexdigest()
+    monkeypatch.setattr(plate_files, "LARGE_BYTES", 9)
+    monkeypatch.setattr(plate_files, "_SAMPLE_BYTES", 2)
+    monkeypatch.setattr(plate_files, "_N_SAMPLES", 3)
+    assert plate_files.fingerprint(path) == "sampled:" + hashlib.sha1(b"10" + b"abefij").hexdigest()
 
 
 def test_a_file_of_the_known_size_and_time_is_not_read_and_any_other_is_compared(tmp_path: Path) -> None:
@@ -35,11 +35,11 @@ def test_a_file_of_the_known_size_and_time_is_not_read_and_any_other_is_compared
     name, size, mtime_ns, print_ = known
     assert (name, size, print_) == ("p.1001.dpx", 5, hashlib.sha1(b"first").hexdigest())
     unread = (name, size, mtime_ns, "of another")
-    assert files.compare({1001: unread}, {1001: path}).same == (1001,)
+    assert plate_files.compare({1001: unread}, {1001: path}).same == (1001,)
     for changed in ((name, 6, mtime_ns, print_), (name, size, mtime_ns + 1, print_), ("q", size, mtime_ns, print_)):
-        assert files.compare({1001: changed}, {1001: path}).same == (1001,)
-        assert files.compare({1001: (*changed[:3], "of another")}, {1001: path}).other == (1001,)
-    assert files.compare({1001: known, 1002: known}, {1001: tmp_path / "gone"}).gone == (1001, 1002)
+        assert plate_files.compare({1001: changed}, {1001: path}).same == (1001,)
+        assert plate_files.compare({1001: (*changed[:3], "of another")}, {1001: path}).other == (1001,)
+    assert plate_files.compare({1001: known, 1002: known}, {1001: tmp_path / "gone"}).gone == (1001, 1002)
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,11 @@ def test_a_file_of_the_known_size_and_time_is_not_read_and_any_other_is_compared
 def test_a_plate_is_the_same_or_another_where_all_files_that_are_there_say_so(
     same: tuple[int, ...], other: tuple[int, ...], is_same: bool, is_other: bool
 ) -> None:
-    found = files.FileMatch(same, other, gone=(3,))
+    found = plate_files.FileMatch(same, other, gone=(3,))
     assert (found.is_same_plate, found.is_other_plate) == (is_same, is_other)
 
 
 def test_the_frames_compared_are_those_with_a_fingerprint_that_are_asked_for() -> None:
     known = {frame: ("p", 1, 2, "" if frame % 2 else "print") for frame in range(1001, 1009)}
-    assert sorted(files.chosen(known, range(1003, 1008))) == [1004, 1006]
-    assert sorted(files.chosen(known, [])) == []
+    assert sorted(plate_files.chosen(known, range(1003, 1008))) == [1004, 1006]
+    assert sorted(plate_files.chosen(known, [])) == []

@@ -7,7 +7,7 @@ import pytest
 
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import load_pack
-from rotopaint_ai.seams import bank_fill, cleanplate, learned, relight
+from rotopaint_ai.seams import bank_fill, cleanplate, learned_fill, relight
 
 from . import made_up
 
@@ -18,19 +18,19 @@ CURVES = [(LINE, 5.0)]
 
 def banks_alone(strips: np.ndarray) -> np.ndarray:
     """A model that trusts the banks and nothing else."""
-    answer = np.zeros((*strips.shape[:3], learned.N_ANSWERS), np.float32)
+    answer = np.zeros((*strips.shape[:3], learned_fill.N_ANSWERS), np.float32)
     answer[..., 3] = 60.0
     return answer
 
 
 def tables_alone(strips: np.ndarray) -> np.ndarray:
-    answer = np.zeros((*strips.shape[:3], learned.N_ANSWERS), np.float32)
+    answer = np.zeros((*strips.shape[:3], learned_fill.N_ANSWERS), np.float32)
     answer[..., 0] = 60.0
     return answer
 
 
 def plate_alone(strips: np.ndarray) -> np.ndarray:
-    answer = np.zeros((*strips.shape[:3], learned.N_ANSWERS), np.float32)
+    answer = np.zeros((*strips.shape[:3], learned_fill.N_ANSWERS), np.float32)
     answer[..., 1] = 60.0
     return answer
 
@@ -50,10 +50,10 @@ def test_a_model_that_keeps_the_plate_keeps_it() -> None:
 def test_a_trace_of_the_plate_goes_to_the_face(share: float, kept: float) -> None:
     """A twentieth of what is not the plate's is taken off its share: 0.5 - 0.05 * 0.5, 0.96 - 0.05 * 0.04."""
     own_TS = np.ones((1, 1), bool)
-    answer = np.full((learned.N_ANSWERS, 1), 0.0, np.float32)
+    answer = np.full((learned_fill.N_ANSWERS, 1), 0.0, np.float32)
     answer[:4, 0] = -30.0, np.log(share), np.log(1 - share), -30.0
     relit, face, banks = np.zeros((1, 1, 4), np.float32), np.full((3, 1), 2.0, np.float32), np.zeros((3, 1), np.float32)
-    mixed = learned.mixed(answer, relit, face, banks, own_TS)[0, 0]
+    mixed = learned_fill.mixed(answer, relit, face, banks, own_TS)[0, 0]
     assert mixed == pytest.approx([2.0 * (1 - kept)] * 3 + [kept], abs=1e-6)
 
 
@@ -83,8 +83,8 @@ def test_strips_are_multiples_of_four_and_free_of_exposure() -> None:
     for gain in (1.0, 8.0):
         cleanplate.fill(plate * np.float32(gain), MATTE, CURVES, "auto", spy)
     assert seen[0].shape[0] == 1
-    assert seen[0].shape[1] % learned.MULTIPLE == seen[0].shape[2] % learned.MULTIPLE == 0
-    assert seen[0].shape[3] == learned.N_CHANNELS
+    assert seen[0].shape[1] % learned_fill.MULTIPLE == seen[0].shape[2] % learned_fill.MULTIPLE == 0
+    assert seen[0].shape[3] == learned_fill.N_CHANNELS
     assert np.allclose(seen[0], seen[1], atol=2e-3)
 
 
@@ -116,5 +116,5 @@ def test_a_strip_says_how_far_each_row_is_from_the_curve() -> None:
     hole[10:20] = True
     known = relight.sources(light_TSC, hole)
     relit = relight.relight(light_TSC, hole, hole, bank_fill.TABLES[-1])
-    strip = learned.strip_of(known, relit, hole, 0.01)
+    strip = learned_fill.strip_of(known, relit, hole, 0.01)
     assert strip[[15, 11, 23, 0], 7, 11] == pytest.approx([0.0, 0.5, 1.0, 15 / 8])

@@ -177,7 +177,7 @@ def test_history_stands_after_closing_and_a_new_step_forgets_the_undone_ones(tmp
 
 
 def test_history_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rotopaint_ai.project.file.MOST_STEPS", 3)
+    monkeypatch.setattr("rotopaint_ai.project.database.MOST_STEPS", 3)
     project = Project.create(tmp_path / "shot.rotopaint")
     walk = [State(crops={1: CropBox(k, 0, 9, 9)}) for k in range(8)]
     for a, b in pairwise(walk):
@@ -523,7 +523,7 @@ def test_content_that_does_not_belong_together_is_a_damaged_project(
     def torn(_: object) -> State:
         raise error
 
-    monkeypatch.setattr("rotopaint_ai.project.file.state_of", torn)
+    monkeypatch.setattr("rotopaint_ai.project.database.state_of", torn)
     with closing(Project.open(path)) as project, pytest.raises(DamagedProjectError, match="its content is torn"):
         project.load()
 
