@@ -1,6 +1,6 @@
 """Parts that a recipe names: backbones, losses, optimisers, augmentations.
 
-A table is a `Registry`; a part joins it with a decorator, and a recipe asks for it by name:
+A decorator registers a part in a `Registry`; a recipe names it:
 
     @BACKBONES.register("pyramid")
     def build_pyramid(...): ...
@@ -17,14 +17,14 @@ Part = TypeVar("Part")
 
 
 class Registry(Generic[Part]):
-    """Named parts of one kind, in the order in which they joined."""
+    """Named parts of one kind, in order of registration."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._parts: dict[str, Part] = {}
 
     def register(self, name: str) -> Callable[[Part], Part]:
-        """A decorator that enters a part under `name`. Raises UsageError when the name is taken."""
+        """A decorator that registers a part under `name`. Raises UsageError if the name is taken."""
 
         def enter(part: Part) -> Part:
             if name in self._parts:

@@ -1,16 +1,16 @@
-"""The training data set on disk: a folder with a sheet, pictures and one line of truth per picture.
+"""The training data set on disk: a folder with a sheet, pictures and one line of ground truth per picture.
 
     dataset.json   {"format": "rotopaint-dataset", "version": 1, "name": ..., "licence": ...}
-    sheet.yaml     the character sheet that all samples follow
+    sheet.yaml     the character sheet of all samples
     samples.jsonl  one sample per line:
                    {"image": "images/x.jpg", "width", "height", "character", "shot", "frame", "split": train|val|test,
                     "landmarks": {name: [x, y, visible 0|1] | null}, "shapes": {name: {"points": [[x, y, in_dx, in_dy,
                     out_dx, out_dy], ...], "width_px": 4.2}}, "face_box": [x, y, w, h], "pixel_scale": picture px per
                     plate px}
-    images/        loose crops round the face, JPEG or PNG, 8 bit sRGB; or shards/ with the same pictures in tars
+    images/        crops around the face with a margin, JPEG or PNG, 8-bit sRGB; or shards/: the same pictures in tars
 
 Coordinates are pixels of the picture, origin at the outer corner of the top-left pixel.
-In memory: N samples, L landmarks, K shapes, P control points of all shapes; what is not known is NaN.
+In memory: N samples, L landmarks, K shapes, P control points of all shapes; unknown values are NaN.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from rotopaint_ai.value_checks import check_json
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-_LONGEST_PX, _FARTHEST_PX = 65_536, 1_000_000  # largest side of a picture, and largest coordinate from its corner
+_LONGEST_PX, _FARTHEST_PX = 65_536, 1_000_000  # largest side of a picture, largest absolute coordinate
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeTruth:
-    """A shape's control points (P, 6) in the picture, and the seam's full width across where it is known."""
+    """A shape's control points (P, 6) in picture pixels, and the seam's full width where it is known."""
 
     points: Sequence[Sequence[float]]
     width_px: float | None = None
@@ -50,7 +50,7 @@ class ShapeTruth:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One line of `samples.jsonl`: a picture and its truth. `pixel_scale`: picture pixels per plate pixel."""
+    """One line of `samples.jsonl`: a picture and its ground truth. `pixel_scale`: picture pixels per plate pixel."""
 
     image: str
     width: int
@@ -89,7 +89,7 @@ _BoxSide = Annotated[float, Meta(gt=0, le=_FARTHEST_PX)]
 
 
 class _Kind(Struct):
-    """What a `dataset.json` of any version says."""
+    """The format field of a `dataset.json` of any version."""
 
     format: Literal["rotopaint-dataset"]
 
@@ -108,7 +108,7 @@ class _ShapeInLine(Struct):
 
 
 class _Line(Struct):
-    """A line of `samples.jsonl`; what is null in it is not known."""
+    """A line of `samples.jsonl`; null means unknown."""
 
     image: str
     width: _Side
@@ -123,7 +123,7 @@ class _Line(Struct):
     pixel_scale: Annotated[float, Meta(ge=0.001, le=1000)] = 1.0
 
     def sample(self) -> Sample:
-        """The line without what is not known."""
+        """The sample, without the unknown landmarks and shapes."""
         facts = {name: getattr(self, name) for name in self.__struct_fields__}
         landmarks = {name: point for name, point in self.landmarks.items() if point is not None}
         shapes = {name: ShapeTruth(s.points, s.width_px) for name, s in (self.shapes or {}).items() if s is not None}
@@ -131,7 +131,7 @@ class _Line(Struct):
 
 
 def parse_samples(text: str, where: str, sheet: Sheet) -> tuple[Sample, ...]:
-    """The samples of a `samples.jsonl`. Raises TrainingError naming `where`, the line and what is wrong with it."""
+    """The samples of a `samples.jsonl`. Raises TrainingError naming `where`, the line and the fault."""
     landmarks, shapes = frozenset(sheet.landmark_names), {shape.name: shape.n_points for shape in sheet.shapes}
     samples = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -171,31 +171,32 @@ Picture = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Arrays of N samples in sheet order; coordinates in pixels of the picture, NaN where nothing is known."""
+    """Ground truth of N samples in sheet order; coordinates in pixels of the picture, NaN where unknown."""
 
     landmarks: Array  # [N, L, 2]
-    visible: Array  # [N, L] 1 seen, 0 hidden, NaN unknown landmark
+    visible: Array  # [N, L] 1 visible, 0 hidden, NaN unknown landmark
     points: Array  # [N, P, 6]
-    width: Array  # [N, K] full width across open shapes
+    width: Array  # [N, K] full width of open shapes
 
     def rows(self, rows: npt.NDArray[np.intp]) -> Truth:
-        """The truth of some samples."""
+        """The ground truth of the given samples."""
         return Truth(self.landmarks[rows], self.visible[rows], self.points[rows], self.width[rows])
 
     def scaled(self, factors_NC: npt.NDArray[np.floating[Any]]) -> Truth:
-        """The truth after picture `n` was resized by `factors_NC[n]` (x and y, which rounding keeps apart a little)."""
+        """The ground truth after picture `n` was resized by `factors_NC[n]`: x and y, which differ slightly by
+        rounding."""
         f = factors_NC.astype(np.float32)[:, None]
         return Truth(self.landmarks * f, self.visible, self.points * np.tile(f, 3), self.width * f.mean(axis=2))
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A checked data set: its sheet, its samples and their ground truth; pictures are read from disk on demand."""
+    """A checked data set: its sheet, samples and ground truth. Pictures are read from disk on demand."""
 
     name: str
     licence: str
     sheet: Sheet
-    folders: tuple[Path | ShardPictures, ...]  # of each sample; or the shards that hold its picture
+    folders: tuple[Path | ShardPictures, ...]  # per sample: its folder, or the shards that contain its picture
     samples: tuple[Sample, ...]
     truth: Truth
 
@@ -203,11 +204,11 @@ class Dataset:
         return len(self.samples)
 
     def rows_of(self, *splits: Split) -> npt.NDArray[np.intp]:
-        """Rows of the samples of some splits."""
+        """Rows of the samples of the given splits."""
         return np.flatnonzero([sample.split in splits for sample in self.samples])
 
     def subset(self, rows: npt.NDArray[np.intp]) -> Dataset:
-        """A data set of some samples, in the order given."""
+        """A data set of the given samples, in that order."""
         return replace(
             self,
             folders=tuple(self.folders[row] for row in rows),
@@ -216,7 +217,7 @@ class Dataset:
         )
 
     def picture(self, row: int) -> Picture:
-        """The picture of a sample: (H, W, 3) RGB. Raises TrainingError when it cannot be read or has another size."""
+        """The picture of a sample: (H, W, 3) RGB. Raises TrainingError if it is unreadable or has another size."""
         sample, folder = self.samples[row], self.folders[row]
         picture = (
             folder.picture(sample.image) if isinstance(folder, ShardPictures) else read_picture(folder / sample.image)
@@ -227,24 +228,24 @@ class Dataset:
         return picture
 
     def fetch(self, row: int, check: Callable[[], None]) -> None:
-        """Download the shard of a sample's picture; `check` may raise to stop. Raises TrainingError."""
+        """Download the shard that contains a sample's picture; `check` may raise to stop. Raises TrainingError."""
         folder = self.folders[row]
         if isinstance(folder, ShardPictures):
             folder.fetch(self.samples[row].image, check)
 
     def bring(self, row: int) -> None:
-        """Read the bytes of a sample's picture into memory, if they come in shards. Raises TrainingError."""
+        """Read the bytes of a sample's picture into memory if it is in a shard. Raises TrainingError."""
         folder = self.folders[row]
         if isinstance(folder, ShardPictures):
             folder.data(self.samples[row].image)
 
     @property
     def packs(self) -> tuple[ShardPictures, ...]:
-        """The shards that hold pictures."""
+        """The shard sets that contain pictures."""
         return tuple({id(folder): folder for folder in self.folders if isinstance(folder, ShardPictures)}.values())
 
     def groups(self) -> tuple[int, ...] | None:
-        """The number of the shard of each sample's picture; None where no picture is in shards."""
+        """The shard number of each sample's picture; None if no picture is in a shard."""
         packs = self.packs
         if not packs:
             return None
@@ -257,9 +258,9 @@ class Dataset:
 
 
 def read_dataset(source: str | Path) -> Dataset:
-    """Read and check a data set by its folder or, in shards, by its URL; pictures are not opened yet.
+    """Read and check a data set, given its folder or the URL of its shards; no picture is opened yet.
 
-    Raises: TrainingError naming the file, line and field of the first thing that is wrong.
+    Raises: TrainingError naming the file, line and field of the first fault.
     """
     store = open_store(source)
     content = store.read("dataset.json")
@@ -292,14 +293,14 @@ def _text(store: ShardStore, name: str, source: str | Path) -> str:
 
 
 def join(datasets: Sequence[Dataset]) -> Dataset:
-    """Several data sets as one. Raises TrainingError when their sheets' landmarks or shapes differ."""
+    """Concatenate data sets. Raises TrainingError if their sheets differ in landmarks or shapes."""
     first = datasets[0]
     for other in datasets[1:]:
         if _layout(other.sheet) != _layout(first.sheet):
             odd = _sheet_difference(first.sheet, other.sheet)
             raise TrainingError(
                 f"data sets '{first.name}'{_folder_note(first)} and '{other.name}'{_folder_note(other)}: their sheets "
-                f"name other landmarks or shapes ({odd}); mine both with one --sheet"
+                f"have different landmarks or shapes ({odd}); mine both with one --sheet"
             )
     truths = [dataset.truth for dataset in datasets]
     return replace(
@@ -313,7 +314,7 @@ def join(datasets: Sequence[Dataset]) -> Dataset:
 
 
 def _folder_note(data: Dataset) -> str:
-    """The place of a data set, because data sets of one character share a name."""
+    """The folder of a data set: data sets of one character may share a name."""
     folder = data.folders[0] if data.folders else None
     return f" ({folder})" if isinstance(folder, Path) else ""
 
@@ -325,22 +326,22 @@ def _sheet_difference(one: Sheet, other: Sheet) -> str:
         ("shape", one.shape_names, other.shape_names),
     ):
         if odd := [name for name in (*a, *b) if (name in a) != (name in b)]:
-            return f"{kind} '{odd[0]}' is in one alone"
+            return f"{kind} '{odd[0]}' is in only one of them"
         if tuple(a) != tuple(b):
-            return f"{kind}s in another order"
+            return f"the {kind}s are in another order"
     shapes = next((a, b) for a, b in zip(one.shapes, other.shapes) if (a.n_points, a.closed) != (b.n_points, b.closed))
     return f"shape '{shapes[0].name}' has {shapes[0].n_points} control points in one, {shapes[1].n_points} in the other"
 
 
 def write_dataset(folder: Path, *, name: str, licence: str, sheet: Sheet, samples: Iterable[Sample]) -> int:
-    """Write the sheet, the samples' lines and, last, `dataset.json`; returns how many samples there are.
+    """Write the sheet, the sample lines and, last, `dataset.json`. Returns the number of samples.
 
-    The pictures are written before by whoever makes them (`write_picture`), so that they never stay in memory.
+    The caller writes each picture as it is made (`write_picture`), so that they never fill the memory.
     """
     lines = [sample.line() for sample in samples]
     if not lines:
         raise TrainingError(f"{folder}: no sample to write; nothing was mined or rendered")
-    (folder / INDEX).unlink(missing_ok=True)  # of shards that hold what stood here before
+    (folder / INDEX).unlink(missing_ok=True)  # the index of an earlier sharded data set
     write_text(folder / "sheet.yaml", dump_sheet(sheet))
     write_text(folder / "samples.jsonl", "\n".join(lines) + "\n")
     write_json(folder / "dataset.json", {"format": FORMAT, "version": VERSION, "name": name, "licence": licence})
@@ -348,7 +349,7 @@ def write_dataset(folder: Path, *, name: str, licence: str, sheet: Sheet, sample
 
 
 def write_picture(path: Path, picture_rgb: Picture, *, quality: int = 95) -> None:
-    """Write an (H, W, 3) RGB picture as JPEG or PNG by its suffix."""
+    """Write an (H, W, 3) RGB picture as JPEG or PNG, chosen by suffix."""
     with replacing(path) as beside:
         options = [cv2.IMWRITE_JPEG_QUALITY, quality] if path.suffix.lower() in (".jpg", ".jpeg") else []
         if not cv2.imwrite(str(beside), cv2.cvtColor(picture_rgb, cv2.COLOR_RGB2BGR), options):
@@ -356,7 +357,7 @@ def write_picture(path: Path, picture_rgb: Picture, *, quality: int = 95) -> Non
 
 
 def read_picture(path: Path) -> Picture:
-    """A picture's file: (H, W, 3) RGB. Raises TrainingError."""
+    """Read a picture file: (H, W, 3) RGB. Raises TrainingError."""
     picture = decode(path.read_bytes()) if path.is_file() else None
     if picture is None:
         raise TrainingError(f"{path}: cannot be read as a picture; mine or render the data set again")
@@ -368,7 +369,7 @@ def _layout(sheet: Sheet) -> tuple[object, ...]:
 
 
 def has_head(folder: Path) -> bool:
-    """Whether a folder holds a `dataset.json` that is a data set's, of whatever version."""
+    """Whether a folder contains the `dataset.json` of a data set, of any version."""
     with suppress(OSError, TrainingError):
         return bool(check_json(file_bytes(folder / "dataset.json"), _Kind, error=TrainingError))
     return False

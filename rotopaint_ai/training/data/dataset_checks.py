@@ -1,6 +1,6 @@
 """The training and validation splits, and the data sets that training refuses.
 
-Contradictory labels are refused, and validation samples that are also trained on.
+Refused: contradictory labels, and validation samples that are also trained on.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from rotopaint_ai.shapes import bezier
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Dataset, Picture, Sample, Split
 
-_SAMPLES = 12  # of a curve between two control points
+_SAMPLES = 12  # samples of a curve between two control points
 _MOST_SPANS = 40
-FEWEST_LANDMARKS = 3  # that a shape is predicted from: a similarity fits fewer exactly, without a residual
-AGREE = 0.02  # share of the face: if two labels of one frame differ by more, one of them is wrong
+# fewest landmarks to predict a shape from: a similarity fits fewer exactly, which leaves no residual
+FEWEST_LANDMARKS = 3
+AGREE = 0.02  # share of the face: if two labels of a frame differ by more, one of them is wrong
 
 Array = npt.NDArray[np.float64]
 Shot = tuple[str, str]
 
 
 def check_dataset(data: Dataset) -> None:
-    """Raise TrainingError, in one line, for a data set whose labels contradict each other or whose splits leak.
+    """Raise TrainingError, in one line, if labels contradict each other or the splits leak.
 
-    Frames are identified by character, shot and number; samples without character and shot are not compared. A
+    A frame is identified by character, shot and number; samples without character and shot are not compared. A
     validation shot must not be trained on. Validation characters are either all trained on (in other shots) or all
     new. The same picture must not be in both splits, whatever its name (pictures in shards are not compared).
     """
@@ -44,21 +45,22 @@ def check_dataset(data: Dataset) -> None:
 
 
 def landmark_rows(sheet: Sheet, shape: ShapeSpec) -> tuple[int, ...]:
-    """Landmarks that a shape is predicted from: the sheet's, those on its control points, or all where too few."""
+    """Landmarks that a shape is predicted from: the sheet's and those on its control points; all if these are too
+    few."""
     rows = {*sheet.rows_of(shape), *(sheet.landmark_row(name) for name in shape.on_landmarks.values())}
     return tuple(sorted(rows)) if len(rows) >= FEWEST_LANDMARKS else tuple(range(len(sheet.landmarks)))
 
 
 def check_shapes(train: Dataset, *, fewest: int) -> None:
-    """Raise TrainingError, in one line, where a shape and its landmarks are known in fewer than `fewest` samples."""
+    """Raise TrainingError, in one line, if a shape and its landmarks are known in fewer than `fewest` samples."""
     counts = known_with_landmarks(train).sum(axis=0)
     n_few = int((counts < fewest).sum())
     if n_few:
         more, worst = f" (and {n_few - 1} more)" if n_few > 1 else "", train.sheet.shapes[int(counts.argmin())].name
         raise TrainingError(
-            f"data set '{train.name}': shape '{worst}'{more} is known in {counts.min()} of "
-            f"{len(train.samples)} training samples together with its landmarks; wanted {fewest} or more: key it, and "
-            "the shapes whose points these are, on the same frames, or take it out of the sheet"
+            f"data set '{train.name}': shape '{worst}'{more} is known in {counts.min()} of {len(train.samples)} "
+            f"training samples together with its landmarks; wanted {fewest} or more: key it, and the shapes that its "
+            "landmarks lie on, on the same frames, or take it out of the sheet"
         )
 
 
@@ -93,8 +95,8 @@ def _check_labels(data: Dataset) -> None:
 def disagreement(data: Dataset, one: int, other: int) -> float:
     """The largest distance between two labels of one frame, as a share of the face.
 
-    The two pictures may be cut differently: coordinates are normalised by the landmarks' mean and spread. For shapes
-    it is the distance of control points from the other label's curve, because points may slide along the curve.
+    The two pictures may be cropped differently, so both labels are put into plate pixels and centred on the landmarks'
+    median. Control points are compared with the other label's curve, because points may slide along it.
     """
     a, b = (data.truth.landmarks[row].astype(np.float64) for row in (one, other))
     known = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
@@ -108,7 +110,8 @@ def disagreement(data: Dataset, one: int, other: int) -> float:
 
 
 def _label_distance(data: Dataset, rows: tuple[int, int], middles: tuple[Array, Array]) -> float:
-    """The largest distance in plate pixels of a control point to the other label's curve, laid on their middles."""
+    """The largest distance, in plate pixels, from a control point to the other label's curve; both centred on
+    `middles`."""
     found = 0.0
     scales = [data.samples[row].pixel_scale for row in rows]
     for spec in data.sheet.shapes:
@@ -133,13 +136,13 @@ def _contradict(data: Dataset, apart: Sequence[tuple[int, int, float]]) -> NoRet
 
 
 def _picture_place(data: Dataset, row: int) -> str:
-    """The path of a sample's picture, by which two data sets are distinguished."""
+    """The path of a sample's picture, to tell two data sets apart."""
     folder, image = data.folders[row], data.samples[row].image
     return f"{folder.name}/{image}" if isinstance(folder, Path) else image
 
 
 def _exclusion(samples: Sequence[Sample]) -> str:
-    """Frames as `mine --exclude` takes them, the first few shots."""
+    """Frames in the syntax of `mine --exclude`, the first few shots."""
     shots: dict[str, list[int]] = defaultdict(list)
     for sample in samples:
         shots[sample.shot].append(sample.frame)
@@ -157,14 +160,15 @@ def _check_shots(data: Dataset) -> None:
         character, shot = min(both)
         more = f" (and {len(both) - 1} more)" if len(both) > 1 else ""
         raise TrainingError(
-            f"data set '{data.name}': shot {shot} of {character or 'the character'}{more} is learnt from and held out; "
-            "neighbouring frames are alike, the figures would flatter: hold out whole shots, mine --val SHOT"
-            f"{_sides(data, character, shot)}"
+            f"data set '{data.name}': shot {shot} of {character or 'the character'}{more} is in the training and in "
+            "the validation split; neighbouring frames are alike, so the errors would look too small: hold out whole "
+            f"shots with mine --val SHOT{_sides(data, character, shot)}"
         )
 
 
 def _sides(data: Dataset, character: str, shot: str) -> str:
-    """Which data sets learn from a shot and which hold it out, where there are several."""
+    """The data sets that have a shot in the training split, and those that have it in another; empty if one set has
+    both."""
     own = [
         (folder, sample.split)
         for folder, sample in zip(data.folders, data.samples)
@@ -174,7 +178,7 @@ def _sides(data: Dataset, character: str, shot: str) -> str:
     held = {folder.name: None for folder, split in own if split != "train"}
     if not learnt or not held or learnt.keys() == held.keys():
         return ""
-    return f": {shot} for {', '.join(learnt)} as for {', '.join(held)}"
+    return f"; {', '.join(learnt)} trains on {shot}, {', '.join(held)} holds it out"
 
 
 def _check_characters(data: Dataset) -> None:
@@ -183,8 +187,8 @@ def _check_characters(data: Dataset) -> None:
     seen, new = held & learnt, held - learnt
     if seen and new:
         raise TrainingError(
-            f"data set '{data.name}': held-out character {min(seen)} is learnt from in other shots and {min(new)} is "
-            "not; the figures would mean nothing: hold out shots of every character, or whole characters only"
+            f"data set '{data.name}': validation character {min(seen)} is trained on in other shots and {min(new)} is "
+            "not; errors of the two cannot be averaged: hold out shots of every character, or whole characters only"
         )
 
 
@@ -200,8 +204,8 @@ def _check_pictures(data: Dataset) -> None:
             twin = known.get(_hash(path))
             if twin is not None:
                 raise TrainingError(
-                    f"data set '{data.name}': {path.name} is held out and learnt from as {twin.name}, the same "
-                    "picture; keep one of them"
+                    f"data set '{data.name}': {path.name} is in the validation and, as {twin.name}, in the training "
+                    "split: the same picture; keep one of them"
                 )
 
 
@@ -210,7 +214,7 @@ def _hash(path: Path) -> bytes:
 
 
 def data_print(parts: Iterable[npt.NDArray[Any]]) -> str:
-    """A fingerprint of a run's data: a hash of its arrays' shapes, types and bytes, in their order."""
+    """A fingerprint of data: a hash of the arrays' shapes, types and bytes, in order."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(f"{part.shape}{part.dtype.str}".encode())
@@ -218,8 +222,8 @@ def data_print(parts: Iterable[npt.NDArray[Any]]) -> str:
     return digest.hexdigest()
 
 
-HELD_BACK = 0.12  # share of each shot, at its end, that is held out where a data set has no `val` split
-PICTURES_HELD_BACK = 0.1  # share of pictures, where none is marked
+HELD_BACK = 0.12  # share of each shot, at its end, that becomes validation where a data set has no `val` split
+PICTURES_HELD_BACK = 0.1  # share of pictures that becomes validation where none is marked
 
 
 def split_held_out(data: Dataset) -> Dataset:
@@ -229,7 +233,7 @@ def split_held_out(data: Dataset) -> Dataset:
     so similar that random frames would give too small errors. `test` samples are not changed.
     """
     if not len(data.rows_of("train")):
-        raise TrainingError(f"data set '{data.name}': no sample has split 'train'; there is nothing to learn from")
+        raise TrainingError(f"data set '{data.name}': no sample has split 'train'; there is nothing to train on")
     if len(data.rows_of("val")):
         return data
     shots: dict[tuple[str, str], list[int]] = {}
@@ -240,7 +244,9 @@ def split_held_out(data: Dataset) -> Dataset:
     if not late:
         late = {spare_row(data, data.rows_of("train").tolist())}
     if len(late) == len(data.rows_of("train")):
-        raise TrainingError(f"data set '{data.name}': one training sample; wanted at least 2, one to be held out")
+        raise TrainingError(
+            f"data set '{data.name}': one training sample; wanted at least 2, one of them for validation"
+        )
     samples = tuple(replace(s, split="val") if row in late else s for row, s in enumerate(data.samples))
     return replace(data, samples=samples)
 
@@ -252,7 +258,7 @@ def _last_frames(data: Dataset, rows: list[int]) -> list[int]:
 
 
 def split_of_shot(folder: Path) -> Split:
-    """Shots whose folder begins with `test` are only measured on."""
+    """The split of a shot by its folder: names that begin with `test` are test shots."""
     return "test" if folder.name.startswith("test") else "train"
 
 
@@ -269,10 +275,10 @@ S = TypeVar("S", bound=MarkedPicture)
 
 
 def split_samples(samples: Sequence[S]) -> tuple[list[S], list[S]]:
-    """Samples to train on and held-out ones: those marked `val`, else the last ones.
+    """Training and validation samples: those marked `val` are for validation, else the last ones.
 
-    Raises: TrainingError where there are too few, or where a picture that is held out is trained on as well. Where no
-    sample is marked, frames of a hold may stand on both sides of the line; they are not trained on then.
+    Where no sample is marked, frames of one hold may end up in both splits; these leave the training split.
+    Raises: TrainingError if there are too few, or if a picture marked `val` is also marked `train`.
     """
     held = [sample for sample in samples if sample.split == "val"]
     train = [sample for sample in samples if sample.split == "train"]
@@ -281,21 +287,22 @@ def split_samples(samples: Sequence[S]) -> tuple[list[S], list[S]]:
         count = max(1, round(len(train) * PICTURES_HELD_BACK))
         train, held = train[:-count], train[-count:]
     if not train or not held:
-        raise TrainingError("nothing to train on and hold back; wanted at least 2 pictures of split 'train'")
+        raise TrainingError("nothing to train and validate on; wanted at least 2 pictures of split 'train'")
     twins = _twins(train, held)
     if twins and is_marked:
         one, other = next(iter(twins.items()))
         raise TrainingError(
-            f"{held[other].name} is held out and learnt from as {train[one].name}, the same picture; keep one of them"
+            f"{held[other].name} is in the validation and, as {train[one].name}, in the training split: the same "
+            "picture; keep one of them"
         )
     train = [sample for row, sample in enumerate(train) if row not in twins]
     if not train:
-        raise TrainingError("nothing to train on: all pictures are the same as those held back; wanted others")
+        raise TrainingError("nothing to train on: all pictures are also in the validation split; wanted others")
     return train, held
 
 
 def _twins(train: Sequence[MarkedPicture], held: Sequence[MarkedPicture]) -> dict[int, int]:
-    """Rows of samples to train on whose very picture is held out, each with the held-out sample's row."""
+    """Rows of training samples whose picture is also in the validation split, each with the validation sample's row."""
     known = {data_print([sample.picture]): row for row, sample in enumerate(held)}
     found = {row: known.get(data_print([sample.picture])) for row, sample in enumerate(train)}
     return {row: other for row, other in found.items() if other is not None}

@@ -1,4 +1,4 @@
-"""Samples decoded for training: pictures no larger than a crop needs, and the truth in their pixels."""
+"""Samples decoded for training: pictures no larger than a crop needs, and ground truth in their pixels."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from rotopaint_ai.training.data.shards.stream import (
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Samples decoded once: pictures no larger than a crop needs, and the truth in their pixels.
+    """Samples decoded once: pictures no larger than a crop needs, and ground truth in their pixels.
 
-    `shrink[n]` are the factors (x, y) that turned the picture on disk into the one here. `groups[n]` is the number of
-    the shard that holds it, where pictures come in shards.
+    `shrink[n]`: factors (x, y) from the picture on disk to the one here. `groups[n]`: number of the shard that
+    contains the picture; None without shards.
     """
 
     pictures: Sequence[Picture]
@@ -39,7 +39,7 @@ class Memory:
 
 
 def face_side(landmarks_NLC: Array) -> npt.NDArray[np.float64]:
-    """Longest side of each sample's landmark bounding box, in its own pixels; NaN without landmarks."""
+    """Longest side of each sample's landmark bounding box, in picture pixels; NaN without landmarks."""
     low, high = face_bounds(landmarks_NLC)
     return cast(npt.NDArray[np.float64], (high - low).max(axis=1))
 
@@ -57,7 +57,7 @@ def load_pictures(
 ) -> Memory:
     """Decode every picture, shrunk by area averaging so that a crop (`margin` times the face) is at most `side_px`.
 
-    Pictures that come in shards are decoded when they are first wanted, so that training starts before all have come.
+    Pictures in shards are decoded on first use, so that training starts before all shards are downloaded.
     `check` is called once per picture and may raise to stop.
     """
     factors = np.minimum(1.0, side_px / (face_side(dataset.truth.landmarks) * margin))
@@ -75,13 +75,13 @@ def load_pictures(
 
 
 def stream_pictures(dataset: Dataset) -> Streamed:
-    """Every picture at its own size, decoded when it is first wanted and kept while there is room."""
+    """Every picture at its full size, decoded on first use and cached while memory lasts."""
     sizes = [(sample.width, sample.height) for sample in dataset.samples]
     return Streamed(dataset.picture, sizes, [1.0] * len(dataset), dataset.fetch, MEMORY_SHARE * memory_bytes() / 4)
 
 
 def join_memories(first: Memory, second: Memory) -> Memory:
-    """The samples of one and then of the other."""
+    """The samples of both, in order."""
     columns = [
         np.concatenate([getattr(memory.truth, name) for memory in (first, second)])
         for name in Truth.__dataclass_fields__
@@ -94,7 +94,7 @@ def join_memories(first: Memory, second: Memory) -> Memory:
 
 
 def shrink_memory(memory: Memory, factor: float) -> Memory:
-    """The same samples with every picture made smaller by `factor`."""
+    """The same samples with every picture shrunk by `factor`."""
     made = _memory(made_smaller(memory.pictures, factor), sizes_of(memory.pictures), memory.truth, memory.shrink)
     return replace(made, groups=memory.groups)
 
@@ -102,6 +102,6 @@ def shrink_memory(memory: Memory, factor: float) -> Memory:
 def _memory(
     pictures: Sequence[Picture], sizes: Sequence[tuple[int, int]], truth: Truth, before: npt.NDArray[np.float64]
 ) -> Memory:
-    """Pictures that had `sizes`, with the truth in the pixels that they have now."""
+    """Samples whose `pictures` were resized from `sizes`, with the ground truth scaled to match."""
     factors = np.array(sizes_of(pictures), np.float64) / np.array(sizes, np.float64)
     return Memory(pictures, truth.scaled(factors), before * factors)

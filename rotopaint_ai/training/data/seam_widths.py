@@ -1,6 +1,6 @@
-"""Widths of a character's seams that its roto does not state, measured in pictures of keyed seams (`keyed_width`).
+"""Seam widths that the roto does not state, measured in pictures where the seam is keyed (`keyed_width`).
 
-Widths in shares of the face (longest side of its landmarks' box).
+Widths are shares of the face: of the longest side of its landmarks' bounding box.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from rotopaint_ai.training.data.shards.stream import smaller
 
 Array = npt.NDArray[Any]
 
-USUAL_SEAM_SHARE = 0.019  # width of a seam without a measurement: the median of 4,000 stage pictures
-FACE_PX = 250.0  # larger faces are shrunk: all are measured alike
+USUAL_SEAM_SHARE = 0.019  # width of an unmeasured seam: the median over 4,000 stage pictures
+FACE_PX = 250.0  # larger faces are shrunk to this size, so that all are measured at one scale
 MOST_SAMPLES = 80
 MOST_SHARDS = 4
 
 
 def with_seam_widths(data: Dataset) -> Dataset:
-    """The data set with widths in its sheet for open seams that have only the default width. They come from samples
-    that state another width, such as those of a project where a person set it, or else are measured."""
+    """The data set with a width in its sheet for every open seam that still has the default width.
+
+    A width comes from samples that state one, such as those of a project where a person set it; else it is measured.
+    """
     rows = _rows_at_hand(data, np.concatenate([data.rows_of("train"), data.rows_of("val")]))
     rows = np.array(evenly_spread(rows.tolist(), MOST_SAMPLES), np.intp)
     measured = np.asarray(np.isfinite(data.truth.width).any(axis=0)).tolist()
@@ -45,7 +47,7 @@ def with_seam_widths(data: Dataset) -> Dataset:
 
 
 def _rows_at_hand(data: Dataset, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """The rows of a few shards; the others are fetched during training. All rows where there are no shards."""
+    """The rows in the first few shards, because the others are downloaded during training. All rows without shards."""
     if (groups := data.groups()) is None:
         return rows
     shards = np.asarray(groups)[rows]
@@ -58,8 +60,10 @@ def _is_usual(spec: ShapeSpec) -> bool:
 
 
 def widths_by_hand(data: Dataset) -> dict[str, float]:
-    """Full widths, as shares of the face, of seams with the default width in the sheet and another width in some
-    samples; the other samples get these."""
+    """Full width, as a share of the face, of each seam that has the default width in the sheet.
+
+    It is the median over the samples that state a width; seams that no sample or every sample states are left out.
+    """
     sides, found = face_side(data.truth.landmarks), {}
     for k, spec in enumerate(data.sheet.shapes):
         width = data.truth.width[:, k]
@@ -70,7 +74,7 @@ def widths_by_hand(data: Dataset) -> dict[str, float]:
 
 
 def measure_widths(data: Dataset, specs: Sequence[ShapeSpec], rows: npt.NDArray[np.intp]) -> dict[str, float | None]:
-    """Full width of each seam's matte as a share of the face, from some samples; None where none is to be seen."""
+    """Full width of each seam's matte as a share of the face, measured on `rows`; None where no seam is visible."""
     strips: dict[str, list[Array]] = {spec.name: [] for spec in specs}
     slots, sides = data.sheet.point_rows(), face_side(data.truth.landmarks)
     for row in rows:

@@ -1,8 +1,7 @@
-"""The networks, one folder each, and what is fitted in closed form.
+"""The networks, one folder each, and the models that are fitted in closed form.
 
-`landmarks`, `detection`, `segmentation`, `seam` and `fill` are networks. A network's folder holds its `task`: config,
-batches, loss, metrics and export, as `trainer.task` wants them; and, where they are long, its `net` and what its
-samples are made of. `backbone` has the blocks that several share, the registered backbones, and starts a network from a
-pack's weights. `shape_fit` and `face_prior` are no networks: shapes from landmarks, and what a face can do, in closed
-form.
+`landmarks`, `detection`, `segmentation`, `seam` and `fill` are networks. Each folder has a `task` (config, batches,
+loss, metrics and export; see `trainer.task`) and, where these are long, a `net` and a file for its samples.
+`backbone` has the registered backbones, the blocks that several networks share, and initialisation from a pack.
+`shape_fit` (shapes from landmarks) and `face_prior` (a Gaussian prior of landmarks) are closed-form fits.
 """

@@ -1,7 +1,7 @@
-"""From data sets to what an artist opens.
+"""From data sets to a finished pack.
 
-`train` makes a whole pack: `prepare` reads and starts, and knows how long the end will take; the Trainer trains,
-`select` chooses calibration, prior, guards and seams on held-out samples, and the room `evaluation` measures what was
-written. `network` trains one more network and puts its file into a pack that is there. `shot` teaches a pack the
-corrections of a project (`lesson`).
+`train` makes a whole pack. `prepare` reads the data, builds the network and estimates how long the final steps take.
+`select` chooses calibration, prior, guards and seam options on validation samples; `evaluation` measures the written
+pack. `network` trains one more network into an existing pack. `shot` trains a pack on the corrections of a project
+(`lesson`).
 """

@@ -83,7 +83,7 @@ def test_a_shot_on_both_sides(faces: Path) -> None:
     data = read_dataset(faces)
     samples = tuple(replace(s, shot=f"shot{s.frame % 2}") for s in data.samples)
     data = replace(data, samples=samples)
-    assert "shot shot0 of disc (and 1 more) is learnt from and held out" in refused(data)
+    assert "shot shot0 of disc (and 1 more) is in the training and in the validation split" in refused(data)
     assert "--val SHOT" in refused(data)
 
 
@@ -93,7 +93,7 @@ def test_corrections_of_a_held_out_shot_name_both_data_sets(faces: Path) -> None
     fixed = tuple(replace(sample, frame=sample.frame + 500) for sample in data.samples)
     show = replace(data, samples=held, folders=(Path("shows/hero"),) * len(data))
     work = replace(data, samples=fixed, folders=(Path("shows/fixes"),) * len(data))
-    assert refused(join([show, work])).endswith("mine --val SHOT: shot0 for fixes as for hero")
+    assert refused(join([show, work])).endswith("mine --val SHOT; fixes trains on shot0, hero holds it out")
 
 
 def test_sheets_that_differ_say_where(faces: Path) -> None:
@@ -102,16 +102,16 @@ def test_sheets_that_differ_say_where(faces: Path) -> None:
     more = replace(data.sheet, shapes=(replace(shape, n_points=shape.n_points + 1), *data.sheet.shapes[1:]))
     with pytest.raises(TrainingError, match=rf"'{shape.name}' has {shape.n_points} control points in one, "):
         join([data, replace(data, sheet=more)])
-    with pytest.raises(TrainingError, match=rf"\({faces}\) and .*landmarks in another order"):
+    with pytest.raises(TrainingError, match=rf"\({faces}\) and .*landmarks are in another order"):
         join([data, replace(data, sheet=replace(data.sheet, landmarks=data.sheet.landmarks[::-1]))])
 
 
 def test_characters_held_out_by_halves(faces: Path) -> None:
     data = read_dataset(faces)
     split = [replace(s, split="val", shot="a") if row == 24 else s for row, s in enumerate(data.samples)]
-    check_dataset(replace(data, samples=tuple(split)))  # another shot of a character that is learnt from: all alike
+    check_dataset(replace(data, samples=tuple(split)))  # another shot of a character that is trained on: all alike
     split[25] = replace(split[25], split="val", character="stranger", shot="b")
-    assert "disc is learnt from in other shots and stranger is not" in refused(replace(data, samples=tuple(split)))
+    assert "disc is trained on in other shots and stranger is not" in refused(replace(data, samples=tuple(split)))
 
 
 def test_one_picture_on_both_sides(faces: Path, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_one_picture_on_both_sides(faces: Path, tmp_path: Path) -> None:
     shutil.copytree(faces, folder)
     shutil.copyfile(folder / "images" / "003.png", folder / "images" / "026.png")
     data = read_dataset(folder)
-    assert "026.png is held out and learnt from as 003.png" in refused(data)
+    assert "026.png is in the validation and, as 003.png, in the training split" in refused(data)
 
 
 def test_nothing_to_learn_from(faces: Path, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_training_itself_refuses(faces: Path, tmp_path: Path) -> None:
     shutil.copytree(faces, folder)
     (folder / "samples.jsonl").write_text(text, encoding="utf-8")
     assert len(data) == 28
-    with pytest.raises(TrainingError, match="shot1 of disc is learnt from and held out"):
+    with pytest.raises(TrainingError, match="shot1 of disc is in the training and in the validation split"):
         train([folder], tmp_path / "pack", init="none")
     assert not (tmp_path / "pack").exists()
 

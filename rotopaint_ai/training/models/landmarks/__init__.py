@@ -1,1 +1,1 @@
-"""The landmark network: registered heads on a pyramid, its losses, and the config of a pack's training."""
+"""The landmark network: registered heads on a feature pyramid, its losses, and its training config."""

@@ -1,1 +1,1 @@
-"""The network that places seams exactly: `net`, its examples, its training and its tuning to one character (`task`)."""
+"""The network that refines seam positions: net, examples, training, and tuning to one character (`task`)."""

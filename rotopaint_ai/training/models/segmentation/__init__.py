@@ -1,1 +1,1 @@
-"""Segmentation: a network with a stream of its own for edges, which sees seam and face in a crop (`matte.onnx`)."""
+"""Segmentation of seam and face in a crop (`matte.onnx`), with a separate edge branch."""

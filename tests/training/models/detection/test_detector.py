@@ -252,7 +252,9 @@ def test_a_model_that_goes_into_a_pack_has_a_run_folder_of_its_own(tmp_path: Pat
 def test_a_picture_on_both_sides_is_reported(tmp_path: Path) -> None:
     scene = _scene(_face(40, 30, 30))
     learn, held = replace(scene, split="train", name="a.png"), replace(scene, split="val", name="b.png")
-    with pytest.raises(TrainingError, match=r"b\.png is held out and learnt from as a\.png, the same picture"):
+    with pytest.raises(
+        TrainingError, match=r"b\.png is in the validation and, as a\.png, in the training split: the same picture"
+    ):
         split_samples([learn, held])
     others = [replace(_scene(_face(40 + k, 30, 30)), split="train") for k in range(9)]
     ours, theirs = split_samples(
