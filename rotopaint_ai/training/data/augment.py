@@ -1,9 +1,8 @@
-"""Augmentation: one random crop of a picture with its landmarks, then photometric changes of the picture.
+"""Augmentation: a random crop of a picture with its landmarks, then photometric changes.
 
-Geometry first: crop box jitter, rotation, flip, shear and a little perspective become one matrix, which maps both the
-picture and its ground truth. Then the photometric parts of the recipe follow, each with its probability. They work on
-8-bit RGB and change no coordinate. Parts that hide landmarks return the hidden pixels.
-
+Geometry first: jitter of the crop box, rotation, flip, shear and slight perspective form one matrix, which maps the
+picture and its ground truth. Then follow the recipe's photometric parts, each with its probability. They work on 8-bit
+RGB and move no coordinate. Parts that occlude landmarks also return the occluded pixels.
 Crop space: pixels 0..S, origin at the outer corner of the top-left pixel.
 """
 
@@ -31,11 +30,11 @@ Random = np.random.Generator
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """The random deviations of crops from the nominal one (`margin` times the face, upright, centred).
+    """Random deviations of a crop from the nominal one (`margin` times the face, upright, centred).
 
-    `scale`: smallest and largest crop side over the nominal. `shift`: standard deviation over the nominal side.
-    `rotation_deg`: largest angle. `flip`, `perspective`, `elastic`: probabilities. `shear`: largest.
-    `elastic_shift`: standard deviation of a smooth warp's shifts over the crop's side.
+    `scale`: smallest and largest crop side, as a factor of the nominal. `shift`: standard deviation of the centre, as a
+    share of the nominal side. `rotation_deg`, `shear`: largest values. `flip`, `perspective`, `elastic`: probabilities.
+    `elastic_shift`: standard deviation of an elastic warp's shifts, as a share of the crop's side.
     """
 
     scale: tuple[float, float] = (0.85, 1.35)
@@ -52,7 +51,8 @@ STRAIGHT = Geometry(scale=(1.0, 1.0), shift=0.0, rotation_deg=0.0, flip=0.0, she
 
 
 class Batch(NamedTuple):
-    """A batch for training: crops [N, S, S, 3] of 8 bit, landmarks [N, L, 2] crop px, visible [N, L]; NaN unknown."""
+    """A training batch: crops [N, S, S, 3] uint8, landmarks [N, L, 2] in crop pixels, visible [N, L]; NaN where
+    unknown."""
 
     crops: Picture
     landmarks: Array
@@ -65,14 +65,14 @@ PARTS: Registry[Hard] = Registry("augmentation")
 
 
 def nominal_crop(landmarks_LC: Array, margin: float) -> tuple[float, float, float]:
-    """Centre x, y and side of the crop that a face's landmarks ask for, in their own pixels."""
+    """Centre x, y and side of the nominal crop around a face's landmarks, in picture pixels."""
     low, high = face_bounds(landmarks_LC[None])
     x, y = (low[0] + high[0]) / 2
     return float(x), float(y), float((high[0] - low[0]).max() * margin)
 
 
 def crop_matrix(centre_x: float, centre_y: float, side: float, size_px: int) -> Matrix:
-    """3 x 3 matrix from picture pixels to a crop of `size_px`, both with corner origin."""
+    """3 x 3 matrix from picture pixels to a crop of `size_px`; both origins are pixel corners."""
     scale = size_px / side
     return np.array(
         [[scale, 0, size_px / 2 - scale * centre_x], [0, scale, size_px / 2 - scale * centre_y], [0, 0, 1.0]]
@@ -109,15 +109,15 @@ def _warp(size_px: int, geometry: Geometry, flips: bool, rng: Random) -> Matrix:
 
 
 def move_points(points: Array, matrix: Matrix) -> Array:
-    """Points (..., 2) through a 3 x 3 matrix; NaN stays NaN."""
+    """Map points (..., 2) by a 3 x 3 matrix; NaN stays NaN."""
     moved = points.astype(np.float64) @ matrix[:, :2].T + matrix[:, 2]
     return cast(Array, (moved[..., :2] / moved[..., 2:]).astype(np.float32))
 
 
 def move_spline(points_PK: Array, matrix: Matrix) -> Array:
-    """Control points (..., 6) through a matrix: the ends of the tangents go through it, offsets are taken anew.
+    """Map control points (..., 6) by a 3 x 3 matrix, points and tangent ends alike.
 
-    Exact for affine matrices; for perspective, exact in the control points and the tangents' ends.
+    Exact for affine matrices; for perspective, exact at the control points and tangent ends.
     """
     place = points_PK[..., :2]
     moved = move_points(place, matrix)
@@ -126,13 +126,13 @@ def move_spline(points_PK: Array, matrix: Matrix) -> Array:
 
 
 def spline_in_crop(points_P6: npt.NDArray[np.float64], crop: Crop, size_px: int) -> npt.NDArray[np.float64]:
-    """Control points (P, 6) of the plate in the crop's picture of `size_px` pixels."""
+    """Control points (P, 6) from plate space into the pixels of a crop of `size_px`."""
     tangents = points_P6[:, 2:] * (size_px / crop.side)
     return np.concatenate([crop.to_crop(points_P6[:, :2], size_px), tangents], axis=1)
 
 
 def warp_picture(picture: Picture, matrix: Matrix, size_px: int, border: int = cv2.BORDER_REPLICATE) -> Picture:
-    """Cut a crop by a matrix of corner-origin coordinates (OpenCV's own origin is the first pixel's centre)."""
+    """Cut a crop by a matrix between corner-origin coordinates (OpenCV's origin is the centre of the first pixel)."""
     half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1.0]])
     back = np.array([[1, 0, -0.5], [0, 1, -0.5], [0, 0, 1.0]])
     by_centres = back @ matrix @ half
@@ -145,8 +145,11 @@ def warp_picture(picture: Picture, matrix: Matrix, size_px: int, border: int = c
 
 @dataclass(frozen=True, slots=True)
 class Augmenter:
-    """Makes batches from samples in memory. `parts`: probability of each photometric part, in the order applied.
-    `mirror`: row order of the landmarks in a mirrored picture. `pose_augment`: renders some samples in other poses."""
+    """Makes batches from samples in memory.
+
+    `parts`: probability of each photometric part, in order of application. `mirror`: landmark order of a mirrored
+    picture. `pose_augment`: turns the heads of some samples.
+    """
 
     geometry: Geometry
     parts: Mapping[str, float]
@@ -155,7 +158,7 @@ class Augmenter:
     pose_augment: PoseAugment | None = None
 
     def batch(self, memory: Memory, rows: Sequence[int], size_px: int, draw: Random | Sequence[Random]) -> Batch:
-        """Crops of some rows, drawn at random from one generator in turn or each from its own."""
+        """Random crops of the given rows, from one generator for all or one for each."""
         draws = [draw] * len(rows) if isinstance(draw, Random) else draw
         crops = np.empty((len(rows), size_px, size_px, 3), np.uint8)
         landmarks, visible = memory.truth.landmarks[list(rows)].copy(), memory.truth.visible[list(rows)].copy()
@@ -184,7 +187,7 @@ class Augmenter:
 
 
 def straight_batch(memory: Memory, rows: Sequence[int], size_px: int, margin: float) -> Batch:
-    """The nominal crops of some rows, as `run` cuts them once it follows the face."""
+    """The nominal crops of the given rows, as `run` cuts them once it tracks the face."""
     identity = range(memory.truth.landmarks.shape[1])
     return Augmenter(STRAIGHT, {}, margin, identity).batch(memory, rows, size_px, np.random.default_rng(0))
 
@@ -202,7 +205,7 @@ def _is_under(hidden: npt.NDArray[np.bool_], landmarks: Array) -> npt.NDArray[np
 def apply_parts(
     picture: Picture, parts: Mapping[str, float], rng: Random
 ) -> tuple[Picture, npt.NDArray[np.bool_] | None]:
-    """A picture after photometric parts, each with its probability, and the pixels that they hid, if any."""
+    """Apply photometric parts, each with its probability. Returns the picture and the occluded pixels, if any."""
     covered = None
     for name, probability in parts.items():
         if rng.random() < probability:
@@ -211,7 +214,7 @@ def apply_parts(
     return picture, covered
 
 
-# Photometric parts. Each takes 8-bit RGB and a generator and returns the picture, and the pixels that it hid or None.
+# Photometric parts. Each takes 8-bit RGB and a generator, and returns the picture and the occluded pixels or None.
 
 
 def _table(values: npt.NDArray[np.floating[Any]]) -> Picture:
@@ -220,7 +223,7 @@ def _table(values: npt.NDArray[np.floating[Any]]) -> Picture:
 
 @PARTS.register("tone")
 def tone(crop: Picture, rng: Random) -> tuple[Picture, None]:
-    """Brightness, contrast, gamma and a colour cast, as one table per channel."""
+    """Random brightness, contrast, gamma and colour cast, as one lookup table per channel."""
     grey = np.linspace(0, 1, 256)[:, None]
     gamma = math.exp(rng.normal(0, 0.3))
     cast_ = np.exp(rng.normal(0, 0.08, 3))
@@ -230,7 +233,7 @@ def tone(crop: Picture, rng: Random) -> tuple[Picture, None]:
 
 @PARTS.register("colour")
 def colour(crop: Picture, rng: Random) -> tuple[Picture, None]:
-    """Turn the hue, half the time all the way round, and change the saturation: puppets come in green too."""
+    """Shift the hue, half the time by any angle, and scale the saturation: puppets come in green too."""
     hsv = cv2.cvtColor(crop, cv2.COLOR_RGB2HSV)
     turn = rng.integers(180) if rng.random() < 0.5 else int(rng.normal(0, 6))
     steps = np.arange(256)
@@ -240,7 +243,7 @@ def colour(crop: Picture, rng: Random) -> tuple[Picture, None]:
 
 @PARTS.register("channels")
 def channels(crop: Picture, rng: Random) -> tuple[Picture, None]:
-    """Swap the channels, or take the colour away."""
+    """Permute the colour channels, or convert to grey."""
     if rng.random() < 0.4:
         return cast(Picture, cv2.cvtColor(cv2.cvtColor(crop, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)), None
     return np.ascontiguousarray(crop[..., rng.permutation(3)]), None
@@ -248,13 +251,13 @@ def channels(crop: Picture, rng: Random) -> tuple[Picture, None]:
 
 @PARTS.register("blur")
 def blur(crop: Picture, rng: Random) -> tuple[Picture, None]:
-    """Blur the picture slightly, as out of focus."""
+    """Slight defocus blur."""
     return cast(Picture, cv2.GaussianBlur(crop, (0, 0), rng.uniform(0.4, 1.0 + crop.shape[0] / 320))), None
 
 
 @PARTS.register("coarse")
 def coarse(crop: Picture, rng: Random) -> tuple[Picture, None]:
-    """A small face blown up: shrink and enlarge again."""
+    """Lower the resolution: shrink and enlarge again, as for a small face."""
     size = crop.shape[0]
     small = cv2.resize(crop, (round(size * rng.uniform(0.35, 0.9)),) * 2, interpolation=cv2.INTER_AREA)
     return cast(Picture, cv2.resize(small, (size, size), interpolation=cv2.INTER_LINEAR)), None
@@ -262,13 +265,13 @@ def coarse(crop: Picture, rng: Random) -> tuple[Picture, None]:
 
 @cache
 def _grain() -> npt.NDArray[np.int16]:
-    """A sheet of unit noise times 64, from which grain is cut, because new noise for every crop would be slow."""
+    """A picture of unit noise times 64; grain is cut from it because new noise for every crop is slow."""
     return (np.random.default_rng(7).standard_normal((640, 640, 3)) * 64).astype(np.int16)
 
 
 @PARTS.register("noise")
 def noise(crop: Picture, rng: Random) -> tuple[Picture, None]:
-    """Grain of one or three colours."""
+    """Film grain, grey or coloured."""
     size, sheet = crop.shape[0], _grain()
     y, x = rng.integers(0, max(1, sheet.shape[0] - size), 2)
     grain = np.resize(sheet, (size, size, 3)) if size > sheet.shape[0] else sheet[y : y + size, x : x + size]
@@ -287,7 +290,7 @@ def jpeg(crop: Picture, rng: Random) -> tuple[Picture, None]:
 
 @PARTS.register("shadow")
 def shadow(crop: Picture, rng: Random) -> tuple[Picture, None]:
-    """A soft-edged shadow or light over a half plane or a blob."""
+    """A soft-edged shadow or light in the shape of a blob."""
     size = crop.shape[0]
     small = np.zeros((32, 32), np.float32)
     cv2.fillPoly(small, [_blob(32, rng.uniform(6, 22), rng)], 1.0)
@@ -300,7 +303,7 @@ def shadow(crop: Picture, rng: Random) -> tuple[Picture, None]:
 
 @PARTS.register("occluders")
 def occluders(crop: Picture, rng: Random) -> tuple[Picture, npt.NDArray[np.bool_]]:
-    """One to three things before the face: blobs (hands, props) and strands (hair, grass, rigs)."""
+    """One to three occluders: blobs (hands, props) and strands (hair, grass, rigs)."""
     size = crop.shape[0]
     crop, hidden = crop.copy(), np.zeros(crop.shape[:2], np.uint8)
     for _ in range(rng.integers(1, 4)):
@@ -316,7 +319,7 @@ def occluders(crop: Picture, rng: Random) -> tuple[Picture, npt.NDArray[np.bool_
 
 
 def _blob(size: int, radius: float, rng: Random) -> npt.NDArray[np.int32]:
-    """A closed wobbly outline somewhere in the picture."""
+    """A random closed, wobbly outline in the picture."""
     angles = np.linspace(0, 2 * math.pi, 24, endpoint=False)
     waves = sum(rng.normal(0, 0.25 / k) * np.cos(k * angles + rng.uniform(0, 6.3)) for k in range(1, 5))
     radii = radius * np.maximum(0.2, 1 + waves) * (1 + rng.uniform(0, 1) * np.abs(np.cos(angles + rng.uniform(0, 6.3))))

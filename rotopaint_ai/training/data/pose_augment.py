@@ -1,13 +1,11 @@
-"""Pose augmentation: keyed frames warped as if their head had turned, and their landmarks with them.
+"""Pose augmentation: pictures and landmarks warped as if the head had turned.
 
-A character is keyed in a few dozen poses, and a test shot shows others. The effect of a small rotation on a picture
-follows from the depths of its landmarks (`shapes.head_structure`): every point of the face moves in proportion to its
-depth. Parts that move behind nearer parts are hidden; parts that come into view are stretched from their neighbours.
-The shading of the face does not change.
-
+A character is keyed in a few dozen poses, and test shots show others. Under a small rotation every point of the face
+moves in proportion to its depth, which comes from the character's rigid structure (`shapes.head_structure`). Surfaces
+that move behind nearer ones are occluded; newly visible surfaces are stretched from their neighbours. Shading does not
+change.
 Source: the idea of Zhu et al., "Face alignment across large poses: a 3D solution" (2016), section 5.
-
-Picture space: pixels of the sample's picture, corner origin. G rows and columns of the grid that a turn is made on.
+Picture space: pixels of the sample's picture, corner origin. G: rows and columns of the grid over the face.
 """
 
 from __future__ import annotations
@@ -24,34 +22,34 @@ from rotopaint_ai.shapes.head_structure import RigidStructure
 Places = npt.NDArray[np.float32]
 Random = np.random.Generator
 
-NODE_PX = 8  # between places of a crop whose source is computed
-_SHIFTS = 6  # on each side of a crop
-_FINE = 33  # nodes on each side that shifts are joined at
-_ROUNDS = 4  # of looking up what is shifted to a place
+NODE_PX = 8  # crop pixels between the nodes of a sampling map
+_SHIFTS = 6  # random control shifts along each side of a crop
+_FINE = 33  # nodes along each side of the interpolated shifts
+_ROUNDS = 4  # fixed-point iterations that invert the warp
 
 
 @dataclass(frozen=True, slots=True)
 class ElasticWarp:
-    """`shifts` (_FINE, _FINE, 2): offset in pixels from a place of a crop of `size_px` to the source shown there."""
+    """A smooth random warp. `shifts` (_FINE, _FINE, 2): pixels from a point of a crop of `size_px` to its source."""
 
     shifts: Places
     size_px: int
 
     @classmethod
     def draw(cls, size_px: int, amount: float, rng: Random) -> ElasticWarp:
-        """A random one; `amount`: standard deviation of the shifts over the crop's side."""
+        """A random warp; `amount`: standard deviation of the shifts, as a share of the crop's side."""
         coarse = rng.normal(0, amount * size_px, (_SHIFTS, _SHIFTS, 2)).astype(np.float32)
         return cls(cast(Places, cv2.resize(coarse, (_FINE, _FINE), interpolation=cv2.INTER_CUBIC)), size_px)
 
     def at(self, places: npt.NDArray[np.floating[Any]]) -> Places:
-        """Shifts at places (..., 2) of the crop; beyond its rim everything moves with it."""
+        """Shifts at points (..., 2) of the crop; beyond its rim the rim's shift applies."""
         cells = np.nan_to_num(places / self.size_px * (_FINE - 1)).astype(np.float32).reshape(1, -1, 2)
         x, y = (np.ascontiguousarray(cells[..., axis]) for axis in (0, 1))
         found = cv2.remap(self.shifts, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         return cast(Places, found.reshape(places.shape))
 
     def moved(self, points_LC: Places) -> Places:
-        """Where points [L, 2] of the straight crop are shown; NaN stays NaN."""
+        """Points [L, 2] of the unwarped crop in the warped crop; NaN stays NaN."""
         there = points_LC
         for _ in range(_ROUNDS):
             there = points_LC - self.at(there)
@@ -59,8 +57,10 @@ class ElasticWarp:
 
 
 def node_places(matrix: npt.NDArray[np.float64], size_px: int, warp: ElasticWarp | None) -> npt.NDArray[np.float64]:
-    """Places (n, n, 2) of the picture shown at the nodes of a crop, one node beyond each rim; `matrix` (3, 3) leads
-    from the picture to the straight crop, corner origin."""
+    """Picture coordinates (n, n, 2) shown at the nodes of a crop, with one extra node beyond each rim.
+
+    `matrix` (3, 3) maps the picture to the unwarped crop, corner origin.
+    """
     nodes = np.arange(-1, size_px // NODE_PX + 1) * NODE_PX + NODE_PX / 2
     grid = np.stack(np.meshgrid(nodes, nodes), axis=-1)
     places = grid if warp is None else grid + warp.at(grid)
@@ -78,12 +78,12 @@ def whole_map(nodes: npt.NDArray[np.floating[Any]]) -> Places:
 def cut_elastic(
     picture: npt.NDArray[np.uint8], warp: ElasticWarp, matrix: npt.NDArray[np.float64], size_px: int, border: int
 ) -> npt.NDArray[np.uint8]:
-    """The warped crop of a picture; `matrix` as `node_places` has it."""
+    """The warped crop of a picture; `matrix` as in `node_places`."""
     return _look_up(picture, whole_map(node_places(matrix, size_px, warp)), border)
 
 
 def _look_up(picture: npt.NDArray[np.uint8], maps: Places, border: int) -> npt.NDArray[np.uint8]:
-    """A picture of the places that a map (H, W, 2) of corner-origin coordinates names."""
+    """Sample a picture at the corner-origin coordinates of a map (H, W, 2)."""
     x, y = np.moveaxis(maps - np.float32(0.5), 2, 0)
     return cast(npt.NDArray[np.uint8], cv2.remap(picture, x, y, cv2.INTER_LINEAR, borderMode=border))
 
@@ -91,18 +91,22 @@ def _look_up(picture: npt.NDArray[np.uint8], maps: Places, border: int) -> npt.N
 Array64 = npt.NDArray[np.float64]
 Points = npt.NDArray[np.floating[Any]]
 
-GRID = 33  # nodes on each side of a square over the face
-_REACH = 1.0  # half the square, in longest sides of the face
-_NEAR = 0.12  # longest sides of the face over which a landmark tells the depth around it
-_BEHIND = 0.01  # longest sides: so far behind what is nearer, a place is hidden
-_APART = 0.02  # share of the face: a place whose pixels come from further away is occluded
-_FEWEST = 8  # landmarks that tell the surface
+GRID = 33  # nodes along each side of the square grid over the face
+_REACH = 1.0  # half the side of that square, in longest sides of the face
+_NEAR = 0.12  # in longest sides of the face: radius in which a landmark shapes the surface
+_BEHIND = 0.01  # in longest sides of the face: how far behind a nearer surface a point counts as occluded
+# share of the face: a landmark counts as occluded if the picture at its new position comes from further away
+_APART = 0.02
+_FEWEST = 8  # fewest visible landmarks for a surface
 
 
 @dataclass(frozen=True, slots=True)
 class TurnedFace:
-    """A turned picture: `source` (G, G, 2) says where its places lie in the picture, `corner` and `step` where its
-    nodes lie; its own landmarks [L, 2] and whether they are seen [L]."""
+    """A picture whose head is turned.
+
+    `source` (G, G, 2): picture coordinates shown at each grid node; the first node lies at `corner`, nodes are `step`
+    apart. `landmarks` [L, 2] and `visible` [L] after the turn.
+    """
 
     source: npt.NDArray[np.float32]
     corner: Array64
@@ -111,18 +115,22 @@ class TurnedFace:
     visible: npt.NDArray[np.float32]
 
     def maps(self, matrix: Array64, size_px: int, warp: ElasticWarp | None = None) -> npt.NDArray[np.float32]:
-        """Where the pixels of a crop (size_px, size_px, 2) lie in the picture; `matrix` (3, 3) leads from the turned
-        picture to the crop, both with corner origin. Sizes are multiples of NODE_PX."""
+        """Picture coordinates (size_px, size_px, 2) shown at the pixels of a crop.
+
+        `matrix` (3, 3) maps the turned picture to the crop, both with corner origin. `size_px` is a multiple of
+        NODE_PX.
+        """
         cells = ((node_places(matrix, size_px, warp) - self.corner) / self.step).astype(np.float32)
         inside = np.clip(cells, 0, GRID - 1)
         found = cv2.remap(self.source, inside[..., 0], inside[..., 1], cv2.INTER_LINEAR)
-        found = found + (cells - inside) * np.float32(self.step)  # beyond the square everything moves with its rim
+        found = found + (cells - inside) * np.float32(self.step)  # beyond the square everything moves like its rim
         return whole_map(cast(npt.NDArray[np.float32], found))
 
 
 @dataclass(frozen=True, slots=True)
 class PoseAugment:
-    """Turns a share of the faces by a character's rigid structure, by random angles with these standard deviations."""
+    """Turns a share of the faces by random angles with these standard deviations, using a character's rigid
+    structure."""
 
     structure: RigidStructure
     share: float
@@ -130,7 +138,7 @@ class PoseAugment:
     pitch_deg: float = 7.0
 
     def draw(self, landmarks_LC: Points, visible_L: Points, rng: Random) -> TurnedFace | None:
-        """A random turn of a sample, or none."""
+        """A sample with its head turned at random; None if it is not chosen or has too few visible landmarks."""
         if rng.random() >= self.share:
             return None
         yaw, pitch = np.radians(np.clip(rng.normal(0, 1, 2), -2, 2) * (self.yaw_deg, self.pitch_deg))
@@ -140,9 +148,9 @@ class PoseAugment:
 def turn_face(
     structure: RigidStructure, landmarks_LC: Points, visible_L: Points, yaw: float, pitch: float
 ) -> TurnedFace | None:
-    """A sample's picture after its head has turned by radians: near places to the right by `yaw`, down by `pitch`.
+    """A sample's picture after its head turned by radians: near surfaces move right by `yaw`, down by `pitch`.
 
-    None where too few landmarks are visible to fit the surface.
+    None if too few landmarks are visible to fit the surface.
     """
     known = np.asarray(np.isfinite(landmarks_LC).all(axis=1))
     seen = np.asarray(known & ~(visible_L < 0.5))
@@ -154,8 +162,8 @@ def turn_face(
     corner, step = middle - _REACH * side, 2 * _REACH * side / (GRID - 1)
     nodes: Array64 = np.arange(GRID, dtype=np.float64) * step - _REACH * side
     surface = _surface(marks[seen] - middle, depths[seen], nodes, side)
-    first = _swung(nodes, surface, yaw, _BEHIND * side)
-    second = _swung(nodes, first.depth.T, pitch, _BEHIND * side)
+    first = _rotate_rows(nodes, surface, yaw, _BEHIND * side)
+    second = _rotate_rows(nodes, first.depth.T, pitch, _BEHIND * side)
     source = np.empty((GRID, GRID, 2), np.float32)
     source[..., 1] = second.source.T + middle[1]
     columns = np.broadcast_to(nodes, (GRID, GRID))
@@ -174,9 +182,12 @@ def turn_face(
 
 
 @dataclass(frozen=True, slots=True)
-class _Swing:
-    """Rows after a turn within them: where each node's place came from, its depth now; and for the nodes before it how
-    far they lie behind what is nearer."""
+class _RotatedRows:
+    """Grid rows after a rotation within the row.
+
+    `source`: the former position shown at each node. `depth`: the new depth at each node. `behind`: how far the former
+    nodes now lie behind a nearer surface, above the threshold; positive means occluded.
+    """
 
     source: Array64
     depth: Array64
@@ -184,7 +195,8 @@ class _Swing:
 
 
 def _surface(places: Array64, depths: Array64, nodes: Array64, side: float) -> Array64:
-    """Depth (G, G) of the face: a bowl fitted to the landmarks, plus each landmark's deviation around it."""
+    """Depth (G, G) of the face: a quadratic surface fitted to the landmarks, plus each landmark's residual around
+    it."""
     usual = np.median(depths)
     bowl, *_ = np.linalg.lstsq(_bowl(places / side), depths - usual, rcond=1e-3)
     left = depths - usual - _bowl(places / side) @ bowl
@@ -201,9 +213,9 @@ def _bowl(places: Array64) -> Array64:
     return np.stack([np.ones(len(x)), x, y, x * x, x * y, y * y], axis=1)
 
 
-def _swung(nodes: Array64, depth: Array64, angle: float, behind: float) -> _Swing:
-    """Every row of a surface (G, G) turned about its middle: nearer places move to the right by a positive angle."""
-    along = nodes[::-1] * -1 if angle < 0 else nodes  # a turn to the left is one to the right, mirrored
+def _rotate_rows(nodes: Array64, depth: Array64, angle: float, behind: float) -> _RotatedRows:
+    """Rotate every row of a surface (G, G) about its middle; a positive angle moves near points right."""
+    along = nodes[::-1] * -1 if angle < 0 else nodes  # a turn to the left is a mirrored turn to the right
     rows = depth[:, ::-1] if angle < 0 else depth
     sine, cosine = np.sin(abs(angle)), np.cos(angle)
     there = cosine * along + sine * rows
@@ -214,20 +226,21 @@ def _swung(nodes: Array64, depth: Array64, angle: float, behind: float) -> _Swin
     now = np.stack([np.interp(along, row, values) for row, values in zip(rising, away)])
     lies = front - there
     if angle < 0:
-        return _Swing(-source[:, ::-1], now[:, ::-1], lies[:, ::-1] - behind)
-    return _Swing(source, now, lies - behind)
+        return _RotatedRows(-source[:, ::-1], now[:, ::-1], lies[:, ::-1] - behind)
+    return _RotatedRows(source, now, lies - behind)
 
 
 def _turned_landmarks(
     marks: Array64,
     own_depths: Array64,
     surface: Array64,
-    first: _Swing,
-    second: _Swing,
+    first: _RotatedRows,
+    second: _RotatedRows,
     nodes: Array64,
     angles: tuple[float, float],
 ) -> tuple[Array64, npt.NDArray[np.bool_]]:
-    """Landmarks [L, 2] after both turns, on the surface or at depths of their own, and whether something hides them."""
+    """Landmarks [L, 2] after both rotations and whether each is occluded; without `own_depths` they lie on the
+    surface."""
     x, y = marks[:, 0], marks[:, 1]
     depth = np.where(np.isfinite(own_depths), own_depths, _at(surface, x, y, nodes))
     gone = _at(first.behind, x, y, nodes) > 0
@@ -237,7 +250,7 @@ def _turned_landmarks(
 
 
 def _at(grid: Array64, x: Array64, y: Array64, nodes: Array64) -> Array64:
-    """Bilinear values of a grid at positions; outside the grid its edge is repeated."""
+    """Bilinear samples of a grid; outside the grid its edge is repeated."""
     step = nodes[1] - nodes[0]
     columns, rows = (np.nan_to_num((v - nodes[0]) / step).astype(np.float32) for v in (x, y))
     shape = columns.shape
@@ -259,5 +272,5 @@ def cut_turned_face(
     border: int,
     warp: ElasticWarp | None = None,
 ) -> npt.NDArray[np.uint8]:
-    """The crop of a turned picture, warped if requested."""
+    """The crop of a turned picture, with an elastic warp if given."""
     return _look_up(picture, turn.maps(matrix, size_px, warp), border)

@@ -1,4 +1,4 @@
-"""Pictures out of shards: any picture at random, decoded straight from the mapped file."""
+"""Random access to pictures in shards, decoded straight from the memory-mapped file."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ from rotopaint_ai.plates.deflate import crc32
 from rotopaint_ai.training.data.shards.store import Index, Member, Shard, ShardStore
 
 _MAP_TRIES = 4
-MOST_OPEN = 64  # shards at once; eight are mixed (`stream.WINDOW`)
+MOST_OPEN = 64  # shards open at once; eight are mixed (`stream.WINDOW`)
 
 
 @dataclass(slots=True)
 class ShardPictures:
-    """The pictures of a sharded data set. Safe to call from several threads. Shards are opened on demand, and the one
-    that was opened first is closed when too many are open."""
+    """The pictures of a sharded data set; thread-safe.
+
+    Shards are opened on demand. When too many are open, the one opened first is closed.
+    """
 
     store: ShardStore
     index: Index
     _places: dict[str, int] = field(init=False)
     _open: dict[int, mmap.mmap] = field(init=False, default_factory=dict)
-    _whole: dict[int, set[str]] = field(init=False, default_factory=dict)  # of open shards: what is as it was packed
+    # per open shard: members whose CRC has been checked
+    _whole: dict[int, set[str]] = field(init=False, default_factory=dict)
     _locks: tuple[threading.Lock, ...] = field(init=False)
     _keeping: threading.Lock = field(init=False, default_factory=threading.Lock)
 
@@ -41,14 +44,14 @@ class ShardPictures:
         self._locks = tuple(threading.Lock() for _ in self.index.shards)
 
     def shard_of(self, name: str) -> int:
-        """The number of the shard that holds a picture. Raises TrainingError for one that no shard holds."""
+        """The number of the shard that contains a picture. Raises TrainingError if none does."""
         try:
             return self._places[name]
         except KeyError:
             raise TrainingError(f"{name}: no shard holds it; pack the data set again") from None
 
     def data(self, name: str) -> memoryview:
-        """The bytes of a picture's file. Raises TrainingError where they are not those that were packed."""
+        """The bytes of a picture's file. Raises TrainingError if their CRC is not that of the index."""
         number, member = self.shard_of(name), self._member(name)
         found = memoryview(self._mapped(number))[member.offset : member.offset + member.size]
         whole = self._whole.setdefault(number, set())
@@ -56,18 +59,19 @@ class ShardPictures:
             if crc32(found) != member.crc32:
                 path = self.store.shard(self.index.shards[number])
                 raise TrainingError(
-                    f"{path}: {name} in it was altered since it was packed; copy it again, or remove it where a server "
-                    "gives it anew"
+                    f"{path}: {name} in it changed after it was packed; copy the shard again, or delete it if it comes "
+                    "from a server"
                 )
             whole.add(name)
         return found
 
     def fetch(self, name: str, check: Callable[[], None] = lambda: None) -> None:
-        """Fetch the shard that holds a picture; `check` is called now and then and may raise to stop."""
+        """Download the shard that contains a picture if necessary; `check` is called repeatedly and may raise to
+        stop."""
         self._mapped(self.shard_of(name), check)
 
     def picture(self, name: str) -> Picture:
-        """A picture: (H, W, 3) RGB. Raises TrainingError for one that cannot be decoded."""
+        """A picture: (H, W, 3) RGB. Raises TrainingError if it cannot be decoded."""
         if self._member(name).number is not None:
             return self._pictures_of_clip([name])[0]
         found = decode(self.data(name))
@@ -76,9 +80,9 @@ class ShardPictures:
         return found
 
     def clip(self, names: Sequence[str], size: tuple[int, int]) -> Picture:
-        """Pictures of one size (width, height) as (T, H, W, 3) RGB, decoded in place, side by side on every core.
+        """Pictures of one size (width, height) as (T, H, W, 3) RGB, decoded in place, in parallel on all cores.
 
-        Raises TrainingError where one cannot be decoded or has another size.
+        Raises TrainingError if one cannot be decoded or has another size.
         """
         clip = np.empty((len(names), size[1], size[0], 3), np.uint8)
         places = [(self.shard_of(name), self._member(name).offset) for name in names]
@@ -91,7 +95,7 @@ class ShardPictures:
         return clip
 
     def _decode_into(self, places: Picture, names: Sequence[str]) -> None:
-        """Decode the pictures at one place of a shard."""
+        """Decode pictures that share one position of a shard: one clip, or one file."""
         if self._member(names[0]).number is not None:
             found = self._pictures_of_clip(names)
         elif all(decode_into(self.data(name), place) for name, place in zip(names, places)):
@@ -105,7 +109,7 @@ class ShardPictures:
             place[:] = picture
 
     def _pictures_of_clip(self, names: Sequence[str]) -> list[Picture]:
-        """The pictures of one clip, each at its own size."""
+        """The pictures of one clip, each cropped to its own size."""
         members = [self._member(name) for name in names]
         try:
             found = decode_clip(self.data(names[0]), [member.number or 0 for member in members])
@@ -134,15 +138,15 @@ class ShardPictures:
     def _map_shard(self, shard: Shard, check: Callable[[], None]) -> mmap.mmap:
         for _ in range(_MAP_TRIES):
             path = self.store.shard(shard, check)
-            with contextlib.suppress(FileNotFoundError):  # deleted by another process to make room in a full cache
+            with contextlib.suppress(FileNotFoundError):  # another process deleted it to make room in a full cache
                 return _map(path, shard)
         raise TrainingError(
-            f"{path}: is removed again as soon as it has come: more is read at once than the cache holds; set "
-            "ROTOPAINT_CACHE for each training"
+            f"{path}: is deleted as soon as it is downloaded: the trainings running now need more than the cache may "
+            "keep; give each training its own ROTOPAINT_CACHE"
         )
 
     def _keep_open(self, number: int, mapped: mmap.mmap) -> None:
-        """Each open shard takes one of the files that a process may have open, and its place on a cache's disk."""
+        """Record an open shard and close the oldest ones: each takes a file descriptor and space in the cache."""
         with self._keeping:
             self._open[number] = mapped
             while len(self._open) > MOST_OPEN:

@@ -1,12 +1,12 @@
-"""Shards: the index tells which tar holds which picture; tars are on disk, or come from a server (`remote`).
+"""Shards: tars of pictures, on disk or on a server (`remote`), and the index of their contents.
 
     DIR/shards/index.json   {"format": "rotopaint-shards", "version": 1, "shards": [{"name": "000000.tar", "bytes",
-                            "sha256", "members": {"images/x.jpg": [offset, size, crc32], ...}}, ...]}; of a picture in
+                            "sha256", "members": {"images/x.jpg": [offset, size, crc32], ...}}, ...]}; for a picture in
                             a clip [offset, size, crc32, number in the clip, width, height]
-    DIR/shards/000000.tar   00000000.jpg, 00000000.json, 00000001.jpg, ...: what WebDataset reads, with no index; clips
-                            are 00000000.mp4, and 00000000.jsonl with a line for each picture
+    DIR/shards/000000.tar   00000000.jpg, 00000000.json, 00000001.jpg, ...: WebDataset reads this without the index;
+                            clips are 00000000.mp4, and 00000000.jsonl with a line for each picture
 
-`dataset.json`, `sheet.yaml` and `samples.jsonl` stand beside `shards/` as in any data set.
+`dataset.json`, `sheet.yaml` and `samples.jsonl` lie next to `shards/`, as in any data set.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORMAT = "rotopaint-shards"
 VERSION = 1
 FOLDER = "shards"
 INDEX = f"{FOLDER}/index.json"
-MOST_BYTES = 64 << 30  # of a shard
+MOST_BYTES = 64 << 30  # largest shard
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -41,7 +41,8 @@ _From0 = Annotated[int, Meta(ge=0)]
 class Member(NamedTuple):
     """The position of a picture's bytes in its shard, and their CRC-32.
 
-    `number`: of the picture in the clip that lies there, and its size; None where the bytes are a picture's own.
+    `number`, `width`, `height`: the picture's index in a clip and its size; `number` is None if it has a file of its
+    own.
     """
 
     offset: _From0
@@ -52,7 +53,7 @@ class Member(NamedTuple):
     height: _From0 = 0
 
     def row(self) -> Sequence[int | None]:
-        """The member as the index tells of it."""
+        """The member as a row of the index."""
         return self[:3] if self.number is None else self
 
 
@@ -65,7 +66,7 @@ class Shard(Struct, frozen=True, rename={"n_bytes": "bytes"}):
     members: dict[str, Member]
 
     def row(self) -> dict[str, Any]:
-        """The shard as the index tells of it."""
+        """The shard as an object of the index."""
         places = {name: member.row() for name, member in self.members.items()}
         return {"name": self.name, "bytes": self.n_bytes, "sha256": self.sha256, "members": places}
 
@@ -85,7 +86,7 @@ class Index:
     shards: tuple[Shard, ...]
 
     def places(self) -> dict[str, int]:
-        """Picture -> number of its shard."""
+        """The shard number of each picture."""
         return {name: number for number, shard in enumerate(self.shards) for name in shard.members}
 
     def dump(self) -> str:
@@ -94,7 +95,7 @@ class Index:
 
 
 def parse_index(text: bytes | str, where: str) -> Index:
-    """Read an index. Raises TrainingError naming what is wrong with it."""
+    """Read an index. Raises TrainingError naming the fault."""
     try:
         shards = check_json(text, _IndexFile, error=TrainingError).shards
         for shard in shards:
@@ -107,9 +108,9 @@ def parse_index(text: bytes | str, where: str) -> Index:
 
 
 def _check_shard(shard: Shard) -> None:
-    """Raise TrainingError for a shard whose name and hash are not fit for names of files, or with members outside."""
+    """Raise TrainingError if a shard's name or hash is unsafe as a file name, or if a member lies outside the shard."""
     if not _NAME.fullmatch(shard.name):
-        raise TrainingError(f"shard name {shard.name[:60]!r} is no plain name of a file")
+        raise TrainingError(f"shard name {shard.name[:60]!r} is not a plain file name")
     if not _SHA256.fullmatch(shard.sha256):
         raise TrainingError(f"the sha256 of {shard.name} is {shard.sha256[:60]!r}; wanted 64 hexadecimal digits")
     for key, member in shard.members.items():
@@ -126,7 +127,7 @@ class Folder:
     path: Path
 
     def read(self, name: str) -> bytes:
-        """A small file of the data set. Raises TrainingError."""
+        """Read a small file of the data set. Raises TrainingError."""
         try:
             return file_bytes(self.path / name)
         except FileNotFoundError:
@@ -139,11 +140,11 @@ class Folder:
             ) from error
 
     def index(self) -> Index | None:
-        """The shards; None where the pictures are single files. Raises TrainingError."""
+        """The index; None if the pictures are single files. Raises TrainingError."""
         return parse_index(self.read(INDEX), str(self.path / INDEX)) if (self.path / INDEX).is_file() else None
 
     def shard(self, shard: Shard, check: Callable[[], None] = lambda: None) -> Path:
-        """A local file that holds a shard, if it is whole. Raises TrainingError."""
+        """The path of a shard. Raises TrainingError if it is missing or has another size."""
         path = self.path / FOLDER / shard.name
         size = path.stat().st_size if path.is_file() else None
         if size != shard.n_bytes:
@@ -163,8 +164,10 @@ class Server(RemoteFiles):
         return parse_index(self.read(INDEX), f"{self.url}/{INDEX}")
 
     def shard(self, shard: Shard, check: Callable[[], None] = lambda: None) -> Path:
-        """The shard in the cache, fetched if it is not there whole; `check` is called now and then and may raise to
-        stop. Raises TrainingError."""
+        """The path of the shard in the cache, downloaded if necessary.
+
+        `check` is called repeatedly and may raise to stop. Raises TrainingError.
+        """
         if shard.n_bytes > self.limit_bytes:
             raise TrainingError(
                 f"{self.url}/{FOLDER}/{shard.name}: has {shard.n_bytes:,} bytes, the cache holds "
@@ -177,10 +180,12 @@ ShardStore = Folder | Server
 
 
 def open_store(source: str | Path) -> ShardStore:
-    """The store of a data set by folder or URL. Raises TrainingError for a kind of URL that is not known."""
+    """The store of a data set, given its folder or URL. Raises TrainingError for an unknown kind of URL."""
     text = str(source)
     if "://" not in text:
         return Folder(Path(source))
     if text.split("://", 1)[0] not in fsspec.available_protocols():
-        raise TrainingError(f"{text}: wanted a folder, https://..., s3://bucket/prefix, or what fsspec knows")
+        raise TrainingError(
+            f"{text}: wanted a folder, https://..., s3://bucket/prefix, or another URL that fsspec opens"
+        )
     return remote_files(Server, text.rstrip("/"), "shards")

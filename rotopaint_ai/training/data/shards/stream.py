@@ -1,4 +1,4 @@
-"""The order of samples; pictures decoded on demand and cached while memory lasts; shards fetched in advance."""
+"""The order of samples, pictures decoded on demand and cached, and shards downloaded in advance."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import CancelledError, RotopaintError
 
-WINDOW = 8  # shards whose pictures are mixed
+WINDOW = 8  # number of shards whose pictures are shuffled together
 Rows = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """The order of n samples under a seed. `groups` says which shard each lies in; None: anywhere at hand."""
+    """The order of n samples, given a seed. `groups`: shard of each sample; None: any order is equally fast."""
 
     n: int
     seed: int
@@ -32,7 +32,7 @@ class Sampler:
     window: int = WINDOW
 
     def batch(self, step: int, count: int) -> list[int]:
-        """The rows of a step's whole batch: all samples once, in an order of their own, before any comes again."""
+        """The rows of a step's whole batch. Every epoch contains each sample once, in its own order."""
         rows: list[int] = []
         at, end = step * count, (step + 1) * count
         while at < end:
@@ -46,7 +46,7 @@ class Sampler:
         return _epoch(self, number)
 
     def ahead(self, step: int, count: int) -> list[int]:
-        """A row of each shard in the order in which they are wanted from a step on, into the next epoch.
+        """A row of each shard, in the order of first use from `step` on, up to the end of the next epoch.
 
         Empty without shards.
         """
@@ -74,11 +74,11 @@ Check = Callable[[], None]
 Size = tuple[int, int]  # width, height
 
 MEMORY_SHARE = 0.4  # share of the machine's memory for decoded pictures
-_keepers = 1  # processes that keep pictures, each its own
+_keepers = 1  # processes on this machine that each cache pictures
 
 
 def keep_less(processes: int) -> None:
-    """Limit this process's picture cache to its share among so many processes."""
+    """Limit this process's picture cache to its share among `processes`."""
     global _keepers
     _keepers = processes
 
@@ -91,7 +91,7 @@ def target_size(size: Size, factor: float) -> Size:
 
 
 def smaller(picture: Picture, factor: float) -> Picture:
-    """A picture shrunk by area averaging; as it is where that would change next to nothing."""
+    """A picture shrunk by area averaging; unchanged if the factor is close to 1."""
     size = picture.shape[1], picture.shape[0]
     wanted = target_size(size, factor)
     return picture if wanted == size else cast(Picture, cv2.resize(picture, wanted, interpolation=cv2.INTER_AREA))
@@ -99,9 +99,10 @@ def smaller(picture: Picture, factor: float) -> Picture:
 
 @dataclass(slots=True)
 class Streamed(Sequence[Picture]):
-    """Pictures by row, from `read(row)`, shrunk by their factors. `on_disk` are the sizes that `read` gives.
+    """Pictures by row, decoded on demand by `read(row)`, shrunk by their factors and cached.
 
-    `fetch(row, check)` brings what a row needs to this machine, `bring(row)` its bytes to memory.
+    `on_disk`: sizes of the pictures that `read` returns. `fetch(row, check)` downloads what a row needs; `bring(row)`
+    reads its bytes into memory.
     """
 
     read: Callable[[int], Picture]
@@ -113,7 +114,7 @@ class Streamed(Sequence[Picture]):
     _kept: dict[int, Picture] = field(init=False, default_factory=dict)
     _n_bytes: int = field(init=False, default=0)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
-    reading_s: float = field(init=False, default=0.0)  # in which bytes came to memory
+    reading_s: float = field(init=False, default=0.0)  # time spent reading bytes into memory
     decoding_s: float = field(init=False, default=0.0)
 
     def __len__(self) -> int:
@@ -144,7 +145,7 @@ class Streamed(Sequence[Picture]):
 
     @property
     def sizes(self) -> list[Size]:
-        """Width and height of every picture, without decoding any."""
+        """Width and height of every picture, without decoding."""
         return [target_size(size, factor) for size, factor in zip(self.on_disk, self.factors)]
 
     def smaller(self, factor: float) -> Streamed:
@@ -154,7 +155,7 @@ class Streamed(Sequence[Picture]):
 
 @dataclass(frozen=True, slots=True)
 class Joined(Sequence[Picture]):
-    """The pictures of one sequence and then of another."""
+    """The concatenation of two picture sequences."""
 
     first: Sequence[Picture]
     second: Sequence[Picture]
@@ -172,7 +173,7 @@ class Joined(Sequence[Picture]):
         return self.first[row] if row < len(self.first) else self.second[row - len(self.first)]
 
     def fetch(self, row: int, check: Check) -> None:
-        """Fetch the shard of a row to this machine."""
+        """Download the shard of a row."""
         n = len(self.first)
         fetch(self.first if row < n else self.second, row if row < n else row - n, check)
 
@@ -187,20 +188,20 @@ class Joined(Sequence[Picture]):
 
 
 def sizes_of(pictures: Sequence[Picture]) -> list[Size]:
-    """Width and height of every picture, decoding none."""
+    """Width and height of every picture, without decoding."""
     if isinstance(pictures, (Streamed, Joined)):
         return pictures.sizes
     return [(picture.shape[1], picture.shape[0]) for picture in pictures]
 
 
 def fetch(pictures: Sequence[Picture], row: int, check: Check) -> None:
-    """Bring what a row needs to this machine, where it is not here; `check` may raise to stop."""
+    """Download what a row needs, if necessary; `check` may raise to stop."""
     if isinstance(pictures, (Streamed, Joined)):
         pictures.fetch(row, check)
 
 
 def reading_and_decoding_s(pictures: Sequence[Picture]) -> tuple[float, float]:
-    """The seconds in which pictures' bytes came to memory, and were decoded; none for those that were there before."""
+    """Seconds spent reading bytes into memory and decoding; zero for pictures that were loaded before training."""
     if isinstance(pictures, Joined):
         pairs = zip(reading_and_decoding_s(pictures.first), reading_and_decoding_s(pictures.second))
         reading, decoding = (a + b for a, b in pairs)
@@ -209,29 +210,28 @@ def reading_and_decoding_s(pictures: Sequence[Picture]) -> tuple[float, float]:
 
 
 def made_smaller(pictures: Sequence[Picture], factor: float) -> Sequence[Picture]:
-    """Every picture shrunk, now or when it is first wanted."""
+    """Every picture shrunk, now or on first use."""
     if isinstance(pictures, (Streamed, Joined)):
         return pictures.smaller(factor)
     return tuple(smaller(picture, factor) for picture in pictures)
 
 
 def memory_bytes() -> int:
-    """This machine's memory."""
+    """This machine's memory in bytes."""
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return 8 << 30
 
 
-Ahead = Callable[
-    [int], Sequence[int]
-]  # rows, one of each shard, in the order in which a step and those after want them
+# step -> one row of each shard, in the order of first use from that step on
+Ahead = Callable[[int], Sequence[int]]
 
 
 @contextlib.contextmanager
 def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> Iterator[Callable[[int], None]]:
-    """Fetch the next `depth` shards while the block runs; call the yielded function at each step.
+    """Download the next `depth` shards while the block runs; call the yielded function at each step.
 
-    A shard that cannot be fetched raises when its picture is read; the shards after it are still fetched.
+    A failed download raises only when its picture is read; later shards are still downloaded.
     """
     if not ahead(0):
         yield lambda step: None
@@ -257,6 +257,6 @@ def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> 
 
 def _fetch_next(pictures: Sequence[Picture], rows: Sequence[int], check: Check) -> None:
     for row in rows:
-        with contextlib.suppress(RotopaintError, OSError):  # the error is raised where the picture is used
+        with contextlib.suppress(RotopaintError, OSError):  # the error is raised again where the picture is read
             fetch(pictures, row, check)
         check()

@@ -1,4 +1,4 @@
-"""Packing a data set's folder into shards: `rotopaint mine ... --shards MB [--shard-codec CODEC]`."""
+"""Pack a data set's folder into shards: `rotopaint mine ... --shards MB [--shard-codec CODEC]`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rotopaint_ai.plates.deflate import crc32
 from rotopaint_ai.training.data.dataset import Dataset, Sample, read_dataset
 from rotopaint_ai.training.data.shards.store import FOLDER, INDEX, Index, Member, Shard
 
-SHARD_MB = 64  # large enough that a server's delay per file is nothing beside its bytes
+SHARD_MB = 64  # large enough that a server's latency per file is negligible
 
 
 Coding = int | Literal["planes", "raw", "h264"]
@@ -38,31 +38,34 @@ Coding = int | Literal["planes", "raw", "h264"]
 
 @dataclass(slots=True)
 class Recoder:
-    """Encodes pictures again and measures the loss.
+    """Encodes pictures anew and measures the loss.
 
-    `coding`: the quality of a JPEG (1 to 100); `planes`, brightness whole and colour at half size, as movies and most
-    JPEGs have it, which takes next to nothing to read; `raw`; or `h264`, pictures of a shot together as clips. A side
-    that is odd makes planes raw.
+    `coding`: a JPEG quality (1 to 100); `planes`: full-size luma and half-size chroma, as in movies and most JPEGs,
+    which
+    decodes almost for free; `raw`; or `h264`: pictures of a shot together as clips. Pictures with an odd side are
+    stored
+    raw instead of as planes.
     """
 
     coding: Coding
     n: int = 0
     n_bytes_before: int = 0
     n_bytes: int = 0
-    psnr_db: float = 0.0  # the mean over all pictures, in 8-bit sRGB; 99 where nothing is lost
+    psnr_db: float = 0.0  # mean over all pictures, in 8-bit sRGB; a lossless picture counts as 99
 
     @property
     def together(self) -> int:
-        """How many pictures of a shot one file of a tar may hold."""
+        """Most pictures of a shot in one file of a tar."""
         return CLIP_LENGTH if self.coding == "h264" else 1
 
     @property
     def suffix(self) -> str:
-        """Of a file's name in a tar."""
+        """The suffix of a file in a tar."""
         return ".jpg" if isinstance(self.coding, int) else CLIP_SUFFIX if self.coding == "h264" else ".npy"
 
     def __call__(self, pictures: Sequence[Picture], n_bytes_before: int) -> bytes:
-        """A picture, (H, W, 3) RGB, as a file, or several as a clip; `n_bytes_before`: of the files they came from."""
+        """Encode one picture (H, W, 3) RGB as a file, or several as a clip; `n_bytes_before`: size of their source
+        files."""
         made = self._coded(pictures)
         for picture, again in zip(pictures, self._decode_again(made, len(pictures))):
             kept = again[: picture.shape[0], : picture.shape[1]]
@@ -75,8 +78,10 @@ class Recoder:
         return made
 
     def size_of(self, sample: Sample, n_bytes_before: int) -> int:
-        """About how many bytes a sample's picture will take: exact for planes and raw; a JPEG is taken to stay as it
-        is, and to be eight times what it is in a clip."""
+        """The approximate size of a sample's encoded picture in bytes.
+
+        Exact for planes and raw. A JPEG is assumed to keep its size; a clip, to need an eighth of it.
+        """
         if self.coding not in ("planes", "raw"):
             return n_bytes_before // (8 if self.coding == "h264" else 1)
         return sample.width * sample.height * (6 if self.coding == "raw" else 3) // 2
@@ -108,12 +113,13 @@ def pack_dataset(
     recode: Recoder | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> Index:
-    """Pack a data set's pictures into tars under `out`/shards, and copy its sheet, head and samples beside them.
+    """Pack a data set's pictures into tars under `out`/shards, and copy its sheet, samples and `dataset.json`.
 
-    The order is that of the samples. `recode` codes the pictures anew; None packs their files as they are. `check` is
-    called once per picture and may raise to stop; an index is written last, so that a broken-off packing is no data
-    set. Raises: TrainingError where a picture is missing, or one that is
-    to be coded anew cannot be read or has another size than its sample says.
+    The order is that of the samples. `recode` encodes the pictures anew; None packs the files as they are. `check` is
+    called once per picture and may raise to stop. The index is written last, so an interrupted run leaves no valid data
+    set.
+    Raises: TrainingError if a picture is missing or, when encoded anew, is unreadable or has another size than its
+    sample states.
     """
     (out / FOLDER).mkdir(parents=True, exist_ok=True)
     (out / INDEX).unlink(missing_ok=True)
@@ -131,7 +137,7 @@ def pack_dataset(
 
 
 def _groups(data: Dataset, folder: Path, limit: float, recode: Recoder | None) -> Iterator[list[int]]:
-    """Rows of samples, shard by shard; a picture that several samples share is packed with the first."""
+    """Rows of samples, shard by shard; a picture shared by several samples is packed with the first."""
     rows: list[int] = []
     filled = 0.0
     for row, sample in enumerate(data.samples):
@@ -180,7 +186,7 @@ def _write_shard(
 
 
 def _rows_together(data: Dataset, rows: Sequence[int], most: int) -> Iterator[list[int]]:
-    """Rows of one shot that follow each other, at most so many together."""
+    """Runs of consecutive rows of one shot, at most `most` long."""
 
     def shot(row: int) -> tuple[str, str]:
         return data.samples[row].character, data.samples[row].shot
@@ -191,7 +197,7 @@ def _rows_together(data: Dataset, rows: Sequence[int], most: int) -> Iterator[li
 
 
 def _coded_file(folder: Path, samples: Sequence[Sample], recode: Recoder | None) -> tuple[str, bytes]:
-    """The suffix and the bytes of a file that holds the pictures of some samples."""
+    """The suffix and bytes of the file for some samples' pictures."""
     sources = [folder / sample.image for sample in samples]
     files = [source.read_bytes() for source in sources]
     if recode is None:
@@ -201,7 +207,7 @@ def _coded_file(folder: Path, samples: Sequence[Sample], recode: Recoder | None)
 
 
 def _sample_picture(data: bytes, sample: Sample, source: Path) -> Picture:
-    """A sample's picture, of the sample's size: a clip keeps no other. Raises TrainingError."""
+    """Decode a sample's picture and check its size, because a clip does not store sizes. Raises TrainingError."""
     picture = decode(data)
     if picture is None:
         raise TrainingError(f"{source}: cannot be read as a picture; mine the data set again")
@@ -212,7 +218,7 @@ def _sample_picture(data: bytes, sample: Sample, source: Path) -> Picture:
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> Member:
-    """Add a file with equal bytes on every machine; returns the position of its content."""
+    """Append a file that has equal bytes on every machine; returns the position of its content."""
     facts = tarfile.TarInfo(name)
     facts.size = len(data)
     tar.addfile(facts, io.BytesIO(data))

@@ -314,7 +314,7 @@ def test_a_damaged_clip_is_named(clips: tuple[Path, Path, Recoder], tmp_path: Pa
     whole = bytearray(tar.read_bytes())
     whole[member.offset + member.size // 2] ^= 1
     tar.write_bytes(whole)
-    with pytest.raises(TrainingError, match=r"images/00.png in it was altered since it was packed; copy it again"):
+    with pytest.raises(TrainingError, match=r"images/00.png in it changed after it was packed; copy the shard again"):
         read_dataset(tmp_path).picture(0)
     for broken in (whole[member.offset : member.offset + 200], b"", b"no movie at all"):
         with pytest.raises(ValueError, match="cannot be read as a clip"):
@@ -587,7 +587,7 @@ def test_a_cache_that_keeps_nothing_is_named(packed: Path, tmp_path: Path, monke
         return mapped(path, shard)
 
     monkeypatch.setattr(read, "_map", map_of)
-    with pytest.raises(TrainingError, match="removed again as soon as it has come: more is read at once"):
+    with pytest.raises(TrainingError, match="deleted as soon as it is downloaded"):
         pictures.picture("images/a.1001.png")
 
 
