@@ -1,16 +1,13 @@
-"""Landmarks to shapes in closed form: align, regress, put back.
+"""Shapes from landmarks in closed form: align, regress, transform back.
 
-Each shape looks at its own landmarks only (the sheet says which), moved by the similarity that best lays them on their
-mean. There a control point is its mean place, plus the motion of the landmarks near it, plus what a ridge regression
-found left over; the tangents are regressed in the same way. The ridge knows the error of each landmark, which it treats
-as noise on its input: a landmark that is found badly is listened to less.
-
+Each shape uses only its own landmarks (the sheet names them). A similarity aligns them to their mean over the samples.
+In that frame a control point is its mean position, plus the motion of nearby landmarks, plus a ridge regression of the
+remainder; tangents are regressed the same way. The ridge treats each landmark's expected error as noise on its input,
+so inaccurate landmarks get smaller weights.
 This is the shape model `ridge`; a recipe may name another of `SHAPE_MODELS`.
-
-Everything is linear between the two similarity steps, so all shapes of a sheet become one batched product in the graph.
-
+Everything between the two similarity transforms is linear, so all shapes of a sheet become one batched product.
 Letters: n samples, L landmarks of the sheet, K shapes, M landmarks of one shape, P control points of one shape.
-Similarities are complex factors: z -> r (z - c) turns, scales and moves.
+Similarities are complex factors: z -> r (z - c) rotates, scales and translates.
 """
 
 from __future__ import annotations
@@ -38,16 +35,19 @@ from rotopaint_ai.training.registry import Registry
 Array64 = npt.NDArray[np.float64]
 
 LEAST_NOISE = 3e-4  # share of the face; keeps the ridge solvable when landmarks are exact
-NEAR = 0.06  # share of a shape's size within which landmarks carry a control point along
-GUARDS = (1.0, 2.0, 4.0)  # how many times the measured landmark error shapes may be guarded against
-_SPACING_PX = 3.0  # of a curve's places that are compared where a guard is chosen
-GUARD_WORTH = 0.98  # more guard has to bring the curves this much closer
+NEAR = 0.06  # share of a shape's size within which landmarks move a control point along
+GUARDS = (1.0, 2.0, 4.0)  # factors on the measured landmark error that a shape may be regularised for
+_SPACING_PX = 3.0  # spacing of the curve samples that are compared to choose a guard
+GUARD_WORTH = 0.98  # a larger guard must reduce the curve distance to this share
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShapeTraining:
-    """What a shape model is made from: samples, standard deviations [L] per axis of the landmarks' errors as shares of
-    the face (longest side of its box), by how much each shape [K] takes those for larger (None: by nothing), a seed."""
+    """The data of a shape model.
+
+    `noise_L`: standard deviation per axis of each landmark's error, as a share of the face (longest side of its box).
+    `guards_K`: factor on that error for each shape (None: 1).
+    """
 
     sheet: Sheet
     truth: Truth
@@ -56,7 +56,7 @@ class ShapeTraining:
     seed: int = 0
 
 
-BuildShapes = Callable[[ShapeTraining], nn.Module]  # to a module as `ShapeGraph` is one, which can be exported
+BuildShapes = Callable[[ShapeTraining], nn.Module]  # builds a module with the inputs and outputs of `ShapeGraph`
 SHAPE_MODELS: Registry[BuildShapes] = Registry("shape model")
 
 
@@ -66,10 +66,10 @@ class ShapeFit:
 
     rows: tuple[int, ...]  # of the sheet's landmarks
     mean: Array64  # [M, 2] aligned landmarks
-    slope: Array64  # [2 M, 6 P] control points by landmark offsets
-    offset: Array64  # [6 P] control points of the mean face
-    width_slope: Array64  # [2 M] logarithm of width by landmark offsets
-    width_offset: float  # of the mean face; -inf where the shape has no width
+    slope: Array64  # [2 M, 6 P] control points from landmark offsets
+    offset: Array64  # [6 P] control points of the mean landmarks
+    width_slope: Array64  # [2 M] logarithm of width from landmark offsets
+    width_offset: float  # logarithm of width of the mean landmarks; -inf if the shape has no width
     n_samples: int
 
 
@@ -79,8 +79,8 @@ def fit_shapes(
     """Fit every shape of a sheet on N samples.
 
     `noise_L`: standard deviation per axis of each landmark's error, as a share of the face (longest side of its box);
-    `guards_K`: by how much each shape takes that for larger (None: by nothing).
-    Raises: TrainingError when a shape is known, together with its landmarks, in fewer than two samples.
+    `guards_K`: factor on that error for each shape (None: 1).
+    Raises: TrainingError if a shape is known, together with its landmarks, in fewer than two samples.
     """
     slots = sheet.point_rows()
     sides = face_side(truth.landmarks)
@@ -104,13 +104,16 @@ def fit_shapes(
 
 @SHAPE_MODELS.register("ridge")
 def build_ridge(known: ShapeTraining) -> ShapeGraph:
-    """The shape model that ships."""
+    """The shape model of shipped packs."""
     return ShapeGraph(known.sheet, fit_shapes(known.sheet, known.truth, noise_L=known.noise_L, guards_K=known.guards_K))
 
 
 def choose_guards(sheet: Sheet, truth: Truth, noise_L: Array64, found_NLC: Array64, held: Truth) -> Array64:
-    """The guard [K] of each shape, out of GUARDS, with which landmarks found in held-out samples, in the frame of their
-    truth, give the closest curves. Errors that come from poses never seen need more of it than noise alone would."""
+    """The guard [K] of each shape, out of GUARDS, that brings its curves closest to the truth on validation samples.
+
+    `found_NLC`: landmarks detected in validation samples, in the frame of their ground truth. Poses that training did
+    not include need more regularisation than noise alone.
+    """
     best, least = np.ones(len(sheet.shapes)), np.full(len(sheet.shapes), np.inf)
     if not sheet.shapes or not len(found_NLC):
         return best
@@ -125,7 +128,7 @@ def choose_guards(sheet: Sheet, truth: Truth, noise_L: Array64, found_NLC: Array
 
 
 def curve_distances(sheet: Sheet, points: Array64, held: Truth) -> Array64:
-    """Mean distance [K] of curves [N, P, 6] from the true ones; infinite where no sample has the shape."""
+    """Mean distance [K] from predicted curves [N, P, 6] to the true ones; infinite if no sample has the shape."""
     slots, means = sheet.point_rows(), []
     for shape in sheet.shapes:
         own, true = points[:, slots[shape.name]], held.points[:, slots[shape.name]].astype(np.float64)
@@ -162,7 +165,7 @@ def _fit_shape(
     offsets = _to_aligned(landmarks, centre, turn) - mean
     aligned = _points_to_aligned(points, centre, turn)
     n = len(points)
-    # landmark noise in aligned units: the same share of a face whose size is known in both
+    # noise in aligned units: a share of the face, whose size is known in pixels and in aligned units
     noise = np.repeat(np.maximum(noise_M, LEAST_NOISE) * np.median(sides * np.abs(turn)), 2)
     x = offsets.reshape(n, -1)
     carried = _carry(mean, aligned[..., :2].mean(axis=0))
@@ -172,13 +175,13 @@ def _fit_shape(
     width_slope, width_offset = np.zeros(x.shape[1]), -np.inf
     if known.any():
         logs = np.log(width[known] * np.abs(turn[known]))[:, None]
-        found, level = _ridge(x[known], logs, noise * 4)  # widths hang on the pose only loosely
+        found, level = _ridge(x[known], logs, noise * 4)  # widths depend on the pose only weakly
         width_slope, width_offset = found[:, 0], float(level[0])
     return ShapeFit(tuple(rows), mean, slope + carried, offset, width_slope, width_offset, n)
 
 
 def _ridge(x: Array64, y: Array64, noise: Array64) -> tuple[Array64, Array64]:
-    """Least squares of y on x + noise: ridge whose penalty is the noise's own covariance. Returns slope and offset."""
+    """Least squares of y on noisy x: a ridge whose penalty is the noise covariance. Returns slope and offset."""
     x_mean, y_mean = x.mean(axis=0), y.mean(axis=0)
     x0, y0 = x - x_mean, y - y_mean
     slope = np.linalg.solve(x0.T @ x0 + np.diag(len(x) * noise**2), x0.T @ y0)
@@ -186,8 +189,10 @@ def _ridge(x: Array64, y: Array64, noise: Array64) -> tuple[Array64, Array64]:
 
 
 def _carry(mean: Array64, places: Array64) -> Array64:
-    """[2 M, 6 P]: each control point moves with the landmarks near it, the nearest three shared by inverse square
-    distance; one that sits on a landmark moves with that landmark alone. Tangents stay."""
+    """[2 M, 6 P]: each control point moves with its three nearest landmarks, weighted by inverse square distance.
+
+    A point on a landmark moves with that landmark alone. Tangents do not change.
+    """
     squares = ((places[:, None] - mean) ** 2).sum(axis=2) + (NEAR * np.ptp(mean)) ** 2 / 16
     nearest = np.argsort(squares, axis=1)[:, :3]
     weights = np.zeros_like(squares)
@@ -200,13 +205,13 @@ def _carry(mean: Array64, places: Array64) -> Array64:
 
 
 def similarity(landmarks: Array64, mean: Array64) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
-    """Centres and complex factors that lay each sample's landmarks [n, M, 2] on a centred `mean`."""
+    """Centres and complex factors that align each sample's landmarks [n, M, 2] to a centred `mean`."""
     z = as_complex(landmarks)
     return z.mean(axis=1), fit_similarity(z, np.broadcast_to(as_complex(mean), z.shape))[0]
 
 
 def _mean_face(landmarks: Array64) -> Array64:
-    """Mean of the samples after mutual alignment, centred, root mean square radius 1 (generalised Procrustes)."""
+    """Mean of the samples after mutual alignment, centred, with root mean square radius 1 (generalised Procrustes)."""
     mean = landmarks[0]
     for _ in range(5):
         mean = mean - mean.mean(axis=0)
@@ -230,15 +235,17 @@ def _points_to_aligned(
 
 
 class ShapeGraph(nn.Module):
-    """The graph that a pack ships: `landmarks` [N, L, 2] in any similarity frame to `points` [N, P, 6] and `width`
-    [N, K] in the same frame; shapes without a width get 0."""
+    """The exported graph: `landmarks` [N, L, 2] in any similarity frame to `points` [N, P, 6] and `width` [N, K] in it.
+
+    Shapes without a width get 0.
+    """
 
     share: Tensor  # [K, L] weights of the landmarks in each shape's alignment
     mean: Tensor  # [K, L, 2]
     slope: Tensor  # [K, 2 L, 6 most + 1]
     offset: Tensor  # [K, 6 most + 1]
     has_width: Tensor  # [K]
-    taken: Tensor  # [P] which of the K most points are real
+    taken: Tensor  # [P] indices of real points among K times `most`
 
     def __init__(self, sheet: Sheet, fits: Sequence[ShapeFit]) -> None:
         super().__init__()
@@ -254,7 +261,7 @@ class ShapeGraph(nn.Module):
             slope[k, rows, :, :size] = fit.slope.reshape(len(rows), 2, size)
             offset[k, :size] = fit.offset
             slope[k, rows, :, -1] = fit.width_slope.reshape(len(rows), 2)
-            offset[k, -1] = max(fit.width_offset, -60.0)  # exp(-60) rounds to no width, and -inf would spoil products
+            offset[k, -1] = max(fit.width_offset, -60.0)  # exp(-60) is no visible width; -inf would give NaN
         self.n_shapes, self.most = n_shapes, most
         self.register_buffer("share", _float(share))
         self.register_buffer("mean", _float(mean))
@@ -287,7 +294,7 @@ class ShapeGraph(nn.Module):
         return points.index_select(1, self.taken), width
 
     def regress(self, flat: Tensor) -> Tensor:
-        """Control points and width [N, K, 6 most + 1] of aligned landmarks' offsets [K, N, 2 L]."""
+        """Control points and width [N, K, 6 most + 1] from offsets [K, N, 2 L] of aligned landmarks."""
         return torch.matmul(flat, self.slope).transpose(0, 1) + self.offset
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.shapes.deformable_head import fit_head
-from rotopaint_ai.training.models.face_prior import OUTLYING, FacePrior, _moved_on, _spread
+from rotopaint_ai.training.models.face_prior import OUTLYING, FacePrior, _apply_step, _covariance_of
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet, LandmarkOutput
 from rotopaint_ai.training.pack import select as selection
 from rotopaint_ai.training.pack.select import Fold, apply, choose_prior, folds
@@ -159,11 +159,11 @@ def test_the_posterior_is_that_of_a_gaussian() -> None:
     rng = np.random.default_rng(3)
     rows = torch.tensor((smiling(1, 1) - 100.0) / 60 + rng.normal(0, 0.02, (1, 30, 2)))
     noise, lean = torch.tensor(rng.uniform(1e-3, 4e-3, (1, 30))), torch.tensor(rng.normal(0, 0.8, (1, 30, 2)))
-    spread = _spread(noise, lean)
+    spread = _covariance_of(noise, lean)
     first = prior._stepped(rows, spread.plus(prior.base).inverse(), prior._started(rows, noise)).face
     drawn, left = prior._drawn(rows, noise, lean)
     n_numbers, shown = len(prior.prior_precision), prior._shown(first)
-    nudged = [prior._shown(_moved_on(first, 1e-6 * torch.eye(n_numbers)[at : at + 1].double()))
+    nudged = [prior._shown(_apply_step(first, 1e-6 * torch.eye(n_numbers)[at : at + 1].double()))
               for at in range(n_numbers)]  # fmt: skip
     slopes = torch.stack([(other - shown)[0].T.flatten() / 1e-6 for other in nudged], 1).numpy()
     base = np.tile(prior.base.numpy(), 2)

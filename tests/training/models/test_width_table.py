@@ -56,5 +56,5 @@ def test_a_fit_learns_and_its_text_is_the_same_table(tmp_path: Path) -> None:
 
 
 def test_shots_for_tests_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="test shots are for tests"):
+    with pytest.raises(TrainingError, match="is a test shot; name training shots"):
         table.samples([tmp_path / "test01"], np.random.default_rng(0))

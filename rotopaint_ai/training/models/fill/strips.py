@@ -1,6 +1,6 @@
-"""Strips that the learned fill is trained on: frames degraded as plates are, straightened and cut to one size.
+"""Training strips of the learned fill: frames degraded like plates, straightened along the seam and cut to one size.
 
-N batch, T rows across, S columns along, C colours, as in `seams/ribbon.py`.
+N batch, T rows across the seam, S columns along it, C colours, as in `seams/ribbon.py`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from rotopaint_ai.training.data.dataset_checks import split_of_shot
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
-SIZES = (0.6, 1.0, 1.0, 1.0, 1.4, 2.0)  # frames are used at these sizes
-_COVERED = 0.4  # share of frames with something before the face
-_DRAWN = 0.6  # share of mattes that are drawn from curves, as at run time
+SIZES = (0.6, 1.0, 1.0, 1.0, 1.4, 2.0)  # scale factors for frames
+_COVERED = 0.4  # share of frames with an occluder before the face
+_DRAWN = 0.6  # share of mattes drawn from curves, as at run time
 
 
 @dataclass(frozen=True, slots=True)
 class StraightenedFrame:
-    """A frame on its ribbon: the plate straightened, the true log light (T, S, 3), and its log exposure."""
+    """A frame straightened along its seam: the plate, the true log light (T, S, 3) and its log exposure."""
 
     scene: bank_fill.Straightened
     true_TSC: Array
@@ -43,10 +43,10 @@ class StraightenedFrame:
 
 
 def seam_frames(folders: Sequence[Path], *, every: int = 1) -> Iterator[SeamFrame]:
-    """Every so many frames of some shots. Raises: TrainingError for test shots, and where a shot holds none."""
+    """Every `every`-th frame of shots. Raises: TrainingError for test shots, and for a shot without plates."""
     for folder in folders:
         if split_of_shot(folder) == "test":
-            raise TrainingError(f"{folder}: test shots are for tests; name training shots")
+            raise TrainingError(f"{folder}: is a test shot; name training shots")
         plates = plates_of(folder)[::every]
         if not plates:
             raise TrainingError(f"{folder}: no plate.#### with clean.#### and seam.####; film shots with the stage")
@@ -57,7 +57,8 @@ def seam_frames(folders: Sequence[Path], *, every: int = 1) -> Iterator[SeamFram
 def straighten_frames(
     folders: Sequence[Path], rng: Rng, *, every: int, sizes: int, made_up: int
 ) -> Iterator[StraightenedFrame]:
-    """Every so many frames of shots at `sizes` random sizes, then as many seams made up on clean ones and textures."""
+    """Every `every`-th frame of shots at `sizes` random scales, then `made_up` synthetic seams on clean ones and
+    textures."""
     for view in seam_frames(folders, every=every):
         grounds = (view.clean if rng.random() < 0.6 else paint_texture(320, rng) for _ in range(made_up))
         for one in [view] * sizes + [add_groove(ground, rng) for ground in grounds]:
@@ -68,7 +69,7 @@ def straighten_frames(
 
 
 def straighten_view(view: SeamFrame, rng: Rng, size: float) -> StraightenedFrame | None:
-    """One frame, degraded at random and straightened on its ribbon; None where no matte is left."""
+    """A frame, degraded at random and straightened along its seam; None if no matte is left."""
     exposure = float(rng.uniform(-1.0, 1.0))
     plate, clean = degrade_pair(resize_picture(view.plate, size), resize_picture(view.clean, size), exposure, rng)
     lines = [(misplace_curve(line * size, rng, rng.uniform(0, 1.8)), half * size) for line, half in view.curves]
@@ -88,15 +89,15 @@ def straighten_view(view: SeamFrame, rng: Rng, size: float) -> StraightenedFrame
 
 
 def resize_picture(image: Array, size: float) -> Array:
-    """A picture at another size."""
+    """A picture scaled by a factor."""
     how = cv2.INTER_AREA if size < 1 else cv2.INTER_CUBIC
     return image if size == 1 else np.asarray(cv2.resize(image, None, fx=size, fy=size, interpolation=how))
 
 
 def degrade_pair(plate: Array, clean: Array, exposure: float, rng: Rng) -> tuple[Array, Array]:
-    """Plate and clean frame through the same lens, grade and film: other colours, contrast, focus, sharpening, grain.
+    """Plate and clean frame with the same random colour, contrast, focus, sharpening and grain.
 
-    Half of them come back from an 8-bit JPEG, and are no longer quite the same beside the seam either.
+    Half of them are compressed as 8-bit JPEG, so that they also differ slightly outside the seam.
     """
     swap, power = rng.permutation(3), float(np.exp(rng.normal(0, 0.18)))
     both: list[Array] = [np.maximum(x, 0)[..., swap] ** power for x in (plate, clean)]
@@ -125,16 +126,16 @@ def _jpeg(linear: Array, quality: int) -> Array:
 
 
 def misplace_curve(line: Array, rng: Rng, reach: float) -> Array:
-    """The curve, wandering off by up to `reach` pixels as a predicted one does."""
+    """The curve with a smooth random error of up to `reach` pixels, like a prediction's."""
     knots = rng.uniform(-reach, reach, (max(2, len(line) // 40), 2))
     at = np.linspace(0, len(knots) - 1, len(line))
     return np.asarray(line + np.stack([np.interp(at, np.arange(len(knots)), knots[:, k]) for k in (0, 1)], 1))
 
 
 def matte_of(seam: Array, lines: Sequence[Curve], rng: Rng) -> Array:
-    """A matte (bool): the true coverage grown by up to 3 px, or strokes of one width along the curves.
+    """A matte (bool): the true coverage grown by up to 3 px, or strokes along the curves.
 
-    Strokes are as predicted ones are: from just enough to far too wide.
+    Strokes have one width each, from just enough to far too wide, like predicted mattes.
     """
     if rng.random() >= _DRAWN:
         grow = int(rng.integers(0, 4))
@@ -149,32 +150,35 @@ def matte_of(seam: Array, lines: Sequence[Curve], rng: Rng) -> Array:
     return hole
 
 
-ROWS, COLUMNS = learned_fill.ROWS, 96  # of a strip to learn from
-_FEWEST = 40  # matte samples that make a strip worth learning from
+ROWS, COLUMNS = learned_fill.ROWS, 96  # size of a training strip
+_FEWEST = 40  # fewest matte pixels of a training strip
 
 
 @dataclass(frozen=True, slots=True)
 class Strips:
-    """What is learnt from: input (N, T, S, 12), light of table, own, face, banks and true (N, 5, T, S, 3), wanted."""
+    """Training data: input (N, T, S, 12), log light (N, 5, T, S, 3), and the pixels to fill (N, T, S).
+
+    The five lights: table fill, own plate, face, banks, ground truth.
+    """
 
     strip: Array
     light: Array
     wanted: Array
 
     def save(self, path: Path) -> None:
-        """Keep them in a file."""
+        """Save to a file."""
         with replacing(path) as beside, beside.open("wb") as stream:
             np.savez(stream, strip=self.strip, light=self.light, wanted=self.wanted)
 
     @classmethod
     def load(cls, path: Path) -> Strips:
-        """Strips from a file."""
+        """Load from a file."""
         with np.load(path) as kept:
             return cls(kept["strip"], kept["light"], kept["wanted"])
 
 
 def cut(folders: Sequence[Path], seed: int, *, sizes: int, made_up: int) -> Strips:
-    """Cut strips from shots. Raises: TrainingError where they hold none."""
+    """Cut strips from shots. Raises: TrainingError if they contain none."""
     rng = np.random.default_rng(seed)
     found = [
         part
@@ -187,7 +191,7 @@ def cut(folders: Sequence[Path], seed: int, *, sizes: int, made_up: int) -> Stri
 
 
 def _parts(one: StraightenedFrame, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:
-    """A ribbon in pieces of ROWS x COLUMNS, all light relative to its exposure and as half floats."""
+    """A straightened frame in pieces of ROWS x COLUMNS, light relative to its exposure, as half floats."""
     scene = one.scene
     known = relight.sources(scene.light_TSC, scene.hole_TS)
     relit = relight.relight_in_turn(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, TABLES)
@@ -207,7 +211,7 @@ def _parts(one: StraightenedFrame, rng: np.random.Generator) -> Iterator[tuple[A
 
 
 def _as_rows(field: Array, axis: int) -> Array:
-    """A field with ROWS rows round its middle: cut, or its edges repeated."""
+    """A field with ROWS rows, centred: cropped, or padded with its edge."""
     missing = ROWS - field.shape[axis]
     before = abs(missing) // 2
     if missing < 0:

@@ -4,11 +4,10 @@
     python -m rotopaint_ai.stage seams VAL --characters 12 --seed 39000
     rotopaint train SHOTS VAL --recipe fill --out PACK
 
-Shots whose folder, or the folder round it, is named `val...` are held out; else the last ones are. Strips are cut once
-and kept in the run's folder. Trained on what the stage renders and on made-up textures alone. The network has three
-levels of convolutions on straightened seams, about 0.1 M weights.
-
-N batch, T rows across, S columns along, C colours.
+Shots in a folder named `val...` (or whose parent is) are for validation; else the last ones are. Strips are cut once
+and cached in the run's folder. Training uses only stage renders and synthetic textures. The network has three levels
+of convolutions on straightened seams, about 0.1 M weights.
+N batch, T rows across the seam, S columns along it, C colours.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weigh
 from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, PartTask, TrainSources, to_tensor
 
 WIDTHS = (16, 32, 56)
-_AS_IS = 3.0  # logit of the tables' share before training
+_AS_IS = 3.0  # initial logit of the table fill
 
 
 class FillNet(nn.Module):
-    """[N, T, S, 12] -> [N, T, S, 7]; about 20,000 multiplications a sample. Untrained, it keeps the tables' paint."""
+    """[N, T, S, 12] -> [N, T, S, 7]; about 20,000 multiplications a pixel. Untrained, it returns the table fill."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_frozen = False  # batch norms keep their statistics
+        self.is_frozen = False  # whether batch norms keep their statistics
         fine, middle, coarse = WIDTHS
         self.fine = nn.Sequential(ConvNorm(N_CHANNELS, fine), ConvNorm(fine, fine))
         self.middle = nn.Sequential(ConvNorm(fine, middle, stride=2), ConvNorm(middle, middle))
@@ -61,7 +60,7 @@ class FillNet(nn.Module):
             self.answer.bias += torch.tensor([_AS_IS, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
     def train(self, mode: bool = True) -> FillNet:
-        """As any module's; frozen batch norms stay as they are."""
+        """As for any module, except that frozen batch norms stay in evaluation mode."""
         super().train(mode)
         if self.is_frozen:
             for part in self.modules():
@@ -70,7 +69,7 @@ class FillNet(nn.Module):
         return self
 
     def forward(self, strip: Tensor) -> Tensor:
-        """Logits of the shares of the tables' paint, plate, face and banks, and an offset for each colour."""
+        """Logits of the shares of table fill, plate, face and banks, and an offset for each colour."""
         fine = self.fine(strip.permute(0, 3, 1, 2))
         middle = self.middle(fine)
         middle = self.join_middle(middle + self.up(self.to_middle(self.coarse(middle))))
@@ -80,7 +79,7 @@ class FillNet(nn.Module):
 
 
 def mixed(answer: Tensor, light: Tensor) -> Tensor:
-    """Corrected log light [N, T, S, 3] from an answer and its sources [N, 4, T, S, 3], as `seams.learned_fill` does."""
+    """Filled log light [N, T, S, 3] from an answer and its sources [N, 4, T, S, 3], as in `seams.learned_fill`."""
     tables, plate, face, banks = torch.softmax(answer[..., :4].float(), -1).unbind(-1)
     traces = torch.minimum(plate, TRACE * (1.0 - plate))
     shares = torch.stack((tables, plate - traces, face + traces, banks), 1)
@@ -90,24 +89,25 @@ def mixed(answer: Tensor, light: Tensor) -> Tensor:
 
 Array = npt.NDArray[Any]
 
-GAMMA = 2.4  # errors count in display light, about this power
-FAINT = 0.02  # display light: seams that show less than this count no more than they would at this
-SLOPES, LINES = 1.0, 8.0  # weights of errors of slope, and of errors that run on along the seam
-ALONG = 15  # columns
-CONTRAST = 0.25  # deviation of the log of what a strip's contrast is multiplied by
-LEFT = 0.03  # weight of the share of the seam that is left
-WINDOW = 24  # columns over which that share is taken
-_SHOWS = 8.0 / 255.0  # root mean square of display light from which a window's seam shows
+GAMMA = 2.4  # errors are measured in display light, approximated by this power
+FAINT = 0.02  # display light: fainter seams count no more than one of this contrast
+SLOPES, LINES = 1.0, 8.0  # weights of gradient errors and of errors that continue along the seam
+ALONG = 15  # columns over which an error is averaged along the seam
+CONTRAST = 0.25  # standard deviation of the log of the random contrast factor
+LEFT = 0.03  # weight of the loss on the remaining seam
+WINDOW = 24  # columns over which the remaining share is measured
+_SHOWS = 8.0 / 255.0  # root mean square of display light from which a window's seam is visible
 _LITTLE = 0.125  # remaining share that is invisible
 _PARITY = 1e-3
-_HELD_BACK = 0.1  # share of the shots, at their end, where none is marked
+_HELD_BACK = 0.1  # share of the shots, at their end, for validation if none is marked
 
 
 @dataclass(frozen=True, slots=True)
 class FillConfig(TrainConfig):
-    """A learned fill's training. `sizes`, `made_up`: how often each frame is used, and with how many made-up seams.
+    """The training config of a learned fill.
 
-    start: a `fill.onnx` whose weights it goes on from; a third of the learning rate does.
+    `sizes`, `made_up`: uses of each frame at random scales, and synthetic seams per frame. `start`: a `fill.onnx` to
+    initialise from; then use a third of the learning rate.
     """
 
     task: str = "fill"
@@ -125,7 +125,7 @@ class FillConfig(TrainConfig):
 
 
 class FillInputs(NamedTuple):
-    """Strips (N, T, S, 12), their light (N, 5, T, S, 3), and the samples to fill (N, T, S)."""
+    """Strips (N, T, S, 12), their light (N, 5, T, S, 3), and the pixels to fill (N, T, S)."""
 
     strip: Tensor
     light: Tensor
@@ -133,7 +133,7 @@ class FillInputs(NamedTuple):
 
 
 class FillTask(PartTask[FillNet, FillInputs]):
-    """A learned fill in training on strips."""
+    """Training of a learned fill on strips."""
 
     captures = True
 
@@ -142,7 +142,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
 
     @classmethod
     def prepare(cls, config: FillConfig, sources: TrainSources) -> FillTask:
-        """Cut strips, or take those that were cut before; draw the network's weights."""
+        """Cut strips or load cached ones; initialise the network."""
         shots, val = split_shots([Path(folder) for folder in sources.folders])
         sources.check()
         folder, seed = sources.folder, config.seed
@@ -157,15 +157,15 @@ class FillTask(PartTask[FillNet, FillInputs]):
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Strips, and held-out ones."""
+        """The number of training and of validation strips."""
         return len(self._train.strip), len(self._held_out.strip)
 
     def arrays(self) -> Iterator[Array]:
-        """The strips and where they are filled."""
+        """The strips and the pixels to fill."""
         yield from (self._train.strip, self._train.wanted)
 
     def make_batch(self, moment: Moment) -> FillInputs:
-        """This rank's strips, each turned and their contrast changed at random."""
+        """This rank's strips, each flipped and its contrast changed at random."""
         rows = moment.rows(len(self._train.strip))
         strip, lit, wanted = self._train.strip, self._train.light, self._train.wanted
         made = []
@@ -175,7 +175,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
         return FillInputs(*(torch.cat(parts) for parts in zip(*made)))
 
     def to_device(self, batch: FillInputs, moment: Moment) -> FillInputs:
-        """The same on the device."""
+        """The batch on the device."""
         return FillInputs(*(to_tensor(part, moment.device) for part in batch))
 
     def loss(self, net: FillNet, inputs: FillInputs, moment: Moment) -> Losses:
@@ -185,7 +185,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
         return error_of(mixed(answer, inputs.light[:, :4]), inputs.light, inputs.wanted).mean(), {}
 
     def metrics(self, net: FillNet) -> Mapping[str, Any]:
-        """The loss on held-out strips, and that of the tables."""
+        """The loss on validation strips, for the network and for the table fill."""
         return figures(net, self._held_out)
 
     def export(self, net: FillNet, path: Path) -> float:
@@ -197,7 +197,7 @@ NETWORKS.register("fill")(Network(FillConfig(), FillTask.prepare, file="fill.onn
 
 
 def split_shots(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Shots to train on, and held-out ones, in folders of shots or shots themselves. Raises TrainingError."""
+    """Training and validation shots, from folders of shots or shots themselves. Raises TrainingError."""
     shots = [shot for folder in folders for shot in shots_in(folder)]
     val = [shot for shot in shots if any(part.name.lower().startswith("val") for part in (shot, shot.parent))]
     train = [shot for shot in shots if shot not in val]
@@ -205,12 +205,12 @@ def split_shots(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
         count = max(1, round(len(train) * _HELD_BACK))
         train, val = train[:-count], train[-count:]
     if not train or not val:
-        raise TrainingError("no shots to train on and hold back; film some: python -m rotopaint_ai.stage seams FOLDER")
+        raise TrainingError("no shots to train and validate on; film some: python -m rotopaint_ai.stage seams FOLDER")
     return train, val
 
 
 def _kept(path: Path, shots: Sequence[Path], seed: int, *, sizes: int, made_up: int) -> Strips:
-    """Strips of some shots, cut anew where the file beside them says that it holds others."""
+    """Strips of shots, from the file at `path`, cut anew if its JSON file names other shots or settings."""
     made_from = path.with_suffix(".json")
     wanted = json.dumps({"shots": [str(shot) for shot in shots], "seed": seed, "sizes": sizes, "made_up": made_up})
     if not path.exists() or not made_from.exists() or made_from.read_text(encoding="utf-8") != wanted:
@@ -220,9 +220,9 @@ def _kept(path: Path, shots: Sequence[Path], seed: int, *, sizes: int, made_up: 
 
 
 def flip_strips(strip: Array, lit: Array, wanted: Array, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """A batch with its banks changed over, run from its other end, and its colours exchanged, at random.
+    """A batch flipped across and along the seam, its colour channels permuted, all at random.
 
-    What is true of a seam stays true of these.
+    A seam stays a valid seam under each of these.
     """
     rows, columns = (int(step) for step in rng.choice([-1, 1], 2))
     colours = rng.permutation(3)
@@ -237,7 +237,7 @@ def flip_strips(strip: Array, lit: Array, wanted: Array, rng: np.random.Generato
 
 
 def vary_contrast(strip: Tensor, lit: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """A batch each of whose strips stands out more, or less, against its banks' light."""
+    """A batch with the contrast of each strip, relative to its banks, scaled at random."""
     times = torch.from_numpy(np.exp(rng.normal(0.0, CONTRAST, len(strip))).astype(np.float32))
     against, rest = strip[..., :9], strip[..., 9:]
     banks = lit[:, 3:4]
@@ -246,11 +246,13 @@ def vary_contrast(strip: Tensor, lit: Tensor, rng: np.random.Generator) -> tuple
 
 
 def error_of(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
-    """Squared error (N,) of display light in the matte, a strip counting for less the more it shows.
+    """Weighted squared error (N,) of display light in the matte; strips with a stronger seam get a smaller weight.
 
-    By the root of what the plate itself is off: else black grooves drown the hairlines that an eye still sees. Errors
-    of slope, and what of an error runs on along the seam for ALONG columns, count besides: an eye finds a line, or an
-    edge, where it overlooks the same error strewn about.
+    The weight is the inverse root mean square of the plate's own error: otherwise black grooves would dominate the
+    faint
+    lines that an eye still sees. Gradient errors, and errors averaged along ALONG columns of the seam, are added: an
+    eye
+    sees a line or an edge where it overlooks the same error as scattered noise.
     """
     own, true = lit[:, 1], lit[:, 4]
     seen, shown, plate = (torch.exp(x.clamp(max=4.0) / GAMMA) for x in (got, true, own))
@@ -268,11 +270,12 @@ def error_of(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
 
 
 def left_of(apart: Tensor, damage: Tensor, wanted: Tensor) -> Tensor:
-    """Mean (N,) of the share of the seam that is left beyond _LITTLE, over windows of WINDOW columns whose seam shows.
+    """Mean (N,) of the seam's remaining share beyond _LITTLE, over windows of WINDOW columns with a visible seam.
 
-    apart, damage: what the paint and the plate are off (N, T, S, 3), nought outside the matte. The share is
-    <apart, damage> / <damage, damage>, as `bench.clean_left` has it. Paint that keeps what may be face or seam pays for
-    it here; least squares alone would keep half of it.
+    `apart`, `damage`: error of the fill and of the plate (N, T, S, 3), zero outside the matte. The share is
+    <apart, damage> / <damage, damage>, as in `bench.clean_left`. It penalises a fill that keeps what may be face or
+    seam;
+    least squares alone would keep half of it.
     """
 
     def over(field: Tensor) -> Tensor:
@@ -286,9 +289,9 @@ def left_of(apart: Tensor, damage: Tensor, wanted: Tensor) -> Tensor:
 
 @torch.no_grad()
 def figures(net: nn.Module, strips: Strips) -> dict[str, float]:
-    """The loss on validation strips, of the network and of the fitted tables.
+    """The loss on validation strips, of the network and of the table fill.
 
-    `lost`: the share of strips where the network is worse than the tables.
+    `lost`: the share of strips where the network is worse than the table fill.
     """
     net.eval()
     learned_N, tables_N = [], []
@@ -310,9 +313,9 @@ def figures(net: nn.Module, strips: Strips) -> dict[str, float]:
 
 
 def export(net: FillNet, path: Path) -> float:
-    """Write the network with free sizes; returns the largest difference to torch on strips of another size.
+    """Write the network with free sizes. Returns the largest difference to torch on strips of another size.
 
-    Raises: TrainingError when the file gives something else than the network.
+    Raises: TrainingError if the file's outputs differ from the network's.
     """
     free = {
         1: learned_fill.MULTIPLE * torch.export.Dim("rows", min=2, max=128),
@@ -336,9 +339,9 @@ def export(net: FillNet, path: Path) -> float:
 
 
 def load_written(net: FillNet, path: Path) -> None:
-    """Take the weights of a `fill.onnx`, whose batch norms are folded into convolutions and stay as they are.
+    """Load the weights of a `fill.onnx`, whose batch norms are folded into convolutions and stay frozen.
 
-    Raises: TrainingError where it is no such network.
+    Raises: TrainingError for any other network.
     """
     load_weights(net, read_graph(path), path)
     net.is_frozen = True

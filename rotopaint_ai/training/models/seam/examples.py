@@ -1,8 +1,7 @@
-"""What the seam network is trained on: true seams bent as predictions err, straightened as at run time.
+"""Training examples of the seam network: straightened strips around curves that err like predictions do.
 
-The network learns at which offset the true curve runs, or that nothing of it is to be seen there.
-
-N batch, T places along, S pairs of places, D offsets.
+The target is the offset of the true curve at each pair of rows, or that the seam is not visible there.
+N batch, T rows along the curve, S pairs of rows, D offsets across it.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from rotopaint_ai.training.data.memory import stream_pictures
 
 Array = npt.NDArray[Any]
 
-_SPREAD = 0.8  # deviation of the target round the true offset, in steps
-_WAVES = 12  # half waves along the curve that predictions err by, at most
-_DAMPING = (0.2, 0.5)  # of short ones, drawn for each curve: some predictions cut corners
-_WANDER = 0.2  # how far along the curve, in shares of it, a place may find its truth
+_SPREAD = 0.8  # standard deviation of the target around the true offset, in steps
+_WAVES = 12  # most half waves of a prediction's error along the curve
+_DAMPING = (0.2, 0.5)  # range for the damping of short waves, drawn per curve: some predictions cut corners
+_WANDER = 0.2  # furthest match along the curve, as a share of its length
 
 
 class StripBatch(NamedTuple):
-    """Strips [N, T, D, 3] and target probabilities [N, S, D + 1], zero where nobody knows."""
+    """Strips [N, T, D, 3] and target probabilities [N, S, D + 1], zero where unknown."""
 
     strip: Array
     target: Array
@@ -49,9 +48,9 @@ class StripBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """One frame's strips (T, D, 3), and at each pair of places (S,) the true offset in steps; NaN: nothing to be seen.
+    """A frame's strips (T, D, 3) with the true offset (S,) in steps at each pair of rows; NaN: seam not visible.
 
-    `weight` (S,) is 0 where nobody knows.
+    `weight` (S,) is 0 where unknown.
     """
 
     strip: Array
@@ -61,25 +60,25 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Makes examples of a data set's samples. `pictures` of every sample, decoded when they are wanted."""
+    """Makes examples from a data set's samples; `pictures` are decoded on demand."""
 
     dataset: Dataset
     pictures: Sequence[Picture]
 
     @classmethod
     def of(cls, dataset: Dataset) -> Examples:
-        """Of a data set whose pictures lie on the disk or in shards."""
+        """The examples of a data set on disk or in shards."""
         return cls(dataset, stream_pictures(dataset))
 
     def rows_of(self, split: Split) -> Array:
-        """Rows of a split's samples that have a seam whose curve is known."""
+        """Rows of a split's samples that have a seam with a known curve."""
         rows, slots = self.dataset.rows_of(split), self.dataset.sheet.point_rows()
         points = self.dataset.truth.points
         known = [np.isfinite(points[rows][:, slots[spec.name]]).all(axis=(1, 2)) for spec in self._seams()]
         return np.asarray(rows[np.any(known, axis=0)] if known else rows[:0])
 
     def make(self, row: int, rng: np.random.Generator, *, augment: bool = True) -> Example | None:
-        """An example of one sample, at one of the zooms; None where it has no seam of some length."""
+        """An example of one sample at a random zoom; None if it has no seam long enough."""
         truth, zoom = self.dataset.truth, int(rng.choice(ZOOMS))
         known = truth.landmarks[row][np.isfinite(truth.landmarks[row]).all(axis=1)]
         crop = around(known.astype(np.float64), margin=CROP_MARGIN)
@@ -121,7 +120,8 @@ class Examples:
 
 
 def misplace(points: Array, face: float, rng: np.random.Generator) -> Array:
-    """Control points (P, 6) off as predictions are: moved, turned, scaled, bent smoothly, by 0.3 to 5 % of a face."""
+    """Control points (P, 6) with an error like a prediction's: a random similarity and smooth bend, 0.3 to 5 % of a
+    face."""
     size = face * float(np.exp(rng.uniform(np.log(0.003), np.log(0.05))))
     n = len(points) - 1
     own = np.arange(n + 1) / n
@@ -146,8 +146,10 @@ def misplace(points: Array, face: float, rng: np.random.Generator) -> Array:
 
 
 def true_offsets(places: CurvePlaces, points: Array, step: float) -> tuple[Array, Array]:
-    """Where the true curve (P, 6) crosses each place's normal: offset in steps (S,), NaN where it does not, and the
-    curve's parameter there, counted in segments."""
+    """Intersection of the true curve (P, 6) with the normal at each row.
+
+    Returns the offset in steps (S,), NaN where there is none, and the curve's parameter there, counted in segments.
+    """
     n = len(points) - 1
     line = evaluate(segments(points, False), np.linspace(0, 1, 16, endpoint=False)).reshape(-1, 2)
     line = np.concatenate([line, points[-1:, :2]])
@@ -175,7 +177,7 @@ def _cut_codes(picture: Array, crop: Crop, side: int, rng: np.random.Generator |
 
 
 def degrade(picture: Array, rng: np.random.Generator) -> Array:
-    """Other light, other colours, another lens, grain and compression."""
+    """Random lighting, colour, focus, grain and JPEG compression."""
     blur = rng.uniform(-0.8, 1.3) * len(picture) / COARSE_PICTURE_PX
     if blur > 0.3:
         picture = cv2.GaussianBlur(picture, (0, 0), blur)
@@ -196,7 +198,7 @@ def degrade(picture: Array, rng: np.random.Generator) -> Array:
 
 
 def batch_of(examples: Sequence[Example]) -> StripBatch:
-    """Examples of several lengths as one batch."""
+    """Pad examples of different lengths into one batch."""
     longest = max(len(item.strip) for item in examples)
     strip = np.zeros((len(examples), longest, N_OFFSETS, 3), np.float32)
     target = np.zeros((len(examples), longest // 2, N_OFFSETS + 1), np.float32)

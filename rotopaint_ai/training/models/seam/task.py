@@ -1,8 +1,7 @@
 """`rotopaint train DATASET --recipe seam --out PACK`: trains the seam network and puts it into a pack.
 
-The network takes strips along predicted seams to where the seam runs in them.
-
-N batch, T places along, S pairs of places, D offsets.
+The network finds the seam's offset in strips along predicted seams.
+N batch, T rows along the curve, S pairs of rows, D offsets across it.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ from rotopaint_ai.training.trainer.trainer import Trainer
 
 _PARITY = 1e-3
 WIDTHS = (16, 32, 64)
-CONTEXT = 3  # blocks that look further and further along the seam
+CONTEXT = 3  # blocks of growing dilation along the seam
 
 
 class SeamNet(nn.Module):
-    """A three-level U-shaped network on strips."""
+    """A U-Net with three levels on strips."""
 
     def __init__(self, widths: tuple[int, int, int] = WIDTHS, context: int = CONTEXT) -> None:
         super().__init__()
@@ -71,7 +70,7 @@ class SeamNet(nn.Module):
 
 
 def seam_net(path: Path) -> SeamNet:
-    """The network that a `seam.onnx` was made from, up to its batch norms. Raises TrainingError on any other file."""
+    """Load the network of a `seam.onnx`, with its batch norms folded. Raises TrainingError for any other file."""
     graph = read_graph(path)
     firsts = ("fine.0.weight", "middle.0.0.weight", "coarse.0.0.weight")
     sizes = {item.name: item.dims[0] for item in graph.initializer if item.name.endswith(".weight")}
@@ -83,9 +82,10 @@ def seam_net(path: Path) -> SeamNet:
 
 
 def export(net: SeamNet, path: Path) -> float:
-    """Write the network with a free number of places; the largest difference to torch on a strip of another length.
+    """Write the network with a free number of rows. Returns the largest difference to torch on a strip of another
+    length.
 
-    Raises: TrainingError when the file gives something else than the network.
+    Raises: TrainingError if the file's outputs differ from the network's.
     """
     draw = np.random.default_rng(0)
     example = draw.standard_normal((1, 20 * MULTIPLE, N_OFFSETS, 3)).astype(np.float32)
@@ -95,13 +95,13 @@ def export(net: SeamNet, path: Path) -> float:
     return export_checked(net, path, names, other, limits={"logits": _PARITY}, example=example, free=free)
 
 
-_TRIES = 20  # samples drawn until one has a seam of some length
-_LOOKED_AT = 300  # held-out samples that figures are of
+_TRIES = 20  # tries to draw a sample whose seam is long enough
+_LOOKED_AT = 300  # most validation samples for metrics
 
 
 @dataclass(frozen=True, slots=True)
 class SeamConfig(TrainConfig):
-    """A seam network's training."""
+    """The training config of a seam network."""
 
     task: str = "seam"
     name: str = "seam"
@@ -116,7 +116,7 @@ class SeamConfig(TrainConfig):
 
 
 class SeamTask(PartTask[SeamNet, StripBatch]):
-    """A seam network in training on a data set's `train` samples."""
+    """Training of a seam network on a data set's `train` samples."""
 
     captures = True
 
@@ -128,7 +128,7 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
 
     @classmethod
     def prepare(cls, config: SeamConfig, sources: TrainSources) -> SeamTask:
-        """Read data sets, hold samples back, draw the network's weights."""
+        """Read and split data sets, initialise the network."""
         data = split_held_out(join([read_dataset(folder) for folder in sources.folders]))
         torch.manual_seed(config.seed)
         return cls(config, SeamNet(), Examples.of(data))
@@ -148,7 +148,7 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
         return batch_of([self._example(rng) for rng in moment.generators()])
 
     def reading_and_decoding_s(self) -> tuple[float, float]:
-        """Seconds of either."""
+        """Seconds spent reading and decoding pictures."""
         return reading_and_decoding_s(self.examples.pictures)
 
     def _example(self, rng: np.random.Generator) -> Example:
@@ -156,14 +156,16 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
             made = self.examples.make(int(rng.choice(self.samples)), rng)
             if made is not None:
                 return made
-        raise TrainingError(f"{self.data.name}: {_TRIES} samples in turn have no seam long enough to see; look at them")
+        raise TrainingError(
+            f"{self.data.name}: {_TRIES} samples in a row have no seam long enough; check the seams of this data set"
+        )
 
     def to_device(self, batch: StripBatch, moment: Moment) -> tuple[Tensor, Tensor]:
         """Strips and target probabilities."""
         return to_tensor(batch.strip, moment.device), to_tensor(batch.target, moment.device)
 
     def loss(self, net: SeamNet, inputs: tuple[Tensor, Tensor], moment: Moment) -> Losses:
-        """Cross entropy against the target probabilities, per place that is known."""
+        """Cross entropy with the target probabilities, averaged over known rows."""
         strip, target = inputs
         with moment.precision():
             logits = net(strip).float()
@@ -171,7 +173,8 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
 
     @torch.no_grad()
     def metrics(self, net: SeamNet) -> Mapping[str, Any]:
-        """Share of seen places whose best offset is within 2 steps, and of hidden ones that are taken for such."""
+        """Share of visible rows whose best offset is within 2 steps, and share of hidden rows that are recognised as
+        hidden."""
         rng = np.random.default_rng(1)
         right, blind = [], []
         for row in self.held_out[:_LOOKED_AT]:
@@ -200,17 +203,19 @@ NETWORKS.register("seam")(Network(SeamConfig(), SeamTask.prepare, file="seam.onn
 
 Array = npt.NDArray[Any]
 
-_GAMMA = 2.2  # near enough: what is read is turned back by the same one
-_TUNED_ON = 40  # held-out samples that tuning is measured on, each seen off in _VIEWS ways
+_GAMMA = 2.2  # approximate is enough: the same gamma is inverted afterwards
+_TUNED_ON = 40  # validation samples for tuning, each with _VIEWS random errors
 _VIEWS = 2
 _RATE, _DECAY = 1e-3, 0.98
-_NEVER = 1_000_000  # steps: nothing is kept of a minute's work but its end
+_NEVER = 1_000_000  # steps: a minute's training needs no checkpoint before its end
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """A network and what it does on held-out samples: mean distance, in steps, of the best offset from the true one
-    where the seam shows, for the network started from and for this one."""
+    """A tuned network and its error on validation samples before and after.
+
+    The error is the mean distance, in steps, from the best offset to the true one, where the seam is visible.
+    """
 
     net: SeamNet
     before: float
@@ -219,15 +224,15 @@ class Tuned:
 
     @property
     def is_better(self) -> bool:
-        """Whether teaching it was worth while."""
+        """Whether tuning reduced the error."""
         return self.after < self.before
 
 
 class TuningTask(SeamTask):
-    """Tuning leaves norms as they are: a dozen strips of one character are no measure of anything."""
+    """Tuning with frozen batch norms: a dozen strips of one character are too few for statistics."""
 
     def set_mode(self, net: SeamNet) -> None:
-        """As at run time."""
+        """Evaluation mode, as at run time."""
         net.eval()
 
 
@@ -239,9 +244,9 @@ def tune(
     seed: int = 0,
     check: Callable[[], None] = lambda: None,
 ) -> Tuned | None:
-    """Teach a network the seams of a data set's `train` samples for so many minutes; None where it has no seams."""
+    """Tune a network on the seams of a data set's `train` samples for `minutes`; None if it has no seams."""
     examples = Examples.of(dataset)
-    held = _held_out(examples)
+    held = _validation_examples(examples)
     if not held or not len(examples.rows_of("train")):
         return None
     config = SeamConfig(minutes=minutes, learning_rate=_RATE, ema=_DECAY, seed=seed, eval_every=_NEVER)
@@ -251,7 +256,7 @@ def tune(
     return Tuned(trained.net, _mean_miss(start, held), _mean_miss(trained.net, held), trained.steps)
 
 
-def _held_out(examples: Examples) -> list[Example]:
+def _validation_examples(examples: Examples) -> list[Example]:
     rng = np.random.default_rng(1)
     chosen = evenly_spread(examples.dataset.rows_of("val").tolist(), _TUNED_ON)
     made = [examples.make(row, rng, augment=False) for row in chosen for _ in range(_VIEWS)]
@@ -260,8 +265,10 @@ def _held_out(examples: Examples) -> list[Example]:
 
 @torch.no_grad()
 def _mean_miss(net: nn.Module, held: Sequence[Example]) -> float:
-    """Mean distance in steps between the best offset and the true one, where the seam is to be seen; wild ones, which
-    a smooth path would not follow, count as five steps."""
+    """Mean distance in steps from the best offset to the true one, where the seam is visible.
+
+    Outliers, which a smooth path would not follow, count as five steps.
+    """
     net.eval()
     distances = []
     for item in held:
@@ -281,10 +288,11 @@ def left_as_predicted(
     noise_L: Array,
     net: SeamNet,
 ) -> tuple[str, ...]:
-    """Seams that come no closer to the truth of held-out samples by being placed with a network.
+    """Seams that the network does not bring closer to the truth on validation samples.
 
-    `places_NLC`: landmarks found in the samples' `pictures`, in whose pixels the truth is too; `points_NPK` the shapes
-    predicted from them; `noise_L` how far off each landmark is, as a share of the face.
+    `places_NLC`: landmarks detected in the samples' `pictures`, in their pixels like the ground truth. `points_NPK`:
+    the
+    shapes predicted from them. `noise_L`: each landmark's error, as a share of the face.
     """
     sheet, rows = held.sheet, held.sheet.point_rows()
     specs = [spec for spec in sheet.shapes if spec.role == "seam" and not spec.closed]
@@ -306,7 +314,7 @@ def left_as_predicted(
 
 @dataclass(frozen=True, slots=True)
 class NetEvidence:
-    """A network as what `placement.place` asks."""
+    """A network with the call signature that `placement.place` expects."""
 
     net: SeamNet
     zooms: tuple[int, ...] = ZOOMS

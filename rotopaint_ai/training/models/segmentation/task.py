@@ -32,21 +32,21 @@ from rotopaint_ai.training.trainer.onnx_export import as_arrays, export_checked
 from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, TrainSources
 
 CLASSES = ("seam", "face")
-STRIDE = 2  # of what the network gives; the logits are enlarged to the crop
+STRIDE = 2  # stride of the logits, which are upsampled to the crop
 
 
 class SegmentationOutput(NamedTuple):
-    """Logits of the classes [N, 2, S, S], and of lying on an edge of one of them [N, S, S]."""
+    """Logits of the classes [N, 2, S, S] and of their edges [N, S, S]."""
 
     classes: Tensor
     edges: Tensor
 
 
 class GatedConv(nn.Module):
-    """Lets through of the shape stream what the regular stream finds worth it (equations 1 and 2).
+    """Gates the shape stream by attention from both streams (equations 1 and 2).
 
-    alpha = sigmoid(1 x 1 convolutions of both), shape' = W (shape * alpha + shape). The regular stream speaks through
-    one channel, made before it is enlarged, as the authors' own code has it.
+    alpha = sigmoid(1 x 1 convolutions of both), shape' = W (shape * alpha + shape). As in the authors' code, the
+    regular stream is reduced to one channel before it is upsampled.
     """
 
     def __init__(self, shape: int, regular: int) -> None:
@@ -68,7 +68,7 @@ class GatedConv(nn.Module):
 
 
 class _Step(nn.Module):
-    """A residual block of the shape stream and the gate after it."""
+    """A residual block of the shape stream, followed by its gate."""
 
     def __init__(self, shape: int, regular: int) -> None:
         super().__init__()
@@ -80,10 +80,10 @@ class _Step(nn.Module):
 
 
 class GatedNet(PyramidNet):
-    """Crops to classes and edges."""
+    """Crops to class and edge logits."""
 
     def __init__(self, *, neck: int = 48, shape: int = 16, **pyramid: Any) -> None:
-        """`shape`: channels of the shape stream. The rest as `PyramidNet` has it."""
+        """`shape`: channels of the shape stream. The rest as in `PyramidNet`."""
         super().__init__(neck=neck, **pyramid)
         widths = self.widths
         self.begin = nn.Conv2d(widths[0] + 1, shape, 1)
@@ -93,7 +93,7 @@ class GatedNet(PyramidNet):
         self.classify = nn.Conv2d(32, len(CLASSES), 1)
 
     def blocks(self) -> tuple[nn.Module, ...]:
-        """Parts that may be computed again from their input."""
+        """Parts that support activation checkpointing."""
         return (*self.backbone.children(), *self.steps, self.fuse)
 
     def forward(self, crop_NCHW: Tensor) -> SegmentationOutput:
@@ -109,7 +109,8 @@ class GatedNet(PyramidNet):
 
 
 def light_slope(crop: Tensor, like: Tensor) -> Tensor:
-    """How steep the picture's light is [N, 1, H, W], at the size of `like`: what the paper's Canny edges stand for."""
+    """Gradient magnitude of the picture's luminance [N, 1, H, W] at the size of `like`; replaces the paper's Canny
+    edges."""
     light = F.avg_pool2d(crop.mean(1, keepdim=True), STRIDE)
     across, down = F.pad(light, (1, 1, 0, 0), "replicate"), F.pad(light, (0, 0, 1, 1), "replicate")
     dx, dy = across[..., 2:] - across[..., :-2], down[:, :, 2:] - down[:, :, :-2]
@@ -121,7 +122,7 @@ def _to_full_size(logits: Tensor) -> Tensor:
 
 
 class SegmentationGraph(nn.Module):
-    """The graph that a pack ships."""
+    """The exported graph."""
 
     def __init__(self, net: GatedNet) -> None:
         super().__init__()
@@ -134,8 +135,8 @@ class SegmentationGraph(nn.Module):
         return seam, face, output.edges.sigmoid()
 
 
-SURE_EDGE = 0.8  # probability from which the shape stream's edges ask the classes to be right there
-THIN = 6.0  # how much more a seam's pixel counts than one beside it: seams fill a hundredth of a crop
+SURE_EDGE = 0.8  # edge probability above which the classes are also supervised there
+THIN = 6.0  # weight of a seam pixel over a background pixel: seams fill a hundredth of a crop
 
 
 class SegmentationTarget(NamedTuple):
@@ -156,7 +157,7 @@ def segmentation_target(seam: Tensor, face: Tensor) -> SegmentationTarget:
 
 
 def boundary(classes: Tensor) -> Tensor:
-    """How much of an edge each pixel lies on [N, 2, S, S]: the slope of smoothed coverage over root 2 (equation 5)."""
+    """Edge strength [N, 2, S, S] of each pixel: the gradient of smoothed coverage over root 2 (equation 5)."""
     smooth = F.avg_pool2d(F.pad(classes, (1, 1, 1, 1), "replicate"), 3, 1)
     across, down = F.pad(smooth, (1, 1, 0, 0), "replicate"), F.pad(smooth, (0, 0, 1, 1), "replicate")
     dx, dy = (across[..., 2:] - across[..., :-2]) / 2, (down[:, :, 2:] - down[:, :, :-2]) / 2
@@ -165,7 +166,7 @@ def boundary(classes: Tensor) -> Tensor:
 
 @LOSSES.register("classes")
 def classes(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
-    """Cross entropy of both classes; a seam's pixels count `THIN` times."""
+    """Cross entropy of both classes; seam pixels weigh `THIN` times as much."""
     plain = F.binary_cross_entropy_with_logits(output.classes, target.classes, reduction="none")
     weight = torch.cat((1 + (THIN - 1) * target.classes[:, :1], torch.ones_like(target.classes[:, 1:])), 1)
     return (plain * weight).sum() / weight.sum()
@@ -173,14 +174,14 @@ def classes(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
 
 @LOSSES.register("overlap")
 def overlap(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
-    """1 - Dice of the seams of a batch: thin things drown in a mean over pixels (Milletari et al., 2016)."""
+    """1 - Dice of the seams of a batch: thin objects hardly affect a mean over pixels (Milletari et al., 2016)."""
     found, true = output.classes[:, 0].sigmoid(), target.classes[:, 0]
     return 1 - (2 * (found * true).sum() + 1) / (found.sum() + true.sum() + 1)
 
 
 @LOSSES.register("edges")
 def edges(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
-    """Cross entropy of the edges, both kinds of pixels in balance (equation 3)."""
+    """Cross entropy of the edges, balanced between edge and other pixels (equation 3)."""
     share = target.edges.mean().clamp(0.01, 0.99)
     weight = torch.where(target.edges > 0.5, 1 - share, share)
     plain = F.binary_cross_entropy_with_logits(output.edges, target.edges, reduction="none")
@@ -189,7 +190,7 @@ def edges(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
 
 @LOSSES.register("own_edges")
 def own_edges(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
-    """Difference of the edges that the classes make, where either has one (equation 6)."""
+    """L1 distance between predicted and true class edges, where either has one (equation 6)."""
     found, true = boundary(output.classes.sigmoid()), boundary(target.classes)
     either = (found.detach() > 0.1) | (true > 0.1)
     return ((found - true).abs() * either).sum() / either.sum().clamp(min=1)
@@ -197,7 +198,7 @@ def own_edges(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
 
 @LOSSES.register("at_edges")
 def at_edges(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
-    """Cross entropy of the classes where the shape stream is sure of an edge (equation 7)."""
+    """Cross entropy of the classes where the shape stream is confident of an edge (equation 7)."""
     sure = (output.edges.detach().sigmoid() > SURE_EDGE)[:, None]
     plain = F.binary_cross_entropy_with_logits(output.classes, target.classes, reduction="none")
     return (plain * sure).sum() / (2 * sure.sum()).clamp(min=1)
@@ -209,13 +210,13 @@ PARITY = 0.001
 
 @dataclass(frozen=True, slots=True)
 class SegmentationConfig(PyramidConfig):
-    """A segmentation network's training: the crop, the streams, what a batch looks like and is to give."""
+    """Training of a segmentation network: crop, network, augmentation, losses."""
 
     task: str = "segmentation"
     name: str = "segmentation"
     eval_every: int = 50
     input_size: int = 256
-    window: int = 192  # what a step sees of the crop, at the crop's scale: edges are local, and this is twice as fast
+    window: int = 192  # side of the training window, at the crop's scale: edges are local, and this is twice as fast
     crop_margin: float = 1.3
     shape: int = 16  # channels of the shape stream
     batch: int = 8
@@ -240,7 +241,7 @@ class SegmentationConfig(PyramidConfig):
     rotation_deg: float = 25.0
 
     def check(self) -> None:
-        """Raises UsageError with the first field that cannot be."""
+        """Raises UsageError naming the first invalid field."""
         PyramidConfig.check(self)
         _ = [PARTS[name] for name in self.augment], [LOSSES[name] for name in self.losses]
         check_weights(self.augment, self.losses)
@@ -260,7 +261,7 @@ class SegmentationConfig(PyramidConfig):
 
 
 class SegmentationTask(PictureTask[GatedNet, Crops]):
-    """A segmentation network in training on some views."""
+    """Training of a segmentation network on views."""
 
     def __init__(
         self,
@@ -276,7 +277,7 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
 
     @classmethod
     def prepare(cls, config: SegmentationConfig, sources: TrainSources) -> SegmentationTask:
-        """Read views, hold some back, draw the network's weights."""
+        """Read and split views, initialise the network."""
         return cls(config, build_segmentation(config), *split_samples(read_views(sources.folders, check=sources.check)))
 
     def to_device(self, batch: Crops, moment: Moment) -> tuple[Tensor, SegmentationTarget]:
@@ -290,15 +291,16 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
             return total_of(LOSSES, net(inputs[0]), inputs[1], self.config.losses)
 
     def metrics(self, net: GatedNet) -> Mapping[str, Any]:
-        """Boundary F and overlap on held-out views."""
+        """Boundary F and IoU on validation views."""
         return segmentation_figures(
             as_arrays(SegmentationGraph(net)), self.held_out, self.config.input_size, self.config.crop_margin
         )
 
     def export(self, net: GatedNet, path: Path) -> float:
-        """Write `matte.onnx` with a free batch size; the largest difference of the seam's probability on real crops.
+        """Write `matte.onnx` with a free batch size. Returns the largest difference of the seam probability on real
+        crops.
 
-        Raises: TrainingError when the file sees something else than the network.
+        Raises: TrainingError if the file's outputs differ from the network's.
         """
         straight = Cutter(self.held_out, self.config.input_size, self.config.crop_margin, STRAIGHT, {})
         rows = range(min(4, len(self.held_out)))
@@ -314,6 +316,6 @@ NETWORKS.register("segmentation")(
 
 
 def build_segmentation(config: SegmentationConfig) -> GatedNet:
-    """The recipe's network with freshly drawn weights."""
+    """The recipe's network with random weights."""
     torch.manual_seed(config.seed)
     return GatedNet(**config.pyramid(), shape=config.shape)

@@ -1,7 +1,7 @@
-"""Crops with the true coverage of seam and face: shots of the stage, and data sets whose seams have widths.
+"""Crops with the true coverage of seam and face, from shots of the stage or data sets whose seams have widths.
 
-Shots bring what is to be seen of the seam (`seam.####.png`); data sets only its spline, so that samples with a hidden
-seam are left out.
+Shots contain the visible seam (`seam.####.png`). Data sets contain only its spline, so samples with an occluded seam
+are left out.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from rotopaint_ai.training.data.dataset import Dataset, read_dataset
 from rotopaint_ai.training.data.dataset_checks import MarkedPicture, split_of_shot
 
 Array = npt.NDArray[Any]
-_SEEN = 0.9  # share of a seam's landmarks that has to show
-_ROOM = 0.35  # of a face's side: how much is kept round it
+_SEEN = 0.9  # share of a seam's landmarks that must be visible
+_ROOM = 0.35  # margin kept around a face, as a share of its side
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentationView(MarkedPicture):
-    """A picture, the seam's coverage (H, W) 0..255, the face's outline (P, 2), and the landmarks (L, 2) that the crop
-    is laid round."""
+    """A picture with the seam's coverage (H, W) 0..255, the face's outline (P, 2), and the landmarks (L, 2) for
+    cropping."""
 
     seam: Array
     outline: Array
     landmarks: Array
 
     def arrays(self) -> Iterator[Array]:
-        """What tells it from another."""
+        """All arrays, for a fingerprint."""
         yield from (self.picture, self.seam, self.outline, self.landmarks)
 
 
 def read_views(sources: Sequence[str | Path], *, check: Callable[[], None] = lambda: None) -> list[SegmentationView]:
-    """Views of folders: shots, folders of shots, data sets; `check` is called for each and may raise to stop.
+    """Views of folders: shots, folders of shots, data sets. `check` is called for each view and may raise to stop.
 
-    Raises: TrainingError where there are none.
+    Raises: TrainingError if there are none.
     """
     found: list[SegmentationView] = []
     for view in (
@@ -84,7 +84,7 @@ def _of_shot(folder: Path) -> Iterator[SegmentationView]:
 
 
 def _tight(picture: Array, seam: Array, outline: Array, landmarks: Array, name: str, split: str) -> SegmentationView:
-    """The part of a plate round its face: plates are large."""
+    """The part of a plate around its face, to save memory."""
     low, high = np.minimum(outline.min(0), landmarks.min(0)), np.maximum(outline.max(0), landmarks.max(0))
     room = _ROOM * float((high - low).max())
     x0, y0 = np.maximum(np.floor(low - room), 0).astype(int)
@@ -136,7 +136,7 @@ Random = np.random.Generator
 
 
 class Crops(NamedTuple):
-    """Crops [N, S, S, 3] of 8 bit, coverage of seam and face [N, S, S] from 0 to 1."""
+    """Crops [N, S, S, 3] uint8, and coverage of seam and face [N, S, S] from 0 to 1."""
 
     pictures: Array
     seam: Array
@@ -154,13 +154,13 @@ class Cutter:
     parts: Mapping[str, float]
 
     def batch(self, rows: Sequence[int], draw: Random | Sequence[Random]) -> Crops:
-        """Crops of some views, drawn from one generator in turn or each from its own."""
+        """Random crops of the given rows, from one generator for all or one for each."""
         draws = [draw] * len(rows) if isinstance(draw, Random) else draw
         made = [self.one(self.views[row], rng) for row, rng in zip(rows, draws)]
         return Crops(*(np.stack(part) for part in zip(*made)))
 
     def one(self, view: SegmentationView, rng: Random) -> tuple[Array, Array, Array]:
-        """One crop, its seam and its face."""
+        """A crop with its seam and face coverage."""
         crop = nominal_crop(view.landmarks.astype(np.float32), self.margin)
         matrix, _ = random_matrix(crop, self.size_px, self.geometry, rng)
         picture = warp_picture(view.picture, matrix, self.size_px)
@@ -172,7 +172,7 @@ class Cutter:
 
 
 def transform_points(points: Array, matrix: Array) -> Array:
-    """Points (P, 2) through a 3 x 3 matrix."""
+    """Map points (P, 2) by a 3 x 3 matrix."""
     at = points @ matrix[:, :2].T + matrix[:, 2]
     return np.asarray(at[:, :2] / at[:, 2:])
 
@@ -184,22 +184,24 @@ def rasterise_outline(outline: Array, size_px: int) -> Array:
     return face / np.float32(255)
 
 
-SURE = 0.5  # probability from which a pixel counts
+SURE = 0.5  # probability from which a pixel belongs to a class
 
 
 def segmentation_figures(
     segment: Callable[[Array], Sequence[Array]], views: Sequence[SegmentationView], size_px: int, margin: float
 ) -> dict[str, Any]:
-    """Figures on the nominal crops of some views, in crop pixels; `segment` takes and gives what `matte.onnx` does."""
+    """Metrics on the nominal crops of views, in crop pixels; `segment` has the inputs and outputs of `matte.onnx`."""
     cutter = Cutter(views, size_px, margin, STRAIGHT, {})
     rng = np.random.default_rng(0)
-    rows = [_one(segment, *cutter.one(view, rng)) for view in views]
+    rows = [_crop_metrics(segment, *cutter.one(view, rng)) for view in views]
     names = rows[0].keys()
     means = {name: round(float(np.mean([row[name] for row in rows if name in row])), 4) for name in names}
     return {"views": len(rows), **means}
 
 
-def _one(segment: Callable[[Array], Sequence[Array]], picture: Array, seam: Array, face: Array) -> dict[str, float]:
+def _crop_metrics(
+    segment: Callable[[Array], Sequence[Array]], picture: Array, seam: Array, face: Array
+) -> dict[str, float]:
     outputs = [np.asarray(part)[0] for part in segment(picture[None].astype(np.float32) / 255)]
     found: dict[str, float] = {}
     for name, probability, true in (("seam", outputs[0], seam), ("face", outputs[1], face)):

@@ -202,7 +202,7 @@ def test_shots_marked_val_are_held_out(tmp_path: Path) -> None:
     made = [shot(name) for name in ("SHOTS/a", "SHOTS/b", "VAL/a")]
     assert task.split_shots([tmp_path / "SHOTS", tmp_path / "VAL"]) == (made[:2], made[2:])
     assert task.split_shots([tmp_path / "SHOTS"]) == (made[:1], made[1:2])
-    with pytest.raises(TrainingError, match="no shots to train on and hold back"):
+    with pytest.raises(TrainingError, match="no shots to train and validate on"):
         task.split_shots([made[0]])
 
 
