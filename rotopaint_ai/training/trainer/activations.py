@@ -1,8 +1,8 @@
-"""What a step keeps between its way forward and back: everything, little (computed again), or nothing (on the disk).
+"""How a step stores activations for the backward pass: all, few (recomputed), or none in memory (offloaded).
 
-`checkpoint` keeps the input of each stage of the backbone and computes the rest again on the way back (Chen et al.,
-"Training Deep Nets with Sublinear Memory Cost", 2016). `offload` puts what is kept into the host's memory where the
-network is on a GPU, else on the disk. `auto` starts with everything and gives way when memory runs out.
+`checkpoint` stores the input of each stage and recomputes the rest in the backward pass (Chen et al., "Training Deep
+Nets with Sublinear Memory Cost", 2016). `offload` moves stored tensors to host memory from a GPU, else to the disk.
+`auto` starts with all in memory and switches when memory runs out.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 MODES = ("auto", "keep", "checkpoint", "offload")
-SMALLEST_BYTES = 1 << 16  # a tensor that is smaller stays in memory
+SMALLEST_BYTES = 1 << 16  # smaller tensors stay in memory
 
 
 @dataclass(slots=True)
 class Activations:
-    """How a network's activations are kept. `stages` are the modules that may be computed again."""
+    """How a network's activations are stored. `stages`: modules that may be recomputed."""
 
     mode: str
     stages: tuple[nn.Module, ...]
@@ -40,17 +40,17 @@ class Activations:
         self._switch_to("keep" if self.mode == "auto" else self.mode)
 
     def tighten(self) -> bool:
-        """Keep less from now on, where the mode is `auto`; returns whether that was possible."""
+        """Use less memory from now on, if the mode is `auto`; returns whether that was possible."""
         if self.mode != "auto" or self.current == "offload":
             return False
         self._switch_to({"keep": "checkpoint", "checkpoint": "offload"}[self.current])
         gc.collect()
-        torch.cuda.empty_cache()  # does nothing where there is no GPU
+        torch.cuda.empty_cache()  # does nothing without a GPU
         return True
 
     @contextlib.contextmanager
     def saving(self) -> Iterator[None]:
-        """A step's way forward and back stand inside."""
+        """Context for a step's forward and backward pass."""
         if self.current != "offload":
             yield
         elif next(self.stages[0].parameters()).is_cuda:
@@ -69,18 +69,19 @@ class Activations:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory has run out, on the host or on a GPU."""
+    """Whether an error means that memory ran out, on the host or on a GPU."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
     return isinstance(error, RuntimeError) and ("can't allocate memory" in str(error) or "out of memory" in str(error))
 
 
 def _recompute(stage: nn.Module) -> Callable[[], None]:
-    """Make a module forget its inside on the way forward; returns what undoes that."""
+    """Recompute a module in the backward pass instead of storing its activations; returns a function that undoes
+    this."""
     plain = stage.forward
 
     def contexts() -> tuple[Any, Any]:
-        return contextlib.nullcontext(), _buffers_kept(stage)
+        return contextlib.nullcontext(), _restore_buffers(stage)
 
     def forward(*values: Tensor) -> Any:
         if not (stage.training and torch.is_grad_enabled()):
@@ -96,8 +97,8 @@ def _recompute(stage: nn.Module) -> Callable[[], None]:
 
 
 @contextlib.contextmanager
-def _buffers_kept(stage: nn.Module) -> Iterator[None]:
-    """Running means must not move a second time when a stage is computed again."""
+def _restore_buffers(stage: nn.Module) -> Iterator[None]:
+    """Restore running statistics afterwards, so that recomputing a stage does not update them twice."""
     kept = {name: value.clone() for name, value in stage.named_buffers()}
     try:
         yield
@@ -132,7 +133,7 @@ def _on_disk(folder: Path) -> Iterator[None]:
 
 
 def _order(value: Tensor) -> list[int] | None:
-    """The order of axes in which a tensor lies in memory without gaps; None where it does not."""
+    """The axis order in which a tensor is contiguous in memory; None if there is none."""
     if value.is_contiguous():
         return list(range(value.ndim))
     order = [0, 2, 3, 1]

@@ -1,10 +1,10 @@
-"""What every training decides apart from its data, and recipes: YAML files that are checked into such configs.
+"""The config of every training, and recipes: YAML files that are validated into such configs.
 
     rotopaint train DATASET --out PACK --recipe mine.yaml --set minutes=5 --set augment.occluders=0.2
 
-A recipe needs to hold only what differs from a config's defaults; `recipes/*.yaml` are the shipped ones. Installed
-packages of the entry point group `rotopaint_ai.parts` and what a recipe lists under `plugins` are run first, so that it
-can name parts that those register.
+A recipe contains only what differs from a config's defaults; `recipes/*.yaml` are the shipped ones. Parts can be
+registered by installed packages (entry point group `rotopaint_ai.parts`) and by the recipe's `plugins`; both are loaded
+first.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from rotopaint_ai.value_checks import check
 from rotopaint_ai.yaml_text import yaml_errors, yaml_loader
 
 AnyConfig = TypeVar("AnyConfig", bound=Any)
-PARTS = "rotopaint_ai.parts"  # entry points: modules of installed packages that register parts
-RENAMED: Mapping[str, str] = {  # fields of older recipes
+PARTS = "rotopaint_ai.parts"  # entry point group: modules of installed packages that register parts
+RENAMED: Mapping[str, str] = {  # field names of older recipes
     "log_every": "eval_every",
     "bent": "elastic",
     "turned": "pose",
     "slant": "anisotropy",
 }
-SETTLED: Mapping[str, Any] = {  # fields of older recipes that nobody set otherwise: no settings any more
+SETTLED: Mapping[str, Any] = {  # removed fields of older recipes; accepted with the value that everyone used
     **{"bend": 0.012, "elastic_shift": 0.012, "centre_jitter": 0.5, "shape_warp": 0.06},
     **{"turned_yaw_deg": 12.0, "turned_pitch_deg": 7.0, "pose_yaw_deg": 12.0, "pose_pitch_deg": 7.0},
     **{"zoom_low": 0.45, "zoom_high": 1.6, "channels_last": True, "patience": None, "int8": False},
@@ -45,9 +45,9 @@ SETTLED: Mapping[str, Any] = {  # fields of older recipes that nobody set otherw
 
 
 def load_config(defaults: AnyConfig, recipe: str | Path | None, overrides: Iterable[str] = ()) -> AnyConfig:
-    """`defaults` (a frozen dataclass) changed by a recipe, a file or a shipped name, and by `key=value` overrides.
+    """`defaults` (a frozen dataclass) changed by a recipe (a file or a shipped name) and by `key=value` overrides.
 
-    A dot in a key reaches into a table. None is the shipped recipe `character`.
+    A dot in a key addresses a table entry. None is the shipped recipe `character`.
     Raises: UsageError naming the recipe, the field, what it got and what it wanted.
     """
     content, where = read_content(recipe)
@@ -55,8 +55,10 @@ def load_config(defaults: AnyConfig, recipe: str | Path | None, overrides: Itera
 
 
 def read_content(recipe: str | Path | None) -> tuple[dict[str, Any], str]:
-    """The fields that a recipe file or a shipped recipe gives, unchecked but for its plugins, whose paths become
-    absolute, and where they stand. Raises UsageError."""
+    """The fields of a recipe file or shipped recipe, not yet validated, and its name for messages.
+
+    Paths of plugins become absolute. Raises UsageError.
+    """
     text, where = _find_recipe(recipe)
     content = parse_content(text, where)
     return _with_whole_paths(content, Path(str(recipe)).parent, where), where
@@ -70,18 +72,18 @@ def _with_whole_paths(content: dict[str, Any], folder: Path, where: str) -> dict
 
 
 def parse_content(text: str, where: str) -> dict[str, Any]:
-    """The fields in a recipe's text, unchecked. Raises UsageError naming `where`."""
+    """The fields of a recipe's text, not yet validated. Raises UsageError naming `where`."""
     try:
         content = yaml.load(text, yaml_loader(aliases=True)) or {}
     except yaml_errors() as error:
-        raise UsageError(f"{where}: not valid YAML ({error}); mend the recipe") from error
+        raise UsageError(f"{where}: not valid YAML ({error}); correct the recipe") from error
     if not isinstance(content, dict):
         raise UsageError(f"{where}: wanted named fields such as 'minutes: 12'")
     return content
 
 
 def gives_config(text: str, config: Any) -> bool:
-    """Whether a recipe's text, perhaps of an older version, gives this very config."""
+    """Whether a recipe's text, also of an older version, gives this config."""
     try:
         return bool(_fill_config(type(config)(), parse_content(text, "checkpoint"), "checkpoint") == config)
     except UsageError:
@@ -89,13 +91,13 @@ def gives_config(text: str, config: Any) -> bool:
 
 
 def override(config: AnyConfig, settings: Iterable[str]) -> AnyConfig:
-    """Apply `key=value` texts together, the values as YAML; a later one wins. Raises UsageError."""
+    """Apply `key=value` texts, the values in YAML; later ones win. Raises UsageError."""
     content = _given(settings)
     return _fill_config(config, content, "--set") if content else config
 
 
 def _given(settings: Iterable[str]) -> dict[str, Any]:
-    """The fields of `key=value` texts; plugins lie in the folder that the command is called from."""
+    """The fields of `key=value` texts; plugin paths are relative to the working directory."""
     content: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -117,8 +119,10 @@ def recipe_names() -> list[str]:
 
 
 def load_plugins(recipe: str | Path | None, overrides: Iterable[str] = ()) -> None:
-    """Import the parts of installed packages, and run the Python files that a recipe or an override lists as `plugins`,
-    each once: they register parts, or whole networks. Raises UsageError where one is missing or fails."""
+    """Import the parts of installed packages, and run the Python files listed as `plugins`, each once.
+
+    They register parts or whole networks. Raises UsageError if one is missing or fails.
+    """
     _import_installed_parts()
     for content, where in (read_content(recipe), (_given(overrides), "--set")):
         for name in content.get("plugins") or ():
@@ -129,11 +133,11 @@ def _import_installed_parts() -> None:
     for entry in metadata.entry_points(group=PARTS):
         try:
             entry.load()
-        except Exception as error:  # somebody else's code
+        except Exception as error:  # third-party code
             package = entry.dist.name if entry.dist is not None else entry.value
             raise UsageError(
-                f"plugin '{entry.name}' of the installed package {package}: {type(error).__name__}: {error}; mend it, "
-                f"or take it out: pip uninstall {package}"
+                f"plugin '{entry.name}' of the installed package {package}: {type(error).__name__}: {error}; repair "
+                f"it, or remove it: pip uninstall {package}"
             ) from error
 
 
@@ -143,13 +147,13 @@ def _run_plugin(path: Path, where: str) -> None:
         return
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise UsageError(f"{where}: plugin {path}: no such Python file; give its place from the recipe's")
+        raise UsageError(f"{where}: plugin {path}: no such Python file; give its path relative to the recipe")
     sys.modules[name] = module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # somebody else's code
+    except Exception as error:  # third-party code
         del sys.modules[name]
-        raise UsageError(f"{where}: plugin {path}: {type(error).__name__}: {error}; mend it, or take it out") from error
+        raise UsageError(f"{where}: plugin {path}: {type(error).__name__}: {error}; repair it, or remove it") from error
 
 
 def _shipped() -> Any:
@@ -174,54 +178,61 @@ def _fill_config(config: AnyConfig, content: Mapping[str, Any], where: str) -> A
         if given in SETTLED and value == SETTLED[given]:
             continue
         name = RENAMED.get(given, given)
-        whole[name] = _meant(kinds.get(name), value, whole.get(name))
+        whole[name] = _interpret(kinds.get(name), value, whole.get(name))
     try:
         return check(whole, type(config), error=UsageError)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
 
 
-def _meant(kind: Any, value: Any, before: Any) -> Any:
-    """What a person means: 1e-3, which YAML takes for text, is a number; a table changes those of its entries that it
-    names, and null puts one out of work."""
+def _interpret(kind: Any, value: Any, before: Any) -> Any:
+    """The value that a person means.
+
+    YAML reads 1e-3 as text; it becomes a number. A table changes only the entries that it names; null switches an entry
+    off.
+    """
     if kind == dict[str, float] and isinstance(value, dict):
         parts = {RENAMED.get(name, name): part for name, part in value.items()}
-        return {**before, **{name: 0.0 if part is None else _meant(float, part, None) for name, part in parts.items()}}
+        return {
+            **before,
+            **{name: 0.0 if part is None else _interpret(float, part, None) for name, part in parts.items()},
+        }
     if isinstance(value, str) and float in (kind, *get_args(kind)):
         with contextlib.suppress(ValueError):
             return float(value)
     return value
 
 
-PACK = "pack"  # the task of a recipe that names none: both models of a pack
-SHOT = "shot"  # of one that teaches a pack a project's corrections
+PACK = "pack"  # the task of a recipe without `task`: both models of a pack
+SHOT = "shot"  # the task that trains a pack on a project's corrections
 
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
-    """What every network's recipe can say of its training.
+    """The settings common to the recipes of all networks.
 
-    The command takes `minutes` from its start to its end, or its training `steps`, whichever comes first (one of them
-    may be null). With `minutes: null` a run is repeatable to the last bit on one machine; by the clock it is not.
+    The whole command takes at most `minutes`, and training at most `steps`; one of them may be null. With `minutes:
+    null`
+    a run is bit-exactly repeatable on one machine; with a time limit it is not.
     """
 
     task: str = PACK
     name: str = ""
-    plugins: tuple[str, ...] = ()  # Python files that register parts of their own
+    plugins: tuple[str, ...] = ()  # Python files that register custom parts
     minutes: float | None = 11.0
     steps: int | None = None
     batch: int = 16
     optimiser: str = "adamw"
     learning_rate: float = 2e-3
-    warmup: float = 0.03  # share of the run
+    warmup: float = 0.03  # share of the steps
     weight_decay: float = 0.02
-    clip: float = 5.0  # of the gradients' norm
+    clip: float = 5.0  # norm of the gradients
     ema: float = 0.997
     bf16: bool = True
     threads: int = 1  # 0: every core
-    activations: str = "auto"  # what a step keeps: keep, checkpoint, offload; auto keeps less when memory runs out
-    compression: str = "none"  # of the gradients that ranks exchange: none, bf16, powersgd
-    equal_ranks: bool = False  # ranks normalise over the whole batch, as one process would; slower
+    activations: str = "auto"  # auto, keep, checkpoint or offload; auto saves memory once it runs out
+    compression: str = "none"  # of gradients between ranks: none, bf16 or powersgd
+    equal_ranks: bool = False  # batch norms use the whole batch, as in one process; slower
     seed: int = 1
     eval_every: int = 250  # steps
 
@@ -229,7 +240,7 @@ class TrainConfig:
         self.check()
 
     def check(self) -> None:
-        """Raises UsageError with the first field that cannot be."""
+        """Raises UsageError naming the first invalid field."""
         _ = OPTIMISERS[self.optimiser], HOOKS[self.compression]
         check_ranges(self, _RANGES)
         check_all(
@@ -248,11 +259,11 @@ class TrainConfig:
 
     @property
     def limit_s(self) -> float | None:
-        """Seconds of the whole command."""
+        """Time limit of the whole command in seconds."""
         return None if self.minutes is None else self.minutes * 60
 
     def to_yaml(self) -> str:
-        """The whole config as YAML text that `recipe.load_config` reads back to an equal one."""
+        """The whole config as YAML text; `load_config` reads it back unchanged."""
         content = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
         return cast(str, yaml.safe_dump(content, sort_keys=False, width=120))
 
@@ -264,7 +275,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
 
 
 def check_ranges(config: Any, ranges: Mapping[str, tuple[float, float]]) -> None:
-    """Raises UsageError with the first field outside its range; null passes."""
+    """Raises UsageError naming the first field outside its range; null is allowed."""
     for name, (low, high) in ranges.items():
         value = getattr(config, name)
         if value is not None and not low <= value <= high:
@@ -273,7 +284,7 @@ def check_ranges(config: Any, ranges: Mapping[str, tuple[float, float]]) -> None
 
 
 def check_all(rules: Iterable[tuple[bool, str]]) -> None:
-    """Raises UsageError with the message of the first rule that does not hold."""
+    """Raises UsageError with the message of the first rule that is false."""
     for holds, message in rules:
         if not holds:
             raise UsageError(message)

@@ -1,9 +1,10 @@
-"""How a training uses the cores: threads that compute, and who makes batches ahead of the network.
+"""How a training uses the cores: computing threads, and workers that make batches ahead of the network.
 
-Every core computes, unless one thread alone turns out to be quicker: on a machine where others work, threads of one
-computation wait for each other at every step's barriers. Batches are made by a thread beside a network on the
-processor, by processes for one on a GPU, which takes thousands of pictures a second where one thread makes some
-hundred. What a batch holds depends on its moment alone, so that it is the same whoever makes it.
+All cores compute, unless one thread alone is faster: on a busy machine, threads wait for each other at every barrier. A
+network on the processor gets its batches from one thread; a network on a GPU consumes thousands of pictures a second,
+where one thread makes some hundred, so processes make them. A batch depends only on its moment (seed, step, rank), so
+it
+is the same whoever makes it.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from rotopaint_ai.training.trainer.group import ALONE
 from rotopaint_ai.training.trainer.task import Moment, Task
 
 Batch = TypeVar("Batch")
-_WORTH = 0.95  # one thread has to bring the time of a step below this share
+_WORTH = 0.95  # one thread must reduce the step time below this share
 _ROUNDS = 2
-_AHEAD = 3  # batches made by the thread before they are wanted
-_AHEAD_OF_EACH = 2  # by each process
+_AHEAD = 3  # batches that the thread makes in advance
+_AHEAD_OF_EACH = 2  # batches that each process makes in advance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimedBatch(Generic[Batch]):
-    """A batch, and the seconds that it took: in all, to bring pictures' bytes to memory, and to decode them."""
+    """A batch with the seconds to make it: in total, reading and decoding."""
 
     batch: Batch
     taken_s: float
@@ -49,12 +50,14 @@ class TimedBatch(Generic[Batch]):
     decoding_s: float
 
 
-Batches = Iterator[tuple[TimedBatch[Batch], float]]  # each with the seconds it was waited for
+Batches = Iterator[tuple[TimedBatch[Batch], float]]  # each batch with the seconds spent waiting for it
 
 
 def n_processes(device: torch.device) -> int:
-    """How many processes make batches for a network on a device: all cores but one for a GPU's; none for the
-    processor's, which computes on them, nor where a process cannot be doubled."""
+    """The number of processes that make batches for a device.
+
+    For a GPU, all cores but one. None for the processor, which needs its cores to compute, and none without `fork`.
+    """
     if device.type != "cuda" or "fork" not in multiprocessing.get_all_start_methods():
         return 0
     return n_cores() - 1
@@ -64,17 +67,18 @@ def n_processes(device: torch.device) -> int:
 def prefetching_batches(
     task: Task[Any, Batch], moment: Callable[[int], Moment], first: int, processes: int = 0
 ) -> Iterator[Batches[Batch]]:
-    """Batches of step `first` and on, made by so many processes, or by a thread for fewer than two; they end with the
-    block. Processes begin with it, as copies of this one: no other thread may be at work then, whose locks they would
-    never get.
+    """Iterate over the batches from step `first` on, made by `processes`, or by a thread if there are fewer than two.
 
-    What making a batch raises is raised where it is taken. Raises TrainingError where a process is lost.
+    Workers end with the block. Processes are forked when it begins: no other thread may run then, because its locks
+    would
+    stay locked in the copies.
+    Errors of a worker are raised when its batch is taken. Raises TrainingError if a process is lost.
     """
     if processes > 1:
         with _pool(task, processes) as pool:
             steps = map(moment, itertools.count(first))
-            asked = deque(pool.submit(_make_here, next(steps)) for _ in range(_AHEAD_OF_EACH * processes))
-            yield _timed(_in_turn(pool, asked, steps))
+            pending = deque(pool.submit(_make_here, next(steps)) for _ in range(_AHEAD_OF_EACH * processes))
+            yield _timed(_in_order(pool, pending, steps))
         return
     producer = Producer((make_timed(task, moment(step)) for step in itertools.count(first)), _AHEAD, "batches")
     try:
@@ -101,7 +105,7 @@ def make_timed(task: Task[Any, Batch], moment: Moment) -> TimedBatch[Batch]:
 
 @contextlib.contextmanager
 def _pool(task: Task[Any, Any], processes: int) -> Iterator[ProcessPoolExecutor]:
-    """Copies of this process, which have the task's data without its being sent."""
+    """Forked worker processes, which share the task's data without a transfer."""
     pool = ProcessPoolExecutor(
         processes, multiprocessing.get_context("fork"), initializer=_set_up_worker, initargs=(task, processes)
     )
@@ -111,27 +115,27 @@ def _pool(task: Task[Any, Any], processes: int) -> Iterator[ProcessPoolExecutor]
         pool.shutdown(cancel_futures=True)
 
 
-def _in_turn(
-    pool: ProcessPoolExecutor, asked: deque[Future[TimedBatch[Any]]], steps: Iterator[Moment]
+def _in_order(
+    pool: ProcessPoolExecutor, pending: deque[Future[TimedBatch[Any]]], steps: Iterator[Moment]
 ) -> Iterator[TimedBatch[Any]]:
-    """What was asked for, in its order; for each, the next step's is asked for."""
+    """The results in order; requests the next step for each result taken."""
     while True:
         try:
-            asked.append(pool.submit(_make_here, next(steps)))
-            made = asked.popleft().result()
+            pending.append(pool.submit(_make_here, next(steps)))
+            made = pending.popleft().result()
         except BrokenProcessPool as error:
             raise TrainingError(
-                "a process that makes batches was ended by the system (out of memory?); go on with --resume, and with "
-                "a smaller batch if it comes again"
+                "the system ended a process that makes batches (out of memory?); continue with --resume, and with a "
+                "smaller batch if it happens again"
             ) from error
         yield made
 
 
-_own: list[Task[Any, Any]] = []  # the task whose batches this process makes
+_own: list[Task[Any, Any]] = []  # the task of this worker process
 
 
 def _set_up_worker(task: Task[Any, Any], processes: int) -> None:
-    """Begin a process that makes batches: on one thread, as there are many of it; Ctrl+C is for who waits for it."""
+    """Initialise a worker process: one thread, and Ctrl+C left to the main process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cv2.setNumThreads(0)
     torch.set_num_threads(1)
@@ -144,10 +148,11 @@ def _make_here(moment: Moment) -> TimedBatch[Any]:
 
 
 def choose_threads(config: TrainConfig, task: Task[Any, Any], seconds: Callable[[int], float] | None = None) -> str:
-    """Set torch's threads for a training: as many as the config says or, for 0, as is quicker now. Returns
-    what there is to say about it (empty: nothing out of the way).
+    """Set torch's threads for a training: the config's number or, for 0, the faster choice now.
 
-    `seconds` measures a step on so many threads; None: by steps of a copy of the network.
+    Returns a note about an unusual choice, else an empty text. `seconds` measures a step with a given number of
+    threads;
+    None: by steps of a copy of the network.
     """
     count, note = config.threads or n_cores(), ""
     if not config.threads and count > 1:
@@ -161,13 +166,13 @@ def _quicker(cores: int, seconds: Callable[[int], float]) -> tuple[int, str]:
     if alone >= _WORTH * together:
         return cores, ""
     return 1, (
-        f"one thread is {together / alone:.1f} times as fast as {cores} here: the machine is busy. Training takes one "
-        f"and gets through about half of what it would otherwise; to have it your way, --set threads={cores}"
+        f"one thread is {together / alone:.1f} times as fast as {cores} here, because the machine is busy. Training "
+        f"uses one thread and does about half the steps of a quiet machine; to use all, --set threads={cores}"
     )
 
 
 class _Trial:
-    """Steps forward and back of a copy of a task's network, on the first batch."""
+    """Forward and backward steps of a copy of a task's network, on the first batch."""
 
     def __init__(self, config: TrainConfig, task: Task[Any, Any]) -> None:
         self.task, self.moment = task, Moment(0, 0.0, config, ALONE)
@@ -175,7 +180,7 @@ class _Trial:
         self.inputs = task.to_device(task.make_batch(self.moment), self.moment)
 
     def seconds(self, count: int) -> float:
-        """The quickest of a few steps on so many threads, after one to warm up."""
+        """Duration of the fastest of a few steps with `count` threads, after one warm-up step."""
         torch.set_num_threads(count)
         self.task.set_mode(self.net)
         taken = []

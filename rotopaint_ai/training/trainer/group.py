@@ -1,6 +1,6 @@
-"""What the ranks of a training tell each other: gradients, and a few numbers that all must agree on.
+"""Communication between the ranks of a training: gradients, and a few numbers that all must agree on.
 
-Through torch.distributed: gloo between processors, NCCL between GPUs; MPI or oneCCL in gloo's place where asked for.
+By torch.distributed: gloo between processors, NCCL between GPUs; MPI or oneCCL instead of gloo on request.
 """
 
 from __future__ import annotations
@@ -25,52 +25,52 @@ from rotopaint_ai.training.trainer.launch import is_rank
 ONE_BUCKET_MB = 4096
 CPU = torch.device("cpu")
 BACKENDS = ("gloo", "mpi", "ccl")
-TIMEOUT = datetime.timedelta(minutes=20)  # the first rank judges held-out samples while the others wait
+TIMEOUT = datetime.timedelta(minutes=20)  # the first rank validates while the others wait
 Hook = Callable[[nn.parallel.DistributedDataParallel], None]
 HOOKS: Registry[Hook] = Registry("gradient compression")
 
 
 def check_backend(name: str) -> None:
-    """Have a backend between processors at hand. Raises UsageError for one that is unknown or not installed."""
+    """Load a CPU backend. Raises UsageError if it is unknown or not installed."""
     if name == "mpi" and not dist.is_mpi_available():
-        raise UsageError("--backend mpi: this PyTorch was built without MPI; take gloo, or build PyTorch with it")
+        raise UsageError("--backend mpi: this PyTorch was built without MPI; use gloo, or build PyTorch with MPI")
     if name == "ccl":
         try:
             import_module("oneccl_bindings_for_pytorch")
         except ImportError as error:
-            raise UsageError("--backend ccl: wants oneccl_bindings_for_pytorch; install it, or take gloo") from error
+            raise UsageError("--backend ccl: needs oneccl_bindings_for_pytorch; install it, or use gloo") from error
     if name not in BACKENDS:
         raise UsageError(f"--backend {name}: wanted one of {', '.join(BACKENDS)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The ranks; by default there is one."""
+    """The ranks of a training; by default a single one."""
 
     rank: int = 0
     ranks: int = 1
-    device: torch.device = CPU  # where this rank computes
+    device: torch.device = CPU  # this rank's device
 
     @classmethod
     def join(cls, between_processors: str = "gloo") -> Group:
-        """Join the others where the launcher started this process; else a group of one.
+        """Join the other ranks if the launcher started this process; else a group of one.
 
-        A rank computes on the GPU of its own number, where the host has one for each of its ranks. Raises: UsageError
-        as `check_backend`.
+        A rank uses the GPU of its local number if the host has one for each of its ranks. Raises UsageError as
+        `check_backend` does.
         """
         check_backend(between_processors)
         device = _own_device()
         if not is_rank():
             return cls(device=device)
         if not dist.is_initialized():
-            # numbers to agree on stay with the processors
+            # control values are exchanged between processors
             backend = f"cpu:{between_processors},cuda:nccl" if device.type == "cuda" else between_processors
             dist.init_process_group(backend, timeout=TIMEOUT)
         return cls(dist.get_rank(), dist.get_world_size(), device)
 
     @property
     def is_first(self) -> bool:
-        """Whether this rank writes files and speaks."""
+        """Whether this rank writes files and reports."""
         return self.rank == 0
 
     def share(self, values: Any) -> Any:
@@ -78,7 +78,7 @@ class Group:
         return values[self.rank :: self.ranks]
 
     def sums(self, values: Sequence[float]) -> list[float]:
-        """Sums over all ranks, equal on each."""
+        """Sums over all ranks."""
         if self.ranks == 1:
             return list(values)
         summed = torch.tensor(values, dtype=torch.float64)
@@ -86,15 +86,16 @@ class Group:
         return [float(value) for value in summed]
 
     def from_first(self, value: float) -> float:
-        """The first rank's number."""
+        """The first rank's value."""
         return self.sums([value if self.is_first else 0.0])[0]
 
     def on_any(self, value: bool) -> bool:
-        """Whether it is true on any rank. After a loss the launcher counts restarts on the host of the loss alone."""
+        """Whether it is true on any rank. For example, the launcher counts restarts only on the host of the lost
+        rank."""
         return self.sums([float(value)])[0] > 0
 
     def check(self, check: Callable[[], None]) -> None:
-        """Call `check` on every rank; where it raises on one, all raise CancelledError, so that none waits for it."""
+        """Call `check` on every rank; if it raises on one, all raise CancelledError, so that none waits."""
         if self.ranks == 1:
             check()
             return
@@ -107,7 +108,7 @@ class Group:
             raise CancelledError(f"stopped on request; {RESUMES}")
 
     def talking_s(self, wrapped: nn.Module) -> float:
-        """Seconds of a step in which gradients were on their way, by PyTorch's own record."""
+        """Seconds of the last step spent waiting for gradients, from PyTorch's record."""
         if not isinstance(wrapped, nn.parallel.DistributedDataParallel):
             return 0.0
         record = cast(Any, wrapped)._get_ddp_logging_data()
@@ -117,28 +118,28 @@ class Group:
         )
 
     def wrap(self, net: nn.Module, *, compression: str = "none", equal: bool = False) -> nn.Module:
-        """A network whose gradients are the mean over all ranks.
+        """Wrap a network so that its gradients are averaged over all ranks.
 
-        `equal`: normalise over the whole batch, as one process would; slower than each rank over its own part.
+        `equal`: batch norms use the whole batch, as in one process; slower than each rank's own part.
         """
         if self.ranks == 1:
             return net
         if equal:
             share_norms(net)
-        # running means are the first rank's, which alone judges and saves: no need to send them round each step
+        # only the first rank validates and saves, with its own running statistics: no need to broadcast them
         wrapped = nn.parallel.DistributedDataParallel(
             net,
             device_ids=[self.device] if self.device.type == "cuda" else None,
             **_buffers_stay(),
             gradient_as_bucket_view=True,
-            # PowerSGD sends twice for each bucket, and with several of them gloo's ranks may not agree which is next
+            # PowerSGD sends twice per bucket; with several buckets gloo's ranks may disagree on the order
             bucket_cap_mb=ONE_BUCKET_MB if compression == "powersgd" else None,
         )
         HOOKS[compression](wrapped)
         return wrapped
 
     def leave(self) -> None:
-        """Leave the group; the others need not wait."""
+        """Leave the group without waiting for the others."""
         if self.ranks > 1 and dist.is_initialized():
             dist.destroy_process_group()
 
@@ -147,7 +148,8 @@ ALONE = Group()
 
 
 def _buffers_stay() -> dict[str, Any]:
-    """Buffers are not sent round; the argument's name by PyTorch's version (2.13 warns of the older one)."""
+    """The argument that keeps buffers from being broadcast; its name depends on PyTorch's version (2.13 deprecates
+    one)."""
     known = inspect.signature(nn.parallel.DistributedDataParallel.__init__).parameters
     return {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
 
@@ -156,18 +158,18 @@ def _own_device() -> torch.device:
     local, ranks_here = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if not torch.cuda.is_available() or torch.cuda.device_count() < ranks_here:
         return CPU
-    torch.cuda.set_device(local)  # else every rank would open its first context on GPU 0
+    torch.cuda.set_device(local)  # otherwise every rank would open its first context on GPU 0
     return torch.device("cuda", local)
 
 
 @HOOKS.register("none")
 def send_whole(wrapped: nn.parallel.DistributedDataParallel) -> None:
-    """Gradients as they are."""
+    """Uncompressed gradients."""
 
 
 @HOOKS.register("bf16")
 def send_bf16(wrapped: nn.parallel.DistributedDataParallel) -> None:
-    """Gradients rounded to bfloat16: half the bytes. PyTorch's own hook for this refuses gloo."""
+    """Gradients rounded to bfloat16: half the bytes. PyTorch's own hook refuses gloo."""
 
     def hook(state: Any, bucket: Any) -> Any:
         buffer = bucket.buffer()
@@ -175,20 +177,20 @@ def send_bf16(wrapped: nn.parallel.DistributedDataParallel) -> None:
         done = cast(Any, dist.all_reduce(small, async_op=True)).get_future()
         return done.then(lambda future: buffer.copy_(future.value()[0]))
 
-    hook.__annotations__.clear()  # PyTorch compares them with types, and here they are text
+    hook.__annotations__.clear()  # PyTorch compares annotations with types, and here they are strings
     wrapped.register_comm_hook(None, hook)
 
 
 @HOOKS.register("powersgd")
 def send_powersgd(wrapped: nn.parallel.DistributedDataParallel) -> None:
-    """Gradients as low-rank products, after Vogels et al. (2019): for slow networks between hosts."""
+    """Gradients as low-rank products (Vogels et al. 2019), for slow networks between hosts."""
     from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 
     wrapped.register_comm_hook(PowerSGDState(None, matrix_approximation_rank=4, start_powerSGD_iter=20), powerSGD_hook)
 
 
 def share_norms(net: nn.Module) -> None:
-    """Make every batch norm of a network normalise over the batches of all ranks together."""
+    """Replace every batch norm by one over the batches of all ranks."""
     for module in net.modules():
         for name, child in module.named_children():
             if type(child) is nn.BatchNorm2d:
@@ -196,13 +198,13 @@ def share_norms(net: nn.Module) -> None:
 
 
 class SharedNorm(nn.BatchNorm2d):
-    """A batch norm over all ranks' samples. PyTorch's SyncBatchNorm wants GPUs."""
+    """A batch norm over all ranks' samples. PyTorch's SyncBatchNorm needs GPUs."""
 
     def forward(self, values: Tensor) -> Tensor:
         """Normalise [N, C, H, W] with the mean and variance of all ranks."""
         if not self.training:
             return super().forward(values)
-        wide = values.double()  # in single precision the mean's square hides small variances
+        wide = values.double()  # in single precision E[x^2] - E[x]^2 loses small variances
         count = values.shape[0] * values.shape[2] * values.shape[3] * dist.get_world_size()
         sums = _all_sum(torch.stack([wide.sum((0, 2, 3)), (wide * wide).sum((0, 2, 3))]))
         exact = sums[0] / count
@@ -232,7 +234,7 @@ def _as_shared_norm(norm: nn.BatchNorm2d) -> SharedNorm:
 
 
 def _all_sum(values: Tensor) -> Tensor:
-    """The sum over all ranks, through which gradients flow back (the sum of their gradients)."""
+    """The sum over all ranks; gradients are summed over all ranks too."""
     return cast(Tensor, _AllSum.apply(values))  # type: ignore[no-untyped-call]
 
 

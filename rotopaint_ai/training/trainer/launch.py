@@ -1,14 +1,13 @@
-"""How a training's processes are started: once more with settings that a process can only be born with, and as ranks.
+"""Start the processes of a training: restart with allocator settings, and start ranks.
 
-What this machine has, how a training is laid out over it, its ranks (by PyTorch's launcher, bound to their cores), and
-what they leave for whoever started them. Standard library only but for the count of GPUs and the launcher itself, so
-that a rank can be bound before anything starts threads.
-
-A training step frees and asks again for the same large blocks. By default glibc gives each back to the kernel and pays
-for every page anew: 1.1-2.3 times the step time on a quiet machine, more on a busy one. SETTINGS keep them. They are
-read when a process starts, so the command line starts itself again with them (`start_again`), once. numpy's OpenBLAS
-has threads of its own, which wait for each other at every small matrix: a prior's heads take 2.4 times the processor
-time with two of them. What has many matrices spreads them over cores by itself.
+Also: the layout of a training on this machine, ranks bound to their cores, and the reasons that failed ranks leave for
+the parent. Imports only the standard library, except to count GPUs and for PyTorch's launcher, so that a rank is bound
+before any library starts threads.
+A training step frees and reallocates the same large blocks. By default glibc returns each to the kernel and pays for
+every page again: 1.1-2.3 times the step time on a quiet machine, more on a busy one. SETTINGS prevent that; glibc reads
+them when a process starts, so the command restarts itself once with them (`start_again`). They also limit numpy's
+OpenBLAS to one thread: its threads wait for each other at every small matrix, which costs the prior's models 2.4 times
+the processor time with two threads.
 """
 
 from __future__ import annotations
@@ -39,20 +38,21 @@ SETTINGS: Mapping[str, str] = {
     "MALLOC_TOP_PAD_": str(256 << 20),
     "OPENBLAS_NUM_THREADS": "1",
 }
-DONE = "ROTOPAINT_ALLOCATOR"  # set in the second life, so that there is no third; a person may set it to keep the first
+# set after the restart, so that there is only one; a person may set it to prevent the restart
+DONE = "ROTOPAINT_ALLOCATOR"
 
-BEGAN = "ROTOPAINT_BEGAN"  # in the second life, when the first began, by `time.time`
+BEGAN = "ROTOPAINT_BEGAN"  # start time of the first process, by `time.time`
 
 
 def began() -> float:
-    """When this command began, by `time.time`, in whichever life: to be asked first thing."""
+    """When this command began, by `time.time`, across the restart; call this first."""
     return float(os.environ.get(BEGAN, time.time()))
 
 
 def wanted_environment(environment: Mapping[str, str], platform: str) -> dict[str, str] | None:
-    """The environment to start again with, or None where that would help nothing or has been done.
+    """The environment for the restart, or None if it would not help or has happened.
 
-    Only glibc reads these settings; another allocator that was preloaded, and settings that a person made, are kept.
+    Only glibc reads these settings. A preloaded allocator and settings that a person made are kept.
     """
     if not platform.startswith("linux") or DONE in environment or "LD_PRELOAD" in environment:
         return None
@@ -60,9 +60,9 @@ def wanted_environment(environment: Mapping[str, str], platform: str) -> dict[st
 
 
 def start_again() -> None:
-    """Replace this process by the same command with the settings; returns where there is nothing to gain.
+    """Replace this process by the same command with the settings; returns if there is nothing to gain.
 
-    To be called first thing by a command that trains, before threads are started or files opened.
+    Training commands call it first, before threads start or files are opened.
     """
     environment = wanted_environment(os.environ, sys.platform)
     if environment is None:
@@ -73,38 +73,38 @@ def start_again() -> None:
     os.execve(sys.executable, [sys.executable, "-m", "rotopaint_ai", *sys.argv[1:]], environment)
 
 
-CPUS = "ROTOPAINT_RANK_CPUS"  # each local rank's cores, separated by ';'
+CPUS = "ROTOPAINT_RANK_CPUS"  # the cores of each local rank, separated by ';'
 MOST_RANKS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How training runs here: each rank's cores, and why, in a line for the artist's TD."""
+    """The layout of a training on this machine: each rank's cores, and a line that explains it."""
 
     cpus: tuple[tuple[int, ...], ...]
     reason: str
 
     @property
     def n_ranks(self) -> int:
-        """Processes on this machine."""
+        """Number of processes on this machine."""
         return len(self.cpus)
 
     def environment(self) -> dict[str, str]:
-        """What each rank needs to know to bind itself."""
+        """Environment variables from which each rank binds itself."""
         threads = str(max(len(cpus) for cpus in self.cpus))
         return {CPUS: ";".join(",".join(map(str, cpus)) for cpus in self.cpus), "OMP_NUM_THREADS": threads}
 
 
 def choose(topology: Topology, strategy: str = "auto") -> Layout:
-    """Lay training out: `auto`, `single`, or a number of ranks on this machine. Raises UsageError for anything else.
+    """Choose the layout: `auto`, `single`, or a number of ranks on this machine. Raises UsageError for anything else.
 
-    One rank per GPU; else one per NUMA node, whose cores then read only memory of their own.
+    `auto`: one rank per GPU; else one per NUMA node, so that its cores read only local memory.
     """
     topology_note = topology.in_words()
     if strategy == "single":
-        return Layout((topology.cores,), f"one process, as asked ({topology_note})")
+        return Layout((topology.cores,), f"one process, as requested ({topology_note})")
     if strategy != "auto":
-        return _layout_as_asked(topology, strategy, topology_note)
+        return _requested_layout(topology, strategy, topology_note)
     if topology.n_gpus > 1:
         shares = _split(topology.cores, topology.n_gpus)
         return Layout(shares, f"one rank per GPU, {topology.n_gpus} ranks over NCCL ({topology_note})")
@@ -115,10 +115,10 @@ def choose(topology: Topology, strategy: str = "auto") -> Layout:
 
 
 def bind(environment: Mapping[str, str] = os.environ, topology: Topology | None = None) -> tuple[int, ...]:
-    """Keep this rank on its cores, and its memory on their node.
+    """Bind this rank to its cores, and its memory to their NUMA node.
 
-    They are what it was told or, where a person started torchrun, a NUMA node or an equal part of the machine for each
-    rank - unless somebody has bound it already. Returns the cores; none where it stays free.
+    The cores come from the parent. Under a person's own torchrun each rank gets a NUMA node or an equal part of the
+    machine, unless it is bound already. Returns the cores; empty if the rank stays unbound.
     """
     if not hasattr(os, "sched_setaffinity"):
         return ()
@@ -140,27 +140,27 @@ def _own_shares(environment: Mapping[str, str], topology: Topology) -> tuple[tup
 
 
 def layout_of_torchrun(environment: Mapping[str, str], device: str, bound: Sequence[int]) -> str:
-    """How ranks that a person started with torchrun are laid out, in a line for the artist's TD."""
+    """A line that explains the layout of ranks that a person started with torchrun."""
     ranks, here = (int(environment.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
     hosts = int(environment.get("GROUP_WORLD_SIZE", "1"))
     over = "NCCL" if device == "cuda" else "gloo"
     cores = f", this one on cores {bound[0]}-{bound[-1]}" if bound else ""
     where = f"{hosts} host{'s' if hosts > 1 else ''} over {over}, {here} on this one"
-    return f"{ranks} ranks on {where}, as torchrun has it{cores}"
+    return f"{ranks} ranks on {where}, as started by torchrun{cores}"
 
 
-def _layout_as_asked(topology: Topology, strategy: str, topology_note: str) -> Layout:
+def _requested_layout(topology: Topology, strategy: str, topology_note: str) -> Layout:
     if not strategy.isdecimal() or not 1 <= int(strategy) <= MOST_RANKS:
         raise UsageError(f"--strategy {strategy}: wanted auto, single, or a number of ranks up to {MOST_RANKS}")
     n_ranks = int(strategy)
     if n_ranks == 1:
         return choose(topology, "single")
     backend = "nccl" if topology.n_gpus >= n_ranks else "gloo"
-    return Layout(_split(topology.cores, n_ranks), f"{n_ranks} ranks over {backend}, as asked ({topology_note})")
+    return Layout(_split(topology.cores, n_ranks), f"{n_ranks} ranks over {backend}, as requested ({topology_note})")
 
 
 def _split(cores: Sequence[int], n_ranks: int) -> tuple[tuple[int, ...], ...]:
-    """Neighbouring cores for each rank; with more ranks than cores they share."""
+    """Consecutive cores for each rank; with more ranks than cores, ranks share cores."""
     if n_ranks > len(cores):
         return tuple((cores[rank % len(cores)],) for rank in range(n_ranks))
     edges = [len(cores) * rank // n_ranks for rank in range(n_ranks + 1)]
@@ -172,22 +172,22 @@ LAST, LOST = "last", "lost"
 
 
 def exit_reasons_folder() -> Path | None:
-    """Where this rank leaves its words; None where nobody asked for them."""
+    """The folder for this rank's exit reason; None if the parent wants none."""
     return Path(os.environ[FOLDER]) if os.environ.get(FOLDER) else None
 
 
 def may_be_mended(error: BaseException) -> bool:
-    """Whether starting all ranks again may help: another rank was lost, which PyTorch tells by a RuntimeError."""
+    """Whether restarting all ranks may help: PyTorch reports a lost rank as a RuntimeError."""
     return isinstance(error, RuntimeError | ConnectionError)
 
 
 def write_exit_reason(folder: Path, kind: str, text: str, code: int) -> None:
-    """Leave the reason and the exit code that it means."""
+    """Write this rank's exit reason and exit code."""
     write_json(folder / f"{kind}.{os.environ.get('RANK', '0')}.json", {"text": text, "code": code})
 
 
 def read_exit_reason(folder: Path, kind: str) -> tuple[str, int] | None:
-    """The reason that the first of the ranks left, with its exit code."""
+    """The exit reason and code of the lowest rank that wrote one."""
     for path in sorted(folder.glob(f"{kind}.*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
         return str(content["text"]), int(content["code"])
@@ -196,9 +196,9 @@ def read_exit_reason(folder: Path, kind: str) -> tuple[str, int] | None:
 
 STOPPED = 130
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-RESTARTS = 3  # of all ranks, from the last checkpoint, when one of them is lost
-# The ranks meet through a store. PyTorch's launcher else keeps one store for all lives of a run, in which ranks that
-# start again find the addresses of those that are gone.
+RESTARTS = 3  # of all ranks from the last checkpoint, when one is lost
+# Ranks meet through a store. By default PyTorch's launcher keeps one store for all restarts of a run, so restarted
+# ranks would find the addresses of ranks that are gone.
 NEW_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 
@@ -215,27 +215,28 @@ def launcher_command(layout: Layout, arguments: Sequence[str]) -> list[str]:
 
 
 def launch(layout: Layout, arguments: Sequence[str]) -> int:
-    """Start the ranks, wait for them, tell in a line what ended them early, and return the exit code."""
+    """Start the ranks, wait for them, print why they ended early, and return the exit code."""
     with tempfile.TemporaryDirectory(prefix="rotopaint-ranks-") as folder:
         environment = {**os.environ, **NEW_STORE, **layout.environment(), FOLDER: folder}
         process = subprocess.Popen(launcher_command(layout, arguments), env=environment, start_new_session=True)
-        with _passing_on(process):
+        with _forward_signals(process):
             code = process.wait()
         return _report_exit(Path(folder), code)
 
 
 @contextmanager
-def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Pass the first signal to stop on to the launcher, which is in a session of its own; it knows how long to wait."""
-    n_asked = 0
+def _forward_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Forward the first stop signal to the launcher, which runs in its own session and knows how long to wait."""
+    n_signals = 0
 
     def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal n_asked
-        n_asked += 1
-        if n_asked == 1:
+        nonlocal n_signals
+        n_signals += 1
+        if n_signals == 1:
             process.send_signal(number)
 
-    handled = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # nohup keeps one away
+    # nohup ignores SIGHUP; keep that
+    handled = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, ask) for number in handled}
     try:
         yield
@@ -250,24 +251,25 @@ def _report_exit(folder: Path, code: int) -> int:
         print(f"rotopaint train: {last[0]}", file=sys.stderr, flush=True)
         return last[1]
     if code == STOPPED:
-        print("rotopaint train: stopped; --resume goes on from the last checkpoint", file=sys.stderr, flush=True)
+        print("rotopaint train: stopped; --resume continues from the last checkpoint", file=sys.stderr, flush=True)
     elif code:
         reason = f"; the last reason: {lost[0]}" if lost is not None else ", each time by the system (out of memory?)"
-        message = f"a rank was lost {RESTARTS + 1} times{reason}; --resume goes on from the last checkpoint"
+        message = f"a rank was lost {RESTARTS + 1} times{reason}; --resume continues from the last checkpoint"
         print(f"rotopaint train: {message}", file=sys.stderr, flush=True)
     return code
 
 
 def has_restarted() -> bool:
-    """Whether the launcher has started this rank again after a loss, so that it must go on from the checkpoint."""
+    """Whether the launcher restarted this rank after a loss, so that it must resume from the checkpoint."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def main(words: Sequence[str]) -> int:
-    """PyTorch's launcher without its log and traceback, by torchrun's arguments: `launch` starts it as a process.
+    """PyTorch's launcher without its log and traceback, with torchrun's arguments; `launch` starts it as a process.
 
-    What a person has to know, the ranks leave. Asked to stop, it asks the ranks, who end after their step, and waits
-    half a minute for them. 0 where all ended well, 1 where they were lost too often, 130 where it was stopped itself.
+    On a stop signal it signals the ranks, which finish their step, and waits up to half a minute. Returns 0 if all
+    ended
+    well, 1 if ranks were lost too often, 130 if it was stopped.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

@@ -1,7 +1,7 @@
-"""A training's time and its log: what it may take, one line at every evaluation, and which ceiling binds.
+"""A training's time budget, its log, and what limits its speed.
 
-Time is by the clock of the whole command: loading and what follows the last step count too. Lines go to `log.csv` and
-to progress events.
+The budget covers the whole command, so loading and the work after the last step count too. Each evaluation adds a line
+to `log.csv` and sends a progress event.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from torch import Tensor
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import Event, Sink
 
-LEAST_SHARE = 0.1  # of the command, for steps
+LEAST_SHARE = 0.1  # share of the command that steps get at least
 
 
 class Budget:
-    """Seconds given and spent.
+    """Time limit and time spent, in seconds.
 
-    `limit_s`: of the whole command; None: it ends by steps. `began`: when it did, by `now`; None: just now.
+    `limit_s`: for the whole command; None: the number of steps decides. `began`: start time by `now`; None: now.
     """
 
     def __init__(
@@ -36,59 +36,60 @@ class Budget:
         self.limit_s, self._now = limit_s, now
         self._began = now() if began is None else began
         self._steps_began_s, self._tail_s = 0.0, 0.0
-        self._validation_s: float | None = None  # that the tail was reserved at
-        self._slowness = 1.0  # of the machine since
-        self._share = 0.0  # of the command that was reported to be over
+        self._validation_s: float | None = None  # duration of a validation when the tail was reserved
+        self._slowness = 1.0  # how much slower the machine has become since then
+        self._share = 0.0  # last reported share of the command
 
     def spent_s(self) -> float:
-        """Seconds since the command began; of a training that was resumed, those of its earlier lives too."""
+        """Seconds since the command began, including those before a resume."""
         return self._now() - self._began
 
     @property
     def tail_s(self) -> float:
-        """Seconds kept for what follows the last step, at the speed of the latest validation."""
+        """Seconds reserved for the work after the last step, at the speed of the latest validation."""
         return self._tail_s * self._slowness
 
     def reserve(self, seconds: float) -> None:
-        """Keep so many seconds, at the speed of the next validation, for what follows the last step."""
+        """Reserve seconds for the work after the last step, at the speed of the next validation."""
         self._tail_s, self._validation_s, self._slowness = seconds, None, 1.0
 
     def note_validation(self, seconds: float) -> None:
-        """Take note of how long a validation took: a machine that has become busy needs a longer tail as well."""
+        """Record the duration of a validation: a busier machine needs a longer tail."""
         if self._validation_s is None:
             self._validation_s = seconds
         self._slowness = seconds / max(self._validation_s, 1e-9)
 
     def begin_steps(self) -> None:
-        """Note that steps are about to begin; what was spent so far is no part of their schedule."""
+        """Record that the steps begin now; earlier time is not part of their schedule."""
         self._steps_began_s = self.spent_s()
 
     def state(self) -> tuple[float, float]:
-        """What a checkpoint keeps: seconds spent, and spent before the first step."""
+        """The state for a checkpoint: seconds spent, and seconds spent before the first step."""
         return self.spent_s(), self._steps_began_s
 
     def resume(self, spent_s: float, steps_began_s: float) -> None:
-        """Continue from the `state` that an earlier process has saved."""
+        """Continue from a saved `state`."""
         self._began -= spent_s
         self._steps_began_s = steps_began_s
 
     def left_s(self) -> float:
-        """Seconds until the command is to end; 0 where it should have, or ends by steps."""
+        """Seconds until the time limit; 0 if it has passed or there is none."""
         return 0.0 if self.limit_s is None else max(0.0, self.limit_s - self.spent_s())
 
     def progress(self) -> float:
-        """Share of the time for steps that is over; 0 where steps alone count. Steps get some time in any case."""
+        """Share of the step time that is over; 0 without a time limit. Steps get at least LEAST_SHARE of the
+        command."""
         if self.limit_s is None:
             return 0.0
         steps_s = max(self.limit_s - self.tail_s - self._steps_began_s, LEAST_SHARE * self.limit_s)
         return (self.spent_s() - self._steps_began_s) / steps_s
 
     def share(self, progress: float) -> float:
-        """Share of the whole command that is over when this share of its steps is; it never falls."""
+        """Share of the whole command that is over, given the share of its steps; it never decreases."""
         spent = self.spent_s()
         if progress > 0 and spent > 0:
-            to_come = (spent - self._steps_began_s) * (1 / min(1.0, progress) - 1) + self.tail_s
-            self._share = max(self._share, spent / (spent + to_come))
+            remaining = (spent - self._steps_began_s) * (1 / min(1.0, progress) - 1) + self.tail_s
+            self._share = max(self._share, spent / (spent + remaining))
         return self._share
 
 
@@ -97,10 +98,10 @@ LOG = "log.csv"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the log: at an evaluation, means since the last one.
+    """One line of the log, written at an evaluation: means since the previous one.
 
-    `scores` are the task's own figures of held-out samples; once those are trained on as well, they stand at the best
-    that was measured before. `facts` are what else the task says of its steps, `parts` those of the loss.
+    `scores`: the task's metrics on validation samples; once those are trained on too, the best earlier ones. `facts`:
+    other values from the task. `parts`: terms of the loss.
     """
 
     step: int
@@ -109,17 +110,17 @@ class Row:
     loss: float
     images_per_s: float
     learning_rate: float
-    waiting_share: float = 0.0  # of the time, for batches
-    copying_share: float = 0.0  # of the time, from batch to network
-    talking_share: float = 0.0  # of the time, for other ranks' gradients
-    busy_share: float = 0.0  # of the threads' time the processor's, or of the time the GPU's; 0 where nobody can tell
-    copied_gb_per_s: float = 0.0  # from batch to network
+    waiting_share: float = 0.0  # share of the time spent waiting for batches
+    copying_share: float = 0.0  # share of the time spent copying batches to the device
+    talking_share: float = 0.0  # share of the time spent on gradients of other ranks
+    busy_share: float = 0.0  # processor share of the threads' time, or GPU utilisation; 0 if unknown
+    copied_gb_per_s: float = 0.0  # from host to device
     scores: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, float] = field(default_factory=dict)
     parts: Mapping[str, float] = field(default_factory=dict)
 
     def content(self) -> dict[str, float]:
-        """All of it by name, in the order of the log's columns."""
+        """All values by name, in column order."""
         own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _TABLES}
         head = {name: own.pop(name) for name in ("step", "minutes")}
         del own["progress"]
@@ -128,7 +129,7 @@ class Row:
         return {**head, **self.facts, "loss": loss, **self.scores, **own, **parts}
 
     def event(self) -> Event:
-        """The line as a progress event; the loss's parts where there are no scores to tell how it goes."""
+        """The line as a progress event; loss terms are included only if there are no scores."""
         row = replace(self, parts={}) if self.scores else self
         facts = {name: round(v, 4) if isinstance(v, float) else v for name, v in row.content().items()}
         return Event("progress", {"stage": "train", "share": round(min(1.0, self.progress), 4), **facts})
@@ -138,7 +139,7 @@ _TABLES = ("scores", "facts", "parts")
 
 
 class Reporter:
-    """Sends the log's lines as progress events, and between them every few seconds the share that is over."""
+    """Sends log lines as progress events, and the finished share every few seconds in between."""
 
     def __init__(self, sink: Sink, every_s: float = 5.0) -> None:
         self._sink, self._every_s, self._last_s = sink, every_s, time.monotonic()
@@ -150,7 +151,7 @@ class Reporter:
         self._send(row.event())
 
     def share(self, share: Callable[[], float]) -> None:
-        """Send the share with the scores of the last line, where nothing was sent for a while."""
+        """Send the share with the latest scores, unless something was sent recently."""
         if time.monotonic() - self._last_s >= self._every_s:
             facts = {"stage": "train", "share": round(min(1.0, share()), 4), **self._scores}
             self._send(Event("progress", facts))
@@ -161,7 +162,7 @@ class Reporter:
 
 
 class LogWindow:
-    """Sums since the last evaluation. `busy_s`: seconds of computation of the device, summed over its `threads`."""
+    """Sums since the last evaluation. `busy_s`: seconds of computation on the device, summed over its `threads`."""
 
     def __init__(self, busy_s: Callable[[], float] = time.process_time, threads: int = 1) -> None:
         self._busy_s, self._threads, self._began = busy_s, threads, (time.perf_counter(), busy_s())
@@ -181,9 +182,9 @@ class LogWindow:
         n_bytes: int = 0,
         parts: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """One step: how many images, seconds of computing (copying among them) and of waiting, and bytes copied."""
+        """Add one step: images, seconds of computing (copying included) and of waiting, and bytes copied."""
         self.copied_bytes += n_bytes
-        self._busy_s()  # a GPU tells only of the time just gone
+        self._busy_s()  # a GPU reports only its recent utilisation
         self.losses.append(loss)
         self.parts.append(parts or {})
         self.images += images
@@ -192,7 +193,7 @@ class LogWindow:
         self.copying += copied
 
     def row(self, step: int, minutes: float, progress: float, rate: float, talking: float, **tables: Any) -> Row:
-        """The line of the log; `talking` in seconds, `tables` its scores and facts."""
+        """The log line; `talking` in seconds, `tables`: its scores and facts."""
         total = max(self.computing + self.waiting, 1e-9)
         names = self.parts[0] if self.parts else ()
         return Row(
@@ -221,7 +222,7 @@ def _mean(values: Sequence[Tensor]) -> float:
 
 
 def write_log(folder: Path, rows: Sequence[Row]) -> None:
-    """Write the whole log into a training's folder, beside and renamed."""
+    """Write the whole log into a training's folder, atomically."""
     lines = [row.content() for row in rows]
     with replacing(folder / LOG) as beside, beside.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
@@ -231,17 +232,17 @@ def write_log(folder: Path, rows: Sequence[Row]) -> None:
         )
 
 
-KEEPING = "keep"  # the way to keep activations that costs nothing
+KEEPING = "keep"  # the activation mode without extra cost
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Shares of a training's time, weighed over its log, and what binds it.
+    """Shares of a training's time, averaged over its log, and what limits its speed.
 
-    `busy` is the share of its threads' time that the processor gave it, or of its time that the GPU computed;
-    `copied_gb_per_s` what a batch is copied at on its way to the network; `memory_bound` the part of the computing that
-    the device's bandwidth to its memory binds, by its roofline; `remote` the share of its memory that lies on
-    other NUMA nodes than its cores. None where nobody can tell.
+    `busy`: processor share of the threads' time, or GPU utilisation. `copied_gb_per_s`: host-to-device speed of
+    batches.
+    `memory_bound`: share of the computation limited by memory bandwidth, from a roofline. `remote`: share of its memory
+    on NUMA nodes other than its cores'. None where unknown.
     """
 
     bound_by: str
@@ -261,7 +262,7 @@ class Profile:
         return {key: round(v, 4) if isinstance(v, float) else v for key, v in asdict(self).items()}
 
     def line(self) -> str:
-        """The profile in one line, which shows what limits the speed."""
+        """The profile in one line: what limits the speed, and the shares."""
         of_it = "" if self.memory_bound is None else f" ({self.memory_bound:.0%} of it memory bandwidth)"
         text = (
             f"bound by {self.bound_by}: {self.computing:.1%} computing{of_it}, {self.waiting:.1%} waiting for batches, "
@@ -284,10 +285,11 @@ def profile(
     memory_bound: float | None = None,
     remote: float | None = None,
 ) -> Profile | None:
-    """The profile of a run by its log, each line weighed by its minutes; None where there is none.
+    """The profile of a run, from its log lines weighted by duration; None if there are none.
 
-    `reading_share`, `decoding_share`: of the time in which batches are made, what went into bringing pictures' bytes to
-    memory, and into decoding them. `activations`: how they were kept at last. `memory_bound`: see `Profile`.
+    `reading_share`, `decoding_share`: shares of batch-making time spent reading and decoding pictures. `activations`:
+    the
+    last mode. `memory_bound`: see `Profile`.
     """
     if not rows:
         return None
@@ -332,12 +334,16 @@ def _computing_name(activations: str, memory_bound: float | None) -> str:
     return "memory bandwidth" if memory_bound is not None and memory_bound > 0.5 else "arithmetic"
 
 
-_ASK_S = 1.0  # over which NVML's figure is a mean, at the least
+_ASK_S = 1.0  # shortest interval for one NVML utilisation reading
 
 
 def gpu_clock() -> Callable[[], float]:
-    """A clock of the seconds that the GPU has computed since now, as the driver says of the time just gone; it is asked
-    at most every _ASK_S, as an answer takes as long as a step. Stands still where the driver says nothing."""
+    """A clock of the seconds that the GPU has computed since now, from the driver's utilisation.
+
+    The driver is asked at most every _ASK_S, because a query takes as long as a step. The clock stands still if the
+    driver
+    reports nothing.
+    """
     last, busy = time.perf_counter(), 0.0
 
     def look() -> float:
@@ -345,7 +351,7 @@ def gpu_clock() -> Callable[[], float]:
         now = time.perf_counter()
         if now - last < _ASK_S:
             return busy
-        with contextlib.suppress(Exception):  # without NVML, or a driver that is not asked
+        with contextlib.suppress(Exception):  # without NVML, or with a driver that does not support it
             busy += (now - last) * torch.cuda.utilization() / 100
         last = now
         return busy

@@ -1,4 +1,4 @@
-"""A network as an ONNX file, the one check that the file says what the network says, and weights read from one."""
+"""Export a network as ONNX, check the file against the network, and load weights from such a file."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.inference.session import open_session
 
 Array = npt.NDArray[Any]
-Names = tuple[str, Sequence[str]]  # of a model's input and of its outputs
-Traces = dict[type[nn.Module], "onnx.ModelProto"]  # traced graphs by class of the model
+Names = tuple[str, Sequence[str]]  # names of a model's input and outputs
+Traces = dict[type[nn.Module], "onnx.ModelProto"]  # exported graphs by model class
 FREE_BATCH = {0: torch.export.Dim("N")}
 
 
 def as_arrays(model: nn.Module) -> Callable[[Array], list[Array]]:
-    """A model of one input as a function of arrays, as a session is one."""
+    """A model with one input as a function of arrays, like an inference session."""
 
     def run(values: Array) -> list[Array]:
         with torch.no_grad():
@@ -58,14 +58,17 @@ def export_checked(
     rewrite: bool = False,
     traces: Traces | None = None,
 ) -> float:
-    """Write a model as ONNX, run the file on `sample` and compare; the largest difference of the first limited output.
+    """Write a model as ONNX, run the file on `sample` and compare. Returns the largest difference of the first limited
+    output.
 
-    `limits`: of the outputs to compare, how far they may be apart, in `unit`.
-    `example`: what to trace with (None: two rows of the sample); `free`: its axes of any length (None: the first).
-    `counts`: which rows of outputs, wanted and got, are to be compared (None: all). `rewrite`: as `save_onnx` has it.
-    `traces`: of models of one kind that differ in their tensors' values alone, the first one's serves those after it.
-    The file is written whole or not at all; one that differs is taken away. Raises TrainingError where the two differ
-    by more.
+    `limits`: largest allowed difference of each compared output, in `unit`. `example`: input for tracing (None: two
+    rows
+    of the sample). `free`: its axes of variable length (None: the first). `counts`: selects the rows to compare from
+    expected and actual outputs (None: all). `rewrite`: see `save_onnx`. `traces`: reuses the graph of an earlier model
+    of
+    the same class that differs only in tensor values.
+    The file is written whole or not at all. Raises TrainingError if a difference exceeds its limit; the file is
+    removed.
     """
     model = model.eval()
     if example is None:
@@ -91,7 +94,7 @@ def _output_differences(
     sample: Array,
     counts: Callable[[Sequence[Array], Sequence[Array]], Array] | None,
 ) -> dict[str, float]:
-    """By how much each output of a file is away from the model's."""
+    """The largest difference of each output between file and model."""
     wanted = as_arrays(model)(sample)
     session = open_session(path, device="cpu", threads=1, example={names[0]: sample[:1]})
     got = session.run(tuple(names[1]), {names[0]: sample})
@@ -111,10 +114,11 @@ def save_onnx(
     rewrite: bool = False,
     traces: Traces | None = None,
 ) -> None:
-    """Write a model of one input as ONNX; `free` maps the input's axes of any length to `torch.export.Dim`s.
+    """Write a model with one input as ONNX; `free` maps the input's variable axes to `torch.export.Dim`s.
 
-    `translations`: what operators of our own become, as ONNX script. `rewrite`: by the exporter's rules, which fold
-    batch norms into convolutions and take as long as all the rest. `names`, `traces`: see `export_checked`.
+    `translations`: ONNX script functions for custom operators. `rewrite`: apply the exporter's rewrite rules, which
+    fold
+    batch norms into convolutions and double the export time. `names`, `traces`: see `export_checked`.
     """
     traces = {} if traces is None else traces
     known = traces.get(type(model))
@@ -140,11 +144,11 @@ def save_onnx(
         traces[type(model)] = ir.to_proto(graph)
     if not rewrite:
         _simplify(graph)
-    onnx.save(_named(ir.to_proto(graph)), str(path))
+    onnx.save(_strip_metadata(ir.to_proto(graph)), str(path))
 
 
 def _inverse_operator(matrix: Any) -> tuple[Any, Any]:
-    """A matrix' inverse, and that nothing went wrong: ONNX has no such operator, onnxruntime has one of its own."""
+    """A matrix inverse and the status "no error": ONNX has no such operator, onnxruntime has a custom one."""
     value, domain = onnx.defs.OpSchema.FormalParameter, "com.microsoft"
     kinds = [("T", ["tensor(float)", "tensor(double)"], "matrices")]
     schema = onnx.defs.OpSchema(
@@ -155,11 +159,11 @@ def _inverse_operator(matrix: Any) -> tuple[Any, Any]:
 
 
 def _with_tensors(trace: onnx.ModelProto, model: nn.Module) -> Any:
-    """A trace with a model's own tensors in it; None where it is of tensors with other shapes."""
+    """An exported graph with the tensors of `model`; None if the shapes differ."""
     graph = ir.from_proto(trace)
     state = model.state_dict()
     for name, value in graph.graph.initializers.items():
-        if name not in state:  # a constant of the code
+        if name not in state:  # a constant from the code
             continue
         if value.shape is None or tuple(value.shape.numpy()) != tuple(state[name].shape):
             return None
@@ -168,16 +172,16 @@ def _with_tensors(trace: onnx.ModelProto, model: nn.Module) -> Any:
 
 
 def _simplify(model: Any) -> None:
-    """Fold constants, and merge and drop what is there twice or for nothing.
+    """Fold constants, merge duplicates and remove unused nodes.
 
-    The exporter's own optimiser also tries its rewrite rules on every node. That takes half of an export's time and
-    gives onnxruntime nothing: a character's model is as large, and opens and runs in the same time without them.
+    The exporter's own optimiser also tries its rewrite rules on every node. That takes half of an export's time without
+    effect in onnxruntime: file size, loading and run time of a character's model stay the same.
     """
     common.InlinePass()(model)
     fold_constants(model)
     for each in (
         common.RemoveUnusedNodesPass(),
-        common.RemoveUnusedFunctionsPass(),  # type: ignore[no-untyped-call]  # onnx_ir gives it no types
+        common.RemoveUnusedFunctionsPass(),  # type: ignore[no-untyped-call]  # onnx_ir has no types here
         common.RemoveUnusedOpsetsPass(),
         common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
         common.DeduplicateInitializersPass(),
@@ -188,8 +192,8 @@ def _simplify(model: Any) -> None:
         each(model)
 
 
-def _named(proto: Any) -> Any:
-    """The graph without the machine's file names and stack traces that the exporter leaves in it."""
+def _strip_metadata(proto: Any) -> Any:
+    """The graph without the file names and stack traces that the exporter adds."""
     for node in proto.graph.node:
         del node.metadata_props[:]
         node.doc_string = ""
@@ -203,7 +207,7 @@ def _named(proto: Any) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter talks on every channel that there is; a real failure raises."""
+    """Silence the exporter's logs, warnings and prints; a real failure still raises."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -218,19 +222,20 @@ def _quiet() -> Iterator[None]:
 
 
 def read_graph(path: Path) -> onnx.GraphProto:
-    """The graph of a network's file. Raises TrainingError on any other file."""
+    """The graph of an ONNX file. Raises TrainingError for any other file."""
     try:
         return onnx.load(str(path)).graph
-    except Exception as error:  # protobuf raises many kinds
+    except Exception as error:  # protobuf raises many types
         raise TrainingError(f"{path}: cannot be read ({error}); copy the pack again") from error
 
 
 def load_weights(net: nn.Module, graph: onnx.GraphProto, path: Path) -> None:
-    """Take the weights of a network's file, up to its batch norms, into one of the same layout.
+    """Load the weights of an ONNX file into a network of the same layout.
 
-    Batch norms are nodes there, in their order and with equal tensors shared, or folded into convolutions: then the
-    file holds their offsets alone, and the rest of them does nothing. Raises: TrainingError where a tensor is missing
-    or of another shape.
+    Batch norms in the file are either nodes in module order, which may share equal tensors, or folded into
+    convolutions.
+    Folded norms leave only an offset; the network's norms then become the identity plus that offset.
+    Raises: TrainingError if a tensor is missing or has another shape.
     """
     stored = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
     state = net.state_dict()
@@ -242,15 +247,17 @@ def load_weights(net: nn.Module, graph: onnx.GraphProto, path: Path) -> None:
     for name, place in _tensor_places(net, graph).items():
         if place not in stored or stored[place].shape != tuple(state[name].shape):
             raise TrainingError(
-                f"{path}: has no weights '{place}' to start from; train without it (seam_minutes=0, or no `start`)"
+                f"{path}: has no weights '{place}' to initialise from; train without it (seam_minutes=0, or no `start`)"
             )
         state[name] = torch.tensor(stored[place])
     net.load_state_dict(state)
 
 
 def _tensor_places(net: nn.Module, graph: onnx.GraphProto) -> dict[str, str]:
-    """Where a file holds each tensor; a folded norm's offset (`fine.1.bias`) is named after its convolution
-    (`fine.0.weight_bias`)."""
+    """The file's tensor name for each tensor of the network.
+
+    A folded norm's offset (`fine.1.bias`) is named after its convolution (`fine.0.weight_bias`).
+    """
     norms = [name for name, module in net.named_modules() if isinstance(module, nn.BatchNorm2d)]
     nodes = [node for node in graph.node if node.op_type == "BatchNormalization"]
     places = {name: name for name, _ in net.named_parameters() if name.rpartition(".")[0] not in norms}
@@ -260,4 +267,4 @@ def _tensor_places(net: nn.Module, graph: onnx.GraphProto) -> dict[str, str]:
     return places | {f"{norm}.{part}": name for norm, names in pairs for part, name in zip(_NORM, names)}
 
 
-_NORM = ("weight", "bias", "running_mean", "running_var")  # as an ONNX node takes them after its input
+_NORM = ("weight", "bias", "running_mean", "running_var")  # the order of a node's inputs after the first

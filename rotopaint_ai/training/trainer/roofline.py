@@ -1,7 +1,7 @@
-"""Whether a training's arithmetic is bound by the processor or by memory, by a roofline measured on the device.
+"""Whether a training is limited by arithmetic or by memory bandwidth, by a roofline measured on the device.
 
-Each operation of a step has a least time: its floating-point operations at the rate of a large matrix product, or its
-bytes, read and written once, at the rate of a large copy; the longer one binds it.
+Each operation of a step has a minimum time: its floating-point operations at the rate of a large matrix product, or its
+bytes, read and written once, at the rate of a large copy. The longer of the two limits it.
 Source: Williams, Waterman & Patterson, "Roofline: an insightful visual performance model" (2009).
 """
 
@@ -22,7 +22,7 @@ SIDE, COPIED, ROUNDS = 1024, 64 << 20, 5
 
 
 class Operation(NamedTuple):
-    """What one operation of torch did: floating-point operations, bytes read and written, and in which numbers."""
+    """One torch operation: floating-point operations, bytes read and written, and data type."""
 
     flop: float
     n_bytes: int
@@ -30,7 +30,7 @@ class Operation(NamedTuple):
 
 
 class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes all that torch does while it is entered, the way back included."""
+    """Records all torch operations while active, the backward pass included."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -49,20 +49,21 @@ class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """What a device reaches: floating-point operations a second, and bytes a second, read and written."""
+    """Measured peaks of a device: floating-point operations per second, and bytes read and written per second."""
 
     flop_per_s: float
     bytes_per_s: float
 
     def memory_share(self, operations: Sequence[Operation]) -> float:
-        """Of the least time that operations take, the part of those that memory binds: 0 to 1."""
+        """Share of the operations' minimum time that is limited by memory, 0 to 1."""
         times = [(each.flop / self.flop_per_s, each.n_bytes / self.bytes_per_s) for each in operations]
         total = sum(max(pair) for pair in times)
         return sum(memory for arithmetic, memory in times if memory > arithmetic) / max(total, 1e-12)
 
 
 def memory_bound_share(operations: Sequence[Operation], device: torch.device) -> float | None:
-    """Their `memory_share` on a device, measured now in the numbers of most of its arithmetic; None where none was."""
+    """The `memory_share` on a device, measured now in the data type of the largest operation; None without
+    arithmetic."""
     most = max(operations, key=lambda each: each.flop, default=None)
     if most is None or not most.flop:
         return None
@@ -70,7 +71,7 @@ def memory_bound_share(operations: Sequence[Operation], device: torch.device) ->
 
 
 def measure_roofline(device: torch.device, dtype: torch.dtype) -> Roofline:
-    """Measure a device, all its threads together; takes about a tenth of a second."""
+    """Measure a device with all its threads; takes about a tenth of a second."""
     side = torch.ones(SIDE, SIDE, device=device, dtype=dtype)
     source = torch.ones(COPIED, device=device, dtype=torch.uint8)
     target = torch.empty_like(source)
@@ -79,9 +80,9 @@ def measure_roofline(device: torch.device, dtype: torch.dtype) -> Roofline:
 
 
 def _shortest_s(act: Callable[[], object], device: torch.device) -> float:
-    """Seconds of the device for an act, the best of several: of a processor its own, without other programs' turns."""
+    """Shortest device time of several calls in seconds; on the processor, CPU time, without that of other programs."""
     taken = []
-    for _ in range(ROUNDS + 1):  # the first one warms up
+    for _ in range(ROUNDS + 1):  # the first one is a warm-up
         began = _device_clock(device)
         act()
         taken.append(_device_clock(device) - began)

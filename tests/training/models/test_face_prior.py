@@ -160,16 +160,18 @@ def test_the_posterior_is_that_of_a_gaussian() -> None:
     rows = torch.tensor((smiling(1, 1) - 100.0) / 60 + rng.normal(0, 0.02, (1, 30, 2)))
     noise, lean = torch.tensor(rng.uniform(1e-3, 4e-3, (1, 30))), torch.tensor(rng.normal(0, 0.8, (1, 30, 2)))
     spread = _covariance_of(noise, lean)
-    first = prior._stepped(rows, spread.plus(prior.base).inverse(), prior._started(rows, noise)).face
-    drawn, left = prior._drawn(rows, noise, lean)
-    n_numbers, shown = len(prior.prior_precision), prior._shown(first)
-    nudged = [prior._shown(_apply_step(first, 1e-6 * torch.eye(n_numbers)[at : at + 1].double()))
+    first = prior._gauss_newton_step(rows, spread.plus(prior.base).inverse(), prior._initial_face(rows, noise)).face
+    drawn, left = prior._posterior(rows, noise, lean)
+    n_numbers, shown = len(prior.prior_precision), prior._project(first)
+    nudged = [prior._project(_apply_step(first, 1e-6 * torch.eye(n_numbers)[at : at + 1].double()))
               for at in range(n_numbers)]  # fmt: skip
     slopes = torch.stack([(other - shown)[0].T.flatten() / 1e-6 for other in nudged], 1).numpy()
     base = np.tile(prior.base.numpy(), 2)
     wobble = np.block([[np.diag(part[0].numpy()) for part in pair] for pair in (spread[:2], spread[1:])])
     before = np.zeros(n_numbers)
-    before[: len(head.motions)] = -first.moved[0].numpy()  # the mean that the motions are drawn to, seen from here
+    before[: len(head.motions)] = -first.coefficients[
+        0
+    ].numpy()  # the mean that the motions are drawn to, seen from here
     signal = slopes @ np.diag(1 / prior.prior_precision.numpy()) @ slopes.T + np.diag(base)
     mean = shown[0].T.flatten().numpy() + slopes @ before
     gain = signal @ np.linalg.inv(signal + wobble)

@@ -163,7 +163,7 @@ def test_an_installed_package_registers_parts(tmp_path: Path, monkeypatch: pytes
 def test_an_installed_package_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _install(tmp_path / "site", "broken_parts", "1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path / "site")
-    said = "plugin 'house' of the installed package broken_parts: ZeroDivisionError: division by zero; mend it, or take"
+    said = "plugin 'house' of the installed package broken_parts: ZeroDivisionError: division by zero; repair it, or"
     with pytest.raises(UsageError, match=re.escape(said)):
         task_of("character")
 
@@ -172,8 +172,8 @@ def test_an_installed_package_that_cannot_be_imported_is_named(tmp_path: Path, m
     ("text", "said"),
     [
         ("plugins: mine.py", "plugins is 'mine.py'; wanted a list of Python files"),
-        ("plugins: [nowhere.py]", "no such Python file; give its place from the recipe's"),
-        ("plugins: [broken.py]", "ZeroDivisionError: division by zero; mend it, or take it out"),
+        ("plugins: [nowhere.py]", "no such Python file; give its path relative to the recipe"),
+        ("plugins: [broken.py]", "ZeroDivisionError: division by zero; repair it, or remove it"),
     ],
 )
 def test_plugins_that_cannot_be_run_are_reported(text: str, said: str, tmp_path: Path) -> None:

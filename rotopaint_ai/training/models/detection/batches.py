@@ -1,7 +1,7 @@
-"""Batches for the detector: scenes moved, mirrored, put side by side and made harder.
+"""Batches for the detector: scenes randomly transformed, tiled, and degraded.
 
-The canvas is a square as wide as the network's picture, of which the middle band is what the network sees: so the
-photometric parts of `augment`, which work on squares, serve here too.
+The canvas is a square as wide as the network's picture; the network sees its middle band. Thus the photometric parts of
+`augment`, which expect squares, apply here too.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from rotopaint_ai.training.models.detection.scenes import SEEN, DetectionScene, 
 Array = npt.NDArray[Any]
 Random = np.random.Generator
 
-MOST = 4  # things on a canvas
+MOST = 4  # most distractors on a canvas
 _TRIES = 8
-_GAP = 3.0  # pixels to the next face
+_GAP = 3.0  # pixels between a distractor and a face
 
 
 def add_distractors(picture: Array, boxes: Sequence[Array], other: Array, rng: Random) -> Array:
-    """A picture (H, W, 3) of 8 bit with some things more, none of them over `boxes` (x0, y0, x1, y1).
+    """A picture (H, W, 3) uint8 with some distractors, none of them over `boxes` (x0, y0, x1, y1).
 
-    `other` is another picture, of which some are made.
+    `other`: another picture, which some distractors are cut from.
     """
     picture = picture.copy()
     for _ in range(int(rng.integers(1, MOST + 1))):
@@ -43,7 +43,7 @@ def add_distractors(picture: Array, boxes: Sequence[Array], other: Array, rng: R
 
 
 def _free_rectangle(width: int, height: int, boxes: Sequence[Array], rng: Random) -> tuple[int, int, int, int] | None:
-    """A rectangle x, y, w, h that no box meets; None where chance finds none."""
+    """A rectangle x, y, w, h that overlaps no box; None if random tries find none."""
     for _ in range(_TRIES):
         w = int(np.exp(rng.uniform(np.log(10), np.log(0.5 * width))))
         h = int(np.clip(w * np.exp(rng.normal(0, 0.3)), 8, height - 1))
@@ -69,7 +69,7 @@ def draw_ball(part: Array, other: Array, rng: Random) -> Array:
 
 
 def lump(part: Array, other: Array, rng: Random) -> Array:
-    """A many-cornered piece of another picture or of one shade."""
+    """A random polygon, filled from another picture or with one shade."""
     h, w = part.shape[:2]
     turn = np.sort(rng.uniform(0, 2 * np.pi, int(rng.integers(4, 12))))
     radius = rng.uniform(0.4, 1.0, len(turn))
@@ -84,7 +84,7 @@ def lump(part: Array, other: Array, rng: Random) -> Array:
 
 
 def scramble_pieces(part: Array, other: Array, rng: Random) -> Array:
-    """Another picture's pieces in the wrong places: eyes and mouths that make no face."""
+    """Pieces of another picture in shuffled positions: eyes and mouths that form no face."""
     h, w = part.shape[:2]
     piece = _cut_piece(other, w, h, rng)
     rows, columns = np.array_split(np.arange(h), 3), np.array_split(np.arange(w), 3)
@@ -99,7 +99,7 @@ def scramble_pieces(part: Array, other: Array, rng: Random) -> Array:
 
 
 def upside_down(part: Array, other: Array, rng: Random) -> Array:
-    """A box of another picture's texture, seen from the side or very close."""
+    """A patch of another picture's texture, mirrored."""
     h, w = part.shape[:2]
     return np.ascontiguousarray(_mirror_piece(_cut_piece(other, w, h, rng, share=(0.05, 0.2)), rng))
 
@@ -109,7 +109,7 @@ def _mirror_piece(piece: Array, rng: Random) -> Array:
 
 
 def _cut_piece(other: Array, width: int, height: int, rng: Random, share: tuple[float, float] = (0.3, 0.7)) -> Array:
-    """Some part of a picture at a size."""
+    """A random square of a picture, resized."""
     side = max(4, int(rng.uniform(*share) * min(other.shape[:2])))
     x, y = (int(rng.integers(0, n - side + 1)) for n in other.shape[1::-1])
     return np.asarray(cv2.resize(other[y : y + side, x : x + side], (width, height), interpolation=cv2.INTER_AREA))
@@ -119,14 +119,14 @@ THINGS: tuple[Callable[[Array, Array, Random], Array], ...] = (draw_ball, draw_b
 
 
 MOST_FACES = 4
-ZOOM = 0.45, 1.6  # smallest and largest size of a scene against one that fits
+ZOOM = 0.45, 1.6  # smallest and largest random scale of a scene, relative to one that fits
 GREY = 115  # grey outside the plate, as at run time
 MIRRORED = [1, 0, 2, 4, 3]  # keypoints of a mirrored face
-_SMALLEST_PX = 7.0  # faces with a shorter side are passed over
+_SMALLEST_PX = 7.0  # faces with a shorter side are ignored
 
 
 class DetectorBatch(NamedTuple):
-    """Pictures [N, H, W, 3] of 8 bit and what `losses.DetectionTarget` holds, as arrays."""
+    """Pictures [N, H, W, 3] uint8 and the fields of `DetectionTarget` as arrays."""
 
     pictures: Picture
     boxes: Array
@@ -144,8 +144,11 @@ class _Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Makes batches. `parts`: photometric parts and their probabilities; `together`: share of canvases of several
-    scenes; `things`: share of canvases with things that are no faces."""
+    """Makes batches.
+
+    `parts`: photometric parts and their probabilities. `together`: probability of several scenes on a canvas. `things`:
+    probability of distractors on a canvas.
+    """
 
     scenes: Sequence[DetectionScene]
     width: int
@@ -156,7 +159,7 @@ class Batches:
     things: float = 0.0
 
     def batch(self, rows: Sequence[int], draw: Random | Sequence[Random]) -> DetectorBatch:
-        """A batch whose canvases begin with the scenes `rows`, drawn from one generator in turn or each from one."""
+        """A batch whose canvases start with the scenes `rows`, from one generator for all or one for each."""
         draws = [draw] * len(rows) if isinstance(draw, Random) else draw
         return _stacked([self.one(row, rng) for row, rng in zip(rows, draws)], self.height, self.width)
 
@@ -167,7 +170,7 @@ class Batches:
         placed: list[_Placed] = []
         for k, (x0, y0, x1, y1) in enumerate(self._grid_cells(rng)):
             scene = self.scenes[row if k == 0 else int(rng.integers(len(self.scenes)))]
-            picture, faces = self._laid(scene, x1 - x0, y1 - y0, rng)
+            picture, faces = self._place_scene(scene, x1 - x0, y1 - y0, rng)
             square[y0:y1, x0:x1] = picture
             placed += [_shift_face(face, x0, y0 - band[0], x1 - x0, y1 - y0) for face in faces]
         if rng.random() < self.things:
@@ -178,7 +181,7 @@ class Batches:
         return square[band[0] : band[1]], placed
 
     def _grid_cells(self, rng: Random) -> list[tuple[int, int, int, int]]:
-        """Rectangles of the band (in the square) that scenes fill."""
+        """Rectangles of the band (in canvas pixels), one per scene."""
         top, bottom = (self.width - self.height) // 2, (self.width + self.height) // 2
         if rng.random() >= self.together:
             return [(0, top, self.width, bottom)]
@@ -189,7 +192,9 @@ class Batches:
         y = int(top + self.height * rng.uniform(0.35, 0.65))
         return [(a, t, b, u) for a, b in columns for t, u in ((top, y), (y, bottom))]
 
-    def _laid(self, scene: DetectionScene, width: int, height: int, rng: Random) -> tuple[Picture, list[_Placed]]:
+    def _place_scene(
+        self, scene: DetectionScene, width: int, height: int, rng: Random
+    ) -> tuple[Picture, list[_Placed]]:
         matrix, is_mirrored = self._matrix(scene, width, height, rng)
         border = (cv2.BORDER_CONSTANT, (GREY,) * 3) if rng.random() < 0.5 else (cv2.BORDER_REPLICATE, (0,) * 3)
         picture = _shrunk_warp(scene.picture, matrix, width, height, *border)
@@ -206,7 +211,7 @@ class Batches:
         across = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]) * scale
         across = across @ np.diag([(-1.0 if is_mirrored else 1.0) * stretch, 1 / stretch])
         middle = np.array([w / 2, h / 2])
-        if scene.faces and rng.random() < 0.7:  # let a face stay on the picture
+        if scene.faces and rng.random() < 0.7:  # keep a face on the canvas
             middle = scene.faces[int(rng.integers(len(scene.faces)))].outline.mean(0)
         spot = np.array([width, height]) * rng.uniform(0.15, 0.85, 2)
         if rng.random() < 0.3 and scale <= fit:
@@ -217,13 +222,13 @@ class Batches:
 def _shrunk_warp(
     picture: Picture, matrix: Array, width: int, height: int, mode: int, colour: tuple[int, ...]
 ) -> Picture:
-    """Warp with means instead of single samples where the picture shrinks by more than half."""
+    """Warp; halve the picture by area averaging first while it shrinks by more."""
     scale = float(np.sqrt(abs(np.linalg.det(matrix[:, :2]))))
     while scale < 0.6:
         picture = np.asarray(cv2.resize(picture, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA), np.uint8)
         matrix, scale = matrix @ np.diag([2.0, 2.0, 1.0]), scale * 2
     half = matrix.copy()
-    half[:, 2] += matrix[:, :2] @ (0.5, 0.5) - 0.5  # OpenCV counts from the first pixel's centre
+    half[:, 2] += matrix[:, :2] @ (0.5, 0.5) - 0.5  # OpenCV's origin is the centre of the first pixel
     warped = cv2.warpAffine(picture, half, (width, height), flags=cv2.INTER_LINEAR, borderMode=mode, borderValue=colour)
     return np.asarray(warped, np.uint8)
 
@@ -237,7 +242,7 @@ def _place_face(face: Face, matrix: Array, is_mirrored: bool) -> _Placed:
 
 
 def _shift_face(face: _Placed, x: float, y: float, width: float, height: float) -> _Placed:
-    """A face of a cell in the picture; what the cell cuts off no longer shows."""
+    """A cell's face in picture coordinates; parts outside the cell count as hidden."""
     box = np.concatenate((face.outline.min(0), face.outline.max(0)))
     cut = np.clip(box, 0, [width, height, width, height])
     share = float(np.prod(cut[2:] - cut[:2]) / max(np.prod(box[2:] - box[:2]), 1e-6))

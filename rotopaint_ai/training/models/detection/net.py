@@ -1,9 +1,8 @@
-"""The face detector: a registered backbone and pyramid, dense proposals, box, mask and keypoint heads on ROIAlign.
+"""The face detector: a registered backbone with a feature pyramid, dense proposals, and heads on ROIAlign.
 
-Proposals come from a dense head without anchors: faces are the only class and rarely overlap, so that one box a cell is
-enough (Tian et al., "FCOS", 2019); what follows is Mask R-CNN (He et al., 2017). Every tensor has a fixed size: K
-proposals, D detections, whether there are faces or not.
-
+Proposals come from an anchor-free dense head: faces are the only class and rarely overlap, so one box a cell is enough
+(Tian et al., "FCOS", 2019). Box, mask and keypoint heads follow Mask R-CNN (He et al., 2017). Every tensor has a fixed
+size: K proposals and D detections, however many faces there are.
 N batch, C channels, H, W rows and columns, K proposals, D detections, R regions of all pictures, M keypoints. Boxes are
 [..., 4] tensors of x0, y0, x1, y1 in pixels of the network's picture.
 """
@@ -19,8 +18,8 @@ from torch.nn import functional as F
 
 from rotopaint_ai.training.models.backbone import BACKBONES, MEAN, SPREAD, ConvNorm
 
-MOVE, GROW = 0.1, 0.2  # what one unit of an offset means: shares of the box's size, and logarithms of it
-_LARGEST_GROWTH = 4.0  # in logarithm units before GROW
+MOVE, GROW = 0.1, 0.2  # one unit of an offset: this share of the box's size, this logarithm of its scale
+_LARGEST_GROWTH = 4.0  # in units of GROW
 
 
 def box_areas(boxes: Tensor) -> Tensor:
@@ -35,7 +34,7 @@ def _intersection(a: Tensor, b: Tensor) -> Tensor:
 
 
 def iou(a: Tensor, b: Tensor) -> Tensor:
-    """Intersection over union of boxes of one shape, element by element."""
+    """Intersection over union of corresponding boxes."""
     shared = _intersection(a, b)
     return shared / (box_areas(a) + box_areas(b) - shared).clamp(min=1e-9)
 
@@ -46,9 +45,9 @@ def iou_table(a: Tensor, b: Tensor) -> Tensor:
 
 
 def giou(a: Tensor, b: Tensor) -> Tensor:
-    """Generalised IoU, -1 to 1: IoU less the share of the smallest box round both that neither covers.
+    """Generalised IoU, -1 to 1: IoU minus the uncovered share of the smallest box around both.
 
-    Boxes that do not meet still have a gradient towards each other.
+    Disjoint boxes still have a gradient towards each other.
     Source: Rezatofighi et al., "Generalized Intersection over Union" (2019), algorithm 1.
     """
     shared = _intersection(a, b)
@@ -64,7 +63,8 @@ def giou_loss(a: Tensor, b: Tensor) -> Tensor:
 
 
 def apply_offsets(boxes: Tensor, offsets: Tensor) -> Tensor:
-    """Boxes moved by offsets [..., 4]: centre in MOVE shares of the size, size in GROW logarithms (Girshick 2014)."""
+    """Boxes changed by offsets [..., 4]: the centre by MOVE shares of the size, the log size by GROW (Girshick
+    2014)."""
     size = (boxes[..., 2:] - boxes[..., :2]).clamp(min=1e-3)
     centre = (boxes[..., :2] + boxes[..., 2:]) / 2 + offsets[..., :2] * MOVE * size
     half = size * torch.exp(offsets[..., 2:].clamp(-_LARGEST_GROWTH, _LARGEST_GROWTH) * GROW) / 2
@@ -72,7 +72,7 @@ def apply_offsets(boxes: Tensor, offsets: Tensor) -> Tensor:
 
 
 def scale_boxes(boxes: Tensor, factor: float) -> Tensor:
-    """Boxes `factor` times as large about their centres."""
+    """Boxes scaled by `factor` about their centres."""
     half = (boxes[..., 2:] - boxes[..., :2]) * (factor / 2)
     centre = (boxes[..., :2] + boxes[..., 2:]) / 2
     return torch.cat((centre - half, centre + half), -1)
@@ -82,9 +82,9 @@ SAMPLES = 2  # along each axis of a cell
 
 
 def nms_keep(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
-    """Which boxes [N, K, 4] stay, as 1 and 0 [N, K]: each unless a better one that stays overlaps it by more.
+    """Greedy non-maximum suppression: 1 for each box [N, K, 4] that stays, else 0, as [N, K].
 
-    Greedy suppression, exact: the k-th best box is settled in the k-th round.
+    A box stays unless a better one that stays overlaps it by more than `threshold`. Round k settles the k-th best box.
     """
     if torch.onnx.is_in_onnx_export():
         kept: Tensor = torch.ops.rotopaint.nms_keep(boxes, scores, threshold)
@@ -104,9 +104,9 @@ def _nms_keep(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
 
 
 def roi_align(features: Tensor, boxes: Tensor, size: int, scale: float) -> Tensor:
-    """Features [N * K, C, P, P] of boxes [N, K, 4] (pixels; `scale` cells a pixel) of maps [N, C, H, W].
+    """Features [N * K, C, P, P] of boxes [N, K, 4] in maps [N, C, H, W]; boxes in pixels, `scale` cells per pixel.
 
-    Means of 2 x 2 bilinear samples a cell; beyond the map's rim there is nothing.
+    Each output cell is the mean of 2 x 2 bilinear samples; outside the map features are zero.
     Source: He et al., "Mask R-CNN" (2017), section 3, with the half-pixel shift (ONNX's `half_pixel`).
     """
     if torch.onnx.is_in_onnx_export():
@@ -117,7 +117,7 @@ def roi_align(features: Tensor, boxes: Tensor, size: int, scale: float) -> Tenso
 
 
 def _roi_align(features: Tensor, boxes: Tensor, size: int, scale: float) -> Tensor:
-    """Bilinear sampling is linear in each axis: two products with matrices of weights, no gathering."""
+    """Bilinear sampling is separable: two products with weight matrices, without gather."""
     n, channels, height, width = features.shape
     placed = boxes.float() * scale - 0.5
     rows = _weights(placed[..., 1], placed[..., 3], size, height)  # [N, K, P, H]
@@ -129,7 +129,7 @@ def _roi_align(features: Tensor, boxes: Tensor, size: int, scale: float) -> Tens
 
 
 def _weights(low: Tensor, high: Tensor, size: int, cells: int) -> Tensor:
-    """How much each of a map's cells counts [N, K, P, cells] in each cell of the output, along one axis."""
+    """Weight [N, K, P, cells] of each map cell in each output cell, along one axis."""
     steps = (torch.arange(size * SAMPLES, device=low.device, dtype=low.dtype) + 0.5) / (size * SAMPLES)
     at = low[..., None] + (high - low)[..., None] * steps
     is_on = ((at >= -1) & (at <= cells)).to(low.dtype)
@@ -160,7 +160,7 @@ def _(features: Tensor, boxes: Tensor, picture: Tensor, size: int, scale: float)
 
 
 def translations() -> Mapping[Callable[..., Any], Callable[..., Any]]:
-    """How the exporter is to write the two: as ONNX's standard operators."""
+    """Export rules: the ONNX standard operators for the two custom ones."""
     from onnxscript import opset18
 
     op: Any = opset18
@@ -192,27 +192,27 @@ def translations() -> Mapping[Callable[..., Any], Callable[..., Any]]:
     return {torch.ops.rotopaint.nms_keep.default: nms, torch.ops.rotopaint.roi_align.default: align}
 
 
-STRIDES = (8, 16, 32)  # strides of the levels that propose regions
-REGION_STRIDES = (4, 8, 16)  # strides of the levels from which regions are cut
-REGION_SIDES = (56.0, 112.0)  # boxes up to so many pixels belong to the first level, to the second
+STRIDES = (8, 16, 32)  # strides of the proposal levels
+REGION_STRIDES = (4, 8, 16)  # strides of the levels for ROIAlign
+REGION_SIDES = (56.0, 112.0)  # box sides up to this use the first level, the second level
 N_KEYPOINTS = 5
 N_PROPOSALS, N_FACES = 48, 8
 NMS_PROPOSALS, NMS_FACES = 0.7, 0.45
 BOX_CELLS, MASK_CELLS = 7, 14
 MASK_SIDE = 2 * MASK_CELLS
 MASK_SCALE = 0.5  # scale of the true masks relative to the picture
-ROOM = 1.3  # a mask's square over its box: noses and chins stand out
+ROOM = 1.3  # side of a mask's square over its box: noses and chins stick out
 
 
 class Dense(NamedTuple):
-    """What every cell of every level proposes: logits [N, A], boxes [N, A, 4]; A cells of all levels."""
+    """Proposals of every cell of every level: logits [N, A], boxes [N, A, 4]; A cells of all levels."""
 
     logits: Tensor
     boxes: Tensor
 
 
 class DetectorNet(nn.Module):
-    """Pictures to faces. Heads are called apart in training, all together by `DetectorModel`."""
+    """The detector network. Training calls the heads separately; `DetectorModel` runs them in sequence."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class DetectorNet(nn.Module):
         super().__init__()
         self.backbone = BACKBONES[backbone](widths, depths)
         self.laterals = nn.ModuleList(nn.Conv2d(width, neck, 1) for width in widths[1:])
-        # named by stage, as in the landmark network, whose weights start these
+        # names by stage as in the landmark network, so that its weights load
         self.smooth = nn.ModuleDict({str(stage): ConvNorm(neck, neck) for stage in (1, 2, 3)})
         self.dense = nn.ModuleList(ConvNorm(neck, neck) for _ in STRIDES)
         self.propose = nn.Conv2d(neck, 5, 3, padding=1)
@@ -239,11 +239,11 @@ class DetectorNet(nn.Module):
         nn.init.constant_(self.propose.bias[:1], -4.0)  # type: ignore[index]  # few cells hold a face
 
     def blocks(self) -> tuple[nn.Module, ...]:
-        """Parts that may be computed again from their input."""
+        """Parts that support activation checkpointing."""
         return tuple(self.backbone.children())
 
     def features(self, picture_NCHW: Tensor) -> list[Tensor]:
-        """The pyramid at strides 4, 8, 16 and 32 of pictures that are display-referred 0..1."""
+        """The pyramid at strides 4, 8, 16 and 32 of display-referred pictures 0..1."""
         found = self.backbone((picture_NCHW - MEAN) / SPREAD)[1:]
         path = self.smooth["3"](self.laterals[3](found[3]))
         levels = [path]
@@ -254,7 +254,7 @@ class DetectorNet(nn.Module):
         return levels[::-1]
 
     def proposals(self, levels: Sequence[Tensor]) -> Dense:
-        """Every cell's logit of lying in the middle of a face, and the box it sees."""
+        """For every cell the logit of being at a face's centre, and the predicted box."""
         logits, boxes = [], []
         for k, stride in enumerate(STRIDES):
             output = self.propose(self.dense[k](levels[k + 1])).float()
@@ -265,7 +265,7 @@ class DetectorNet(nn.Module):
         return Dense(torch.cat(logits, 1), torch.cat(boxes, 1))
 
     def regions(self, levels: Sequence[Tensor], boxes: Tensor, size: int) -> Tensor:
-        """Features [R, C, size, size] of boxes [N, K, 4], each from the level that its size asks for."""
+        """Features [R, C, size, size] of boxes [N, K, 4], each from the level for its size."""
         flat = boxes.reshape(-1, 4)
         side = torch.sqrt(((flat[:, 2] - flat[:, 0]) * (flat[:, 3] - flat[:, 1])).clamp(min=1.0))
         small, large = side < REGION_SIDES[0], side >= REGION_SIDES[1]
@@ -277,7 +277,7 @@ class DetectorNet(nn.Module):
         return parts[0] + parts[1] + parts[2]
 
     def score_regions(self, levels: Sequence[Tensor], boxes: Tensor) -> tuple[Tensor, Tensor]:
-        """Logit [N, K] that a box holds a face, and the box moved onto it [N, K, 4]."""
+        """The logit [N, K] that a box contains a face, and the refined box [N, K, 4]."""
         output = self.judge(self.squeeze(self.regions(levels, boxes, BOX_CELLS)).flatten(1)).float()
         output = output.view(*boxes.shape[:2], 5)
         return output[..., 0], apply_offsets(boxes, output[..., 1:])
@@ -299,16 +299,17 @@ def _twice(level: Tensor) -> Tensor:
 
 
 def best_proposals(dense: Dense, count: int, width: int, height: int) -> Tensor:
-    """The `count` boxes that stand out most, on the picture; those that better ones cover go last, as points."""
+    """The `count` best boxes after non-maximum suppression, clipped to the picture; suppressed boxes fill up the
+    end."""
     scores, rows = dense.logits.topk(min(4 * count, dense.logits.shape[1]), dim=1)
-    boxes = on_picture(dense.boxes.gather(1, rows[..., None].expand(-1, -1, 4)), width, height)
+    boxes = clip_boxes(dense.boxes.gather(1, rows[..., None].expand(-1, -1, 4)), width, height)
     keep = nms_keep(boxes, scores.sigmoid(), NMS_PROPOSALS)
     rows = (scores.sigmoid() * keep).topk(count, dim=1).indices
     return boxes.gather(1, rows[..., None].expand(-1, -1, 4))
 
 
-def on_picture(boxes: Tensor, width: int, height: int) -> Tensor:
-    """Boxes cut off at the picture's rim."""
+def clip_boxes(boxes: Tensor, width: int, height: int) -> Tensor:
+    """Boxes clipped to the picture."""
     return torch.stack(
         (
             boxes[..., 0].clamp(0, width),
@@ -321,7 +322,7 @@ def on_picture(boxes: Tensor, width: int, height: int) -> Tensor:
 
 
 def heat_places(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean place [R, M, 2] of each heat-map, in shares of its side, and its log-probabilities [R, M, S, S]."""
+    """Mean position [R, M, 2] of each heat map, as shares of its side, and its log probabilities [R, M, S, S]."""
     n, count, side = logits.shape[0], logits.shape[1], logits.shape[2]
     log_p = F.log_softmax(logits.flatten(2), dim=2).view(n, count, side, side)
     at = (torch.arange(side, device=logits.device, dtype=logits.dtype) + 0.5) / side
@@ -330,20 +331,24 @@ def heat_places(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class DetectorModel(nn.Module):
-    """The graph in a pack: pictures in, at most N_FACES faces out, best first; a score of 0 means no face."""
+    """The exported graph: pictures to at most N_FACES faces, best first; a score of 0 means no face."""
 
     def __init__(self, net: DetectorNet) -> None:
         super().__init__()
         self.net = net
 
     def forward(self, picture: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """`picture` [N, H, W, 3] display-referred 0..1 -> boxes [N, D, 4] px, scores [N, D], masks [N, D, 28, 28]
-        probabilities over squares `ROOM` times the boxes, keypoints [N, D, 5, 2] px."""
+        """Detect faces.
+
+        `picture` [N, H, W, 3] display-referred 0..1 -> boxes [N, D, 4] px, scores [N, D], masks [N, D, 28, 28]
+        probabilities
+        in squares `ROOM` times the boxes, keypoints [N, D, 5, 2] px.
+        """
         height, width = picture.shape[1], picture.shape[2]
         levels = self.net.features(picture.permute(0, 3, 1, 2))
         rough = best_proposals(self.net.proposals(levels), N_PROPOSALS, width, height)
         logits, boxes = self.net.score_regions(levels, rough)
-        boxes = on_picture(boxes, width, height)
+        boxes = clip_boxes(boxes, width, height)
         scores = logits.sigmoid()
         scores, rows = (scores * nms_keep(boxes, scores, NMS_FACES)).topk(N_FACES, dim=1)
         boxes = boxes.gather(1, rows[..., None].expand(-1, -1, 4))

@@ -1,6 +1,6 @@
-"""Pictures with known faces, from what there is: plates of the stage, face crops of a data set, shots with their roto.
+"""Pictures with known faces: plates of the stage, face crops of a data set, shots with their roto.
 
-A face's truth is its outline: the shape `face_outline` where there is one, else the hull of its landmarks.
+A face's outline is the shape `face_outline` where there is one, else the convex hull of its landmarks.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Array = npt.NDArray[Any]
 Picture = npt.NDArray[np.uint8]
 T = TypeVar("T")
 
-SEEN = 0.35  # share of a face that has to show for it to count
-_LONGEST = 640  # pictures are kept no longer than this
+SEEN = 0.35  # share of a face that must be visible for it to count
+_LONGEST = 640  # longer pictures are shrunk to this side
 
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """Outline (P, 2), keypoints (5, 3) as x, y, seen (NaN unknown), and the share of the face that shows."""
+    """Outline (P, 2), keypoints (5, 3) as x, y, visible (NaN unknown), and the visible share of the face."""
 
     outline: Array
     points: Array
@@ -48,7 +48,7 @@ class Face:
         return np.concatenate((self.outline.min(0), self.outline.max(0)))
 
     def scaled(self, factor: float) -> Face:
-        """The face in a picture `factor` times as large."""
+        """The face after its picture is scaled by `factor`."""
         points = self.points * np.array([factor, factor, 1.0])
         return Face(self.outline * factor, points, self.seen)
 
@@ -60,7 +60,7 @@ class DetectionScene(MarkedPicture):
     faces: tuple[Face, ...]
 
     def arrays(self) -> Iterator[Array]:
-        """What tells it from another."""
+        """All arrays, for a fingerprint."""
         yield self.picture
         for face in self.faces:
             yield from (face.outline, face.points, np.array([face.seen]))
@@ -69,7 +69,7 @@ class DetectionScene(MarkedPicture):
 def read_scenes(sources: Sequence[str | Path], *, check: Callable[[], None] = lambda: None) -> list[DetectionScene]:
     """Scenes of folders: plates of the stage, data sets, shots with a `truth.roto.json`.
 
-    Raises: TrainingError on anything else, and where there is nothing in them.
+    Raises: TrainingError for other folders, or if there are no pictures.
     """
     found: list[DetectionScene] = []
     for source in sources:
@@ -169,7 +169,7 @@ def _limited(scene: DetectionScene) -> DetectionScene:
 
 
 OVERLAP = 0.5
-SMALLEST_SHARE = 0.03  # faces with a longer side below this share of the plate's are passed over
+SMALLEST_SHARE = 0.03  # faces with a smaller longest side, as a share of the plate's, are ignored
 
 
 class ScoredMatch(NamedTuple):
@@ -182,7 +182,7 @@ class ScoredMatch(NamedTuple):
 
 
 def detection_figures(detector: Any, scenes: Sequence[DetectionScene], width: int, height: int) -> dict[str, Any]:
-    """Figures on some scenes; `detector` takes and gives what `detector.onnx` does, as tensors or arrays."""
+    """Metrics on scenes; `detector` has the inputs and outputs of `detector.onnx`, as tensors or arrays."""
     matches: list[ScoredMatch] = []
     n_faces = 0
     for scene in scenes:
@@ -193,7 +193,7 @@ def detection_figures(detector: Any, scenes: Sequence[DetectionScene], width: in
 
 
 def found_in(detector: Any, scene: DetectionScene, width: int, height: int) -> list[FaceFound]:
-    """Faces found on a scene, in its own pixels."""
+    """Faces detected in a scene, in its own pixels."""
     picture, scale = letterboxed(scene.picture.astype(np.float32) / 255, width, height)
     with torch.no_grad():
         outputs = detector(torch.from_numpy(picture[None]))
@@ -207,7 +207,7 @@ def _counts(face: Face, scene: DetectionScene) -> bool:
 
 
 def match_detections(found: Sequence[FaceFound], scene: DetectionScene) -> list[ScoredMatch]:
-    """Detections, best first, each with the face that it overlaps by half and that no better one has."""
+    """Detections, best first, each with the face that it overlaps by half and that no better one matched."""
     size = scene.picture.shape[1::-1]
     left = list(scene.faces)
     matches = []
@@ -223,7 +223,7 @@ def match_detections(found: Sequence[FaceFound], scene: DetectionScene) -> list[
 
 
 def summary(matches: Sequence[ScoredMatch], n_faces: int) -> dict[str, Any]:
-    """Figures of matches over `n_faces` that ought to be found; `SURE` is the score that counts as found."""
+    """Metrics of matches, given the number of faces to find; a detection counts from score `SURE`."""
     counted = sorted((m for m in matches if not m.is_passed), key=lambda m: -m.score)
     hits = np.array([m.face is not None for m in counted], float)
     sure = [m for m in counted if m.score >= SURE]
@@ -254,14 +254,14 @@ def average_precision(hits: Array, n_faces: int) -> float:
 
 
 def box_iou(a: Array, b: Array) -> float:
-    """Overlap of two boxes x0, y0, x1, y1."""
+    """Intersection over union of two boxes x0, y0, x1, y1."""
     size = np.clip(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0, None)
     shared = float(size[0] * size[1])
     return shared / max(float(np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2])) - shared, 1e-9)
 
 
 def mask_iou(found: FaceFound, face: Face) -> float:
-    """Overlap of a found mask with the face's outline, in the mask's own square at 112 x 112."""
+    """Intersection over union of a predicted mask and the face's outline, in the mask's square at 112 x 112."""
     side = 112
     x0, y0, x1, y1 = found.room
     drawn = np.zeros((side, side), np.uint8)
@@ -273,7 +273,7 @@ def mask_iou(found: FaceFound, face: Face) -> float:
 
 
 def keypoint_errors(found: FaceFound, face: Face) -> list[float]:
-    """Distances of seen keypoints in percent of the face's longest side."""
+    """Distances of visible keypoints in percent of the face's longest side."""
     seen = np.isfinite(face.points).all(1) & (face.points[:, 2] > 0.5)
     away = np.linalg.norm(np.array(found.points) - face.points[:, :2], axis=1)
     return [100 * float(v) for v in away[seen] / np.ptp(face.outline, axis=0).max()]

@@ -5,7 +5,6 @@
 
 Data: plates of the stage, face-crop data sets, shots with their roto, in any mixture; see `scenes`. Losses are
 registered parts, weighted by the recipe.
-
 N batch, G faces of a picture (padded), A cells of all levels, K regions of a picture, M keypoints.
 """
 
@@ -52,19 +51,23 @@ from rotopaint_ai.training.trainer.group import CPU
 from rotopaint_ai.training.trainer.onnx_export import export_checked
 from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, TrainSources
 
-CENTRE = 0.22  # cells this close to a face's middle, in shares of its sides, answer for it ...
-AT_LEAST = 0.75  # ... and never fewer than those within so many strides
-LEVEL_SIDES = (0.0, 64.0, 128.0, 1e9)  # longest sides that each proposing level answers for
-SLACK = 1.25  # by which those ranges overlap
-# Overlap above which a region holds a face, and below which it holds none; between them it is ignored.
+CENTRE = 0.22  # a cell is positive within this distance of a face's centre, in shares of its sides ...
+AT_LEAST = 0.75  # ... and at least within this many strides
+LEVEL_SIDES = (0.0, 64.0, 128.0, 1e9)  # range of longest face sides for each proposal level
+SLACK = 1.25  # factor by which those ranges overlap
+# IoU above which a region is a face, and below which it is background; regions between are ignored.
 IS_FACE, IS_NEAR = 0.5, 0.3
 _JITTER = 0.12
 N_JUDGED = 8
 
 
 class DetectionTarget(NamedTuple):
-    """Faces of a batch: boxes [N, G, 4], which of them count [N, G], which are to be passed over [N, G], keypoints
-    [N, G, M, 3] (x, y, seen), and masks [N, G, H / 2, W / 2] from 0 to 1."""
+    """Faces of a batch.
+
+    `boxes` [N, G, 4]; `counts` [N, G]: faces to detect; `passed` [N, G]: faces to ignore; `points` [N, G, M, 3] as x,
+    y,
+    visible; `masks` [N, G, H / 2, W / 2] from 0 to 1.
+    """
 
     boxes: Tensor
     counts: Tensor
@@ -77,13 +80,13 @@ class DetectorOutput(NamedTuple):
     """The network's output for a batch."""
 
     dense: Dense
-    regions: Tensor  # [N, K, 4] judged
+    regions: Tensor  # [N, K, 4] regions of the box head
     logits: Tensor  # [N, K]
-    moved: Tensor  # [N, K, 4]
-    rough: Tensor  # [N, G, 4] true boxes, shaken, that masks are drawn in
+    moved: Tensor  # [N, K, 4] refined regions
+    rough: Tensor  # [N, G, 4] jittered true boxes, regions of the mask and keypoint head
     masks: Tensor  # [N * G, S, S]
     heat: Tensor  # [N * G, M, S, S]
-    size: tuple[int, int]  # of the picture: height, width
+    size: tuple[int, int]  # height and width of the picture
 
 
 Part = Callable[[DetectorOutput, DetectionTarget], Tensor]
@@ -93,7 +96,7 @@ LOSSES: Registry[Part] = Registry("detection loss")
 def forward_heads(
     net: DetectorNet, pictures_NCHW: Tensor, target: DetectionTarget, noise: torch.Generator
 ) -> DetectorOutput:
-    """Run all heads: the box head on proposals and shaken true boxes, the others on shaken true boxes."""
+    """Run all heads: the box head on proposals and jittered true boxes, the others on jittered true boxes."""
     height, width = pictures_NCHW.shape[2:]
     levels = net.features(pictures_NCHW)
     dense = net.proposals(levels)
@@ -108,14 +111,14 @@ def forward_heads(
 
 
 def jitter_boxes(boxes: Tensor, amount: float, noise: torch.Generator) -> Tensor:
-    """Boxes whose edges were moved by `amount` of their size, as proposals miss."""
+    """Boxes with each edge randomly moved by `amount` of their size, like inaccurate proposals."""
     size = (boxes[..., 2:] - boxes[..., :2]).repeat_interleave(2, -1)[..., [0, 2, 0, 2]]
     draw = torch.randn(boxes.shape, generator=noise).to(boxes.device)
     return boxes + (draw * amount).clamp(-2 * amount, 2 * amount) * size
 
 
 class _Cells(NamedTuple):
-    """The row of the face of each cell [N, A], whether a cell has a face, and whether it is ignored."""
+    """For each cell [N, A]: the row of its face, whether it is positive, and whether it is ignored."""
 
     face: Tensor
     is_face: Tensor
@@ -156,14 +159,14 @@ def propose(output: DetectorOutput, target: DetectionTarget) -> Tensor:
 
 @LOSSES.register("propose_box")
 def propose_box(output: DetectorOutput, target: DetectionTarget) -> Tensor:
-    """GIoU of the boxes that cells in the middle of faces see."""
+    """GIoU loss of the boxes proposed by positive cells."""
     cells = _cells(output, target)
     wanted = target.boxes.gather(1, cells.face[..., None].expand(-1, -1, 4))
     return (giou_loss(output.dense.boxes, wanted) * cells.is_face).sum() / cells.is_face.sum().clamp(min=1)
 
 
 def _match_regions(output: DetectorOutput, target: DetectionTarget) -> tuple[Tensor, Tensor, Tensor]:
-    """Overlap of each region [N, K] with the face it overlaps most, that face's row, and whether it counts at all."""
+    """For each region [N, K]: the largest IoU with a face, that face's row, and whether the region counts."""
     table = iou_table(output.regions, target.boxes)
     best = (table * target.counts[:, None]).max(2)
     passed = (table * target.passed[:, None]).amax(2)
@@ -173,7 +176,7 @@ def _match_regions(output: DetectorOutput, target: DetectionTarget) -> tuple[Ten
 
 @LOSSES.register("judge")
 def judge(output: DetectorOutput, target: DetectionTarget) -> Tensor:
-    """Cross entropy of each region's holding a face."""
+    """Cross entropy of each region's face logit."""
     overlap, _, counts = _match_regions(output, target)
     wanted = (overlap >= IS_FACE).to(output.logits.dtype)
     plain = F.binary_cross_entropy_with_logits(output.logits, wanted, reduction="none")
@@ -182,7 +185,7 @@ def judge(output: DetectorOutput, target: DetectionTarget) -> Tensor:
 
 @LOSSES.register("judge_box")
 def judge_box(output: DetectorOutput, target: DetectionTarget) -> Tensor:
-    """GIoU of the moved boxes of regions that hold a face."""
+    """GIoU loss of the refined boxes of regions that contain a face."""
     overlap, face, _ = _match_regions(output, target)
     is_face = overlap >= IS_FACE
     wanted = target.boxes.gather(1, face[..., None].expand(-1, -1, 4))
@@ -194,13 +197,13 @@ def _rooms(output: DetectorOutput) -> Tensor:
 
 
 def _drawn_counts(output: DetectorOutput, target: DetectionTarget) -> Tensor:
-    """Whether each shaken true box is close enough to learn a mask in [N * G]."""
+    """Whether each jittered true box [N * G] is close enough to train the mask on."""
     return ((iou(output.rough, target.boxes) >= IS_FACE) & target.counts).flatten()
 
 
 @LOSSES.register("mask")
 def mask(output: DetectorOutput, target: DetectionTarget) -> Tensor:
-    """Cross entropy of every cell of the masks of faces."""
+    """Cross entropy of the masks of faces, over all cells."""
     flat = target.masks.flatten(0, 1)[:, None]
     wanted = roi_align(flat, _rooms(output)[:, None], MASK_SIDE, MASK_SCALE)[:, 0]
     plain = F.binary_cross_entropy_with_logits(output.masks, wanted, reduction="none").mean((1, 2))
@@ -210,9 +213,9 @@ def mask(output: DetectorOutput, target: DetectionTarget) -> Tensor:
 
 @LOSSES.register("keypoints")
 def keypoints(output: DetectorOutput, target: DetectionTarget) -> Tensor:
-    """Cross entropy of the heat-maps against one cell's Gaussian, and the distance of their means, in cells.
+    """Cross entropy of heat maps with a Gaussian of one cell, plus the smooth L1 error of their means in cells.
 
-    Hidden keypoints count for a third; those outside the square, not at all.
+    Hidden keypoints weigh a third; those outside the square, nothing.
     """
     rooms = _rooms(output)
     points = target.points.flatten(0, 1)
@@ -229,12 +232,12 @@ def keypoints(output: DetectorOutput, target: DetectionTarget) -> Tensor:
 
 OUTPUTS = ("boxes", "scores", "masks", "keypoints")
 PARITY_PX, PARITY_SHARE = 0.02, 0.001
-_IS_FACE = 0.3  # score from which file and network are compared
+_IS_FACE = 0.3  # smallest score for comparing file and network
 
 
 @dataclass(frozen=True, slots=True)
 class DetectorConfig(PyramidConfig):
-    """A detector's training: `width` x `height` of the network's picture, what a batch looks like and is to give."""
+    """Training of a detector: `width` x `height` of the network's picture, augmentation, losses."""
 
     task: str = "detector"
     name: str = "detector"
@@ -268,7 +271,7 @@ class DetectorConfig(PyramidConfig):
     things: float = 0.7
 
     def check(self) -> None:
-        """Raises UsageError with the first field that cannot be."""
+        """Raises UsageError naming the first invalid field."""
         PyramidConfig.check(self)
         _ = [PARTS[name] for name in self.augment], [LOSSES[name] for name in self.losses]
         check_weights(self.augment, self.losses)
@@ -285,7 +288,7 @@ class DetectorConfig(PyramidConfig):
 
 
 class DetectorTask(PictureTask[DetectorNet, DetectorBatch]):
-    """A detector in training on some scenes."""
+    """Training of a detector on scenes."""
 
     def __init__(
         self,
@@ -300,7 +303,7 @@ class DetectorTask(PictureTask[DetectorNet, DetectorBatch]):
 
     @classmethod
     def prepare(cls, config: DetectorConfig, sources: TrainSources) -> DetectorTask:
-        """Read scenes, hold some back, draw the network's weights."""
+        """Read and split scenes, initialise the network."""
         return cls(config, build_detector(config), *split_samples(read_scenes(sources.folders, check=sources.check)))
 
     def to_device(self, batch: DetectorBatch, moment: Moment) -> tuple[Tensor, DetectionTarget]:
@@ -314,11 +317,11 @@ class DetectorTask(PictureTask[DetectorNet, DetectorBatch]):
             return total_of(LOSSES, output, inputs[1], self.config.losses)
 
     def metrics(self, net: DetectorNet) -> Mapping[str, Any]:
-        """Recall, precision and the rest on held-out scenes."""
+        """Recall, precision, IoU and keypoint errors on validation scenes."""
         return detection_figures(DetectorModel(net), self.held_out, self.config.width, self.config.height)
 
     def export(self, net: DetectorNet, path: Path) -> float:
-        """Write `detector.onnx` with a free batch size; the largest difference in pixels of the boxes of faces."""
+        """Write `detector.onnx` with a free batch size. Returns the largest difference of face boxes in pixels."""
         shown = [letterbox_scene(scene, self.config.width, self.config.height)[0] for scene in self.held_out[:4]]
         return export(net, path, np.stack(shown).astype(np.float32) / np.float32(255))
 
@@ -327,7 +330,7 @@ NETWORKS.register("detector")(Network(DetectorConfig(), DetectorTask.prepare, fi
 
 
 def build_detector(config: DetectorConfig) -> DetectorNet:
-    """The recipe's network with freshly drawn weights."""
+    """The recipe's network with random weights."""
     torch.manual_seed(config.seed)
     return DetectorNet(**config.pyramid())
 
@@ -339,15 +342,15 @@ def as_tensors(batch: DetectorBatch, device: torch.device = CPU) -> tuple[Tensor
 
 
 def letterbox_scene(scene: DetectionScene, width: int, height: int) -> tuple[npt.NDArray[np.uint8], float]:
-    """A scene as the detector sees it at run time, and its size there over its own."""
+    """A scene letterboxed as at run time, and its scale."""
     picture, scale = letterboxed(scene.picture.astype(np.float32) / 255, width, height)
     return np.rint(picture * 255).astype(np.uint8), scale
 
 
 def export(net: DetectorNet, path: Path, sample: npt.NDArray[Any]) -> float:
-    """Write a detector with a free batch size; the largest difference in pixels of the boxes on `sample`.
+    """Write a detector with a free batch size. Returns the largest difference of the boxes on `sample`, in pixels.
 
-    Raises: TrainingError when the file finds other faces than the network.
+    Raises: TrainingError if the file's outputs differ from the network's.
     """
     return export_checked(
         DetectorModel(net),

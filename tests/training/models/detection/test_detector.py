@@ -276,7 +276,7 @@ def test_damaged_plates_are_reported(tmp_path: Path) -> None:
         (folder / "dataset.json").write_text(text)
         with pytest.raises(TrainingError, match=output):
             read_scenes([folder])
-    with pytest.raises(TrainingError, match="nothing to train on"):
+    with pytest.raises(TrainingError, match="nothing to train and validate on"):
         split_samples([_scene(_face(1, 1, 9))])
 
 

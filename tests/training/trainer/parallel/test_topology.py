@@ -42,8 +42,8 @@ def test_nodes_are_read_from_the_kernel_and_cut_to_the_cores_we_may_use(tmp_path
     [
         (ONE, "auto", ((0, 1),), "one process (1 socket, 1 NUMA node, 2 cores, no GPU)"),
         (TWO, "auto", TWO.nodes, "one rank per NUMA node, 2 ranks bound to their cores, over gloo"),
-        (TWO, "single", (tuple(range(8)),), "one process, as asked"),
-        (ONE, "2", ((0,), (1,)), "2 ranks over gloo, as asked"),
+        (TWO, "single", (tuple(range(8)),), "one process, as requested"),
+        (ONE, "2", ((0,), (1,)), "2 ranks over gloo, as requested"),
         (ONE, "4", ((0,), (1,), (0,), (1,)), "4 ranks over gloo"),
         (Topology(TWO.nodes, 2, 4), "auto", ((0, 1), (2, 3), (4, 5), (6, 7)), "one rank per GPU, 4 ranks over NCCL"),
         (Topology(ONE.nodes, 1, 1), "auto", ((0, 1),), "1 GPU"),
@@ -80,7 +80,7 @@ def test_ranks_of_torchrun_bind_themselves_unless_somebody_has(monkeypatch: pyte
     assert bind({"ROTOPAINT_RANK_CPUS": "0,1;2,3", "LOCAL_RANK": "1"}, ONE) == (2, 3)
     words = {"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "2"}
     assert layout_of_torchrun(words, "cpu", (4, 5)) == (
-        "4 ranks on 2 hosts over gloo, 2 on this one, as torchrun has it, this one on cores 4-5"
+        "4 ranks on 2 hosts over gloo, 2 on this one, as started by torchrun, this one on cores 4-5"
     )
 
 
