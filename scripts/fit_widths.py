@@ -62,7 +62,7 @@ def samples(
     rows: list[tuple[Array, Array]] = []
     for shot in shots:
         if shot.name.startswith("test"):
-            raise TrainingError(f"{shot}: test shots are for tests; name training shots")
+            raise TrainingError(f"{shot}: is a test shot; name training shots")
         truth = document.read(shot / "truth.roto.json")
         for path in plates_of(shot):
             rows += _of_frame(path, truth, rng, times, apart)

@@ -124,7 +124,7 @@ def test_one_picture_on_both_sides(faces: Path, tmp_path: Path) -> None:
 
 def test_nothing_to_learn_from(faces: Path, tmp_path: Path) -> None:
     data = read_dataset(faces)
-    with pytest.raises(TrainingError, match="nothing to learn from"):
+    with pytest.raises(TrainingError, match="nothing to train on"):
         split_held_out(data.subset(data.rows_of("test")))
     folder = tmp_path / "empty"
     shutil.copytree(faces, folder)

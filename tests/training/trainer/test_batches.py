@@ -68,7 +68,7 @@ def test_each_process_makes_some() -> None:
     [
         ("raises", 0, r"^picture_5.jpg: is damaged; copy it again$"),
         ("raises", 2, r"^picture_5.jpg: is damaged; copy it again$"),
-        ("dies", 2, "ended by the system"),
+        ("dies", 2, "the system ended a process"),
     ],
 )
 def test_what_goes_wrong_is_told_where_the_batch_is_taken(how: str, processes: int, message: str) -> None:

@@ -131,7 +131,7 @@ def test_a_damaged_shard_is_named(folder: Path, tmp_path: Path) -> None:
     for at in range(offset + size // 2, offset + size, 20):  # most decoders make some picture of these
         whole[at] ^= 1
     (tmp_path / "shards/000002.tar").write_bytes(whole)
-    with pytest.raises(TrainingError, match=r"000002.tar: images/.* was altered since it was packed; copy it again"):
+    with pytest.raises(TrainingError, match=r"000002.tar: images/.* changed after it was packed; copy the shard again"):
         data.picture(data.groups().index(2))  # type: ignore[union-attr]
 
 
@@ -180,7 +180,7 @@ def test_raw_pictures_are_the_same_ones_and_need_no_decoding(packed: Path, folde
     broken[index.shards[0].members[names[0]].offset + 40] ^= 0xFF  # in the array's header
     tar.write_bytes(broken)
     assert decode(bytes(broken[index.shards[0].members[names[0]].offset :])) is None
-    with pytest.raises(TrainingError, match="was altered since it was packed"):
+    with pytest.raises(TrainingError, match="changed after it was packed"):
         read_dataset(tmp_path).picture(0)
 
 
@@ -304,7 +304,7 @@ def test_of_many_shards_few_are_open_and_one_that_is_opened_again_is_looked_at_a
     whole = bytearray(first.read_bytes())
     whole[member.offset + 20] ^= 1
     first.write_bytes(whole)
-    with pytest.raises(TrainingError, match="was altered since it was packed"):
+    with pytest.raises(TrainingError, match="changed after it was packed"):
         data.picture(0)
 
 
@@ -401,8 +401,8 @@ GOOD = {"name": "0.tar", "bytes": 1, "sha256": "0" * 64, "members": {}}
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"name": "../x"}, "no plain name"),
-        ({"name": "..", "bytes": 2}, "no plain name"),
+        ({"name": "../x"}, "not a plain file name"),
+        ({"name": "..", "bytes": 2}, "not a plain file name"),
         ({"sha256": "/home/somebody/notes"}, "wanted 64 hexadecimal digits"),
         ({"sha256": "0" * 63 + "/"}, "wanted 64 hexadecimal digits"),
         ({"bytes": 1 << 60}, "wanted a whole number of at most 68,719,476,736"),

@@ -19,7 +19,7 @@ def test_backends_that_are_not_installed_are_one_line(monkeypatch: pytest.Monkey
     with pytest.raises(UsageError, match="--backend mpi: this PyTorch was built without MPI"):
         check_backend("mpi")
     monkeypatch.setitem(sys.modules, "oneccl_bindings_for_pytorch", None)
-    with pytest.raises(UsageError, match="--backend ccl: wants oneccl_bindings_for_pytorch"):
+    with pytest.raises(UsageError, match="--backend ccl: needs oneccl_bindings_for_pytorch"):
         check_backend("ccl")
     with pytest.raises(UsageError, match="--backend smoke: wanted one of gloo, mpi, ccl"):
         check_backend("smoke")
