@@ -51,10 +51,9 @@ class FacePrior(nn.Module):
     """Moves landmarks towards the deformable model.
 
     Takes landmarks [N, L, 2], their expected errors [N, L] in the same unit, the probability [N, L] that each is
-    visible,
-    and the anisotropy [N, L, 2] of those errors (`net.anisotropy_of`). Returns landmarks [N, L, 2] and their posterior
-    standard deviation per axis [N, L]. A point on an edge is uncertain along it, so it moves along the edge more than
-    across it.
+    visible, and the anisotropy [N, L, 2] of those errors (`net.anisotropy_of`). Returns landmarks [N, L, 2] and their
+    posterior standard deviation per axis [N, L]. A point on an edge is uncertain along it, so it moves along the edge
+    more than across it.
     """
 
     places: Tensor  # [L, 3] mean shape
@@ -117,8 +116,7 @@ class FacePrior(nn.Module):
         """Posterior mean [N, L, 2] and standard deviation per axis [N, L].
 
         `rows` [N, L, 2] have noise variances [N, L]. A first step finds the landmarks that contradict the others; a
-        second
-        step gives them less weight.
+        second step gives them less weight.
         """
         first = self._gauss_newton_step(
             rows, _covariance_of(noise, anisotropy).plus(self.base).inverse(), self._initial_face(rows, noise)

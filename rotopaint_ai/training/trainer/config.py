@@ -212,8 +212,7 @@ class TrainConfig:
     """The settings common to the recipes of all networks.
 
     The whole command takes at most `minutes`, and training at most `steps`; one of them may be null. With `minutes:
-    null`
-    a run is bit-exactly repeatable on one machine; with a time limit it is not.
+    null` a run is bit-exactly repeatable on one machine; with a time limit it is not.
     """
 
     task: str = PACK

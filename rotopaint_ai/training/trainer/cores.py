@@ -3,8 +3,7 @@
 All cores compute, unless one thread alone is faster: on a busy machine, threads wait for each other at every barrier. A
 network on the processor gets its batches from one thread; a network on a GPU consumes thousands of pictures a second,
 where one thread makes some hundred, so processes make them. A batch depends only on its moment (seed, step, rank), so
-it
-is the same whoever makes it.
+it is the same whoever makes it.
 """
 
 from __future__ import annotations
@@ -70,9 +69,8 @@ def prefetching_batches(
     """Iterate over the batches from step `first` on, made by `processes`, or by a thread if there are fewer than two.
 
     Workers end with the block. Processes are forked when it begins: no other thread may run then, because its locks
-    would
-    stay locked in the copies.
-    Errors of a worker are raised when its batch is taken. Raises TrainingError if a process is lost.
+    would stay locked in the copies. Errors of a worker are raised when its batch is taken. Raises TrainingError if a
+    process is lost.
     """
     if processes > 1:
         with _pool(task, processes) as pool:

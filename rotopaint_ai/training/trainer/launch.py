@@ -268,8 +268,7 @@ def main(words: Sequence[str]) -> int:
     """PyTorch's launcher without its log and traceback, with torchrun's arguments; `launch` starts it as a process.
 
     On a stop signal it signals the ranks, which finish their step, and waits up to half a minute. Returns 0 if all
-    ended
-    well, 1 if ranks were lost too often, 130 if it was stopped.
+    ended well, 1 if ranks were lost too often, 130 if it was stopped.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

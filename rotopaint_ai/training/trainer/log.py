@@ -288,8 +288,7 @@ def profile(
     """The profile of a run, from its log lines weighted by duration; None if there are none.
 
     `reading_share`, `decoding_share`: shares of batch-making time spent reading and decoding pictures. `activations`:
-    the
-    last mode. `memory_bound`: see `Profile`.
+    the last mode. `memory_bound`: see `Profile`.
     """
     if not rows:
         return None
@@ -341,8 +340,7 @@ def gpu_clock() -> Callable[[], float]:
     """A clock of the seconds that the GPU has computed since now, from the driver's utilisation.
 
     The driver is asked at most every _ASK_S, because a query takes as long as a step. The clock stands still if the
-    driver
-    reports nothing.
+    driver reports nothing.
     """
     last, busy = time.perf_counter(), 0.0
 

@@ -62,13 +62,10 @@ def export_checked(
     output.
 
     `limits`: largest allowed difference of each compared output, in `unit`. `example`: input for tracing (None: two
-    rows
-    of the sample). `free`: its axes of variable length (None: the first). `counts`: selects the rows to compare from
-    expected and actual outputs (None: all). `rewrite`: see `save_onnx`. `traces`: reuses the graph of an earlier model
-    of
-    the same class that differs only in tensor values.
-    The file is written whole or not at all. Raises TrainingError if a difference exceeds its limit; the file is
-    removed.
+    rows of the sample). `free`: its axes of variable length (None: the first). `counts`: selects the rows to compare
+    from expected and actual outputs (None: all). `rewrite`: see `save_onnx`. `traces`: reuses the graph of an earlier
+    model of the same class that differs only in tensor values. The file is written whole or not at all. Raises
+    TrainingError if a difference exceeds its limit; the file is removed.
     """
     model = model.eval()
     if example is None:
@@ -117,8 +114,7 @@ def save_onnx(
     """Write a model with one input as ONNX; `free` maps the input's variable axes to `torch.export.Dim`s.
 
     `translations`: ONNX script functions for custom operators. `rewrite`: apply the exporter's rewrite rules, which
-    fold
-    batch norms into convolutions and double the export time. `names`, `traces`: see `export_checked`.
+    fold batch norms into convolutions and double the export time. `names`, `traces`: see `export_checked`.
     """
     traces = {} if traces is None else traces
     known = traces.get(type(model))

@@ -41,10 +41,8 @@ class Recoder:
     """Encodes pictures anew and measures the loss.
 
     `coding`: a JPEG quality (1 to 100); `planes`: full-size luma and half-size chroma, as in movies and most JPEGs,
-    which
-    decodes almost for free; `raw`; or `h264`: pictures of a shot together as clips. Pictures with an odd side are
-    stored
-    raw instead of as planes.
+    which decodes almost for free; `raw`; or `h264`: pictures of a shot together as clips. Pictures with an odd side are
+    stored raw instead of as planes.
     """
 
     coding: Coding

@@ -341,8 +341,7 @@ class DetectorModel(nn.Module):
         """Detect faces.
 
         `picture` [N, H, W, 3] display-referred 0..1 -> boxes [N, D, 4] px, scores [N, D], masks [N, D, 28, 28]
-        probabilities
-        in squares `ROOM` times the boxes, keypoints [N, D, 5, 2] px.
+        probabilities in squares `ROOM` times the boxes, keypoints [N, D, 5, 2] px.
         """
         height, width = picture.shape[1], picture.shape[2]
         levels = self.net.features(picture.permute(0, 3, 1, 2))

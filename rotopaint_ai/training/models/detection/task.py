@@ -65,8 +65,7 @@ class DetectionTarget(NamedTuple):
     """Faces of a batch.
 
     `boxes` [N, G, 4]; `counts` [N, G]: faces to detect; `passed` [N, G]: faces to ignore; `points` [N, G, M, 3] as x,
-    y,
-    visible; `masks` [N, G, H / 2, W / 2] from 0 to 1.
+    y, visible; `masks` [N, G, H / 2, W / 2] from 0 to 1.
     """
 
     boxes: Tensor

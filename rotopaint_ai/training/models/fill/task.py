@@ -249,10 +249,8 @@ def error_of(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
     """Weighted squared error (N,) of display light in the matte; strips with a stronger seam get a smaller weight.
 
     The weight is the inverse root mean square of the plate's own error: otherwise black grooves would dominate the
-    faint
-    lines that an eye still sees. Gradient errors, and errors averaged along ALONG columns of the seam, are added: an
-    eye
-    sees a line or an edge where it overlooks the same error as scattered noise.
+    faint lines that an eye still sees. Gradient errors, and errors averaged along ALONG columns of the seam, are added:
+    an eye sees a line or an edge where it overlooks the same error as scattered noise.
     """
     own, true = lit[:, 1], lit[:, 4]
     seen, shown, plate = (torch.exp(x.clamp(max=4.0) / GAMMA) for x in (got, true, own))

@@ -291,8 +291,7 @@ def left_as_predicted(
     """Seams that the network does not bring closer to the truth on validation samples.
 
     `places_NLC`: landmarks detected in the samples' `pictures`, in their pixels like the ground truth. `points_NPK`:
-    the
-    shapes predicted from them. `noise_L`: each landmark's error, as a share of the face.
+    the shapes predicted from them. `noise_L`: each landmark's error, as a share of the face.
     """
     sheet, rows = held.sheet, held.sheet.point_rows()
     specs = [spec for spec in sheet.shapes if spec.role == "seam" and not spec.closed]
