@@ -134,5 +134,5 @@ def test_data_sets_with_other_sheets_do_not_join(faces: Path, tmp_path: Path) ->
     sheet = (faces / "sheet.yaml").read_text().replace("chin", "jaw")
     (folder / "sheet.yaml").write_text(sheet)
     (folder / "samples.jsonl").write_text((faces / "samples.jsonl").read_text().replace("chin", "jaw"))
-    with pytest.raises(TrainingError, match="other landmarks or shapes"):
+    with pytest.raises(TrainingError, match="different landmarks or shapes"):
         join([read_dataset(faces), read_dataset(folder)])
