@@ -43,6 +43,9 @@ DEVICES = ("auto", *PROVIDERS)
 AUTO_ORDER = ("cuda", "directml", "coreml")  # what `auto` tries before the CPU
 
 _CPU = PROVIDERS["cpu"][0]
+# cuDNN's own search of the quickest kernels goes through all of them for each new size of input, and strips have many.
+# TF32 rounds to 10 bits, by which landmarks move.
+_OPTIONS: Mapping[str, Mapping[str, str]] = {"cuda": {"cudnn_conv_algo_search": "HEURISTIC", "use_tf32": "0"}}
 _N_TIMED = 64  # calls over which the time per call is reported
 
 
@@ -203,6 +206,7 @@ def _create_session(path: Path, name: str, threads: int, spinning: bool, profile
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if spinning else "0")
     options.enable_mem_pattern = False  # it is one for each size of input, and strips have many: 10 MB in a run
+    onnxruntime.set_default_logger_severity(4)
     options.log_severity_level = 4  # a refused provider is reported in our own words
     if name == "cpu":
         limits.bound_memory()
@@ -210,7 +214,7 @@ def _create_session(path: Path, name: str, threads: int, spinning: bool, profile
     if profile is not None:
         options.enable_profiling = True
         options.profile_file_prefix = str(profile)
-    providers = [PROVIDERS[name][0]] + ([] if name == "cpu" else [_CPU])
+    providers: list[Any] = [(PROVIDERS[name][0], _OPTIONS.get(name, {}))] + ([] if name == "cpu" else [_CPU])
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=providers)
     except Exception as error:
