@@ -1,9 +1,8 @@
-"""Which names are each other's mirror image, and a character's landmarks as seen from the front.
+"""Mirror partners of names, and a character's landmarks seen from the front.
 
-Names are read from their words first, from where they lie on the mean face second. A head that looks to one side most
-of the time has a lopsided mean face, and no landmark lies where the mirror image of another one would: `frontalise`
-takes the head's relief from the keyed frames and turns it to the front first.
-
+Partners come from the words of names first, from positions on the mean face second. If a head mostly looks to one side,
+its mean face is lopsided and mirrored positions do not match; `frontalise` then estimates the head's rigid structure
+from the keyed frames and turns it to the front.
 Face space as in `shapes/revectorise/mean_face.py`. Letters: F frames, L landmarks, C components.
 """
 
@@ -20,13 +19,13 @@ from rotopaint_ai.shapes.revectorise.raw_curves import Array
 
 _SIDES = (("left", "right"), ("lft", "rgt"), ("lf", "rt"), ("lt", "rt"), ("l", "r"))
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^A-Za-z\d]+")
-_MIRROR_NEAR = 0.08  # face units: largest distance of a mirrored point and its partner on the mean face
+_MIRROR_NEAR = 0.08  # face units: largest distance between a mirrored point and its partner on the mean face
 _ON_AXIS = 0.04  # face units: a point closer to the axis is its own mirror image
 _FEWEST_PAIRS = 3
 
 
 def other_side(name: str, names: Collection[str]) -> str | None:
-    """The name with left and right exchanged, where that is another of `names`: `brow_left_2`, `L_eye`, `eyeRight`."""
+    """The name with left and right exchanged, if it is another one of `names`: `brow_left_2`, `L_eye`, `eyeRight`."""
     words = _WORD.findall(name)
     for one, two in _SIDES:
         swap = {one: two, two: one}
@@ -43,7 +42,7 @@ def _like(word: str, model: str) -> str:
 
 
 def name_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Mirror pairs found only by the words of their names, each once."""
+    """Mirror pairs found by words alone, each once."""
     pairs = []
     for name in names:
         other = other_side(name, names)
@@ -53,10 +52,10 @@ def name_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def partners(names: Sequence[str], places: Array, *, fixed: Mapping[str, str] | None = None) -> dict[str, str]:
-    """For each name its mirror name in a mirrored picture; the name itself where no other fits.
+    """The mirror partner of each name; the name itself if it has none.
 
-    `places`: (N, 2) on the mean face, axis at x = 0, NaN where unknown. Words decide; what they leave open is matched
-    to the nearest mirrored place, names of one series (`jaw_0`, `jaw_8`) first. `fixed` overrules both.
+    `places`: (N, 2) on the mean face, axis at x = 0, NaN where unknown. Words decide first. Remaining names are matched
+    to the nearest mirrored position, names of one series (`jaw_0`, `jaw_8`) first. `fixed` overrides both.
     """
     found: dict[str, str] = dict(fixed or {})
     for one, two in name_pairs(names):
@@ -92,7 +91,7 @@ def _series(name: str) -> str:
 
 
 def is_own_mirror(face_FMC: Array, closed: bool) -> bool:
-    """Whether a shape's mean place is its own mirror image: its middle on the axis and as wide to either side."""
+    """Whether a shape's mean position is symmetric: its middle lies on the axis and both sides are equally wide."""
     low, high = face_FMC[..., 0].min(axis=1), face_FMC[..., 0].max(axis=1)
     middle, width = np.median(low + high) / 2, np.median(high - low)
     if abs(middle) > _MIRROR_NEAR or (not closed and width < 2 * _ON_AXIS):
@@ -104,10 +103,10 @@ def is_own_mirror(face_FMC: Array, closed: bool) -> bool:
 
 
 def frontalise(places_FLC: Array, mean_LC: Array, names: Sequence[str]) -> Array:
-    """Places [L, 2] of landmarks seen from the front, the axis at x = 0; NaN where `mean_LC` is.
+    """Positions [L, 2] of landmarks seen from the front, axis at x = 0; NaN where `mean_LC` is NaN.
 
-    `places_FLC`: [F, L, 2] the landmarks of every frame in face space; `mean_LC`: [L, 2] their usual places, which are
-    the answer where too few names are a pair or too few frames are keyed.
+    `places_FLC`: [F, L, 2] landmarks of every frame in face space. `mean_LC`: [L, 2] their mean positions, which are
+    returned if too few names form pairs or too few frames are keyed.
     """
     known = np.flatnonzero(np.isfinite(mean_LC).all(axis=1))
     rows = [names[int(column)] for column in known]

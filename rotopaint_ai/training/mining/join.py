@@ -1,4 +1,4 @@
-"""Sources of the same plates put together: shapes from the roto, landmarks from COCO, pictures from the plate."""
+"""Merges sources of the same plates: shapes from the roto, landmarks from COCO, pictures from the plate."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class JoinedFrame:
 
 @dataclass(frozen=True, slots=True)
 class JoinedTakes:
-    """All frames of all sources, shot by shot; names of landmarks in their sources' order; what was left out."""
+    """All frames of all sources, shot by shot; landmark names in the order of the sources; notes on what was left
+    out."""
 
     rows: tuple[JoinedFrame, ...]
     landmark_names: tuple[str, ...]
@@ -60,7 +61,7 @@ class JoinedTakes:
 
 @dataclass
 class _Pictures:
-    """Plates opened once, by name and by their files, and where each file of theirs belongs."""
+    """Plates opened once, by name and by files, and the plate and frame of each file."""
 
     plates: dict[str, Plate] = field(default_factory=dict)
     listed: dict[tuple[Path, ...], Plate] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class _Pictures:
     stills: dict[Path, Plate] = field(default_factory=dict)
 
     def open(self, source: str) -> Plate:
-        """A plate; the one that is open already where another name led to the same files."""
+        """Open a plate; returns the open one if another name led to the same files."""
         if source not in self.plates:
             plate = open_plate(source)
             paths = tuple(dict.fromkeys(plate.path_of(frame).resolve() for frame in plate.frames))
@@ -87,10 +88,10 @@ class _Pictures:
             self.files = {path: (plate if each is known else each, n) for path, (each, n) in self.files.items()}
 
     def find(self, picture: Path, size: tuple[int, int] | None = None) -> tuple[Plate, int] | None:
-        """The plate that holds a picture: its own file, or the same frame of a plate beside it in another format.
+        """The plate and frame of a picture: its own file, or the same frame of a plate in its folder in another format.
 
-        Stills of many sizes that lie in one folder under numbered names are no sequence: a picture whose `size` is not
-        its neighbours' is a plate of its own.
+        Stills of different sizes with numbered names in one folder are no sequence: a picture whose `size` differs from
+        the sequence's becomes a plate of its own.
         """
         found = self._find(picture.resolve())
         if found is None or size is None or found[0].is_movie or (found[0].width, found[0].height) == size:
@@ -98,7 +99,7 @@ class _Pictures:
         path = found[0].path_of(found[1])
         own = self.stills.get(path) or open_still(path, found[1])
         if (own.width, own.height) != size:
-            return found  # the source is mistaken: the plate knows better
+            return found  # the source's size is wrong; the file decides
         self.stills[path] = own
         return own, found[1]
 
@@ -126,10 +127,10 @@ def join_sources(
     progress: Progress = silent,
     workers: Executor | None = None,
 ) -> JoinedTakes:
-    """Read sources and lay them on their plates. Raises UsageError, DocumentError, PlateError.
+    """Read sources and match them with their plates. Raises UsageError, DocumentError, PlateError.
 
-    Frames without a picture are left out and named in the notes. `renames`: shapes and landmarks by the names of the
-    sources, with the names that they get. `interpolated`: frames between keys are truth too.
+    Frames without a picture are left out and listed in the notes. `renames`: new names of shapes and landmarks by their
+    names in the sources. `interpolated`: frames between keys count as ground truth too.
     """
     pictures = _Pictures()
     notes: list[str] = []
@@ -138,7 +139,7 @@ def join_sources(
     read = partial(_first_reading, plates=plates, interpolated=interpolated)
     readings = work_in_order(read, sources, "reading roto", progress, workers)
     takes = _all_takes(zip(sources, readings), plates, interpolated, pictures, notes)
-    takes.sort(key=lambda take: take.plate is None)  # the plate of a roto names its shots
+    takes.sort(key=lambda take: take.plate is None)  # first the sources with a plate, because the plate names the shots
     takes = rename_takes(takes, renames)
     for take in takes:
         if take.plate is not None and take.colourspace is not None:
@@ -146,20 +147,20 @@ def join_sources(
     for take in takes:
         names.update(dict.fromkeys(take.landmark_names))
         notes += [f"{take.source.name}: {note}" for note in take.notes]
-        _lay(take, pictures, found, notes, character)
+        _add_take(take, pictures, found, notes, character)
     if not found:
         reason = f" ({notes[-1]})" if notes else ""
         raise UsageError(
             f"no frame with both roto and a picture was found{reason}; check --plates and the frame numbers"
         )
-    laid = _tests_whole(_with_distinct_shots(_number_stills(list(found.values()))))
-    rows = sorted(laid, key=lambda row: (row.character, row.shot, row.frame))
+    numbered = _extend_test_shots(_with_distinct_shots(_number_stills(list(found.values()))))
+    rows = sorted(numbered, key=lambda row: (row.character, row.shot, row.frame))
     seen = {name for row in rows for name in row.truth.landmarks}
     return JoinedTakes(tuple(rows), tuple(name for name in names if name in seen), tuple(notes))
 
 
 def open_still(path: Path, frame: int) -> Plate:
-    """One picture as a separate plate, even if there are numbered files beside it. Raises PlateError."""
+    """One picture as a separate plate, even if numbered files lie next to it. Raises PlateError."""
     listing = Listing(path.parent, path.stem, path.suffix, 0, {frame: path})
     return Plate(listing, kind_of(path), None, None)
 
@@ -171,7 +172,7 @@ def _all_takes(
     pictures: _Pictures,
     notes: list[str],
 ) -> list[Take]:
-    """The data of all sources. Of many, such as the projects of a show, those without data are left out."""
+    """The takes of all sources. Sources without labels, such as some projects of a show, are left out."""
     takes: list[Take] = []
     nothing: list[NothingToLearn] = []
     for source, reading in readings:
@@ -186,7 +187,7 @@ def _all_takes(
 
 
 def _first_reading(source: Path, plates: str | None, interpolated: bool) -> _Reading:
-    """A source before its plates are looked at, or what is wrong with it."""
+    """A source read without its plates, or the error."""
     try:
         return read_source(source, plates, interpolated=interpolated)
     except (DocumentError, NothingToLearn) as error:
@@ -199,7 +200,7 @@ def _takes(source: Path, reading: _Reading, plates: str | None, interpolated: bo
     takes = [] if isinstance(reading, Exception) else reading
     if takes and not _gives_other_sizes(takes, pictures):
         return takes
-    plate = pictures.open(plate_of(source, plates))  # of the sizes that a script tells, or does not, the plate's
+    plate = pictures.open(plate_of(source, plates))  # a script may state no size or several; the plate's decides
     try:
         return read_source(source, plates, size=(plate.width, plate.height), interpolated=interpolated)
     except DocumentError:
@@ -209,14 +210,14 @@ def _takes(source: Path, reading: _Reading, plates: str | None, interpolated: bo
 
 
 def _gives_other_sizes(takes: Iterable[Take], pictures: _Pictures) -> bool:
-    """Whether a Nuke script was read with another size than its plate's: it may tell several."""
+    """Whether a Nuke script was read with another size than its plate's; scripts may state several."""
     scripts = (take for take in takes if take.plate is not None and take.source.suffix.lower() in NUKE_SUFFIXES)
     return any(
         take.size != (pictures.open(str(take.plate)).width, pictures.open(str(take.plate)).height) for take in scripts
     )
 
 
-def _lay(
+def _add_take(
     take: Take, pictures: _Pictures, found: dict[tuple[int, int], JoinedFrame], notes: list[str], character: str | None
 ) -> None:
     without: list[str] = []
@@ -261,15 +262,16 @@ def _place(take: Take, number: int, truth: FrameTruth, pictures: _Pictures) -> t
 
 
 def _folder(plate: Plate) -> Path:
-    """The path of a plate without resolving links, because link targets have other names."""
+    """The folder of a plate, without resolving links, because their targets may have other names."""
     return Path(os.path.abspath(plate.path_of(plate.frames[0]))).parent
 
 
 def _on_plate(take: Take, truth: FrameTruth, plate: Plate, notes: list[str]) -> FrameTruth:
-    """Shapes and landmarks from a plate of another size, scaled to this one.
+    """Labels scaled from a plate of another size.
 
-    A picture whose size a source states may have another aspect ratio (a rotated photograph); the stated size is used.
-    Raises: DocumentError where roto was drawn on a plate of another aspect ratio.
+    If the source states the picture's size and the aspect ratio differs (a rotated photograph), points stay as they
+    are.
+    Raises: DocumentError if roto was drawn on a plate of another aspect ratio.
     """
     size = truth.size or take.size
     if size is None or size == (plate.width, plate.height):
@@ -279,10 +281,10 @@ def _on_plate(take: Take, truth: FrameTruth, plate: Plate, notes: list[str]) -> 
     is_proxy = abs(x / y - 1) <= 2.0 / min(*size, plate.width, plate.height)
     if not is_proxy and truth.size is None:
         raise DocumentError(
-            f"{take.source.name}: drawn on {was}, but {plate.name} is {now}, which is no proxy of it; give the plates "
-            "that it was drawn on"
+            f"{take.source.name}: drawn on {was}, but {plate.name} is {now}, which has another aspect ratio; give the "
+            "plates that it was drawn on"
         )
-    handling = f"it was drawn on {was} and is scaled" if is_proxy else f"not {was}; points are taken as they are"
+    handling = f"it was drawn on {was} and is scaled" if is_proxy else f"not {was}; points are used unscaled"
     if (note := f"{take.source.name}: plate '{plate.name}' is {now}, {handling}") not in notes:
         notes.append(note)
     return scale_truth(truth, (x, y)) if is_proxy else truth
@@ -311,7 +313,7 @@ def _merge(row: JoinedFrame, truth: FrameTruth, take: Take, notes: list[str]) ->
 
 
 def _conflict_notes(row: JoinedFrame, new: FrameTruth, kept: Mapping[str, RawShape], take: Take) -> list[str]:
-    """A note for each frame that two sources drew: whose shapes are used. Untouched model shapes are not mentioned."""
+    """A note for each frame that two sources label: whose shapes are used. Unchanged model shapes are not mentioned."""
     old = row.truth.shapes
     both = sorted(old.keys() & new.shapes.keys())
     here = [n for n in both if kept[n] is new.shapes[n] and old[n].provenance != Provenance.ACCEPTED]
@@ -323,7 +325,7 @@ def _conflict_notes(row: JoinedFrame, new: FrameTruth, kept: Mapping[str, RawSha
 def _merge_by_provenance(
     old: Mapping[str, _Part], new: Mapping[str, _Part], provenances: Callable[[str], tuple[Provenance, Provenance]]
 ) -> dict[str, _Part]:
-    """Two sources of a frame merged: each item from the source of higher rank, or from the later one of equals."""
+    """Merge two sources of a frame: each item from the source of higher provenance, or from the later of equals."""
     beaten = {name for name in old.keys() & new.keys() if provenances(name)[0] > provenances(name)[1]}
     return {**old, **{name: value for name, value in new.items() if name not in beaten}}
 
@@ -333,19 +335,19 @@ def _with_width(shape: RawShape, other: RawShape | None) -> RawShape:
     return shape if other is None or shape.width_px is not None else replace(shape, width_px=other.width_px)
 
 
-def _tests_whole(rows: Sequence[JoinedFrame]) -> list[JoinedFrame]:
-    """A shot of which a source keeps frames for tests is one for tests, single pictures apart."""
+def _extend_test_shots(rows: Sequence[JoinedFrame]) -> list[JoinedFrame]:
+    """If a source marks frames of a shot as test, the whole shot becomes test; single pictures keep their own split."""
     tests = {(row.character, row.shot) for row in rows if row.split == "test" and not _is_single_picture(row)}
     return [replace(row, split="test") if (row.character, row.shot) in tests else row for row in rows]
 
 
 def _is_single_picture(row: JoinedFrame) -> bool:
-    """Whether it is a single picture that its source names."""
+    """Whether the frame is a single picture that its source names."""
     return len(row.plate.frames) == 1 and row.truth.picture is not None
 
 
 def _number_stills(rows: list[JoinedFrame]) -> list[JoinedFrame]:
-    """Single pictures of one shot get numbers of their own where their names hold none, or the same ones."""
+    """Number the single pictures of a shot anew if their names have no numbers or equal ones."""
     at = [place for place, row in enumerate(rows) if _is_single_picture(row)]
     stills = [rows[place] for place in at]
     paths = [row.plate.path_of(row.frame) for row in stills]
@@ -357,8 +359,10 @@ def _number_stills(rows: list[JoinedFrame]) -> list[JoinedFrame]:
 
 
 def _with_distinct_shots(rows: Sequence[JoinedFrame]) -> list[JoinedFrame]:
-    """Two plates of one character must not share a shot's name, except single pictures that lie side by side: they get
-    their own names where these differ, else numbers."""
+    """Give plates of one character distinct shot names: their own names if these differ, else numbers.
+
+    Single pictures of one folder may share a shot.
+    """
     owners: dict[tuple[str, str], dict[int, str]] = {}
     for row in rows:
         if not _is_single_picture(row):

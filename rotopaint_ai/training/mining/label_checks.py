@@ -1,10 +1,9 @@
 """Frames with suspicious labels, which a person should check before training.
 
-Kinds: `swapped` left and right have changed names; `jumped` a point or a shape leaps away for one frame; `misfit` the
-new spline cannot follow the artist's; `twisted` points started elsewhere or ran backwards (put right already);
-`shifted` the roto fits the plate of another frame; `held` the roto stands still while the plate moves, or moves while
-the plate stands still; `outside` parts lie outside the plate.
-
+Kinds: `swapped`: left and right have exchanged names. `jumped`: a point or a shape jumps away for one frame. `misfit`:
+the fitted spline cannot follow the artist's curve. `twisted`: points started elsewhere or ran backwards (corrected
+automatically). `shifted`: the roto fits the plate of another frame. `held`: the roto does not move while the plate
+does, or the reverse. `outside`: parts lie outside the plate.
 Letters: F frames of one shot in order, L landmarks, C components.
 """
 
@@ -33,17 +32,17 @@ from rotopaint_ai.watch import Progress, silent
 
 _STAGE = "checking labels"
 _APART = 0.08  # face units: a swap of closer points cannot be detected
-_LEAP = 0.025  # face units: a smaller leap is motion
-_BACK = 0.35  # a leap comes back: its neighbours are this much closer to each other than to it
-_OTHERS = 0.35  # a jump concerns a single point if the others move by this factor less
-_STILL_PX = 0.02  # roto that moves less did not move
-_LAG_GAIN = 0.25  # how much better another frame's picture has to agree
+_JUMP = 0.025  # face units: a smaller jump is motion
+_BACK = 0.35  # a jump returns: its neighbours are closer to each other than this share of its distance
+_OTHERS = 0.35  # only single points jumped if the others move less than this share
+_STILL_PX = 0.02  # roto that moves less counts as still
+_LAG_GAIN = 0.25  # required gain in correlation with another frame's picture
 _AGREES = 0.5
-_MOST_LAG = 2  # frames
+_MOST_LAG = 2  # largest lag in frames
 
 
 def find_swapped(plans: Sequence[ShapePlan], faces: Faces) -> list[LabelIssue]:
-    """Shapes at the place of their mirror partner, and faces that fit better with left and right exchanged."""
+    """Shapes at the position of their mirror partner, and faces that fit better with left and right exchanged."""
     found = []
     whole = np.zeros(len(faces.turn), dtype=bool)
     if faces.partner:
@@ -58,50 +57,54 @@ def find_swapped(plans: Sequence[ShapePlan], faces: Faces) -> list[LabelIssue]:
         if twin is not None and plan.shape.name < twin.shape.name:
             middles = [_middles(each, len(whole)) for each in (plan, twin)]
             names = f"{plan.shape.name}, {twin.shape.name}"
-            rows = np.flatnonzero(_trade_places(*middles) & ~whole)
-            found += [LabelIssue(int(row), "swapped", names, "lie where the other belongs") for row in rows]
+            rows = np.flatnonzero(_are_swapped(*middles) & ~whole)
+            found += [LabelIssue(int(row), "swapped", names, "lie at each other's position") for row in rows]
     return found
 
 
 def _middles(plan: ShapePlan, n_rows: int) -> Array:
-    """[F, 2] middle of a shape in face space, NaN in frames without it."""
+    """[F, 2] centre of a shape in face space, NaN in frames without it."""
     middles = np.full((n_rows, 2), np.nan)
     middles[plan.shape.rows] = plan.shape.face_FMC.mean(axis=1)
     return middles
 
 
-def _trade_places(here: Array, there: Array) -> Bools:
-    """[F] whether two places [F, 2] each lie where the other one belongs; NaN is not known. False throughout for places
-    that are too close to each other to tell."""
-    home, away = (np.median(places[np.isfinite(places[:, 0])], axis=0) for places in (here, there))
-    if np.linalg.norm(home - away) < _APART:
+def _are_swapped(here: Array, there: Array) -> Bools:
+    """[F] whether two points [F, 2] are each at the other's usual position; NaN means unknown.
+
+    All False if the usual positions are too close to tell.
+    """
+    usual_here, usual_there = (np.median(places[np.isfinite(places[:, 0])], axis=0) for places in (here, there))
+    if np.linalg.norm(usual_here - usual_there) < _APART:
         return np.zeros(len(here), dtype=bool)
-    own = np.linalg.norm(here - home, axis=1) + np.linalg.norm(there - away, axis=1)
-    other = np.linalg.norm(here - away, axis=1) + np.linalg.norm(there - home, axis=1)
+    own = np.linalg.norm(here - usual_here, axis=1) + np.linalg.norm(there - usual_there, axis=1)
+    other = np.linalg.norm(here - usual_there, axis=1) + np.linalg.norm(there - usual_here, axis=1)
     return np.asarray(other < 0.5 * own)
 
 
 def find_swapped_landmarks(
     names: Sequence[str], places_FLC: Array, known_swaps: Collection[int] = ()
 ) -> list[LabelIssue]:
-    """Pairs of landmarks that lie where the other belongs, one issue a frame. `places_FLC` in face space;
-    `known_swaps`: rows where the whole face is known to be swapped."""
+    """Swapped pairs of landmarks, one issue per frame.
+
+    `places_FLC` in face space; `known_swaps`: rows where the whole face is known to be swapped.
+    """
     pairs: dict[int, list[str]] = {}
     for one, two in name_pairs(list(names)):
         a, b = places_FLC[:, names.index(one)], places_FLC[:, names.index(two)]
         if np.isfinite(a[:, 0] + b[:, 0]).sum() >= 3:
-            for row in np.flatnonzero(_trade_places(a, b)).tolist():
+            for row in np.flatnonzero(_are_swapped(a, b)).tolist():
                 pairs.setdefault(row, []).append(f"{one}, {two}")
     return [_swap_issue(row, found) for row, found in pairs.items() if row not in known_swaps]
 
 
 def _swap_issue(row: int, pairs: Sequence[str]) -> LabelIssue:
     more = f" ... ({len(pairs)} pairs)" if len(pairs) > 2 else ""
-    return LabelIssue(row, "swapped", ", ".join(pairs[:2]) + more, "lie where the other belongs")
+    return LabelIssue(row, "swapped", ", ".join(pairs[:2]) + more, "lie at each other's position")
 
 
-def measure_leaps(places_FNC: Array, frames: Sequence[int]) -> Array:
-    """[F, N] distance of each point from its mean in the two neighbouring frames; 0 where these two do not agree."""
+def measure_jumps(places_FNC: Array, frames: Sequence[int]) -> Array:
+    """[F, N] distance of each point from the mean of its two neighbouring frames; 0 unless these two agree."""
     out = np.zeros(places_FNC.shape[:2])
     for at in range(1, len(frames) - 1):
         if frames[at] - frames[at - 1] != 1 or frames[at + 1] - frames[at] != 1:
@@ -109,25 +112,25 @@ def measure_leaps(places_FNC: Array, frames: Sequence[int]) -> Array:
         before, here, after = places_FNC[at - 1 : at + 2]
         off = np.linalg.norm(here - (before + after) / 2, axis=1)
         apart = np.linalg.norm(after - before, axis=1)
-        out[at] = np.where(np.isfinite(off) & (apart < _BACK * off) & (off > _LEAP), off, 0.0)
+        out[at] = np.where(np.isfinite(off) & (apart < _BACK * off) & (off > _JUMP), off, 0.0)
     return out
 
 
 def find_jumped(
     about: str, names: Sequence[str], places_FNC: Array, rows: Rows, frames: Sequence[int]
 ) -> list[LabelIssue]:
-    """Points, or a whole set of them, that leap away for a single frame of a shot. `places_FNC` in face space."""
+    """Points, or all of them, that jump away for a single frame of a shot. `places_FNC` in face space."""
     found = []
-    off = measure_leaps(places_FNC, frames)
+    off = measure_jumps(places_FNC, frames)
     for at in np.flatnonzero((off > 0).any(axis=1)).tolist():
-        leapt = np.flatnonzero(off[at] > 0).tolist()
-        if len(leapt) > 0.6 * off.shape[1]:
-            found.append(LabelIssue(int(rows[at]), "jumped", about, "leaps away for one frame"))
+        jumped = np.flatnonzero(off[at] > 0).tolist()
+        if len(jumped) > 0.6 * off.shape[1]:
+            found.append(LabelIssue(int(rows[at]), "jumped", about, "jumps away for one frame"))
             continue
         before, here, after = places_FNC[at - 1 : at + 2]
-        rest = np.delete(np.linalg.norm(here - (before + after) / 2, axis=1), leapt)
+        rest = np.delete(np.linalg.norm(here - (before + after) / 2, axis=1), jumped)
         typical = float(np.nanmedian(rest)) if len(rest) else 0.0
-        alone = [names[k] for k in leapt if typical < _OTHERS * off[at, k]]
+        alone = [names[k] for k in jumped if typical < _OTHERS * off[at, k]]
         if alone:
             shown = ", ".join(alone[:4]) + (" ..." if len(alone) > 4 else "")
             found.append(LabelIssue(int(rows[at]), "jumped", about, f"{shown}: away for one frame"))
@@ -135,7 +138,7 @@ def find_jumped(
 
 
 def find_misfits(plan: ShapePlan, distance_F2: Array, tolerance_px: float) -> list[LabelIssue]:
-    """Frames whose spline stays much further from the artist's curve than the shape usually does."""
+    """Frames whose spline is much further from the artist's curve than usual for the shape."""
     mean, most = distance_F2.T
     limit = np.maximum(4 * np.median(mean), 2 * tolerance_px)
     peak = np.maximum(4 * np.median(most), 12 * tolerance_px)
@@ -145,20 +148,20 @@ def find_misfits(plan: ShapePlan, distance_F2: Array, tolerance_px: float) -> li
             int(plan.shape.rows[row]),
             "misfit",
             plan.shape.name,
-            f"{mean[row]:.2f} px from the artist's curve on average, {most[row]:.1f} px at most: a point out of place?",
+            f"{mean[row]:.2f} px from the artist's curve on average, {most[row]:.1f} px at most: is a point misplaced?",
         )
         for row in rows
     ]
 
 
 def list_twisted(plan: ShapePlan, twists: Sequence[Twist]) -> list[LabelIssue]:
-    """Frames whose points were put back in order."""
+    """Frames whose points were reordered."""
     return [
         LabelIssue(
             int(plan.shape.rows[twist.row]),
             "twisted",
             plan.shape.name,
-            ("ran backwards" if twist.backwards else f"started {twist.shift} points on") + ", put right",
+            ("ran backwards" if twist.backwards else f"started {twist.shift} points later") + ", corrected",
         )
         for twist in twists
     ]
@@ -176,10 +179,10 @@ def find_outside(row: int, named: Mapping[str, Array], width: int, height: int) 
 
 
 def find_held(rows: Rows, frames: Sequence[int], motion_px: Array, change: Array) -> list[LabelIssue]:
-    """Roto that stands still where the picture moves, and moves where the picture stands still.
+    """Roto that does not move while the picture does, or moves while the picture does not.
 
-    `motion_px`: [F] how far the roto's points moved since the frame before; `change`: [F] how much the picture under
-    the face changed; NaN where there is no frame before.
+    `motion_px`: [F] mean motion of the roto's points since the previous frame. `change`: [F] change of the picture
+    under the face. NaN where there is no previous frame.
     """
     known = np.isfinite(motion_px) & np.isfinite(change)
     if known.sum() < 6:
@@ -194,18 +197,18 @@ def find_held(rows: Rows, frames: Sequence[int], motion_px: Array, change: Array
     found = []
     for at in np.flatnonzero(known):
         if still[at] and change[at] > max(0.8 * typical, 2.0 * calm):
-            found.append(LabelIssue(int(rows[at]), "held", "roto", "stands still while the plate moves"))
+            found.append(LabelIssue(int(rows[at]), "held", "roto", "does not move while the plate does"))
         elif motion_px[at] > 1.0 and change[at] < quiet and typical > 3 * calm and still[known].any():
             found.append(
-                LabelIssue(int(rows[at]), "held", "plate", f"stands still, the roto moves {motion_px[at]:.1f} px")
+                LabelIssue(int(rows[at]), "held", "plate", f"does not move, the roto moves {motion_px[at]:.1f} px")
             )
     return found
 
 
 def lag_of(motion_px: Array, change: Array) -> int:
-    """By how many frames the roto's motion comes later than the picture's: 0 unless another lag agrees much better.
+    """How many frames the roto's motion is late: 0 unless another lag correlates much better.
 
-    Correlation of the two over a shot, gaps left out; both have to vary for an answer.
+    Both must vary over the shot; gaps are left out.
     """
     scores: dict[int, float] = {}
     for lag in range(-_MOST_LAG, _MOST_LAG + 1):
@@ -221,8 +224,7 @@ def lag_of(motion_px: Array, change: Array) -> int:
 
 
 def lag_to_landmarks(curves_FMC: Array, marks_FAC: Array, frames: Sequence[int]) -> int:
-    """By how many frames a shape comes later than the landmarks that lie on it: 0 unless clearly so. Face or plate
-    px."""
+    """How many frames a shape is late relative to the landmarks on it: 0 unless clear. Any common units."""
     scores: dict[int, float] = {}
     at = {frame: row for row, frame in enumerate(frames)}
     for lag in (-1, 0, 1):
@@ -244,8 +246,7 @@ def lag_to_landmarks(curves_FMC: Array, marks_FAC: Array, frames: Sequence[int])
 def check_labels(
     truth: MinedTruth, thumbs: Mapping[int, Thumb], tolerance_px: float, *, progress: Progress = silent
 ) -> list[LabelIssue]:
-    """Label issues, frame by frame. `thumbs`: the plate under the face, cut at the same place throughout a
-    shot."""
+    """Label issues, frame by frame. `thumbs`: the plate under the face, cut at a fixed square per shot."""
     faces, everywhere = truth.faces, np.arange(len(truth.rows))
     places = faces.to_face(truth.marks[..., :2], everywhere)
     given = truth.given()
@@ -256,7 +257,7 @@ def check_labels(
     for plan, distance in zip(truth.plans, truth.distances):
         found += find_misfits(plan, distance, tolerance_px) + list_twisted(plan, plan.shape.twists)
     shots = np.unique(truth.shots)
-    progress(_STAGE, 0, 2 * len(shots))  # the face takes about as long as all shots
+    progress(_STAGE, 0, 2 * len(shots))  # fitting the face model takes about as long as all shots
     face = fit_face_model(truth, swapped)
     found += find_outliers(face, truth, swapped) if face else []
     for done, shot in enumerate(shots):
@@ -267,7 +268,7 @@ def check_labels(
             found += find_jumped(
                 "landmarks", names, _in_faces(truth, truth.marks[rows][:, given, :2], rows), rows, frames
             )
-        found += _find_shape_leaps(truth, rows)
+        found += _find_shape_jumps(truth, rows)
         wrong = {each.row for each in found}
         late = find_late_shapes(face, truth, rows, wrong) if face else []
         if face and not any(each.about == ROTO for each in late):
@@ -283,8 +284,8 @@ def check_labels(
     return sorted(set(found), key=lambda each: (each.row, KINDS.index(each.kind), each.about))
 
 
-def _find_shape_leaps(truth: MinedTruth, rows: Rows) -> list[LabelIssue]:
-    """Leaps of the artists' own points, which are more telling than those of the fitted ones."""
+def _find_shape_jumps(truth: MinedTruth, rows: Rows) -> list[LabelIssue]:
+    """Jumps of the artists' own points, which show more than those of the fitted splines."""
     found = []
     for plan in truth.plans:
         shape = plan.shape
@@ -304,8 +305,7 @@ def _find_shape_leaps(truth: MinedTruth, rows: Rows) -> list[LabelIssue]:
 def _check_timing(
     truth: MinedTruth, thumbs: Mapping[int, Thumb], rows: Rows, frames: Sequence[int], known: Set[int]
 ) -> list[LabelIssue]:
-    """Roto that is held or shifted against its plate; frames beside a known label issue are not used as evidence for
-    that."""
+    """Roto that is held or shifted relative to its plate; frames next to a known issue are no evidence of a hold."""
     motion = np.full(len(rows), np.nan)
     change = np.full(len(rows), np.nan)
     curves = [truth.curves(int(row)) for row in rows]
@@ -322,7 +322,7 @@ def _check_timing(
     lag = lag_of(motion, change)
     if lag:
         frames_text = "1 frame" if abs(lag) == 1 else f"{abs(lag)} frames"
-        text = f"whole shot: the roto's moves come {frames_text} {'late' if lag > 0 else 'early'}"
+        text = f"whole shot: the roto's motion is {frames_text} {'late' if lag > 0 else 'early'}"
         found.append(LabelIssue(int(rows[0]), "shifted", "roto", text))
     if found:
         return found
@@ -344,11 +344,11 @@ def _find_late(truth: MinedTruth, rows: Rows) -> list[LabelIssue]:
         curves = plan.shape.curves.samples_FMC[inside, ::8]
         late = lag_to_landmarks(curves, truth.marks[own][:, given, :2], numbers)
         if late:
-            text = f"whole shot: {abs(late)} frame {'late' if late > 0 else 'early'} against its landmarks"
+            text = f"whole shot: {abs(late)} frame {'late' if late > 0 else 'early'} relative to its landmarks"
             found.append(LabelIssue(int(own[0]), "shifted", plan.shape.name, text))
     return found
 
 
 def _in_faces(truth: MinedTruth, points: Array, rows: Rows) -> Array:
-    """Plate points in units of the face, the plate standing still: a leap must not hide in where the face was found."""
+    """Plate points in face units without alignment, because a wrong alignment could hide a jump."""
     return np.asarray(points / float(np.median(truth.faces.side_px[rows])))

@@ -1,6 +1,6 @@
-"""From finished roto and its plates to a data set: the whole of `rotopaint mine`, and its reports.
+"""The whole of `rotopaint mine`: from finished roto and its plates to a data set, with reports.
 
-The reports are residuals per shape and shot, label issues with pictures, and shapes that shots lack.
+The reports are residuals per shape and shot, label issues with pictures, and shapes that are missing in some shots.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class Mined:
 
 
 def mine(options: MineOptions, *, progress: Progress = silent, workers: Executor | None = None) -> Mined:
-    """Mine sources into the data set folder `options.out`, with the help of remote workers if there are any.
+    """Mine sources into the data set folder `options.out`, with remote workers if there are any.
 
-    Besides the data set the folder gets `mining/residuals.txt` and `.json`, `mining/suspicious.json` and pictures of
-    suspicious frames. Raises: UsageError, DocumentError, PlateError, PackError (the sheet), TrainingError.
+    The folder also gets `mining/residuals.txt` and `.json`, `mining/suspicious.json` and pictures of suspicious frames.
+    Raises: UsageError, DocumentError, PlateError, PackError (the sheet), TrainingError.
     """
     with claimed_dataset(options.out):
         joined = join_sources(
@@ -84,11 +84,11 @@ def mine(options: MineOptions, *, progress: Progress = silent, workers: Executor
 def mine_joined(
     joined: JoinedTakes, options: MineOptions, *, progress: Progress = silent, workers: Executor | None = None
 ) -> Mined:
-    """As `mine`, from frames that were read already."""
+    """As `mine`, from frames that were already read."""
     options.exclude.check([row.shot for row in joined.rows])
     rows = tuple(row for row in joined.rows if not options.exclude.covers(row.shot, row.frame))
     if not rows:
-        raise UsageError("--exclude: leaves no frame; name fewer")
+        raise UsageError("--exclude: leaves no frame; exclude fewer")
     tests = choose_tests([row.shot for row in rows], options.test)
     rows = tuple(replace(row, split="test") if row.shot in tests else row for row in rows)
     shots = _shot_contents(rows)
@@ -140,14 +140,17 @@ def _shot_contents(rows: Sequence[JoinedFrame]) -> dict[Shot, ShotContent]:
 def _val_shots(
     rows: Sequence[JoinedFrame], shots: Mapping[Shot, ShotContent], options: MineOptions
 ) -> tuple[set[Shot], list[str]]:
-    """Shots to hold out, and what is to be said of it. Corrections are there to be learnt from: of them only what the
-    data set holds out that they are mined for, by its sheet."""
+    """The validation shots, and notes for the user.
+
+    Corrections are meant for training; of them only the shots that the sheet's data set uses for validation stay
+    validation.
+    """
     if options.val or not all(_is_correction(row.truth) for row in rows):
         val = choose_val(shots, options.val)
         return val, _why_none_val(shots, val, options)
     val = set(shots) & (set() if options.sheet is None else val_shots_of_sheet(options.sheet))
     names = ", ".join(sorted(shot for _, shot in val))
-    return val, [f"{names}: held out, as in the data set of the sheet"] if val else []
+    return val, [f"{names}: validation, as in the data set of the sheet"] if val else []
 
 
 def _is_correction(truth: FrameTruth) -> bool:
@@ -157,17 +160,17 @@ def _is_correction(truth: FrameTruth) -> bool:
 
 
 def _why_none_val(shots: Mapping[Shot, ShotContent], val: Set[Shot], options: MineOptions) -> list[str]:
-    """Why no shot is held out, where several of one character could be."""
+    """A note if no shot became validation although a character has several."""
     if val or options.val or len({character for character, _ in shots}) == len(shots):
         return []
     return [
-        "no shot is held out, each has shapes or landmarks of its own: training holds out the ends of shots; --val "
-        "SHOT chooses one"
+        "no shot is used for validation, because each has shapes or landmarks that no other has: training validates on "
+        "the ends of shots; --val SHOT chooses a shot"
     ]
 
 
 def _excluded_rows(truth: MinedTruth, issues: Sequence[LabelIssue], kinds: Set[str]) -> set[int]:
-    """Rows of the kinds to leave out; a shifted shot goes as a whole."""
+    """Rows of the kinds to leave out; a shifted shot is left out as a whole."""
     rows = {each.row for each in issues if each.kind in kinds}
     shots = {truth.shots[each.row] for each in issues if each.kind in kinds and each.kind == "shifted"}
     return rows | {row for row, shot in enumerate(truth.shots) if shot in shots}
@@ -175,9 +178,9 @@ def _excluded_rows(truth: MinedTruth, issues: Sequence[LabelIssue], kinds: Set[s
 
 _MOST_PICTURES = 60  # most pictures of suspicious frames
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
-_MOST_LINES = 6  # of writing on one of them
-_SAME_PLACE = 0.03  # face units: two shapes whose usual positions are this close everywhere count as one
-_MOST_NAMES = 8  # shapes named in one line
+_MOST_LINES = 6  # most caption lines on a picture
+_SAME_PLACE = 0.03  # face units: two shapes at mean positions this close may be the same shape
+_MOST_NAMES = 8  # most names in one line
 
 
 def write_mining_report(
@@ -189,8 +192,8 @@ def write_mining_report(
 ) -> list[str]:
     """Write the residual table, the list of suspicious frames and a picture of each (the first 60) to `folder`.
 
-    `suspicious.txt` has a line for each frame as `--exclude @FILE` takes it, the reason behind a `#`: strike out what
-    is all right and mine again. An edited list is kept. Returns a note on that.
+    `suspicious.txt` has a line for each frame, as `--exclude @FILE` reads it, with the reason after a `#`: delete the
+    lines of correct frames and mine again. An edited list is kept; the returned note says so.
     """
     write_text(folder / "residuals.txt", residual_text(table) if table else "no shapes\n")
     write_json(folder / "residuals.json", [line.content() for line in table])
@@ -207,21 +210,21 @@ def write_mining_report(
         issue = {"kind": each.kind, "about": each.about, "text": each.text, "picture": shown.get(each.row)}
         listed.append({"shot": source.shot, "frame": source.frame, **issue})
     write_json(folder / "suspicious.json", listed)
-    harmful = sorted({each.row for each in issues if each.kind not in HARMLESS})  # the others need not be excluded
+    harmful = sorted({each.row for each in issues if each.kind not in HARMLESS})  # the other kinds need not be excluded
     lines = "".join(f"{_exclude_line(truth, issues, row)}\n" for row in harmful)
     return _write_list(folder / "suspicious.txt", lines)
 
 
 def _write_list(path: Path, lines: str) -> list[str]:
-    """Write the list, or where the last one is no longer as it was written, beside it."""
+    """Write the list; if the present one was edited, write to a second file instead."""
     edited = _is_edited(path)
     written = path.with_name(f"{path.stem}.new{path.suffix}") if edited else path
     write_text(written, f"{_checksum_line(lines)}{lines}")
-    return [f"{path.parent.name}/{path.name} was edited and is kept; today's list is {written.name}"] if edited else []
+    return [f"{path.parent.name}/{path.name} was edited and is kept; the new list is {written.name}"] if edited else []
 
 
 def _checksum_line(lines: str) -> str:
-    return f"# {hashlib.sha256(lines.encode()).hexdigest()[:16]}: mine writes this list anew until somebody edits it\n"
+    return f"# {hashlib.sha256(lines.encode()).hexdigest()[:16]}: mine rewrites this list until somebody edits it\n"
 
 
 def _is_edited(path: Path) -> bool:
@@ -242,8 +245,10 @@ def _exclude_line(truth: MinedTruth, issues: Sequence[LabelIssue], row: int) -> 
 def _draw_issues(
     truth: MinedTruth, row: int, picture: WrittenPicture, folder: Path, found: Sequence[LabelIssue]
 ) -> npt.NDArray[np.uint8]:
-    """A picture twice as large with the new splines, where they start and the landmarks drawn on it (RGB); what is
-    suspicious is drawn thicker and written at the top."""
+    """A picture (RGB) at twice the size with the fitted splines, their first points, and the landmarks.
+
+    Suspicious parts are drawn thicker and described at the top.
+    """
     decoded = cv2.imread(str(folder / picture.image), cv2.IMREAD_COLOR)
     if decoded is None:
         raise TrainingError(f"{folder / picture.image}: written a moment ago and cannot be read; is the disk full?")
@@ -269,7 +274,7 @@ def _is_about(issue: LabelIssue, name: str) -> bool:
 
 
 def _add_captions(canvas: npt.NDArray[np.uint8], found: Sequence[LabelIssue]) -> npt.NDArray[np.uint8]:
-    """What is suspicious, a line each, on a darkened band so that it reads on any plate."""
+    """The issues, one per line, on a darkened band that is readable on any plate."""
     shown = found[:_MOST_LINES]
     band = canvas[: 10 + 18 * len(shown)]
     band[:] = band // 3
@@ -281,7 +286,7 @@ def _add_captions(canvas: npt.NDArray[np.uint8], found: Sequence[LabelIssue]) ->
 
 @dataclass(frozen=True, slots=True)
 class CurveResidual:
-    """One shape in one shot: mean over frames of the mean distance, its 95th percentile, and the largest distance."""
+    """A shape in a shot: the mean over frames of the mean distance, its 95th percentile, and the largest distance."""
 
     shape: str
     shot: str
@@ -293,12 +298,12 @@ class CurveResidual:
     max_px: float
 
     def content(self) -> dict[str, object]:
-        """The line of the table for machines."""
+        """The line of the table as JSON values."""
         return {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(self).items()}
 
 
 def residual_table(truth: MinedTruth) -> list[CurveResidual]:
-    """The lines of every shape, shot by shot and, of several shots, for all of them."""
+    """The lines of every shape, per shot and, if there are several, for all shots."""
     lines = []
     for plan, distance in zip(truth.plans, truth.distances):
         shots = [truth.rows[row].shot for row in plan.shape.rows]
@@ -324,7 +329,7 @@ def _shot_residual(plan: ShapePlan, distance_F2: Array, shot: str, n_points: Seq
 
 
 def residual_text(lines: Sequence[CurveResidual]) -> str:
-    """The table for people."""
+    """The table as text."""
     lines = [replace(line, shape=in_one_line(line.shape), shot=in_one_line(line.shot)) for line in lines]
     width = max([len(line.shape) for line in lines] + [5])
     shot = max([len(line.shot) for line in lines] + [4])
@@ -340,7 +345,7 @@ def residual_text(lines: Sequence[CurveResidual]) -> str:
 
 
 def alias_notes(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
-    """A line for each shape that looks like another one of other shots, and one for those that shots lack."""
+    """Notes on shapes with different names at the same position, and on shapes that are missing in some shots."""
     shots = {plan.shape.name: frozenset(truth.shots[plan.shape.rows].tolist()) for plan in truth.plans}
     shots = {name: shots.get(name, frozenset()) for name in truth.sheet.shape_names}
     drawn = set().union(*shots.values())
@@ -357,28 +362,28 @@ def alias_notes(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
             alike |= {one, two}
             where = (_shot_names(truth, shots[one]), _shot_names(truth, shots[two]))
             notes.append(
-                f"'{two}' of {where[1]} lies where '{one}' of {where[0]} does: if it is the same shape, mine again "
-                f"with --rename '{two}={one}'"
+                f"'{two}' of {where[1]} lies at the position of '{one}' of {where[0]}: if it is the same shape, mine "
+                f"again with --rename '{two}={one}'"
             )
     lacking = [f"{name} ({_shot_names(truth, drawn - found)})" for name, found in partial.items() if name not in alike]
     if lacking:
-        notes.append(f"shapes that shots lack: {_list_names(lacking)}; they are learnt from the other shots")
+        notes.append(f"shapes missing in some shots: {_list_names(lacking)}; they are trained on the other shots")
     return [*notes, *_beside_sheet(truth, rows)]
 
 
 def _beside_sheet(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
-    """Shapes and landmarks that the sources have and the sheet has not, and the other way round."""
+    """Names that the sources have and the sheet lacks, and the reverse."""
     known = [name for name, column in zip(truth.names, truth.marks.transpose(1, 0, 2)) if np.isfinite(column).any()]
     drawn = dict.fromkeys(name for row in rows for name in row.truth.shapes)
     given = dict.fromkeys(name for row in rows for name in row.truth.landmarks)
     notes = []
     for kind, found, usable, named, more in (
         ("shapes", drawn, drawn, truth.sheet.shape_names, ""),
-        ("landmarks", given, known, truth.sheet.landmark_names, "; they cannot be learnt from this"),
+        ("landmarks", given, known, truth.sheet.landmark_names, "; they cannot be trained on this data"),
     ):
         if unknown := [name for name in found if name not in named]:
             notes.append(
-                f"{kind} that the sheet does not name were left out: {_list_names(unknown)}; map them by --rename"
+                f"{kind} that are not in the sheet were left out: {_list_names(unknown)}; map them with --rename"
             )
         if absent := [name for name in named if name not in usable]:
             notes.append(f"{kind} of the sheet that no source has: {_list_names(absent)}{more}")
@@ -396,6 +401,6 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def _curves_apart(one: Array, two: Array) -> float:
-    """Mean distance of two sampled curves, the larger of both directions."""
+    """Mean distance between two sampled curves, the larger of both directions."""
     away = np.linalg.norm(one[:, None] - two[None], axis=2)
     return float(max(away.min(axis=0).mean(), away.min(axis=1).mean()))

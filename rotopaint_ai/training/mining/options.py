@@ -1,4 +1,4 @@
-"""The options of `mine`, checked when they are read; the kinds of label issues."""
+"""The options of `mine`, validated when read, and the kinds of label issues."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rotopaint_ai.frames import FrameRange
 
 TOLERANCE_PX = 0.25
 ALL_KINDS = "suspicious"
-ALL = "all"  # shots
-HARMLESS = ("twisted", "held", "outside")  # corrected already, or valid labels all the same
-# What is done in turn, with its share of the time in percent (120 frames of 10 shapes, two cores where they are used).
+ALL = "all"  # all shots
+HARMLESS = ("twisted", "held", "outside")  # corrected automatically, or valid labels
+# Steps in order, with their share of the time in percent (120 frames of 10 shapes, two cores).
 STAGES: Final[Mapping[str, float]] = {
     "reading roto": 21,
     "aligning shapes": 17,
@@ -27,24 +27,27 @@ STAGES: Final[Mapping[str, float]] = {
 }
 
 
-Shot = tuple[str, str]  # character and name
-HELD_OUT = 0.1  # share of a character's frames that held-out shots come to, at least
-SIZE = 400  # pixels of a picture's side
+Shot = tuple[str, str]  # character and shot name
+HELD_OUT = 0.1  # smallest share of a character's frames in validation shots
+SIZE = 400  # side of a picture in pixels
 KINDS: Final = ("swapped", "jumped", "misfit", "twisted", "shifted", "held", "outside")
-FACE_SHARE = 0.62  # face box / picture
+FACE_SHARE = 0.62  # face box relative to the picture
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """What is kept out of the data set: frames of shots, whole shots (None), and kinds of suspicious frames."""
+    """Frames to leave out of the data set: frames of shots, whole shots (None), and kinds of suspicious frames."""
 
     frames: tuple[tuple[str, FrameRange | None], ...] = ()
     kinds: frozenset[str] = frozenset()
 
     @classmethod
     def parse(cls, texts: Sequence[str]) -> Exclusion:
-        """Read `SHOT`, `SHOT:A-B`, a kind (`swapped`), several with commas, `suspicious` for all that do harm, or
-        `@FILE` with one of these a line (`#` starts a comment). Raises UsageError."""
+        """Parse `--exclude` arguments. Raises UsageError.
+
+        An argument has comma-separated items: `SHOT`, `SHOT:A-B`, a kind (`swapped`), or `suspicious` for all harmful
+        kinds. `@FILE` reads one argument a line (`#` starts a comment).
+        """
         frames: list[tuple[str, FrameRange | None]] = []
         kinds: set[str] = set()
         for item in (part.strip() for text in texts for line in _argument_texts(text) for part in line.split(",")):
@@ -60,11 +63,11 @@ class Exclusion:
         return cls(tuple(frames), frozenset(kinds))
 
     def covers(self, shot: str, frame: int) -> bool:
-        """Whether a frame was named."""
+        """Whether a frame is excluded by shot or number."""
         return any(shot == name and (span is None or frame in span) for name, span in self.frames)
 
     def check(self, shots: Sequence[str]) -> None:
-        """Raises UsageError when a shot that was named is not among those found."""
+        """Raises UsageError if a named shot is not among those found."""
         for name, _ in self.frames:
             if name not in shots:
                 raise UsageError(
@@ -86,7 +89,7 @@ def _argument_texts(text: str) -> list[str]:
 
 
 def choose_tests(shots: Sequence[str], wanted: Sequence[str]) -> set[str]:
-    """Shots that are only measured on: those wanted, or `all`. Raises UsageError for one that is not there."""
+    """Test shots: those wanted, or `all`. Raises UsageError for an unknown shot."""
     for name in wanted:
         if name not in (*shots, ALL):
             raise UsageError(f"--test {name}: no such shot; shots are {', '.join(sorted(set(shots)))}, {ALL}")
@@ -103,11 +106,12 @@ class ShotContent:
 
 
 def choose_val(shots: Mapping[Shot, ShotContent], wanted: Sequence[str]) -> set[Shot]:
-    """Which shots are held out: those wanted; `none`; else the last ones of each character that has two or more, as
-    many as come to a tenth of its frames, of those whose shapes and landmarks other shots have as well. One without
-    shapes could not say how well they are drawn, and is held out only where the character has none.
+    """Choose the validation shots: those wanted; none for `none`; else by these rules.
 
-    Raises UsageError for a shot that is not there, and when nothing would be left to train on.
+    The last shots of each character with two or more shots, up to a tenth of its frames. A shot qualifies only if other
+    shots have its shapes and landmarks too. A shot without shapes cannot measure shapes, so it qualifies only if the
+    character has none.
+    Raises UsageError for an unknown shot, or if nothing would be left to train on.
     """
     if not shots:
         return set()
@@ -118,13 +122,13 @@ def choose_val(shots: Mapping[Shot, ShotContent], wanted: Sequence[str]) -> set[
             raise UsageError(f"--val {name}: no such shot; shots are {', '.join(sorted(names))}")
     held = {pair for pair in shots if pair[1] in asked} if wanted else _last_of_each(shots)
     if len(held) == len(shots):
-        raise UsageError("--val: every shot is held out; leave one to train on")
+        raise UsageError("--val: every shot is a validation shot; leave one to train on")
     return held
 
 
 def _last_of_each(shots: Mapping[Shot, ShotContent]) -> set[Shot]:
     held: set[Shot] = set()
-    users = Counter(name for content in shots.values() for name in content.names)  # shots left that have each name
+    users = Counter(name for content in shots.values() for name in content.names)  # remaining shots that have each name
     for character in dict.fromkeys(character for character, _ in shots):
         own = sorted((pair for pair in shots if pair[0] == character), reverse=True)
         drawn = any(shots[pair].has_shapes for pair in own)
@@ -132,8 +136,8 @@ def _last_of_each(shots: Mapping[Shot, ShotContent]) -> set[Shot]:
         for pair in own if len(own) > 1 else ():
             content = shots[pair]
             is_too_much = taken > 0 and 2 * (taken + content.n_frames) > total
-            is_mute = drawn and not content.has_shapes
-            if is_too_much or is_mute or any(users[name] == 1 for name in content.names):
+            lacks_shapes = drawn and not content.has_shapes
+            if is_too_much or lacks_shapes or any(users[name] == 1 for name in content.names):
                 continue
             held.add(pair)
             users.subtract(content.names)
@@ -145,8 +149,11 @@ def _last_of_each(shots: Mapping[Shot, ShotContent]) -> set[Shot]:
 
 @dataclass(frozen=True, slots=True)
 class MineOptions:
-    """What to mine. `plates` may hold `{dir}` and `{stem}`; `val` names shots to hold out (`none` for none),
-    `test` those that are only measured on (`all` for all). `interpolated`: frames between keys are truth too."""
+    """What to mine.
+
+    `plates` may contain `{dir}` and `{stem}`. `val`: validation shots (`none` for none). `test`: test shots (`all` for
+    all). `interpolated`: frames between keys count as ground truth too.
+    """
 
     sources: tuple[Path, ...]
     out: Path
@@ -167,7 +174,7 @@ class MineOptions:
 
 @dataclass(frozen=True, slots=True)
 class LabelIssue:
-    """One label issue: row of the frame, kind, name of the shape or landmark, and a sentence."""
+    """A label issue: row of the frame, kind, name of the shape or landmark, and a sentence."""
 
     row: int
     kind: str

@@ -3,10 +3,8 @@
 Landmarks and control points, aligned to the mean face, are jointly normal to good approximation. The other points give
 the conditional mean of a point (or a whole shape). Its distance from this mean separates outliers from motion, also at
 the ends of shots and on twos, where neighbouring frames give no information.
-
 With the precision matrix T of the points, the residual of a block b given all others is inv(T_bb) (T x)_b: Rasmussen
 and Williams, "Gaussian Processes for Machine Learning" (2006), appendix A.3, equation A.6 rewritten for the precision.
-
 Letters: F frames, N points (two numbers each).
 """
 
@@ -22,29 +20,31 @@ from rotopaint_ai.shapes.revectorise.raw_curves import Array, Bools, Rows
 from rotopaint_ai.training.mining.options import LabelIssue
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 
-ROTO = "roto"  # all shapes together, where landmarks of another source can speak against them
-FEWEST_FRAMES = 16  # fewer frames do not suffice to fit the model
+ROTO = "roto"  # all shapes together, where landmarks of another source can contradict them
+FEWEST_FRAMES = 16  # fewest frames to fit the model
 _FOLDS = 8
-_NOISES = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2)  # face units: how well a point is known; the best predictor of them is taken
-_LEAST = 0.016  # face units: a smaller distance is not an outlier
-_TIMES_P90 = 2.5  # times the 90th percentile of distances: beyond it a block is an outlier
-_SAME = 0.6  # a neighbouring frame that is off by this much of the same way tells of a pose, not of an outlier ...
-_POSE = 2.0  # ... and then it takes so much more
-_MOST = 4  # things named in one frame
-_PRICE = 6.0  # squared deviations that each further number of a block has to explain
-_FAR = 3.0  # times the 90th percentile: frames beyond it are left out of the second fit
-_LATE = 0.75  # share of its misfit that a shape may keep a frame earlier or later, to be called late
-_MOVES = 0.004  # face units: a shape that moves less from frame to frame cannot be late
+# face units: candidates for the noise of a point; the one that predicts best is used
+_NOISES = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2)
+_LEAST = 0.016  # face units: a smaller distance is no outlier
+_TIMES_P90 = 2.5  # a block is an outlier beyond this many times the 90th percentile of distances
+# if a neighbouring frame has this share of the same residual, the pose is unusual rather than the label wrong ...
+_SAME = 0.6
+_POSE = 2.0  # ... and the limit is this many times as high
+_MOST = 4  # most issues in one frame
+_PRICE = 6.0  # squared deviations that each additional number of a block must explain
+_FAR = 3.0  # frames beyond this many times the 90th percentile are left out of the second fit
+_LATE = 0.75  # a shape is late if a shift by one frame reduces its residual to this share
+_MOVES = 0.004  # face units: slower shapes cannot be tested for lateness
 _FEWEST_MOVES = 6
-_MOSTLY = 0.35  # share of the moving frames that have to agree; on twos at most every other one can
+_MOSTLY = 0.35  # share of moving frames that must agree; on twos at most every other one can
 _LAGS = (-1, 0, 1)
-_LEAST_SHIFT = 0.006  # face units: roto that is off by less may be of this frame after all
-_ANOTHER = 0.5  # share of its misfit that a frame's roto may keep on another frame, to belong there
+_LEAST_SHIFT = 0.006  # face units: with a smaller residual roto may belong to its own frame
+_ANOTHER = 0.5  # roto belongs to another frame if it reduces the residual to this share
 
 
 @dataclass(frozen=True, slots=True)
 class PointBlocks:
-    """Points of all frames in plate space, NaN where not known, and what can be off: points by its name."""
+    """Points of all frames in plate space, NaN where unknown, and the blocks that are tested."""
 
     plate_FNC: Array
     of: Mapping[str, npt.NDArray[np.intp]]  # a landmark, `shape point k`, or a whole shape: its points
@@ -52,7 +52,7 @@ class PointBlocks:
 
 
 def point_blocks(truth: MinedTruth) -> PointBlocks:
-    """Landmarks that a source gave, and every shape's control points."""
+    """The landmarks that a source provides, and every shape's control points."""
     given = truth.given()
     parts = [truth.marks[:, given, :2]]
     of: dict[str, npt.NDArray[np.intp]] = {truth.names[k]: np.array([at]) for at, k in enumerate(given)}
@@ -74,14 +74,16 @@ def point_blocks(truth: MinedTruth) -> PointBlocks:
 
 @dataclass(frozen=True, slots=True)
 class _FoldedGaussian:
-    """Mean and precision of the points (2N numbers) for each fold of frames, learnt from the other folds."""
+    """Mean and precision of the points (2N numbers) for each fold of frames, estimated from the other folds."""
 
     fold_F: npt.NDArray[np.intp]
     mean: Array  # [folds, 2N]
     precision: Array  # [folds, 2N, 2N]
 
-    def ask(self, values_D: Array, fold: int, block: npt.NDArray[np.intp], unknown: Bools) -> tuple[Array, float]:
-        """The residual of a block, and how much likelier the rest becomes without it (squared Mahalanobis distance)."""
+    def residual_of(
+        self, values_D: Array, fold: int, block: npt.NDArray[np.intp], unknown: Bools
+    ) -> tuple[Array, float]:
+        """The residual of a block given the others, and its squared Mahalanobis distance."""
         columns = _xy_columns(block)
         precision = self.precision[fold]
         free = np.flatnonzero(unknown & ~np.isin(np.arange(len(unknown)), columns))
@@ -96,7 +98,7 @@ class _FoldedGaussian:
 
 
 def _information_without(precision: Array, kept: npt.NDArray[np.intp], free: npt.NDArray[np.intp]) -> Array:
-    """The precision of some numbers when the others are not known: the Schur complement."""
+    """The precision of `kept` after marginalising `free`: the Schur complement."""
     between = precision[np.ix_(kept, free)]
     inner = np.linalg.solve(precision[np.ix_(free, free)], between.T)
     return np.asarray(precision[np.ix_(kept, kept)] - between @ inner)
@@ -135,24 +137,26 @@ def _leave_one_out(model: _FoldedGaussian, values_FD: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class LabelModel:
-    """A character's points and the model that was learnt from them."""
+    """A character's points and the model fitted to them."""
 
     blocks: PointBlocks
     values_FD: Array
     unknown_FD: Bools
     model: _FoldedGaussian
-    p90: Mapping[str, float]  # for each block: the limit that 9 of 10 frames keep, face units
+    p90: Mapping[str, float]  # for each block: the 90th percentile of its distance, face units
 
     def off(self, row: int, name: str, unknown_D: Bools) -> tuple[float, float]:
-        """Root mean square distance of a block from where the known others put it, face units; and how much better the
-        frame is explained without it, less what any block of that many numbers would bring."""
+        """Root mean square residual of a block in face units, and how much better the frame is explained without it.
+
+        The gain is reduced by the price of the block's numbers.
+        """
         fold, block = int(self.model.fold_F[row]), self.blocks.of[name]
-        residual, gain = self.model.ask(self.values_FD[row], fold, block, unknown_D)
+        residual, gain = self.model.residual_of(self.values_FD[row], fold, block, unknown_D)
         return float(np.sqrt((residual**2).sum(axis=1).mean())), gain - _PRICE * 2 * len(block)
 
 
 def fit_face_model(truth: MinedTruth, left_out: set[int]) -> LabelModel | None:
-    """The model of a character's points, from frames not known to be wrong; None where there are too few."""
+    """The model of a character's points, from frames without known errors; None if there are too few."""
     own = point_blocks(truth)
     n = own.plate_FNC.shape[1]
     good = np.array([row not in left_out for row in range(len(truth.rows))])
@@ -189,7 +193,7 @@ def _p90(face: LabelModel, rows: npt.NDArray[np.intp]) -> dict[str, float]:
 
 
 def find_outliers(face: LabelModel, truth: MinedTruth, left_out: set[int]) -> list[LabelIssue]:
-    """Outliers of all frames, found greedily: the block that explains a frame best, then the next without it."""
+    """Outliers of all frames, found greedily: the block whose removal explains a frame best, then the next."""
     away = _leave_one_out(face.model, face.values_FD)
     single = {int(block[0]): face.p90[name] for name, block in face.blocks.of.items() if len(block) == 1}
     p90_N = np.array([single[at] for at in range(away.shape[1])])
@@ -203,11 +207,11 @@ def find_outliers(face: LabelModel, truth: MinedTruth, left_out: set[int]) -> li
 
 
 def _outliers_of(face: LabelModel, truth: MinedTruth, row: int, pose_z: float) -> list[LabelIssue]:
-    """Outliers of one frame; `pose_z`: how unusual its pose is, which makes everything in it less sure."""
+    """Outliers of one frame; `pose_z`: how unusual its pose is, which raises all limits."""
     unknown = face.unknown_FD[row].copy()
     found: dict[str, LabelIssue] = {}
     for _ in range(_MOST):
-        best = _best(face, row, unknown, pose_z)
+        best = _best_block(face, row, unknown, pose_z)
         if best is None:
             break
         name, off, score = best
@@ -215,14 +219,14 @@ def _outliers_of(face: LabelModel, truth: MinedTruth, row: int, pose_z: float) -
             about = name.split(" point ")[0]
             what = "" if about == name else f"point {name.rsplit(' ', 1)[1]}: "
             px = off * float(truth.faces.side_px[row])
-            text = f"{what}{px:.1f} px from where the rest of the face puts it"
+            text = f"{what}{px:.1f} px from the position that the rest of the face predicts"
             found.setdefault(about, LabelIssue(row, "jumped", about, text))
         unknown[_xy_columns(face.blocks.of[name])] = True
     return list(found.values())
 
 
-def _best(face: LabelModel, row: int, unknown: Bools, pose_z: float) -> tuple[str, float, float] | None:
-    """Of what is too far off the thing that explains a frame best: its name, distance, and distance over the limit."""
+def _best_block(face: LabelModel, row: int, unknown: Bools, pose_z: float) -> tuple[str, float, float] | None:
+    """The outlying block whose removal explains a frame best: its name, distance, and distance over the limit."""
     best: tuple[float, str, float, float] | None = None
     for name, block in face.blocks.of.items():
         if unknown[_xy_columns(block)].all():
@@ -235,7 +239,7 @@ def _best(face: LabelModel, row: int, unknown: Bools, pose_z: float) -> tuple[st
 
 
 def _is_shared(face: LabelModel, truth: MinedTruth, row: int, name: str) -> bool:
-    """Whether a frame beside this one, of another exposure, is off in the same way."""
+    """Whether a neighbouring frame, of another exposure, has a similar residual."""
     here = _residual_of(face, row, name)
     for other in (row - 1, row + 1):
         if not 0 <= other < len(truth.rows) or truth.shots[other] != truth.shots[row]:
@@ -248,17 +252,17 @@ def _is_shared(face: LabelModel, truth: MinedTruth, row: int, name: str) -> bool
 
 def _residual_of(face: LabelModel, row: int, name: str) -> Array:
     fold = int(face.model.fold_F[row])
-    return face.model.ask(face.values_FD[row], fold, face.blocks.of[name], face.unknown_FD[row])[0]
+    return face.model.residual_of(face.values_FD[row], fold, face.blocks.of[name], face.unknown_FD[row])[0]
 
 
 def find_late_shapes(face: LabelModel, truth: MinedTruth, rows: Rows, left_out: set[int]) -> list[LabelIssue]:
-    """Shapes of one shot that fit the rest of the face better a frame earlier or later."""
+    """Shapes of one shot that fit the rest of the face better one frame earlier or later."""
     frames = {truth.rows[row].frame: int(row) for row in rows if int(row) not in left_out}
     found = []
     for name in face.blocks.shapes:
         lag = _lag(face, truth, frames, name)
         if lag:
-            text = f"whole shot: {abs(lag)} frame {'late' if lag > 0 else 'early'} against the rest of the face"
+            text = f"whole shot: {abs(lag)} frame {'late' if lag > 0 else 'early'} relative to the rest of the face"
             found.append(LabelIssue(int(rows[0]), "shifted", name, text))
     return found
 
@@ -266,7 +270,7 @@ def find_late_shapes(face: LabelModel, truth: MinedTruth, rows: Rows, left_out: 
 def _lag(face: LabelModel, truth: MinedTruth, frames: Mapping[int, int], name: str) -> int:
     scores: dict[int, list[float]] = {lag: [] for lag in _LAGS}
     for frame in frames:
-        fits = _fits(face, truth, frames, frame, name)
+        fits = _lagged_residuals(face, truth, frames, frame, name)
         for lag, off in fits.items():
             scores[lag].append(off)
     if len(scores[0]) < _FEWEST_MOVES:
@@ -274,13 +278,17 @@ def _lag(face: LabelModel, truth: MinedTruth, frames: Mapping[int, int], name: s
     means = {lag: float(np.mean(values)) for lag, values in scores.items()}
     best = min(means, key=lambda lag: means[lag])
     closer = float(np.mean(np.array(scores[best]) < np.array(scores[0])))
-    # The shape of this frame is in the next one: it is a frame late.
+    # If this frame's shape appears in the next frame, it is one frame late.
     return best if best and means[best] < _LATE * means[0] and closer > _MOSTLY else 0
 
 
-def _fits(face: LabelModel, truth: MinedTruth, frames: Mapping[int, int], frame: int, name: str) -> dict[int, float]:
-    """How far a shape is off when it is taken from this frame, the one before and the one after; empty where one of
-    them is not there or the shape stands still."""
+def _lagged_residuals(
+    face: LabelModel, truth: MinedTruth, frames: Mapping[int, int], frame: int, name: str
+) -> dict[int, float]:
+    """The residual of a shape taken from this frame, the one before and the one after.
+
+    Empty if one of them is missing or the shape does not move.
+    """
     row, block = frames[frame], face.blocks.of[name]
     others = [frames[frame + lag] for lag in _LAGS if frame + lag in frames]
     shapes = face.blocks.plate_FNC[others][:, block]
@@ -293,19 +301,19 @@ def _fits(face: LabelModel, truth: MinedTruth, frames: Mapping[int, int], frame:
     for lag, shape in zip(_LAGS, placed):
         values = face.values_FD[row].copy()
         values[_xy_columns(block)] = shape.ravel()
-        residual, _ = face.model.ask(values, int(face.model.fold_F[row]), block, face.unknown_FD[row])
+        residual, _ = face.model.residual_of(values, int(face.model.fold_F[row]), block, face.unknown_FD[row])
         offs[lag] = float(np.sqrt((residual**2).sum(axis=1).mean()))
     return offs
 
 
 def find_shifted_roto(face: LabelModel, truth: MinedTruth, rows: Rows, left_out: set[int]) -> list[LabelIssue]:
-    """Frames of a shot whose whole roto fits its landmarks much better on the frame before or after."""
+    """Frames of a shot whose whole roto fits its landmarks much better one frame earlier or later."""
     if ROTO not in face.blocks.of:
         return []
     frames = {truth.rows[row].frame: int(row) for row in rows if int(row) not in left_out}
     found = []
     for frame, row in frames.items():
-        fits = _fits(face, truth, frames, frame, ROTO)
+        fits = _lagged_residuals(face, truth, frames, frame, ROTO)
         limit = max(_LEAST_SHIFT, _TIMES_P90 * face.p90[ROTO])
         best = min(fits, key=lambda lag: fits[lag], default=0)
         if best and fits[0] > limit and fits[best] < _ANOTHER * fits[0]:

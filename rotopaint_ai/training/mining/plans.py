@@ -1,4 +1,4 @@
-"""Plans of shapes: the number of control points, their positions on the mean, and the fit in every frame."""
+"""Plans of shapes: number of control points, their positions on the mean curve, and the fit in every frame."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from rotopaint_ai.sheet import ShapeSpec
 from rotopaint_ai.training.mining.options import TOLERANCE_PX
 from rotopaint_ai.training.mining.symmetric_groups import GroupMember, RawShapeTrack, SymmetricGroup
 
-_LEAST_MOST = 12  # control points that a shape may have however few the artists took
-_GENEROUS = 1.0  # control points that a shape may have for each that an artist took
+_LEAST_MOST = 12  # largest number of control points even if the artists used fewer
+_GENEROUS = 1.0  # largest number of control points per artist's control point
 _LARGEST = 48
-_SITS = 0.005  # face units: a control point this near to its landmark in half of the frames sits on it
+_ON_LANDMARK = 0.005  # face units: a control point this close to its landmark in half of the frames lies on it
 
 
 @dataclass(frozen=True, slots=True)
 class ShapePlan:
-    """How one shape is drawn: control points on its mean, the landmark of each, and the fit in every frame.
+    """How one shape is drawn: control points on its mean curve, their landmarks, and the fit in every frame.
 
-    `points_FP6`: control points of each row of the shape, plate space. `mirror`: the control point that each one
-    becomes in a mirrored picture, of the same shape or of its twin; None where the shape has no mirror image.
+    `points_FP6`: control points in each of the shape's rows, plate space. `twin`: name of the mirror shape, maybe its
+    own; None without one.
     """
 
     shape: RawShapeTrack
@@ -48,16 +48,16 @@ class ShapePlan:
     twin: str | None
 
     def mirror_of(self, point: int) -> tuple[str, int] | None:
-        """Shape and control point that a control point becomes in a mirrored picture."""
+        """Shape and control point of the mirror image of a control point."""
         if self.twin is None or self.twin != self.shape.name:
             return None if self.twin is None else (self.twin, point)
         return self.twin, _mirrored_point(point, len(self.placement.shares), self.shape.closed)
 
 
 def plan_group(group: SymmetricGroup, *, tolerance_px: float, n_points: int | None = None) -> list[ShapePlan]:
-    """Control points for a group: the same places for twins, so that the mirrored point is the same point.
+    """Plans for a group; twins share positions, so that point k of one mirrors point k of the other.
 
-    `n_points`: as many as a sheet asks for; None finds the number that keeps the fit within the tolerance.
+    `n_points`: number of control points from a sheet; None finds the number that keeps the fit within the tolerance.
     """
     start = find_start(group)
     first = group.members[0]
@@ -87,9 +87,11 @@ def plan_group(group: SymmetricGroup, *, tolerance_px: float, n_points: int | No
 def plan_by_sheet(
     group: SymmetricGroup, at: int, spec: ShapeSpec, known: Mapping[int, float] = MappingProxyType({})
 ) -> ShapePlan:
-    """A member with the control points that a sheet asks for: where they are `known` to lie on the mean, else on its
-    landmarks where these lie on the shape, the others between them. The direction of the spline is the one in which the
-    sheet's points follow each other."""
+    """Plan a member with the control points of a sheet.
+
+    Points lie where they are `known` to lie on the mean curve, else on their landmarks where these lie on the shape;
+    the others are spread between them. The spline runs in the direction of the sheet's points.
+    """
     member = group.members[at]
     closed = member.shape.closed
     found = dict(known) or {
@@ -113,12 +115,12 @@ def plan_by_sheet(
 
 
 def _mirrored_point(point: int, n_points: int, closed: bool) -> int:
-    """The number of a control point in a run that is counted backwards; a closed one keeps its first."""
+    """The index of a control point when the order is reversed; a closed curve keeps its first point."""
     return (n_points - point) % n_points if closed else n_points - 1 - point
 
 
 def _descends(found: Mapping[int, float], closed: bool) -> bool:
-    """Whether the landmarks of ascending points follow each other against the direction of the curve."""
+    """Whether the positions of ascending points run against the direction of the curve."""
     shares = [found[point] for point in sorted(found)]
     if len(shares) < (3 if closed else 2):
         return False
@@ -128,7 +130,7 @@ def _descends(found: Mapping[int, float], closed: bool) -> bool:
 
 
 def _interpolated(given: Mapping[int, float], start: float, n_points: int, closed: bool) -> Array:
-    """Shares, counted from `start`, of all control points: those given, the others evenly between them."""
+    """Positions of all control points as shares from `start`: the given ones, the others evenly between them."""
     points = sorted(given)
     if closed:
         at = np.array([*(point - points[0] for point in points), n_points], dtype=np.float64)
@@ -143,7 +145,7 @@ def _interpolated(given: Mapping[int, float], start: float, n_points: int, close
 def fit_plan(
     shape: RawShapeTrack, correspondence: Correspondence, shares: Array, on: Mapping[int, str], twin: str | None
 ) -> ShapePlan:
-    """Fit every frame of a shape with control points at shares of the mean."""
+    """Fit every frame of a shape with control points at `shares` of the mean curve."""
     placement = Placement(shares, mark_corners(find_corners(correspondence), shares, shape.closed))
     bends = PointLayout(shape.closed, placement.corners)
     points = fit_curves(correspondence.curves, correspondence.at(shares), bends)
@@ -151,7 +153,7 @@ def fit_plan(
 
 
 def find_start(group: SymmetricGroup) -> float:
-    """Where control point 0 goes: on the first landmark; else on the axis at the top, on a corner, or outermost."""
+    """Position of control point 0: on the first landmark; else on the axis at the top, on a corner, or outermost."""
     first = group.members[0]
     if first.anchors or not first.shape.closed:
         return 0.0
@@ -176,8 +178,7 @@ def _mean_in_face(member: GroupMember) -> Array:
 
 
 def _axis(own: GroupMember, image: GroupMember) -> float:
-    """Share of the mean at which a closed shape that mirrors itself crosses the axis (the other crossing is half
-    on)."""
+    """Share of the mean curve where a symmetric closed shape crosses the axis; the second crossing is at + 0.5."""
     grid = np.arange(N_PLACES) / N_PLACES
     there = image.correspondence.at(grid)
     turned = image.correspondence.backwards ^ own.correspondence.backwards
@@ -195,7 +196,7 @@ def _axis(own: GroupMember, image: GroupMember) -> float:
 def _required_places(
     group: SymmetricGroup, correspondence: Correspondence, anchors: Mapping[str, float]
 ) -> list[tuple[float, float]]:
-    """Places that a control point has to have, with their importance: landmarks, the start, corners, extremes."""
+    """Positions that need a control point, with their importance: landmarks, start, corners, extremes."""
     first = group.members[0]
     closed = first.shape.closed
     wanted = [(3.0, share) for share in anchors.values()]
@@ -217,7 +218,7 @@ def _most(group: SymmetricGroup, n_knots: int) -> int:
 
 
 def _on(shares: Array, anchors: Mapping[str, float], closed: bool) -> dict[int, str]:
-    """The control point nearest to each landmark on the curve."""
+    """The control point at each landmark on the curve."""
     on = {}
     for name, share in anchors.items():
         away = share_distance(shares, share, closed)
@@ -233,13 +234,15 @@ def _twin(group: SymmetricGroup, names: Sequence[str], at: int) -> str | None:
 
 
 def drop_landmarks_beside(plan: ShapePlan, names: Sequence[str], marks: Array, faces: Faces) -> ShapePlan:
-    """The plan without landmarks that only run beside the shape: they tell where its places are, but no control point
-    sits on them. `marks`: [F, L, 3] landmarks in plate space."""
+    """The plan without landmarks that only run close to the shape: they guide positions, but lie on no control point.
+
+    `marks`: [F, L, 3] landmarks in plate space.
+    """
     kept = {}
     for point, name in plan.on_landmarks.items():
         away = plan.points_FP6[:, point, :2] - marks[plan.shape.rows, names.index(name), :2]
         share = np.linalg.norm(away, axis=1) / faces.side_px[plan.shape.rows]
         share = share[np.isfinite(share)]
-        if len(share) and np.median(share) <= _SITS and np.quantile(share, 0.9) <= 2 * _SITS:
+        if len(share) and np.median(share) <= _ON_LANDMARK and np.quantile(share, 0.9) <= 2 * _ON_LANDMARK:
             kept[point] = name
     return replace(plan, on_landmarks=kept)

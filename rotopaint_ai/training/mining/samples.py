@@ -1,8 +1,7 @@
-"""The pictures and the lines of a data set: square cuts of plates round the face, and their truth.
+"""The pictures and lines of a data set: square crops of plates around the face, and their labels.
 
-Faces rendered on nothing are laid over made-up backgrounds, so that no model learns that faces end in black.
-
-Nothing of others in the folder is replaced, and one process at a time writes.
+Faces rendered with alpha get synthetic backgrounds, so that no model learns that faces end in black. Foreign files in
+the folder are kept, and only one process writes at a time.
 """
 
 from __future__ import annotations
@@ -37,55 +36,55 @@ from rotopaint_ai.watch import Progress, work_in_order
 _FOLDERS = ("images", "mining", "shards")
 _FILES = ("dataset.json", "sheet.yaml", "samples.jsonl")
 _STATE = ".rotopaint"
-_LOCK, _MARK = "lock", "dataset"  # says that what lies in the folder was mined, also where that was stopped half-way
+_LOCK, _MARK = "lock", "dataset"  # the mark identifies a mined folder, also after an interrupted run
 
 
 @contextmanager
 def claimed_dataset(folder: Path) -> Iterator[None]:
-    """The folder of a data set for as long as the block runs.
+    """Lock the folder of a data set while the block runs.
 
-    Raises: UsageError where files of others lie where ours would, where one of its folders is a link, and where another
-    process mines into it.
+    Raises: UsageError if foreign files would be overwritten, if one of its folders is a link, or if another process
+    mines into it.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out {folder}: is a file; wanted a folder for the data set")
     for name in (_STATE, *_FOLDERS):
         if (folder / name).is_symlink():
             raise UsageError(f"{folder / name}: is a symbolic link, which is never written through; remove it")
-    if not _is_dataset(folder) and (foreign := _in_the_way(folder)):
+    if not _is_dataset(folder) and (foreign := _foreign_file(folder)):
         raise UsageError(
-            f"{folder / foreign}: not written by RotoPaint, and in the way of a data set; choose another --out"
+            f"{folder / foreign}: not written by RotoPaint, and a data set would overwrite it; choose another --out"
         )
     is_new = not folder.exists()
-    busy = f"{folder}: somebody is mining into it; wait, or choose another --out"
+    busy = f"{folder}: another process mines into it; wait, or choose another --out"
     with locked(folder / _STATE / _LOCK, refusal=busy):
         write_text(folder / _STATE / _MARK, "mined\n")
         try:
             yield
         except BaseException:
-            if _in_the_way(folder) is None:
-                _withdraw(folder, is_new=is_new)
+            if _foreign_file(folder) is None:
+                _restore_folder(folder, is_new=is_new)
             raise
 
 
-def _withdraw(folder: Path, *, is_new: bool) -> None:
-    """Restore a folder in which nothing was mined."""
+def _restore_folder(folder: Path, *, is_new: bool) -> None:
+    """Restore a folder after a run that mined nothing."""
     state = folder / _STATE
     for name in (_MARK, _LOCK):
         (state / name).unlink(missing_ok=True)
-    with suppress(OSError):  # what others have there stays
+    with suppress(OSError):  # foreign files stay
         state.rmdir()
         if is_new:
             folder.rmdir()
 
 
 def _is_dataset(folder: Path) -> bool:
-    """Whether something was mined or rendered here before; sets of older versions have no mark."""
+    """Whether the folder contains a data set; older versions left no mark."""
     return (folder / _STATE / _MARK).is_file() or has_head(folder)
 
 
-def _in_the_way(folder: Path) -> str | None:
-    """The first file or filled folder of others by a name of a data set's own."""
+def _foreign_file(folder: Path) -> str | None:
+    """The first foreign file or non-empty folder with a name that a data set uses."""
     files = [name for name in _FILES if (folder / name).exists()]
     filled = [name for name in _FOLDERS if (folder / name).is_dir() and any((folder / name).iterdir())]
     return next(iter([*files, *filled]), None)
@@ -95,21 +94,22 @@ _LEAST_PX = 16
 _PIXEL_FOR_PIXEL = 1.12
 Pixels = npt.NDArray[np.uint8]
 IMAGES = "images"  # the folder of pictures in a data set
-_THUMB = 48  # pixels of the side of what frames are compared by
+_THUMB = 48  # side of the thumbnails that compare frames
 _JPEG_QUALITY = 96
 _PICTURES_AT_ONCE = 16
 Thumb = npt.NDArray[np.float32]
 
 
 def frame_cut(points: Array, *, size: int, face_share: float = FACE_SHARE) -> tuple[Crop, int]:
-    """The square on whole pixels around points (N, 2) whose box fills `face_share` of it, and its picture's side in px.
+    """The square in whole pixels around points (N, 2), and its picture's side in pixels.
 
-    A face smaller than the picture wants keeps its own pixels: the picture is then smaller, never enlarged.
+    The points' box fills `face_share` of the square. A face smaller than the picture keeps its own pixels: the picture
+    becomes smaller instead of being enlarged.
     """
     low, high = points.min(axis=0), points.max(axis=0)
     longest = float((high - low).max())
     side = float(np.ceil(max(longest / face_share, _LEAST_PX)))
-    if size < side <= size * _PIXEL_FOR_PIXEL:  # a slightly tighter picture keeps the plate's own pixels
+    if size < side <= size * _PIXEL_FOR_PIXEL:  # a slightly tighter crop keeps the plate's own pixels
         side = float(size)
     x, y = np.floor((low + high) / 2 - side / 2) + side / 2
     return Crop(float(x), float(y), side), min(size, int(side))
@@ -121,16 +121,16 @@ def cut_picture(frame: Frame, where: Crop, size: int) -> Pixels:
     x, y = (int(middle - where.side / 2) - around for middle in (where.x, where.y))
     wide = int(where.side) + 2 * around
     rgb, origin = frame.region(x, y, wide, wide)
-    if not rgb.size:  # the face is outside the data window: only its nearest edge is left
+    if not rgb.size:  # the face lies outside the data window: use its nearest edge
         rgb, origin = frame.rgb, frame.origin
     display = to_display(np.asarray(cut(np.asarray(rgb, np.float32), origin, where, size), np.float32))
     return np.round(np.clip(display, 0.0, 1.0) * 255).astype(np.uint8)
 
 
 def over_background(picture: Pixels, path: Path, where: Crop, seed: int) -> Pixels:
-    """A cut picture (S, S, 3) over soft shades of a few colours, by the alpha of its file; as it is without alpha.
+    """Composite a crop (S, S, 3) over a random background by the file's alpha; unchanged without alpha.
 
-    Beyond the file's edge the face is taken to go on. Raises: PlateError where the file cannot be read.
+    Beyond the file's edge the face is assumed to continue. Raises: PlateError if the file is unreadable.
     """
     alpha = _alpha(path)
     if alpha is None:
@@ -152,7 +152,7 @@ def _alpha(path: Path) -> npt.NDArray[np.float32] | None:
 
 
 def background(size: int, seed: int) -> npt.NDArray[np.float32]:
-    """Soft shades (S, S, 3) of 0..255: a few colours that run into each other, and grain."""
+    """A random background (S, S, 3), 0..255: smooth gradients of a few colours with grain."""
     rng = np.random.default_rng((seed, 45))
     coarse = rng.uniform(0, 255, (int(rng.integers(2, 6)), int(rng.integers(2, 6)), 3)).astype(np.float32)
     soft = cv2.resize(coarse, (size, size), interpolation=cv2.INTER_CUBIC)
@@ -162,7 +162,7 @@ def background(size: int, seed: int) -> npt.NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True)
 class WrittenPicture:
-    """A picture written, by its path in the data set, the square of the plate that it shows, and its side in pixels."""
+    """A written picture: its path in the data set, the square of the plate that it shows, and its side in pixels."""
 
     image: str
     where: Crop
@@ -171,7 +171,7 @@ class WrittenPicture:
 
 @dataclass(frozen=True, slots=True)
 class _PictureToCut:
-    """A row's frame, its picture's square and side, the square of its shot that stays, and the picture's file."""
+    """A picture to cut: the plate's frame, its square and side, the fixed square of its shot, and the file name."""
 
     row: int
     shot: str
@@ -181,13 +181,13 @@ class _PictureToCut:
     size: int
     still: tuple[Crop, int]
     image: str
-    cut_out: Path | None  # the file whose alpha says where the face is
+    cut_out: Path | None  # the file whose alpha marks the face
 
 
 def cut_all(
     truth: MinedTruth, out: Path, *, size: int, face_share: float, progress: Progress, workers: Executor | None = None
 ) -> tuple[dict[int, WrittenPicture], dict[int, Thumb], list[str]]:
-    """Cut and write the picture of every row; also a thumbnail of a place in the plate that stays through a shot."""
+    """Cut and write the picture of every row; also a thumbnail of a fixed square of the plate per shot."""
     wanted = _pictures_to_cut(truth, size, face_share)
     parts = [wanted[at : at + _PICTURES_AT_ONCE] for at in range(0, len(wanted), _PICTURES_AT_ONCE)]
     cut_part = partial(_cut_some, out=out)
@@ -217,7 +217,7 @@ def _pictures_to_cut(truth: MinedTruth, size: int, face_share: float) -> list[_P
 
 
 def _cut_some(wanted: Sequence[_PictureToCut], out: Path) -> tuple[dict[int, Thumb], list[str]]:
-    """Cut and write some pictures; their thumbnails by row, and what could not be read."""
+    """Cut and write some pictures; returns their thumbnails by row, and what could not be read."""
     thumbs, failed = {}, []
     for each in wanted:
         try:
@@ -245,9 +245,9 @@ def safe(name: str) -> str:
 
 
 def clear_dataset(folder: Path) -> None:
-    """Remove the pictures of a data set that was mined here before; a folder that is none is left as it is.
+    """Remove the pictures of an earlier data set in this folder; other folders are not changed.
 
-    It is no data set from here on: stopped before the new one is whole, its old lines would tell of new pictures.
+    `dataset.json` goes first: if the run is interrupted, old lines must not refer to new pictures.
     """
     if (folder / "dataset.json").is_file():
         (folder / "dataset.json").unlink()
@@ -268,7 +268,7 @@ def remove_pictures(folder: Path) -> None:
 
 
 def _json_values(path: Path) -> list[Any]:
-    """The values of a JSON file, or of each line of a .jsonl; none of what cannot be read."""
+    """The values of a JSON file, or of each line of a .jsonl; empty if unreadable."""
     try:
         text = file_bytes(path).decode()
         texts = text.splitlines() if path.suffix == ".jsonl" else [text]
@@ -278,20 +278,20 @@ def _json_values(path: Path) -> list[Any]:
 
 
 def _remove_own(folder: Path, name: str) -> None:
-    """Remove a picture that we wrote; the target of a link is not ours and stays."""
+    """Remove a picture that we wrote; the target of a link is foreign and stays."""
     if not folder.is_symlink() and PurePosixPath(name).name == name and name.endswith(".jpg"):
         (folder / name).unlink(missing_ok=True)
 
 
 def remove_unused(folder: Path, kept: set[str], pictures: Iterable[WrittenPicture]) -> None:
-    """Remove pictures that no sample shows."""
+    """Remove pictures that belong to no sample."""
     for picture in pictures:
         if picture.image not in kept:
             (folder / picture.image).unlink(missing_ok=True)
 
 
 def make_sample(truth: MinedTruth, row: int, picture: WrittenPicture, val: set[tuple[str, str]]) -> Sample:
-    """One line of the data set; `val` holds the (character, shot) that are held out."""
+    """One line of the data set; `val`: the validation shots as (character, shot)."""
     source, where, scale = truth.rows[row], picture.where, picture.size / picture.where.side
     places = where.to_crop(truth.marks[row, :, :2], picture.size)
     landmarks = {

@@ -1,7 +1,8 @@
-"""A sheet out of the roto itself: the landmarks that shapes hang on, and the specification of each shape.
+"""Proposes a sheet from the roto: landmarks of shapes, and the specification of each shape.
 
-A shape is predicted from its landmarks. Where the nearest one is a fifth of the face away, as on the upper half of an
-outline round the face, it is predicted badly however well they are found: control points there become landmarks.
+A shape is predicted from landmarks. Where the nearest one is a fifth of the face away, as on the upper half of an
+outline around the face, the prediction is poor however accurate the landmarks are: control points there become
+landmarks.
 """
 
 from __future__ import annotations
@@ -29,16 +30,17 @@ from rotopaint_ai.training.mining.plans import ShapePlan
 from rotopaint_ai.training.mining.symmetric_groups import GroupMember, RawShapeTrack
 from rotopaint_ai.training.mining.takes import FrameTruth, RawShape
 
-_MOST = 24  # frames of each shape
-_GRID = 480  # places on a curve at which a control point is looked for
+_MOST = 24  # frames per shape
+_GRID = 480  # samples of a curve to locate control points on
 _SHOT: Final = "the sheet's own data set"
-_SITS_SHARE: Final = 0.8  # of the frames in which the control point on a landmark is the one that the sheet says
+# smallest share of frames in which the control point nearest to a landmark must be the sheet's
+_SAME_POINT_SHARE: Final = 0.8
 
 
 def reference_rows(sheet: Path, plate: Plate) -> tuple[JoinedFrame, ...]:
-    """Frames of the data set whose sheet this is, in pixels of their plates; none where it lies alone.
+    """Frames of the data set that a sheet belongs to, in plate pixels; none for a sheet on its own.
 
-    `plate`: of whatever frame; nothing of these is read.
+    `plate`: any plate, to fill the field; these frames are not read.
     """
     data = _dataset_of(sheet)
     if data is None:
@@ -49,13 +51,13 @@ def reference_rows(sheet: Path, plate: Plate) -> tuple[JoinedFrame, ...]:
 
 
 def val_shots_of_sheet(sheet: Path) -> set[tuple[str, str]]:
-    """Validation and test shots (character, shot) of the data set beside the sheet; empty for a sheet on its own."""
+    """Validation and test shots (character, shot) of a sheet's data set; empty for a sheet on its own."""
     data = _dataset_of(sheet)
     return set() if data is None else {(s.character, s.shot) for s in data.samples if s.split != "train"}
 
 
 def _dataset_of(sheet: Path) -> Dataset | None:
-    """The data set that this sheet belongs to; None for a sheet on its own."""
+    """The data set that a sheet belongs to; None for a sheet on its own."""
     try:
         return read_dataset(sheet.parent) if sheet.name == "sheet.yaml" else None
     except TrainingError:
@@ -63,7 +65,8 @@ def _dataset_of(sheet: Path) -> Dataset | None:
 
 
 def _spread_samples(data: Dataset) -> list[int]:
-    """Samples spread evenly over those that have each shape; all that may be learnt from, else any."""
+    """Samples spread evenly over those that have each shape; training and validation samples if there are any, else
+    all."""
     usable = data.rows_of("train", "val")
     rows = usable.tolist() if len(usable) else list(range(len(data)))
     found: set[int] = set()
@@ -86,8 +89,11 @@ def _sample_truth(data: Dataset, row: int) -> FrameTruth:
 
 
 def sheet_places_on(member: GroupMember, rows: Sequence[JoinedFrame], n_points: int, first: int) -> dict[int, float]:
-    """Shares of the mean at which a sheet's control points stand: by the frames from row `first` on, else by those of
-    projects, which a pack drew with as many points; empty without."""
+    """Positions of a sheet's control points as shares of the mean curve; empty if unknown.
+
+    They come from rows `first` and later (the sheet's own data set), else from projects with predictions of as many
+    points.
+    """
     shape = member.shape
     truths = [rows[row].truth for row in shape.rows]
     own = [each.shapes[shape.name] for each in truths]
@@ -106,7 +112,7 @@ def sheet_places_on(member: GroupMember, rows: Sequence[JoinedFrame], n_points: 
 
 
 def _middle(shares: Array, closed: bool) -> float:
-    """The share that is nearest to all others; on a closed curve round its start."""
+    """The share with the smallest total distance to all others; cyclic on a closed curve."""
     apart = share_distance(shares[:, None], shares, closed)
     return float(shares[apart.sum(axis=1).argmin()])
 
@@ -144,10 +150,10 @@ def drop_face_rows(faces: Faces, first: int) -> Faces:
 def keep_drawn(
     plan: ShapePlan, spec: ShapeSpec, rows: Sequence[JoinedFrame], n_rows: int, faces: Faces, marks: Array
 ) -> ShapePlan:
-    """The plan with the control points of corrected projects as they stand, where a pack with this sheet drew them.
+    """The plan with the control points of corrected projects unchanged, if a pack with this sheet predicted them.
 
-    They are looked for along the curve elsewhere; here they are known. Rows from `n_rows` on are frames that the sheet
-    comes from. `marks`: [F, L, 3]. A pack of another sheet shows by how many points there are, by those that sit on
+    Elsewhere control points are searched along the curve; here they are known. Rows from `n_rows` on are the sheet's
+    own frames. `marks`: [F, L, 3]. A pack with another sheet is recognised by the number of points, by points on
     landmarks, or by points that match better in another order.
     """
     own: dict[int, list[int]] = defaultdict(list)
@@ -159,20 +165,20 @@ def keep_drawn(
     points = plan.points_FP6.copy()
     for group in own.values():
         drawn = [rows[plan.shape.rows[at]] for at in group]
-        if _sits(drawn, spec) and _is_in_order(plan, spec, rows, group, known, faces, marks):
+        if _matches_landmarks(drawn, spec) and _is_in_order(plan, spec, rows, group, known, faces, marks):
             points[group] = [row.truth.shapes[spec.name].points for row in drawn]
     return replace(plan, points_FP6=points)
 
 
-def _sits(drawn: Sequence[JoinedFrame], spec: ShapeSpec) -> bool:
-    """Whether the control points that sit on landmarks by the sheet are those next to them in these frames."""
+def _matches_landmarks(drawn: Sequence[JoinedFrame], spec: ShapeSpec) -> bool:
+    """Whether each landmark's nearest control point is the sheet's, in nearly all of these frames."""
     right = []
     for row in drawn:
         for point, name in spec.on_landmarks.items():
             if name in row.truth.landmarks:
                 away = np.linalg.norm(row.truth.shapes[spec.name].points[:, :2] - row.truth.landmarks[name][:2], axis=1)
                 right.append(away.argmin() == point)
-    return not right or bool(np.mean(right) >= _SITS_SHARE)
+    return not right or bool(np.mean(right) >= _SAME_POINT_SHARE)
 
 
 def _is_in_order(
@@ -184,9 +190,9 @@ def _is_in_order(
     faces: Faces,
     marks: Array,
 ) -> bool:
-    """Whether control points lie nearest to those of the sheet's own frames in the order in which they are.
+    """Whether control points match those of the sheet's own frames best in their present order.
 
-    Each frame is compared with the one whose landmarks are most alike; without any there is nothing to compare with.
+    Each frame is compared with the one of most similar landmarks; without sheet frames the order is accepted.
     """
     if not known:
         return True
@@ -202,13 +208,14 @@ def _is_in_order(
     return int(np.argmin(off)) == 0
 
 
-_MOST_OWN = 8  # landmarks taken from a shape's own control points
-_NEAR_POINT, _NEAR_SHAPE = 4, 20  # landmarks that a shape is predicted from, nearest to each point and to the whole
-FAR_FROM_LANDMARKS = 0.085  # face units: a control point further than this from every landmark gets its own landmark
+_MOST_OWN = 8  # most landmarks made from a shape's own control points
+# landmarks that a shape is predicted from: nearest to each point, and nearest to the shape
+_NEAR_POINT, _NEAR_SHAPE = 4, 20
+FAR_FROM_LANDMARKS = 0.085  # face units: a control point further from every landmark becomes a landmark
 
 
 def choose_own_landmarks(plans: Sequence[ShapePlan]) -> list[ShapePlan]:
-    """Plans whose landmarks are chosen among their own control points: `<shape>_<point>`."""
+    """Plans whose landmarks are their own control points: `<shape>_<point>`."""
     out = []
     for plan in plans:
         on = {point: f"{plan.shape.name}_{point}" for point in _landmark_points(plan)}
@@ -217,7 +224,7 @@ def choose_own_landmarks(plans: Sequence[ShapePlan]) -> list[ShapePlan]:
 
 
 def _landmark_points(plan: ShapePlan) -> list[int]:
-    """Control points that make good landmarks: corners and ends first, then the ones furthest from those chosen."""
+    """Control points that make good landmarks: corners and ends first, then those furthest from the chosen ones."""
     shares, closed = plan.placement.shares, plan.shape.closed
     n = len(shares)
     chosen = set(np.flatnonzero(plan.placement.corners).tolist()) | ({0} if closed else {0, n - 1})
@@ -232,8 +239,10 @@ def _landmark_points(plan: ShapePlan) -> list[int]:
 def build_sheet(
     name: str, plans: Sequence[ShapePlan], landmark_names: Sequence[str], places: Array, frontal: Array, faces: Faces
 ) -> Sheet:
-    """The sheet of some plans. `places`, `frontal`: (L, 2) of the landmarks on the mean face and on one that looks
-    straight ahead, NaN where unknown."""
+    """The sheet of the given plans.
+
+    `places`, `frontal`: (L, 2) landmarks on the mean face and on a frontal one, NaN where unknown.
+    """
     fixed: dict[str, str] = {}
     twins = {plan.shape.name: plan for plan in plans}
     for plan in plans:
@@ -248,7 +257,7 @@ def build_sheet(
 
 
 def _width_share(shape: RawShapeTrack, known: Array) -> float | None:
-    """Usual width of an open shape as a share of the face; seams of unknown width get that of the stage's seams."""
+    """Median width of an open shape as a share of the face; for seams of unknown width the stage's median."""
     if shape.closed:
         return None
     usual = USUAL_SEAM_SHARE if shape.role == "seam" else None
@@ -274,7 +283,7 @@ def _shape_spec(plan: ShapePlan, names: Sequence[str], places: Array, faces: Fac
 def _from_landmarks(plan: ShapePlan, names: Sequence[str], places: Array, faces: Faces) -> tuple[str, ...]:
     """Landmarks on the shape, those nearest to it on the mean face, and those nearest to each of its control points.
 
-    Held-out shots of rendered puppets with 0.7 px of noise on the landmarks: 0.69 px mean with about 20 of 64, 0.73
+    Validation shots of rendered puppets with 0.7 px of noise on the landmarks: 0.69 px mean with about 20 of 64, 0.73
     with only the 3 nearest to each point, 0.72 with all of them.
     """
     points = _on_mean(plan, faces)
@@ -287,8 +296,11 @@ def _from_landmarks(plan: ShapePlan, names: Sequence[str], places: Array, faces:
 
 
 def cover_bare_points(plans: Sequence[ShapePlan], places: Array, faces: Faces) -> list[ShapePlan]:
-    """Plans with landmarks `<shape>_p<point>` of their own where they are bare, the barest point first, with its mirror
-    image. `places`: [L, 2] of the landmarks on the mean face, NaN where unknown."""
+    """Plans with additional landmarks `<shape>_p<point>` where control points are far from every landmark.
+
+    The furthest point comes first, together with its mirror image. `places`: [L, 2] landmarks on the mean face, NaN
+    where unknown.
+    """
     points = {plan.shape.name: _on_mean(plan, faces) for plan in plans}
     by_name = {plan.shape.name: plan for plan in plans}
     near = {name: _distances(own, places[np.isfinite(places).all(axis=1)]) for name, own in points.items()}
@@ -306,7 +318,7 @@ def cover_bare_points(plans: Sequence[ShapePlan], places: Array, faces: Faces) -
 
 
 def own_name(shape: str, point: int) -> str:
-    """The landmark that a bare control point becomes; sources name theirs `<shape>_<number>` themselves."""
+    """The name of a landmark made from a control point; sources themselves use `<shape>_<number>`."""
     return f"{shape}_p{point}"
 
 

@@ -1,8 +1,8 @@
-"""Reads finished roto as it comes: documents of every format, project files, COCO keypoints, the puppet folder.
+"""Reads finished roto: documents of every format, project files, COCO keypoints, the published puppet folder.
 
-A document's shape is ground truth only where an artist fixed it: at a key, and between keys where it does not move
-(a hold, or two equal keys). Between two different keys it is interpolated; before the first and after the last key
-there is no label. If a document records who set its keys, only keys by hand count.
+A document's shape is ground truth only where an artist fixed it: at a key, and between keys where it does not move (a
+hold, or two equal keys). Between two different keys it is interpolated; before the first and after the last key there
+is no label. If a document records who set its keys, only keys by hand count.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from rotopaint_ai.training.mining.takes import (
 )
 
 NUKE_SUFFIXES: Final = (".nk", ".gizmo")
-NUKE_DEFAULT_WIDTH_PX: Final = 10.0  # what Nuke gives every new open spline
-_KEYPOINTS: Final = ("COCO", "JSON")  # formats whose files may hold landmarks of pictures
+NUKE_DEFAULT_WIDTH_PX: Final = 10.0  # Nuke's default for a new open spline
+_KEYPOINTS: Final = ("COCO", "JSON")  # formats whose files may contain landmarks
 _WANTED: Final = (
-    f"shapes that 'convert' reads (.nk, .roto.json, .fxs, .ssf, .setting, ...), a project (*{PROJECT_SUFFIX}), "
-    "COCO *.json or a puppet folder"
+    f"a format that 'convert' reads (.nk, .roto.json, .fxs, .ssf, .setting, ...), a project (*{PROJECT_SUFFIX}), COCO "
+    "*.json or a puppet folder"
 )
 
 IsTruth = Callable[[RotoShape, int], bool]
@@ -52,15 +52,16 @@ IsTruth = Callable[[RotoShape, int], bool]
 def read_source(
     path: Path, plates: str | None, *, size: tuple[int, int] | None = None, interpolated: bool = False
 ) -> list[Take]:
-    """Read one source. `plates` may hold `{dir}` and `{stem}`; `size` is the plate's, for files that do not tell.
+    """Read one source.
 
-    `interpolated`: what lies between keys is truth too. Raises: UsageError where the path is nothing that can be mined
-    or its plates are not named; DocumentError.
+    `plates` may contain `{dir}` and `{stem}`. `size`: the plate's, for files that do not state one. `interpolated`:
+    frames between keys count as ground truth too. Raises: UsageError if the path cannot be mined or its plates are
+    unknown; DocumentError.
     """
     if path.is_dir():
         return list(read_published(path))
     if not path.is_file():
-        raise UsageError(f"{path}: is not there; wanted {_WANTED}")
+        raise UsageError(f"{path}: not found; wanted {_WANTED}")
     if path.suffix.lower() == PROJECT_SUFFIX:
         return [read_project(path, plates)]
     form = _format_of(path)
@@ -76,18 +77,18 @@ def read_source(
 
 
 def _format_of(path: Path) -> FormatSpec:
-    """The format of a file that holds shapes. Raises UsageError where its suffix is none that is read."""
+    """The shape format of a file. Raises UsageError if its suffix cannot be read."""
     try:
         form = formats.format_of(path)
     except UsageError as error:
         raise UsageError(f"{path.name}: cannot be mined; wanted {_WANTED}") from error
     if form.read is None:
-        raise UsageError(f"{path.name}: {form.name} is written only, not read; wanted {_WANTED}")
+        raise UsageError(f"{path.name}: {form.name} can only be written, not read; wanted {_WANTED}")
     return form
 
 
 def _holds_keypoints(path: Path) -> bool:
-    """Whether a JSON file is COCO, or nothing that `convert` reads: the reader of keypoints says what is wrong then."""
+    """Whether a JSON file is COCO, or no shape format: then the keypoint reader reports the fault."""
     try:
         data = parsing.json_of(parsing.text_of(path), path.name, wanted="COCO keypoints")
     except DocumentError:
@@ -97,7 +98,7 @@ def _holds_keypoints(path: Path) -> bool:
 
 
 def _without_default_widths(roto: RotoDocument) -> RotoDocument:
-    """A Nuke document in which open strokes with the node's default width count as strokes of unknown width."""
+    """A Nuke document with unknown widths for open strokes that have the default width."""
     shapes = (replace(s, width_px=None) if s.width_px == NUKE_DEFAULT_WIDTH_PX else s for s in roto.shapes)
     return replace(roto, shapes=tuple(shapes))
 
@@ -107,7 +108,10 @@ def _document_take(
 ) -> Take:
     frames = {frame: _truth_of_roto(roto, frame, is_truth) for frame in range(roto.first_frame, roto.last_frame + 1)}
     left_out = [frame for frame, truth in frames.items() if truth.context and not truth.shapes and not truth.landmarks]
-    note = f"frames {summarise(left_out)} have no key: interpolation is no truth; --interpolated takes them too"
+    note = (
+        f"frames {summarise(left_out)} have no key: interpolated shapes are no ground truth; --interpolated includes "
+        "them"
+    )
     return Take(
         path,
         {frame: truth for frame, truth in frames.items() if truth.shapes or truth.landmarks},
@@ -119,7 +123,7 @@ def _document_take(
 
 
 def _truth_rule(roto: RotoDocument) -> IsTruth:
-    """Which frames of a shape are truth in a document: see the top of this file."""
+    """The rule which frames of a shape are ground truth: see the top of this file."""
     by_hand = any(key.source == "human" for shape in roto.shapes for key in shape.keys.values())
     sources = ("human",) if by_hand else ("human", "model")
 
@@ -154,13 +158,13 @@ def _truth_of_roto(roto: RotoDocument, frame: int, is_truth: IsTruth) -> FrameTr
     return FrameTruth(shapes, landmarks, context=context)
 
 
-OnLandmarks = Mapping[str, Mapping[int, str]]  # by shape: which control points sit on which landmarks
-_SITS_SHARE: Final = 0.9  # of the frames in which a landmark lies on a control point that it sits on, at least
-_MOST: Final = 48  # frames that are asked
+OnLandmarks = Mapping[str, Mapping[int, str]]  # by shape: the landmark that each control point lies on
+_ON_POINT_SHARE: Final = 0.9  # smallest share of frames in which a landmark must lie on its control point
+_MOST: Final = 48  # most frames to test
 
 
 def read_coco(path: Path) -> Take:
-    """The landmarks of a COCO keypoint file, one frame per picture; faces of which nothing is marked are left out.
+    """The landmarks of a COCO keypoint file, one frame per picture; faces without any keypoint are left out.
 
     Raises: DocumentError.
     """
@@ -176,9 +180,9 @@ def read_coco(path: Path) -> Take:
 
 
 def read_published(folder: Path) -> Iterator[Take]:
-    """The folder of a puppet, or of one of its shots. Test frames stay tests, computer graphics are only learnt from.
+    """The folder of a puppet or of one of its shots. Test frames stay test; computer graphics is only for training.
 
-    Raises: UsageError where nothing of it lies there; DocumentError.
+    Raises: UsageError if the folder has no frames; DocumentError.
     """
     found = False
     inner = sorted(child for child in folder.iterdir() if child.is_dir())
@@ -189,7 +193,7 @@ def read_published(folder: Path) -> Iterator[Take]:
             yield _published_take(shot, frames, character)
     if not found:
         raise UsageError(
-            f"{folder}: holds no raw_shapes-SHOT-frameNNN.json; wanted the published puppet folder or a shot of it"
+            f"{folder}: contains no raw_shapes-SHOT-frameNNN.json; wanted the published puppet folder or a shot of it"
         )
 
 
@@ -212,16 +216,19 @@ def _published_take(shot: Path, frames: Mapping[int, FrameTruth], character: str
         character=character,
         split="test" if shot.name == TEST_FOLDER else "train" if is_cg else None,
         landmark_names=NAMES,
-        notes=(f"{unlike} of the {len(CG)} CG points have no like in the shots and are left out",) if is_cg else (),
+        notes=(f"{unlike} of the {len(CG)} CG points have no counterpart in the shots and are left out",)
+        if is_cg
+        else (),
     )
 
 
 def read_project(path: Path, plates: str | None) -> Take:
-    """What artists corrected or accepted in a shot: those frames whole, as they stand; no other frame.
+    """The frames of a shot that an artist corrected or accepted, with all labels; no other frames.
 
-    In a frame that a person's hand was on, what was left standing was seen and found right; frames marked "needs work"
-    are never taken. Landmarks go with the control points that sit on them, where a person moved these; a seam's width
-    is taken where a person set it. Raises: ProjectError; UsageError; NothingToLearn where nothing was run or corrected.
+    In a corrected frame, the labels that the artist did not change count as accepted. Frames marked "needs work" are
+    left out. If a person moved a control point that lies on a landmark, the landmark moves along. A seam's width counts
+    only if a person set it.
+    Raises: ProjectError; UsageError; NothingToLearn if nothing was run or corrected.
     """
     try:
         found = corrections(path)
@@ -230,7 +237,7 @@ def read_project(path: Path, plates: str | None) -> Take:
     sits = points_on_landmarks(found.predicted)
     frames = {each.frame: _corrected_truth(found, each, sits) for each in found.frames}
     if not frames:
-        raise NothingToLearn(f"{path.name}: no frame was corrected or accepted; there is nothing to learn from it")
+        raise NothingToLearn(f"{path.name}: no frame was corrected or accepted; there is nothing to train on")
     plate, is_own, notes = _plate_of_project(path, found, plates)
     return Take(
         path,
@@ -247,7 +254,7 @@ def _count_note(frames: Sequence[CorrectedFrame]) -> str:
     n_keys = sum(len(each.human_shapes) for each in frames)
     n_points = sum(len(each.hand_landmarks) for each in frames)
     return (
-        f"{len(frames)} corrected frames taken: {n_keys} shapes and {n_points} landmarks by hand, the rest as accepted"
+        f"{len(frames)} corrected frames used: {n_keys} shapes and {n_points} landmarks by hand, the rest as accepted"
     )
 
 
@@ -257,7 +264,8 @@ def _corrected_truth(found: Corrections, each: CorrectedFrame, sits: OnLandmarks
         points = bezier.as_array(each.shapes[shape.name]) if shape.name in each.shapes else None
         if points is not None and shape.is_visible(each.frame) and is_curve(points, shape.closed):
             provenance = Provenance.CORRECTED if shape.name in each.human_shapes else Provenance.ACCEPTED
-            width = found.widths.get(shape.name)  # the document's is a matte's, widened by the model's doubt: no truth
+            # not the document's: a matte width includes the model's expected error
+            width = found.widths.get(shape.name)
             shapes[shape.name] = RawShape(
                 points, shape.closed, shape.role, width, shape.feather_px, provenance, is_on_sheet=True
             )
@@ -274,7 +282,7 @@ def _corrected_truth(found: Corrections, each: CorrectedFrame, sits: OnLandmarks
 
 
 def _moved_landmarks(each: CorrectedFrame, sits: OnLandmarks) -> dict[str, tuple[float, float, float]]:
-    """Where the landmarks are that control points of a frame's human keys sit on."""
+    """New positions of landmarks from the control points of human keys that lie on them."""
     found: dict[str, tuple[float, float, float]] = {}
     for name in sorted(each.human_shapes & each.shapes.keys()):
         now, predicted = each.shapes[name], each.model_shapes.get(name, ())
@@ -284,7 +292,7 @@ def _moved_landmarks(each: CorrectedFrame, sits: OnLandmarks) -> dict[str, tuple
 
 
 def points_on_landmarks(predicted: RotoDocument | None) -> OnLandmarks:
-    """The control points of a run's shapes that are on a landmark in all frames."""
+    """The control points of a run's shapes that lie on a landmark in nearly all frames."""
     if predicted is None or not predicted.landmarks.keys:
         return {}
     names, rows = predicted.landmarks.names, predicted.landmarks.keys
@@ -303,17 +311,19 @@ def _points_on(shape: RotoShape, names: Sequence[str], rows: Mapping[int, Sequen
     known = np.isfinite(away).sum(axis=0)
     share_PL = (away <= SITS_PX).sum(axis=0) / np.maximum(known, 1)
     return {
-        point: names[int(share_P.argmax())] for point, share_P in enumerate(share_PL) if share_P.max() >= _SITS_SHARE
+        point: names[int(share_P.argmax())]
+        for point, share_P in enumerate(share_PL)
+        if share_P.max() >= _ON_POINT_SHARE
     }
 
 
 def _plate_of_project(path: Path, found: Corrections, plates: str | None) -> tuple[str, bool, tuple[str, ...]]:
-    """The plate of a project, whether it is surely the one that was worked on, and what is to be said of it.
+    """The plate of a project, whether it is surely the one that was worked on, and notes for the user.
 
-    Where `plates` leads to the same pictures, or to the only ones, they are taken; else the project knows better.
+    `plates` wins if it shows the same pictures or is the only one found; else the project's own path wins.
     """
     if plates is None and found.plate is None:
-        raise UsageError(f"{path.name}: has not seen its plates yet; give --plates, e.g. '{{dir}}/plate.####.exr'")
+        raise UsageError(f"{path.name}: its plates were never opened; give --plates, e.g. '{{dir}}/plate.####.exr'")
     asked = None if plates is None else plate_of(path, plates)
     matches = {place: _compare_plate(found, place) for place in (asked, found.plate) if place is not None}
     there = {place: match for place, match in matches.items() if match is not None}
@@ -325,14 +335,14 @@ def _plate_of_project(path: Path, found: Corrections, plates: str | None) -> tup
     place = next((place for place, match in there.items() if not match.is_other_plate), next(iter(there)))
     notes = []
     if there[place].is_other_plate:
-        notes.append(f"{place} holds other pictures than the project was made on; look whether its shapes fit them")
+        notes.append(f"{place} has other pictures than the project was made on; check that its shapes fit them")
     if asked not in (None, place):
-        notes.append(f"its own plates are taken, {place}: {asked} is none of them")
+        notes.append(f"uses the project's own plates, {place}: {asked} shows other pictures")
     return place, place == found.plate or there[place].is_same_plate, tuple(notes)
 
 
 def _compare_plate(found: Corrections, place: str) -> FileMatch | None:
-    """The comparison of the pictures in a folder with those of a project; None where there are none."""
+    """How the pictures at `place` compare with those of a project; None if there are none."""
     try:
         listing: Listing = find(place)
     except (UsageError, PlateError):

@@ -1,4 +1,4 @@
-"""Shapes of all frames with their mirror images, brought into correspondence."""
+"""Shapes of all frames in correspondence with each other and with their mirror images."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from rotopaint_ai.training.mining.faces import frontalise, is_own_mirror, name_p
 from rotopaint_ai.training.mining.join import JoinedFrame
 from rotopaint_ai.watch import Progress, silent, work_on_each
 
-ON_CURVE = 0.006  # face units: a landmark this near to a shape in half of the frames lies on it
-_ON_OWN = 0.012  # the same for one that bears the shape's name
-_SPREAD = 2.2  # the distance in 9 of 10 frames may be this many times that
-_REACH = 0.03  # face units: further from the curve a landmark is not where the shape is
+ON_CURVE = 0.006  # face units: a landmark this close to a shape in half of the frames lies on it
+_ON_OWN = 0.012  # the same for a landmark that carries the shape's name
+_SPREAD = 2.2  # the distance in 9 of 10 frames may be this many times as large
+_REACH = 0.03  # face units: search range along the curve for a landmark
 
 
 @dataclass(frozen=True, slots=True)
 class RawShapeTrack:
     """A shape's raw curves in every frame that has it.
 
-    `rows`: places of those frames in the whole; `raw` in the tracks' order; `face_FMC`: the samples in face space;
-    `width_px`, `feather_px`: per row, NaN where no width is known.
+    `rows`: those frames among all. `raw`: curves in the order of `rows`. `face_FMC`: samples in face space. `width_px`:
+    per row, NaN where unknown.
     """
 
     name: str
@@ -46,14 +46,17 @@ class RawShapeTrack:
 
     @property
     def most_points(self) -> int:
-        """Control points that the artists themselves took, at most."""
+        """The largest number of control points that artists used."""
         return max(len(points) for points in self.raw)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """A shape's part in a group; `mirrored`: its curves are turned over to match the others. `anchors`: landmarks on
-    the shape by name, each with its share of the mean."""
+    """A shape in a group.
+
+    `mirrored`: its curves are mirrored to match the others. `anchors`: landmarks on the shape, each with its position
+    as a share of the mean curve.
+    """
 
     shape: RawShapeTrack
     mirrored: bool
@@ -63,7 +66,7 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class SymmetricGroup:
-    """Shapes that are aligned together: a single one, two that mirror each other, or one with its own mirror image."""
+    """Shapes aligned together: a single one, two that mirror each other, or one with its own mirror image."""
 
     members: tuple[GroupMember, ...]
 
@@ -74,7 +77,7 @@ class SymmetricGroup:
 
 
 def faces_of_frames(rows: Sequence[JoinedFrame], landmark_names: Sequence[str]) -> tuple[Faces, Array]:
-    """The face in each frame, from landmarks and the middles of shapes; and the landmarks [F, L, 3], NaN unknown."""
+    """The face in each frame, from landmarks and shape centres; and the landmarks [F, L, 3], NaN where unknown."""
     marks = np.full((len(rows), len(landmark_names), 3), np.nan)
     drawn = [{**row.truth.context, **row.truth.shapes} for row in rows]
     shape_names = sorted({name for shapes in drawn for name in shapes})
@@ -99,8 +102,7 @@ def faces_of_frames(rows: Sequence[JoinedFrame], landmark_names: Sequence[str]) 
 
 
 def collect_shapes(rows: Sequence[JoinedFrame], faces: Faces, shots: Rows) -> tuple[RawShapeTrack, ...]:
-    """Every shape with its raw curves. Raises DocumentError where a shape is open in one place and closed in
-    another."""
+    """Every shape with its raw curves. Raises DocumentError if a shape is open in one frame and closed in another."""
     names = list(dict.fromkeys(name for row in rows for name in row.truth.shapes))
     return tuple(_collect_shape(name, rows, faces, shots) for name in names)
 
@@ -133,7 +135,7 @@ def _collect_shape(name: str, rows: Sequence[JoinedFrame], faces: Faces, shots: 
 
 
 def landmarks_on(shape: RawShapeTrack, names: Sequence[str], marks_face_FLC: Array, others: Sequence[str]) -> list[str]:
-    """Landmarks that lie on a shape; one that bears another shape's name has to lie on it closely."""
+    """Landmarks that lie on a shape; those with another shape's name must lie closer."""
     found = []
     rows = shape.rows[:: max(1, len(shape.rows) // 60)]
     curves = shape.face_FMC[:: max(1, len(shape.rows) // 60)]
@@ -143,14 +145,14 @@ def landmarks_on(shape: RawShapeTrack, names: Sequence[str], marks_face_FLC: Arr
         if known.sum() < max(1, 0.5 * len(rows)):
             continue
         away = np.linalg.norm(curves[known] - points[known, None], axis=2).min(axis=1)
-        own = _bears(name, shape.name)
-        limit = _ON_OWN if own else ON_CURVE / 3 if any(_bears(name, other) for other in others) else ON_CURVE
+        own = _carries_name(name, shape.name)
+        limit = _ON_OWN if own else ON_CURVE / 3 if any(_carries_name(name, other) for other in others) else ON_CURVE
         if np.median(away) <= limit and np.quantile(away, 0.9) <= _SPREAD * limit:
             found.append(name)
     return found
 
 
-def _bears(landmark: str, shape: str) -> bool:
+def _carries_name(landmark: str, shape: str) -> bool:
     return landmark == shape or landmark.startswith((shape + "_", shape + ".", shape + "-"))
 
 
@@ -164,9 +166,9 @@ def align_shapes(
     progress: Progress = silent,
     workers: Executor | None = None,
 ) -> tuple[SymmetricGroup, ...]:
-    """Bring every shape into correspondence, pairs and self-mirrored ones together with their mirror images.
+    """Bring every shape into correspondence; mirror pairs and symmetric shapes together with their mirror images.
 
-    `marks`: [F, L, 3] landmarks in plate space; `fixed`: mirror partners of landmarks that a sheet names.
+    `marks`: [F, L, 3] landmarks in plate space. `fixed`: mirror partners of landmarks from a sheet.
     """
     everywhere = np.arange(len(faces.turn))
     places = faces.to_face(marks[..., :2], everywhere)
@@ -192,7 +194,7 @@ def align_shapes(
             theirs = landmarks_on(twin, names, places, others)
             on = [name for name in on if partner[name] in theirs]
         elif len(parts) > 1 and on:
-            parts = parts[:1]  # landmarks say more than symmetry does
+            parts = parts[:1]  # landmarks determine more than symmetry does
         done |= {shape.name, twin.name}
         groups.append((parts, on))
 
@@ -209,19 +211,16 @@ def _align_group(
     names: Sequence[str],
     places: Array,
 ) -> SymmetricGroup:
-    turn_over = np.array([-1.0, 1.0])
+    mirror = np.array([-1.0, 1.0])
     curves = RawCurves(
         np.concatenate([shape.curves.samples_FMC for shape, _ in parts]),
         np.concatenate([shape.curves.lengths for shape, _ in parts]),
         parts[0][0].closed,
     )
-    face = np.concatenate([shape.face_FMC * (turn_over if mirrored else 1.0) for shape, mirrored in parts])
+    face = np.concatenate([shape.face_FMC * (mirror if mirrored else 1.0) for shape, mirrored in parts])
     columns = [[names.index(partner[name] if mirrored else name) for name in on] for _, mirrored in parts]
     anchors = np.concatenate(
-        [
-            places[shape.rows][:, own] * (turn_over if mirrored else 1.0)
-            for (shape, mirrored), own in zip(parts, columns)
-        ]
+        [places[shape.rows][:, own] * (mirror if mirrored else 1.0) for (shape, mirrored), own in zip(parts, columns)]
     )
     groups = np.concatenate([shape.groups + 100_000 * at for at, (shape, _) in enumerate(parts)])
     whole = find_correspondence(curves, face, anchors, groups=groups, reach=_REACH)

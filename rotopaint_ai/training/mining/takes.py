@@ -1,6 +1,6 @@
-"""The frames of sources: takes, facts that sources leave out, and names that differ between sources.
+"""Takes: the labelled frames of sources, with facts that sources leave out and names that differ between them.
 
-A take holds frames of one plate with the shapes and landmarks that somebody fixed there, in plate space.
+A take contains frames of one plate with the shapes and landmarks that somebody keyed there, in plate space.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from rotopaint_ai.shapes.revectorise.raw_curves import Array
 from rotopaint_ai.sheet import Role
 
 _PLACEHOLDER: Final = re.compile(r"\{\w*\}")
-SHORTEST_PX = 2.0  # a curve shorter than this is a dot, no shape
-# Names of folders that describe their content and not the shot.
+SHORTEST_PX = 2.0  # a shorter curve is a dot, no shape
+# Folder names that describe the content, not the shot.
 _GENERIC: Final = re.compile(
     r"(plates?|bg|fg|scans?|src|sources?|images?|img|frames?|footage|inputs?|raw|main|renders?|undist\w*|exr|jpe?g|png|"
     r"dpx|tiff?|v\d+|\d{3,5}x\d{3,5})",
@@ -33,12 +33,14 @@ _Value = TypeVar("_Value")
 
 
 class NothingToLearn(UsageError):
-    """A source that is sound and holds nothing yet: one of many may be left out."""
+    """A valid source without labels; among several sources it may be left out."""
 
 
 class Provenance(IntEnum):
-    """Where a label comes from; of two sources the higher one counts: a model's that a person accepted, finished roto,
-    corrected by hand."""
+    """Where a label comes from. Of two sources the higher value wins.
+
+    ACCEPTED: placed by a model, accepted by a person. FINAL: finished roto. CORRECTED: corrected by hand.
+    """
 
     ACCEPTED = 0
     FINAL = 1
@@ -47,9 +49,9 @@ class Provenance(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RawShape:
-    """A shape at one frame as the artist left it: control points (P, 6) in plate space.
+    """A shape at one frame as the artist drew it: control points (P, 6) in plate space.
 
-    `is_on_sheet`: its control points are those of the pack that drew it.
+    `is_on_sheet`: its control points are those of the pack that predicted it.
     """
 
     points: Array
@@ -63,12 +65,12 @@ class RawShape:
 
 @dataclass(frozen=True, slots=True)
 class FrameTruth:
-    """What a source knows of one frame. Landmarks: x, y, and 1 seen or 0 hidden; `provenances` of those
-    that are not finished roto's.
+    """The labels of one frame.
 
-    `picture`: its own file, if any; `size`: the width and height that the source says it has. `is_cut_out`: its alpha
-    says what is face; the rest wants a background. `is_test`: the source keeps it for tests. `context`: shapes that are
-    interpolated here: they tell where the face is, and are no truth.
+    `landmarks`: x, y, and 1 visible or 0 hidden. `provenances`: of landmarks that are not finished roto. `picture`: the
+    frame's own file, if any. `size`: width and height according to the source. `is_cut_out`: the picture has an alpha
+    channel around the face and needs a background. `is_test`: a test frame of the source. `context`: interpolated
+    shapes; they locate the face but are no ground truth.
     """
 
     shapes: Mapping[str, RawShape] = field(default_factory=dict)
@@ -81,7 +83,7 @@ class FrameTruth:
     context: Mapping[str, RawShape] = field(default_factory=dict)
 
     def provenance_of(self, landmark: str) -> Provenance:
-        """Where a landmark comes from."""
+        """The provenance of a landmark."""
         return self.provenances.get(landmark, Provenance.FINAL)
 
 
@@ -89,11 +91,10 @@ class FrameTruth:
 class Take:
     """Frames of one plate from one source.
 
-    `plate`: what `open_plate` takes; None where each frame names its own picture. `shot` and `character`: as far as the
-    source tells. `split`: where the source itself keeps the frames for tests or gives them for training alone.
-    `size`: width and height of the plate that it was drawn on, where the source says so for all frames. `colourspace`:
-    the one that its plate was worked on in, where a person may have chosen it. `notes`: what was left out.
-    `counts_from_first`: frame 0 is the plate's first.
+    `plate`: argument of `open_plate`; None if each frame names its own picture. `shot`, `character`: if the source
+    names them. `split`: if the source assigns one. `size`: width and height of the plate it was drawn on, if the source
+    states one for all frames. `colourspace`: of the plate, if a person may have chosen it. `notes`: what was left out.
+    `counts_from_first`: frame 0 is the plate's first frame.
     """
 
     source: Path
@@ -110,9 +111,9 @@ class Take:
 
 
 def plate_of(path: Path, plates: str | None) -> str:
-    """The plate of a source: `{dir}` stands for its folder, `{stem}` for its name without suffixes."""
+    """The plate of a source: `{dir}` is its folder, `{stem}` its name without suffixes."""
     if plates is None:
-        raise UsageError(f"{path.name}: its plates are not known; give --plates, e.g. '{{dir}}/plate.####.exr'")
+        raise UsageError(f"{path.name}: its plates are unknown; give --plates, e.g. '{{dir}}/plate.####.exr'")
     unknown = [name for name in _PLACEHOLDER.findall(plates) if name not in ("{dir}", "{stem}")]
     if unknown and not Path(plates).parent.is_dir():
         raise UsageError(f"--plates {plates}: {unknown[0]} is not known; wanted {{dir}} or {{stem}}")
@@ -121,12 +122,12 @@ def plate_of(path: Path, plates: str | None) -> str:
 
 
 def is_curve(points: Array, closed: bool) -> bool:
-    """Whether control points make a curve, and no dot."""
+    """Whether control points form a curve rather than a dot."""
     return len(points) >= 2 and bool(np.isfinite(points).all()) and bezier.length(points, closed) > SHORTEST_PX
 
 
 def shot_and_character(folder: Path) -> tuple[str, str]:
-    """Names of the shot and the character whose plates lie in a folder: the last two that do not just say "plates"."""
+    """Shot and character of a plate's folder: the last two folder names that are not generic, such as "plates"."""
     names = [name for name in folder.parts if name != folder.anchor]
     while len(names) > 1 and _GENERIC.fullmatch(names[-1]):
         names.pop()
@@ -134,7 +135,7 @@ def shot_and_character(folder: Path) -> tuple[str, str]:
 
 
 def renames_of(texts: Sequence[str]) -> dict[str, str]:
-    """Read `OLD=NEW` texts. Raises UsageError."""
+    """Parse `OLD=NEW` texts. Raises UsageError."""
     found: dict[str, str] = {}
     for text in texts:
         old, equals, new = (part.strip() for part in text.partition("="))
@@ -145,10 +146,9 @@ def renames_of(texts: Sequence[str]) -> dict[str, str]:
 
 
 def rename_takes(takes: Sequence[Take], renames: Mapping[str, str]) -> list[Take]:
-    """Takes with the names of shapes and landmarks changed as a person asked for, and shapes that only layers or nodes
-    tell apart called alike.
+    """Takes with renamed shapes and landmarks; shapes that differ only by their layer or node get one name.
 
-    Raises: UsageError for a name that no source has, or that would stand twice in one frame.
+    Raises: UsageError for a name that no source has, or that would occur twice in one frame.
     """
     names = [{*_shape_names(take), *take.landmark_names} for take in takes]
     known = set().union(*names)
@@ -167,20 +167,22 @@ def _with_names(take: Take, names: Mapping[str, str]) -> Take:
     if not names:
         return take
 
-    def moved(content: Mapping[str, _Value]) -> dict[str, _Value]:
+    def renamed(content: Mapping[str, _Value]) -> dict[str, _Value]:
         found = {names.get(name, name): value for name, value in content.items()}
         if len(found) < len(content):
             twice = next(name for name, n in Counter(names.get(each, each) for each in content).items() if n > 1)
-            raise UsageError(f"--rename: {take.source.name} would have '{twice}' twice in one frame; name another")
+            raise UsageError(
+                f"--rename: {take.source.name} would have '{twice}' twice in one frame; choose another name"
+            )
         return found
 
     frames = {
         number: replace(
             frame,
-            shapes=moved(frame.shapes),
-            landmarks=moved(frame.landmarks),
-            provenances=moved(frame.provenances),
-            context=moved(frame.context),
+            shapes=renamed(frame.shapes),
+            landmarks=renamed(frame.landmarks),
+            provenances=renamed(frame.provenances),
+            context=renamed(frame.context),
         )
         for number, frame in take.frames.items()
     }
@@ -188,10 +190,10 @@ def _with_names(take: Take, names: Mapping[str, str]) -> Take:
 
 
 def _drop_paths(takes: Sequence[Take]) -> list[Take]:
-    """One artist's `face/brow_left` and another's `brow_left` are one shape: the name that came first stands.
+    """Give `face/brow_left` of one artist and `brow_left` of another the same name, the first one used.
 
-    Only where the last part tells the shapes of a source apart, no other source uses the longer name, and none of the
-    same plate uses the shorter one.
+    Only if the last part is unique within its source, no other source uses the longer name, and no source of the same
+    plate uses the shorter one.
     """
     first: dict[str, str] = {}
     users: dict[str, int] = Counter(name for take in takes for name in _shape_names(take))
@@ -205,7 +207,7 @@ def _drop_paths(takes: Sequence[Take]) -> list[Take]:
             beside = (_shape_names(other) for other in takes if other is not take and other.plate == take.plate)
             if known != name and users[name] == 1 and not any(known in shapes for shapes in (own, *beside)):
                 names[name] = known
-        notes = tuple(f"{old} is taken for {new}, as it is called elsewhere" for old, new in names.items())
+        notes = tuple(f"{old} is renamed to {new}, its name in other sources" for old, new in names.items())
         out.append(replace(_with_names(take, names), notes=(*take.notes, *notes)))
     return out
 
@@ -215,7 +217,7 @@ def _last_part(name: str) -> str:
 
 
 def scale_truth(truth: FrameTruth, factors: tuple[float, float]) -> FrameTruth:
-    """What was drawn on a plate of another size, on one that is `factors` (x, y) times as large."""
+    """Labels scaled by `factors` (x, y) to a plate of another size."""
     x, y = factors
     mean = (x + y) / 2
 
@@ -233,10 +235,10 @@ def scale_truth(truth: FrameTruth, factors: tuple[float, float]) -> FrameTruth:
 
 
 def number_stills(stills: Sequence[tuple[str, str, int, str]]) -> list[int]:
-    """Frame numbers of single pictures, given as (character, shot, number in the name, file name).
+    """Frame numbers of single pictures, given as (character, shot, number in the file name, file name).
 
-    Pictures of one shot keep the numbers in their names; where two have the same, or none, all of that shot are counted
-    in the order of their names.
+    Pictures of one shot keep the numbers of their names. If two numbers are equal, all pictures of the shot are
+    numbered in order of their names.
     """
     shots: dict[tuple[str, str], list[int]] = defaultdict(list)
     for at, (character, shot, _, _) in enumerate(stills):

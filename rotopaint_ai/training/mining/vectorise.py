@@ -1,4 +1,4 @@
-"""Every shape of every frame on fixed control points, and the landmarks that go with them; no picture is looked at."""
+"""Every shape of every frame on fixed control points, with landmarks; opens no picture."""
 
 from __future__ import annotations
 
@@ -35,8 +35,11 @@ from rotopaint_ai.watch import Progress, silent, work_on_each
 
 @dataclass(frozen=True, slots=True)
 class MinedTruth:
-    """`rows`: the frames; `shots`: [F] number of each one's shot; `names` and `marks`: [F, L, 3] landmarks of the
-    sheet, x, y and 1 seen or 0 hidden, NaN unknown; `distances`: of each plan, [F, 2] as `spline_distances`."""
+    """The vectorised frames.
+
+    `shots`: [F] shot number. `names`, `marks`: landmarks of the sheet, [F, L, 3] as x, y and 1 visible or 0 hidden, NaN
+    unknown. `distances`: [F, 2] for each plan, see `spline_distances`.
+    """
 
     rows: tuple[JoinedFrame, ...]
     shots: Rows
@@ -57,15 +60,18 @@ class MinedTruth:
         return found
 
     def curves(self, row: int) -> dict[str, Array]:
-        """The new splines of a frame as points (N, 2) along them."""
+        """The fitted splines of a frame as points (N, 2) along them."""
         return {
             plan.shape.name: bezier.sample(plan.points_FP6[at], plan.shape.closed, per_segment=8)
             for plan, at in self.plans_at(row)
         }
 
     def extent(self, row: int) -> Array:
-        """Points (N, 2) that a crop has to hold: the landmarks; with fewer than three of them the shapes too, and where
-        landmarks are the shapes' own control points those shapes that are interpolated."""
+        """Points (N, 2) that a crop must contain.
+
+        These are the landmarks; shapes too if there are fewer than three landmarks; and interpolated shapes if
+        landmarks are the shapes' own control points.
+        """
         points, truth = self.marks[row, :, :2], self.rows[row].truth
         points = points[np.isfinite(points[:, 0])]
         curves = list(self.curves(row).values()) if len(points) < 3 else []
@@ -74,14 +80,14 @@ class MinedTruth:
         return np.concatenate([points, *curves])
 
     def given(self) -> list[int]:
-        """Columns of landmarks that a source gave, which are not a shape's own control points."""
+        """Columns of the landmarks that a source provides, as opposed to control points."""
         return [at for at, name in enumerate(self.names) if any(name in row.truth.landmarks for row in self.rows)]
 
 
 def vectorise(
     joined: JoinedTakes, options: MineOptions, *, progress: Progress = silent, workers: Executor | None = None
 ) -> MinedTruth:
-    """Every shape on fixed control points, and the landmarks that go with them; no picture is looked at."""
+    """Every shape on fixed control points, with landmarks; opens no picture."""
     rows, names = joined.rows, list(joined.landmark_names)
     n_rows, sheet = len(rows), None if options.sheet is None else load_sheet(options.sheet)
     if options.sheet is not None:
@@ -96,7 +102,7 @@ def vectorise(
     fixed = {name: partner for name, partner in fixed.items() if name in names}
     aligned = align_shapes(shapes, names, marks, faces, fixed=fixed, progress=progress, workers=workers)
     longest_first = sorted(aligned, key=lambda group: -max(member.shape.most_points for member in group.members))
-    wanted = [_Wanted(group, *_by_sheet(group, sheet, rows, n_rows)) for group in longest_first]
+    wanted = [_GroupRequest(group, *_by_sheet(group, sheet, rows, n_rows)) for group in longest_first]
     plan_each = partial(_plan_group, tolerance_px=options.tolerance_px)
     by_group = work_on_each(plan_each, wanted, "fitting splines", progress, workers)
     planned = [plan for plans in by_group for plan in plans]
@@ -126,8 +132,8 @@ def vectorise(
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A group to plan; for each member the shape of the sheet to follow, and where its points are known to stand."""
+class _GroupRequest:
+    """A group to plan, with the sheet's shape and the known point positions of each member."""
 
     group: SymmetricGroup
     specs: tuple[ShapeSpec, ...] = ()
@@ -137,7 +143,7 @@ class _Wanted:
 def _by_sheet(
     group: SymmetricGroup, sheet: Sheet | None, rows: Sequence[JoinedFrame], first: int
 ) -> tuple[tuple[ShapeSpec, ...], tuple[dict[int, float], ...]]:
-    """What a sheet says of a group; rows from `first` on are frames that it comes from."""
+    """The sheet's shapes and known point positions for a group; rows from `first` on are the sheet's own frames."""
     if sheet is None:
         return (), ()
     by_name = {spec.name: spec for spec in sheet.shapes}
@@ -146,14 +152,14 @@ def _by_sheet(
         if member.shape.closed != spec.closed:
             raise UsageError(
                 f"shape '{spec.name}': {'closed' if member.shape.closed else 'open'} in the roto, "
-                f"{'closed' if spec.closed else 'open'} in the sheet; rename it or mend the sheet"
+                f"{'closed' if spec.closed else 'open'} in the sheet; rename it or correct the sheet"
             )
     specs = specs[:1] if group.own_mirror else specs
     known = (sheet_places_on(member, rows, spec.n_points, first) for member, spec in zip(group.members, specs))
     return specs, tuple(known)
 
 
-def _plan_group(wanted: _Wanted, tolerance_px: float) -> list[ShapePlan]:
+def _plan_group(wanted: _GroupRequest, tolerance_px: float) -> list[ShapePlan]:
     if not wanted.specs:
         return plan_group(wanted.group, tolerance_px=tolerance_px)
     return [
@@ -164,7 +170,7 @@ def _plan_group(wanted: _Wanted, tolerance_px: float) -> list[ShapePlan]:
 def _add_point_landmarks(
     names: Sequence[str], marks: Array, plans: Sequence[ShapePlan], rows: Sequence[JoinedFrame]
 ) -> tuple[list[str], Array]:
-    """Landmarks with those added that are control points and that no source gives."""
+    """Add the landmarks that are control points and that no source provides."""
     names, columns = list(names), [_fill_landmarks(names, marks, plans, rows)]
     for plan in plans:
         for point, name in plan.on_landmarks.items():
@@ -181,7 +187,7 @@ def _add_point_landmarks(
 def _fill_landmarks(
     names: Sequence[str], marks: Array, plans: Sequence[ShapePlan], rows: Sequence[JoinedFrame]
 ) -> Array:
-    """Landmarks of finished roto from its control points, where only a model placed them, or where there are none."""
+    """Set landmarks from finished control points where only a model placed them, or where there are none."""
     out, nobody = marks.copy(), _without_landmarks(rows)
     for plan in plans:
         for point, name in plan.on_landmarks.items() if names else ():
@@ -197,7 +203,7 @@ def _fill_landmarks(
 
 
 def _without_landmarks(rows: Sequence[JoinedFrame]) -> set[int]:
-    """Frames without a landmark, where only corrected projects give any: in a show of bare roto shapes carry them."""
+    """Frames without landmarks, if only corrected projects provide landmarks."""
     marked = [row.truth for row in rows if row.truth.landmarks]
     if any(truth.provenance_of(name) == Provenance.FINAL for truth in marked for name in truth.landmarks):
         return set()
@@ -205,7 +211,7 @@ def _without_landmarks(rows: Sequence[JoinedFrame]) -> set[int]:
 
 
 def _is_accepted(truth: FrameTruth, landmark: str, shape: str) -> bool:
-    """Whether a landmark that a model placed and a person accepted stands against a finished shape."""
+    """Whether a landmark that a model placed and a person accepted lies on a finished shape, which is more reliable."""
     known = landmark in truth.landmarks and truth.provenance_of(landmark) == Provenance.ACCEPTED
     return known and truth.shapes[shape].provenance == Provenance.FINAL
 
@@ -224,7 +230,7 @@ def _in_face_space(marks: Array, faces: Faces) -> Array:
 
 
 def spline_distances(plan: ShapePlan) -> Array:
-    """[F, 2] symmetric mean and largest distance in pixels of raw curves to their new splines."""
+    """[F, 2] mean and largest distance in pixels between raw curves and their fitted splines, both directions."""
     pairs = zip(plan.shape.raw, plan.points_FP6)
     found = [bezier.curve_distance(own, new, plan.shape.closed) for own, new in pairs]
     return np.array(found, dtype=np.float64).reshape(-1, 2)

@@ -277,7 +277,7 @@ def test_corrections_are_learnt_from_unless_their_shot_is_held_out_where_they_be
         ("shot1", "train"),
         ("shot2", "val"),
     }
-    assert "shot2: held out, as in the data set of the sheet" in mined.notes
+    assert "shot2: validation, as in the data set of the sheet" in mined.notes
 
 
 def test_a_data_set_whose_pictures_are_being_cut_anew_is_none(tmp_path: Path) -> None:

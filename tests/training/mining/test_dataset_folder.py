@@ -19,7 +19,7 @@ from rotopaint_ai.training.mining.samples import claimed_dataset
 def test_files_of_others_are_neither_replaced_nor_joined(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
-    with pytest.raises(UsageError, match="not written by RotoPaint, and in the way of a data set"):
+    with pytest.raises(UsageError, match="not written by RotoPaint, and a data set would overwrite it"):
         mine(MineOptions((tmp_path / "roto.nk",), tmp_path))
     assert (tmp_path / name).read_text() == "mine"
     assert not (tmp_path / ".rotopaint").exists()
@@ -51,7 +51,7 @@ def test_a_set_that_was_mined_before_is_mined_anew_by_one_at_a_time(tmp_path: Pa
         (tmp_path / "dataset.json").unlink()  # as while its pictures are cut anew
         (tmp_path / "images").mkdir()
         (tmp_path / "images" / "a_0001.jpg").touch()
-        with pytest.raises(UsageError, match="somebody is mining into it"), claimed_dataset(tmp_path):
+        with pytest.raises(UsageError, match="another process mines into it"), claimed_dataset(tmp_path):
             pass
     with claimed_dataset(tmp_path):  # stopped half-way, and begun again
         pass

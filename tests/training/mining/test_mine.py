@@ -199,7 +199,7 @@ def test_what_is_wrong_is_found_and_left_out(character: Character, tmp_path: Pat
     listing.write_text("shot1:1006\n", encoding="utf-8")  # a person says that 1008 is all right
     again = mine(_order(character, tmp_path / "set", exclude=Exclusion.parse([f"@{listing}", "suspicious"])))
     assert listing.read_text(encoding="utf-8") == "shot1:1006\n"
-    assert again.notes[-1] == "mining/suspicious.txt was edited and is kept; today's list is suspicious.new.txt"
+    assert again.notes[-1] == "mining/suspicious.txt was edited and is kept; the new list is suspicious.new.txt"
     assert "shot1:1008  # jumped" in listing.with_name("suspicious.new.txt").read_text(encoding="utf-8")
     assert cleaned.excluded == 2
     left = {sample.frame for sample in read_dataset(tmp_path / "set").samples if sample.shot == "shot1"}

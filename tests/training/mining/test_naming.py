@@ -70,7 +70,7 @@ def test_roto_of_a_larger_plate_is_scaled_to_its_proxy_and_else_refused(characte
     assert joined.rows[0].truth.shapes["seam"].points == pytest.approx(own.points / 2)
     assert joined.notes[0].endswith(f"is {WIDTH} x {HEIGHT}, it was drawn on {2 * WIDTH} x {2 * HEIGHT} and is scaled")
     path.write_text(json.dumps({**content, "width": WIDTH, "height": WIDTH}))
-    with pytest.raises(DocumentError, match="no proxy of it; give the plates that it was drawn on"):
+    with pytest.raises(DocumentError, match="has another aspect ratio; give the plates that it was drawn on"):
         join_sources([path], plates)
 
 
@@ -88,7 +88,7 @@ def test_a_layer_before_a_shapes_name_makes_no_other_shape(character: Character,
     path = _with_names(character, tmp_path / "hero" / "shot9", {"mouth": "Roto2/face/mouth"})
     joined = join_sources([character.roto(1), path], character.plates)
     assert {name for row in joined.rows for name in row.truth.shapes} == {"eye_right", "eye_left", "mouth", "seam"}
-    assert any("Roto2/face/mouth is taken for mouth" in note for note in joined.notes)
+    assert any("Roto2/face/mouth is renamed to mouth" in note for note in joined.notes)
 
 
 def test_a_shape_under_another_name_is_pointed_out_and_can_be_renamed(character: Character, tmp_path: Path) -> None:

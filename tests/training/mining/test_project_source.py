@@ -62,7 +62,7 @@ def test_corrected_and_accepted_frames_are_taken(character: Character, tmp_path:
     )
     (take,) = read_source(path, None)
     assert sorted(take.frames) == [1003, 1006, 1009]  # keyed, accepted, a landmark placed; 1008 needs work
-    assert take.notes == ("3 corrected frames taken: 2 shapes and 1 landmarks by hand, the rest as accepted",)
+    assert take.notes == ("3 corrected frames used: 2 shapes and 1 landmarks by hand, the rest as accepted",)
     assert take.frames[1006].landmarks == {"nose": (105.0, 90.0, 1.0), "chin": (110.0, 150.0, 1.0)}
     kept = document.read(character.roto(1)).shape("mouth").at(1003)
     np.testing.assert_allclose(take.frames[1003].shapes["mouth"].points, bezier.as_array(kept))

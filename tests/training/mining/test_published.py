@@ -124,7 +124,7 @@ def test_one_name_is_one_place_in_all_layouts(lionel: Path) -> None:
             assert (x, y, seen) == (*FACE[name], 1.0), (take.shot, name)
     assert [len(takes[shot].frames[0].landmarks) for shot in ("shot0", "test", "CG")] == [33, 28, 33]
     assert set(takes["test"].frames[0].shapes) == {"left_eye", "right_eye", "left_eyebrow", "right_eyebrow"}
-    assert takes["CG"].notes == ("12 of the 45 CG points have no like in the shots and are left out",)
+    assert takes["CG"].notes == ("12 of the 45 CG points have no counterpart in the shots and are left out",)
 
 
 def test_all_of_it_becomes_one_data_set(lionel: Path, tmp_path: Path) -> None:

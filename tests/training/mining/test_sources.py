@@ -120,5 +120,5 @@ def test_frames_counted_from_the_first_are_those_of_the_plate(tmp_path: Path) ->
 
 def test_what_no_format_reads_is_refused_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "roto.xyz").write_text("?")
-    with pytest.raises(UsageError, match=r"roto\.xyz: cannot be mined; wanted shapes that 'convert' reads"):
+    with pytest.raises(UsageError, match=r"roto\.xyz: cannot be mined; wanted a format that 'convert' reads"):
         read_source(tmp_path / "roto.xyz", None)
