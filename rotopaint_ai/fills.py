@@ -54,7 +54,7 @@ def current(name: str) -> str:
     return DEFAULT if name in _FORMER else name
 
 
-def named(name: str) -> Fill:
+def find_fill(name: str) -> Fill:
     """A fill by its current or old name. Raises UsageError."""
     for fill in FILLS:
         if fill.name == current(name):

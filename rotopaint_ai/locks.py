@@ -94,7 +94,7 @@ def _lock_whole(file: int) -> None:
 
 
 @contextmanager
-def locked(path: Path, *, refusal: str) -> Iterator[None]:
+def hold_lock(path: Path, *, refusal: str) -> Iterator[None]:
     """Hold a lock while the block runs. Raises: BusyError(refusal) where another process has it."""
     lock = take(path, refusal=refusal)
     try:

@@ -291,7 +291,7 @@ def telling(*, events: bool, cancel: Cancel) -> Iterator[Sink]:
 
 
 @contextmanager
-def watched(*, events: bool, hint: str = RESUMES) -> Iterator[tuple[Sink, Cancel]]:
+def watch_work(*, events: bool, hint: str = RESUMES) -> Iterator[tuple[Sink, Cancel]]:
     """The sink and the cancel flag of some work. Ctrl-C and SIGTERM set the flag; the bar is removed at the end.
 
     `hint` tells a person how to continue after a stop.

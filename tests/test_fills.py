@@ -28,7 +28,7 @@ def test_every_row_names_a_function_that_is_there(fill: fills.Fill) -> None:
 
 @pytest.mark.parametrize("name", ["temporal", "learned", "telea"])
 def test_what_names_a_fill_of_before_is_painted_by_the_default(name: str) -> None:
-    assert fills.named(name) == fills.FILLS[0]
+    assert fills.find_fill(name) == fills.FILLS[0]
     for command, words in ((run, ["p.####.exr", "--out", "o"]), (clean, ["p.####.exr", "s.nk", "--out", "o"])):
         parser = argparse.ArgumentParser()
         command.add_arguments(parser)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.locks import FileLock, locked, take
+from rotopaint_ai.locks import FileLock, hold_lock, take
 
 
 def refuse_flock(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
@@ -29,7 +29,7 @@ def test_a_second_one_is_refused_until_the_first_lets_go(
     if code:
         refuse_flock(monkeypatch, code)
     path = tmp_path / "new" / "lock"
-    with locked(path, refusal="busy"), pytest.raises(UsageError, match="busy"):
+    with hold_lock(path, refusal="busy"), pytest.raises(UsageError, match="busy"):
         take(path, refusal="busy")
     take(path, refusal="busy").release()
 

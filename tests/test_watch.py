@@ -12,7 +12,7 @@ import pytest
 from rotopaint_ai import watch
 from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.jobs import BEGINS_ANEW, Cancel, Event
-from rotopaint_ai.watch import Bar, ClockOfShares, Countdown, StagedProgress, TerseLines, watched
+from rotopaint_ai.watch import Bar, ClockOfShares, Countdown, StagedProgress, TerseLines, watch_work
 
 
 class _Terminal(io.StringIO):
@@ -137,7 +137,7 @@ def test_work_in_stages_stops_when_asked() -> None:
 
 def test_an_interrupt_asks_and_the_bar_is_taken_away(monkeypatch: pytest.MonkeyPatch, terminal: _Terminal) -> None:
     monkeypatch.setattr("sys.stderr", terminal)
-    with watched(events=False) as (sink, cancel):
+    with watch_work(events=False) as (sink, cancel):
         sink(Event("progress", {"stage": "mine", "share": 0.5}))
         signal.raise_signal(signal.SIGINT)
         assert cancel.requested

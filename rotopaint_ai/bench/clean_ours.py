@@ -25,7 +25,7 @@ OWN = ", own matte"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class FillResult:
     """The result of one fill on a case.
 
     It holds the filled light (H, W, 3) and the processor milliseconds of each frame, and the share of the seam that
@@ -42,7 +42,7 @@ def model_of(pack: str | None) -> FillModel | None:
     return open_fill(load_pack(pack))
 
 
-def fill_case(case: Case, methods: Sequence[str], pack: str | None) -> dict[str, Made]:
+def fill_case(case: Case, methods: Sequence[str], pack: str | None) -> dict[str, FillResult]:
     """Run every method on a case with the true matte, and also with the predicted matte where the case has one."""
     model = model_of(pack)
     made = {name: _fill_sights(case.sights, name, model, own=False) for name in methods}
@@ -51,7 +51,7 @@ def fill_case(case: Case, methods: Sequence[str], pack: str | None) -> dict[str,
     return made
 
 
-def _fill_sights(sights: Sequence[Sight], method: str, model: FillModel | None, *, own: bool) -> Made:
+def _fill_sights(sights: Sequence[Sight], method: str, model: FillModel | None, *, own: bool) -> FillResult:
     painted, times = [], []
     for sight in sights:
         matte, curves = _given(sight, own)
@@ -59,7 +59,7 @@ def _fill_sights(sights: Sequence[Sight], method: str, model: FillModel | None, 
         painted.append(paint(sight.plate, matte, curves, method, model))
         times.append(1e3 * (time.process_time() - start))
     lights, chosen = [each.rgb for each in painted], _painted_shares(painted)
-    return Made(tuple(lights), tuple(times), chosen)
+    return FillResult(tuple(lights), tuple(times), chosen)
 
 
 def _painted_shares(painted: Sequence[PaintedCrop]) -> Mapping[str, float]:

@@ -76,7 +76,7 @@ np.savez(sys.argv[2], **out)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PeerResult:
     """The result of one peer: light (H, W, 3) and processor milliseconds per frame, or the reason why it failed."""
 
     name: str
@@ -85,7 +85,7 @@ class Asked:
     refused: str | None = None
 
 
-def ask(sights: Sequence[Sight], *, python: str | None, quick: bool = False) -> list[Asked]:
+def ask(sights: Sequence[Sight], *, python: str | None, quick: bool = False) -> list[PeerResult]:
     """Run every peer on every frame with the true region as matte; `quick` leaves out the slow peers."""
     eight = [_ask_each(name, way, sights) for name, way in _EIGHT_BIT.items()]
     names = ("biharmonic", "fsr-fast", *(() if quick else ("fsr-best", "shiftmap")))
@@ -110,7 +110,7 @@ def _navier_stokes(plate: Array, hole: Array) -> Array:
 _EIGHT_BIT: Mapping[str, Callable[[Array, Array], Array]] = {"telea": _telea_in_hole, "navier-stokes": _navier_stokes}
 
 
-def _ask_each(name: str, way: Callable[[Array, Array], Array], sights: Sequence[Sight]) -> Asked:
+def _ask_each(name: str, way: Callable[[Array, Array], Array], sights: Sequence[Sight]) -> PeerResult:
     """Run an 8-bit peer on each frame; its result replaces only the pixels inside the hole."""
     lights, times = [], []
     for sight in sights:
@@ -119,7 +119,7 @@ def _ask_each(name: str, way: Callable[[Array, Array], Array], sights: Sequence[
         filled = way(plate, sight.hole)
         times.append(1e3 * (_clock() - start))
         lights.append(_fill_inside(sight, linearise(filled, "sRGB")))
-    return Asked(name, tuple(lights), tuple(times))
+    return PeerResult(name, tuple(lights), tuple(times))
 
 
 def _clock() -> float:
@@ -131,14 +131,14 @@ def _fill_inside(sight: Sight, light: Array) -> Array:
     return np.where(sight.hole[..., None] > 0, light, sight.plate).astype(np.float32)
 
 
-def _each_float(name: str, way: Callable[[Array, Array], Array], sights: Sequence[Sight]) -> Asked:
+def _each_float(name: str, way: Callable[[Array, Array], Array], sights: Sequence[Sight]) -> PeerResult:
     lights, times = [], []
     for sight in sights:
         start = time.process_time()
         light = way(sight.plate, sight.hole)
         times.append(1e3 * (time.process_time() - start))
         lights.append(_fill_inside(sight, light))
-    return Asked(name, tuple(lights), tuple(times))
+    return PeerResult(name, tuple(lights), tuple(times))
 
 
 def _fill_holes(plate: Array, hole: Array) -> Array:
@@ -151,7 +151,7 @@ def _fill_holes(plate: Array, hole: Array) -> Array:
     return np.asarray(filled.get_pixels(OpenImageIO.FLOAT), np.float32)[..., :3]
 
 
-def _ask_python(names: Sequence[str], sights: Sequence[Sight], python: str | None) -> list[Asked]:
+def _ask_python(names: Sequence[str], sights: Sequence[Sight], python: str | None) -> list[PeerResult]:
     """Run the peers that need scikit-image or xphoto, in another Python or in this one."""
     import sys
 
@@ -164,23 +164,23 @@ def _ask_python(names: Sequence[str], sights: Sequence[Sight], python: str | Non
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            return [Asked(name, refused=why) for name in names]
+            return [PeerResult(name, refused=why) for name in names]
         with np.load(got) as found:
             return [_asked_of(name, sights, dict(found)) for name in names]
 
 
-def _asked_of(name: str, sights: Sequence[Sight], found: Mapping[str, Array]) -> Asked:
+def _asked_of(name: str, sights: Sequence[Sight], found: Mapping[str, Array]) -> PeerResult:
     if f"{name} refused" in found:
-        return Asked(name, refused=f"not installed ({found[f'{name} refused']})")
+        return PeerResult(name, refused=f"not installed ({found[f'{name} refused']})")
     lights = [_fill_inside(s, linearise(found[f"{name} {k}"], "sRGB")) for k, s in enumerate(sights)]
-    return Asked(name, tuple(lights), tuple(float(found[f"{name} {k} ms"]) for k in range(len(sights))))
+    return PeerResult(name, tuple(lights), tuple(float(found[f"{name} {k} ms"]) for k in range(len(sights))))
 
 
-def _ask_gmic(name: str, command: tuple[str, str], sights: Sequence[Sight]) -> Asked:
+def _ask_gmic(name: str, command: tuple[str, str], sights: Sequence[Sight]) -> PeerResult:
     """Run a fill of G'MIC as a program; its milliseconds include the program's start and its files."""
     program = shutil.which("gmic")
     if program is None:
-        return Asked(name, refused="not installed (no program 'gmic' on the path)")
+        return PeerResult(name, refused="not installed (no program 'gmic' on the path)")
     return _ask_each(name, lambda plate, hole: _gmic((program, *command), plate, hole), sights)
 
 
@@ -207,11 +207,11 @@ def _gmic_once(words: tuple[str, str, str], plate: Array, hole: Array) -> Array:
     return plate if filled is None else np.ascontiguousarray(filled[..., ::-1])
 
 
-def _each_flow(sights: Sequence[Sight]) -> Asked:
+def _each_flow(sights: Sequence[Sight]) -> PeerResult:
     """Fill each frame from clean pixels of its neighbour frames along optical flow (DIS); Telea fills the rest."""
     name = "flow-borrowed neighbours"
     if len(sights) < 2:
-        return Asked(name, refused="needs a sequence")
+        return PeerResult(name, refused="needs a sequence")
     lights, times = [], []
     for k, sight in enumerate(sights):
         near = [sights[n] for n in (k - 1, k + 1) if 0 <= n < len(sights)]
@@ -219,7 +219,7 @@ def _each_flow(sights: Sequence[Sight]) -> Asked:
         filled = borrow(sight, near)
         times.append(1e3 * (time.process_time() - start))
         lights.append(_fill_inside(sight, linearise(filled, "sRGB")))
-    return Asked(name, tuple(lights), tuple(times))
+    return PeerResult(name, tuple(lights), tuple(times))
 
 
 def borrow(sight: Sight, near: Sequence[Sight]) -> Array:

@@ -26,7 +26,7 @@ _ACROSS = np.arange(-1.5, 1.6, 0.5)  # distance from the curve in px at which th
 _HIGH = 0.15  # cycles per pixel above which the spectrum is grain, not shading
 
 
-def shown(light: Array, is_8_bit: bool) -> Array:
+def display_values(light: Array, is_8_bit: bool) -> Array:
     """Light as display values (H, W, 3): 8-bit codes, or the same curve without rounding and clipping."""
     if is_8_bit:
         return codes(light).astype(np.float32)
@@ -57,8 +57,8 @@ class Scores:
 
 def score_case(case: Case, lights: Sequence[Array]) -> Scores:
     """Score the filled frames of a case (H, W, 3 each, scene-linear)."""
-    made = [shown(light, case.is_8_bit) for light in lights]
-    true = [shown(sight.clean, case.is_8_bit) for sight in case.sights]
+    made = [display_values(light, case.is_8_bit) for light in lights]
+    true = [display_values(sight.clean, case.is_8_bit) for sight in case.sights]
     regions = [sight.hole > 0 for sight in case.sights]
     squared = [float(np.mean((a[r] - b[r]) ** 2)) for a, b, r in zip(made, true, regions)]
     left = left_windows(case, lights)
@@ -81,7 +81,9 @@ def left_windows(case: Case, lights: Sequence[Array]) -> list[clean_left.LeftWin
     """The windows along the seam for all filled frames of a case, each with the share that remains."""
     found: list[clean_left.LeftWindow] = []
     for sight, light in zip(case.sights, lights):
-        found += clean_left.seam_windows(sight, *(shown(v, case.is_8_bit) for v in (light, sight.plate, sight.clean)))
+        found += clean_left.seam_windows(
+            sight, *(display_values(v, case.is_8_bit) for v in (light, sight.plate, sight.clean))
+        )
     return found
 
 

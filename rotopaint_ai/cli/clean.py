@@ -26,7 +26,7 @@ from rotopaint_ai.cli.shared import (
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import BEGINS_ANEW
-from rotopaint_ai.watch import watched
+from rotopaint_ai.watch import watch_work
 
 if TYPE_CHECKING:
     from rotopaint_ai.pipeline.paint_job import CleanJob, Painted
@@ -116,7 +116,7 @@ def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint |
     job = _clean_job(arguments, plate, project)
     threads = n_threads(arguments.threads)
     # until here an interrupt ends the program at once, because an input file may be a blocking pipe
-    with watched(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
+    with watch_work(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
         tell = sink if project is None else project.sink(sink, arguments.frames)
         painted = paint_clean(plate, job, threads=threads, sink=tell, cancel=cancel)
     if project is not None and _is_by_project_alone(arguments):
@@ -152,7 +152,9 @@ def _clean_job(arguments: argparse.Namespace, plate: Plate, project: Repaint | N
         document=document,
         mattes=ExternalMattes.open(arguments.mattes, plate) if arguments.mattes else None,
         paints=paints,
-        model=open_fill(load_pack(arguments.model)) if any(fills.named(name).uses_model for name in methods) else None,
+        model=open_fill(load_pack(arguments.model))
+        if any(fills.find_fill(name).uses_model for name in methods)
+        else None,
         frames=arguments.frames,
         patch=arguments.patch,
         measures_widths=arguments.measure_widths,

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say
 from rotopaint_ai.errors import in_one_line
 from rotopaint_ai.jobs import BEGINS_ANEW
-from rotopaint_ai.watch import Progress, StagedProgress, watched
+from rotopaint_ai.watch import Progress, StagedProgress, watch_work
 
 EXIT_CODES = (
     "exit codes: 0 measured, and not worse than --against; 2 wrong use; 4 worse than --against (see the table), or "
@@ -86,7 +86,7 @@ def execute(arguments: argparse.Namespace) -> int:
     stages = {turn + stage: share for turn in turns for stage, share in STAGES.items()}
     with (
         executor_of(arguments.cluster, arguments.workers) as workers,
-        watched(events=False, hint=BEGINS_ANEW) as (sink, cancel),
+        watch_work(events=False, hint=BEGINS_ANEW) as (sink, cancel),
     ):
         tell = StagedProgress(stages, sink, cancel.check)
         found = [

@@ -18,7 +18,7 @@ from rotopaint_ai.cli.shared import (
 )
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import BEGINS_ANEW
-from rotopaint_ai.watch import watched
+from rotopaint_ai.watch import watch_work
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def execute(arguments: argparse.Namespace) -> int:
     width, height = size_given(arguments) or (None, None)
     document, lost = read(arguments.shapes, width=width, height=height, node=arguments.node, override=True)
     print_warnings(lost)
-    with watched(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
+    with watch_work(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
         painted = paint_mattes(
             document,
             Path(arguments.out),

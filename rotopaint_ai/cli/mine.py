@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say
 from rotopaint_ai.jobs import BEGINS_ANEW
-from rotopaint_ai.watch import Progress, StagedProgress, watched
+from rotopaint_ai.watch import Progress, StagedProgress, watch_work
 
 if TYPE_CHECKING:
     from rotopaint_ai.training.data.shards.write import Recoder
@@ -146,7 +146,7 @@ def execute(arguments: argparse.Namespace) -> int:
     stages = {**STAGES, **({PACKING: 5} if arguments.shards else {})}
     with (
         executor_of(arguments.cluster, arguments.workers) as workers,
-        watched(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel),
+        watch_work(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel),
     ):
         progress = StagedProgress(stages, sink, cancel.check)
         mined = mine(options, progress=progress, workers=workers)

@@ -11,7 +11,7 @@ from rotopaint_ai import fills
 from rotopaint_ai.cli.shared import add_overwrite, add_plate_arguments, one_thread_per_frame, say, split_range
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Device, RunJob
-from rotopaint_ai.watch import watched
+from rotopaint_ai.watch import watch_work
 
 N_NAMED = 3  # number of frames that the summary names
 EXIT_CODES = (
@@ -132,7 +132,7 @@ def do(job: RunJob, *, events: bool) -> int:
     one_thread_per_frame()
     from rotopaint_ai.pipeline.run import run
 
-    with watched(events=events) as (sink, cancel):
+    with watch_work(events=events) as (sink, cancel):
         outcome = run(job, sink, cancel)
     if not events:
         without = f", {n_frames(len(outcome.lost))} without a face" if outcome.lost else ""

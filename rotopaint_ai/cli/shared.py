@@ -100,9 +100,9 @@ def exit_code(failed: Collection[int]) -> int:
 
 def print_warnings(lines: Iterable[str]) -> None:
     """Print losses and doubts on stderr; similar lines are joined to one with a count."""
-    from rotopaint_ai.exchange.lossiness import grouped
+    from rotopaint_ai.exchange.lossiness import group_lines
 
-    for line in grouped(lines):
+    for line in group_lines(lines):
         say(f"warning: {line}", sys.stderr)
 
 

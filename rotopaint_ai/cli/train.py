@@ -18,7 +18,7 @@ from rotopaint_ai.cli.shared import needs_training
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import BEGINS_ANEW, Cancel, Event, Sink, warning
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
-from rotopaint_ai.watch import watched
+from rotopaint_ai.watch import watch_work
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -194,7 +194,7 @@ def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Names
     group = Group.join(arguments.backend)
     if group.is_first and group.ranks > 1 and exit_reasons_folder() is None:
         print(f"strategy: {layout_of_torchrun(os.environ, group.device.type, bound)}", file=sys.stderr)
-    with watched(events=arguments.events) as (emit, cancel):
+    with watch_work(events=arguments.events) as (emit, cancel):
         sink = emit if group.is_first else _silent
         again = group.on_any(has_restarted())
         if again:
@@ -270,7 +270,7 @@ def _train_shot(arguments: argparse.Namespace, since: float) -> int:
         raise UsageError(
             f"{given}: wanted one project (*{PROJECT_SUFFIX}), on which recipe '{arguments.recipe}' trains"
         )
-    with watched(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
+    with watch_work(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
         report = train_shot(
             TrainOptions(
                 arguments.datasets,

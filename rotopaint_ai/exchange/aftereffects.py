@@ -240,7 +240,7 @@ def _shape_of_mask(
         return None
     if len(kept) < len(keys):
         gone = sorted(set(keys) - set(kept))
-        warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
+        warnings.append(f"{name}: its points change in number; keys at {parsing.spell_frames(gone)} are left out")
     base = parsing.foreign_shape(
         name, closed, kept, parsing.finite_number(f"{here}: feather", mask.get("feather", 0.0))
     )

@@ -51,7 +51,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 def as_coco_holds(document: RotoDocument) -> RotoDocument:
     """The document as separate pictures: polygons with a key at every frame, strokes as their outlines."""
-    return polygons.flattened(document, open_lines=False)
+    return polygons.to_polygons(document, open_lines=False)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def _mask_tool(shape: RotoShape, name: str, document: RotoDocument, place: int, 
 
 
 def _driven_input(name: str, source: str) -> str:
-    return f'{name} = Input {{\n\t\t\t\t\tSourceOp = {lua.quoted(source)},\n\t\t\t\t\tSource = "Value",\n\t\t\t\t}}'
+    return f'{name} = Input {{\n\t\t\t\t\tSourceOp = {lua.quote(source)},\n\t\t\t\t\tSource = "Value",\n\t\t\t\t}}'
 
 
 def _spline_tool(name: str, keys: Mapping[int, Points], shape: RotoShape, document: RotoDocument) -> str:

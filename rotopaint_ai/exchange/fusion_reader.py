@@ -307,7 +307,7 @@ def _shape_of_polyline(
     kept = parsing.same_count(name, by_frame)
     if len(kept) < len(by_frame):
         gone = sorted(set(by_frame) - set(kept))
-        warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
+        warnings.append(f"{name}: its points change in number; keys at {parsing.spell_frames(gone)} are left out")
     width = None if edge.closed else _input_number(mask, "BorderWidth", 0.0) * size[0] or None
     keeps_eases = not outer.keys or (outer.timings, set(outer.keys)) == (edge.timings, set(edge.keys))
     looks = replace(

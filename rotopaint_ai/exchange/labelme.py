@@ -54,7 +54,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 def as_written(document: RotoDocument) -> RotoDocument:
     """The document as separate pictures: lines with a key at every frame."""
-    return polygons.flattened(document, open_lines=True)
+    return polygons.to_polygons(document, open_lines=True)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

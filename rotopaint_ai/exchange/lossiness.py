@@ -64,7 +64,7 @@ def texts(losses: Iterable[Loss]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(loss.text for loss in losses))
 
 
-def grouped(lines: Iterable[str]) -> list[str]:
+def group_lines(lines: Iterable[str]) -> list[str]:
     """Similar lines joined to one line with a count: `eye, mouth and 3 more: has motion blur; ...`.
 
     Lines `name: text` are similar if their texts differ only in numbers; the first line's numbers are shown.

@@ -275,7 +275,7 @@ def _shape_of_item(
     kept = parsing.same_count(here, {frame: key.points for frame, key in found.items()})
     if len(kept) < len(found):
         gone = sorted(set(found) - set(kept))
-        warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
+        warnings.append(f"{name}: its points change in number; keys at {parsing.spell_frames(gone)} are left out")
     base = parsing.foreign_shape(name, closed, kept)
     return replace(
         base,

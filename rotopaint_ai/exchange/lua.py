@@ -169,7 +169,7 @@ def _read_number(reader: _Reader, token: _Token) -> float:
         raise reader.error(f"{token.text[:20]} is too large a number", token) from error
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A text as a quoted Lua string."""
     kept = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ")
     return f'"{kept}"'

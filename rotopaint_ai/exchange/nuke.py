@@ -86,7 +86,7 @@ def nuke_text_of(path: Path) -> str:
 def script_names(document: RotoDocument, *, layer: str | None = None) -> dict[str, str]:
     """The name of each shape in a script: layers and name, joined by `/`."""
     try:
-        made = None if layer else nuke_rebuild.rebuilt(document)
+        made = None if layer else nuke_rebuild.rebuild_script(document)
         if made is not None:
             return _names_read(made, nuke_reader.read_text(made.text).document)
     except DocumentError:
@@ -145,7 +145,7 @@ def write_report(
 
 
 def _write_rebuilt(path: Path, document: RotoDocument) -> NukeWrite:
-    made = nuke_rebuild.rebuilt(document)
+    made = nuke_rebuild.rebuild_script(document)
     if made is None:
         raise DocumentError("the document has no stored node")
     with replacing(path) as beside:

@@ -30,7 +30,7 @@ from rotopaint_ai.exchange.nuke_tree import (
     NukeTransform,
     Times,
 )
-from rotopaint_ai.exchange.nuke_words import nest, unfolded
+from rotopaint_ai.exchange.nuke_words import nest, unfold
 
 _PLAIN = {"0": "00000000", "1": "3f800000"}
 _UNPACK = struct.Struct(">f").unpack  # NUM is `x` and eight digits, big-endian
@@ -149,7 +149,7 @@ def _cubic_block(block: Any, where: str) -> Cubic:
     times = _parse_times(points[1], where)
     rows = points[:1:-1]
     del points[2:]  # frees each block as soon as it is parsed
-    return Cubic(flags, times, tuple(_parse_point(unfolded(rows.pop(), where), times, where) for _ in range(len(rows))))
+    return Cubic(flags, times, tuple(_parse_point(unfold(rows.pop(), where), times, where) for _ in range(len(rows))))
 
 
 def _parse_point(block: Any, times: Times | None, where: str) -> CurvePoint:

@@ -28,7 +28,7 @@ from rotopaint_ai.exchange.nuke_tree import (
     NukeStroke,
     NukeTransform,
 )
-from rotopaint_ai.shapes.bake import unlayered
+from rotopaint_ai.shapes.bake import bake_layer
 from rotopaint_ai.shapes.edit_layers import within_layer
 from rotopaint_ai.shapes.layers import Layer, Matrix, way_back
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, Slopes
@@ -63,7 +63,7 @@ class _Original:
     groups: Mapping[str, Layer] = field(default_factory=dict)
 
 
-def rebuilt(document: RotoDocument) -> RebuiltScript | None:
+def rebuild_script(document: RotoDocument) -> RebuiltScript | None:
     """The document written into its stored nodes; None where it has none.
 
     Raises DocumentError where the nodes are damaged, or made for another plate.
@@ -340,7 +340,7 @@ def _without(attributes: Attributes, names: Sequence[str]) -> Attributes:
 def _within(shape: RotoShape, motion: Motion, height: int, document: RotoDocument) -> RotoShape:
     """The shape in the space of its layers, so that they put it back in place; keyed at every frame where they move."""
     if shape.layer is not None:
-        shape = unlayered(shape, document.first_frame, document.last_frame)
+        shape = bake_layer(shape, document.first_frame, document.last_frame)
     if motion.is_identity or not shape.keys:
         return shape
     if not motion.is_animated and not motion.is_projective:

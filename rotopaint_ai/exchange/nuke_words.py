@@ -21,7 +21,7 @@ _POINT = re.compile(rf"\{{{_FLAT}(?:{_CURVES})*\}}")
 def nest(text: str, where: str, *, folded: bool = False) -> list[Any]:
     """The words of a text. Raises DocumentError on unmatched braces.
 
-    `folded`: each entry after the times of a `px` list may stay one text in braces, to be parsed by `unfolded`. Entries
+    `folded`: each entry after the times of a `px` list may stay one text in braces, to be parsed by `unfold`. Entries
     with quotes, backslashes or deeper braces are always parsed.
     """
     top: list[Any] = []
@@ -54,6 +54,6 @@ def _is_behind_times(block: list[Any]) -> bool:
     return len(block) > 1 and block[0] == "px"
 
 
-def unfolded(block: Any, where: str) -> Any:
+def unfold(block: Any, where: str) -> Any:
     """A folded entry as lists and words; only folded text begins with a brace."""
     return nest(block, where)[0] if isinstance(block, str) and block.startswith("{") else block

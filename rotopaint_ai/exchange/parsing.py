@@ -191,7 +191,7 @@ def same_count(where: str, keys: dict[int, Points]) -> dict[int, Points]:
     return {frame: points for frame, points in keys.items() if len(points) == usual}
 
 
-def spelled(frames: Sequence[int]) -> str:
+def spell_frames(frames: Sequence[int]) -> str:
     """A few frame numbers in words."""
     return ", ".join(map(str, frames[:3])) + (f" and {len(frames) - 3} more" if len(frames) > 3 else "")
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final, Literal, get_args
 
 from rotopaint_ai.exchange.feather_edges import along_normals, mean_px, span_px
-from rotopaint_ai.shapes.bake import TOLERANCE_PX, moves, straightened, unlayered
+from rotopaint_ai.shapes.bake import TOLERANCE_PX, bake_eases, bake_layer, moves
 from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument, RotoShape, Slopes
 
 Extra = Literal["eases", "feather line", "widths", "moving layers"]
@@ -31,7 +31,7 @@ def reduced_to(document: RotoDocument, holds: Collection[Held]) -> tuple[RotoDoc
 
 
 def _without_layers(document: RotoDocument, lines: list[str]) -> RotoDocument:
-    shapes = tuple(unlayered(shape, document.first_frame, document.last_frame) for shape in document.shapes)
+    shapes = tuple(bake_layer(shape, document.first_frame, document.last_frame) for shape in document.shapes)
     more = sum(len(shape.keys) for shape in shapes) - sum(len(shape.keys) for shape in document.shapes)
     names = ", ".join(layer.name for layer in document.layers)
     way = f"{more} additional linear keys, within {TOLERANCE_PX} px" if any(map(moves, document.layers)) else "left out"
@@ -42,7 +42,7 @@ def _without_layers(document: RotoDocument, lines: list[str]) -> RotoDocument:
 def _reduced(shape: RotoShape, holds: Collection[Held], lines: list[str]) -> RotoShape:
     given_up: frozenset[Interpolation] = frozenset(("smooth",)) if "ease" in holds else _EASED
     if "eases" not in holds and any(key.interpolation in given_up for key in shape.keys.values()):
-        keys = straightened(shape, given_up)
+        keys = bake_eases(shape, given_up)
         lines.append(
             f"{shape.name}: eases became {len(keys) - len(shape.keys)} additional linear keys, within {TOLERANCE_PX} px"
         )

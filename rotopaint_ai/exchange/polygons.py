@@ -24,7 +24,7 @@ MOST_PICTURES: Final = 5_000
 MOST_CELLS: Final = 2_000_000  # limit of shapes times pictures, because each shape lists its hidden frames
 SETTLED: Final[frozenset[Feature]] = frozenset(
     ("tangents", "points", "open", "keys", "holds", "feather", "width", "taper")
-)  # losses that `flattened` already includes
+)  # losses that `to_polygons` already includes
 _MOST_PIECES: Final = 64
 _DIGITS: Final = re.compile(r"(\d+)(?=\D*$)")
 
@@ -39,7 +39,7 @@ class FramePolygon:
     points: Points
 
 
-def flattened(document: RotoDocument, *, open_lines: bool) -> RotoDocument:
+def to_polygons(document: RotoDocument, *, open_lines: bool) -> RotoDocument:
     """The document with straight segments only, and a key at every frame at which a shape is visible.
 
     With `open_lines` open shapes stay lines; otherwise they become closed bands of their width.

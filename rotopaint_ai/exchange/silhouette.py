@@ -293,7 +293,7 @@ def _shape_of_object(
     kept = parsing.same_count(f"{where}: '{name}'", points)
     if len(kept) < len(points):
         gone = sorted(set(points) - set(kept))
-        warnings.append(f"{name}: its points change in number; keys at {parsing.spelled(gone)} are left out")
+        warnings.append(f"{name}: its points change in number; keys at {parsing.spell_frames(gone)} are left out")
     closed = next(iter(keys.values()))[0]
     shape = parsing.foreign_shape(name, closed, kept)
     shape = shape.with_keys({frame: keys[frame][1] for frame in shape.frames})

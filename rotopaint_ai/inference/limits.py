@@ -28,7 +28,7 @@ def bound_memory() -> None:
     onnxruntime.create_and_register_allocator(place, onnxruntime.OrtArenaCfg({"max_mem": MOST_BYTES, **as_usual}))
 
 
-def explained(error: Exception) -> str:
+def explain_error(error: Exception) -> str:
     """The error of a call: the memory limit where that was the cause, else the original text."""
     if "Available memory of" in str(error):
         return f"it wants more than {MOST_BYTES >> 30} GB; use another pack"

@@ -96,7 +96,7 @@ def _bound_memory() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if not session.installed(session.AUTO_ORDER):  # a GPU's driver maps more than it uses
+        if not session.installed_devices(session.AUTO_ORDER):  # a GPU's driver maps more than it uses
             resource.setrlimit(resource.RLIMIT_DATA, (limits.MOST_BYTES, limits.MOST_BYTES))
 
 

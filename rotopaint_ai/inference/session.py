@@ -96,7 +96,7 @@ class ModelSession:
             results = self.run_once(outputs, inputs)
         except Exception as error:  # onnxruntime's exceptions have no common root of their own
             raise InferenceError(
-                f"{self.path.name}: could not run on {self.device} ({limits.explained(error)})"
+                f"{self.path.name}: could not run on {self.device} ({limits.explain_error(error)})"
             ) from error
         self._times_ms.append((time.perf_counter() - start) * 1000)
         return results
@@ -142,7 +142,7 @@ def open_session(
     """
     if device not in DEVICES:
         raise DeviceError(f"device '{device}': not known; wanted one of {', '.join(DEVICES)}")
-    names = [device] if device != "auto" else [*installed(AUTO_ORDER), "cpu"]
+    names = [device] if device != "auto" else [*installed_devices(AUTO_ORDER), "cpu"]
     refusals: list[str] = []
     for name in names:
         try:
@@ -154,7 +154,7 @@ def open_session(
     raise InferenceError(f"{path}: no device could run it; {refusals[-1]}")  # pragma: no cover - the CPU raises itself
 
 
-def installed(names: Sequence[str]) -> list[str]:
+def installed_devices(names: Sequence[str]) -> list[str]:
     """Which of those devices this onnxruntime has a provider for."""
     import onnxruntime
 
@@ -173,7 +173,7 @@ def _open_on(
     asked: str,
 ) -> ModelSession:
     provider, package = PROVIDERS[name]
-    if not installed([name]):
+    if not installed_devices([name]):
         raise DeviceError(
             f"device {name}: this onnxruntime has only {_available()}; "
             f"install {package} in place of onnxruntime, or use --device cpu"

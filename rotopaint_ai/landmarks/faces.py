@@ -78,7 +78,7 @@ class FaceFound:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Followed:
+class FaceTrack:
     """The face of a shot: its box in each frame where it was found, and what to tell the person who asked.
 
     `is_doubtful`: another face was there, or it was not found in every frame that was looked at.
@@ -96,7 +96,7 @@ class Followed:
         )
 
 
-def letterboxed(picture: Array, width: int, height: int) -> tuple[Picture, float]:
+def letterbox(picture: Array, width: int, height: int) -> tuple[Picture, float]:
     """A picture (H, W, 3) shrunk or enlarged into the top-left corner of `width` x `height`; its size there over its
     own. Light is averaged where it shrinks."""
     scale = min(width / picture.shape[1], height / picture.shape[0])
@@ -140,7 +140,7 @@ def _look_for_faces(
     width, height = find.size
     found: list[FaceFound] = []
     for x, y, w, h in places:
-        light, scale = letterboxed(np.asarray(rgb[y : y + h, x : x + w], np.float32), width, height)
+        light, scale = letterbox(np.asarray(rgb[y : y + h, x : x + w], np.float32), width, height)
         inside = round(h * scale), round(w * scale)
         light[: inside[0], : inside[1]] = np.clip(display(np.ascontiguousarray(light[: inside[0], : inside[1]])), 0, 1)
         rows = [part[0] for part in find(light[None])]
@@ -170,7 +170,7 @@ def _overlap(a: Sequence[float], b: Sequence[float]) -> float:
     return max(w, 0.0) * max(h, 0.0) / max(least, 1e-9)
 
 
-def followed(seen: Mapping[int, Sequence[FaceFound]]) -> Followed | None:
+def follow_face(seen: Mapping[int, Sequence[FaceFound]]) -> FaceTrack | None:
     """The chosen face over the searched frames; None where there is none.
 
     It is the face with the largest weight in the first frame with a face, then the nearest face of similar size.
@@ -186,7 +186,7 @@ def followed(seen: Mapping[int, Sequence[FaceFound]]) -> Followed | None:
             last = min(near, key=lambda face: _away(face, last))
             chosen[frame] = last
     is_doubtful = len(chosen) < len(seen) or any(len(faces) > 1 for faces in seen.values())
-    return Followed(chosen, _choice_note(chosen, seen), is_doubtful)
+    return FaceTrack(chosen, _choice_note(chosen, seen), is_doubtful)
 
 
 def _is_like(face: FaceFound, last: FaceFound) -> bool:

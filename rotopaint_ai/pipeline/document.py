@@ -66,10 +66,10 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
 
 def usual_width(widths: Sequence[float]) -> float:
     """The width that covers nine of ten frames."""
-    return round(ranked(widths, SHARE), 3)
+    return round(value_at_share(widths, SHARE), 3)
 
 
-def ranked(widths: Sequence[float], share: float) -> float:
+def value_at_share(widths: Sequence[float], share: float) -> float:
     return sorted(widths)[min(len(widths) - 1, int(share * len(widths)))]
 
 

@@ -153,7 +153,7 @@ class Executor:
 
     def _read_ahead(self, number: int, near: Area | None) -> FrameInFlight:
         read = FrameInFlight(number)
-        with timed(read.ms, "decode"):
+        with time_stage(read.ms, "decode"):
             try:
                 read.frame = self.read(number, near)
             except PlateError as error:
@@ -346,7 +346,7 @@ def _set_allocator(wanted: Mapping[int, int], *, trim: bool = False) -> None:
 
 
 @contextmanager
-def timed(times: Times, stage: str) -> Iterator[None]:
+def time_stage(times: Times, stage: str) -> Iterator[None]:
     """Add the time that the block takes to `times[stage]`."""
     start = time.perf_counter()
     try:

@@ -30,7 +30,7 @@ from rotopaint_ai.exchange.round_trip import Proof
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import Event, RunJob, Sink, ignore
 from rotopaint_ai.pipeline.out_folder import Files
-from rotopaint_ai.project.names import renamed
+from rotopaint_ai.project.names import rename_shapes
 from rotopaint_ai.shapes.roto import RotoDocument
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")  # names that Nuke takes as they are
@@ -163,7 +163,7 @@ def write_exports(
     """
     source = out / "shapes.roto.json"
     roto_json.write(source, document)
-    named = renamed(document, given or {})
+    named = rename_shapes(document, given or {})
     names = [name for name in dict.fromkeys(name.lower() for name in job.exports) if name != "rotopaint"]
     own = Exported("RotoPaint", source.name, 0.0, "", 0.0, sum(len(shape.keys) for shape in document.shapes))
     usual_s = _n_poses(named) * _USUAL_S

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import FrameRange, summarise
-from rotopaint_ai.locks import locked
+from rotopaint_ai.locks import hold_lock
 from rotopaint_ai.plates.deflate import crc32
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.plates.sequence import pad
@@ -81,7 +81,7 @@ class FolderClaim:
 
 
 @contextmanager
-def claimed(claim: FolderClaim) -> Iterator[None]:
+def claim_folder(claim: FolderClaim) -> Iterator[None]:
     """Claim the folder while the block runs. Raises: UsageError with the reason where the claim is refused."""
     refuse_sources(claim.out, claim.files, [*([claim.plate] if claim.plate else []), *claim.sources])
     _refuse_links(claim.out, claim.files)
@@ -90,7 +90,7 @@ def claimed(claim: FolderClaim) -> Iterator[None]:
     state = claim.out / FOLDER
     known = _read_note(state / NAME)
     _refuse_others(claim, known)
-    with locked(state / "lock", refusal=busy):
+    with hold_lock(state / "lock", refusal=busy):
         known = _read_note(state / NAME)  # another process may have written here until now
         _refuse_others(claim, known)
         write_json(state / NAME, _note_content(claim, known), indent=None)

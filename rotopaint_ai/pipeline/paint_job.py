@@ -13,7 +13,7 @@ from rotopaint_ai.errors import DocumentError, RotopaintError, UsageError
 from rotopaint_ai.frames import FrameRange, parse_frames, summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.executor import Eta
-from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, Stamps, claimed, frames_not_as_written, stamps_of
+from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, Stamps, claim_folder, frames_not_as_written, stamps_of
 from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter, Rig
 from rotopaint_ai.pipeline.render_frame import (
     PATCH_FOLDER,
@@ -93,7 +93,7 @@ def paint_mattes(
     def work(frame: int) -> None:
         write_mattes(out, draw_mattes(document.shapes, frame, format), frame, format)
 
-    with claimed(claim):
+    with claim_folder(claim):
         return _for_each_frame(
             chosen, work, name=name, out=out, files=names, threads=threads, sink=sink, cancel=cancel, absent={}
         )
@@ -131,7 +131,7 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
     sources = [job.mattes.pictures] if job.mattes is not None else []
     sources += [job.rig.clean_plate] if job.rig is not None and job.rig.clean_plate is not None else []
     files = _written_files(plate, job, chosen)
-    with claimed(FolderClaim(job.out, files, plate, sources, overwrite=job.overwrite)):
+    with claim_folder(FolderClaim(job.out, files, plate, sources, overwrite=job.overwrite)):
         return _for_each_frame(
             chosen,
             painter.paint,

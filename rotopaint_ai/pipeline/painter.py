@@ -167,7 +167,7 @@ class RigPainter:
             return None
 
 
-def shown(filled: Filled) -> Mapping[str, float]:
+def event_facts(filled: Filled) -> Mapping[str, float]:
     """The facts for a frame's event: the share of the hole that each kind of source filled."""
     return {f"rig_{name}": share for name, share in filled.chosen.items()}
 
@@ -262,7 +262,7 @@ class Painter:
             write_patch(self.out / patch_name(number, format), filled, format)
         if filled is None:
             return {}
-        return _seam_scores(filled) if self.rigs is None else shown(filled)
+        return _seam_scores(filled) if self.rigs is None else event_facts(filled)
 
     def neighbour(self, number: int) -> Frame:
         """Another frame of the plate, which is only read."""

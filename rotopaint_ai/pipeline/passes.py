@@ -39,7 +39,14 @@ from rotopaint_ai.pipeline.executor import (
 from rotopaint_ai.pipeline.manifest import choose_pictured
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.plan import Plan, frame_event, tracked_event
-from rotopaint_ai.pipeline.process_frame import AIR_PX, FrameProcessor, Settled, changed_plates, face_area, tracked
+from rotopaint_ai.pipeline.process_frame import (
+    AIR_PX,
+    FrameProcessor,
+    Settled,
+    changed_plates,
+    face_area,
+    tracked_record,
+)
 from rotopaint_ai.pipeline.record_store import (
     SETTLED,
     TRACKED,
@@ -81,7 +88,7 @@ class _TrackingProcessor:
 
     def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         """The record of a tracked frame."""
-        record = tracked(frame.number, "done" if settled.lost is None else "lost", settled)
+        record = tracked_record(frame.number, "done" if settled.lost is None else "lost", settled)
         if not record.is_finite:
             return self.inner.fail(frame.number, NOT_FINITE)
         self.inner.kept.keep(frame)

@@ -24,7 +24,7 @@ from rotopaint_ai.inference.models import Models, open_detector, open_models
 from rotopaint_ai.inference.pack import BAD_PERCENT, Pack, load_pack
 from rotopaint_ai.jobs import Event, RunJob, n_cores, notice, warning
 from rotopaint_ai.landmarks.detect import FaceReading, instability, moved_crops, propose, read
-from rotopaint_ai.landmarks.faces import FaceFound, find_faces, followed
+from rotopaint_ai.landmarks.faces import FaceFound, find_faces, follow_face
 from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.frame_store import FrameStore, LookStore
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
@@ -254,7 +254,7 @@ def propose_crop(
         n_others += len(found) - len(seen[frame])
     if refused is not None and not seen:
         raise refused
-    face = followed(seen)
+    face = follow_face(seen)
     if face is None:
         raise CropError(
             f"crop 'auto': no face found in {summarise(sorted(seen))} of {plate.name} ({len(seen)} frames looked at"
@@ -338,7 +338,7 @@ def _room_files(room: Path) -> list[Path]:
     return [room] if room.is_file() else []
 
 
-def started(plan: Plan, *, n_done: int) -> Event:
+def start_event(plan: Plan, *, n_done: int) -> Event:
     """The plate, the pack and the device, before the first frame."""
     sheet, plate = plan.pack.sheet, plan.plate
     facts = {

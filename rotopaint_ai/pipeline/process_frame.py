@@ -16,7 +16,7 @@ from rotopaint_ai.crops import Crop
 from rotopaint_ai.errors import PlateError, RotopaintError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
-from rotopaint_ai.pipeline.executor import Times, timed
+from rotopaint_ai.pipeline.executor import Times, time_stage
 from rotopaint_ai.pipeline.frame_store import FrameStore
 from rotopaint_ai.pipeline.out_folder import FOLDER, Stamp
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile, Stations, Status
@@ -211,7 +211,7 @@ class FrameProcessor:
     def _fail_settled(self, frame: int, settled: Settled, message: str) -> FrameRecord:
         """The record of a frame that could not be painted or written; its roto is good."""
         return replace(
-            tracked(frame, "failed", settled), source=self.source(frame), message=_frame_message(frame, message)
+            tracked_record(frame, "failed", settled), source=self.source(frame), message=_frame_message(frame, message)
         )
 
     def _keep_trace(self, frame: int, text: str) -> Path:
@@ -227,30 +227,30 @@ class FrameProcessor:
     def _finish_settled(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
         number, format = frame.number, self.format
         shapes = self.shapes_of(number, settled)
-        with timed(ms, "mattes"):
+        with time_stage(ms, "mattes"):
             mattes, written = self._frame_mattes(number, settled, shapes)
-        with timed(ms, "fill"):
+        with time_stage(ms, "fill"):
             seams = look_at_seams(frame, mattes, shapes, Paints(Paint(self.method), self.paints))
             filled = seams.filled(self.model) if seams is not None and self.clean else None
             filled = touched_up(frame, filled, self.strokes.get(number, ()), self._peek) if self.clean else None
             check_measurable(number, filled)
         if self.clean:
-            with timed(ms, "encode"):
+            with time_stage(ms, "encode"):
                 written.append(format.clean_name(number))
                 write_filled(self.out / written[-1], frame, filled)
                 if self.patch:
                     written.append(patch_name(number, format))
                     write_patch(self.out / written[-1], filled, format)
-        with timed(ms, "measure"):
+        with time_stage(ms, "measure"):
             before = seams.seen if seams is not None else None
             after = filled.seams.look(filled.after) if filled is not None else None
             names = seams.names if seams is not None else ()
             looks = [seen for seen in (before, after) if seen is not None]
         if number in self.pictured:
-            with timed(ms, "pictures"):
+            with time_stage(ms, "pictures"):
                 draw_pictures(self.out, frame, settled.crop, filled)
         return replace(
-            tracked(number, "done" if settled.lost is None else "lost", settled),
+            tracked_record(number, "done" if settled.lost is None else "lost", settled),
             source=self.source(number),
             message=settled.lost,
             seam_before=round(before.score, 4) if before is not None else None,
@@ -350,7 +350,7 @@ def _fingerprint_of(plate: Plate, frame: int) -> str | None:
     return _content_of(plate, frame) if plate.is_movie else plate_fingerprint(plate.path_of(frame))
 
 
-def tracked(frame: int, status: Status, settled: Settled) -> FrameRecord:
+def tracked_record(frame: int, status: Status, settled: Settled) -> FrameRecord:
     """The tracking result of a frame, from its record."""
     return FrameRecord(
         frame,

@@ -31,14 +31,14 @@ from rotopaint_ai.frames import FrameRange, n_frames, summarise
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores, warning
-from rotopaint_ai.locks import locked
+from rotopaint_ai.locks import hold_lock
 from rotopaint_ai.pipeline.export import expected_s
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
-from rotopaint_ai.pipeline.out_folder import FOLDER, claimed, facts_in
+from rotopaint_ai.pipeline.out_folder import FOLDER, claim_folder, facts_in
 from rotopaint_ai.pipeline.overrides import OverridingProcessor, inputs_for
 from rotopaint_ai.pipeline.paint_job import Painted
 from rotopaint_ai.pipeline.passes import TrackedShot, open_tracking, paint_frames, track_shot
-from rotopaint_ai.pipeline.plan import Plan, make_plan, started
+from rotopaint_ai.pipeline.plan import Plan, make_plan, start_event
 from rotopaint_ai.pipeline.process_frame import FrameProcessor
 from rotopaint_ai.pipeline.record_store import (
     CHUNKS,
@@ -50,7 +50,7 @@ from rotopaint_ai.pipeline.record_store import (
     read_journal,
 )
 from rotopaint_ai.pipeline.render_frame import Format
-from rotopaint_ai.pipeline.save_to_project import compare_plate, opened, save_results
+from rotopaint_ai.pipeline.save_to_project import compare_plate, open_target, save_results
 from rotopaint_ai.plates.plate import Plate, open_plate
 
 NOTE = "tracked.json"
@@ -63,7 +63,7 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
     """
     start = time.monotonic()
     plan = make_plan(job)
-    with plan.plate, opened(job) as project, claimed(plan.claim()):
+    with plan.plate, open_target(job) as project, claim_folder(plan.claim()):
         if (other := compare_plate(plan.inputs, job.project, plan.plate)) is not None:
             sink(warning(other))
         tell = sink if project is None else project.sink(sink)
@@ -83,7 +83,7 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
 def _run_passes(plan: Plan, tracking: RunState, state: RunState, sink: Sink, cancel: Cancel) -> int:
     """Every frame tracked, then every frame painted, as many of them as this says; `tracking` and `state` take their
     records."""
-    sink(started(plan, n_done=len(state.finished)))
+    sink(start_event(plan, n_done=len(state.finished)))
     _tell_beforehand(plan, sink)
     processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
     processor = replace(processor, paints=plan.work.paints, strokes=plan.work.strokes, kept=plan.kept)
@@ -126,8 +126,8 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
     """
     began = time.time()
     plan = make_plan(job)
-    with plan.plate, claimed(plan.claim()), closing(open_tracking(plan, sink)[0]) as state:
-        sink(started(plan, n_done=len(state.finished)))
+    with plan.plate, claim_folder(plan.claim()), closing(open_tracking(plan, sink)[0]) as state:
+        sink(start_event(plan, n_done=len(state.finished)))
         for said in plan.notes:
             sink(said)
         shot = track_shot(plan, state, sink, cancel)
@@ -159,7 +159,7 @@ def paint(job: RunJob, frames: FrameRange, sink: Sink, cancel: Cancel) -> Painte
             )
         name = f"{CHUNKS}/{frames.first}-{frames.last}"
         busy = f"{out}: another process paints these frames; wait for it"
-        with locked(out / FOLDER / f"{name}.lock", refusal=busy):
+        with hold_lock(out / FOLDER / f"{name}.lock", refusal=busy):
             shot, state = _tracked_shot(out, wanted, note["pictured"]), open_part(out, name)
             with closing(state):
                 return _paint_range(job, plate, pack, wanted, shot, state, sink, cancel)
@@ -174,7 +174,7 @@ def gather(job: RunJob, sink: Sink) -> Outcome:
     with open_plate(job.plates, colourspace=job.colourspace) as plate:
         note = _tracking_note(out, plate, load_pack(job.model), job)
     plan = make_plan(replace(job, crops=tuple(note["crops"])))
-    with plan.plate, opened(job) as project, claimed(replace(plan, job=job).claim()):
+    with plan.plate, open_target(job) as project, claim_folder(replace(plan, job=job).claim()):
         state, trouble = open_state(plan.out, plan.fingerprint(), resume=True)
         try:
             if trouble is not None:

@@ -96,7 +96,7 @@ class OpenProject:
 
 
 @contextmanager
-def opened(job: RunJob) -> Iterator[OpenProject | None]:
+def open_target(job: RunJob) -> Iterator[OpenProject | None]:
     """The project that takes a job's results, if one does."""
     if job.project is None or job.leave_project:
         yield None

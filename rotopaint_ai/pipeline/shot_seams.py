@@ -31,7 +31,7 @@ from rotopaint_ai.pipeline.teach import open_seams
 from rotopaint_ai.pipeline.track import DIGITS, STILL, LazyRgb, crop_area, look_near, rounded_rows
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, place, unseen_third
-from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, aligned
+from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, align_faces
 from rotopaint_ai.shapes.head_poses import head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance, point_numbers, spline_points
@@ -229,7 +229,7 @@ def _looked_for_on_head(
 
 def _said_of(holds: Sequence[_Hold], names: Sequence[str]) -> ShotSaid:
     """The observations of each hold alone."""
-    _, _, points = aligned(np.array([hold.points_L for hold in holds]))
+    _, _, points = align_faces(np.array([hold.points_L for hold in holds]))
     error = np.array([hold.error_px_L for hold in holds])
     error = np.where(np.isfinite(error), error, 2 * np.nanmax(error))
     heads = head_poses(points)

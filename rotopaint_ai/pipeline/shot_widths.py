@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.crops import around
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.pipeline.document import ranked, usual_width
+from rotopaint_ai.pipeline.document import usual_width, value_at_share
 from rotopaint_ai.pipeline.head_solve import know_character
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import Settled
@@ -121,7 +121,7 @@ def _seen_widths(plan: Plan, names: Sequence[str], hold: FrameRecord) -> dict[st
     for name in names:
         line = bezier.flatten(bezier.as_array(own.shapes[name]), False, FLATNESS_PX)
         at = (line - (seen.x, seen.y)) * seen.scale
-        full = None if name in own.hidden else width.shown(grey, at, face_px * seen.scale)
+        full = None if name in own.hidden else width.visible_widths(grey, at, face_px * seen.scale)
         if full is not None:
             found[name] = full / (face_px * seen.scale)
     return found
@@ -151,4 +151,4 @@ def with_shot_widths(records: Iterable[FrameRecord]) -> ShotWidths:
 
 def is_one_width(widths: Sequence[float]) -> bool:
     """Whether a seam's widths in the frames of a shot differ so little that one will do."""
-    return ranked(widths, 1.0 - _OUTLIERS) <= ALIKE * ranked(widths, _OUTLIERS)
+    return value_at_share(widths, 1.0 - _OUTLIERS) <= ALIKE * value_at_share(widths, _OUTLIERS)

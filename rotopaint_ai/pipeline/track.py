@@ -18,7 +18,7 @@ from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.dejitter import Dejitter
 from rotopaint_ai.landmarks.detect import Display, Follower, LostLimits, lie_near
 from rotopaint_ai.landmarks.track import FrameLandmarks
-from rotopaint_ai.pipeline.executor import SettledFrames, Times, timed
+from rotopaint_ai.pipeline.executor import SettledFrames, Times, time_stage
 from rotopaint_ai.pipeline.process_frame import Settled
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
@@ -80,14 +80,14 @@ class FaceTracker:
     def push(self, frame: Frame, ms: Times) -> SettledFrames:
         """Take the next frame; returns the frames that are settled now."""
         pixels = LazyRgb(frame)
-        with timed(ms, "detect"):
+        with time_stage(ms, "detect"):
             found = self._follower.step(frame.number, cast(Array, pixels), frame.origin)
-        with timed(ms, "shapes"):
+        with time_stage(ms, "shapes"):
             self._placer.see(found, pixels, frame.origin)
         self.reach = None if found.crop is None else crop_area(found.crop)
-        with timed(ms, "de-jitter"):
+        with time_stage(ms, "de-jitter"):
             ready = self._dejitter.push(found)
-        with timed(ms, "shapes"):
+        with time_stage(ms, "shapes"):
             return self._settle_frames(ready)
 
     @property

@@ -149,7 +149,7 @@ def changes(before: State, after: State) -> Iterator[tuple[Place, Any]]:
                 yield Place(track, frame), None
 
 
-def applied(state: State, new: Mapping[Place, Any]) -> State:
+def apply_changes(state: State, new: Mapping[Place, Any]) -> State:
     """The state with new values at these places; None removes a value. Unchanged values are shared with `state`."""
     tracks = tracks_of(state)
     own: set[Track] = set()

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rotopaint_ai.errors import DamagedProjectError, DocumentError, LockedError, ProjectError, UsageError
 from rotopaint_ai.project import owner, schema
 from rotopaint_ai.project.check import check_note, check_state
-from rotopaint_ai.project.codecs import Place, Track, applied, changes, pack, state_of, unpack
+from rotopaint_ai.project.codecs import Place, Track, apply_changes, changes, pack, state_of, unpack
 from rotopaint_ai.project.state import State
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ class Project:
                     next_id += 1
                     at = known[id(value)] = next_id
                     keep.append(value)
-                    values.append((at, schema.sealed(pack(track.kind, value))))
+                    values.append((at, schema.seal(pack(track.kind, value))))
                 items.append((number, frame, at))
             noted.append((number, frame, at))
         db.executemany("INSERT INTO value VALUES (?, ?)", values)
@@ -348,7 +348,7 @@ class Project:
         return DamagedProjectError(f"{self.path.name}: its content is torn ({error!r}); {schema.way_out(self.path)}")
 
     def _unpack(self, kind: str, data: bytes) -> Any:
-        return unpack(kind, schema.unsealed(data) if self._is_sealed else data)
+        return unpack(kind, schema.unseal(data) if self._is_sealed else data)
 
     def _sum_up(self) -> None:
         """Store a checksum of the tables on closing; the checksums of the values do not cover their places."""
@@ -376,7 +376,7 @@ class Project:
             if self._db.execute("SELECT 1 FROM step WHERE number = ?", (number,)).fetchone() is None:
                 raise ProjectError(f"{self.path.name}: this step is no longer in the project; the shot stays as it is")
             try:
-                made = applied(state, self._step_values(number, side))
+                made = apply_changes(state, self._step_values(number, side))
                 check_state(made)
             except TORN as error:
                 raise self._torn(error) from error

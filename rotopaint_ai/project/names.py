@@ -47,7 +47,7 @@ def _folded(name: str) -> str:
     return name.casefold().replace(" ", "_")
 
 
-def renamed(document: RotoDocument, names: Mapping[str, str]) -> RotoDocument:
+def rename_shapes(document: RotoDocument, names: Mapping[str, str]) -> RotoDocument:
     """The document with its shapes under their given names, for export.
 
     If a given name is also another shape's own name (another pack may bring one), all shapes keep their own names, so

@@ -137,12 +137,12 @@ def touch_like(path: Path, copy: Path) -> None:
         raise ProjectError(f"{copy}: cannot be written ({error.strerror}); check the disk") from error
 
 
-def sealed(data: bytes) -> bytes:
+def seal(data: bytes) -> bytes:
     """A value with its checksum appended, as the file stores it."""
     return data + zlib.crc32(data).to_bytes(4, "little")
 
 
-def unsealed(data: bytes) -> bytes:
+def unseal(data: bytes) -> bytes:
     """A value without its checksum. Raises ValueError where the checksum is wrong."""
     if zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
         raise ValueError("a value does not fit its checksum")
@@ -234,7 +234,7 @@ def _our_tables() -> frozenset[tuple[str, str, str]]:
 def _seal_values(connection: sqlite3.Connection) -> None:
     """Convert a file of version 1 to the current version."""
     if version(connection) < 2:
-        connection.create_function("sealed", 1, sealed, deterministic=True)
+        connection.create_function("sealed", 1, seal, deterministic=True)
         with transaction(connection):
             connection.execute("UPDATE value SET data = sealed(data)")
             connection.execute("PRAGMA user_version = 2")

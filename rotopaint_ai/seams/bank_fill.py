@@ -92,8 +92,8 @@ def relit(scene: Straightened, model: FillModel | None) -> Array:
     painted = by_tables
     if model is not None:
         painted = learned_fill.mend(by_tables, known, hole_TS, own_TS, scene.floor, model)
-        painted = residue.spared(painted, by_tables, light_TSC, scene.ribbon)
-    return residue.lifted(junctions.joined(painted, light_TSC, scene.ribbon), light_TSC, scene.ribbon)
+        painted = residue.cap_added_light(painted, by_tables, light_TSC, scene.ribbon)
+    return residue.fill_valleys(junctions.bridge_crossings(painted, light_TSC, scene.ribbon), light_TSC, scene.ribbon)
 
 
 def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:

@@ -69,7 +69,7 @@ def paint(
     Returns: a new (H, W, 3) float32; where the matte is 0, or below 1/1024, the pixels are those of `rgb`, bit for bit.
     Raises: UsageError for a method that is not available, and for sizes that do not fit together.
     """
-    function: FillFunction = fills.named(method).load()
+    function: FillFunction = fills.find_fill(method).load()
     if rgb.ndim != 3 or rgb.shape[2] != 3 or rgb.shape[:2] != matte.shape:
         raise UsageError(f"clean plate: rgb {rgb.shape} and matte {matte.shape}; wanted (H, W, 3) and (H, W)")
     out = np.array(rgb, np.float32)
@@ -85,7 +85,7 @@ def paint(
     moved = [(np.asarray(line) - corner, half) for line, half in curves]
     paint_P, chosen = function(part, hole, moved, model)
     if grain < 1.0:
-        paint_P = grains.smoothed(part, paint_P, hole, grain)
+        paint_P = grains.smooth_grain(part, paint_P, hole, grain)
     _lay_in(out, paint_P, part, cover, at, corner)
     return PaintedCrop(out, chosen)
 

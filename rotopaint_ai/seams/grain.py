@@ -84,7 +84,7 @@ def texels(some: NDArray[np.void]) -> Array:
     return some.view(np.float32).reshape(-1, 3)
 
 
-def smoothed(rgb: Array, paint_P: Array, hole: Bools, share: float) -> Array:
+def smooth_grain(rgb: Array, paint_P: Array, hole: Bools, share: float) -> Array:
     """The paint (P, 3) of the hole's pixels with only a share of its grain, its difference to the neighbourhood."""
     painted = np.array(rgb, np.float32)
     painted[hole] = paint_P

@@ -41,7 +41,7 @@ def grooves(taken_TS: Array, ribbon: Ribbon) -> Array:
     return np.asarray(total / np.maximum(count, 1))
 
 
-def crossed(ribbon: Ribbon, reach_S: Array) -> Bools:
+def find_crossings(ribbon: Ribbon, reach_S: Array) -> Bools:
     """Samples (T, S) in the groove of another piece of curve than their own; reach_S (S,): how far grooves reach."""
     out: Bools = np.zeros(ribbon.map_x_TS.shape, bool)
     line = ribbon.line
@@ -88,14 +88,14 @@ def junction_pixels(ribbon: Ribbon) -> Bools:
     return out > 0
 
 
-def joined(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
+def bridge_crossings(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
     """Base and keep (T, S, 4), as `relight.relight` returns them, interpolated along the seam where grooves cross.
 
     Values come from the nearest samples of the same row and run on both sides, or from one side where only one exists.
     They are used only where they change the light in the direction in which paint changes it on average.
     """
     taken = grooves(relight.light_added(relit_TSC, relight.mean_of(light_TSC)), ribbon)
-    crossed_TS = crossed(ribbon, _reach(taken, ribbon.line))
+    crossed_TS = find_crossings(ribbon, _reach(taken, ribbon.line))
     if not crossed_TS.any():
         return relit_TSC
     light: Array = relit_TSC[..., :3] + relit_TSC[..., 3:] * light_TSC

@@ -62,7 +62,7 @@ def strip_of(known: BankLight, relit_TSC: Array, hole_TS: Bools, floor: float, r
     return np.asarray(cv2.transpose(planes.reshape(N_CHANNELS, -1)).reshape(*relit.shape[:2], N_CHANNELS))
 
 
-def padded(strip_TSC: Array, before: int, n_rows: int) -> Array:
+def pad_strip(strip_TSC: Array, before: int, n_rows: int) -> Array:
     """A strip with its edges repeated: `before` rows above, up to `n_rows`, and columns up to a multiple of 4."""
     more = -strip_TSC.shape[1] % MULTIPLE
     around = (before, n_rows - before - len(strip_TSC)), (0, more), (0, 0)
@@ -86,17 +86,17 @@ def rows_of(own_TS: Bools) -> tuple[slice, int, int]:
 def mend(relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel) -> Array:
     """Base and keep (T, S, 4) of every sample, as `relight.relight` returns them, by the network."""
     rows, before, n_rows = rows_of(own_TS)
-    strip = padded(strip_of(known, relit_TSC, hole_TS, floor, rows), before, n_rows)
+    strip = pad_strip(strip_of(known, relit_TSC, hole_TS, floor, rows), before, n_rows)
     at = np.flatnonzero(own_TS)
     row, column = np.divmod(at, own_TS.shape[1])
     place = (row - rows.start + before) * strip.shape[1] + column
     answer = cv2.transpose(model(strip[None])[0].reshape(-1, N_ANSWERS).take(place, axis=0))
     of_colour = row * (3 * own_TS.shape[1]) + column + own_TS.shape[1] * np.arange(3)[:, None]
     face, banks = (field.reshape(-1).take(of_colour) for field in (known.face, known.banks))
-    return mixed(answer, relit_TSC, face, banks, own_TS)
+    return mix_answer(answer, relit_TSC, face, banks, own_TS)
 
 
-def mixed(answer: Array, relit_TSC: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:
+def mix_answer(answer: Array, relit_TSC: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:
     """Base and keep (T, S, 4) from answers (7, N), the tables' base and keep and the two fills (C, N) in `own_TS`.
 
     A small share of the plate (`TRACE`) is given to the joined face instead; larger plate shares lose less of theirs.

@@ -239,7 +239,7 @@ def _moved_seam(seam: Seam, before: Placed, places: CurvePlaces, logits: Array, 
     per_pair = 2 * (places.at[-1] - places.at[0]) / (len(places.at) - 1)
     spread = 1.25 * error / (2 * face_px / ALONG)
     first, last = (slide(hidden, BEYOND // 2, spread) for hidden in (path.hidden[::-1], path.hidden))
-    points = respaced(before.points, places, path.moves * step, (-first * per_pair, last * per_pair))
+    points = move_places(before.points, places, path.moves * step, (-first * per_pair, last * per_pair))
     doubt = path.seen * (path.doubt * step + STILL * blind) + (1 - path.seen) * UNSEEN * blind
     moved_px = float(np.linalg.norm(points[:, :2] - seam.points[:, :2], axis=1).mean())
     own = path.hidden[BEYOND // 2 : len(path.hidden) - BEYOND // 2]
@@ -360,7 +360,7 @@ def _fine(points: Array, seen: SeamLook, width_px: float, reach: float) -> tuple
     weight = np.clip(strength - 1.0, 0.02, 4.0)
     sigma = max(2.0, 0.5 * width_px / step)
     moves = _smooth_along(_parabola_top(evidence, path, offsets, step) * weight, sigma) / _smooth_along(weight, sigma)
-    return respaced(points, places, moves), share, float(np.abs(moves).mean())
+    return move_places(points, places, moves), share, float(np.abs(moves).mean())
 
 
 def _plate_along(seen: SeamLook, places: CurvePlaces, offsets: Array) -> Array:
@@ -428,7 +428,7 @@ def _smooth_along(values: Array, sigma: float) -> Array:
     return cast(Array, cv2.GaussianBlur(row, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)[0])
 
 
-def respaced(points: Array, places: CurvePlaces, moves: Array, ends: tuple[float, float] = (0.0, 0.0)) -> Array:
+def move_places(points: Array, places: CurvePlaces, moves: Array, ends: tuple[float, float] = (0.0, 0.0)) -> Array:
     """The spline with its places (all, or the pairs of them) moved along their normals.
 
     `ends`: by how many segments the first and last point slide along the curve; those between follow less and less.

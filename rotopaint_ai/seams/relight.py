@@ -290,7 +290,7 @@ def _paint(
 ) -> tuple[Array, Array]:
     """Base (C, N) and keep (N,) at some places; on bright lines the plate's share goes to the joined face."""
     answers = evaluate(_features(known.thinned(), thinned_TS, asked.at), table)
-    answer = asked.between(shared(answers.transpose(1, 0, 2).reshape(N_ANSWERS, -1)))
+    answer = asked.between(to_shares(answers.transpose(1, 0, 2).reshape(N_ANSWERS, -1)))
     if bright_N is not None:
         answer[1] += bright_N * answer[0]
         answer[0] *= 1.0 - bright_N
@@ -301,7 +301,7 @@ def _paint(
     return base, answer[0]
 
 
-def shared(answer: Array) -> Array:
+def to_shares(answer: Array) -> Array:
     """Answers (6, N) with their first three rows turned from logits to shares."""
     shares = np.exp(np.maximum(answer[:3] - answer[:3].max(0), -30.0))
     answer[:3] = shares / (shares[0] + shares[1] + shares[2])

@@ -37,7 +37,7 @@ _AROUND = np.ones((3, 3), np.uint8)
 _VALLEY = np.ones((2 * _ROWS + 1, 1), np.uint8)
 
 
-def lifted(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
+def fill_valleys(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
     """Base and keep (T, S, 4), as `relight.relight` returns them, with the remaining valleys of the groove filled."""
     own = relight.mean_of(light_TSC)
     added = relight.light_added(relit_TSC, own)
@@ -57,7 +57,7 @@ def lifted(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
     return out
 
 
-def spared(relit_TSC: Array, by_tables_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
+def cap_added_light(relit_TSC: Array, by_tables_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
     """Base and keep (T, S, 4), as `relight.relight` returns them; the tables' where paint adds far more than usual."""
     added = relight.light_added(relit_TSC, relight.mean_of(light_TSC))
     total, count = ribbon.row_sums(added)

@@ -248,7 +248,7 @@ def _smooth(log: Array, hole: Bools, floor: np.float32) -> Array:
     and push, which is best where the hole is wide; of the light's root, as it is seen.
     """
     root = (np.maximum(np.exp(log) - floor, 0.0) ** (1 / 2.2)).astype(np.float32)
-    parts = [inpainted(root, hole, _SMOOTH_RADIUS, how) for how in (cv2.INPAINT_TELEA, cv2.INPAINT_NS)]
+    parts = [inpaint_hole(root, hole, _SMOOTH_RADIUS, how) for how in (cv2.INPAINT_TELEA, cv2.INPAINT_NS)]
     parts.append(harmonic_fill.fill(root, hole, ~hole)[hole])
     out = log.copy()
     out[hole] = np.log((np.maximum(sum(parts), 0.0) / len(parts)) ** 2.2 + floor)
@@ -337,7 +337,7 @@ def _best_place(picture: Array, source: Bools, wanted: Array, known: Bools) -> t
     return int(row), int(column)
 
 
-def inpainted(rgb: Array, hole: Bools, radius: float, how: int) -> Array:
+def inpaint_hole(rgb: Array, hole: Bools, radius: float, how: int) -> Array:
     """One of cv2.inpaint's ways, for plates that are not 8-bit: colours (P, 3) of the hole's pixels, row by row.
 
     OpenCV is right for 8 bits only, so it fills an 8-bit copy spread over the range of the plate round the

@@ -80,7 +80,7 @@ def width_table(numbers: str) -> WidthTable:
 
 
 @cache
-def shipped() -> WidthTable:
+def shipped_table() -> WidthTable:
     """The table that ships."""
     return width_table(NUMBERS)
 
@@ -143,7 +143,7 @@ def face_px(shapes: Iterable[RotoShape], frame: int, landmarks: Sequence[Landmar
     return float(np.ptp(np.array(points), axis=0).max()) if points else 0.0
 
 
-def measured(grey: Array, line: NDArray[np.floating], face_px: float) -> SeamReach | None:
+def measure_width(grey: Array, line: NDArray[np.floating], face_px: float) -> SeamReach | None:
     """How far a seam reaches on either side of its curve; None for a curve that is too short to measure.
 
     grey: (H, W) square root of scene-linear luminance; line (N, 2) in its pixels, corner origin; face_px: the longest
@@ -153,7 +153,7 @@ def measured(grey: Array, line: NDArray[np.floating], face_px: float) -> SeamRea
     found = strip(grey, line, step) if step > 0 else None
     if found is None:
         return None
-    table = shipped()
+    table = shipped_table()
     below, above = (table(rows) * np.float32(step) for rows in features(*found))
     both = np.stack([above, below])
     return SeamReach(both[..., USUAL], both[..., COVERING], found[1])
@@ -164,14 +164,14 @@ def of_shape(rgb: NDArray[np.floating], line: NDArray[np.floating], face_px: flo
 
     rgb: (H, W, 3) scene-linear; line (N, 2) in the crop's own pixels, corner origin.
     """
-    found = measured(root_light(rgb), line, face_px)
+    found = measure_width(root_light(rgb), line, face_px)
     full = None if found is None else found.full_px
     return None if full is None or visibility.score(rgb, [(line, full / 2)]) < SHOWS else full
 
 
-def shown(grey: Array, line: NDArray[np.floating], face_px: float) -> Array | None:
-    """Full widths (S,) at the places of a seam, pixels; None where no seam shows. Arguments as of `measured`."""
-    found = measured(grey, line, face_px)
+def visible_widths(grey: Array, line: NDArray[np.floating], face_px: float) -> Array | None:
+    """Full widths (S,) at the places of a seam, pixels; None where no seam shows. Arguments as of `measure_width`."""
+    found = measure_width(grey, line, face_px)
     if found is None or found.inside.sum() < LEAST_PLACES:
         return None
     full = found.usual.sum(0)[found.inside]

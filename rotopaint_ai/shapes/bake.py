@@ -23,7 +23,7 @@ def moves(layer: Layer | None) -> bool:
     return any(len(each.track) > 1 or len(set(each.poses.values())) > 1 for each in (layer.chain if layer else ()))
 
 
-def unlayered(shape: RotoShape, first: int, last: int, *, is_whole: bool = False) -> RotoShape:
+def bake_layer(shape: RotoShape, first: int, last: int, *, is_whole: bool = False) -> RotoShape:
     """The shape in no layer, going the same way from first to last by linear keys; `is_whole`: one at every frame."""
     if not moves(shape.layer) or not shape.keys:
         return replace(shape, layer=None)
@@ -49,7 +49,7 @@ def _key_at(shape: RotoShape, frame: int) -> Key:
     return Key(shape.at(frame), source, "linear", shape.feather_at(frame), shape.widths_at(frame))
 
 
-def straightened(shape: RotoShape, kinds: Collection[Interpolation] = frozenset(("ease", "smooth"))) -> dict[int, Key]:
+def bake_eases(shape: RotoShape, kinds: Collection[Interpolation] = frozenset(("ease", "smooth"))) -> dict[int, Key]:
     """The keys without those kinds: linear ones that stay within TOLERANCE_PX of a shape at every whole frame."""
     keys: dict[int, Key] = {}
     for frame, after in pairwise((*shape.frames, *shape.frames[-1:])):

@@ -16,14 +16,14 @@ def straight(a: Rows, b: Rows, u: float) -> list[list[float]]:
     return [[p + (q - p) * u for p, q in zip(left, right, strict=True)] for left, right in zip(a, b, strict=True)]
 
 
-def eased(u: float) -> float:
+def ease(u: float) -> float:
     """The share of the way at the share `u` of the time, leaving and arriving at rest: 3 u^2 - 2 u^3."""
     return u * u * (3.0 - 2.0 * u)
 
 
 def hermite(a: Rows, b: Rows, leaving: Rows, arriving: Rows, u: float, span: float) -> list[list[float]]:
     """Rows on the cubics that leave `a` and arrive at `b` with these slopes, `span` frames later."""
-    h = eased(u)
+    h = ease(u)
     out, into = u * (1.0 - u) ** 2 * span, u * u * (u - 1.0) * span
     return [
         [p + (q - p) * h + m * out + n * into for p, q, m, n in zip(*rows, strict=True)]

@@ -120,7 +120,7 @@ def set_key(
     if not points:
         raise DocumentError(f"shape '{name}': has no key yet; give the points of its first one")
     kind = interpolation or kind_at(shape, frame)
-    return put(document, name, keyed(shape, {frame: key_of(shape, frame, tuple(points), source, kind)}))
+    return put(document, name, merge_keys(shape, {frame: key_of(shape, frame, tuple(points), source, kind)}))
 
 
 def delete_key(document: RotoDocument, name: str, frame: int) -> RotoDocument:
@@ -189,8 +189,8 @@ def reshape(
     offset: tuple[float, float],
     radius_px: float,
 ) -> RotoDocument:
-    """The document with a shape pushed at a frame, see `edit_transform.pushed`."""
-    points = edit_transform.pushed(points_of(shape_of(document, name), frame), centre, offset, radius_px)
+    """The document with a shape pushed at a frame, see `edit_transform.push_points`."""
+    points = edit_transform.push_points(points_of(shape_of(document, name), frame), centre, offset, radius_px)
     return set_key(document, name, frame, points)
 
 
@@ -221,7 +221,7 @@ def put(document: RotoDocument, name: str, shape: RotoShape) -> RotoDocument:
     return replace(document, shapes=tuple(shape if each.name == name else each for each in document.shapes))
 
 
-def keyed(shape: RotoShape, keys: Mapping[int, Key]) -> RotoShape:
+def merge_keys(shape: RotoShape, keys: Mapping[int, Key]) -> RotoShape:
     """The shape with these keys added or replaced, in the order of frames."""
     merged = {**shape.keys, **keys}
     if len(merged) > len(shape.keys):  # a drag changes the same key again and again: nothing to be put in order

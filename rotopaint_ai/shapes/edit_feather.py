@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from rotopaint_ai.shapes.edit import keyed, kind_at, put, shape_of
+from rotopaint_ai.shapes.edit import kind_at, merge_keys, put, shape_of
 from rotopaint_ai.shapes.roto import Key, Points, RotoDocument, RotoShape
 
 Offsets = Mapping[int, tuple[float, float]]
@@ -25,7 +25,7 @@ def pull_feather(document: RotoDocument, name: str, frames: Collection[int], off
     if not shape.has_feather_line:
         return put(document, name, shape.with_keys({f: _feathered(shape, f, offsets) for f in shape.frames}))
     changed = {frame: replace(_feathered(shape, frame, offsets), source="human") for frame in frames}
-    return put(document, name, keyed(shape, changed))
+    return put(document, name, merge_keys(shape, changed))
 
 
 def clear_feather(

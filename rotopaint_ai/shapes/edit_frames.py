@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.shapes.edit import key_of, keyed, kind_at, points_of, put, shape_of, without_stale_slopes
+from rotopaint_ai.shapes.edit import key_of, kind_at, merge_keys, points_of, put, shape_of, without_stale_slopes
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Points, RotoDocument, RotoShape
 
 Change = Callable[[Points], Points]
@@ -31,7 +31,7 @@ def apply(document: RotoDocument, name: str, frames: Iterable[int], change: Chan
                 f"shape '{name}': {len(points)} points for frame {frame}; its keys have {shape.n_points}"
             )
         keys[frame] = key_of(shape, frame, points, "human", kind_at(shape, frame))
-    return put(document, name, keyed(shape, keys))
+    return put(document, name, merge_keys(shape, keys))
 
 
 def carry(
@@ -54,7 +54,7 @@ def carry(
         if other in frames and other != frame
     }
     keys[frame] = key_of(shape, frame, tuple(points), "human", kind_at(shape, frame))
-    return put(document, name, keyed(shape, keys))
+    return put(document, name, merge_keys(shape, keys))
 
 
 def paste_keys(
@@ -78,7 +78,7 @@ def set_interpolation(
     shape = shape_of(document, name)
     _check_keyed(shape, frames)
     changed = {frame: replace(shape.keys[frame], interpolation=interpolation) for frame in frames}
-    return put(document, name, keyed(shape, changed))
+    return put(document, name, merge_keys(shape, changed))
 
 
 def set_keys(document: RotoDocument, names: Iterable[str], frames: Iterable[int]) -> RotoDocument:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes import edit_frames, edit_layers
-from rotopaint_ai.shapes.edit import keyed, put, shape_of, without_stale_slopes
+from rotopaint_ai.shapes.edit import merge_keys, put, shape_of, without_stale_slopes
 from rotopaint_ai.shapes.layers import LayerPose
 from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument
 
@@ -35,14 +35,14 @@ def group_of(place: str) -> str | None:
     return place[len(_GROUP) :] if place.startswith(_GROUP) else None
 
 
-def shifted(places: Collection[KeyPlace], by: int, *, first: int, last: int) -> Ways:
+def shift_keys(places: Collection[KeyPlace], by: int, *, first: int, last: int) -> Ways:
     """Keys all `by` frames later, or as far as the outermost one comes inside `first` to `last`."""
     frames = [frame for _, frame in places]
     by = min(max(by, first - min(frames)), last - max(frames)) if frames else 0
     return {place: place[1] + by for place in places}
 
 
-def stretched(places: Collection[KeyPlace], held: int, grip: int, to: int) -> Ways:
+def stretch_keys(places: Collection[KeyPlace], held: int, grip: int, to: int) -> Ways:
     """Keys drawn apart or together in time: the one at `held` stays, the one at `grip` goes to `to`, rounded."""
     factor = (to - held) / (grip - held)
     return {place: held + round((place[1] - held) * factor) for place in places}
@@ -133,7 +133,7 @@ def _with_pasted(document: RotoDocument, name: str, keys: Mapping[int, Key]) -> 
     shape = shape_of(document, name)
     if any(len(key.points) != shape.n_points for key in keys.values()):
         raise DocumentError(f"shape '{name}': has {shape.n_points} points, the copied keys have another number")
-    return put(document, name, keyed(shape, {f: _made_by_hand(key, is_moved=True) for f, key in keys.items()}))
+    return put(document, name, merge_keys(shape, {f: _made_by_hand(key, is_moved=True) for f, key in keys.items()}))
 
 
 def frames_by_shape(places: Iterable[KeyPlace]) -> dict[str, list[int]]:

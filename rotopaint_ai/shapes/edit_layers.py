@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.shapes.bake import moves, unlayered
+from rotopaint_ai.shapes.bake import bake_layer, moves
 from rotopaint_ai.shapes.layers import (
     IDENTITY,
     Layer,
@@ -168,7 +168,7 @@ def _taken_out(shape: RotoShape, to: Layer | None, document: RotoDocument) -> Ro
     left = [each for each in (shape.layer.chain if shape.layer else ()) if each not in stays]
     if not any(moves(replace(each, parent=None)) for each in left):
         return shape
-    return unlayered(shape, document.first_frame, document.last_frame, is_whole=moves(to))
+    return bake_layer(shape, document.first_frame, document.last_frame, is_whole=moves(to))
 
 
 def _swapped(layer: Layer | None, name: str, new: Layer | None) -> Layer | None:

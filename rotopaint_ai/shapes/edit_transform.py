@@ -30,17 +30,17 @@ class Affine:
         return self.a * dx + self.b * dy, self.d * dx + self.e * dy
 
 
-def moved(dx: float, dy: float) -> Affine:
+def translation(dx: float, dy: float) -> Affine:
     """A shift in plate pixels."""
     return Affine(c=dx, f=dy)
 
 
-def scaled(sx: float, sy: float, pivot: tuple[float, float]) -> Affine:
+def scaling(sx: float, sy: float, pivot: tuple[float, float]) -> Affine:
     """Scaling by (sx, sy); the pivot stays."""
     return Affine(a=sx, c=pivot[0] * (1 - sx), e=sy, f=pivot[1] * (1 - sy))
 
 
-def rotated(degrees: float, pivot: tuple[float, float], pixel_aspect: float = 1.0) -> Affine:
+def rotation(degrees: float, pivot: tuple[float, float], pixel_aspect: float = 1.0) -> Affine:
     """Rotation, clockwise on the screen; the pivot stays. Where pixels are not square it is round to the eye."""
     cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     b, d = -sine / pixel_aspect, sine * pixel_aspect
@@ -53,7 +53,7 @@ def transform(points: Points, affine: Affine, indices: Collection[int] | None = 
     return tuple(_mapped_point(p, affine) if indices is None or i in indices else p for i, p in enumerate(points))
 
 
-def pushed(
+def push_points(
     points: Points,
     centre: tuple[float, float],
     offset: tuple[float, float],

@@ -53,12 +53,12 @@ def face_space(landmarks: LandmarkKeys) -> FaceSpace | None:
     if not rows:
         return None
     points = np.array([[complex(p.x, p.y) if p else complex("nan") for p in row] for row in rows.values()])
-    factor, look, whole = aligned(points)
+    factor, look, whole = align_faces(points)
     time = np.array(list(hold_starts(rows).values()), dtype=np.float64)
     return FaceSpace(tuple(rows), factor, look / np.sqrt(look.shape[1]), time, points, whole)
 
 
-def aligned(points_FL: Complex) -> tuple[Complex, Complex, Complex]:
+def align_faces(points_FL: Complex) -> tuple[Complex, Complex, Complex]:
     """Similarity of the head at each frame (its factor), landmarks less the mean face, hidden ones 0, and landmarks in
     plate space, hidden ones by the mean face.
 

@@ -32,7 +32,7 @@ def ribbon(points: Array, line: Array, grow_px: float, flatness_px: float) -> tu
     return edge, end + _normals(edge) * grow_px if grow_px else end
 
 
-def softened(covered: Array, edge: Array, end: Array, window: Window, falloff: Falloff) -> Array:
+def soften_edge(covered: Array, edge: Array, end: Array, window: Window, falloff: Falloff) -> Array:
     """Coverage (h, w) of a closed curve with the ramp to its feather line, from its coverage without one.
 
     `edge` and `end` are (N, 2) places of a `ribbon`; the window is x0, y0, x1, y1.

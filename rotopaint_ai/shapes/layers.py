@@ -133,7 +133,7 @@ def _determinant(m: Matrix) -> float:
     return a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)
 
 
-def placed(m: Matrix, x: float, y: float) -> tuple[float, float]:
+def place_point(m: Matrix, x: float, y: float) -> tuple[float, float]:
     """Where a place goes, perspective included."""
     w = m[6] * x + m[7] * y + m[8]
     return (m[0] * x + m[1] * y + m[2]) / w, (m[3] * x + m[4] * y + m[5]) / w
@@ -146,10 +146,10 @@ def moved_row(m: Matrix, row: Row, at: tuple[float, float] | None = None) -> Row
     """
     x, y, in_dx, in_dy, out_dx, out_dy = row
     x, y = (x, y) if at is None else (x + at[0], y + at[1])
-    px, py = placed(m, x, y)
-    ix, iy = placed(m, x + in_dx, y + in_dy)
-    ox, oy = placed(m, x + out_dx, y + out_dy)
-    ax, ay = (0.0, 0.0) if at is None else placed(m, *at)
+    px, py = place_point(m, x, y)
+    ix, iy = place_point(m, x + in_dx, y + in_dy)
+    ox, oy = place_point(m, x + out_dx, y + out_dy)
+    ax, ay = (0.0, 0.0) if at is None else place_point(m, *at)
     return px - ax, py - ay, ix - px, iy - py, ox - px, oy - py
 
 

@@ -205,7 +205,7 @@ def rasterise_feathered(
     frame = _pixel_frame([line, end], width, height, 1.0) if len(line) > 2 else None
     if frame is None:
         return EMPTY
-    return _region_of(frame, feather_line.softened(_polygon_window([line], *frame), edge, end, frame, falloff))
+    return _region_of(frame, feather_line.soften_edge(_polygon_window([line], *frame), edge, end, frame, falloff))
 
 
 def _band_flatness(feather_px: float) -> float:

@@ -181,7 +181,7 @@ class RotoShape:
         a, b = self._rows(left, is_feather), self._rows(right, is_feather)
         if key.interpolation == "smooth":
             return between.hermite(a, b, *self.slopes_between(left, right, is_feather), share, span)
-        return between.straight(a, b, between.eased(share) if key.interpolation == "ease" else share)
+        return between.straight(a, b, between.ease(share) if key.interpolation == "ease" else share)
 
     def slopes_between(self, left: int, right: int, is_feather: bool = False) -> tuple[Rows, Rows]:
         """Slopes out of a smooth key and into the next: those it states, else those that its neighbours make."""

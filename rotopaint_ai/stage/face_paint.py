@@ -112,7 +112,7 @@ def _wrinkles(albedo: F32, relief: F32, build: Build, rng: Rng) -> None:
         relief -= 0.004 * rng.uniform(0, 1) * mark
 
 
-def folded(skin: FacePaint, seed: int) -> FacePaint:
+def add_folds(skin: FacePaint, seed: int) -> FacePaint:
     """The paint with folds sculpted into the face and marks with hard edges painted on it, from a seed.
 
     These are eye bags, smile lines, welts and patches of make-up. A seam may cross them, and they must not be mistaken

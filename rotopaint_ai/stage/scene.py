@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.stage import anatomy, props, rigs
 from rotopaint_ai.stage.face import FaceSurface
-from rotopaint_ai.stage.face_paint import FacePaint, folded, paint_face
+from rotopaint_ai.stage.face_paint import FacePaint, add_folds, paint_face
 from rotopaint_ai.stage.looks import STEP_REACH, SeamStyle
 from rotopaint_ai.stage.looks import carve_gap as looks_carve
 from rotopaint_ai.stage.materials import features_of, surfaces_of
@@ -191,7 +191,7 @@ def render_looks(
     carving and lighting are repeated, so many looks take little more time than one.
     """
     face = FaceSurface(build, pose)
-    skin = folded(_painted_face(build, texture), folds) if folds else _painted_face(build, texture)
+    skin = add_folds(_painted_face(build, texture), folds) if folds else _painted_face(build, texture)
     seen = _see(build, pose, studio, camera, hidden=hidden, texture=skin)
     clean = seen.develop(seen.surfaces, grain_seed)
     rotation, shift = place(face.pose)

@@ -68,7 +68,7 @@ def test_what_is_left_is_the_share_of_the_seam_in_each_piece_of_it() -> None:
     true, plate = _grey(100), _grey(100)
     plate[44:52, 8:88] = _grey(60)[44:52, 8:88]
     sight = _sight(plate, true)
-    shown = [clean_score.shown(light, True) for light in (plate, true)]
+    shown = [clean_score.display_values(light, True) for light in (plate, true)]
     pieces = list(clean_left.seam_windows(sight, shown[0], shown[0], shown[1]))
     assert len(pieces) == 3  # 80 px in pieces of about 24
     assert [piece.left for piece in pieces] == pytest.approx([1.0] * 3)

@@ -11,7 +11,7 @@ import pytest
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke, nuke_curves, nuke_text, nuke_writer
 from rotopaint_ai.exchange.nuke_tree import NukeShape
-from rotopaint_ai.exchange.nuke_words import nest, unfolded
+from rotopaint_ai.exchange.nuke_words import nest, unfold
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 ENTRIES = [
@@ -29,7 +29,7 @@ ENTRIES = [
 def test_folded_entries_hold_the_same_words(entry: str) -> None:
     text = f"{{cc {{f 8192}} {{px {{1 2}} {entry} {ENTRIES[0]} {entry}}}}}"
     whole, folded = (nest(text, "here", folded=folded)[0][2] for folded in (False, True))
-    assert [unfolded(each, "here") for each in folded] == whole
+    assert [unfold(each, "here") for each in folded] == whole
     assert folded[3] == ENTRIES[0]  # as text: nothing of it is in memory as words
 
 

@@ -135,9 +135,9 @@ def test_a_pose_that_stands_still_is_flattened_once() -> None:
     pose = (ControlPoint(10, 20, -30, 9, 30, 40), ControlPoint(400, 300, 90, -80, -60, 70))
     still = shots.shot(RotoShape("a", True, "matte", {1: Key(pose)}))
     long = replace(still, first_frame=1, last_frame=100)
-    once = calls(lambda: polygons.flattened(replace(long, last_frame=1), open_lines=False))
-    assert calls(lambda: polygons.flattened(long, open_lines=False)) < 100 * once / 2
-    assert len(polygons.flattened(long, open_lines=False).shapes[0].keys) == 100
+    once = calls(lambda: polygons.to_polygons(replace(long, last_frame=1), open_lines=False))
+    assert calls(lambda: polygons.to_polygons(long, open_lines=False)) < 100 * once / 2
+    assert len(polygons.to_polygons(long, open_lines=False).shapes[0].keys) == 100
 
 
 def test_lua_numbers_in_other_forms() -> None:

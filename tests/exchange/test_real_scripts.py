@@ -89,7 +89,7 @@ def test_one_bad_shape_does_not_sink_a_script() -> None:
 
 def test_warnings_of_one_kind_are_one_line_with_a_count() -> None:
     lines = [f"s{i}: eased moves got {i} additional linear keys" for i in range(5)] + ["t: is inverted", "alone"]
-    assert lossiness.grouped([*lines, "alone"]) == [
+    assert lossiness.group_lines([*lines, "alone"]) == [
         "5 times, s0, s1, s2 and 2 more: eased moves got 0 additional linear keys (and similar)",
         "t: is inverted",
         "alone",

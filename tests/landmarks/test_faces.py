@@ -16,8 +16,8 @@ from rotopaint_ai.landmarks.faces import (
     apart,
     faces_of,
     find_faces,
-    followed,
-    letterboxed,
+    follow_face,
+    letterbox,
     search_windows,
 )
 from rotopaint_ai.landmarks.track import Picture
@@ -87,7 +87,7 @@ def test_windows_cover_the_plate() -> None:
 
 
 def test_upright_plates_are_fitted_too() -> None:
-    picture, scale = letterboxed(_plate((20, 100, 60, 60), size=(100, 320)), 64, 32)
+    picture, scale = letterbox(_plate((20, 100, 60, 60), size=(100, 320)), 64, 32)
     assert picture.shape == (32, 64, 3)
     assert scale == pytest.approx(0.1)
     [face] = find_faces(_plate((20, 100, 60, 60), size=(100, 320)), (0, 0), RedBoxes(), _same)
@@ -125,7 +125,7 @@ def _shot(*rows: Sequence[FaceFound]) -> dict[int, Sequence[FaceFound]]:
 
 
 def test_the_face_that_is_meant_is_large_and_sure_and_stays_the_same() -> None:
-    face = followed(_shot([_face(0, 60), _face(200, 80)], [_face(20, 100), _face(230, 76)], [_face(150, 80)]))
+    face = follow_face(_shot([_face(0, 60), _face(200, 80)], [_face(20, 100), _face(230, 76)], [_face(150, 80)]))
     assert face is not None
     assert [found.box[0] for found in face.found.values()] == [200, 230, 150]
     assert "took 1001:195,-5,90,90 (sure by 90%, the largest of 2 faces), found in 3 of 3 frames" in face.note
@@ -133,25 +133,25 @@ def test_the_face_that_is_meant_is_large_and_sure_and_stays_the_same() -> None:
 
 
 def test_another_face_is_not_taken_for_it() -> None:
-    face = followed(_shot([_face(0, 60)], [_face(400, 60)], [_face(10, 200)], [_face(30, 50)]))
+    face = follow_face(_shot([_face(0, 60)], [_face(400, 60)], [_face(10, 200)], [_face(30, 50)]))
     assert face is not None
     assert list(face.found) == [1001, 1031]
     assert "found in 2 of 4 frames looked at" in face.note
     assert face.is_doubtful
-    alone = followed(_shot([_face(0, 60)], [_face(10, 60)]))
+    alone = follow_face(_shot([_face(0, 60)], [_face(10, 60)]))
     assert alone is not None
     assert not alone.is_doubtful
 
 
 def test_a_face_that_comes_later_is_found() -> None:
-    face = followed(_shot([], [_face(5, 50)]))
+    face = follow_face(_shot([], [_face(5, 50)]))
     assert face is not None
     assert list(face.found) == [1011]
-    assert followed(_shot([], [])) is None
+    assert follow_face(_shot([], [])) is None
 
 
 def test_what_was_found_later_does_not_interrupt_the_following() -> None:
-    face = followed(_shot([_face(0, 50)], [_face(20, 50)], [_face(40, 50)]))
+    face = follow_face(_shot([_face(0, 50)], [_face(20, 50)], [_face(40, 50)]))
     assert face is not None
     keys = face.keys()
     assert [keys.is_key(frame) for frame in (1001, 1011, 1021)] == [True, False, False]

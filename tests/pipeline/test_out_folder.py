@@ -20,7 +20,7 @@ from rotopaint_ai.cli import main
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline.out_folder import FolderClaim, Stamp, claimed, frames_not_as_written
+from rotopaint_ai.pipeline.out_folder import FolderClaim, Stamp, claim_folder, frames_not_as_written
 from rotopaint_ai.pipeline.paint_job import CleanJob, paint_clean, paint_mattes
 from rotopaint_ai.pipeline.painter import ExternalMattes
 from rotopaint_ai.pipeline.run import run
@@ -102,7 +102,7 @@ def test_what_a_folder_says_of_itself_is_read_for_good(tmp_path: Path, size: int
     data = bytes(range(256)) * (size // 256 + 1)
     with open_plate(plates) as plate:
         plate.path_of(1).write_bytes(data[:size])
-        with claimed(FolderClaim(out, [], plate)):
+        with claim_folder(FolderClaim(out, [], plate)):
             pass
     note = json.loads((out / ".rotopaint/folder.json").read_text())
     assert (note["format"], note["version"], note["files"]) == ("rotopaint-folder", 1, [])

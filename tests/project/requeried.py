@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from rotopaint_ai.project import CropBox, State
-from rotopaint_ai.project.schema import unsealed
+from rotopaint_ai.project.schema import unseal
 from rotopaint_ai.project.state import OtherFace, SeamSettings, Spread
 from rotopaint_ai.seams.strokes import Stroke
 from rotopaint_ai.shapes.layers import Layer, LayerPose
@@ -126,7 +126,7 @@ def _value(db: sqlite3.Connection, tables: list[str], chance: random.Random) -> 
     number, sealed = chance.choice(db.execute("SELECT id, data FROM value").fetchall())
     sealed = sealed if isinstance(sealed, bytes) else str(sealed).encode()  # a try before may have changed it
     with suppress(ValueError):
-        sealed = unsealed(sealed)
+        sealed = unseal(sealed)
     if chance.random() < 0.15:
         sealed = json.dumps(chance.choice(mutations.VALUES)).encode()
     elif chance.random() < 0.1:

@@ -76,7 +76,7 @@ def test_a_face_is_put_aside_and_taken_up_as_it_was(tmp_path: Path) -> None:
     kept = project.load().state
     project.close()
     assert kept == bo
-    assert codecs.applied(kept, dict(codecs.changes(kept, named))) == named  # undo
+    assert codecs.apply_changes(kept, dict(codecs.changes(kept, named))) == named  # undo
     again = faces.choose_face(kept, "Anna", None)
     assert again == replace(named, faces={"Bo": again.faces["Bo"]})
 

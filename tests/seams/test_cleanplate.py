@@ -36,7 +36,7 @@ def test_two_bank_takes_off_most_of_the_seam_and_beats_telea(half: float) -> Non
     clean, matte = made_up.face(), made_up.matte(LINE, half)
     plate = clean * made_up.groove(LINE, depth=0.7, gap=0.8)
     marched = plate.copy()
-    marched[matte > 0] = rig.inpainted(plate, matte > 0, 3.0, cv2.INPAINT_TELEA)
+    marched[matte > 0] = rig.inpaint_hole(plate, matte > 0, 3.0, cv2.INPAINT_TELEA)
     ours, theirs = (
         made_up.rms(x, clean, matte) for x in (cleanplate.fill(plate, matte, [(LINE, half)], "two-bank"), marched)
     )
@@ -173,7 +173,7 @@ def test_a_matte_far_beyond_its_curves_ends_is_asked_to_the_last_column() -> Non
     hole_TS[8:17] = True
     relit = relight.relight(light_TSC, hole_TS, hole_TS, bank_fill.TABLES[1])
     known = relight.describe(relight.sources(light_TSC, hole_TS), hole_TS, hole_TS)
-    answer = relight.shared(relight.evaluate(known.features, bank_fill.TABLES[1])).reshape(6, 9, 40)
+    answer = relight.to_shares(relight.evaluate(known.features, bank_fill.TABLES[1])).reshape(6, 9, 40)
     for column in (0, relight.EVERY, 36):  # asked themselves
         assert np.allclose(relit[8:17, column, 3], answer[0, :, column], atol=1e-5)
     assert np.array_equal(relit[8:17, 39, 3], relit[8:17, 36, 3])  # none beyond it

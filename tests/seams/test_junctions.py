@@ -30,7 +30,7 @@ def reach_of(ribbon: Ribbon) -> np.ndarray:
 def test_samples_in_another_seams_groove_are_those_within_its_reach() -> None:
     ribbon = ribbon_of((LEVEL, 5.0), (UPRIGHT, 1.5))
     assert ribbon.step == 1.0
-    crossed = junctions.crossed(ribbon, reach_of(ribbon)) & ribbon.own_TS
+    crossed = junctions.find_crossings(ribbon, reach_of(ribbon)) & ribbon.own_TS
     x, y = ribbon.map_x_TS + 0.5, ribbon.map_y_TS + 0.5
     is_level = ribbon.line.run_S[None].repeat(len(x), 0) == 0
     assert np.abs(x - 100.0)[crossed & is_level].max() < 2.5
@@ -45,7 +45,7 @@ def test_seams_side_by_side_a_seam_alone_and_its_bends_cross_nothing() -> None:
     bend = np.concatenate([LEVEL[:60], [[79.0, 48.0]] + 8.0 * np.concatenate([np.sin(turn), -np.cos(turn)], 1)])
     for curves in (((LEVEL, 5.0), (LEVEL + (0.0, 4.0), 5.0)), ((LEVEL, 5.0),), ((bend, 5.0),)):
         ribbon = ribbon_of(*curves)
-        assert not junctions.crossed(ribbon, reach_of(ribbon)).any()
+        assert not junctions.find_crossings(ribbon, reach_of(ribbon)).any()
 
 
 def test_a_groove_is_as_wide_as_what_paint_takes_off_and_spots_cancel_out() -> None:
@@ -77,7 +77,7 @@ def dark_where_crossed(ribbon: Ribbon) -> tuple[np.ndarray, np.ndarray, np.ndarr
     """Light that rises evenly along all columns, what is left at crossings, paint that keeps it, and crossings."""
     light = np.zeros((*ribbon.own_TS.shape, 3), np.float32)
     light += np.arange(light.shape[1], dtype=np.float32)[None, :, None]
-    crossed = junctions.crossed(ribbon, reach_of(ribbon)) & ribbon.own_TS
+    crossed = junctions.find_crossings(ribbon, reach_of(ribbon)) & ribbon.own_TS
     away = np.abs(np.arange(len(light)) - ribbon.centre)[:, None]
     groove = away <= np.ceil(ribbon.line.half_S)[None]
     plate = light - np.where(groove | crossed, np.float32(4.0), np.float32(0))[..., None]
@@ -88,7 +88,7 @@ def dark_where_crossed(ribbon: Ribbon) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def test_light_that_rises_evenly_along_a_seam_goes_on_across_another() -> None:
     ribbon = ribbon_of((LEVEL, 5.0), (UPRIGHT, 1.5))
     light, plate, kept, crossed = dark_where_crossed(ribbon)
-    out = junctions.joined(kept, plate, ribbon)
+    out = junctions.bridge_crossings(kept, plate, ribbon)
     assert crossed[ribbon.centre].any()
     assert np.allclose(out[ribbon.centre, :, :3], light[ribbon.centre], atol=1e-3)
     assert np.array_equal(out[~crossed], kept[~crossed])

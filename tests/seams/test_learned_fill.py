@@ -53,7 +53,7 @@ def test_a_trace_of_the_plate_goes_to_the_face(share: float, kept: float) -> Non
     answer = np.full((learned_fill.N_ANSWERS, 1), 0.0, np.float32)
     answer[:4, 0] = -30.0, np.log(share), np.log(1 - share), -30.0
     relit, face, banks = np.zeros((1, 1, 4), np.float32), np.full((3, 1), 2.0, np.float32), np.zeros((3, 1), np.float32)
-    mixed = learned_fill.mixed(answer, relit, face, banks, own_TS)[0, 0]
+    mixed = learned_fill.mix_answer(answer, relit, face, banks, own_TS)[0, 0]
     assert mixed == pytest.approx([2.0 * (1 - kept)] * 3 + [kept], abs=1e-6)
 
 

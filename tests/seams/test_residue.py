@@ -35,26 +35,28 @@ def left(relit: np.ndarray, light: np.ndarray) -> np.ndarray:
 def test_a_piece_of_the_groove_that_paint_keeps_is_lifted() -> None:
     ribbon, light, relit = seam()
     relit[:, KEPT, 3] = 1.0
-    before, after = (left(each, light)[ribbon.centre, KEPT] for each in (relit, residue.lifted(relit, light, ribbon)))
+    before, after = (
+        left(each, light)[ribbon.centre, KEPT] for each in (relit, residue.fill_valleys(relit, light, ribbon))
+    )
     assert np.allclose(before, -DEPTH)
     assert (after > 0.7 * before).all()
 
 
 def test_what_paint_leaves_without_a_valley_is_left_alone() -> None:
     ribbon, light, relit = seam()
-    assert (residue.lifted(relit, light, ribbon) == relit).all()
+    assert (residue.fill_valleys(relit, light, ribbon) == relit).all()
     relit[..., :3], relit[..., 3] = 0.0, 1.0
-    assert residue.lifted(relit, light, ribbon) is relit  # a seam that nothing is taken off
+    assert residue.fill_valleys(relit, light, ribbon) is relit  # a seam that nothing is taken off
 
 
 def test_a_line_beside_the_groove_and_one_far_deeper_than_it_are_the_faces() -> None:
     ribbon, light, relit = seam()
     relit[ribbon.centre + 5, :, :3] -= np.float32(DEPTH / 2)
-    assert np.allclose(residue.lifted(relit, light, ribbon), relit, atol=1e-6)
+    assert np.allclose(residue.fill_valleys(relit, light, ribbon), relit, atol=1e-6)
     ribbon, light, relit = seam()
     relit[ribbon.centre - 2 : ribbon.centre + 3, KEPT, :3] = np.float32(-4.0 * DEPTH)
     light[:, KEPT] = -4.0 * DEPTH  # a hand's shadow, and paint keeps it
-    assert np.allclose(residue.lifted(relit, light, ribbon)[:, 90:100], relit[:, 90:100], atol=1e-3)
+    assert np.allclose(residue.fill_valleys(relit, light, ribbon)[:, 90:100], relit[:, 90:100], atol=1e-3)
 
 
 def test_what_is_taken_off_one_seam_says_nothing_of_another() -> None:
@@ -73,7 +75,7 @@ def test_what_is_taken_off_one_seam_says_nothing_of_another() -> None:
 def test_what_stands_light_among_dark_samples_is_not_lifted_above_the_rims() -> None:
     ribbon, light, relit = seam()
     relit[:, KEPT.start : KEPT.stop : 2, 3] = 1.0  # every other column of the groove
-    assert left(residue.lifted(relit, light, ribbon), light).max() <= 1e-6
+    assert left(residue.fill_valleys(relit, light, ribbon), light).max() <= 1e-6
 
 
 def test_what_is_far_darker_than_the_seam_is_left_to_the_tables_and_the_seam_is_not() -> None:
@@ -82,8 +84,8 @@ def test_what_is_far_darker_than_the_seam_is_left_to_the_tables_and_the_seam_is_
     light[gap] = -6.0 * DEPTH  # a gap between two things beside the seam, which paint fills
     by_tables = relit.copy()
     by_tables[..., 3] = 1.0  # tables that keep everything
-    spared = residue.spared(relit, by_tables, light, ribbon)
+    spared = residue.cap_added_light(relit, by_tables, light, ribbon)
     assert np.allclose(left(spared, light)[gap], light[gap].mean(2), atol=0.05)
     assert (spared[:, KEPT.stop :] == relit[:, KEPT.stop :]).all()
     light[gap] = -DEPTH
-    assert residue.spared(relit, by_tables, light, ribbon) is relit
+    assert residue.cap_added_light(relit, by_tables, light, ribbon) is relit

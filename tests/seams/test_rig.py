@@ -171,7 +171,7 @@ def test_a_march_restores_what_lies_between_its_8_bit_steps() -> None:
     ramp = np.linspace(0.5, 0.502, 240, dtype=np.float32)[None, :, None].repeat(160, 0).repeat(3, 2)
     ramp[0, 0], ramp[0, 1] = 0.0, 1.0
     hole = arm(width=10) > 0
-    assert np.abs(rig.inpainted(ramp, hole, 3.0, cv2.INPAINT_TELEA) - ramp[hole]).max() < 5e-4
+    assert np.abs(rig.inpaint_hole(ramp, hole, 3.0, cv2.INPAINT_TELEA) - ramp[hole]).max() < 5e-4
 
 
 def test_a_motion_of_reduced_pictures_is_that_of_the_same_places_at_full_size(monkeypatch: pytest.MonkeyPatch) -> None:

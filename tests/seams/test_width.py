@@ -34,19 +34,19 @@ def test_no_seam_has_no_width_and_exposure_drops_out() -> None:
 
 
 def test_a_seam_that_shows_has_a_width_at_each_place_and_one_that_does_not_has_none() -> None:
-    thin, wide = (width.shown(width.root_light(plate(gap)), LINE, FACE_PX) for gap in (0.7, 2.8))
+    thin, wide = (width.visible_widths(width.root_light(plate(gap)), LINE, FACE_PX) for gap in (0.7, 2.8))
     assert thin is not None
     assert wide is not None
     assert np.median(wide) > 1.5 * np.median(thin)
     bare = width.root_light(made_up.face(seed=1))
-    assert width.shown(bare, LINE, FACE_PX) is None
-    assert width.shown(width.root_light(plate(0.7)), LINE + (150.0, 0.0), FACE_PX) is None  # off the picture
+    assert width.visible_widths(bare, LINE, FACE_PX) is None
+    assert width.visible_widths(width.root_light(plate(0.7)), LINE + (150.0, 0.0), FACE_PX) is None  # off the picture
 
 
 def test_the_sides_change_places_where_the_curve_runs_the_other_way() -> None:
     beside = LINE + (0.0, 2.0)  # the groove lies above the curve, on the left of its way
-    there = width.measured(width.root_light(plate(1.2)), beside, FACE_PX)
-    back = width.measured(width.root_light(plate(1.2)), beside[::-1], FACE_PX)
+    there = width.measure_width(width.root_light(plate(1.2)), beside, FACE_PX)
+    back = width.measure_width(width.root_light(plate(1.2)), beside[::-1], FACE_PX)
     assert there is not None
     assert back is not None
     assert np.median(there.usual[0]) > np.median(there.usual[1])
@@ -62,17 +62,17 @@ def test_a_table_is_three_layers_of_which_two_are_cut_off_at_nought() -> None:
 
 
 def test_places_off_the_picture_say_nothing() -> None:
-    found = width.measured(width.root_light(plate(1.2)), LINE + (70.0, 0.0), FACE_PX)
+    found = width.measure_width(width.root_light(plate(1.2)), LINE + (70.0, 0.0), FACE_PX)
     assert found is not None
     assert not found.inside[-20:].any()
     assert found.inside[:40].all()
-    assert width.measured(width.root_light(plate(1.2)), LINE[:3], FACE_PX) is None
+    assert width.measure_width(width.root_light(plate(1.2)), LINE[:3], FACE_PX) is None
 
 
 def test_a_larger_picture_of_the_same_seam_is_wider_alike() -> None:
     small = width.root_light(plate(1.4))
     large = np.kron(small, np.ones((3, 3), np.float32))
-    one, three = width.measured(small, LINE, FACE_PX), width.measured(large, 3 * LINE, 3 * FACE_PX)
+    one, three = width.measure_width(small, LINE, FACE_PX), width.measure_width(large, 3 * LINE, 3 * FACE_PX)
     assert one is not None
     assert three is not None
     assert three.full_px == pytest.approx(3 * one.full_px, rel=0.3)

@@ -133,18 +133,18 @@ def test_a_dragged_tangent_takes_the_other_along_as_asked(mode: edit_tangents.Mo
 
 def test_transforms_turn_about_their_pivot_and_take_tangents_along() -> None:
     point = (ControlPoint(3, 2, -1, 0, 1, 0),)
-    assert edit_transform.transform(point, edit_transform.moved(2, -1))[0] == ControlPoint(5, 1, -1, 0, 1, 0)
-    turned = edit_transform.transform(point, edit_transform.rotated(90, (2, 2)))[0]
+    assert edit_transform.transform(point, edit_transform.translation(2, -1))[0] == ControlPoint(5, 1, -1, 0, 1, 0)
+    turned = edit_transform.transform(point, edit_transform.rotation(90, (2, 2)))[0]
     assert turned == pytest.approx((2, 3, 0, -1, 0, 1))  # y runs down: clockwise to the eye
-    grown = edit_transform.transform(point, edit_transform.scaled(2, 3, (1, 1)))[0]
+    grown = edit_transform.transform(point, edit_transform.scaling(2, 3, (1, 1)))[0]
     assert grown == pytest.approx((5, 4, -2, 0, 2, 0))
 
 
 def test_rotation_on_an_anamorphic_plate_is_round_to_the_eye() -> None:
-    x, y = edit_transform.rotated(90, (0, 0), pixel_aspect=2.0)(1, 0)
+    x, y = edit_transform.rotation(90, (0, 0), pixel_aspect=2.0)(1, 0)
     assert (x, y) == pytest.approx((0, 2))  # one pixel to the right is two screen units long
-    assert edit_transform.rotated(90, (0, 0), pixel_aspect=2.0)(0, 4) == pytest.approx((-2, 0))
-    full = edit_transform.rotated(360, (4, 9), pixel_aspect=1.7)
+    assert edit_transform.rotation(90, (0, 0), pixel_aspect=2.0)(0, 4) == pytest.approx((-2, 0))
+    full = edit_transform.rotation(360, (4, 9), pixel_aspect=1.7)
     assert full(1, 2) == pytest.approx((1, 2))
 
 

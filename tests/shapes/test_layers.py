@@ -14,8 +14,8 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats, nuke, nuke_reader
 from rotopaint_ai.project import State, codecs
 from rotopaint_ai.shapes import edit, edit_layers, group_moves, manual_keys, reduce, samples
-from rotopaint_ai.shapes.bake import unlayered
-from rotopaint_ai.shapes.layers import Layer, LayerPose, placed, product, way_back
+from rotopaint_ai.shapes.bake import bake_layer
+from rotopaint_ai.shapes.layers import Layer, LayerPose, place_point, product, way_back
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, feather_line
 
 SQUARE = (ControlPoint(60, 40, 0, 5, 5, 0), ControlPoint(80, 40), ControlPoint(80, 60), ControlPoint(60, 60))
@@ -35,19 +35,19 @@ def where(points: Points) -> list[tuple[float, float]]:
 
 def test_a_pose_scales_turns_and_shifts_about_its_pivot() -> None:
     """Clockwise on the screen: what lies right of the pivot goes below it. (10, 0) scaled by 2 is (20, 0)."""
-    assert placed(TURN[1011].matrix, 80, 50) == pytest.approx((90, 60))
-    assert placed(TURN[1011].matrix, 70, 50) == pytest.approx((90, 40))
+    assert place_point(TURN[1011].matrix, 80, 50) == pytest.approx((90, 60))
+    assert place_point(TURN[1011].matrix, 70, 50) == pytest.approx((90, 40))
     half = Layer("a", TURN).matrix_at(1006)  # each number half-way: (10, -5), 45 degrees, 1.5
-    assert placed(half, 80, 50) == pytest.approx((80 + 15 * math.sqrt(0.5), 45 + 15 * math.sqrt(0.5)))
+    assert place_point(half, 80, 50) == pytest.approx((80 + 15 * math.sqrt(0.5), 45 + 15 * math.sqrt(0.5)))
 
 
 def test_a_parent_moves_its_children_and_a_track_comes_before_the_pose() -> None:
     parent = Layer("a", {1001: LayerPose(x=100)})
     track = {1001: (1.0, 0, 0, 0, 1, 0, 0, 0, 1), 1003: (2.0, 0, 0, 0, 2, 0, 0, 0, 1)}
     child = Layer("b", {1001: LayerPose(y=7)}, track, parent)
-    assert placed(child.matrix_at(1003), 3, 4) == pytest.approx((106, 15))
-    assert placed(child.matrix_at(1002), 3, 4) == pytest.approx((104.5, 13))  # half-way from 1 to 2
-    assert placed(child.matrix_at(1009), 3, 4) == pytest.approx((106, 15))
+    assert place_point(child.matrix_at(1003), 3, 4) == pytest.approx((106, 15))
+    assert place_point(child.matrix_at(1002), 3, 4) == pytest.approx((104.5, 13))  # half-way from 1 to 2
+    assert place_point(child.matrix_at(1009), 3, 4) == pytest.approx((106, 15))
     back = product(child.matrix_at(1003), way_back(child.matrix_at(1003)))
     assert back == pytest.approx((1, 0, 0, 0, 1, 0, 0, 0, 1))
 
@@ -55,7 +55,7 @@ def test_a_parent_moves_its_children_and_a_track_comes_before_the_pose() -> None
 def test_the_way_back_of_a_map_with_perspective_is_its_way_back() -> None:
     m = (2.0, 1.0, 3.0, 0.5, 3.0, -1.0, 0.1, 0.2, 2.0)
     np.testing.assert_allclose(way_back(m), np.linalg.inv(np.reshape(m, (3, 3))).ravel(), rtol=1e-12)
-    assert placed(way_back(m), *placed(m, 5, 7)) == pytest.approx((5, 7))
+    assert place_point(way_back(m), *place_point(m, 5, 7)) == pytest.approx((5, 7))
 
 
 def test_a_shape_with_one_key_goes_with_its_layer_feather_and_handles_too() -> None:
@@ -118,7 +118,7 @@ def test_a_models_keys_that_go_along_stay_the_models() -> None:
     assert [key.source for key in badge.keys.values()] == ["model", "human", "model"]
     assert [badge.keys[frame] for frame in (1001, 1011)] == [models.keys[frame] for frame in (1001, 1011)]
     assert models.at(1006) == badge.at(1006)
-    x, y = placed(document.layers[0].matrix_at(1011), 60, 40)
+    x, y = place_point(document.layers[0].matrix_at(1011), 60, 40)
     assert badge.at(1011)[0][:2] == pytest.approx((x, y))
     assert predicted.shape("line") is said.shape("line")
     anew = group_moves.placed_in_groups(said, document, {"badge": {1006}})
@@ -135,8 +135,8 @@ def test_a_track_places_nothing() -> None:
     """It says how shapes go on between keys; a pose above it moves them."""
     track = {1001: (1.0, 0, 0, 0, 1, 0, 0, 0, 1), 1011: (2.0, 0, 9, 0, 2, 0, 0, 0, 1)}
     layer = Layer("a", {1001: LayerPose(y=7)}, track, Layer("b", {1001: LayerPose(scale_x=2)}))
-    assert placed(layer.placement_at(1011), 3, 4) == pytest.approx((6, 11))
-    assert placed(Layer("a", track=track).placement_at(1011), 3, 4) == pytest.approx((3, 4))
+    assert place_point(layer.placement_at(1011), 3, 4) == pytest.approx((6, 11))
+    assert place_point(Layer("a", track=track).placement_at(1011), 3, 4) == pytest.approx((3, 4))
 
 
 def test_smooth_keys_under_a_plane_in_perspective_come_back_from_nuke(tmp_path: Path) -> None:
@@ -191,9 +191,9 @@ def test_ungrouped_shapes_stay_where_they_are_seen() -> None:
         a, b = document.shape("badge").at(frame), free.shape("badge").at(frame)
         assert max(math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(a, b)) <= 0.1
     shifts = shot(layer=Layer("a", {1001: LayerPose(), 1011: LayerPose(x=9)})).shape("badge")
-    assert unlayered(shifts, 1001, 1011).frames == (1001, 1011)
+    assert bake_layer(shifts, 1001, 1011).frames == (1001, 1011)
     held = shot(layer=Layer("a", TURN), keys={1001: Key(SQUARE, "human", "hold"), 1006: Key(SQUARE, "human")})
-    flat = unlayered(held.shape("badge"), 1001, 1011)
+    flat = bake_layer(held.shape("badge"), 1001, 1011)
     for frame in range(1001, 1012):
         pairs = zip(held.shape("badge").at(frame), flat.at(frame))
         assert max(math.hypot(p.x - q.x, p.y - q.y) for p, q in pairs) <= 0.1
@@ -218,7 +218,7 @@ def test_layers_come_back_from_document_project_and_other_frames() -> None:
     text = documents.dumps(document)
     assert '"version": 2' in text
     assert documents.loads(text) == document
-    state = codecs.applied(State(), dict(codecs.changes(State(), State(document=document))))
+    state = codecs.apply_changes(State(), dict(codecs.changes(State(), State(document=document))))
     assert state.document == document
     for kind, row in (("pose", TURN[1011]), ("plane", track[1011])):
         assert codecs.unpack(kind, codecs.pack(kind, row)) == row

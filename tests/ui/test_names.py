@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ai.project.names import renamed, with_name
+from rotopaint_ai.project.names import rename_shapes, with_name
 from rotopaint_ui.inspector.export_tab import ExportTab
 from rotopaint_ui.inspector.shapes_tab import NAME, ShapesTab
 from rotopaint_ui.panel.export_runner import ExportRunner
@@ -40,9 +40,9 @@ def test_typing_in_the_tree_renames_in_one_step(qtbot: QtBot, tab: ShapesTab, se
 
 def test_given_names_that_meet_another_shapes_own_name_are_not_handed_on() -> None:
     document = make_document()
-    assert renamed(document, {"seam": "Bridge"}).shape("Bridge").role == "seam"
+    assert rename_shapes(document, {"seam": "Bridge"}).shape("Bridge").role == "seam"
     for meets in ("eye", "EYE"):  # given when the pack's shapes were other ones
-        assert renamed(document, {"seam": meets}) == document
+        assert rename_shapes(document, {"seam": meets}) == document
 
 
 def test_a_name_that_another_shape_has_is_refused_in_one_line(
@@ -71,7 +71,7 @@ def test_an_own_name_takes_the_given_one_back() -> None:
     assert names == {"seam": "Bridge"}
     assert with_name(names, make_document(), "seam", "") == with_name(names, make_document(), "seam", "seam") == {}
     swapped = with_name(names, make_document(), "eye", "seam")  # the name is free now
-    assert [shape.name for shape in renamed(make_document(), swapped).shapes] == ["Bridge", "seam"]
+    assert [shape.name for shape in rename_shapes(make_document(), swapped).shapes] == ["Bridge", "seam"]
     with pytest.raises(UsageError, match="another shape is called seam"):
         with_name(swapped, make_document(), "seam", "")
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.errors import PlateError, TrainingError, UsageError
 from rotopaint_ai.files import file_bytes, write_text
-from rotopaint_ai.locks import locked
+from rotopaint_ai.locks import hold_lock
 from rotopaint_ai.plates import Frame, Plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, Rows
@@ -57,7 +57,7 @@ def claimed_dataset(folder: Path) -> Iterator[None]:
         )
     is_new = not folder.exists()
     busy = f"{folder}: another process mines into it; wait, or choose another --out"
-    with locked(folder / _STATE / _LOCK, refusal=busy):
+    with hold_lock(folder / _STATE / _LOCK, refusal=busy):
         write_text(folder / _STATE / _MARK, "mined\n")
         try:
             yield

@@ -32,11 +32,11 @@ STOCK = [ErrorLevel(0, 0, 0, 32.0, 64.0), ErrorLevel(100, 110, 2000, 4.0, 8.0), 
 
 
 def test_an_error_is_reached_between_two_evaluations() -> None:
-    assert levels.reached(OURS, 3.0) == ErrorLevel(6, 7.5, 400, 3.0, 6.0)
-    assert levels.reached(OURS, 4.5) == OURS[0]
-    assert levels.reached(OURS, 0.9) is None
+    assert levels.first_reaching(OURS, 3.0) == ErrorLevel(6, 7.5, 400, 3.0, 6.0)
+    assert levels.first_reaching(OURS, 4.5) == OURS[0]
+    assert levels.first_reaching(OURS, 0.9) is None
     worse_between = [*STOCK, ErrorLevel(300, 330, 6000, 3.0, 7.0)]  # after 200 s the best is still the 4 % of 100 s
-    assert levels.reached(worse_between, 3.5) == ErrorLevel(250, 275, 5000, 3.5, 7.5)
+    assert levels.first_reaching(worse_between, 3.5) == ErrorLevel(250, 275, 5000, 3.5, 7.5)
 
 
 def test_a_ratio_is_that_of_images_times_that_of_speed() -> None:

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ai.project.names import renamed
+from rotopaint_ai.project.names import rename_shapes
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.engine.export_client import ExportClient
 from rotopaint_ui.host import Host
@@ -123,7 +123,7 @@ class ExportRunner(QObject):
             reply({"error": str(error)})
             return
         state = self._session.state
-        document = None if state.document is None else renamed(self._tab.exported(state.document), state.names)
+        document = None if state.document is None else rename_shapes(self._tab.exported(state.document), state.names)
         client.ask(engine, request, reply, document)
 
     def _give_to_host(self, facts: Mapping[str, Any], reduced: Path) -> None:

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import nuke
 from rotopaint_ai.project.faces import face_names
-from rotopaint_ai.project.names import renamed
+from rotopaint_ai.project.names import rename_shapes
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.host import Host, PlateChoice
 from rotopaint_ui.panel.diagnostics import diagnostics_text
@@ -258,7 +258,7 @@ class ShotCommands:
             return
         shapes = tuple(each for each in document.shapes if each.name in chosen or not chosen)
         try:
-            copied = renamed(replace(document, shapes=shapes), self._services.session.state.names)
+            copied = rename_shapes(replace(document, shapes=shapes), self._services.session.state.names)
             QApplication.clipboard().setText(nuke.dumps(copied, layer="RotoPaint_AI", name="RotoPaint_AI"))
         except RotopaintError as error:
             self._say(str(error), "trouble")

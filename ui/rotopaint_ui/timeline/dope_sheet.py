@@ -184,9 +184,9 @@ class DopeSheet:
         plate, frames = self._session.plate, {frame for _, frame in drag.chosen}
         assert plate is not None
         if drag.kind == "move":
-            return edit_keys.shifted(drag.chosen, to - drag.frame, first=plate.first, last=plate.last)
+            return edit_keys.shift_keys(drag.chosen, to - drag.frame, first=plate.first, last=plate.last)
         held = min(frames) if drag.frame == max(frames) else max(frames)
-        return edit_keys.stretched(drag.chosen, held, drag.frame, to)
+        return edit_keys.stretch_keys(drag.chosen, held, drag.frame, to)
 
     def _show_retimed(self, ways: Ways) -> None:
         shown, self._chosen = self._chosen, frozenset((name, to) for (name, _), to in ways.items())
@@ -265,7 +265,7 @@ class DopeSheet:
         plate, places = self._session.plate, self.chosen
         if plate is None or not places:
             return
-        ways = edit_keys.shifted(places, by, first=plate.first, last=plate.last)
+        ways = edit_keys.shift_keys(places, by, first=plate.first, last=plate.last)
         if self._put_step(f"move {_word(places)}", partial(edit_keys.retime, ways=ways)):
             self._chosen = frozenset((name, to) for (name, _), to in ways.items())
 

@@ -12,7 +12,7 @@ from rotopaint_ai.shapes import edit_frames, edit_layers, edit_tangents
 from rotopaint_ai.shapes.edit import set_seam
 from rotopaint_ai.shapes.edit_feather import clear_feather, outward, pull_feather
 from rotopaint_ai.shapes.edit_frames import Carry
-from rotopaint_ai.shapes.edit_transform import moved, transform
+from rotopaint_ai.shapes.edit_transform import transform, translation
 from rotopaint_ai.shapes.roto import Interpolation, RotoDocument, RotoShape
 from rotopaint_ui.session.seam_settings import with_settings
 from rotopaint_ui.tools import crop_actions as crop
@@ -58,7 +58,9 @@ def nudge_points(context: EditContext, dx: float, dy: float) -> bool:
         layers.preview_pose(context, still, layers.shifted_pose(still, frame, pivot, x, y))
         return True
     x, y = context.nudge("nudge", dx, dy, (context.session.frame, tuple(chosen.items()), context.reach))
-    context.preview_shapes({name: partial(transform, affine=moved(x, y), indices=own) for name, own in chosen.items()})
+    context.preview_shapes(
+        {name: partial(transform, affine=translation(x, y), indices=own) for name, own in chosen.items()}
+    )
     return True
 
 

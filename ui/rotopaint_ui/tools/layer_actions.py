@@ -6,7 +6,16 @@ import math
 from collections.abc import Collection
 
 from rotopaint_ai.shapes import edit_layers
-from rotopaint_ai.shapes.layers import IDENTITY, LEAST_SCALE, Layer, LayerPose, Matrix, linear_part, placed, way_back
+from rotopaint_ai.shapes.layers import (
+    IDENTITY,
+    LEAST_SCALE,
+    Layer,
+    LayerPose,
+    Matrix,
+    linear_part,
+    place_point,
+    way_back,
+)
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.tools.edit_context import EditContext
 
@@ -85,18 +94,20 @@ def pivot_of(layer: Layer, frame: int) -> Place | None:
     if not layer.poses or layer.track:
         return None
     pose = layer.pose_at(frame)
-    return placed(_parent_matrix(layer, frame), pose.pivot_x + pose.x, pose.pivot_y + pose.y)
+    return place_point(_parent_matrix(layer, frame), pose.pivot_x + pose.x, pose.pivot_y + pose.y)
 
 
 def pivot_within(layer: Layer, frame: int, place: Place) -> Place:
     """A place of the plate in the coordinates of the group's pivot."""
-    return placed(way_back(layer.pose_at(frame).matrix), *placed(way_back(_parent_matrix(layer, frame)), *place))
+    return place_point(
+        way_back(layer.pose_at(frame).matrix), *place_point(way_back(_parent_matrix(layer, frame)), *place)
+    )
 
 
 def shifted_pose(layer: Layer, frame: int, pivot: Place, dx: float, dy: float) -> LayerPose:
     """The transform at a frame, moved by plate pixels; its first key has the pivot there, and moves it along."""
     pose = _pose_at(layer, frame, pivot)
-    x, y = placed(linear_part(way_back(_parent_matrix(layer, frame))), dx, dy)
+    x, y = place_point(linear_part(way_back(_parent_matrix(layer, frame))), dx, dy)
     return pose._replace(x=pose.x + x, y=pose.y + y)
 
 
@@ -109,7 +120,7 @@ def turned_pose(layer: Layer, frame: int, pivot: Place, degrees: float = 0.0, fa
         math.copysign(max(abs(scale), LEAST_SCALE), scale) for scale in (pose.scale_x * x, pose.scale_y * y)
     )
     new = pose._replace(degrees=pose.degrees + degrees, scale_x=scale_x, scale_y=scale_y)
-    (x0, y0), (x1, y1) = placed(pose.matrix, *fixed), placed(new.matrix, *fixed)
+    (x0, y0), (x1, y1) = place_point(pose.matrix, *fixed), place_point(new.matrix, *fixed)
     return new._replace(x=new.x + x0 - x1, y=new.y + y0 - y1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from rotopaint_ai.shapes.edit_transform import pushed
+from rotopaint_ai.shapes.edit_transform import push_points
 from rotopaint_ai.shapes.roto import Points
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import MouseEvent
@@ -100,7 +100,7 @@ class ReshapeTool:
     def _pushed(self, points: Points) -> Points:
         assert self._path is not None
         view = self._path.start.view
-        return pushed(points, self._path.start.plate, self._path.offset, self.radius / view.zoom, view.aspect)
+        return push_points(points, self._path.start.plate, self._path.offset, self.radius / view.zoom, view.aspect)
 
 
 def _bounded_radius(radius: float) -> float:

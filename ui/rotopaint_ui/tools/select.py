@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter
 
 from rotopaint_ai.shapes import edit_points, edit_tangents
-from rotopaint_ai.shapes.edit_transform import moved, transform
+from rotopaint_ai.shapes.edit_transform import transform, translation
 from rotopaint_ai.shapes.roto import Points, RotoShape
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import CLICK_PX, MouseEvent, paint_band
@@ -131,7 +131,7 @@ class SelectTool:
 
     def _moved_points(self, points: Points) -> Points:
         assert self._path is not None
-        return transform(points, moved(*self._path.offset), self._session.selection.points)
+        return transform(points, translation(*self._path.offset), self._session.selection.points)
 
     def _turned_tangent(self, points: Points) -> Points:
         assert self._path is not None

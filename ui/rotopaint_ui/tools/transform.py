@@ -177,7 +177,7 @@ class TransformTool:
 
     def _affine(self, hold: Hold, path: DragPath) -> Affine:
         if hold.part == "move":
-            return edit_transform.moved(*path.offset)
+            return edit_transform.translation(*path.offset)
         if hold.part == "rotate":
             return self._rotation(path)
         return self._scaling(hold, path)
@@ -192,7 +192,7 @@ class TransformTool:
         return turned_pose(layer, frame, self._fixed, factors=self._factors(hold, path))
 
     def _scaling(self, hold: Hold, path: DragPath) -> Affine:
-        return edit_transform.scaled(*self._factors(hold, path), self._pivot_place())
+        return edit_transform.scaling(*self._factors(hold, path), self._pivot_place())
 
     def _factors(self, hold: Hold, path: DragPath) -> tuple[float, float]:
         """The handle that is held follows the mouse, the pivot stays."""
@@ -204,7 +204,7 @@ class TransformTool:
         return sx, sy
 
     def _rotation(self, path: DragPath) -> Affine:
-        return edit_transform.rotated(self._degrees(path), self._pivot_place(), path.start.view.aspect)
+        return edit_transform.rotation(self._degrees(path), self._pivot_place(), path.start.view.aspect)
 
     def _degrees(self, path: DragPath) -> float:
         aspect = path.start.view.aspect

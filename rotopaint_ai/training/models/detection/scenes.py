@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import file_bytes
-from rotopaint_ai.landmarks.faces import SURE, FaceFound, faces_of, letterboxed
+from rotopaint_ai.landmarks.faces import SURE, FaceFound, faces_of, letterbox
 from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.stage.crowd_plates import POINTS
 from rotopaint_ai.stage.shot_folder import OUTLINE, TOLERANCE_PX, TRUTH, filmed_faces
@@ -194,7 +194,7 @@ def detection_figures(detector: Any, scenes: Sequence[DetectionScene], width: in
 
 def found_in(detector: Any, scene: DetectionScene, width: int, height: int) -> list[FaceFound]:
     """Faces detected in a scene, in its own pixels."""
-    picture, scale = letterboxed(scene.picture.astype(np.float32) / 255, width, height)
+    picture, scale = letterbox(scene.picture.astype(np.float32) / 255, width, height)
     with torch.no_grad():
         outputs = detector(torch.from_numpy(picture[None]))
     rows = [np.asarray(part)[0] for part in outputs]

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from rotopaint_ai.landmarks.faces import letterboxed
+from rotopaint_ai.landmarks.faces import letterbox
 from rotopaint_ai.training.data.augment import PARTS
 from rotopaint_ai.training.data.dataset_checks import split_samples
 from rotopaint_ai.training.models.backbone import PictureTask, PyramidConfig, total_of
@@ -342,7 +342,7 @@ def as_tensors(batch: DetectorBatch, device: torch.device = CPU) -> tuple[Tensor
 
 def letterbox_scene(scene: DetectionScene, width: int, height: int) -> tuple[npt.NDArray[np.uint8], float]:
     """A scene letterboxed as at run time, and its scale."""
-    picture, scale = letterboxed(scene.picture.astype(np.float32) / 255, width, height)
+    picture, scale = letterbox(scene.picture.astype(np.float32) / 255, width, height)
     return np.rint(picture * 255).astype(np.uint8), scale
 
 

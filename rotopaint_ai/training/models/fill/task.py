@@ -78,7 +78,7 @@ class FillNet(nn.Module):
         return answer
 
 
-def mixed(answer: Tensor, light: Tensor) -> Tensor:
+def mix_light(answer: Tensor, light: Tensor) -> Tensor:
     """Filled log light [N, T, S, 3] from an answer and its sources [N, 4, T, S, 3], as in `seams.learned_fill`."""
     tables, plate, face, banks = torch.softmax(answer[..., :4].float(), -1).unbind(-1)
     traces = torch.minimum(plate, TRACE * (1.0 - plate))
@@ -182,7 +182,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
         """Mean of `error_of` over strips, for the network's output."""
         with moment.precision():
             answer = net(inputs.strip)
-        return error_of(mixed(answer, inputs.light[:, :4]), inputs.light, inputs.wanted).mean(), {}
+        return error_of(mix_light(answer, inputs.light[:, :4]), inputs.light, inputs.wanted).mean(), {}
 
     def metrics(self, net: FillNet) -> Mapping[str, Any]:
         """The loss on validation strips, for the network and for the table fill."""
@@ -299,7 +299,7 @@ def figures(net: nn.Module, strips: Strips) -> dict[str, float]:
             torch.from_numpy(strips.wanted[k : k + 1]),
         )
         answer = net(torch.from_numpy(strips.strip[k : k + 1].astype(np.float32)))
-        learned_N.append(float(error_of(mixed(answer, lit[:, :4]), lit, wanted)))
+        learned_N.append(float(error_of(mix_light(answer, lit[:, :4]), lit, wanted)))
         tables_N.append(float(error_of(lit[:, 0], lit, wanted)))
     lost = np.mean(np.array(learned_N) > np.array(tables_N))
     return {

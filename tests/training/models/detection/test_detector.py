@@ -14,7 +14,7 @@ import torch
 
 from rotopaint_ai.cli import train as cli
 from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.landmarks.faces import FaceFound, letterboxed
+from rotopaint_ai.landmarks.faces import FaceFound, letterbox
 from rotopaint_ai.training.data.dataset_checks import split_samples
 from rotopaint_ai.training.models.backbone import total_of
 from rotopaint_ai.training.models.detection import task
@@ -317,7 +317,7 @@ def test_measures_of_one_detection() -> None:
 
 def test_pictures_are_fitted_into_the_corner() -> None:
     picture = np.zeros((100, 400, 3), np.float32)
-    fitted, scale = letterboxed(picture, 128, 64)
+    fitted, scale = letterbox(picture, 128, 64)
     assert scale == pytest.approx(0.32)
     assert not fitted[:32].any()
     assert (fitted[32:] > 0.4).all()

@@ -106,7 +106,7 @@ def test_torch_and_numpy_mix_the_same(laid: list[strips.StraightenedFrame]) -> N
     numpy_light = mended[..., :3] + mended[..., 3:] * scene.light_TSC
     table = relit[..., :3] + relit[..., 3:] * scene.light_TSC
     fields = np.stack([table, *(f.transpose(0, 2, 1) for f in (known.own, known.face, known.banks))])
-    torch_light = task.mixed(torch.from_numpy(answer)[None], torch.from_numpy(fields)[None])[0].numpy()
+    torch_light = task.mix_light(torch.from_numpy(answer)[None], torch.from_numpy(fields)[None])[0].numpy()
     assert np.allclose(numpy_light[own_TS], torch_light[own_TS], atol=1e-4)
 
 
@@ -134,7 +134,7 @@ def test_an_untrained_network_keeps_nearly_what_the_tables_painted(laid: list[st
     cut, untrained = _strips(laid), task.FillNet().eval()
     lit = torch.from_numpy(cut.light.astype(np.float32))
     with torch.no_grad():
-        got = task.mixed(untrained(torch.from_numpy(cut.strip.astype(np.float32))), lit[:, :4])
+        got = task.mix_light(untrained(torch.from_numpy(cut.strip.astype(np.float32))), lit[:, :4])
     apart = float((got - lit[:, 0]).abs()[cut.wanted].mean())
     assert apart < 0.1  # log light: the others have 13 % at first, and offsets are small
     found = task.figures(untrained, cut)

@@ -12,7 +12,7 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.pack import check_seam_signature
 from rotopaint_ai.inference.session import load_signature
 from rotopaint_ai.seams.path import N_OFFSETS
-from rotopaint_ai.seams.placement import ACROSS, ALONG, places_along, respaced
+from rotopaint_ai.seams.placement import ACROSS, ALONG, move_places, places_along
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import read_dataset, write_dataset
 from rotopaint_ai.training.models.seam.examples import Examples, batch_of, misplace, true_offsets
@@ -34,7 +34,7 @@ def test_true_offsets_lead_back_to_the_truth() -> None:
         seen = np.isfinite(offset)
         assert seen.mean() > 0.7
         filled = np.interp(np.arange(len(offset)), np.flatnonzero(seen), offset[seen])
-        back = respaced(wrong, places, filled * face / ACROSS)
+        back = move_places(wrong, places, filled * face / ACROSS)
         assert curve_distance(back, CURVE, False)[0] < 0.5 * curve_distance(wrong, CURVE, False)[0] + 0.3
         assert ((at >= 0) & (at <= 2)).all()
 
