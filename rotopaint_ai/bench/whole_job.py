@@ -42,7 +42,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class JobCosts:
     """The cost of every round: of the whole job, and of only decoding and encoding."""
 
     n_frames: int
@@ -81,7 +81,7 @@ class Measured:
         return round(1000 * median(seconds) / self.n_frames, 2)
 
 
-def measure(job: RunJob, *, rounds: int = 3) -> Measured:
+def measure(job: RunJob, *, rounds: int = 3) -> JobCosts:
     """Run a job and the plain job alternately after one warm-up of each; `job.out` is only used for scratch files.
 
     Raises: UsageError where frames fail or lose the face, and the errors of the job.
@@ -97,7 +97,7 @@ def measure(job: RunJob, *, rounds: int = 3) -> Measured:
         if round_:
             whole.append(costs[0])
             plain.append(costs[1])
-    return Measured(n_frames, tuple(whole), tuple(plain), content)
+    return JobCosts(n_frames, tuple(whole), tuple(plain), content)
 
 
 def _round(job: RunJob, scratch: Path) -> tuple[tuple[Cost, Cost], int, dict[str, Any]]:

@@ -29,7 +29,7 @@ from rotopaint_ai.jobs import BEGINS_ANEW
 from rotopaint_ai.watch import watch_work
 
 if TYPE_CHECKING:
-    from rotopaint_ai.pipeline.paint_job import CleanJob, Painted
+    from rotopaint_ai.pipeline.paint_job import CleanJob, PaintedFrames
     from rotopaint_ai.pipeline.painter import Rig
     from rotopaint_ai.pipeline.save_to_project import Repaint
     from rotopaint_ai.plates.plate import Plate
@@ -110,7 +110,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return exit_code(painted.failed)
 
 
-def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> Painted:
+def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> PaintedFrames:
     from rotopaint_ai.pipeline.paint_job import paint_clean
 
     job = _clean_job(arguments, plate, project)

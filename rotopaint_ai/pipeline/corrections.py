@@ -23,7 +23,7 @@ from rotopaint_ai.pipeline.shot_seams import stretches, with_placed
 from rotopaint_ai.pipeline.teach import Taught, n_moved, open_seams, read_shot, teach_below
 from rotopaint_ai.pipeline.track import DIGITS, rounded_rows
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.seams.placement import Placed
+from rotopaint_ai.seams.placement import PlacedSeam
 from rotopaint_ai.shapes.group_moves import taken_below_groups
 from rotopaint_ai.shapes.refit import corrected_shapes
 from rotopaint_ai.sheet import Sheet
@@ -104,7 +104,7 @@ def _with_taught(record: FrameRecord, taught: Taught, sheet: Sheet) -> FrameReco
     record = replace(record, errors={**record.errors, **errors})
     points = {name: np.array(row[frame].points) for name, row in taught.keys.items() if frame in row}
     moved = {
-        name: Placed(rows, 1.0, 0.0, errors[name])
+        name: PlacedSeam(rows, 1.0, 0.0, errors[name])
         for name, rows in points.items()
         if rounded_rows(rows) != record.shapes[name]
     }

@@ -1,7 +1,7 @@
 """Exchange files of a run, each read back and compared before it counts as written; side by side in processes.
 
 Python runs one thread at a time: `python -m rotopaint_ai.pipeline.export DOCUMENT OUT` reads the shapes itself, takes
-names of formats from its input, a line each, and answers each with a line of JSON, the fields of `Exported`.
+names of formats from its input, a line each, and answers each with a line of JSON, the fields of `ExportedFile`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_]+")  # names that Nuke takes as they are
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedFile:
     """A written file: its format, path inside the run's folder, the result of reading it back, and its losses.
 
     `max_distance_px` is the largest distance of its curves from the shapes'. `matte_difference` is the largest
@@ -75,15 +75,15 @@ def export_files(wanted: Sequence[str]) -> list[Files]:
     return [Files(".", name, "") for name in written]
 
 
-def try_export(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:
+def try_export(format: FormatSpec, document: RotoDocument, out: Path) -> ExportedFile:
     """Write `shapes` in a format; one that cannot be written, or reads back wrong, has an `error`."""
     try:
         return _export_document(format, document, out)
     except DocumentError as error:
-        return Exported(format.name, "", 0.0, "", error=str(error))
+        return ExportedFile(format.name, "", 0.0, "", error=str(error))
 
 
-def _export_document(format: FormatSpec, document: RotoDocument, out: Path) -> Exported:
+def _export_document(format: FormatSpec, document: RotoDocument, out: Path) -> ExportedFile:
     path = out / f"shapes{format.suffixes[0]}"
     is_plain = "nuke" not in document.metadata and not document.layers  # the shapes of a layer stand together
     if is_plain and ".nk" in format.suffixes and all(_PLAIN.fullmatch(shape.name) for shape in document.shapes):
@@ -91,7 +91,7 @@ def _export_document(format: FormatSpec, document: RotoDocument, out: Path) -> E
     else:
         shown, lost = formats.write_with_proof(path, document)
     distance, matte = shown.max_distance_px, round(shown.matte_difference, 6)
-    return Exported(format.name, formats.written_path(path).name, distance, "; ".join(lost), matte, shown.n_keys)
+    return ExportedFile(format.name, formats.written_path(path).name, distance, "; ".join(lost), matte, shown.n_keys)
 
 
 def write_nuke_in_parts(path: Path, document: RotoDocument) -> tuple[Proof, tuple[str, ...]]:
@@ -154,7 +154,7 @@ def write_exports(
     *,
     sink: Sink = ignore,
     threads: int = 1,
-) -> list[Exported]:
+) -> list[ExportedFile]:
     """Write `shapes.roto.json`, which is the source itself, and every requested format.
 
     `given`: names of shapes in these files, where an artist has renamed them. `sink` receives the number of finished
@@ -165,7 +165,7 @@ def write_exports(
     roto_json.write(source, document)
     named = rename_shapes(document, given or {})
     names = [name for name in dict.fromkeys(name.lower() for name in job.exports) if name != "rotopaint"]
-    own = Exported("RotoPaint", source.name, 0.0, "", 0.0, sum(len(shape.keys) for shape in document.shapes))
+    own = ExportedFile("RotoPaint", source.name, 0.0, "", 0.0, sum(len(shape.keys) for shape in document.shapes))
     usual_s = _n_poses(named) * _USUAL_S
     whole_s = usual_s * sum(_TIMES.get(name, 1.0) for name in names)
     n_workers = min(threads, len(names)) if whole_s >= LEAST_S else 1
@@ -211,7 +211,7 @@ class _ExportProgress:
         if names:
             self._tell(usual_s * _bound_of(self._left.values(), n_workers))
 
-    def step(self, name: str, done: Exported) -> Exported:
+    def step(self, name: str, done: ExportedFile) -> ExportedFile:
         """Count one more export; returns it."""
         del self._left[name]
         rate = (time.monotonic() - self._start) / (self._whole - sum(self._left.values()))
@@ -223,7 +223,9 @@ class _ExportProgress:
         self._sink(Event("progress", {"task": "exports", "done": done, "total": self._total, "eta_s": round(eta_s, 1)}))
 
 
-def _answers(names: Sequence[str], source: Path, out: Path, n_workers: int) -> Iterator[tuple[str, Exported | None]]:
+def _answers(
+    names: Sequence[str], source: Path, out: Path, n_workers: int
+) -> Iterator[tuple[str, ExportedFile | None]]:
     """Each name with what its process has answered; None where it ended without an answer."""
     todo: SimpleQueue[str] = SimpleQueue()
     for name in sorted(names, key=lambda name: -_TIMES.get(name, 1.0)):
@@ -241,7 +243,7 @@ def _answers(names: Sequence[str], source: Path, out: Path, n_workers: int) -> I
                 workers.get().close()
 
 
-def _ask_next(next_name: Callable[[], str], workers: SimpleQueue[_Worker]) -> tuple[str, Exported | None]:
+def _ask_next(next_name: Callable[[], str], workers: SimpleQueue[_Worker]) -> tuple[str, ExportedFile | None]:
     name, worker = next_name(), workers.get()
     try:
         return name, worker.ask(name)
@@ -259,14 +261,14 @@ class _Worker:
             words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=home, encoding="utf-8"
         )
 
-    def ask(self, name: str) -> Exported | None:
+    def ask(self, name: str) -> ExportedFile | None:
         """What became of a format; None where the process ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
             self._process.stdin.write(f"{name}\n")
             self._process.stdin.flush()
-            return Exported(**json.loads(self._process.stdout.readline()))
+            return ExportedFile(**json.loads(self._process.stdout.readline()))
         except (OSError, ValueError, TypeError):
             return None
 

@@ -14,12 +14,12 @@ from rotopaint_ai.jobs import Event, Sink, warning
 from rotopaint_ai.landmarks.detect import DOUBT
 from rotopaint_ai.pipeline.document import build_document, n_keys
 from rotopaint_ai.pipeline.executor import give_back
-from rotopaint_ai.pipeline.export import Exported, write_exports
+from rotopaint_ai.pipeline.export import ExportedFile, write_exports
 from rotopaint_ai.pipeline.manifest import choose_worst, ordinary_frames, run_manifest
 from rotopaint_ai.pipeline.out_folder import facts_in, other_frames
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import changed_plates
-from rotopaint_ai.pipeline.record_store import Counted, FrameRecord, RunState
+from rotopaint_ai.pipeline.record_store import CountedRecords, FrameRecord, RunState
 from rotopaint_ai.pipeline.render_frame import remove_others
 from rotopaint_ai.report.page import write_report
 from rotopaint_ai.report.tables import unseen_places
@@ -41,7 +41,7 @@ class Outcome:
     worst: Mapping[int, str | None]
     unseen: Mapping[str, str]
     report: Path
-    exports: tuple[Exported, ...]
+    exports: tuple[ExportedFile, ...]
 
     @property
     def is_whole(self) -> bool:
@@ -53,7 +53,7 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
     """Write what needs the whole shot: shapes, exchange files, pictures, run.json, report."""
     plan.models.close()
     give_back()  # the document needs its own now
-    counted = Counted(state)
+    counted = CountedRecords(state)
     document = plan.work.put_back(build_document(counted, plan))
     counted.check(plan.out)
     keys = {"before": n_keys(document)}

@@ -22,7 +22,7 @@ from rotopaint_ai.inference import limits
 from rotopaint_ai.inference.process import usage
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import STAGES
-from rotopaint_ai.pipeline.export import Exported
+from rotopaint_ai.pipeline.export import ExportedFile
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
 from rotopaint_ai.pipeline.render_frame import PictureNames
@@ -76,7 +76,7 @@ def run_manifest(
     plan: Plan,
     state: RunState,
     records: Sequence[FrameRecord],
-    exports: Sequence[Exported],
+    exports: Sequence[ExportedFile],
     worst: Sequence[int],
     keys: Mapping[str, int],
     *,

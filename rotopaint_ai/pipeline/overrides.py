@@ -17,7 +17,7 @@ from typing import Any
 
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import Times
-from rotopaint_ai.pipeline.process_frame import FrameProcessor, Settled, matte_facts
+from rotopaint_ai.pipeline.process_frame import FrameProcessor, TrackedFrame, matte_facts
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
@@ -93,7 +93,7 @@ class Overrides:
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16] if any(content) else ""
 
-    def respected(self, frame: int, settled: Settled, sheet: Sheet) -> Settled:
+    def respected(self, frame: int, settled: TrackedFrame, sheet: Sheet) -> TrackedFrame:
         """The tracking result of a frame with people's edits in place of the models' values."""
         known = {spec.name: spec.n_points for spec in sheet.shapes}
         own = {name: rows for name, rows in self.splines.get(frame, {}).items() if known.get(name) == len(rows)}
@@ -108,7 +108,7 @@ class Overrides:
             unseen={name: third for name, third in settled.unseen.items() if name not in own},
         )
 
-    def _widths_by_hand(self, settled: Settled, own: Mapping[str, Rows]) -> Mapping[str, float]:
+    def _widths_by_hand(self, settled: TrackedFrame, own: Mapping[str, Rows]) -> Mapping[str, float]:
         """The widths: those set by hand, else the model's, else the shot's own where the model measured none."""
         shot = {shape.name: shape.width_px for shape in (self.document.shapes if self.document is not None else ())}
         usual = {name: width for name in own if (width := shot.get(name)) is not None}
@@ -152,7 +152,7 @@ class Overrides:
         kept = replace(kept, shapes=tuple(self._softened(shape) for shape in kept.shapes))
         return with_face_grouped(State(document=kept, predicted=document, face=self.face)).document or kept
 
-    def _landmarks_by_hand(self, frame: int, settled: Settled, sheet: Sheet) -> Sequence[PointRow | None]:
+    def _landmarks_by_hand(self, frame: int, settled: TrackedFrame, sheet: Sheet) -> Sequence[PointRow | None]:
         own = self.landmarks.get(frame, {})
         if not own or not settled.landmarks:
             return settled.landmarks
@@ -243,7 +243,7 @@ class OverridingProcessor:
         """The frame from disk, see `FrameProcessor.read`."""
         return self.inner.read(frame, near, known=known)
 
-    def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+    def finish(self, frame: Frame, settled: TrackedFrame, ms: Times) -> FrameRecord:
         """Write a frame's files; the models' predictions at places that people edited are kept in the record."""
         own = self.work.respected(frame.number, settled, self.inner.sheet)
         inner = replace(self.inner, by_hand=partial(self.work.drawn, sheet=self.inner.sheet))

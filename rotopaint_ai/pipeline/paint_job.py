@@ -33,7 +33,7 @@ Work = Callable[[int], Mapping[str, float] | None]  # processes a frame; returns
 
 
 @dataclass(frozen=True, slots=True)
-class Painted:
+class PaintedFrames:
     """Frames that were written, and those that were not with the reason."""
 
     done: tuple[int, ...]
@@ -73,7 +73,7 @@ def paint_mattes(
     sink: Sink,
     cancel: Cancel,
     overwrite: bool = False,
-) -> Painted:
+) -> PaintedFrames:
     """Write `matte/<shape>.<frame>.exr` and `matte/all.<frame>.exr` for the frames asked for, or all of a document.
 
     Before the first key and after the last a shape holds, as in Nuke; a warning names such frames.
@@ -103,7 +103,7 @@ def _shape_names_of(document: RotoDocument) -> list[str]:
     return [shape.name for shape in document.shapes]
 
 
-def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel: Cancel) -> Painted:
+def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel: Cancel) -> PaintedFrames:
     """Write `clean/<plate name>.<frame>.<suffix>` for every frame of the plate, or those asked for.
 
     Before the first key and after the last a shape holds, as in Nuke; a warning names such frames. Frames that were
@@ -218,7 +218,7 @@ def _for_each_frame(
     sink: Sink,
     cancel: Cancel,
     absent: Mapping[int, str],
-) -> Painted:
+) -> PaintedFrames:
     """Process every frame on several threads; a frame that fails is reported, and the others continue.
 
     `files`: what each frame writes; a frame whose files are gone or others at the end has failed. `absent`: frames that
@@ -254,7 +254,7 @@ def _for_each_frame(
         sink(Event("error", {"frame": frame, "message": failed[frame]}))
     done = [frame for frame in done if frame not in failed]
     sink(Event("finished", {"done": len(done), "failed": list(failed), "missing": missing, "out": str(out)}))
-    return Painted(tuple(done), {**failed, **absent})
+    return PaintedFrames(tuple(done), {**failed, **absent})
 
 
 def _absence_lines(absent: Mapping[int, str]) -> list[str]:

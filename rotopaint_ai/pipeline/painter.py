@@ -18,7 +18,7 @@ from rotopaint_ai.errors import DocumentError, RotopaintError
 from rotopaint_ai.pipeline.executor import KeptByFrame
 from rotopaint_ai.pipeline.render_frame import (
     SURROUND_PX,
-    Filled,
+    FilledRegion,
     Format,
     Part,
     Seams,
@@ -115,7 +115,7 @@ class RigPainter:
         self._lending = KeptByFrame(self._read_loan, kept=KEPT)
         self._clean = KeptByFrame(self._of_clean_plate, kept=KEPT_CLEAN)
 
-    def filled(self, frame: Frame) -> Filled | None:
+    def filled(self, frame: Frame) -> FilledRegion | None:
         """The region of a frame around its rig, without it; None where no rig is on the picture."""
         matte = self._matte_of(frame.number)
         height, width = matte.coverage.shape
@@ -126,7 +126,7 @@ class RigPainter:
             return None
         now = _Picture(frame.rgb, _free_of_rig(matte, frame), frame.origin)
         done = rig.fill(rgb, cover, self._loans(now, frame.number, cover, (x, y)))
-        return Filled(Seams(x, y, rgb, cover, (), (Part(cover, (), Paint()),)), done.rgb, done.shares)
+        return FilledRegion(Seams(x, y, rgb, cover, (), (Part(cover, (), Paint()),)), done.rgb, done.shares)
 
     def _loans(self, now: _Picture, number: int, cover: Array, corner: tuple[int, int]) -> Iterator[Loan]:
         """Sources from the clean plate, and for the remaining pixels from nearby frames until each pixel has ENOUGH."""
@@ -167,7 +167,7 @@ class RigPainter:
             return None
 
 
-def event_facts(filled: Filled) -> Mapping[str, float]:
+def event_facts(filled: FilledRegion) -> Mapping[str, float]:
     """The facts for a frame's event: the share of the hole that each kind of source filled."""
     return {f"rig_{name}": share for name, share in filled.chosen.items()}
 
@@ -268,7 +268,7 @@ class Painter:
         """Another frame of the plate, which is only read."""
         return self.plate.read(number, keep_native=False)
 
-    def filled(self, frame: Frame) -> Filled | None:
+    def filled(self, frame: Frame) -> FilledRegion | None:
         """A frame's region with its seams or its rig painted out; None where none is visible."""
         if self.rigs is not None:
             return self.rigs.filled(frame)
@@ -309,7 +309,7 @@ class Painter:
         return shape if found is None else replace(shape, width_px=round(2.0 * found) / 2.0)
 
 
-def _seam_scores(filled: Filled) -> dict[str, float]:
+def _seam_scores(filled: FilledRegion) -> dict[str, float]:
     """The visibility of a region's seams, in the plate and painted, with the names of `run`'s events."""
     seams = filled.seams
     before = seams.seen if seams.seen is not None else seams.look(seams.rgb)

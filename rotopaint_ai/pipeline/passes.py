@@ -42,7 +42,7 @@ from rotopaint_ai.pipeline.plan import Plan, frame_event, tracked_event
 from rotopaint_ai.pipeline.process_frame import (
     AIR_PX,
     FrameProcessor,
-    Settled,
+    TrackedFrame,
     changed_plates,
     face_area,
     tracked_record,
@@ -50,7 +50,7 @@ from rotopaint_ai.pipeline.process_frame import (
 from rotopaint_ai.pipeline.record_store import (
     SETTLED,
     TRACKED,
-    Counted,
+    CountedRecords,
     FrameRecord,
     Journal,
     JournalIndex,
@@ -86,7 +86,7 @@ class _TrackingProcessor:
         """A frame, ready to be written again while there is room for it."""
         return self.inner.read(frame, near, keep_native=self.inner.kept.has_room)
 
-    def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+    def finish(self, frame: Frame, settled: TrackedFrame, ms: Times) -> FrameRecord:
         """The record of a tracked frame."""
         record = tracked_record(frame.number, "done" if settled.lost is None else "lost", settled)
         if not record.is_finite:
@@ -170,7 +170,7 @@ def _snapshot_of(plan: Plan, state: RunState, models: Mapping[str, object]) -> S
 
 def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> TrackedShot:
     """Write the settled journal again, because later human keys may move seams in every frame."""
-    path, counted = state.folder / f"{SETTLED}.journal", Counted(state)
+    path, counted = state.folder / f"{SETTLED}.journal", CountedRecords(state)
     seams = with_shot_seams(plan, counted, sink, cancel)
     corrected = with_corrections(plan, seams, sink, cancel)
     settled = with_shot_widths(with_measured_widths(plan, corrected))
@@ -195,7 +195,7 @@ class _Settled:
         record = self._at(frame.number)
         for stage, taken in record.ms.items():
             ms[stage] = ms.get(stage, 0.0) + taken
-        return ((frame.number, Settled.of(record)),)
+        return ((frame.number, TrackedFrame.of(record)),)
 
     def skip(self, frame: int) -> SettledFrames:
         """A frame that cannot be read any more."""
@@ -260,7 +260,7 @@ def paint_frames(
 def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | None:
     """The area of a frame that a fill reads: its seams with a margin; None where no seam is visible."""
     sheet = processor.inner.sheet
-    settled = processor.work.respected(record.frame, Settled.of(record), sheet)
+    settled = processor.work.respected(record.frame, TrackedFrame.of(record), sheet)
     specs = [spec for spec in sheet.shapes if spec.role == "seam" and spec.name in settled.shapes]
     if not specs:
         return None
@@ -274,7 +274,7 @@ def _forget_others(shot: TrackedShot, processor: OverridingProcessor, state: Run
     """Forget painted frames that are settled otherwise now, show other work of people, or whose files are gone; those
     that only what is expected of them sets apart take that."""
     out, pictured = processor.inner.out, shot.pictured
-    standing: dict[int, Settled | None] = {}
+    standing: dict[int, TrackedFrame | None] = {}
     for record in state.records():
         now = _settled_now(record.frame, shot, processor)
         if (
@@ -294,15 +294,15 @@ def _forget_others(shot: TrackedShot, processor: OverridingProcessor, state: Run
             state.add(replace(painted.at(frame), errors=settled.errors, unseen=settled.unseen))
 
 
-def _settled_now(frame: int, shot: TrackedShot, processor: OverridingProcessor) -> Settled | None:
+def _settled_now(frame: int, shot: TrackedShot, processor: OverridingProcessor) -> TrackedFrame | None:
     """The settled record of a frame with people's edits; None where the frame could not be read."""
     record = shot.records.at(frame) if frame in shot.records.frames else None
     if record is None or record.crop is None:
         return None
-    return processor.work.respected(frame, Settled.of(record), processor.inner.sheet)
+    return processor.work.respected(frame, TrackedFrame.of(record), processor.inner.sheet)
 
 
-def _is_as_settled(painted: FrameRecord, now: Settled | None) -> bool:
+def _is_as_settled(painted: FrameRecord, now: TrackedFrame | None) -> bool:
     """Whether a frame was painted from its current settled record; keys at other frames may have moved its ends."""
     if now is None:
         return painted.crop is None

@@ -29,7 +29,7 @@ from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.frame_store import FrameStore, LookStore
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
 from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, inputs_for
-from rotopaint_ai.pipeline.process_frame import Settled
+from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.pipeline.record_store import FrameRecord, Status, crops_before
 from rotopaint_ai.pipeline.render_frame import Format, run_files
 from rotopaint_ai.plates.colour import to_display
@@ -83,7 +83,7 @@ class Plan:
         """A tracked frame's record with people's edits in place of the models' values."""
         if record.crop is None:
             return record
-        own = self.work.respected(record.frame, Settled.of(record), self.pack.sheet)
+        own = self.work.respected(record.frame, TrackedFrame.of(record), self.pack.sheet)
         status: Status = "done" if own.lost is None else "lost"
         return replace(record, status=status, landmarks=own.landmarks, shapes=own.shapes, errors=own.errors)
 

@@ -46,7 +46,7 @@ from rotopaint_ai.sheet import Sheet
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class TrackedFrame:
     """The tracking result of a frame: rounded rows of plain numbers in plate space, pixels.
 
     `landmarks` rows are `[x, y, expected_error_px]` or None where occluded; `shapes` rows are control points; all are
@@ -69,7 +69,7 @@ class Settled:
     unseen: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, record: FrameRecord) -> Settled:
+    def of(cls, record: FrameRecord) -> TrackedFrame:
         """The fields of a tracked frame that its record keeps."""
         assert record.crop is not None
         return cls(
@@ -95,7 +95,7 @@ KEPT_EXPOSURES = 4  # exposures in memory; more than are ever in work at once wo
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnMattes:
     """Mattes of a frame, the files that hold them (paths inside the run's folder), and what they were drawn from."""
 
     source: Any
@@ -112,16 +112,16 @@ class HoldCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._drawn: OrderedDict[int, Future[Drawn]] = OrderedDict()
+        self._drawn: OrderedDict[int, Future[DrawnMattes]] = OrderedDict()
 
-    def draw(self, exposure: int, source: Any, make: Callable[[], Drawn]) -> tuple[Drawn, bool]:
+    def draw(self, exposure: int, source: Any, make: Callable[[], DrawnMattes]) -> tuple[DrawnMattes, bool]:
         """The mattes of an exposure (by its first frame), and whether they are another frame's with equal `source`.
 
         The first frame to ask draws; those that ask meanwhile wait for it. Where it failed, each draws for itself.
         """
         with self._lock:
             known = self._drawn.get(exposure)
-            mine: Future[Drawn] = Future()
+            mine: Future[DrawnMattes] = Future()
             if known is None:
                 self._drawn[exposure] = mine
                 while len(self._drawn) > KEPT_EXPOSURES:
@@ -187,7 +187,7 @@ class FrameProcessor:
         """A frame that is read for another frame's paint; its file's state is not recorded."""
         return self.plate.read(frame, keep_native=False)
 
-    def finish(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+    def finish(self, frame: Frame, settled: TrackedFrame, ms: Times) -> FrameRecord:
         """Write a frame's files; a frame that refuses is recorded as failed and does not stop the others.
 
         Raises: OSError where the disk refuses, which no other frame would survive.
@@ -208,7 +208,7 @@ class FrameProcessor:
         """The record of a frame that could not be read."""
         return FrameRecord(frame, "failed", source=self.source(frame), message=_frame_message(frame, message))
 
-    def _fail_settled(self, frame: int, settled: Settled, message: str) -> FrameRecord:
+    def _fail_settled(self, frame: int, settled: TrackedFrame, message: str) -> FrameRecord:
         """The record of a frame that could not be painted or written; its roto is good."""
         return replace(
             tracked_record(frame, "failed", settled), source=self.source(frame), message=_frame_message(frame, message)
@@ -224,7 +224,7 @@ class FrameProcessor:
         """How the frame's file looked when it was read; as it looks now where it could not be read."""
         return self.sources.pop(frame, None) or source_of(self.plate, frame)
 
-    def _finish_settled(self, frame: Frame, settled: Settled, ms: Times) -> FrameRecord:
+    def _finish_settled(self, frame: Frame, settled: TrackedFrame, ms: Times) -> FrameRecord:
         number, format = frame.number, self.format
         shapes = self.shapes_of(number, settled)
         with time_stage(ms, "mattes"):
@@ -263,12 +263,12 @@ class FrameProcessor:
             ms={stage: round(time, 2) for stage, time in ms.items()},
         )
 
-    def _frame_mattes(self, frame: int, settled: Settled, shapes: Sequence[RotoShape]) -> tuple[Mattes, list[str]]:
+    def _frame_mattes(self, frame: int, settled: TrackedFrame, shapes: Sequence[RotoShape]) -> tuple[Mattes, list[str]]:
         """Draw and write a frame's mattes, or copy those of the exposure that it repeats."""
 
-        def make() -> Drawn:
+        def make() -> DrawnMattes:
             mattes = draw_mattes(shapes, frame, self.format)
-            return Drawn(source, mattes, tuple(write_mattes(self.out, mattes, frame, self.format)))
+            return DrawnMattes(source, mattes, tuple(write_mattes(self.out, mattes, frame, self.format)))
 
         source = [matte_facts(shape, frame) for shape in shapes]
         drawn, is_repeat = self.holds.draw(frame if settled.hold is None else settled.hold, source, make)
@@ -278,7 +278,7 @@ class FrameProcessor:
         copy_files(self.out, drawn.written, written)
         return drawn.mattes, written
 
-    def shapes_of(self, frame: int, settled: Settled) -> list[RotoShape]:
+    def shapes_of(self, frame: int, settled: TrackedFrame) -> list[RotoShape]:
         """The sheet's shapes with a key at this frame, without one where the face was lost; then what people drew."""
         shapes = [
             RotoShape(
@@ -350,7 +350,7 @@ def _fingerprint_of(plate: Plate, frame: int) -> str | None:
     return _content_of(plate, frame) if plate.is_movie else plate_fingerprint(plate.path_of(frame))
 
 
-def tracked_record(frame: int, status: Status, settled: Settled) -> FrameRecord:
+def tracked_record(frame: int, status: Status, settled: TrackedFrame) -> FrameRecord:
     """The tracking result of a frame, from its record."""
     return FrameRecord(
         frame,

@@ -447,7 +447,7 @@ def _shown_setting(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-class Counted:
+class CountedRecords:
     """A state's records, from disk each time they are asked for, and counted: what a journal no longer holds is not
     done."""
 

@@ -120,7 +120,7 @@ class Seams:
     names: tuple[str, ...] = ()
     seen: Visibility | None = None
 
-    def filled(self, model: FillModel | None = None) -> Filled:
+    def filled(self, model: FillModel | None = None) -> FilledRegion:
         """The region with the seams painted away, part by part. Raises UsageError for a method that is not there."""
         after = self.rgb
         chosen: dict[str, float] = {}
@@ -130,7 +130,7 @@ class Seams:
             after = painted.rgb
             for name, share in painted.chosen.items():
                 chosen[name] = chosen.get(name, 0.0) + share / len(self.parts)
-        return Filled(self, after, {name: round(share, 4) for name, share in chosen.items()})
+        return FilledRegion(self, after, {name: round(share, 4) for name, share in chosen.items()})
 
     @property
     def cover(self) -> Array:
@@ -147,7 +147,7 @@ class Seams:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledRegion:
     """A region around the seams with the seams painted away, and the share of their length that each method took."""
 
     seams: Seams
@@ -155,7 +155,7 @@ class Filled:
     chosen: Mapping[str, float] = field(default_factory=dict)
 
 
-def check_measurable(frame: int, filled: Filled | None) -> None:
+def check_measurable(frame: int, filled: FilledRegion | None) -> None:
     """Raises PlateError where too few of the pixels around a frame's seams are numbers to fill from."""
     if filled is not None and np.isfinite(filled.seams.rgb).mean() < LEAST_FINITE:
         raise PlateError(f"frame {frame}: {NOT_FINITE}")
@@ -268,7 +268,7 @@ def _fading(paint: Paint, score: float) -> Paint:
     return paint if share == 1.0 else replace(paint, strength=paint.strength * share)
 
 
-def write_filled(path: Path, frame: Frame, filled: Filled | None) -> None:
+def write_filled(path: Path, frame: Frame, filled: FilledRegion | None) -> None:
     """Write the clean frame; pixels outside the seam matte come back bit for bit."""
     if filled is None:
         write_clean(path, frame, np.zeros((0, 0, 3), np.float32), np.zeros((0, 0), bool), at=frame.origin)
@@ -297,7 +297,7 @@ def patch_name(frame: int, format: Format) -> str:
     return f"{PATCH_FOLDER}/{format.name}.{format.number(frame)}.exr"
 
 
-def write_patch(path: Path, filled: Filled | None, format: Format) -> None:
+def write_patch(path: Path, filled: FilledRegion | None, format: Format) -> None:
     """Write scene-linear RGBA, float32 ZIP EXR, so that `plate * (1 - a) + rgb` is the clean plate.
 
     The layer is premultiplied: where its alpha is nought it is nought, and a merge `over` the plate in linear light
@@ -321,7 +321,7 @@ def write_patch(path: Path, filled: Filled | None, format: Format) -> None:
         )
 
 
-def touched_up(frame: Frame, filled: Filled | None, strokes: Strokes, read: ReadFrame) -> Filled | None:
+def touched_up(frame: Frame, filled: FilledRegion | None, strokes: Strokes, read: ReadFrame) -> FilledRegion | None:
     """A fill with clone strokes laid over it; they belong to the paint from then on, in clean plate and patch.
 
     `filled` is None on a frame without a seam. `read` gives other frames of the plate. The region grows to hold the
@@ -360,7 +360,7 @@ def _same_region(frame: Frame, seams: Seams) -> Array:
     return out
 
 
-def _holding(frame: Frame, filled: Filled | None, strokes: Strokes) -> Filled | None:
+def _holding(frame: Frame, filled: FilledRegion | None, strokes: Strokes) -> FilledRegion | None:
     """A fill whose region holds all strokes and their sources; None where the frame has no pixels there."""
     windows = [window for stroke in strokes for window in touchup.windows(stroke)]
     own = None if filled is None else _window_of(filled.seams)
@@ -372,11 +372,11 @@ def _holding(frame: Frame, filled: Filled | None, strokes: Strokes) -> Filled | 
         return filled
     matte = np.zeros(rgb.shape[:2], np.float32)
     if filled is None:
-        return Filled(Seams(x, y, rgb, matte, (), (Part(matte, (), Paint()),)), rgb)
+        return FilledRegion(Seams(x, y, rgb, matte, (), (Part(matte, (), Paint()),)), rgb)
     return _moved_region(filled, rgb, (x, y))
 
 
-def _moved_region(filled: Filled, rgb: Array, corner: tuple[int, int]) -> Filled:
+def _moved_region(filled: FilledRegion, rgb: Array, corner: tuple[int, int]) -> FilledRegion:
     """A fill in a larger region (H, W, 3) with that top-left pixel."""
     seams = filled.seams
     dx, dy = seams.x - corner[0], seams.y - corner[1]
@@ -438,7 +438,7 @@ class PictureNames:
         return self.face, self.before, self.after
 
 
-def draw_pictures(out: Path, frame: Frame, crop: Crop, filled: Filled | None) -> None:
+def draw_pictures(out: Path, frame: Frame, crop: Crop, filled: FilledRegion | None) -> None:
     """Write a frame's face, and its seams before and after where they were filled."""
     names = PictureNames.of(frame.number)
     _write_jpeg(out / names.face, _face_picture(frame, crop))
@@ -467,7 +467,7 @@ def _face_picture(frame: Frame, crop: Crop) -> Array:
     return to_display(cut(pixels, origin, crop, size))
 
 
-def _before_and_after(frame: Frame, filled: Filled) -> tuple[Array, Array]:
+def _before_and_after(frame: Frame, filled: FilledRegion) -> tuple[Array, Array]:
     x, y, width, height = _seam_window(filled, frame)
     before, (x, y) = frame.region(x, y, width, height)
     after = before.copy()
@@ -475,7 +475,7 @@ def _before_and_after(frame: Frame, filled: Filled) -> tuple[Array, Array]:
     return _display_at(before), _display_at(after)
 
 
-def _seam_window(filled: Filled, frame: Frame) -> tuple[int, int, int, int]:
+def _seam_window(filled: FilledRegion, frame: Frame) -> tuple[int, int, int, int]:
     """A rectangle around the seams with air around it, not narrower than 4:3 and not wider than 16:9."""
     seams = filled.seams
     rows, columns = np.flatnonzero(seams.matte.any(axis=1)), np.flatnonzero(seams.matte.any(axis=0))
@@ -487,7 +487,7 @@ def _seam_window(filled: Filled, frame: Frame) -> tuple[int, int, int, int]:
     return min(max(x, 0), frame.width - width), min(max(y, 0), frame.height - height), width, height
 
 
-def _paste(picture: Array, origin: tuple[int, int], filled: Filled) -> None:
+def _paste(picture: Array, origin: tuple[int, int], filled: FilledRegion) -> None:
     rows, columns = picture.shape[:2]
     height, width = filled.seams.matte.shape
     x, y = filled.seams.x - origin[0], filled.seams.y - origin[1]

@@ -36,7 +36,7 @@ from rotopaint_ai.pipeline.export import expected_s
 from rotopaint_ai.pipeline.finalise import Outcome, finalise
 from rotopaint_ai.pipeline.out_folder import FOLDER, claim_folder, facts_in
 from rotopaint_ai.pipeline.overrides import OverridingProcessor, inputs_for
-from rotopaint_ai.pipeline.paint_job import Painted
+from rotopaint_ai.pipeline.paint_job import PaintedFrames
 from rotopaint_ai.pipeline.passes import TrackedShot, open_tracking, paint_frames, track_shot
 from rotopaint_ai.pipeline.plan import Plan, make_plan, start_event
 from rotopaint_ai.pipeline.process_frame import FrameProcessor
@@ -142,7 +142,7 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
         return tuple(frame for frame, record in state.finished.items() if record.status == "failed")
 
 
-def paint(job: RunJob, frames: FrameRange, sink: Sink, cancel: Cancel) -> Painted:
+def paint(job: RunJob, frames: FrameRange, sink: Sink, cancel: Cancel) -> PaintedFrames:
     """Paint the frames of a tracked shot in a range.
 
     Raises: UsageError where the shot was not tracked, or as another job, or where another process paints this range;
@@ -199,13 +199,13 @@ def _paint_range(
     state: RunState,
     sink: Sink,
     cancel: Cancel,
-) -> Painted:
+) -> PaintedFrames:
     work = inputs_for(job).work
     inner = FrameProcessor.of(job, plate, work.sheet(pack.sheet), open_fill(pack) if job.clean else None)
     inner = replace(inner, paints=work.paints, strokes=work.strokes)
     paint_frames(shot, OverridingProcessor(inner, work), state, wanted, job.threads or n_cores(), sink, cancel)
     failed = {frame: record.message or "" for frame, record in state.finished.items() if record.status == "failed"}
-    return Painted(tuple(sorted(set(state.finished) - set(failed))), failed)
+    return PaintedFrames(tuple(sorted(set(state.finished) - set(failed))), failed)
 
 
 def _tracked_shot(out: Path, wanted: Sequence[int], pictured: Sequence[int]) -> TrackedShot:

@@ -25,12 +25,12 @@ from rotopaint_ai.jobs import Cancel, Sink, notice
 from rotopaint_ai.pipeline.executor import Steps, telling
 from rotopaint_ai.pipeline.head_solve import LOOKS, ShotSaid, build_of, know_character, names_off_seams, solved_head
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.process_frame import Settled
+from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
 from rotopaint_ai.pipeline.teach import open_seams
 from rotopaint_ai.pipeline.track import DIGITS, STILL, LazyRgb, crop_area, look_near, rounded_rows
 from rotopaint_ai.plates.colour import to_display
-from rotopaint_ai.seams.placement import Placed, Seam, SeamLook, place, unseen_third
+from rotopaint_ai.seams.placement import PlacedSeam, Seam, SeamLook, place, unseen_third
 from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, align_faces
 from rotopaint_ai.shapes.head_poses import head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
@@ -71,7 +71,7 @@ class ShotSeams:
 
     records: Iterable[FrameRecord]
     sheet: Sheet
-    placed: dict[int, dict[str, Placed]] = field(default_factory=dict)
+    placed: dict[int, dict[str, PlacedSeam]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[FrameRecord]:
         for record in self.records:
@@ -144,7 +144,7 @@ def look_at(plan: Plan, record: FrameRecord) -> SeamLook | None:
     kept = plan.looks.look_up(record.frame)
     if kept is not None:
         return kept
-    crop = Settled.of(record).crop
+    crop = TrackedFrame.of(record).crop
     area = crop_area(crop)
     try:
         read = plan.kept.look_up(record.frame, area) or plan.plate.read(record.frame, keep_native=False, near=area)
@@ -156,7 +156,7 @@ def look_at(plan: Plan, record: FrameRecord) -> SeamLook | None:
     return seen
 
 
-def with_placed(record: FrameRecord, placed: Mapping[str, Placed], sheet: Sheet) -> FrameRecord:
+def with_placed(record: FrameRecord, placed: Mapping[str, PlacedSeam], sheet: Sheet) -> FrameRecord:
     """A frame with new positions of some seams, and with their landmarks moved along."""
     new = {name: rounded_rows(each.points) for name, each in placed.items()}
     errors = {name: round(each.expected_error_px, DIGITS) for name, each in placed.items()}
@@ -191,7 +191,7 @@ def _marks_along(
 
 def _solved(
     plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], progress: Steps, sink: Sink
-) -> dict[int, dict[str, Placed]]:
+) -> dict[int, dict[str, PlacedSeam]]:
     """By first frame of a hold its seams that give way to what the whole stretch says of them; none where no head fits
     the stretch."""
     try:
@@ -212,7 +212,7 @@ def _solved(
 
 def _looked_for_on_head(
     plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], shot: ShotSaid, progress: Steps
-) -> tuple[list[dict[str, Complex]], list[dict[str, Placed]]]:
+) -> tuple[list[dict[str, Complex]], list[dict[str, PlacedSeam]]]:
     """Of each hold its seams as the head has them, and as its picture shows them there."""
     assert plan.models.find_seams is not None
     build, names = build_of(specs, plan.pack.sheet, shot), [spec.name for spec in specs]
@@ -265,7 +265,7 @@ def _control_points(known: KnownCurve) -> Complex:
     return known.splines_HD[:, : known.splines_HD.shape[1] // 3]
 
 
-def _looked_for(plan: Plan, hold: _Hold, on_head: Mapping[str, Complex]) -> dict[str, Placed]:
+def _looked_for(plan: Plan, hold: _Hold, on_head: Mapping[str, Complex]) -> dict[str, PlacedSeam]:
     """Seams of a hold as the picture shows them where the head has them, but those that are hidden.
 
     What the picture and the head disagree by counts as expected error, too: it names the worst frame of 7 shots of 20
@@ -282,6 +282,6 @@ def _looked_for(plan: Plan, hold: _Hold, on_head: Mapping[str, Complex]) -> dict
     return {name: _less_sure(each, on_head[name]) for name, each in zip(names, found)}
 
 
-def _less_sure(found: Placed, on_head: Complex) -> Placed:
+def _less_sure(found: PlacedSeam, on_head: Complex) -> PlacedSeam:
     apart = open_curve_distance(spline_points(found.points), on_head)
     return replace(found, expected_error_px=float(np.hypot(found.expected_error_px, apart)))

@@ -24,7 +24,7 @@ from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.pipeline.document import usual_width, value_at_share
 from rotopaint_ai.pipeline.head_solve import know_character
 from rotopaint_ai.pipeline.plan import Plan
-from rotopaint_ai.pipeline.process_frame import Settled
+from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
 from rotopaint_ai.pipeline.shot_seams import look_at, movable_seams
 from rotopaint_ai.seams import width
@@ -115,7 +115,7 @@ def _seen_widths(plan: Plan, names: Sequence[str], hold: FrameRecord) -> dict[st
     seen = look_at(plan, hold)
     if seen is None:
         return {}
-    own = plan.work.respected(hold.frame, Settled.of(hold), plan.pack.sheet)
+    own = plan.work.respected(hold.frame, TrackedFrame.of(hold), plan.pack.sheet)
     grey, face_px = seen.grey.astype(np.float32), _face_px(hold.landmarks or ())
     found = {}
     for name in names:

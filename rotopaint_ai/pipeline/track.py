@@ -19,11 +19,11 @@ from rotopaint_ai.landmarks.dejitter import Dejitter
 from rotopaint_ai.landmarks.detect import Display, Follower, LostLimits, lie_near
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.pipeline.executor import SettledFrames, Times, time_stage
-from rotopaint_ai.pipeline.process_frame import Settled
+from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
-from rotopaint_ai.seams.placement import Evidence, Placed, Seam, SeamLook, look, place
+from rotopaint_ai.seams.placement import Evidence, PlacedSeam, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor, covering_widths
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
@@ -108,18 +108,18 @@ class FaceTracker:
         shapes = {item.frame: item for item in self._predict(found)}
         return [(landmarks.frame, self._place_shapes(landmarks, shapes.get(landmarks.frame))) for landmarks in frames]
 
-    def _place_shapes(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
+    def _place_shapes(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> TrackedFrame:
         if shapes is not None and landmarks.crop is not None and not _stand_near(shapes, landmarks.crop):
             return self._settled_frame(replace(landmarks, lost="the model gave no finite shapes near the crop"), None)
         return self._settled_frame(*((landmarks, None) if shapes is None else self._placer.place(landmarks, shapes)))
 
-    def _settled_frame(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> Settled:
+    def _settled_frame(self, landmarks: FrameLandmarks, shapes: FrameShapes | None) -> TrackedFrame:
         assert landmarks.crop is not None
         hold = landmarks.held_from if landmarks.held_from != landmarks.frame else None
         crop = rounded_crop(landmarks.crop)
         if shapes is None:
-            return Settled(crop, landmarks.lost or "no shapes", hold, (), {}, {}, {}, ())
-        return Settled(
+            return TrackedFrame(crop, landmarks.lost or "no shapes", hold, (), {}, {}, {}, ())
+        return TrackedFrame(
             crop=crop,
             lost=None,
             hold=hold,
@@ -168,7 +168,7 @@ class _Known(NamedTuple):
 
     held_from: int
     asked: bytes
-    placed: list[Placed]
+    placed: list[PlacedSeam]
 
 
 @dataclass(slots=True)
@@ -237,7 +237,7 @@ class SeamPlacer:
         known = np.isfinite(shapes.width_px_S[k]) and np.isfinite(shapes.expected_error_px_S[k])
         return bool(shapes.is_visible_S[k] and known and not by_hand)
 
-    def _is_trusted(self, spec: ShapeSpec, landmarks: FrameLandmarks, seam: Seam, item: Placed) -> bool:
+    def _is_trusted(self, spec: ShapeSpec, landmarks: FrameLandmarks, seam: Seam, item: PlacedSeam) -> bool:
         """Whether a seam is completely visible, or has moved by no more than its expected error.
 
         A seam with a hidden end would be attracted by the edges that hide it. On validation shots of two characters 1.5
@@ -247,7 +247,7 @@ class SeamPlacer:
         in_sight = bool((landmarks.visible_L[rows] >= IN_SIGHT).all())
         return in_sight or item.moved_px <= seam.expected_error_px
 
-    def _placed_seams(self, landmarks: FrameLandmarks, seams: list[Seam], seen: SeamLook) -> list[Placed]:
+    def _placed_seams(self, landmarks: FrameLandmarks, seams: list[Seam], seen: SeamLook) -> list[PlacedSeam]:
         asked = b"".join(
             np.append(seam.points, (seam.width_px, seam.expected_error_px)).astype(np.float64).tobytes()
             for seam in seams
@@ -268,8 +268,8 @@ def look_near(pixels: Pixels, origin: tuple[int, int], crop: Crop, display: Disp
     return look(pixels[rows, columns], origin[0] + columns.start, origin[1] + rows.start, crop, display)
 
 
-def _unmoved(seam: Seam) -> Placed:
-    return Placed(seam.points, 0.0, 0.0, seam.expected_error_px)
+def _unmoved(seam: Seam) -> PlacedSeam:
+    return PlacedSeam(seam.points, 0.0, 0.0, seam.expected_error_px)
 
 
 def crop_area(crop: Crop) -> Area:

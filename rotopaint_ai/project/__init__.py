@@ -1,7 +1,7 @@
 """The project file of a shot: one SQLite file in which every edit is saved at once."""
 
 from rotopaint_ai.project.corrections import CorrectedFrame, Corrections, corrections
-from rotopaint_ai.project.database import Done, Loaded, Project
+from rotopaint_ai.project.database import LoadedProject, Project, SavedStep
 from rotopaint_ai.project.schema import SUFFIX
 from rotopaint_ai.project.state import CropBox, Mark, SeamSettings, Spread, State
 
@@ -10,10 +10,10 @@ __all__ = [
     "CorrectedFrame",
     "Corrections",
     "CropBox",
-    "Done",
-    "Loaded",
+    "LoadedProject",
     "Mark",
     "Project",
+    "SavedStep",
     "SeamSettings",
     "Spread",
     "State",

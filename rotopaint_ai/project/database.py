@@ -51,7 +51,7 @@ _STEPS: Final = "SELECT number, label FROM step ORDER BY number"
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class SavedStep:
     """A step that is saved on disk."""
 
     number: int
@@ -59,12 +59,12 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedProject:
     """The content of a project: the state, the steps to undo, and the steps to redo (the next one first)."""
 
     state: State
-    behind: tuple[Done, ...]
-    ahead: tuple[Done, ...]
+    behind: tuple[SavedStep, ...]
+    ahead: tuple[SavedStep, ...]
 
 
 class Project:
@@ -187,19 +187,19 @@ class Project:
 
     # --- the state
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedProject:
         """The state and its history. Raises DamagedProjectError where the content is inconsistent."""
         with schema.project_errors(self.path), _without_collector():
             try:
                 self._compare_sum()
                 state = state_of(self._read_tracks())
                 check_state(state)
-                steps = [Done(number, str(label)) for number, label in self._db.execute(_STEPS)]
+                steps = [SavedStep(number, str(label)) for number, label in self._db.execute(_STEPS)]
             except TORN as error:
                 raise self._torn(error) from error
         at = self._position()
         behind = tuple(step for step in steps if step.number <= at)
-        return Loaded(state, behind, tuple(step for step in steps if step.number > at))
+        return LoadedProject(state, behind, tuple(step for step in steps if step.number > at))
 
     def reset(self, state: State) -> None:
         """Replace the state and delete all steps."""

@@ -13,7 +13,7 @@ from rotopaint_ai.project.database import Project
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredProject:
     """The restored copy, its number of undo steps, and the new place of the damaged file, if there was one."""
 
     copy: Path
@@ -21,7 +21,7 @@ class Restored:
     kept: Path | None
 
 
-def restore(path: Path) -> Restored:
+def restore(path: Path) -> RestoredProject:
     """Replace a project by its newest intact backup; the damaged file is kept beside it.
 
     Raises: UsageError where the project is intact; LockedError where somebody works on it; ProjectError where no backup
@@ -40,7 +40,7 @@ def restore(path: Path) -> Restored:
             copy = schema.backup_path(path, number)
             n_steps = _count_steps(copy) if copy.is_file() else None
             if n_steps is not None:
-                return Restored(copy, n_steps, _replace_damaged(copy, path))
+                return RestoredProject(copy, n_steps, _replace_damaged(copy, path))
     finally:
         lock.release()
     raise ProjectError(

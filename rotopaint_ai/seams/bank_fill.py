@@ -81,7 +81,7 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | 
     return np.asarray(cv2.transpose(out))
 
 
-def relit(scene: Straightened, model: FillModel | None) -> Array:
+def relit(scene: StraightenedSeams, model: FillModel | None) -> Array:
     """Base and keep (T, S, 4) of the ribbon's samples, as `relight.relight` returns them: by tables, then a network.
 
     Without a model the tables' values are returned.
@@ -96,7 +96,7 @@ def relit(scene: Straightened, model: FillModel | None) -> Array:
     return residue.fill_valleys(junctions.bridge_crossings(painted, light_TSC, scene.ribbon), light_TSC, scene.ribbon)
 
 
-def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:
+def _fields(scene: StraightenedSeams, relit_TSC: Array) -> tuple[Array, Array]:
     """On the shrunk crop: base and keep (h, w, 4), as in `relight`, and the offset (h, w, 2) to each grain source.
 
     Zero outside the matte. An offset leads to the pixel whose grain is copied, in pixels of the full crop.
@@ -115,7 +115,7 @@ def _fields(scene: Straightened, relit_TSC: Array) -> tuple[Array, Array]:
     return fields, mirror
 
 
-def _dim_spots(fields: Array, scene: Straightened) -> None:
+def _dim_spots(fields: Array, scene: StraightenedSeams) -> None:
     """Remove bright spots where seams meet from the base of fields (h, w, 4)."""
     hole = scene.ribbon.cover > 0
     meeting = (junctions.junction_pixels(scene.ribbon) & hole).view(np.uint8)
@@ -127,7 +127,7 @@ def _dim_spots(fields: Array, scene: Straightened) -> None:
         made[..., :3] -= meeting[window][..., None] * glint.excess(light, rgb, hole[window], scene.floor)
 
 
-def _smooth_light(scene: Straightened) -> Array:
+def _smooth_light(scene: StraightenedSeams) -> Array:
     """Log light (P, 3) of the shrunk crop's matte pixels that no curve runs near, from their rim."""
     ribbon = scene.ribbon
     y, x = np.divmod(ribbon.left_P, ribbon.size[1])
@@ -143,7 +143,7 @@ def _smooth_light(scene: Straightened) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Straightened:
+class StraightenedSeams:
     """The seams of a crop on one ribbon: its log light (T, S, 3), with its samples in the matte or off the crop."""
 
     ribbon: Ribbon
@@ -153,7 +153,7 @@ class Straightened:
     small: Array
 
 
-def straighten(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Straightened | None:
+def straighten(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> StraightenedSeams | None:
     """Straighten a crop (H, W, 3) along its seams; None where no matte pixel belongs to a curve."""
     ribbon = build_ribbon(hole, curves)
     if ribbon is None:
@@ -166,10 +166,10 @@ def straighten(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Straightened
     light_TSC += np.float32(floor)
     np.log(light_TSC, out=light_TSC)
     hole_TS = (ribbon.sample(ribbon.cover) > _TOUCH) | ~ribbon.inside_TS
-    return Straightened(ribbon, light_TSC[..., :3], hole_TS, floor, small)
+    return StraightenedSeams(ribbon, light_TSC[..., :3], hole_TS, floor, small)
 
 
-def _mirrored(scene: Straightened, column_P: Array) -> Array:
+def _mirrored(scene: StraightenedSeams, column_P: Array) -> Array:
     """Rows (fractional) of the strip that matte pixels are copied from: mirrored in the nearer edge of the matte, two
     pixels further out.
 

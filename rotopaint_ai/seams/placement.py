@@ -103,7 +103,7 @@ class Seam:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class PlacedSeam:
     """A seam after the search: control points (P, 6), share of the curve that was seen, its mean move in pixels.
 
     `unseen`: the invisible share of each third of the seam, from its first point on; empty where it was not measured.
@@ -135,7 +135,7 @@ class CurvePlaces:
         return np.asarray(self.centre[:, None] + self.normal[:, None] * offsets_D[:, None])
 
 
-def unseen_third(placed: Placed) -> str:
+def unseen_third(placed: PlacedSeam) -> str:
     """The third of a seam that was least seen, named as in the picture: `upper third`; empty where no third stands out.
 
     On validation shots the curve's largest error lay in this third in three of four cases: 4.2 px, elsewhere 0.8 px.
@@ -171,7 +171,7 @@ def place(
     evidence: Evidence | None = None,
     *,
     is_near: bool = False,
-) -> list[Placed]:
+) -> list[PlacedSeam]:
     """Move open seams onto the creases near them. `face_px`: longest side of the box round the face's landmarks.
 
     Unseen places follow their seen neighbours along the curve. A curve of which too little is seen is not moved.
@@ -179,7 +179,7 @@ def place(
     """
     if evidence is None:
         return [_placed_blind(seam, seen) for seam in seams]
-    found = [Placed(seam.points, 0.0, 0.0, seam.expected_error_px) for seam in seams]
+    found = [PlacedSeam(seam.points, 0.0, 0.0, seam.expected_error_px) for seam in seams]
     for zoom in evidence.zooms[-1:] if is_near else evidence.zooms:
         found = _again(found, seams, seen, face_px, evidence, zoom)
     step_px = face_px / (ACROSS * evidence.zooms[-1])
@@ -214,8 +214,8 @@ def _sighting(places: CurvePlaces, found: Offsets, step: float) -> Sighting:
 
 
 def _again(
-    before: Sequence[Placed], seams: Sequence[Seam], seen: SeamLook, face_px: float, evidence: Evidence, zoom: int
-) -> list[Placed]:
+    before: Sequence[PlacedSeam], seams: Sequence[Seam], seen: SeamLook, face_px: float, evidence: Evidence, zoom: int
+) -> list[PlacedSeam]:
     """All seams moved once by the network's output near their position; unmoved where it sees too little."""
     zoomed_px = face_px / zoom
     ribbons = [places_along(item.points, zoomed_px / ALONG, BEYOND) for item in before]
@@ -230,7 +230,9 @@ def _again(
     return found
 
 
-def _moved_seam(seam: Seam, before: Placed, places: CurvePlaces, logits: Array, face_px: float) -> Placed | None:
+def _moved_seam(
+    seam: Seam, before: PlacedSeam, places: CurvePlaces, logits: Array, face_px: float
+) -> PlacedSeam | None:
     """A seam on the path through its strip, which was cut for a face of `face_px`; None where too little is seen."""
     step, error, blind = face_px / ACROSS, before.expected_error_px, seam.expected_error_px
     path = smooth_path(logits, error / step, BEYOND // 2)
@@ -243,7 +245,7 @@ def _moved_seam(seam: Seam, before: Placed, places: CurvePlaces, logits: Array, 
     doubt = path.seen * (path.doubt * step + STILL * blind) + (1 - path.seen) * UNSEEN * blind
     moved_px = float(np.linalg.norm(points[:, :2] - seam.points[:, :2], axis=1).mean())
     own = path.hidden[BEYOND // 2 : len(path.hidden) - BEYOND // 2]
-    return Placed(points, path.seen, moved_px, doubt, tuple(float(part.mean()) for part in np.array_split(own, 3)))
+    return PlacedSeam(points, path.seen, moved_px, doubt, tuple(float(part.mean()) for part in np.array_split(own, 3)))
 
 
 def places_along(points: Array, spacing: float, beyond: int = 0) -> CurvePlaces | None:
@@ -321,7 +323,7 @@ def read_strips(
     return [logits[part] for part in pairs]
 
 
-def _settled(seam: Seam, found: Placed, seen: SeamLook, step_px: float) -> Placed:
+def _settled(seam: Seam, found: PlacedSeam, seen: SeamLook, step_px: float) -> PlacedSeam:
     """A seam that the network moved, refined onto the dark line beside it where a step of the strip is many pixels.
 
     The darkest line is not always the seam's middle: with light from one side it is a bank's shadow. On validation
@@ -333,12 +335,12 @@ def _settled(seam: Seam, found: Placed, seen: SeamLook, step_px: float) -> Place
     return found if fine is None else replace(found, points=fine[0])
 
 
-def _placed_blind(seam: Seam, seen: SeamLook) -> Placed:
+def _placed_blind(seam: Seam, seen: SeamLook) -> PlacedSeam:
     """A seam moved onto the nearest dark line, without a network to identify the seam."""
     fine = _fine(seam.points, seen, seam.width_px, min(BLIND_PX, 2 * seam.expected_error_px))
     if fine is None:
-        return Placed(seam.points, 0.0, 0.0, seam.expected_error_px)
-    return Placed(*fine, (1 - 0.5 * fine[1]) * seam.expected_error_px)
+        return PlacedSeam(seam.points, 0.0, 0.0, seam.expected_error_px)
+    return PlacedSeam(*fine, (1 - 0.5 * fine[1]) * seam.expected_error_px)
 
 
 def _fine(points: Array, seen: SeamLook, width_px: float, reach: float) -> tuple[Array, float, float] | None:

@@ -69,7 +69,7 @@ class RelightTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedSamples:
     """Features (Q, N) of the N evaluated samples, and their light (C, N) from three sources.
 
     own: the plate. face: joined across what looks like a valley, from all else. banks: joined from outside the matte.
@@ -136,11 +136,11 @@ def _shading(light_TCS: Array, hole_TS: Bools) -> tuple[Array, Array]:
     return near, _trust(groove, hole_TS)
 
 
-def describe(known: BankLight, hole_TS: Bools, own_TS: Bools) -> Described:
+def describe(known: BankLight, hole_TS: Bools, own_TS: Bools) -> DescribedSamples:
     """Describe the samples in `own_TS`, which stand at least REACH rows away from the ribbon's edges."""
     places = _Places.where(own_TS)
     features = _features(known, hole_TS, places.at)
-    return Described(features, *(places.read(field) for field in (known.own, known.face, known.banks)))
+    return DescribedSamples(features, *(places.read(field) for field in (known.own, known.face, known.banks)))
 
 
 def _features(known: BankLight, hole_TS: Bools, at: Array) -> Array:

@@ -139,7 +139,7 @@ def sits_within(points: Points, index: int) -> float:
     return max(SITS_PX, _SITS_SHARE * min(math.hypot(p.x - x, p.y - y) for p in beside))
 
 
-class Carried(Protocol):
+class CarriedCorrection(Protocol):
     """A correction made at `frame` and carried from `first` to `last`, both included, in a way of `spreads.SPREADS`."""
 
     @property
@@ -152,7 +152,7 @@ class Carried(Protocol):
     def last(self) -> int: ...
 
 
-Spread = TypeVar("Spread", bound=Carried)
+Spread = TypeVar("Spread", bound=CarriedCorrection)
 
 
 def to_carry_on(
@@ -183,7 +183,10 @@ def _to_refit(models: RotoDocument, frames: Collection[int] | None) -> set[str]:
 
 
 def carried_keys(
-    keys: Mapping[str, Mapping[int, Key]], by: Carried | None, frames: Collection[int] | None, models: RotoDocument
+    keys: Mapping[str, Mapping[int, Key]],
+    by: CarriedCorrection | None,
+    frames: Collection[int] | None,
+    models: RotoDocument,
 ) -> Mapping[str, Mapping[int, Key]]:
     """Of the keys that a row of `to_carry_on` gives those that belong into the frames of a run (None: of all)."""
     names = keys.keys() if by is not None else keys.keys() & _to_refit(models, frames)

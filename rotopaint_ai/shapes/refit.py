@@ -28,7 +28,13 @@ from rotopaint_ai.shapes import pose_kernel, samples
 from rotopaint_ai.shapes.facespace import Array, Complex, FaceSpace, Rows, face_space
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-from rotopaint_ai.shapes.manual_keys import Carried, carried_keys, hand_corrected_frames, to_carry_on, with_model_keys
+from rotopaint_ai.shapes.manual_keys import (
+    CarriedCorrection,
+    carried_keys,
+    hand_corrected_frames,
+    to_carry_on,
+    with_model_keys,
+)
 from rotopaint_ai.shapes.rigid_head import KnownCurve, curves_on_head, is_borne_out
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 from rotopaint_ai.spreads import SHOT, spread_way
@@ -110,7 +116,7 @@ def again(
     predicted: RotoDocument,
     document: RotoDocument,
     before: RotoDocument,
-    spreads: Sequence[Carried],
+    spreads: Sequence[CarriedCorrection],
     frames: Collection[int] | None,
     errors: Errors | None = None,
 ) -> RotoDocument:

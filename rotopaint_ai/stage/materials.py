@@ -14,7 +14,7 @@ from rotopaint_ai.stage.face_paint import FacePaint, mask
 from rotopaint_ai.stage.mesh import Mesh
 from rotopaint_ai.stage.puppet import Build, place
 from rotopaint_ai.stage.shading import Surfaces
-from rotopaint_ai.stage.view import Gathered, lookup
+from rotopaint_ai.stage.view import SurfacePixels, lookup
 
 F32 = npt.NDArray[Any]  # float32
 
@@ -32,7 +32,12 @@ def features_of(face: FaceSurface, width: int) -> dict[str, F32]:
 
 
 def _skin(
-    g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: FaceSurface, texture: FacePaint, features: dict[str, F32]
+    g: SurfacePixels,
+    sel: npt.NDArray[np.intp],
+    s: Surfaces,
+    face: FaceSurface,
+    texture: FacePaint,
+    features: dict[str, F32],
 ) -> None:
     b = face.build
     uv = g.uv[sel]
@@ -57,7 +62,7 @@ def _skin(
     s.roughness[sel[glossy]] *= 0.75
 
 
-def _shade_eye(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: FaceSurface, side: int) -> None:
+def _shade_eye(g: SurfacePixels, sel: npt.NDArray[np.intp], s: Surfaces, face: FaceSurface, side: int) -> None:
     b = face.build
     rotation, shift = place(face.pose)
     ball = face.eyeballs[side]
@@ -77,7 +82,7 @@ def _shade_eye(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, face: FaceSu
     s.specular[sel], s.roughness[sel], s.wrap[sel] = 0.25, 0.22, 0.15
 
 
-def _mouth(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces) -> None:
+def _mouth(g: SurfacePixels, sel: npt.NDArray[np.intp], s: Surfaces) -> None:
     v, u = g.uv[sel, 1], g.uv[sel, 0]
     upper = np.clip((0.5 - v) / 0.02, 0, 1) * (v > 0.18)
     gap = np.clip(np.abs(((u * 16) % 1) - 0.5) * 2 - 0.85, 0, 0.15) / 0.15
@@ -89,7 +94,7 @@ def _mouth(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces) -> None:
     s.lit[sel] *= 0.6
 
 
-def _shade_plain(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, material: str, b: Build) -> None:
+def _shade_plain(g: SurfacePixels, sel: npt.NDArray[np.intp], s: Surfaces, material: str, b: Build) -> None:
     rng = np.random.default_rng([b.seed, len(material)])
     base = {
         "skull": b.hair_colour if b.hair != "none" else b.skin,
@@ -113,7 +118,7 @@ def _shade_plain(g: Gathered, sel: npt.NDArray[np.intp], s: Surfaces, material: 
 
 
 def surfaces_of(
-    g: Gathered,
+    g: SurfacePixels,
     meshes: list[Mesh],
     face: FaceSurface,
     texture: FacePaint,

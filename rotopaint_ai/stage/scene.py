@@ -23,7 +23,7 @@ from rotopaint_ai.stage.puppet import Build, Pose, place
 from rotopaint_ai.stage.puppet_seam import beside_seams, carve_seam, near_seams
 from rotopaint_ai.stage.shading import Surfaces, contact, shade
 from rotopaint_ai.stage.studio import Studio, backdrop, develop
-from rotopaint_ai.stage.view import Camera, CameraView, Gathered, camera_at, gather_texels, key_light, lookup
+from rotopaint_ai.stage.view import Camera, CameraView, SurfacePixels, camera_at, gather_texels, key_light, lookup
 
 F32 = npt.NDArray[Any]  # float32
 Array = npt.NDArray[Any]
@@ -215,7 +215,7 @@ class _Seen:
     meshes: list[Mesh]
     view: CameraView
     where: npt.NDArray[np.bool_]
-    gathered: Gathered
+    gathered: SurfacePixels
     surfaces: Surfaces
     towards: F32
 

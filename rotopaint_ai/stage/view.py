@@ -91,7 +91,7 @@ def lookup(texture: F32, uv: F32) -> F32:
 
 
 @dataclass(slots=True)
-class Gathered:
+class SurfacePixels:
     """Attributes of the visible surface at N pixels, in stage space."""
 
     material: npt.NDArray[np.int32]  # row of its mesh
@@ -102,7 +102,7 @@ class Gathered:
     tangents: F32  # (N, 2, 3), none where a mesh has none
 
 
-def gather_texels(meshes: list[Mesh], view: CameraView, where: npt.NDArray[np.bool_]) -> Gathered:
+def gather_texels(meshes: list[Mesh], view: CameraView, where: npt.NDArray[np.bool_]) -> SurfacePixels:
     """Attributes of the visible surface at the pixels `where`."""
     ids = view.ids[where]
     which = np.searchsorted(np.array(view.first), ids, side="right") - 1
@@ -110,7 +110,7 @@ def gather_texels(meshes: list[Mesh], view: CameraView, where: npt.NDArray[np.bo
     b = np.stack([b01[:, 0], b01[:, 1], 1 - b01[:, 0] - b01[:, 1]], 1)
     n = len(ids)
     empty = [np.zeros((n, *shape), np.float32) for shape in ((3,), (3,), (2,), (3,), (2, 3))]
-    out = Gathered(which.astype(np.int32), empty[0], empty[1], empty[2], empty[3], empty[4])
+    out = SurfacePixels(which.astype(np.int32), empty[0], empty[1], empty[2], empty[3], empty[4])
     for k, mesh in enumerate(meshes):
         sel = np.flatnonzero(which == k)
         if not len(sel):

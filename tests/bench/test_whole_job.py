@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rotopaint_ai.bench.whole_job import Cost, Measured
+from rotopaint_ai.bench.whole_job import Cost, JobCosts
 
 RUN = {
     "timing": {"threads": 1, "stages": {}, "peak_memory_mb": 1.0},
@@ -17,7 +17,7 @@ RUN = {
 
 def content(*plain_cpu_s: float) -> dict[str, object]:
     plain = tuple(Cost(0.5, each) for each in plain_cpu_s)
-    return Measured(4, tuple(Cost(1.0, 0.9) for _ in plain), plain, RUN).content()
+    return JobCosts(4, tuple(Cost(1.0, 0.9) for _ in plain), plain, RUN).content()
 
 
 def test_rounds_that_took_no_processor_time_that_a_clock_tells_are_left_out() -> None:

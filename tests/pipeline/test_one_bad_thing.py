@@ -93,7 +93,7 @@ def test_an_export_that_cannot_hold_a_name_leaves_the_others(job: RunJob, monkey
 
     write = export._export_document
 
-    def refuse(format: export.FormatSpec, *rest: object) -> export.Exported:
+    def refuse(format: export.FormatSpec, *rest: object) -> export.ExportedFile:
         if format.name == "SVG":
             raise DocumentError("shapes.svg: cannot hold the name; rename the shape")
         return write(format, *rest)  # type: ignore[arg-type]

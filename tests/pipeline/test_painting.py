@@ -14,7 +14,7 @@ import pytest
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, Event
-from rotopaint_ai.pipeline.paint_job import CleanJob, Painted, _paint_frames, paint_clean, paint_mattes
+from rotopaint_ai.pipeline.paint_job import CleanJob, PaintedFrames, _paint_frames, paint_clean, paint_mattes
 from rotopaint_ai.pipeline.painter import ExternalMattes
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.plate import Plate
@@ -58,7 +58,7 @@ def plate(folder: Path) -> Plate:
     return open_plate(str(folder / "plate.####.png"))
 
 
-def _clean(plate: Plate, job: CleanJob) -> tuple[Painted, list[Event]]:
+def _clean(plate: Plate, job: CleanJob) -> tuple[PaintedFrames, list[Event]]:
     events: list[Event] = []
     return paint_clean(plate, job, threads=2, sink=events.append, cancel=Cancel()), events
 

@@ -12,7 +12,7 @@ from rotopaint_ai.cli import main
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, Event
-from rotopaint_ai.pipeline.paint_job import CleanJob, Painted, paint_clean
+from rotopaint_ai.pipeline.paint_job import CleanJob, PaintedFrames, paint_clean
 from rotopaint_ai.pipeline.painter import Rig
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
@@ -60,7 +60,7 @@ def shot(clean: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return at
 
 
-def _off(shot: Path, out: Path, *, names: str = "arm", clean_plate: str | None = None) -> Painted:
+def _off(shot: Path, out: Path, *, names: str = "arm", clean_plate: str | None = None) -> PaintedFrames:
     def quiet(event: Event) -> None:
         del event
 

@@ -78,14 +78,14 @@ def _let_widths_vary(monkeypatch: pytest.MonkeyPatch, grows: float) -> None:
     """The model's widths a little off from frame to frame, or larger and larger by so much of the first."""
     from rotopaint_ai.pipeline import passes
 
-    kept = passes.tracked
+    kept = passes.tracked_record
 
     def varied(frame: int, *rest: object) -> FrameRecord:
         record = kept(frame, *rest)
         times = 1.0 + grows * (frame - 1001) / 11 if grows else 1.0 + 0.02 * (frame % 3)
         return FrameRecord(**{**_fields(record), "widths": {n: round(w * times, 3) for n, w in record.widths.items()}})
 
-    monkeypatch.setattr(passes, "tracked", varied)
+    monkeypatch.setattr(passes, "tracked_record", varied)
 
 
 def _fields(record: FrameRecord) -> dict[str, object]:

@@ -17,7 +17,7 @@ from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.locks import _HostLock
 from rotopaint_ai.pipeline.executor import _MAGIC, Snapshot, load_snapshot, save_snapshot
 from rotopaint_ai.pipeline.overrides import Overrides
-from rotopaint_ai.pipeline.process_frame import Settled
+from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.pipeline.track import _MARGIN_PX, SeamPlacer, crop_window
 from rotopaint_ai.shapes.predict import FrameShapes
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
@@ -64,7 +64,7 @@ def placer() -> SeamPlacer:
 
 
 def test_landmarks_that_a_person_placed_are_exact_and_the_others_as_they_were() -> None:
-    settled = Settled(Crop(50, 50, 90), None, None, [[1, 2, 0.5], None, [5, 6, 0.5], None], {}, {}, {}, ())
+    settled = TrackedFrame(Crop(50, 50, 90), None, None, [[1, 2, 0.5], None, [5, 6, 0.5], None], {}, {}, {}, ())
     work = Overrides(landmarks={7: {"start": (10.0, 20.0), "brow": (30.0, 40.0)}})
     assert work.respected(7, settled, SHEET).landmarks == [[10, 20, 0], None, [5, 6, 0.5], [30, 40, 0]]
     assert work.respected(8, settled, SHEET) == settled

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from rotopaint_ai.seams.bank_fill import Straightened, _mirrored
+from rotopaint_ai.seams.bank_fill import StraightenedSeams, _mirrored
 
 
 def test_matte_pixels_are_reflected_in_the_nearer_rim_two_full_pixels_out() -> None:
@@ -16,7 +16,7 @@ def test_matte_pixels_are_reflected_in_the_nearer_rim_two_full_pixels_out() -> N
     hole[3:9, 0] = hole[5, 1] = True
     across, column = np.array([4.0, 4.5, 5.5, 7.0, 5.0, 5.25]), np.array([0, 0, 0, 0, 1, 1])
     ribbon = SimpleNamespace(across_P=across, centre=5, step=0.5)
-    scene = cast(Straightened, SimpleNamespace(ribbon=ribbon, hole_TS=hole))
+    scene = cast(StraightenedSeams, SimpleNamespace(ribbon=ribbon, hole_TS=hole))
     # rims are the first clear rows: 2 and 9, and in column 1 4 and 6; two pixels are four rows; the lower one at a tie
     wanted = [2 * 2 - 4 - 4, 2 * 2 - 4 - 4.5, 2 * 9 + 4 - 5.5, 2 * 9 + 4 - 7, 2 * 6 + 4 - 5, 2 * 6 + 4 - 5.25]
     assert _mirrored(scene, column).tolist() == wanted

@@ -17,7 +17,7 @@ from rotopaint_ai.seams.placement import (
     MULTIPLE,
     CurvePlaces,
     Evidence,
-    Placed,
+    PlacedSeam,
     Seam,
     SeamLook,
     _parabola_top,
@@ -85,10 +85,10 @@ def test_the_third_that_is_least_seen_is_named_as_the_picture_shows_it(
     ends: tuple[tuple[float, float], ...], unseen: tuple[float, ...], said: str
 ) -> None:
     points = np.array([(*end, 0, 0, 0, 0) for end in ends], float)
-    assert unseen_third(Placed(points, 0.8, 0.0, 1.0, unseen)) == said
+    assert unseen_third(PlacedSeam(points, 0.8, 0.0, 1.0, unseen)) == said
 
 
-def placed(grey: Array, points: Array, evidence: Evidence | None = None, error: float = 2.0) -> Placed:
+def placed(grey: Array, points: Array, evidence: Evidence | None = None, error: float = 2.0) -> PlacedSeam:
     return place([Seam(points, 6.0, error)], seen(grey), FACE_PX, evidence)[0]
 
 

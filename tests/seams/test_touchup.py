@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import PlateError, UsageError
-from rotopaint_ai.pipeline.render_frame import Filled, Part, Seams, touched_up
+from rotopaint_ai.pipeline.render_frame import FilledRegion, Part, Seams, touched_up
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.project import State
 from rotopaint_ai.project.codecs import changes, pack, unpack
@@ -46,7 +46,7 @@ def test_strokes_paint_where_the_brush_goes_beside_the_seams_region(region: np.n
     seams = Seams(*ORIGIN, own, matte, (curve,), (Part(matte, (curve,), Paint()),))
     painted = own + matte[..., None]
     stroke = Stroke(((140.5, 70.5),), dx=-8, dy=2, radius_px=4.0, hardness=0.5)
-    filled = touched_up(frame, Filled(seams, painted), (stroke,), no_other)
+    filled = touched_up(frame, FilledRegion(seams, painted), (stroke,), no_other)
     assert filled is not None
     x, y = filled.seams.x, filled.seams.y
     at = np.s_[ORIGIN[1] - y : ORIGIN[1] - y + 40, ORIGIN[0] - x : ORIGIN[0] - x + 20]
@@ -111,7 +111,7 @@ def test_touch_up_belongs_to_the_patch(region: np.ndarray) -> None:
     after = region + matte[..., None]
     stroke = Stroke(((130.0, 70.0),), dx=-4, dy=3, radius_px=6.0)
     frame = frame_of(region)
-    filled = touched_up(frame, Filled(seams, after), (stroke,), no_other)
+    filled = touched_up(frame, FilledRegion(seams, after), (stroke,), no_other)
     assert filled is not None
     alpha = filled.seams.cover
     assert (filled.seams.matte[20, 28:32] > 0).all()
@@ -150,7 +150,7 @@ def test_plate_and_clean_plate_are_brought_back_to_the_bit(region: np.ndarray) -
     clean = Stroke(((115.5, 70.5),), 0, 0, radius_px=4.0, hardness=1.0, source="clean")
     plate = Stroke(((145.5, 70.5),), 0, 0, radius_px=4.0, hardness=1.0, source="plate")
     faint = Stroke(((130.5, 50.5),), 0, 0, radius_px=2.0, hardness=1.0, opacity=0.25, source="plate")
-    filled = touched_up(frame_of(region), Filled(seams, painted), (clone, clean, plate, faint), no_other)
+    filled = touched_up(frame_of(region), FilledRegion(seams, painted), (clone, clean, plate, faint), no_other)
     assert filled is not None
     assert np.array_equal(filled.after[20, 13:18], painted[20, 13:18])
     assert np.array_equal(filled.after[20, 43:48], region[20, 43:48])

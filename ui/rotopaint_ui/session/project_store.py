@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 from rotopaint_ai.errors import ProjectError
-from rotopaint_ai.project import Loaded, Project, State, codecs
+from rotopaint_ai.project import LoadedProject, Project, State, codecs
 from rotopaint_ui.session.history import Step
 
 MANY = 2000  # changed values beyond which a step is written beside the screen
@@ -46,7 +46,7 @@ class ProjectStore:
 
     def load(self) -> tuple[State, list[Step], list[Step]]:
         """The state, the steps behind it and those ahead (the next one last)."""
-        loaded: Loaded = self.project.load()
+        loaded: LoadedProject = self.project.load()
         self._disk = loaded.state
         behind = [Step(done.label, None, done.number) for done in loaded.behind]
         ahead = [Step(done.label, None, done.number) for done in reversed(loaded.ahead)]

@@ -37,7 +37,7 @@ _DRAWN = 0.6  # share of mattes drawn from curves, as at run time
 class StraightenedFrame:
     """A frame straightened along its seam: the plate, the true log light (T, S, 3) and its log exposure."""
 
-    scene: bank_fill.Straightened
+    scene: bank_fill.StraightenedSeams
     true_TSC: Array
     exposure: float
 
