@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from rotopaint_ai.errors import CancelledError, TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.jobs import Sink
+from rotopaint_ai.jobs import Sink, warning
 from rotopaint_ai.numa import remote_share
 from rotopaint_ai.training.data.dataset_checks import data_print
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
@@ -188,6 +188,7 @@ class Trainer(Generic[Net, Batch]):
                     self._look_at_clock()
                     self.save()
                     report.row(row)  # who reads this line can rely on the checkpoint
+                    self._drop_failed_capture(sink)
                 else:
                     report.share(lambda: self.budget.share(self.progress(self.at)))
         return self.result()
@@ -307,6 +308,11 @@ class Trainer(Generic[Net, Batch]):
             return None
         moment, stream = self.moment(0), cast(Any, torch.cuda.Stream)(self.group.device)
         return CapturedGradients(lambda inputs: self._compute(inputs, moment), list(self.net.parameters()), stream)
+
+    def _drop_failed_capture(self, sink: Sink) -> None:
+        if self.captured is not None and self.captured.failure:
+            sink(warning(f"steps cannot be recorded on this GPU ({self.captured.failure}); training is slower without"))
+            self.captured = None
 
     def _compute(self, inputs: Any, moment: Moment) -> Losses:
         with self._noting():

@@ -40,7 +40,7 @@ def compute_for(net: nn.Module, spoil: bool = False) -> Any:
     def compute(inputs: Tensor) -> Losses:
         loss = net(inputs).square().mean()
         if spoil:
-            loss = loss * (1.0 if float(loss) > -1 else 2.0)  # a value is asked for, which no recording can
+            loss = loss * (1.0 if float(loss.detach()) > -1 else 2.0)  # a value is asked for, which no recording can
         loss.backward()
         return loss.detach(), {}
 

@@ -17,6 +17,7 @@ from rotopaint_ai.errors import CancelledError, TrainingError, UsageError
 from rotopaint_ai.jobs import Event
 from rotopaint_ai.training.data.dataset_checks import data_print
 from rotopaint_ai.training.trainer.activations import Activations
+from rotopaint_ai.training.trainer.captured import CapturedGradients
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.cores import make_timed
 from rotopaint_ai.training.trainer.group import Group
@@ -196,3 +197,22 @@ def test_memory_that_runs_out_whatever_is_kept_ends_it_in_one_line(tmp_path: Pat
     with pytest.raises(TrainingError, match=r"step 0: memory ran out \(.* allocate 9 bytes\); set a smaller batch, or"):
         run.step(make_timed(run.task, run.moment(0)), 0.0)
     assert tried == ["keep", "checkpoint", "offload"][:tries]
+
+
+def test_where_a_gpu_cannot_record_steps_training_says_so_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[Any] = []
+    run, plain = trainer(tmp_path / "one"), trainer(tmp_path / "other")
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+    moment = run.moment(0)
+    run.captured = CapturedGradients(lambda inputs: run._compute(inputs, moment), [], None, failure="no such graph")
+    monkeypatch.setattr(CapturedGradients, "_aside", lambda self, compute: compute())  # there are no streams here
+    found, expected = run.fit(sink=events.append), plain.fit()
+    said = [event.facts["message"] for event in events if event.kind == "warning"]
+    assert len(said) == 1
+    assert "no such graph" in said[0]
+    assert run.captured is None
+    for one, other in zip(found.net.parameters(), expected.net.parameters()):
+        assert torch.equal(one, other)
