@@ -92,7 +92,7 @@ def test_a_shape_that_comes_a_frame_late_is_named(good: JoinedTakes) -> None:
         assert face is not None
         found = find_late_shapes(face, changed, half, set())
         assert {each.about for each in found} == wanted
-    assert found[0].text == "whole shot: 1 frame late against the rest of the face"
+    assert found[0].text == "whole shot: 1 frame late relative to the rest of the face"
 
 
 def _late(plan: ShapePlan, rows: np.ndarray) -> ShapePlan:

@@ -1,4 +1,4 @@
-"""The worst samples side by side, found (green) and true (red)."""
+"""Contact sheets of the worst samples: predictions in green, ground truth in red."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rotopaint_ai.training.evaluation.error_statistics import per_frame
 from rotopaint_ai.training.evaluation.predictions import Predictions, true_curve
 
 FOUND, TRUE, TEXT = (60, 255, 60), (255, 60, 60), (255, 255, 255)
-_SUB = 4  # bits of sub-pixel precision that cv2 draws with
-N_WORST, _COLUMNS, _TILE_PX = 24, 6, 320  # size of the sheet of worst cases
+_SUB = 4  # bits of sub-pixel precision in cv2
+N_WORST, _COLUMNS, _TILE_PX = 24, 6, 320  # layout of the sheet of worst cases
 
 
 def draw_points(crop: Picture, found: Array, true: Array | None, text: str = "") -> Picture:
-    """The crop with lines from the true points to the found ones; points that are not known are left out."""
+    """The crop with lines from the true points to the predicted ones; unknown points are left out."""
     drawn = crop.copy()
     for at, point in enumerate(found):
         if not np.isfinite(point).all():
@@ -31,12 +31,13 @@ def draw_points(crop: Picture, found: Array, true: Array | None, text: str = "")
             cv2.line(drawn, _to_fixed_point(true[at]), _to_fixed_point(point), TRUE, 1, cv2.LINE_AA, _SUB)
         cv2.circle(drawn, _to_fixed_point(point), 1 << _SUB, FOUND, -1, cv2.LINE_AA, _SUB)
     for line, words in enumerate(text.splitlines()):
-        _write_sheet(drawn, words, (4, 14 + 14 * line))
+        _draw_text(drawn, words, (4, 14 + 14 * line))
     return drawn
 
 
-def _write_sheet(picture: Picture, words: str, at: tuple[int, int]) -> None:
-    for colour, off in (((0, 0, 0), 1), (TEXT, 0)):  # thicker letters would be wider as well: a shadow, no outline
+def _draw_text(picture: Picture, words: str, at: tuple[int, int]) -> None:
+    # a shadow instead of an outline, because thicker letters are wider too
+    for colour, off in (((0, 0, 0), 1), (TEXT, 0)):
         place = (at[0] + off, at[1] + off)
         cv2.putText(picture, words, place, cv2.FONT_HERSHEY_SIMPLEX, 0.4, colour, 1, cv2.LINE_AA)
 
@@ -48,7 +49,7 @@ def draw_curve(crop: Picture, line: npt.NDArray[np.floating[Any]], closed: bool,
 
 
 def contact_sheet(tiles: Sequence[Picture], columns: int = 4) -> Picture:
-    """Pictures of one size side by side, row by row; the last row is filled with black."""
+    """Tile pictures of one size, row by row; the last row is filled with black."""
     columns = min(columns, len(tiles))
     blank = np.zeros_like(tiles[0])
     filled = [*tiles, *([blank] * (-len(tiles) % columns))]
@@ -68,11 +69,11 @@ def worst_rows(predicted: Predictions) -> npt.NDArray[np.intp]:
 
 
 def worst_cases(dataset: Dataset, predicted: Predictions) -> Picture:
-    """The worst samples side by side with their frame, true and expected error."""
-    return contact_sheet([_case(dataset, predicted, int(row)) for row in worst_rows(predicted)], _COLUMNS)
+    """The worst samples as one picture, each with its frame, true error and expected error."""
+    return contact_sheet([_draw_sample(dataset, predicted, int(row)) for row in worst_rows(predicted)], _COLUMNS)
 
 
-def _case(dataset: Dataset, predicted: Predictions, row: int) -> Picture:
+def _draw_sample(dataset: Dataset, predicted: Predictions, row: int) -> Picture:
     true = dataset.truth.landmarks[row]
     crop = around(true[np.isfinite(true).all(axis=1)].astype(np.float64))
     crop = replace(crop, side=crop.side * 1.1)

@@ -1,7 +1,6 @@
-"""Statistics of errors for reports: spreads, and how reliable expected errors are (goal G7).
+"""Statistics of errors for reports: percentiles, jitter, and the reliability of expected errors (goal G7).
 
-Expected errors are evaluated by their size, by their order, and by how many bad frames they show first.
-
+Expected errors are evaluated by size, by rank, and by the share of bad frames among the largest ones.
 Letters: N frames, L landmarks.
 """
 
@@ -24,17 +23,17 @@ from rotopaint_ai.training.data.dataset import Dataset
 from rotopaint_ai.training.evaluation.predictions import Predictions
 
 Array = npt.NDArray[np.float64]
-BAD_PX = 2.0  # a frame is bad when its visible landmarks are worse than this on average
-SHOWN = 0.1  # share of the frames that an artist is shown first
+BAD_PX = 2.0  # a frame is bad if the mean error of its visible landmarks is larger
+SHOWN = 0.1  # share of the frames that an artist reviews first
 _BINS = 10
-FEWEST_FRAMES, FEWEST_RANKED = 5, 10  # samples below which figures, and ranks of frames, say little
-TRUSTED_RANK = 0.4  # half of what goal G7 wants of frames
-OVERCONFIDENT = 1.5  # times the expected error
+FEWEST_FRAMES, FEWEST_RANKED = 5, 10  # with fewer samples, metrics and frame ranks mean little
+TRUSTED_RANK = 0.4  # half of goal G7 for frames
+OVERCONFIDENT = 1.5  # ratio of true to expected error
 _MEAN_OF_RAYLEIGH = float(np.sqrt(2 / np.pi))
 
 
 def round_figure(value: float | None) -> float | None:
-    """A number with four digits; None for NaN and infinity."""
+    """A number rounded to four decimals; None for NaN and infinity."""
     return None if value is None or not np.isfinite(value) else round(float(value), 4)
 
 
@@ -53,9 +52,9 @@ def spread(values: npt.NDArray[np.floating[Any]]) -> dict[str, float | None]:
 
 
 def reliability(true: Array, expected: Array) -> list[dict[str, Any]]:
-    """Tenths of the landmarks by expected error: mean expected error, mean true error (pixels), and their count.
+    """Deciles of the landmarks by expected error: mean expected error, mean true error (pixels), and count.
 
-    Pairs with NaN are left out. A reliable pack has similar means.
+    Pairs with NaN are left out. Both means are similar if expected errors are reliable.
     """
     known = np.isfinite(true) & np.isfinite(expected)
     t, e = true[known], expected[known]
@@ -72,17 +71,18 @@ def reliability(true: Array, expected: Array) -> list[dict[str, Any]]:
 
 
 def known_rank_correlation(a: Array, b: Array) -> float | None:
-    """Spearman's, pairs with NaN left out; None where fewer than 3 are left or one does not vary."""
+    """Spearman's rank correlation without NaN pairs; None if fewer than 3 are left or one is constant."""
     known = np.isfinite(a) & np.isfinite(b)
     rho = metrics.rank_correlation(a[known], b[known]) if known.sum() >= 3 else float("nan")
     return float(rho) if np.isfinite(rho) else None
 
 
 def ceiling(expected: Array) -> float | None:
-    """The rank correlation that flawless expected errors of this spread would reach.
+    """The rank correlation that perfect expected errors with this distribution would reach.
 
-    A landmark's true error is one draw: with an even spread of expected errors even perfect ones rank no better than
-    chance. Drawn from the Rayleigh law (an isotropic normal miss) whose mean is the expected error.
+    A landmark's true error is one random draw, so even perfect expected errors rank at chance level if they are all
+    equal. True errors are drawn from the Rayleigh distribution (isotropic normal error) with the expected error as
+    mean.
     """
     known = expected[np.isfinite(expected)]
     drawn = np.random.default_rng(0).rayleigh(known * _MEAN_OF_RAYLEIGH)
@@ -90,17 +90,17 @@ def ceiling(expected: Array) -> float | None:
 
 
 def per_frame(values_NL: Array) -> Array:
-    """The mean [N] over the landmarks that count; NaN where a frame has none."""
+    """The mean [N] over known landmarks; NaN if a frame has none."""
     known = np.isfinite(values_NL)
     counts = known.sum(axis=1)
     return np.where(counts > 0, np.where(known, values_NL, 0.0).sum(axis=1) / np.maximum(counts, 1), np.nan)
 
 
 def shown_first(true_N: Array, expected_N: Array) -> dict[str, Any]:
-    """The share of the bad frames that are in the tenth of frames with the largest expected errors.
+    """How many bad frames are in the tenth of frames with the largest expected errors.
 
-    `of_them_in_worst_tenth_shown` cannot reach 1 when more than a tenth of the frames is bad:
-    `of_those_that_fit` divides by what the tenth can hold.
+    `of_them_in_worst_tenth_shown` cannot reach 1 if more than a tenth of the frames is bad; `of_those_that_fit` divides
+    by the number that could be in that tenth.
     """
     known = np.isfinite(true_N) & np.isfinite(expected_N)
     true, expected = true_N[known], expected_N[known]
@@ -117,7 +117,8 @@ def shown_first(true_N: Array, expected_N: Array) -> dict[str, Any]:
 
 
 def calibration_figures(true_NL: Array, expected_NL: Array) -> dict[str, Any]:
-    """All of it as JSON values. `true_NL`: distances in pixels, NaN where a landmark does not count."""
+    """All statistics of expected errors as JSON values. `true_NL`: distances in pixels, NaN where a landmark does not
+    count."""
     expected = np.where(np.isfinite(true_NL), expected_NL, np.nan)
     frame_true, frame_expected = per_frame(true_NL), per_frame(expected)
     return {
@@ -132,7 +133,7 @@ def calibration_figures(true_NL: Array, expected_NL: Array) -> dict[str, Any]:
 
 
 def doubts(result: Mapping[str, Any]) -> list[str]:
-    """Why figures of a pack (`evaluate.pack_metrics`) are not to be trusted, or the pack itself: a line each."""
+    """Reasons, one per line, not to trust a pack's metrics (`evaluate.pack_metrics`) or the pack itself."""
     n, expected, share = result["n_samples"], result["expected_error"], result["landmarks_percent"]["mean"]
     rank, true_px, expected_px = (
         expected[name] for name in ("rank_correlation_of_frames", "mean_true_px", "mean_expected_px")
@@ -149,12 +150,12 @@ def doubts(result: Mapping[str, Any]) -> list[str]:
     return found
 
 
-_SAME_PX = 0.02  # truth that moved less did not move
+_SAME_PX = 0.02  # ground truth that moved less did not move
 _FEWEST = 3
 
 
 def consecutive_runs(dataset: Dataset) -> Iterator[list[int]]:
-    """Rows of consecutive frames of each shot, three or more, in order."""
+    """Rows of consecutive frames of a shot, three or more, in order."""
     key = {row: (s.character, s.shot, s.frame) for row, s in enumerate(dataset.samples)}
     rows = sorted(key, key=lambda row: key[row])
     run: list[int] = []
@@ -170,7 +171,7 @@ def consecutive_runs(dataset: Dataset) -> Iterator[list[int]]:
 
 
 def exposure_rows(dataset: Dataset, run: Sequence[int]) -> list[int]:
-    """For each row of a run the row of the exposure that it repeats: the truth stands still and so does the picture."""
+    """For each row of a run, the row of the exposure that it repeats: same ground truth and same picture."""
     first = [run[0]]
     for row in run[1:]:
         anchor = first[-1]
@@ -191,9 +192,9 @@ def _is_repeat(dataset: Dataset, one: int, other: int) -> bool:
 
 
 def jitter_figures(dataset: Dataset, predicted: Predictions) -> dict[str, Any]:
-    """Tremor of landmarks in plate pixels: root mean square per axis; None where the samples show no motion or hold.
+    """Jitter of landmarks in plate pixels: root mean square per axis; None without motion or holds.
 
-    `steadied`: after de-jitter over the same frames, with its landmark error. Shots need consecutive frames.
+    `steadied`: after de-jitter over the same frames, with its landmark error. Only consecutive frames count.
     """
     scale = np.array([s.pixel_scale for s in dataset.samples])[:, None, None]
     true = dataset.truth.landmarks.astype(np.float64) / scale
@@ -220,14 +221,14 @@ def jitter_figures(dataset: Dataset, predicted: Predictions) -> dict[str, Any]:
 
 
 def _exposures(errors: Array, first: Sequence[int]) -> list[Array]:
-    """The errors of a run's exposures in order, landmarks known in all of them: one block, or none."""
+    """The errors of a run's exposures in order, for landmarks known in all of them: one block, or none."""
     block = errors[list(dict.fromkeys(first))]
     known = np.isfinite(block).all(axis=(0, 2))
     return [block[:, known]] if len(block) >= _FEWEST and known.any() else []
 
 
 def _inside(found: Array, run: Sequence[int], first: Sequence[int]) -> list[Array]:
-    """Differences of held frames to the exposure that they repeat."""
+    """Differences between held frames and the exposure that they repeat."""
     pairs = [(row, anchor) for row, anchor in zip(run, first) if row != anchor]
     return [found[row] - found[anchor] for row, anchor in pairs]
 
@@ -245,7 +246,7 @@ def _still_frames(blocks: Sequence[Array]) -> float | None:
 
 
 def _dejitter(predicted: Predictions, raw: Array, run: Sequence[int], first: Sequence[int], out: Array) -> None:
-    """De-jitter a run into `out`; landmarks that the pack does not have stay NaN."""
+    """De-jitter a run into `out`; landmarks that the pack lacks stay NaN."""
     columns = np.flatnonzero(np.isfinite(raw[run]).all(axis=(0, 2)))
     if len(columns) < _FEWEST:
         return

@@ -1,9 +1,7 @@
-"""How good a pack is on a data set: the pack's own ONNX files, cut and run as `rotopaint run` does, against the truth.
+"""Evaluates a pack on a data set: its ONNX files run on crops as in `rotopaint run`, compared with ground truth.
 
-Figures are JSON values: of all samples, of each landmark, each shape, each shot. Distances are in plate pixels and in
-percent of the face's width; mattes are compared by their overlap and by how near their boundaries lie. No torch: see
-the room `evaluation`.
-
+Metrics are JSON values: overall, per landmark, per shape, per shot. Distances are in plate pixels and in percent of the
+face's width; mattes are compared by IoU and boundary F. Needs no torch.
 Letters: N samples, L landmarks, K shapes.
 """
 
@@ -53,7 +51,7 @@ _ROWS_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class MatteFigures:
-    """Of each looked-at sample and shape, NaN where not known: IoU [N, K], boundary F [N, K, 3]."""
+    """For each evaluated sample and shape, NaN where unknown: IoU [N, K], boundary F [N, K, 3]."""
 
     iou: Array
     boundary: Array
@@ -61,7 +59,7 @@ class MatteFigures:
 
 @dataclass(frozen=True, slots=True)
 class _ShapePair:
-    """A shape of a sample as found and as it is, in plate pixels, with their widths; and the picture's size there."""
+    """A shape of a sample, predicted and true, in plate pixels, with both widths and the picture's size."""
 
     row: int
     column: int
@@ -78,7 +76,7 @@ def measure_mattes(
     progress: Progress,
     workers: Executor | None = None,
 ) -> MatteFigures:
-    """Rasterise the shapes of some samples, found and true, and compare. Open shapes need a known width."""
+    """Rasterise the predicted and true shapes of samples and compare them. Open shapes need a known width."""
     shapes = dataset.sheet.shapes
     iou = np.full((len(dataset), len(shapes)), np.nan)
     boundary = np.full((len(dataset), len(shapes), len(TOLERANCES_PX)), np.nan)
@@ -132,13 +130,13 @@ def _region(points: Array, spec: ShapeSpec, width: float, size: tuple[int, int])
 
 FACE_WIDTH = "width of the box round all known landmarks"
 COMPARING = "comparing mattes"
-STAGES: Final[Mapping[str, float]] = {READING: 55, COMPARING: 45}  # each one's share of the time, in percent
+STAGES: Final[Mapping[str, float]] = {READING: 55, COMPARING: 45}  # share of each stage in the time, in percent
 OUTER_EYE_CORNERS = ("eye_right_outer", "eye_left_outer")
 
 
 @dataclass(frozen=True, slots=True)
 class PackEvaluation:
-    """The result: the samples, the pack's predictions, and the figures."""
+    """The samples, the pack's predictions, and the metrics."""
 
     dataset: Dataset
     predicted: Predictions
@@ -155,11 +153,11 @@ def measure_pack(
     eyes: tuple[str, str] | None = None,
     workers: Executor | None = None,
 ) -> PackEvaluation:
-    """Metrics of a pack on some splits of a data set (`test`; `val`, else all, where there is no such sample).
+    """Metrics of a pack on some splits of a data set (`test`; if it has no such samples, `val`, else all).
 
-    `most_mattes`, `eyes`: as `pack_metrics` has them. `workers`: who does it in parts; `progress` is told of each, by
-    the names of STAGES, and may raise to stop. Raises: PackError; TrainingError when the pack and the data set share
-    neither landmarks nor shapes.
+    `most_mattes`, `eyes`: see `pack_metrics`. `workers`: run parts in parallel. `progress` is called with the names of
+    STAGES and may raise to stop. Raises: PackError; TrainingError if the pack and the data set share neither landmarks
+    nor shapes.
     """
     loaded = load_pack(pack)
     chosen = choose_samples(dataset, splits)
@@ -177,7 +175,7 @@ def measure_pack(
 
 
 def choose_samples(dataset: Dataset, splits: tuple[Split, ...]) -> Dataset:
-    """The samples of some splits; where there are none, those of `val`, else all."""
+    """The samples of the given splits; if there are none, those of `val`, else all."""
     for wanted in (splits, ("val",), ("train", "val", "test")):
         rows = dataset.rows_of(*cast(Any, wanted))
         if len(rows):
@@ -194,10 +192,11 @@ def pack_metrics(
     workers: Executor | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """The numbers of a pack on a data set.
+    """The metrics of a pack on a data set.
 
-    `eyes`: the two landmarks whose distance normalises `nme_interocular`; the outer eye corners where the sheet names
-    them. `most_mattes`: how many samples, evenly spread, get their mattes drawn; None: all. Raises: UsageError.
+    `eyes`: the two landmarks whose distance normalises `nme_interocular`; by default the outer eye corners, if the
+    sheet has them. `most_mattes`: number of evenly spread samples whose mattes are compared; None: all. Raises:
+    UsageError.
     """
     sheet = dataset.sheet
     visible = np.nan_to_num(dataset.truth.visible.astype(np.float64), nan=0.0) > 0.5
@@ -235,7 +234,7 @@ def pack_metrics(
 
 
 def rows_by_shot(dataset: Dataset) -> dict[str, npt.NDArray[np.intp]]:
-    """Rows of each shot by its name, with the character before it where there are several."""
+    """Rows of each shot by its name, prefixed by the character if there are several."""
     several = len({sample.character for sample in dataset.samples}) > 1
     found: dict[str, list[int]] = {}
     for row, sample in enumerate(dataset.samples):
@@ -247,9 +246,9 @@ def rows_by_shot(dataset: Dataset) -> dict[str, npt.NDArray[np.intp]]:
 def normalised_errors(
     dataset: Dataset, predicted: Predictions, distance: Array, eyes: tuple[str, str] | None
 ) -> dict[str, Any]:
-    """Normalised mean errors in percent: by the face's longest side, and by the distance of the eyes where known.
+    """Normalised mean errors in percent: by the face's longest side, and by the distance of the eyes if known.
 
-    The mean over samples of each one's mean. Raises: UsageError for landmarks that the sheet does not have.
+    Mean over samples of each sample's mean. Raises: UsageError for landmarks that the sheet lacks.
     """
     frames = per_frame(distance)
     result = {"nme_face_size": spread(frames / predicted.face_px * 100)["mean"]}

@@ -1,9 +1,8 @@
-"""Whether a pack may take another's place: figures that must not be worse, of frames that neither has learned from.
+"""The gate: whether a pack may replace another one, by metrics on frames that neither was trained on.
 
-The gate compares, on the same samples and beyond a tolerance: the mean and the 95th percentile of the landmark error of
-each shot; the mean curve distance of each shape, and of each shape in each shot; the IoU of each shape's matte; jitter
-on moving frames. Frames that a pack has learned from are written on its card, and looked up before its figures are
-believed.
+Compared on the same samples, with a tolerance: mean and 95th percentile of the landmark error of each shot; mean curve
+distance of each shape, overall and per shot; matte IoU of each shape; jitter on moving frames. A pack's card lists the
+frames it was trained on; that list is checked before its metrics count.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from rotopaint_ai.frames import FrameRange, summarise
 from rotopaint_ai.inference.pack import find_pack, load_card
 from rotopaint_ai.training.data.dataset import SPLITS, Dataset, Split
 
-TOLERANCE = 0.05  # share by which a distance may grow
-FLOOR_PX = 0.1  # and an increase that is always allowed, because it is invisible
+TOLERANCE = 0.05  # allowed increase of a distance, as a share
+FLOOR_PX = 0.1  # increase that is always allowed, because it is invisible
 FLOOR_IOU = 0.02
 
 Json = Mapping[str, Any]
@@ -28,7 +27,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class GateFigure:
-    """One figure of the new pack beside the old one's, and the limit that it had to keep to."""
+    """One metric of the new and the old pack, and the limit for the new one."""
 
     where: str
     figure: str
@@ -39,19 +38,19 @@ class GateFigure:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the limit is broken; a figure that the new pack cannot give at all breaks it too."""
+        """Whether the limit is violated; a metric that the new pack lacks counts as violated."""
         if self.new is None:
             return True
         return self.new < self.limit if self.larger_is_better else self.new > self.limit
 
     def content(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The comparison as JSON values."""
         own = {name: getattr(self, name) for name in ("where", "figure", "new", "old")}
         return {**own, "limit": round(self.limit, 4), "is_worse": self.is_worse}
 
 
 def compare(new: Json, old: Json, tolerance: float = TOLERANCE) -> list[GateFigure]:
-    """All figures that the old pack has, the broken ones first. Both come from `metrics` on one data set."""
+    """All metrics that the old pack has, violated ones first. Both tables come from `pack_metrics` on one data set."""
     found = list(_gate_figures(new, old, tolerance))
     return sorted(found, key=lambda each: not each.is_worse)
 
@@ -105,7 +104,7 @@ def value_at(content: Any, *path: str) -> Any:
 
 
 def text(compared: list[GateFigure], names: tuple[str, str], *, most: int = 40) -> str:
-    """The table for people: the figures that are worse, or a line that none is."""
+    """The comparison as text: a table of the metrics that are worse, or one line if none is."""
     worse = [replace(each, where=in_one_line(each.where)) for each in compared if each.is_worse]
     new, old = map(in_one_line, names)
     if not worse:
@@ -124,11 +123,11 @@ def _as_cell(value: float | None) -> str:
     return "absent" if value is None else f"{value:.3f}"
 
 
-FRAMES: Final = "frames"  # on a card: those trained on, {character: {shot: "1001-1030"}}
-FRAMES_AT_LAST: Final = "frames_at_last"  # and those held out until the last part of a training
+FRAMES: Final = "frames"  # card entry: frames trained on, {character: {shot: "1001-1030"}}
+FRAMES_AT_LAST: Final = "frames_at_last"  # card entry: validation frames that the last part of training used
 AT_LAST: Final = "learned_held_out_at_last"
 JUDGED: Final = "judged"  # in a pack's run folder: the pack before that last part
-_MOST_SHOTS: Final = 2000  # on a card; a training on more of them is known by its data sets' names alone
+_MOST_SHOTS: Final = 2000  # most shots on a card; a larger training is identified by its data sets' names only
 
 Frames = Mapping[str, Mapping[str, str]]
 
@@ -136,14 +135,14 @@ Frames = Mapping[str, Mapping[str, str]]
 def card_frames(data: Dataset, init: str | Path | None) -> dict[str, Frames]:
     """The card's record of the frames that a training on `data` from the pack `init` uses."""
     known = _init_training(init)
-    before = (each for name in (FRAMES, FRAMES_AT_LAST) for each in _each(known.get(name)))
+    before = (each for name in (FRAMES, FRAMES_AT_LAST) for each in _frames_on_card(known.get(name)))
     found = {FRAMES: _by_shot([*before, *_frames(data, "train")]), FRAMES_AT_LAST: _by_shot(_frames(data, "val"))}
     is_too_much = sum(len(shots) for each in found.values() for shots in each.values()) > _MOST_SHOTS
     return {} if is_too_much else found
 
 
 def _init_training(init: str | Path | None) -> Mapping[str, Any]:
-    """The training record on the card of the start pack; empty where there is none."""
+    """The training record on the card of the initial pack; empty without one."""
     try:
         training = load_card(find_pack(init)).get("training") if init != "none" else None
     except PackError:
@@ -151,22 +150,22 @@ def _init_training(init: str | Path | None) -> Mapping[str, Any]:
     return training if isinstance(training, Mapping) else {}
 
 
-Place = tuple[str, str, int]  # character, shot and frame
+FrameKey = tuple[str, str, int]  # character, shot and frame
 
 
-def _frames(data: Dataset, *splits: Split) -> list[Place]:
+def _frames(data: Dataset, *splits: Split) -> list[FrameKey]:
     return [(s.character, s.shot, s.frame) for s in data.samples if s.split in splits]
 
 
-def _by_shot(frames: Iterable[Place]) -> Frames:
+def _by_shot(frames: Iterable[FrameKey]) -> Frames:
     found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for character, shot, frame in frames:
         found[character][shot].append(frame)
     return {character: {shot: summarise(own) for shot, own in shots.items()} for character, shots in found.items()}
 
 
-def _each(frames: Any) -> Iterator[Place]:
-    """Character, shot and number of every frame on a card; what is no such table holds none. Raises: UsageError."""
+def _frames_on_card(frames: Any) -> Iterator[FrameKey]:
+    """Character, shot and number of every frame in a card's record; empty for an invalid record. Raises: UsageError."""
     for character, shots in frames.items() if isinstance(frames, Mapping) else ():
         for shot, text in shots.items() if isinstance(shots, Mapping) else ():
             for span in str(text).split(","):
@@ -174,22 +173,22 @@ def _each(frames: Any) -> Iterator[Place]:
 
 
 def learned_frames(card: Mapping[str, Any], measured: Dataset) -> dict[str, str]:
-    """Of the measured samples those that a pack has learned from by its card, frames by shot; none where it is silent.
+    """The evaluated frames that a pack was trained on according to its card, by shot; empty if the card lists none.
 
-    Raises: UsageError for a card whose frames cannot be read.
+    Raises: UsageError for a card whose frames cannot be parsed.
     """
     training = card.get("training")
     if not isinstance(training, Mapping):
         return {}
     names = (FRAMES, FRAMES_AT_LAST) if training.get(AT_LAST) is True else (FRAMES,)
-    known = {each for name in names for each in _each(training.get(name))}
+    known = {each for name in names for each in _frames_on_card(training.get(name))}
     learned = [each for each in _frames(measured, *SPLITS) if each in known]
     return {shot: text for shots in _by_shot(learned).values() for shot, text in shots.items()}
 
 
 def has_learned(card: Mapping[str, Any], measured: Dataset) -> bool:
-    """Whether a pack has learned from some of the measured samples: by the frames on its card, else by the names of the
-    data sets on it."""
+    """Whether a pack was trained on some of the evaluated samples, by the card's frames, else by its data sets'
+    names."""
     training = card.get("training")
     if not isinstance(training, Mapping):
         return False

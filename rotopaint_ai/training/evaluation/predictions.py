@@ -1,8 +1,7 @@
-"""A pack's predictions for a data set's samples, beside the truth, in the data set's order of landmarks and shapes.
+"""A pack's predictions for a data set's samples, in the data set's order of landmarks and shapes.
 
 Landmarks and shapes are matched by name, so that packs with other sheets can be compared on one data set; what a pack
 lacks is NaN. Distances are in plate pixels (picture pixels over the sample's `pixel_scale`).
-
 Letters: N samples, L landmarks and K shapes of the data set.
 """
 
@@ -34,29 +33,29 @@ Array64 = npt.NDArray[np.float64]
 
 READING = "reading pictures"
 _BATCH = 16
-_FEWEST = 3  # landmarks that a pack and a data set have to share
+_FEWEST = 3  # fewest landmarks that a pack and a data set must share
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """What a pack says of N samples and how far off it is.
+    """A pack's predictions for N samples, and their errors.
 
-    `landmarks`, `curves`, `widths`: picture pixels; everything that ends in `_px`: plate pixels. NaN where the truth is
-    not known or the pack has no such landmark or shape.
+    `landmarks`, `curves`, `widths`: picture pixels; everything that ends in `_px`: plate pixels. NaN where the ground
+    truth is unknown or the pack lacks the landmark or shape.
     """
 
     landmarks: Array64  # [N, L, 2]
     expected_px: Array64  # [N, L] expected distance
-    seen: Array64  # [N, L] probability
+    seen: Array64  # [N, L] probability of being visible
     distance_px: Array64  # [N, L]
-    curves: Mapping[str, Array64]  # shape: control points [N, P, 6] on the pack's own sheet
+    curves: Mapping[str, Array64]  # by shape: control points [N, P, 6] of the pack's sheet
     widths: Array64  # [N, K] full width of open shapes
     shape_expected_px: Array64  # [N, K]
     curve_px: Array64  # [N, K] symmetric mean distance of curves
-    face_px: Array64  # [N] longest side of the box round all known landmarks
-    face_width_px: Array64  # [N] its width
+    face_px: Array64  # [N] longest side of the bounding box of all known landmarks
+    face_width_px: Array64  # [N] width of that box
     ms_per_frame: float
-    missing: tuple[str, ...]  # landmarks and shapes of the data set that the pack does not have
+    missing: tuple[str, ...]  # landmarks and shapes of the data set that the pack lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +70,9 @@ class _Columns:
 def predict_samples(
     models: Models, dataset: Dataset, progress: Progress, workers: Executor | None = None
 ) -> Predictions:
-    """Run a pack on the nominal crop of every sample, as it is once a run has settled on the face.
+    """Run a pack on the nominal crop of every sample, as in a run that tracks the face.
 
-    `workers`: who does it in parts; they open the pack from its folder. Raises: TrainingError when the pack and the
+    `workers`: run parts in parallel; each opens the pack from its folder. Raises: TrainingError if the pack and the
     data set share fewer than 3 landmarks and no shape.
     """
     columns = _match(models.pack.sheet, dataset, models.pack.name)
@@ -83,7 +82,7 @@ def predict_samples(
     answer = partial(_predict_part, models) if here else partial(_predict_part_elsewhere, models.pack.folder.absolute())
     answers = list(work_in_order(answer, parts, READING, progress, workers))
     frames, shapes = ([each for some in kind for each in some] for kind in zip(*answers))
-    return _as_predictions(dataset, models.pack.sheet, columns, frames, shapes, _time(models))
+    return _as_predictions(dataset, models.pack.sheet, columns, frames, shapes, _median_ms(models))
 
 
 _Answer = tuple[list[FrameLandmarks], list[FrameShapes]]
@@ -93,7 +92,7 @@ def _predict_part_elsewhere(pack: Path, part: Dataset) -> _Answer:
     return _predict_part(_models_of(pack), part)
 
 
-@lru_cache(maxsize=2)  # the two of a gate
+@lru_cache(maxsize=2)  # a gate uses two
 def _models_of(pack: Path) -> Models:
     return open_models(load_pack(pack), device="cpu")
 
@@ -118,17 +117,18 @@ def _match(sheet: Sheet, dataset: Dataset, pack: str) -> _Columns:
     if len(names) and (landmarks >= 0).sum() < _FEWEST and (shapes < 0).all():
         raise TrainingError(
             f"pack '{pack}' and data set '{dataset.name}': no shape and {int((landmarks >= 0).sum())} landmarks in "
-            f"common ({', '.join(missing[:3])} are not in the pack); evaluate on one that "
-            "was mined with the sheet of those it learnt from (mine --sheet DATASET/sheet.yaml)"
+            f"common ({', '.join(missing[:3])} are not in the pack); evaluate on one that was mined with the sheet of "
+            "its training data (mine --sheet DATASET/sheet.yaml)"
         )
     missing += [shape.name for shape, row in zip(theirs.shapes, shapes) if row < 0]
     return _Columns(landmarks, shapes, tuple(missing))
 
 
 def _own_points(sheet: Sheet) -> dict[str, tuple[object, ...]]:
-    """Landmarks that are nothing but control points of a shape, numbered by its layout, each with that layout: the same
-    number is another place in another one. `mine` calls them `<shape>_p<point>` beside landmarks of a source, and
-    `<shape>_<point>` where no source has any.
+    """Landmarks that are just control points of a shape, each with the layout that numbers them.
+
+    In another layout the same number is another point. `mine` names them `<shape>_p<point>` if a source has landmarks,
+    else `<shape>_<point>`.
     """
     numbered = {
         name: (shape.name, shape.n_points, tuple(sorted(shape.on_landmarks.items())), f"{shape.name}_p{point}" == name)
@@ -202,7 +202,7 @@ def _as_predictions(
 
 
 def _take_columns(values: Array64, columns: npt.NDArray[np.intp]) -> Array64:
-    """Columns of [N, X, ...] in another order; NaN for the index -1."""
+    """Columns of [N, X, ...] in another order; NaN for index -1."""
     out = np.full((len(values), len(columns), *values.shape[2:]), np.nan)
     known = columns >= 0
     out[:, known] = values[:, columns[known]]
@@ -210,13 +210,13 @@ def _take_columns(values: Array64, columns: npt.NDArray[np.intp]) -> Array64:
 
 
 def true_curve(dataset: Dataset, row: int, shape: str) -> Array | None:
-    """A sample's true control points (P, 6) in its picture; None where they are not known."""
+    """A sample's true control points (P, 6) in its picture; None if unknown."""
     points = dataset.truth.points[row, dataset.sheet.point_rows()[shape]]
     return points if np.isfinite(points).all() else None
 
 
 def picture_curve_distances(dataset: Dataset, curves: Mapping[str, Array64]) -> Array64:
-    """[N, K] symmetric mean distance in picture pixels between found and true curves, NaN where one is not known."""
+    """[N, K] symmetric mean distance in picture pixels between predicted and true curves, NaN where one is unknown."""
     distances = np.full((len(dataset), len(dataset.sheet.shapes)), np.nan)
     for column, shape in enumerate(dataset.sheet.shapes):
         for row in range(len(dataset)) if shape.name in curves else ():
@@ -226,8 +226,8 @@ def picture_curve_distances(dataset: Dataset, curves: Mapping[str, Array64]) -> 
     return distances
 
 
-def _time(models: Models) -> float:
-    """Median milliseconds of both models for a frame, on the threads that they were opened with."""
+def _median_ms(models: Models) -> float:
+    """Median milliseconds per frame of both models, with the threads that they were opened with."""
     size, n_landmarks = models.pack.input_size, len(models.pack.sheet.landmarks)
     crop, face = np.full((1, size, size, 3), 0.5, np.float32), np.ones((1, n_landmarks, 2), np.float32)
     face[0, :, 0] = np.arange(n_landmarks)

@@ -1,9 +1,8 @@
-"""What a shot has to teach: its holds as samples, corrected ones and the others.
+"""Training samples from a corrected shot, one per hold.
 
-In a corrected hold the control points of corrected shapes are truth, and so are the landmarks that sit on them. In the
-others these are unknown, and the rest of the face is where the models have it: what they were right about stays.
-
-H holds, L landmarks, P control points of all shapes. Plate space, pixels, until pictures are cut.
+In a corrected hold the ground truth is the corrected shapes' control points and the landmarks on them. In the other
+holds these are unknown, and the rest of the face is labelled by the models themselves, so that what was right stays. H
+holds, L landmarks, P control points of all shapes. Plate space, pixels, until pictures are cut.
 """
 
 from __future__ import annotations
@@ -26,14 +25,17 @@ from rotopaint_ai.training.data.augment import spline_in_crop
 from rotopaint_ai.training.data.dataset import Picture, Truth
 from rotopaint_ai.training.data.memory import Memory
 
-WIDER = 1.5  # side of a picture over that of a crop, so that crops may stray
-DETAIL = 1.15  # a crop's pixels in it over those that the network takes
+WIDER = 1.5  # picture side over crop side: room for random crops
+DETAIL = 1.15  # picture pixels per network pixel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShotLesson:
-    """Samples of a shot's holds. `known`: landmarks that corrections and models tell, others NaN; `solved`: with those
-    that follow from the shot solved as a whole, too. `is_corrected` (H,)."""
+    """Samples of a shot's holds.
+
+    `known`: with landmarks from corrections and models, others NaN. `solved`: ground truth that also contains the
+    landmarks that follow from solving the whole shot. `is_corrected` (H,).
+    """
 
     sheet: Sheet
     known: Memory
@@ -41,7 +43,7 @@ class ShotLesson:
     is_corrected: npt.NDArray[np.bool_]
 
     def training(self, share: float) -> Memory:
-        """The samples, corrected ones as often as makes them this share of all."""
+        """The samples, with corrected ones repeated to make up `share` of all."""
         ours, others = np.flatnonzero(self.is_corrected), np.flatnonzero(~self.is_corrected)
         times = max(1, round(share / (1 - share) * len(others) / max(len(ours), 1)))
         rows = np.concatenate([np.tile(ours, times), others])
@@ -51,8 +53,10 @@ class ShotLesson:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnShot:
-    """A shot's shapes: as they stand, and with the corrected ones solved for all frames. `corrected`: names of shapes
-    that people have corrected; `frames`: those that a person's hand was on."""
+    """A shot's shapes: the present document, and the corrected shapes solved for all frames.
+
+    `corrected`: names of shapes that people corrected. `frames`: frames that people corrected.
+    """
 
     standing: RotoDocument
     solved: Keys
@@ -60,14 +64,14 @@ class DrawnShot:
     frames: Set[int]
 
     def points_at(self, shape: RotoShape, frame: int) -> npt.NDArray[np.float64] | None:
-        """Control points (P, 6) of a shape at a frame; None where nobody says."""
+        """Control points (P, 6) of a shape at a frame; None if unknown."""
         if frame not in self.frames and (key := self.solved.get(shape.name, {}).get(frame)) is not None:
             return as_array(key.points)
         return as_array(shape.at(frame)) if shape.keys else None
 
 
 def make_lesson(reading: ShotReading, plate: Plate, drawn: DrawnShot, *, input_size: int, margin: float) -> ShotLesson:
-    """The lesson of a shot that was read. Raises PlateError for frames that cannot be read."""
+    """The samples of a shot whose predictions are read. Raises PlateError for unreadable frames."""
     sheet = reading.models.pack.sheet
     frames = _frames_of_holds(reading, drawn.frames)
     is_corrected = np.array([frame in drawn.frames for frame in frames])
@@ -80,7 +84,7 @@ def make_lesson(reading: ShotReading, plate: Plate, drawn: DrawnShot, *, input_s
 
 
 def _frames_of_holds(reading: ShotReading, corrected: Set[int]) -> list[int]:
-    """The frame that stands for each hold: one that was corrected, or the first."""
+    """One frame per hold: a corrected one, else the first."""
     chosen: dict[int, int] = {}
     for frame, hold in sorted(reading.hold_of.items()):
         if hold not in chosen or (frame in corrected and chosen[hold] not in corrected):
@@ -138,7 +142,7 @@ def _on_splines(
     corrected: Set[str],
     read_L2: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]:
-    """Landmarks (L, 2) as read, those of corrected shapes on the control points that they sit on."""
+    """Landmarks (L, 2) as predicted; those of corrected shapes are moved to the control points that they lie on."""
     marks = read_L2.copy()
     for spec in sheet.shapes:
         if spec.name in corrected and spec.name in splines:
@@ -150,7 +154,7 @@ def _on_splines(
 def _with_hand_landmarks(
     sheet: Sheet, drawn: DrawnShot, frame: int, marks_L2: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Landmarks with those that a person placed."""
+    """Landmarks, with those that a person placed."""
     known = drawn.standing.landmarks
     for name, mark in zip(known.names, known.keys.get(frame, ())):
         if mark is not None and name in known.hand.get(frame, frozenset()) and name in sheet.landmark_names:

@@ -1,6 +1,6 @@
-"""Trains one network that is a file of a pack, such as the face detector, and puts it into its place.
+"""Trains one network of a pack, such as the face detector, and puts its file into the pack.
 
-A recipe names its task, `NETWORKS` knows it; `rotopaint train` does the rest here, the same for all.
+A recipe names the task; `NETWORKS` contains it. Everything here is the same for all networks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rotopaint_ai.training.trainer.task import NETWORKS, Network, PartTask, Trai
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
 
 _EXPORT_S = 6.0
-MODULES: Mapping[str, str] = {  # where each network enters itself in NETWORKS
+MODULES: Mapping[str, str] = {  # modules that register each network in NETWORKS
     "detector": "rotopaint_ai.training.models.detection.task",
     "segmentation": "rotopaint_ai.training.models.segmentation.task",
     "seam": "rotopaint_ai.training.models.seam.task",
@@ -38,7 +38,7 @@ MODULES: Mapping[str, str] = {  # where each network enters itself in NETWORKS
 
 @dataclass(frozen=True, slots=True)
 class TrainOptions:
-    """What is asked of a training: data, where to, the recipe and changes of it, and how the run speaks and stops."""
+    """The options of a training: data, output, recipe with overrides, event sink and cancellation."""
 
     sources: Sequence[str]
     out: Path
@@ -50,17 +50,17 @@ class TrainOptions:
     sink: Sink = lambda event: None
     cancel: Cancel | None = None
     group: Group = ALONE
-    began: float | None = None  # when the command did, by `time.time`; None: now
+    began: float | None = None  # start of the command by `time.time`; None: now
 
     def folder(self, task: str) -> Path:
-        """Where checkpoint, log and report lie: beside what is written, not with those of the pack's own training."""
+        """The folder of checkpoint, log and report, next to `out` and separate from that of the pack's own training."""
         part = "" if self.out.suffix == ".onnx" else f".{task}"
         return self.out.with_name(f"{self.out.name}{part}.run")
 
 
 def task_of(recipe: str | None, overrides: Iterable[str] = ()) -> str:
-    """The task that a recipe names; `pack` where it names none. Raises UsageError."""
-    load_plugins(recipe, overrides)  # they may register a network
+    """The task of a recipe; `pack` if it names none. Raises UsageError."""
+    load_plugins(recipe, overrides)  # plugins may register a network
     content, where = read_content(recipe)
     task = content.get("task", PACK)
     known = (PACK, SHOT, *MODULES, *(name for name in NETWORKS if name not in MODULES))
@@ -70,18 +70,18 @@ def task_of(recipe: str | None, overrides: Iterable[str] = ()) -> str:
 
 
 def find_network(task: str) -> Network:
-    """The row of a task, whose module is imported where it is ours."""
+    """The registered network of a task; imports the module of a shipped one."""
     if task in MODULES:
         import_module(MODULES[task])
     return NETWORKS[task]
 
 
 def train_network(task: str, options: TrainOptions) -> Mapping[str, Any]:
-    """A whole training: read data, start from what is known, train, measure, export, deliver; of several ranks the
-    first does what is not training.
+    """A whole training: read data, initialise, train, evaluate, export, deliver.
 
-    Returns the metrics on held-out data (nothing on other ranks). Raises: UsageError, TrainingError, PackError;
-    CancelledError when asked to stop, keeping the last step.
+    Of several ranks, only the first does the work other than training.
+    Returns the metrics on validation data (empty on other ranks). Raises: UsageError, TrainingError, PackError;
+    CancelledError on request, after saving the last step.
     """
     check_place(options.out)
     cancel, group = options.cancel or Cancel(), options.group
@@ -115,7 +115,7 @@ def train_network(task: str, options: TrainOptions) -> Mapping[str, Any]:
 
 
 def _tail_s(task: PartTask[nn.Module, Any]) -> float:
-    """Seconds that figures and export will take: the figures are taken once, of the network started from."""
+    """Estimated seconds of evaluation and export, from one evaluation of the initial network."""
     start = time.perf_counter()
     task.metrics(copy.deepcopy(task.net).eval())
     return _EXPORT_S + time.perf_counter() - start
@@ -149,9 +149,9 @@ def check_place(out: Path) -> None:
 def deliver(
     options: TrainOptions, network: Network, folder: Path, write: Callable[[Path], float], facts: Mapping[str, Any]
 ) -> float:
-    """Have `write` write the model to its place, and what is known of it beside it or on the pack's card.
+    """Let `write` export the model, and store `facts` in a JSON file next to it or on the pack's card.
 
-    Returns what `write` does: the largest difference between file and network.
+    Returns the result of `write`: the largest difference between file and network.
     """
     if options.out.suffix == ".onnx":
         parity = write(options.out)
@@ -166,7 +166,7 @@ def deliver(
 
 
 def _with_facts(card: Mapping[str, Any], place: Sequence[str], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """A card with facts at a place such as training, fill."""
+    """A card with `facts` at a path such as (training, fill)."""
     if not place:
         return dict(facts)
     inner = card.get(place[0], {})

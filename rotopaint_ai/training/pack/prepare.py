@@ -1,8 +1,8 @@
-"""What a pack's training starts from, and how long what follows its last step will take.
+"""Prepares the training of a pack, and estimates how long the work after the last step will take.
 
-Samples are read and held out, pictures decoded, the network started with what it knows. The seconds of the parts after
-the last step were measured on one core. A few held-out samples, read before the first step, tell how much slower this
-machine is than that one; each part that is over tells it anew for those to come.
+Data sets are read and split, pictures decoded, and the network initialised. The durations of the final parts were
+measured on one reference core. Predicting a few validation samples before the first step measures how much slower this
+machine is; each finished part updates the estimate.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net, predict_held_out
 from rotopaint_ai.training.trainer.log import Budget
 
-LOAD_MARGIN = 1.15  # pictures are kept this much larger than the crop, so that a closer crop still has its detail
+LOAD_MARGIN = 1.15  # pictures are this much larger than the crop, so that a tighter crop keeps its detail
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Everything that a training starts from: the config as it fits the data, all samples and those to train on, the
-    task for the Trainer, and what its network got from a pack."""
+    """The inputs of a training: the config adapted to the data, all samples, the training samples, the task for the
+    Trainer, and what the network got from a pack."""
 
     config: PackConfig
     data: Dataset
@@ -52,9 +52,9 @@ def prepare(
     init: str | Path | None,
     check: Callable[[], None] = lambda: None,
 ) -> Prepared:
-    """Read data sets, hold samples out, decode pictures once and start the network; arguments as `train` has them.
+    """Read and split data sets, decode pictures once and initialise the network; arguments as in `train`.
 
-    Raises: TrainingError, PackError; whatever `check`, which is called once per picture, raises to stop.
+    `check` is called once per picture and may raise to stop. Raises: TrainingError, PackError.
     """
     whole = join([read_dataset(source) for source in datasets])
     dataset_checks.check_dataset(whole)
@@ -78,16 +78,16 @@ def prepare(
 
 
 def _faces_px(data: Dataset) -> npt.NDArray[np.float64]:
-    """The longest side of each face in pixels of its plate."""
+    """The longest side of each face in plate pixels."""
     scale = np.array([sample.pixel_scale for sample in data.samples], np.float64)
     return face_side(data.truth.landmarks) / np.maximum(scale, 1e-9)
 
 
 def fitting_margin(config: PackConfig, data: Dataset) -> float:
-    """The crop's side over the landmarks' longest side: less than usual where landmarks go round all that is keyed.
+    """The crop's side over the landmarks' longest side, reduced if landmarks surround all shapes.
 
-    Landmarks from brow to chin leave a forehead out, those on an outline round the face do not; the crop holds the same
-    in both cases, and what is to be seen in it has the same size.
+    Landmarks from brow to chin exclude the forehead; those on a face outline do not. The margin makes the crop contain
+    the same in both cases, so faces have the same size in it.
     """
     marks, points = data.truth.landmarks, data.truth.points[..., :2]
     if not points.shape[1]:
@@ -101,16 +101,16 @@ def sheet_weights(sheet: Sheet) -> npt.NDArray[np.float32]:
     return weights / max(float(weights.mean()), 1e-6)
 
 
-_READING_S = 0.045  # of that core: one crop of 256 px by the usual network, exactly
+_READING_S = 0.045  # on the reference core: one 256 px crop in an exact pass of the default network
 _READ = 8  # samples
-_SEAM_SHARE = 0.2  # of a command's time, at most
-_TELLS_EVERY_S = 2.0
+_SEAM_SHARE = 0.2  # largest share of the command's time for seam tuning
+_REPORT_EVERY_S = 2.0
 _NEARLY = 0.95
-_RESCALED = 0.5, 2.0  # by what a part may change the estimates of others
+_RESCALED = 0.5, 2.0  # range in which a finished part may rescale the estimates of the others
 
 
 class Tail:
-    """Keeps the time of the parts that are to come in a budget, and tells how much of the command is over."""
+    """Reserves the time of the final parts in the budget, and reports progress during them."""
 
     def __init__(self, ready: Prepared, budget: Budget, sink: Sink, *, seams: bool) -> None:
         self._budget, self._sink = budget, sink
@@ -118,52 +118,52 @@ class Tail:
         if budget.limit_s is not None:
             self.seam_s = min(self.seam_s, _SEAM_SHARE * budget.limit_s)
         slower = _reading_s(ready) / _READING_S
-        self._to_come = {part: slower * seconds for part, seconds in _estimate_seconds(ready, seams).items()}
+        self._remaining = {part: slower * seconds for part, seconds in _estimate_seconds(ready, seams).items()}
         budget.reserve(self._left_s())
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Stands round a part, and tells now and then how far it has got."""
-        start, expected = self._budget.spent_s(), self._to_come[name]
+        """Context for one part; reports progress regularly."""
+        start, expected = self._budget.spent_s(), self._remaining[name]
         over = threading.Event()
-        teller = threading.Thread(target=self._keep_telling, args=(name, start, over), daemon=True)
-        teller.start()
+        reporter = threading.Thread(target=self._report_progress, args=(name, start, over), daemon=True)
+        reporter.start()
         try:
             yield
         finally:
             over.set()
-            teller.join()
-        del self._to_come[name]
-        if name != "seams":  # their length is chosen
+            reporter.join()
+        del self._remaining[name]
+        if name != "seams":  # their duration is chosen, not estimated
             slower = float(np.clip((self._budget.spent_s() - start) / expected, *_RESCALED))
-            self._to_come = {part: slower * seconds for part, seconds in self._to_come.items()}
+            self._remaining = {part: slower * seconds for part, seconds in self._remaining.items()}
         else:
             self.seam_s = 0.0
         self._budget.reserve(self._left_s())
 
     def time_for_seams(self) -> float:
-        """Seconds for tuning the seam network: all that other parts leave over, or what the recipe says."""
+        """Seconds for tuning the seam network: the time that other parts leave, or the recipe's."""
         if self._budget.limit_s is not None and self.seam_s:
-            self.seam_s = max(1.0, self._budget.left_s() - sum(self._to_come.values()))
+            self.seam_s = max(1.0, self._budget.left_s() - sum(self._remaining.values()))
         return self.seam_s
 
     def _left_s(self) -> float:
-        return self.seam_s + sum(self._to_come.values())
+        return self.seam_s + sum(self._remaining.values())
 
-    def _keep_telling(self, name: str, start: float, over: threading.Event) -> None:
-        """Tell how far the command has got until a part is over; one that takes longer than expected is nearly done."""
+    def _report_progress(self, name: str, start: float, over: threading.Event) -> None:
+        """Report progress until the part ends; a part that takes longer than estimated stays nearly done."""
         while True:
-            expected = self._to_come[name] + (self.seam_s if name == "seams" else 0.0)
+            expected = self._remaining[name] + (self.seam_s if name == "seams" else 0.0)
             passed = min(self._budget.spent_s() - start, _NEARLY * expected)
             self._budget.reserve(self._left_s() - passed)
             share = round(min(1.0, self._budget.share(1.0)), 4)
             self._sink(Event("progress", {"stage": "train", "share": share, "doing": name}))
-            if over.wait(_TELLS_EVERY_S):
+            if over.wait(_REPORT_EVERY_S):
                 return
 
 
 def _reading_s(ready: Prepared) -> float:
-    """Seconds in which one thread reads a held-out sample exactly, after one to warm up."""
+    """Seconds for one thread to predict a validation sample exactly, after one warm-up."""
     held, threads = ready.task.data.held_out, torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -176,11 +176,11 @@ def _reading_s(ready: Prepared) -> float:
 
 
 def _estimate_seconds(ready: Prepared, seams: bool) -> dict[str, float]:
-    """Seconds of each part on the core that they were measured on, but for the tuning itself."""
+    """Seconds of each part on the reference core, without the seam tuning itself."""
     n_held, n_packs = len(ready.task.data.held_out), 2 if ready.config.learn_all else 1
     measured = min(60, len(ready.data.rows_of("test")) or n_held)
     return {
-        "fitting": 1.0 + 9.0 * ready.config.prior / min(3, n_cores()) + 0.27 * n_held,  # heads are fitted side by side
+        "fitting": 1.0 + 9.0 * ready.config.prior / min(3, n_cores()) + 0.27 * n_held,  # folds are fitted in parallel
         "seams": (1.0 + 0.08 * n_held) * seams,
         "export": 22.0 + 14.0 * ready.config.prior + 5.5 * n_packs,
         "evaluation": 2.0 + 0.15 * measured,

@@ -1,9 +1,8 @@
-"""From trained networks to the models of a pack: calibration, the face's prior, shapes, as held-out samples choose.
+"""Selects calibration, prior, shape guards and seam options of a pack on validation samples.
 
-A prior is chosen on heads that know what the one that ships will know. What was chosen is made twice where held-out
-samples are learned from at last: from the training samples alone, to be judged, and from all of them, to be shipped.
-
-n and N held-out samples, L landmarks.
+The prior is selected with models that know as many poses as the shipped one. If training ends on validation samples
+too, everything is built twice: from training samples alone, for evaluation, and from all samples, for the shipped pack.
+n and N validation samples, L landmarks.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, 
 
 Array64 = npt.NDArray[np.float64]
 
-WORTH = 0.99  # a prior has to bring the held-out error below this share
+WORTH = 0.99  # a prior must reduce the validation error below this share
 _CHOICES = {
     "error_scale": ERROR_SCALES,
     "noise_floor": NOISE_FLOORS,
@@ -52,14 +51,14 @@ _CHOICES = {
     "extrapolation": EXTRAPOLATIONS,
     "outlying": OUTLYING,
 }
-_HIDDEN_WEIGHT = 0.5  # of hidden landmarks in the error that a prior is chosen by: shapes hang on them too
-_CLEARLY = 0.9  # of the error: by so much later candidates have to be better; two trainings differ by a tenth
+_HIDDEN_WEIGHT = 0.5  # weight of hidden landmarks in that error: shapes depend on them too
+_CLEARLY = 0.9  # a later candidate must reduce the error below this share; two trainings differ by a tenth
 _FOLDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Rows of held-out samples, and a head from samples among which they are not."""
+    """Rows of validation samples, and a deformable model fitted without them."""
 
     rows: npt.NDArray[np.intp]
     head: DeformableModel
@@ -72,12 +71,11 @@ def folds(
     *,
     joins: bool,
 ) -> tuple[Fold, ...]:
-    """The held-out samples [n, L, 2] in runs, each with a head from the keyed frames [N, L, 2] and, where held-out
-    samples join those in the end, from the other runs; none where the keyed frames alone are too few: the pack that is
-    judged is made of no others.
+    """Split the validation samples [n, L, 2] into folds, each with a deformable model fitted to the other samples.
 
-    What ships knows the held-out poses too. A prior that is chosen by a head without them believes too little in it.
-    `mirror` as in `fit_head`.
+    A fold's model is fitted to the training samples [N, L, 2] and, if `joins`, to the other folds. The shipped model
+    also knows the validation poses; a prior selected with a model that lacks them would be too weak. Empty if the
+    training samples alone are too few, because the evaluated pack is built from them. `mirror` as in `fit_head`.
     """
     if not has_head(learn_NLC, mirror):
         return ()
@@ -87,14 +85,14 @@ def folds(
     def head_without(rows: npt.NDArray[np.intp]) -> DeformableModel | None:
         return fit_head(np.concatenate([learn_NLC, np.delete(held_NLC, rows, axis=0)]), mirror)
 
-    with ThreadPoolExecutor(n_cores()) as pool:  # arrays are worked on outside Python's lock
+    with ThreadPoolExecutor(n_cores()) as pool:  # numpy releases the GIL
         heads = list(pool.map(head_without, runs))
     found = tuple(Fold(rows, head) for rows, head in zip(runs, heads) if head is not None)
     return found if len(found) == len(runs) else ()
 
 
 class Choice(NamedTuple):
-    """A prior, and the parts on whose heads it was chosen."""
+    """A prior, and the folds that it was selected on."""
 
     prior: FacePrior
     parts: Sequence[Fold]
@@ -109,12 +107,12 @@ def choose_prior(
     truth: npt.NDArray[np.floating],
     visible: npt.NDArray[np.floating],
 ) -> Choice | None:
-    """The prior that brings held-out landmarks [n, L, 2] closest to the truth, hidden ones counting half.
+    """The prior that brings validation landmarks [n, L, 2] closest to the truth; hidden ones count half.
 
-    `candidates`: the parts on one kind of heads, and on another (with mirrored faces, which show twice as many turns,
-    and without: those of a very lopsided head mislead); the first, unless another is clearly better. `error` [n, L]:
-    expected errors; `seen` [n, L]: probabilities; `anisotropy` [n, L, 2]: of the errors; `visible` [n, L]: the
-    truth about it. None where none does so by a worthwhile share.
+    `candidates`: folds with and without mirrored faces (mirroring doubles the poses, but misleads for very lopsided
+    heads). The first candidate wins unless a later one is clearly better. `error` [n, L]: expected errors. `seen` [n,
+    L]: probabilities. `anisotropy` [n, L, 2]: of the errors. `visible` [n, L]: ground truth. Returns None if no prior
+    reduces the error enough.
     """
     weight = np.isfinite(truth).all(axis=2) * np.where(visible > 0.5, 1.0, _HIDDEN_WEIGHT)
     if not weight.any():
@@ -127,16 +125,18 @@ def choose_prior(
             prior = FacePrior(parts[0].head, **settings)
             return _mean_distance(apply_in_parts(prior, parts, *read)[0], truth, weight)
 
-        settings, found = _descended({name: values[len(values) // 2] for name, values in _CHOICES.items()}, distance)
+        settings, found = _coordinate_descent(
+            {name: values[len(values) // 2] for name, values in _CHOICES.items()}, distance
+        )
         if found < least * (1.0 if best is None else _CLEARLY):
             best, least = Choice(FacePrior(parts[0].head, **settings), parts), found
     return best
 
 
-def _descended(
+def _coordinate_descent(
     start: dict[str, float], distance: Callable[[dict[str, float]], float]
 ) -> tuple[dict[str, float], float]:
-    """The settings, of all _CHOICES, from which no single change brings the distance down, and that distance."""
+    """Coordinate descent over _CHOICES: settings that no single change improves, and their distance."""
     best, least = start, distance(start)
     is_better = True
     while is_better:
@@ -151,7 +151,7 @@ def _descended(
 def apply_in_parts(
     prior: FacePrior, parts: Sequence[Fold], points: npt.NDArray[np.floating], *rest: npt.NDArray[np.floating]
 ) -> tuple[Array64, Array64]:
-    """As `apply`, each part of the samples on its own head."""
+    """As `apply`, each fold with its own model."""
     found, left = np.empty(points.shape), np.empty(points.shape[:2])
     for part in parts:
         own = (each[part.rows] for each in (points, *rest))
@@ -166,7 +166,7 @@ def apply(
     seen: npt.NDArray[np.floating],
     anisotropy: npt.NDArray[np.floating],
 ) -> tuple[Array64, Array64]:
-    """Landmarks [n, L, 2] and errors [n, L] through a prior."""
+    """Landmarks [n, L, 2] and errors [n, L] after a prior."""
     given = (torch.tensor(np.asarray(part, np.float32)) for part in (points, error, seen, anisotropy))
     with torch.no_grad():
         found, left = prior(*given)
@@ -184,10 +184,10 @@ _FEWEST = 50
 
 
 def calibrate(distance: npt.NDArray[np.floating[Any]], log_scale: npt.NDArray[np.floating[Any]]) -> tuple[float, float]:
-    """`a`, `b` such that exp(a + b log_scale) is the mean distance to expect, by maximum likelihood under an
-    exponential law (Newton's steps on its two parameters). NaN distances are left out; with few left, (0, 1).
+    """`a`, `b` such that exp(a + b log_scale) is the expected distance, by maximum likelihood.
 
-    The law has fat tails, so one wild miss moves the fit little.
+    The distances are exponentially distributed given `log_scale`; Newton's method on two parameters. The distribution's
+    heavy tail limits the effect of outliers. NaN distances are left out; (0, 1) if few are left.
     """
     known = np.isfinite(distance) & np.isfinite(log_scale)
     d, s = np.maximum(distance[known], _FLOOR_PX), log_scale[known]
@@ -217,24 +217,28 @@ _PRIOR = (
     "extrapolation",
     "outlying",
     "mirrored",
-)  # what of a prior was chosen
+)  # attributes of a prior for the card
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedModels:
-    """What held-out samples said: the calibrations of expected errors, the prior if one is worth it, how far off each
-    landmark is then (share of the face, [L]), and how much more careful than that each shape has to be ([K])."""
+    """The selection on validation samples.
+
+    `calibration`, `left`: of expected errors without and with the prior. `prior`: None if none is worth it. `noise_L`:
+    each landmark's error after the prior, as a share of the face. `guards_K`: each shape's factor on that error.
+    """
 
     calibration: tuple[float, float]
     prior: FacePrior | None
     left: tuple[float, float]
     noise_L: Array64
     guards_K: Array64
-    places: Array64  # [N, L, 2] found in the pictures of the held-out samples
-    mirror: tuple[int, ...] | None  # how they were read, and how a pack reads that keeps to this: see `net.Reader`
+    places: Array64  # [N, L, 2] detected in the pictures of the validation samples
+    # mirrored landmark order if predictions average a mirrored pass (`net.Reader`), as the pack will do
+    mirror: tuple[int, ...] | None
 
     def facts(self, sheet: Sheet) -> dict[str, Any]:
-        """What was chosen, for the card."""
+        """The selection, for the card."""
         prior = self.prior
         return {
             "prior": None if prior is None else {name: getattr(prior, name) for name in _PRIOR},
@@ -245,7 +249,7 @@ class SelectedModels:
 def select_models(
     config: PackConfig, train: Dataset, held: HeldOutPredictions, held_memory: Memory, reads: tuple[int, ...] | None
 ) -> SelectedModels:
-    """Choose on the held-out samples, which were read as `reads` says, what the training samples give."""
+    """Select on validation samples, which were predicted as `reads` says, for models of the training samples."""
     calibration = calibrate(held.distance.ravel(), held.log_scale.ravel())
     error = np.exp(calibration[0] + calibration[1] * held.log_scale)
     kinds = (mirror_permutation(train.sheet), None) if config.prior else ()
@@ -262,13 +266,13 @@ def select_models(
     if config.shape_noise is not None:
         noise = np.full(len(train.sheet.landmarks), config.shape_noise)
     places = _in_pictures(points, held_memory, config)
-    guards = choose_guards(train.sheet, _more(config, train.truth), noise, places, held_memory.truth)
+    guards = choose_guards(train.sheet, _with_warped_copies(config, train.truth), noise, places, held_memory.truth)
     return SelectedModels(calibration, best and best.prior, left, noise, guards, places, reads)
 
 
 @dataclass(frozen=True, slots=True)
 class SeamSelection:
-    """The seam network of a pack (None: none), seams that it is not to move, and how it was taught, for the card."""
+    """The seam network of a pack (None: none), the seams that it must not move, and tuning facts for the card."""
 
     path: Path | None
     still: tuple[str, ...]
@@ -276,7 +280,7 @@ class SeamSelection:
 
 
 def has_seams_to_tune(config: PackConfig, data: Dataset, start: Path | None) -> bool:
-    """Whether there is a seam network to start from, time for it, and open seams that it could learn."""
+    """Whether there is a seam network to start from, time for tuning, and open seams to tune it on."""
     has_seams = any(shape.role == "seam" and not shape.closed for shape in data.sheet.shapes)
     return start is not None and config.seam_minutes > 0 and has_seams
 
@@ -291,7 +295,7 @@ def tune_seams(
     seconds: float,
     check: Check,
 ) -> SeamSelection:
-    """The seam network to start from, tuned to this character's seams in so many seconds where that helps on held-out
+    """Tune the initial seam network to this character for `seconds`; keep the result if it helps on validation
     samples."""
     if start is None or not has_seams_to_tune(config, data, start):
         return SeamSelection(start, (), {})
@@ -302,7 +306,7 @@ def tune_seams(
         net, path = tuned.net, folder / SEAM
         export(net, path)
     model = shape_model(config, chosen, data.subset(data.rows_of("train")))
-    assert model is not None  # there are seams
+    assert model is not None  # there are seams, so there are shapes
     with torch.no_grad():
         points = model(torch.tensor(chosen.places, dtype=torch.float32))[0].double().numpy()
     held = data.subset(data.rows_of("val"))
@@ -313,32 +317,34 @@ def tune_seams(
 
 
 def crop_model(net: LandmarkNet, chosen: SelectedModels, data: Dataset) -> CropModel:
-    """The landmark model of a pack, its prior from the samples of `data`."""
+    """The landmark model of a pack, with the prior's deformable model fitted to `data`."""
     if chosen.prior is None:
         return CropModel(net, chosen.calibration, mirror=chosen.mirror)
     head = fit_head(data.truth.landmarks, mirror_permutation(data.sheet) if chosen.prior.mirrored else None)
-    assert head is not None  # there was one with fewer samples
+    assert head is not None  # fewer samples were enough for one
     return CropModel(net, chosen.calibration, chosen.prior.on(head), chosen.left, chosen.mirror)
 
 
 def shape_model(config: PackConfig, chosen: SelectedModels, data: Dataset) -> nn.Module | None:
-    """The shape model of a pack, from the samples of `data`; None for a sheet without shapes."""
+    """The shape model of a pack, fitted to `data`; None for a sheet without shapes."""
     if not data.sheet.shapes:
         return None
-    truth = _more(config, data.truth)
+    truth = _with_warped_copies(config, data.truth)
     return SHAPE_MODELS[config.shape_model](
         ShapeTraining(data.sheet, truth, chosen.noise_L, chosen.guards_K, config.seed)
     ).eval()
 
 
-def _more(config: PackConfig, truth: Truth) -> Truth:
+def _with_warped_copies(config: PackConfig, truth: Truth) -> Truth:
     rng = np.random.default_rng(config.seed)
     return add_warped_copies(truth, copies=config.shape_copies, rng=rng)
 
 
 def landmark_noise(held: HeldOutPredictions) -> Array64:
-    """Each landmark's error per axis as a share of the face, from held-out samples; wild misses are capped, and few
-    samples are drawn towards the mean of all landmarks."""
+    """Each landmark's error per axis as a share of the face, from validation samples.
+
+    Outliers are capped, and landmarks with few samples are shrunk towards the mean of all landmarks.
+    """
     share = held.distance / held.face[:, None]
     cap = 4 * np.nanmedian(share)
     squares = np.minimum(share, cap) ** 2 / 2
@@ -349,7 +355,7 @@ def landmark_noise(held: HeldOutPredictions) -> Array64:
 
 
 def _in_pictures(points: Array64, memory: Memory, config: PackConfig) -> Array64:
-    """Landmarks of straight crops in the pixels of their pictures."""
+    """Landmarks of nominal crops in the pixels of their pictures."""
     crops = np.array([nominal_crop(landmarks, config.crop_margin) for landmarks in memory.truth.landmarks])
     corner = crops[:, :2] - crops[:, 2:] / 2
     return points * (crops[:, 2:] / config.input_size)[:, None] + corner[:, None]

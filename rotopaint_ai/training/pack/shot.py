@@ -1,11 +1,10 @@
-"""A pack taught by a shot's own corrections, by gradient: `rotopaint train PROJECT --recipe shot --out PACK`.
+"""Fine-tunes a pack on the corrections of a shot: `rotopaint train PROJECT --recipe shot --out PACK`.
 
-The landmark network goes on from the weights of a pack, on the few frames that people corrected and, for all that was
-right, on what the models themselves say of the others (`lesson.py`). Pictures are turned by the shot's own relief. The
-shape model is fitted to the shot solved as a whole. Then the shot is taught with what the new pack reads: one step of
-the project, that can be undone.
-
-The pack is a whole one: `run --model` takes it for the character's next shots, and `train --init` goes on from it.
+The landmark network starts from a pack's weights. It trains on the few corrected frames and, to keep what was right, on
+the models' own predictions of the others (`lesson.py`). Pose augmentation uses the shot's own rigid structure. The
+shape model is fitted to the solved shot. Then the new pack's predictions update the project, as one step that can be
+undone.
+The result is a complete pack for `run --model` on the character's next shots and for `train --init`.
 """
 
 from __future__ import annotations
@@ -61,16 +60,16 @@ from rotopaint_ai.training.trainer.cores import choose_threads
 from rotopaint_ai.training.trainer.log import Budget
 from rotopaint_ai.training.trainer.trainer import Trainer
 
-SHARE = 0.5  # of all samples that are of corrected frames
-FEWEST = 3  # corrected frames: fewer tell too little of a face that turns; Teach takes one
-_TAIL_S = 45.0  # of one core, for the export and the shot taught
-_NOT_KEPT = ("files", "metrics", "parity", "default")  # of the card of the pack started from
+SHARE = 0.5  # share of corrected frames among all samples
+FEWEST = 3  # fewest corrected poses: fewer do not cover a turning face; Teach accepts one
+_TAIL_S = 45.0  # on one core, for the export and the update of the project
+_NOT_KEPT = ("files", "metrics", "parity", "default")  # card entries that are not copied from the initial pack
 _CHECKED = 8  # samples on which the exported graphs are compared
 
 
 @dataclass(frozen=True, slots=True)
 class ShotReport:
-    """How it went: corrected frames, steps, keys that moved in the project (None: somebody else works on it)."""
+    """Corrected frames, steps, and moved keys in the project (None: another process has it open)."""
 
     pack: Path
     frames: tuple[int, ...]
@@ -81,7 +80,8 @@ class ShotReport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corrected:
-    """A project's shot as it stands, what the models had said, what they expected of it, and the corrected frames."""
+    """A project's shot: the present document, the models' predictions with their expected errors, the corrected frames,
+    and the plate."""
 
     predicted: RotoDocument
     document: RotoDocument
@@ -91,20 +91,20 @@ class Corrected:
 
 
 class ShotTask(LandmarkTask):
-    """Few frames leave none to hold out: the last network is taken."""
+    """A landmark training without validation, because corrected frames are few; the last network is used."""
 
     scores = ()
 
     def validate(self, net: LandmarkNet) -> tuple[float, ...]:
-        """Nothing is measured."""
+        """Nothing to validate."""
         return ()
 
 
 def train_shot(options: TrainOptions) -> ShotReport:
-    """Train a pack on the corrected frames of a project, the one source, and teach the project's shot with it.
+    """Fine-tune a pack on the corrected frames of one project, and update the project with it.
 
-    Raises: UsageError where fewer than FEWEST holds are corrected or the pack knows another face; ProjectError,
-    PackError, PlateError, TrainingError; CancelledError.
+    Raises: UsageError if fewer than FEWEST holds are corrected or the pack's shapes differ; ProjectError, PackError,
+    PlateError, TrainingError; CancelledError.
     """
     check = (options.cancel or Cancel()).check
     check_pack_place(options.out)
@@ -130,7 +130,7 @@ def train_shot(options: TrainOptions) -> ShotReport:
     _keep_before(options.out, folder / "before")
     write_shot_pack(options, tuned, lesson, pack, config, shot)
     clock["export"] = round(time.perf_counter() - start, 1)
-    n_moved = _teach_with_pack(options, shot)
+    n_moved = _update_project(options, shot)
     report = ShotReport(options.out, tuple(sorted(shot.frames)), tuned.steps, n_moved, clock)
     write_json(folder / "report.json", {"frames": list(report.frames), "steps": tuned.steps, "seconds": clock})
     options.sink(Event("finished", {"stage": "train", "pack": str(options.out), "moved": n_moved}))
@@ -141,7 +141,7 @@ def train_shot(options: TrainOptions) -> ShotReport:
 
 
 def read_corrected(path: Path) -> Corrected:
-    """What a project tells. Raises: UsageError, ProjectError, DocumentError, PlateError."""
+    """Read a project. Raises: UsageError, ProjectError, DocumentError, PlateError."""
     found = corrections(path)
     project = Project.open(path, write=False)
     try:
@@ -157,7 +157,7 @@ def read_corrected(path: Path) -> Corrected:
 
 
 def lesson_of(shot: Corrected, models: Models, config: PackConfig) -> ShotLesson:
-    """A shot's lesson, with what a pack's models read in it. Raises UsageError where it has too little to teach."""
+    """The training samples of a shot, with a pack's predictions. Raises UsageError if too little is corrected."""
     sheet = models.pack.sheet
     names = {base.name for base, _, _ in corrected_shapes(shot.predicted, shot.document)}
     known = {spec.name for spec in sheet.shapes}
@@ -169,20 +169,20 @@ def lesson_of(shot: Corrected, models: Models, config: PackConfig) -> ShotLesson
     reading = read_shot(shot.predicted, shot.plate, models)
     holds = {reading.hold_of[frame] for frame in shot.frames if frame in reading.hold_of}
     if len(holds) < FEWEST:
-        told = "1 pose is" if len(holds) == 1 else f"{len(holds)} poses are"
+        count = "1 pose is" if len(holds) == 1 else f"{len(holds)} poses are"
         raise UsageError(
-            f"{told} corrected (frames {summarise(sorted(shot.frames))}); wanted {FEWEST} or more: "
-            "correct another, or press Teach, which takes one"
+            f"{count} corrected (frames {summarise(sorted(shot.frames))}); wanted {FEWEST} or more: correct another, "
+            "or press Teach, which needs only one"
         )
     solved = teach(reading, shot.predicted, shot.document, shot.errors).keys
     drawn = DrawnShot(shot.document, solved, names & known, shot.frames)
     return make_lesson(reading, shot.plate, drawn, input_size=models.pack.input_size, margin=models.pack.crop_margin)
 
 
-def _teach_with_pack(options: TrainOptions, shot: Corrected) -> int | None:
-    """Put what the new pack reads into the project, as a step that can be undone; None where somebody works on it.
+def _update_project(options: TrainOptions, shot: Corrected) -> int | None:
+    """Update the project with the new pack's predictions, as a step that can be undone. None if another process has it.
 
-    It stands for what the models say from here on, so that later corrections are carried on from it.
+    The predictions replace the earlier ones, so that later corrections propagate from them.
     """
     project = Project.open(Path(options.sources[0]))
     try:
@@ -212,7 +212,7 @@ def _teach_with_pack(options: TrainOptions, shot: Corrected) -> int | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FineTuned:
-    """Models that know a shot."""
+    """Models fine-tuned on a shot."""
 
     crop_model: CropModel
     shape_model: nn.Module
@@ -230,7 +230,7 @@ def fine_tune(
     sink: Sink,
     check: Callable[[], None],
 ) -> FineTuned:
-    """Go on from a pack's weights on a lesson. Raises TrainingError."""
+    """Continue training a pack's network on a lesson. Raises TrainingError."""
     config = replace(config, input_size=pack.input_size, crop_margin=pack.crop_margin)
     sheet, marks = lesson.sheet, lesson.solved.landmarks
     net = _start_net(config, pack, lesson, init)
@@ -248,13 +248,15 @@ def fine_tune(
 def _start_net(config: PackConfig, pack: Pack, lesson: ShotLesson, init: str | None) -> LandmarkNet:
     weights = find_weights(init)
     if weights is None:
-        raise UsageError(f"--init {init}: a shot is learnt from a pack that knows faces; leave it out, or name a pack")
+        raise UsageError(
+            f"--init {init}: a shot is trained from a pack's weights; leave the option out, or name a pack"
+        )
     net = build_net(config, len(lesson.sheet.landmarks))
     report = load_pretrained(net, weights, lesson.sheet.landmark_names, face_places(lesson.solved.landmarks))
     if report.left_out:
         raise TrainingError(
-            f"{pack.name}: its network is another than the recipe's ({report.left_out[0]} does not fit); give the "
-            "fields of its recipe.yaml by --set"
+            f"{pack.name}: its network differs from the recipe's ({report.left_out[0]} does not fit); give the fields "
+            "of its recipe.yaml with --set"
         )
     return net
 
@@ -267,7 +269,7 @@ def _first_of(memory: Memory) -> Memory:
 def _calibration(
     net: LandmarkNet, lesson: ShotLesson, config: PackConfig, reads: tuple[int, ...] | None
 ) -> tuple[float, float]:
-    """Of expected errors: how far the network lies from the shot solved without it, where nobody has corrected."""
+    """Calibration of expected errors against the solved shot, on frames without corrections."""
     rows = np.flatnonzero(~lesson.is_corrected)
     memory = replace(lesson.known, truth=lesson.solved)
     held = predict_held_out(
@@ -284,7 +286,7 @@ def _shape_model(lesson: ShotLesson, config: PackConfig) -> nn.Module:
 
 
 def _keep_before(out: Path, kept: Path) -> None:
-    """Keep the pack that is about to be replaced."""
+    """Copy the pack that is about to be replaced."""
     if out.is_dir():
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(out, kept)
@@ -293,7 +295,7 @@ def _keep_before(out: Path, kept: Path) -> None:
 def write_shot_pack(
     options: TrainOptions, tuned: FineTuned, lesson: ShotLesson, pack: Pack, config: PackConfig, shot: Corrected
 ) -> None:
-    """Write the pack, which takes the place of an older one."""
+    """Write the pack, replacing an older one."""
     batch = straight_batch(lesson.known, range(min(_CHECKED, len(lesson.known))), pack.input_size, pack.crop_margin)
     solved = replace(lesson.known, truth=lesson.solved)
     faces = straight_batch(solved, range(len(batch.crops)), pack.input_size, pack.crop_margin).landmarks

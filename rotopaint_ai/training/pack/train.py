@@ -1,8 +1,8 @@
-"""One call from data sets to a model pack: read, start from what is known, train, choose, export, measure.
+"""From data sets to a model pack in one call: read, initialise, train, select, export, evaluate.
 
     rotopaint train DATASET... --out PACK [--recipe FILE.yaml] [--set key=value]... [--init PACK] [--resume]
 
-A run keeps its checkpoint, log and recipe in `PACK.run` beside the pack, which `--resume` goes on from.
+Checkpoint, log and recipe of a run lie in `PACK.run` next to the pack; `--resume` continues from there.
 """
 
 from __future__ import annotations
@@ -56,12 +56,13 @@ from rotopaint_ai.training.trainer.onnx_export import Traces, export_checked
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
 
 _CHECKED_SAMPLES = 16
-_MOST_MATTES = 60  # samples, of those measured, whose mattes are compared
+_MOST_MATTES = 60  # most evaluated samples whose mattes are compared
 
 
 @dataclass(frozen=True, slots=True)
 class TrainReport:
-    """How a training went: the pack, its metrics on held-out samples, and where the time went (seconds)."""
+    """The result of a training: the pack, its metrics on validation samples, and the duration of each part in
+    seconds."""
 
     pack: Path
     metrics: dict[str, Any]
@@ -88,13 +89,13 @@ def train(
     group: Group = ALONE,
     began: float | None = None,
 ) -> TrainReport:
-    """Train both models of a pack and write it to `out`; of several ranks the first does what is not training.
+    """Train both models of a pack and write it to `out`. Of several ranks, only the first does more than training.
 
-    `recipe`: a file or a shipped name (None: `character`); `overrides`: `key=value` texts. `init`: a pack to start
-    from, `none` for nothing, None for the shipped pack where there is one. `resume` goes on from `out`.run. `name` and
-    `licence` go on the card (defaults: the folder's name, the data sets' licences), and so does `command`.
-    `began`: when the command did, by `time.time`, for a recipe's `minutes` (None: now).
-    Raises: UsageError, TrainingError, PackError; CancelledError when `cancel` is raised, keeping the last checkpoint.
+    `recipe`: a file or a shipped name (None: `character`). `overrides`: `key=value` texts. `init`: a pack to initialise
+    from, `none` for random weights, None for the shipped pack if there is one. `resume`: continue from `out`.run.
+    `name`, `licence`, `command`: for the card (defaults: the folder's name, the data sets' licences). `began`: start of
+    the command by `time.time`, for the time limit (None: now).
+    Raises: UsageError, TrainingError, PackError; CancelledError if `cancel` is set, after saving a checkpoint.
     """
     folder, stop = Path(out), cancel or Cancel()
     seconds: dict[str, float] = {}
@@ -118,10 +119,10 @@ def train(
     group.leave()
     if not group.is_first:
         return TrainReport(folder, {}, {}, seconds, trained.steps, 0.0)
-    making = _Making(ready, trained, run_folder, init, tail, seconds, stop.check)
-    chosen, seams = making.choose()
+    builder = _PackBuilder(ready, trained, run_folder, init, tail, seconds, stop.check)
+    chosen, seams = builder.choose()
     card = _card(ready, trained, name or folder.name, licence, command, chosen, seams, init)
-    parity, metrics = making.write(folder, chosen, seams, card)
+    parity, metrics = builder.write(folder, chosen, seams, card)
     report = TrainReport(folder, metrics, parity, seconds, trained.steps, trained.images_per_s, trained.profile)
     bound = None if trained.profile is None else trained.profile.content()
     facts = {"metrics": metrics, "seconds": seconds, "profile": bound}
@@ -132,8 +133,8 @@ def train(
 
 
 @dataclass(frozen=True, slots=True)
-class _Making:
-    """What makes a pack of trained networks."""
+class _PackBuilder:
+    """Builds a pack from trained networks."""
 
     ready: Prepared
     trained: Trained[LandmarkNet]
@@ -145,13 +146,13 @@ class _Making:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Stands round a part of it."""
+        """Context for one part: measures its time and checks for cancellation."""
         with _measuring(self.seconds, name), self.tail.part(name):
             self.check()
             yield
 
     def choose(self) -> tuple[SelectedModels, SeamSelection]:
-        """What held-out samples say: prior, guards and calibration, and the seam network."""
+        """Select prior, guards, calibration and the seam network on validation samples."""
         config, held = self.ready.config, self.ready.task.data.held_out
         with self.part("fitting"):
             mirror = mirrored_order(self.ready.data.sheet) if config.mirrored else None
@@ -166,8 +167,11 @@ class _Making:
     def write(
         self, folder: Path, chosen: SelectedModels, seams: SeamSelection, card: dict[str, Any]
     ) -> tuple[dict[str, float], dict[str, Any]]:
-        """Write the pack with its figures, which are of what never saw held-out samples: the pack itself, or the one
-        before those joined, in the run's folder."""
+        """Write the pack with its metrics, measured without training on validation samples.
+
+        They are those of the pack itself or, if training ended on validation samples too, of the pack before that,
+        which is kept in the run's folder.
+        """
         trained, data = self.trained, self.ready.data
         if trained.net is trained.validated:
             with replacing_folder(folder) as made:
@@ -210,7 +214,7 @@ class _Making:
         )
 
     def _measure_made(self, pack: Path, card: dict[str, Any]) -> dict[str, Any]:
-        """Figures of a pack on what it never trained on, which go on its card as well."""
+        """Evaluate a pack on samples that it was not trained on, and write the metrics to its card."""
         data = self.ready.data
         splits = cast(Any, ("test",) if len(data.rows_of("test")) else ("val",))
         with self.part("evaluation"):
@@ -225,7 +229,7 @@ def _start_of(ready: Prepared) -> str:
 
 
 def check_pack_place(folder: Path) -> None:
-    """Raises TrainingError where a pack would take the place of something else."""
+    """Raises TrainingError if a pack would replace something else."""
     if not is_replaceable(folder):
         raise TrainingError(
             f"{folder}: exists and is not a model pack; give --out a new folder or an old pack to replace"
@@ -282,7 +286,7 @@ def _card(
 
 @contextmanager
 def _measuring(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    """Note the seconds that a stage takes."""
+    """Record the duration of a stage."""
     start = time.perf_counter()
     try:
         yield
@@ -311,10 +315,8 @@ def write_pack(
     """Write a pack's files into an empty folder, and check the graphs.
 
     `samples`: real crops [N, S, S, 3] and landmarks [N, L, 2] on which the exported graphs are compared with torch.
-    `others`: more models to go along, under their own names.
-    `traces`: as `export_checked` has them.
-    Returns the largest differences in pixels.
-    Raises: TrainingError when they exceed `PARITY_PX`.
+    `others`: further models to copy, with their file names. `traces`: see `export_checked`.
+    Returns the largest differences in pixels. Raises: TrainingError if they exceed `PARITY_PX`.
     """
     write_text(folder / SHEET, dump_sheet(sheet))
     write_text(folder / "recipe.yaml", recipe_yaml)
@@ -351,5 +353,5 @@ class EmptyShapes(nn.Module):
 
 
 def as_crops(crops: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-    """8-bit crops as the exported model takes them."""
+    """8-bit crops as inputs of the exported model."""
     return cast(npt.NDArray[np.float32], crops.astype(np.float32) / 255)
