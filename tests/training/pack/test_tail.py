@@ -26,7 +26,7 @@ def test_a_long_part_tells_how_far_it_has_got(monkeypatch: pytest.MonkeyPatch) -
     """By hand: after 100 s 40 are to come, and a twentieth of the export's 60, which takes longer than expected."""
     monkeypatch.setattr(prepare, "_reading_s", lambda ready: prepare._READING_S)
     monkeypatch.setattr(prepare, "_estimate_seconds", lambda ready, seams: {"export": 60.0, "evaluation": 40.0})
-    monkeypatch.setattr(prepare, "_TELLS_EVERY_S", 0.0)
+    monkeypatch.setattr(prepare, "_REPORT_EVERY_S", 0.0)
     clock, shares, has_told = _Clock(), list[float](), threading.Event()
 
     def sink(event: Event) -> None:
