@@ -15,16 +15,16 @@ from rotopaint_ai.shapes.roto import ControlPoint, Points
 
 Array = NDArray[np.float64]
 
-_BERNSTEIN = np.array([[1.0, 0, 0, 0], [-3, 3, 0, 0], [3, -6, 3, 0], [-1, 3, -3, 1]])  # powers of t by control point
+_BERNSTEIN = np.array([[1.0, 0, 0, 0], [-3, 3, 0, 0], [3, -6, 3, 0], [-1, 3, -3, 1]])  # coefficients of the powers of t
 
 
 def as_array(points: Points | Sequence[Sequence[float]] | NDArray[np.floating]) -> Array:
-    """Control points as (P, 6) float64; an empty run gives (0, 6)."""
+    """Control points as (P, 6) float64; (0, 6) for an empty sequence."""
     return np.asarray(points, dtype=np.float64).reshape(-1, 6)
 
 
 def as_points(points: NDArray[np.floating]) -> Points:
-    """(P, 6) numbers as control points of the document."""
+    """(P, 6) numbers as control points of a document."""
     return tuple(ControlPoint(*row) for row in np.asarray(points, dtype=np.float64).reshape(-1, 6).tolist())
 
 
@@ -39,9 +39,9 @@ def segments(points: NDArray[np.floating], closed: bool) -> Array:
 
 
 def from_segments(cubics: Array, closed: bool) -> Array:
-    """Control points (P, 6) of joined cubics (S, 4, 2): the inverse of `segments`.
+    """Control points (P, 6) of consecutive cubics (S, 4, 2): the inverse of `segments`.
 
-    The first incoming and the last outgoing tangent of an open curve, which no cubic carries, are zero.
+    The first incoming and the last outgoing tangent of an open curve are zero.
     """
     n = len(cubics)
     points = np.zeros((n if closed else n + 1, 6))
@@ -57,7 +57,7 @@ def from_segments(cubics: Array, closed: bool) -> Array:
 
 
 def evaluate(cubics: Array, t: NDArray[np.floating]) -> Array:
-    """Points of each cubic at its parameters: cubics (S, 4, 2), t (S, T) or (T,) -> (S, T, 2)."""
+    """Points of each cubic: cubics (S, 4, 2), t (S, T) or (T,) -> (S, T, 2)."""
     t = np.broadcast_to(t, (len(cubics), np.shape(t)[-1]))
     a, b, c, d = np.einsum("ij,sjc->isc", _BERNSTEIN, cubics)[:, :, None, :]
     t = t[..., None]
@@ -73,7 +73,7 @@ def derivative(cubics: Array, t: NDArray[np.floating]) -> Array:
 
 
 def flat_counts(cubics: Array, tolerance_px: float) -> NDArray[np.intp]:
-    """How many equal steps of t keep each cubic's chords within `tolerance_px` of it: (S,), at least 1.
+    """Number of equal steps of t that keep each cubic's chords within `tolerance_px` of it: (S,), at least 1.
 
     Source: |deviation| <= max|B''| / (8 n^2), and max|B''| = 6 max of the two second differences (Filip et al. 1986).
     """
@@ -87,8 +87,8 @@ def flat_counts(cubics: Array, tolerance_px: float) -> NDArray[np.intp]:
 def flatten(points: NDArray[np.floating], closed: bool, tolerance_px: float = 0.002, *, centred: bool = False) -> Array:
     """A polyline (N, 2) within `tolerance_px` of the curve; a closed one does not repeat its first point.
 
-    `centred` moves the vertices inside each cubic by -B'' dt^2 / 12, so that chords lie on either side of the curve in
-    equal parts and the area beside them is that of the curve; plain vertices lie on the curve.
+    `centred` moves the vertices inside each cubic by -B'' dt^2 / 12, so that the polyline's area equals the curve's;
+    plain vertices lie on the curve.
     """
     cubics = segments(points, closed)
     if not len(cubics):
@@ -109,8 +109,8 @@ def sample(
 ) -> Array:
     """Points along the curve: (N, 2), in order; a closed curve does not repeat its first point.
 
-    `per_segment` samples each cubic at equal steps of t (16 where nothing is asked for); `spacing` gives points about
-    that many pixels apart along the arc, the ends of an open curve included.
+    `per_segment`: samples of each cubic at equal steps of t (default 16). `spacing`: points about that many pixels
+    apart along the arc instead, including the ends of an open curve.
     """
     if spacing is not None:
         return _spaced(flatten(points, closed, min(0.001, spacing / 10.0)), closed, spacing)
@@ -145,7 +145,7 @@ def _spaced(polyline: Array, closed: bool, spacing: float) -> Array:
 
 
 def length(points: NDArray[np.floating], closed: bool) -> float:
-    """Arc length in pixels (Gauss-Legendre, 16 nodes a cubic)."""
+    """Arc length in pixels (Gauss-Legendre, 16 nodes per cubic)."""
     cubics = segments(points, closed)
     nodes, weights = np.polynomial.legendre.leggauss(16)
     speed = np.linalg.norm(derivative(cubics, (nodes + 1) / 2), axis=2)
@@ -180,14 +180,14 @@ def bounds(points: NDArray[np.floating], closed: bool) -> tuple[float, float, fl
 
 
 def _quadratic_roots(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
-    """Real roots of a t^2 + b t + c, element by element; where there is none, some finite value."""
+    """Real roots of a t^2 + b t + c, elementwise; some finite value where there is none."""
     with np.errstate(all="ignore"):
         q = -0.5 * (b + np.copysign(np.sqrt(np.maximum(b * b - 4 * a * c, 0)), b))
         return np.where(np.isfinite(q / a), q / a, 0.0), np.where(np.isfinite(c / q), c / q, 0.0)
 
 
 def split_cubic(cubic: Array, t: float) -> tuple[Array, Array]:
-    """A cubic (4, 2) cut in two at t by de Casteljau's construction."""
+    """Split a cubic (4, 2) at t by de Casteljau's algorithm."""
     ab, bc, cd = (cubic[i] + (cubic[i + 1] - cubic[i]) * t for i in range(3))
     abc, bcd = ab + (bc - ab) * t, bc + (cd - bc) * t
     middle = abc + (bcd - abc) * t
@@ -195,7 +195,7 @@ def split_cubic(cubic: Array, t: float) -> tuple[Array, Array]:
 
 
 def insert(points: NDArray[np.floating], closed: bool, segment: int, t: float) -> Array:
-    """The same curve with one control point more, at parameter t of a segment. The first point stays first."""
+    """The same curve with one more control point, at parameter t of a segment. The first point stays first."""
     p = as_array(points)
     left, right = split_cubic(segments(p, closed)[segment], t)
     after = (segment + 1) % len(p)
@@ -207,7 +207,7 @@ def insert(points: NDArray[np.floating], closed: bool, segment: int, t: float) -
 
 
 def reverse(points: NDArray[np.floating], closed: bool) -> Array:
-    """The curve run backwards. A closed one keeps its first point."""
+    """The reversed curve. A closed one keeps its first point."""
     p = as_array(points)[::-1][:, [0, 1, 4, 5, 2, 3]]
     return np.roll(p, 1, axis=0) if closed else p.copy()
 
@@ -221,7 +221,7 @@ def distance_to_polyline(queries: NDArray[np.floating], polyline: Array, closed:
     a, ab = line[:-1], np.diff(line, axis=0)
     squared = np.maximum((ab * ab).sum(axis=1), 1e-30)
     out: Array = np.empty(len(q))
-    rows = max(1, 2_000_000 // len(a))  # keeps the table of distances below some tens of MB
+    rows = max(1, 2_000_000 // len(a))  # limits the distance table to some tens of MB
     for begin in range(0, len(q), rows):
         ap_x = q[begin : begin + rows, 0, None] - a[None, :, 0]
         ap_y = q[begin : begin + rows, 1, None] - a[None, :, 1]
@@ -236,8 +236,8 @@ def curve_distance(
 ) -> tuple[float, float]:
     """Symmetric distance between two curves given as control points: mean and maximum in pixels.
 
-    Each curve is sampled every `spacing` pixels; each sample looks for the nearest point of the other curve. The mean
-    is over both directions with equal weight, the maximum is the Hausdorff distance of the samples.
+    Each curve is sampled every `spacing` pixels and compared with the nearest point of the other. The mean weighs both
+    directions equally; the maximum is the Hausdorff distance of the samples.
     """
     line_a, line_b = sample(a, closed, spacing=spacing), sample(b, closed, spacing=spacing)
     fine_a, fine_b = flatten(a, closed, 0.001), flatten(b, closed, 0.001)

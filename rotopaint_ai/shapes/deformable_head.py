@@ -1,14 +1,11 @@
-"""A head and how its parts move: the places of a character's landmarks in three dimensions, from its keyed frames.
+"""A deformable 3D model of a character's landmarks, estimated from its keyed frames.
 
-Every keyed frame is a view of the head under a scaled rotation (weak perspective), and the head moves by a few motions
-(a jaw, brows, lids), each more or less: a face is a turn of `places + sum of z_k motions_k` with z from a unit
-Gaussian. Turn and motions are kept apart because a turn moves x and y of all landmarks in step. Unlike modes of the
-rows alone, one z moves x and y at once, and a turn has three numbers, not two for every mode.
-
+Every keyed frame is a view of the head under a scaled rotation (weak perspective). The head deforms by a few modes
+(jaw, brows, lids): a face is a rotation of `places + sum of z_k motions_k` with standard normal z. Unlike PCA modes of
+2D landmarks, one z moves x and y together, and a rotation takes three numbers instead of two per mode.
 Source: Torresani, Hertzmann & Bregler, "Nonrigid structure-from-motion: estimating shape and motion with hierarchical
-priors" (2008), section 4: expectation-maximisation with the motions as latent variables, started from the rigid relief.
-
-Letters: n samples, L landmarks, K motions. Head space and units as in `head_structure`.
+priors" (2008), section 4: expectation-maximisation with the coefficients as latent variables, from a rigid start.
+Letters: n samples, L landmarks, K modes. Head space and units as in `head_structure`.
 """
 
 from __future__ import annotations
@@ -30,19 +27,21 @@ from rotopaint_ai.shapes.head_structure import (
 Array64 = npt.NDArray[np.float64]
 
 MOST_MOTIONS = 32
-FEWEST_SAMPLES = 12  # with fewer frames, the motions of a face cannot be estimated
+FEWEST_SAMPLES = 12  # fewer frames are too few to estimate modes
 _FRAMES_PER_MOTION = 3
 _ROUNDS = 12
-_FIRST_MISS = 0.02  # share of the face: initial residual of the motions
+_FIRST_MISS = 0.02  # share of the face: initial residual of the modes
 _LEAST_MISS = 1e-3
-_HOLD_PLACES = 3e-4  # weight of the relief beside one sample
-_HOLD_MOTIONS = 0.1  # samples that show no motion: depth that was never seen to move stays
+_HOLD_PLACES = 3e-4  # weight of the rigid structure relative to one sample
+_HOLD_MOTIONS = 0.1  # pseudo-samples without deformation: unobserved depth motion stays zero
 
 
 @dataclass(frozen=True, slots=True)
 class DeformableModel:
-    """Places [L, 3] of the landmarks, their motions [K, L, 3] by one deviation each, and the variance [L] per axis of
-    what these leave unexplained. `mirrored`: mirrored faces tell of it too."""
+    """Mean shape [L, 3], modes [K, L, 3] scaled to one standard deviation, and the residual variance [L] per axis.
+
+    `mirrored`: whether mirrored faces were used too.
+    """
 
     places: Array64
     motions: Array64
@@ -51,12 +50,11 @@ class DeformableModel:
 
 
 def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> DeformableModel | None:
-    """The head of a character from its keyed frames [n, L, 2], and from mirrored ones where `mirror` says how; NaN
-    where unknown.
+    """Fit the model to keyed frames [n, L, 2], NaN where unknown; `mirror` adds the mirrored frames.
 
-    Mirrored faces tell the same depths, turned the other way. What makes a lopsided head differ from its mirror image
-    is one motion more, and how much of each motion there is comes from the keyed frames themselves. None with too few
-    frames or landmarks, and without mirrored ones where a landmark is never keyed: its twin alone tells of it.
+    Mirrored faces show the same depths under the opposite rotation. The asymmetry of a lopsided head becomes one more
+    mode; mean and mode strengths come from the keyed frames alone. None with too few frames or landmarks, or, without
+    mirrored ones, if a landmark is never keyed.
     """
     even = _enough_faces(landmarks_NLC, mirror)
     if even is None:
@@ -64,14 +62,14 @@ def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | No
     faces, known = even
     state = _start_rigid(faces, known, solve_structure(faces, known))
     for _ in range(_ROUNDS):
-        state = _improved(faces, known, state)
+        state = _em_round(faces, known, state)
     n_own = len(faces) if mirror is None else len(faces) // 2
     places, motions = _of_first(faces[:n_own], known[:n_own], state)
     return DeformableModel(places, motions, state.unexplained, mirror is not None)
 
 
 def has_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> bool:
-    """Whether `fit_head` gives a head, without the work."""
+    """Whether `fit_head` returns a model, without computing it."""
     return _enough_faces(landmarks_NLC, mirror) is not None
 
 
@@ -84,7 +82,7 @@ def _enough_faces(
 
 
 def _of_first(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tuple[Array64, Array64]:
-    """Places and motions by the mean and the spread of the first samples' motions alone."""
+    """Mean shape and modes from the mean and covariance of the first samples' coefficients alone."""
     first = replace(state, sight=state.sight[: len(faces)], middles=state.middles[: len(faces)])
     moved, doubt = _fit_motions(faces, known, first)
     values, vectors = np.linalg.eigh(np.cov(moved.T, bias=True).reshape(doubt.shape[1:]) + doubt.mean(axis=0))
@@ -94,8 +92,7 @@ def _of_first(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tu
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A head, what holds its places where no frame tells them, and the views [n, 2, 3] and middles [n, 2] of the
-    samples."""
+    """The model, the prior of its mean shape, and the views [n, 2, 3] and centres [n, 2] of the samples."""
 
     usual: Array64
     places: Array64
@@ -106,7 +103,7 @@ class _State:
 
 
 def _start_rigid(faces: Array64, known: npt.NDArray[np.bool_], structure: RigidStructure) -> _State:
-    """From a rigid head: motions are the principal parts of what it leaves, laid into the plane of each view."""
+    """Start from a rigid head: modes are the principal components of its residuals, placed in each view's plane."""
     sight, middles = _fit_views(faces, structure.places, known * structure.weight)
     off = np.where(known[..., None], faces - middles[:, None] - structure.places @ sight.transpose(0, 2, 1), 0.0)
     lifted = (off @ sight / (sight**2).sum(axis=(1, 2))[:, None, None] * 2).reshape(len(faces), -1)
@@ -120,16 +117,16 @@ def _start_rigid(faces: Array64, known: npt.NDArray[np.bool_], structure: RigidS
 
 
 def _fit_views(faces: Array64, places: Array64, weights: Array64) -> tuple[Array64, Array64]:
-    """Scaled rotations' first two rows [n, 2, 3], and where the head's origin comes to lie [n, 2]."""
+    """The first two rows of the scaled rotations [n, 2, 3], and the images of the head's origin [n, 2]."""
     affine, middles = affine_views(faces, places, weights)
     turns, scales = nearest_turns(affine)
     return turns[:, :2] * scales[:, None, None], middles
 
 
-def _improved(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> _State:
-    """One round: how far each sample has moved, then places and motions, then the views, then what is left."""
+def _em_round(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> _State:
+    """One round of EM: coefficients, mean shape and modes, views, residual variance."""
     moved, doubt = _fit_motions(faces, known, state)
-    places, motions = _shaped(faces, known, state, moved, doubt)
+    places, motions = _fit_shape_and_modes(faces, known, state, moved, doubt)
     shapes = places + np.tensordot(moved, motions, 1)
     weights = known / state.unexplained
     sight, middles = _fit_views(faces, shapes, weights / np.maximum(weights.sum(axis=1), 1e-9)[:, None])
@@ -141,12 +138,12 @@ def _improved(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> _S
 
 
 def _seen_motions(motions: Array64, sight: Array64) -> Array64:
-    """What motions do to the landmarks of each view [n, K, L, 2]."""
+    """The modes projected into each view [n, K, L, 2]."""
     return np.moveaxis(np.tensordot(sight, motions, axes=([2], [2])), 1, 3)
 
 
 def _fit_motions(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tuple[Array64, Array64]:
-    """Posterior mean [n, K] and covariance [n, K, K] of each sample's motions."""
+    """Posterior mean [n, K] and covariance [n, K, K] of each sample's coefficients."""
     seen = _seen_motions(state.motions, state.sight)
     off = faces - state.middles[:, None] - state.places @ state.sight.transpose(0, 2, 1)
     weighed = (seen * (known / state.unexplained)[:, None, :, None]).reshape(*seen.shape[:2], -1)
@@ -155,10 +152,10 @@ def _fit_motions(faces: Array64, known: npt.NDArray[np.bool_], state: _State) ->
     return np.asarray((doubt @ (weighed @ off.reshape(len(off), -1, 1)))[..., 0]), np.asarray(doubt)
 
 
-def _shaped(
+def _fit_shape_and_modes(
     faces: Array64, known: npt.NDArray[np.bool_], state: _State, moved: Array64, doubt: Array64
 ) -> tuple[Array64, Array64]:
-    """Places [L, 3] and motions [K, L, 3] that the samples' motions explain best, each landmark by itself."""
+    """Mean shape [L, 3] and modes [K, L, 3] that maximise the expected likelihood, each landmark separately."""
     n, n_parts = len(faces), moved.shape[1] + 1
     parts = np.concatenate([np.ones((n, 1)), moved], axis=1)
     products = parts[:, :, None] * parts[:, None]

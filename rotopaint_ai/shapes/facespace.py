@@ -1,4 +1,4 @@
-"""The position of the head at every frame of a shot, and the pose of its face, computed only from landmarks.
+"""The head's pose and the landmarks relative to it at every frame of a shot, computed only from landmarks.
 
 Convention: F frames, L landmarks, as complex numbers x + iy in plate space.
 """
@@ -18,17 +18,17 @@ Complex = NDArray[np.complex128]
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-TOO_FEW = 3  # landmarks that a similarity needs
+TOO_FEW = 3  # fewest landmarks for a similarity
 _ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class FaceSpace:
-    """Where the head is at every frame, and what its face looks like there.
+    """Pose of the head and appearance of the face at every frame.
 
-    `factor_F`: size (root mean square radius of the mean face in pixels) and turn of the head as one complex number;
-    `look_FL`: landmarks less the mean face, in units of the face's size; `time_F`: the frame, of a hold its first one;
-    `points_FL`: the landmarks in plate space, NaN where hidden; `whole_FL`: hidden ones where the mean face has them.
+    `factor_F`: size (root mean square radius of the mean face in pixels) and rotation as one complex number. `look_FL`:
+    landmarks minus the mean face, in units of the face's size. `time_F`: the frame; in a hold its first one.
+    `points_FL`: landmarks in plate space, NaN where hidden. `whole_FL`: the same with hidden ones from the mean face.
     """
 
     frames: tuple[int, ...]
@@ -39,7 +39,7 @@ class FaceSpace:
     whole_FL: Complex
 
     def rows(self, frames: Sequence[int]) -> Rows:
-        """Rows of frames; of one without landmarks that of the nearest frame with some."""
+        """Rows of frames; a frame without landmarks gets the row of the nearest frame with some."""
         known = np.array(self.frames)
         after = np.clip(np.searchsorted(known, frames), 0, len(known) - 1)
         before = np.maximum(after - 1, 0)
@@ -48,7 +48,7 @@ class FaceSpace:
 
 
 def face_space(landmarks: LandmarkKeys) -> FaceSpace | None:
-    """The face space of a shot; None where no frame has landmarks enough."""
+    """The face space of a shot; None if no frame has enough landmarks."""
     rows = {frame: row for frame, row in sorted(landmarks.keys.items()) if sum(p is not None for p in row) >= TOO_FEW}
     if not rows:
         return None
@@ -59,11 +59,11 @@ def face_space(landmarks: LandmarkKeys) -> FaceSpace | None:
 
 
 def align_faces(points_FL: Complex) -> tuple[Complex, Complex, Complex]:
-    """Similarity of the head at each frame (its factor), landmarks less the mean face, hidden ones 0, and landmarks in
-    plate space, hidden ones by the mean face.
+    """Align landmarks to their mean face.
 
-    The mean face has root mean square radius 1. Generalised Procrustes analysis by turns: faces to the mean, mean of
-    the faces (Gower 1975).
+    Returns the similarity factor at each frame; landmarks minus the mean face, 0 where hidden; and landmarks in plate
+    space, hidden ones from the mean face. The mean face has root mean square radius 1. Generalised Procrustes analysis,
+    alternating between alignment and mean (Gower 1975).
     """
     seen = ~np.isnan(points_FL)
     first = points_FL[int(seen.sum(1).argmax())]
@@ -78,7 +78,7 @@ def align_faces(points_FL: Complex) -> tuple[Complex, Complex, Complex]:
 
 
 def _to_mean(points_FL: Complex, seen: NDArray[np.bool_], mean_L: Complex) -> tuple[Complex, Complex, Complex]:
-    """Each frame's similarity z = factor * mean + shift by least squares, and its landmarks undone of it."""
+    """Each frame's least-squares similarity z = factor * mean + shift, and its landmarks with it removed."""
     z, mean = np.where(seen, points_FL, 0), np.broadcast_to(mean_L, points_FL.shape)
     factor, shift = fit_similarity(mean, z, seen)
     return factor, shift, (z - shift[:, None]) / factor[:, None]

@@ -14,11 +14,11 @@ from rotopaint_ai.shapes.bezier import Array
 Falloff = Literal["linear", "smooth"]
 Bools = NDArray[np.bool_]
 
-FAR = 1e6  # "no edge near here", in units of a feather
+FAR = 1e6  # "no edge nearby", in units of a feather
 
 
 def soft_places(covered: Array, feather_px: float) -> Bools:
-    """Pixels that a feather may change: not covered whole, and no further from coverage or the rim than it reaches."""
+    """Pixels that a feather may change: not fully covered, and within its reach of coverage or of the rim."""
     reach = math.ceil(feather_px) + 2
     near = covered > 0.0
     for axis in (0, 1):
@@ -31,11 +31,11 @@ def soft_places(covered: Array, feather_px: float) -> Bools:
 
 
 def feather_gap(chain: Array, half: Array, feather: Array, frame: tuple[int, int, int, int], wanted: Bools) -> Array:
-    """The distance of each pixel centre outside the edge, in units of the local feather: 0 at the edge, 1 at its end.
+    """Distance of each pixel centre from the edge, outwards, in units of the local feather: 0 at the edge, 1 at its
+    end.
 
-    `chain` (N, 2) is a polyline, `half` the distance of the edge from it and `feather` the softness, both per vertex.
-    Pixels well beyond the feather and those not `wanted` (h, w) carry FAR; those nearer to the chain than `half` are
-    negative.
+    `chain` (N, 2): a polyline. `half`: distance of the edge from it; `feather`: softness; both per vertex. Pixels far
+    beyond the feather and those not `wanted` (h, w) are FAR; those closer to the chain than `half` are negative.
     """
     x0, y0, x1, y1 = frame
     w, h = x1 - x0, y1 - y0
@@ -52,7 +52,7 @@ def feather_gap(chain: Array, half: Array, feather: Array, frame: tuple[int, int
 
 
 def split_by_budget(counts: NDArray[np.intp], budget: int) -> Iterable[NDArray[np.intp]]:
-    """Indices with any count, in runs whose counts stay near a budget, so that memory stays flat."""
+    """Split the indices with a count into runs whose counts add up to about a budget, to limit memory."""
     index = np.flatnonzero(counts)
     if not len(index):
         return []
@@ -92,7 +92,7 @@ def _band_part(
 
 
 def soften(covered: Array, gap: Array, falloff: Falloff, feather_px: float) -> None:
-    """Raise coverage to the feather's ramp, in place, where the feather reaches."""
+    """Raise coverage to the feather's ramp, in place."""
     near = np.abs(gap) < FAR
     covered[near] = np.maximum(covered[near], ramp(gap[near], falloff, 0.5 / max(feather_px, 1e-6)))
 

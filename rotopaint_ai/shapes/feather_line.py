@@ -1,7 +1,7 @@
-"""Feathers of several widths: the ramp between a closed curve and the line at which its feather ends.
+"""Feathers of varying width: the ramp between a closed curve and its feather line.
 
-Convention: plate space, pixels. Both curves are cut at the same parameters; the ramp falls in straight lines from each
-place of one to its place on the other, outwards where the line lies outside the curve and inwards where it lies inside.
+Convention: plate space, pixels. Both curves are sampled at the same parameters. The ramp falls linearly from each
+sample of one to its counterpart: outwards where the line lies outside the curve, inwards where it lies inside.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from rotopaint_ai.shapes.feather import FAR, Bools, Falloff, ramp, split_by_budg
 
 Window = tuple[int, int, int, int]
 
-_BEYOND_PX = 0.75  # the ramp is looked at that far past both its ends: the pixels there are touched by it
-_MOST_PLACES = 400_000  # pixels of triangles that are looked at together
+_BEYOND_PX = 0.75  # the ramp is sampled this far beyond both ends, because pixels there are touched by it
+_MOST_PLACES = 400_000  # most pixels of triangles per batch
 
 
 def ribbon(points: Array, line: Array, grow_px: float, flatness_px: float) -> tuple[Array, Array]:
-    """Places (N, 2) on a closed curve and on its feather line, both (P, 6), at equal parameters.
+    """Samples (N, 2) of a closed curve and of its feather line, both (P, 6), at equal parameters.
 
-    `grow_px` moves the line that much farther outside the curve.
+    `grow_px` moves the line outwards from the curve.
     """
     cubics, ends = bezier.segments(points, True), bezier.segments(line, True)
     counts = np.maximum(bezier.flat_counts(cubics, flatness_px), bezier.flat_counts(ends, flatness_px))
@@ -33,9 +33,9 @@ def ribbon(points: Array, line: Array, grow_px: float, flatness_px: float) -> tu
 
 
 def soften_edge(covered: Array, edge: Array, end: Array, window: Window, falloff: Falloff) -> Array:
-    """Coverage (h, w) of a closed curve with the ramp to its feather line, from its coverage without one.
+    """Coverage (h, w) of a closed curve with the ramp to its feather line, from its coverage without feather.
 
-    `edge` and `end` are (N, 2) places of a `ribbon`; the window is x0, y0, x1, y1.
+    `edge`, `end`: (N, 2) samples of a `ribbon`; the window is x0, y0, x1, y1.
     """
     outside = _cross(_normals(edge), end - edge) > 0.0
     pairs = [_gaps(edge, end, chosen, window) for chosen in (outside, ~outside)]
@@ -48,7 +48,7 @@ def soften_edge(covered: Array, edge: Array, end: Array, window: Window, falloff
 
 
 def _normals(edge: Array) -> Array:
-    """Unit normals (N, 2) that point out of a closed polyline."""
+    """Outward unit normals (N, 2) of a closed polyline."""
     along = np.roll(edge, -1, axis=0) - np.roll(edge, 1, axis=0)
     length = np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-12)[:, None]
     x, y = edge.T
@@ -61,10 +61,10 @@ def _cross(normal: Array, offset: Array) -> Array:
 
 
 def _gaps(edge: Array, end: Array, chosen: Bools, window: Window) -> tuple[Array, Array]:
-    """For each pixel the share of the way to the feather line, FAR where there is none, and half a pixel as a share.
+    """For each pixel the position on the way to the feather line, 0 to 1 (FAR outside), and half a pixel in these
+    units.
 
-    Only quads between two `chosen` places, or one and a neighbour, count. Where several lie on a pixel the one nearest
-    to the edge does.
+    Only quads with a `chosen` sample count. Where several cover a pixel, the value nearest to the edge wins.
     """
     x0, y0, x1, y1 = window
     w, h = x1 - x0, y1 - y0
@@ -86,7 +86,7 @@ def _gaps(edge: Array, end: Array, chosen: Bools, window: Window) -> tuple[Array
 
 
 def _fill(gap: Array, half: Array, corners: Array, values: Array, half_px: Array, w: int, h: int) -> None:
-    """Put the smallest value of the triangles (T, 3, 2) on each pixel centre, and its `half_px`, in place."""
+    """Write the smallest value of the triangles (T, 3, 2) at each pixel centre, and its `half_px`, in place."""
     low = np.clip(np.floor(corners.min(axis=1) - 0.5), 0, (w, h)).astype(np.intp)
     high = np.clip(np.ceil(corners.max(axis=1) + 0.5), 0, (w, h)).astype(np.intp)
     spans = np.maximum(high - low, 0)
@@ -106,7 +106,7 @@ def _fill(gap: Array, half: Array, corners: Array, values: Array, half_px: Array
 
 
 def _values(corners: Array, values: Array, x: Array, y: Array) -> tuple[Array, Bools]:
-    """The value of each triangle at a place, and whether the place lies in it (its rim included)."""
+    """The value of each triangle at a point, and whether the point lies in it (rim included)."""
     a, ab, ac = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     area = ab[:, 0] * ac[:, 1] - ab[:, 1] * ac[:, 0]
     px, py = x - a[:, 0], y - a[:, 1]

@@ -1,16 +1,13 @@
-"""A shot's rigid head in one solve: cameras of all holds, landmarks and seams in space, and how a face is built.
+"""Bundle adjustment of a shot's rigid head: cameras of all holds, landmarks and seams in space, and face symmetry.
 
-Bundle adjustment (Triggs, McLauchlan, Hartley and Fitzgibbon 2000): Gauss-Newton steps over everything at once, the
-cameras eliminated first (Schur complement). What lies far off counts less (Cauchy weights, Holland and Welsch 1977).
-A face is a mirror image of itself, so that each side seam says where the other is, and depth is known where a head
-hardly turns. A seam that ends on another ends there in every hold. Both are soft, so that a
-crooked face fits, too.
-
-Marks that some holds share, if any were found, bind cameras far better than landmarks do (`shapes/head_marks.py`).
-
-H holds, L landmarks, C curves, D numbers of a spline (points, then ends of incoming and outgoing tangents), M places of
-a curve, N = L + the sum of D points in space, K shared marks. Complex x + iy in the plate, pixels. Points in space
-(N, 3) are in face units, z towards the camera, x across the plane of symmetry.
+Gauss-Newton steps on all unknowns, cameras eliminated first by the Schur complement (Triggs, McLauchlan, Hartley and
+Fitzgibbon 2000). Outliers get less weight (Cauchy weights, Holland and Welsch 1977).
+A face is symmetric, so each side seam constrains the other, which determines depth where a head hardly turns. A seam
+that ends on another one ends there in every hold. Both constraints are soft, so a crooked face fits too. Shared marks,
+if any were found, constrain cameras far better than landmarks do (`shapes/head_marks.py`). H holds, L landmarks, C
+curves, D numbers of a spline (points, then ends of incoming and outgoing tangents), M samples of a curve, N = L + the
+sum of D points in space, K shared marks. Complex x + iy in the plate, pixels. Points in space (N, 3) are in face units,
+z towards the camera, x across the plane of symmetry.
 """
 
 from __future__ import annotations
@@ -39,19 +36,19 @@ from rotopaint_ai.shapes.samples import basis
 
 # Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
 PER_SEGMENT = 8  # samples of each cubic segment
-SYMMETRIC = 0.01  # face units: deviation of a curve from its mirror image
-SYMMETRIC_MARKS = 0.03  # and of a landmark: models place those less symmetrically
-JOINED = 0.015  # face units: deviation of an end from the curve on which it lies
-ON_CURVE = 0.06  # share of the head's size: an end nearer than this to another curve counts as lying on it
-STIFF = 0.02  # face units: deviation of a handle's move from its point's
-BENDING = 0.05  # and of a point's move from its neighbours'
-OFF_USUAL = 0.15  # face units: deviation of a curve from the mean of its observations
-DEEP = 0.3  # face units: deviation of a landmark from the sphere that approximates a face
+SYMMETRIC = 0.01  # face units: standard deviation of a curve from its mirror image
+SYMMETRIC_MARKS = 0.03  # face units: the same for a landmark; models predict landmarks less symmetrically
+JOINED = 0.015  # face units: standard deviation of an end from the curve on which it lies
+ON_CURVE = 0.06  # share of the head's size: an end closer than this to another curve counts as lying on it
+STIFF = 0.02  # face units: standard deviation of a handle's displacement from its point's
+BENDING = 0.05  # face units: the same for a point's displacement from its neighbours'
+OFF_USUAL = 0.15  # face units: standard deviation of a curve from the mean of its observations
+DEEP = 0.3  # face units: standard deviation of a landmark from the sphere that approximates a face
 MARKS_WEIGHT = 4.0  # weight of landmarks relative to observed curves
-END = 0.05  # share of the head's size: deviation of a curve's end along the curve
-LEAST_NOISE_PX = 0.4  # least deviation of a predicted curve
-HAND_PX, HAND_END_PX = 0.15, 0.5  # deviation of a curve that a person drew, and of its ends
-LONGEST_STEP = 0.2  # of a point in space
+END = 0.05  # share of the head's size: standard deviation of a curve's end along the curve
+LEAST_NOISE_PX = 0.4  # smallest standard deviation of a predicted curve
+HAND_PX, HAND_END_PX = 0.15, 0.5  # standard deviation of a curve that a person drew, and of its ends
+LONGEST_STEP = 0.2  # largest step of a point in space
 _MIRROR = np.array([-1.0, 1.0, 1.0])
 _PLACE = np.array([1, 1j])
 _ROUNDS_OF_PLANE = 5
@@ -59,8 +56,11 @@ _ROUNDS_OF_PLANE = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadBuild:
-    """How a face is built: the landmark that each is in the mirror (L,); pairs of curves that are mirror images, and
-    whether the second runs the other way; ends (curve, number of its point) that lie on another curve."""
+    """Structure of a face.
+
+    `mirror_L`: the mirror partner of each landmark. `mirrored`: pairs of curves that mirror each other, and whether the
+    second one runs in reverse. `joints`: ends (curve, index of its point) that lie on another curve.
+    """
 
     mirror_L: NDArray[np.intp] | None
     mirrored: tuple[tuple[int, int, bool], ...]
@@ -69,8 +69,12 @@ class HeadBuild:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenCurve:
-    """Observed samples of a curve: weights (M, D) of its numbers in each; observed places (H, M), and the unit
-    directions along which these bind it; their weights (H, M), 1 / px^2; from how many pixels on one is an outlier."""
+    """Observed samples of a curve.
+
+    `weights` (M, D): spline numbers to samples. `at` (H, M): observed positions. `normal`: unit directions in which
+    they constrain the curve, with weights `across` (H, M) in 1 / px^2. `far_px`: residual from which a sample is an
+    outlier.
+    """
 
     curve: int
     weights: Array
@@ -82,7 +86,7 @@ class SeenCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenMarks:
-    """Marks that holds share, and the distance in pixels at which a sight of one gets half its weight."""
+    """Shared marks, and the residual in pixels at which an observation's weight is halved."""
 
     marks: SharedMarks
     far_px: float
@@ -90,7 +94,7 @@ class SeenMarks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Cameras, points in space (N, 3), their prior places (N, 3), the slice of each curve, and shared marks."""
+    """Cameras, points in space (N, 3), their prior positions (N, 3), the slice of each curve, and shared marks."""
 
     cameras: Cameras
     points: Array
@@ -111,8 +115,7 @@ def first_head(
     build: HeadBuild,
     shared: SharedMarks | None = None,
 ) -> Head:
-    """Cameras from the landmarks alone, curves at the mean of their observations, x across the face, and shared marks
-    where these cameras see them."""
+    """The initial head: cameras from landmarks alone, curves at the mean of their observations, x across the face."""
     cameras, marks = cameras_by_landmarks(heads, points_HL, error_px_HL)
     curves = [curve_in_space(cameras, heads, each.splines_HD) for each in known]
     ends = np.cumsum([len(marks), *map(len, curves)]).tolist()
@@ -126,7 +129,7 @@ def first_head(
 
 
 def joints_of(splines_CHD: Sequence[Complex], size_H: Array) -> tuple[tuple[int, int, int], ...]:
-    """Ends of curves (curve, number of its point) that lie on another curve in most holds."""
+    """Ends of curves (curve, index of its point) that lie on another curve in most holds."""
     found = []
     for a, splines in enumerate(splines_CHD):
         for b, others in enumerate(splines_CHD):
@@ -141,8 +144,8 @@ def joints_of(splines_CHD: Sequence[Complex], size_H: Array) -> tuple[tuple[int,
 def observed_curves(known: Sequence[KnownCurve], size_H: Array, on_head: Sequence[Complex]) -> list[SeenCurve]:
     """Observations of curves, drawn or predicted: each curve across its direction, and its ends along it.
 
-    A sample of the head's curve (H, D) is compared with the nearest observed one, as samples have no identity along a
-    curve.
+    A sample of the head's curve (H, D) is compared with the nearest observed sample, because samples have no identity
+    along a curve.
     """
     parts = zip(known, on_head)
     return [
@@ -159,14 +162,14 @@ def _observed_across(curve: int, known: KnownCurve, on_head: Complex) -> SeenCur
     near = np.array([abs(one[:, None] - other).argmin(axis=1) for one, other in zip(wanted, places)])
     at, normal = (np.take_along_axis(each, near, axis=1) for each in (places, curve_normals(places)))
     along = abs(((wanted - at) * normal.conj()).imag)
-    is_beside = along <= abs(np.diff(places, axis=1)).max(axis=1, keepdims=True)  # and not past an end
+    is_beside = along <= abs(np.diff(places, axis=1)).max(axis=1, keepdims=True)  # not beyond an end
     noise = np.maximum(known.noise_px_H, LEAST_NOISE_PX)[:, None]
     across = is_beside * PER_SEGMENT / (at.shape[1] * np.where(exact, HAND_PX, 2 * noise) ** 2)
     return SeenCurve(curve, weights, at, normal, across, np.broadcast_to(np.where(exact, np.inf, noise), at.shape))
 
 
 def _observed_ends(curve: int, known: KnownCurve, size_H: Array) -> SeenCurve:
-    """Ends of a curve, bound along the curve, not across it; those that a person placed are exact."""
+    """Ends of a curve, constrained along the curve, not across it; ends that a person placed are exact."""
     n = known.splines_HD.shape[1] // 3
     weights, at = np.eye(3 * n)[[0, n - 1]], known.splines_HD[:, [0, n - 1]]
     way = at - known.splines_HD[:, [2 * n, 2 * n - 1]]
@@ -187,8 +190,7 @@ def curve_normals(at_HM: Complex) -> Complex:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadFacts:
-    """All observations of a head: landmarks (H, L) with their expected errors, curves, how a face is built, and shared
-    marks."""
+    """All observations of a head: landmarks (H, L) with expected errors, curves, face structure, and shared marks."""
 
     points_HL: Complex
     error_px_HL: Array
@@ -198,7 +200,7 @@ class HeadFacts:
 
 
 def gauss_newton_step(head: Head, facts: HeadFacts) -> Head:
-    """The head after one Gauss-Newton step towards its observations. Raises LinAlgError where there is no solution."""
+    """The head after one Gauss-Newton step. Raises LinAlgError if there is no solution."""
     equations, of_marks = _equations_of(head, facts)
     camera_step, point_step = equations.solved()
     safe = max(1.0, float(abs(point_step).max()) / LONGEST_STEP)
@@ -208,8 +210,11 @@ def gauss_newton_step(head: Head, facts: HeadFacts) -> Head:
 
 
 def curves_by_marks(head: Head, facts: HeadFacts, far_px: Sequence[float]) -> list[Complex]:
-    """Every curve in each hold (H, D), seen by cameras fitted to landmarks and shared marks alone, so that no observed
-    curve turns a camera. `far_px`: of each step, the distance at which a sight gets half its weight."""
+    """Every curve in each hold (H, D), seen by cameras fitted to landmarks and shared marks alone.
+
+    Thus no observed curve affects a camera. `far_px`: for each step, the residual at which an observation's weight is
+    halved.
+    """
     cameras, error, n_marks = head.cameras, np.maximum(facts.error_px_HL, LEAST_PX), facts.points_HL.shape[1]
     for far in far_px:
         pulls = [landmark_pull(cameras, head.points[:n_marks], facts.points_HL, error)]
@@ -221,10 +226,10 @@ def curves_by_marks(head: Head, facts: HeadFacts, far_px: Sequence[float]) -> li
 
 
 def curve_deviations(head: Head, facts: HeadFacts) -> Array:
-    """Standard deviation of each curve across its direction in each hold (H, C), the mean over its samples, pixels.
+    """Standard deviation of each curve across its direction in each hold (H, C), mean over its samples, pixels.
 
-    The inverse of the normal equations is the covariance of cameras and points, if observations err as assumed
-    (Triggs and others 2000, section 9). Raises LinAlgError where there is none.
+    The inverse of the normal equations is the covariance of cameras and points, if observations err as assumed (Triggs
+    and others 2000, section 9). Raises LinAlgError if it does not exist.
     """
     covariance = np.asarray(np.linalg.inv(_equations_of(head, facts)[0].whole()), np.float64)
     return np.stack([_curve_deviation(head, part, covariance) for part in head.curves], axis=1)
@@ -245,7 +250,7 @@ def _curve_deviation(head: Head, part: slice, covariance: Array) -> Array:
 
 
 def _equations_of(head: Head, facts: HeadFacts) -> tuple[_Equations, MarkEquations | None]:
-    """Equations of cameras and points, shared marks eliminated, and those of the marks."""
+    """Equations of cameras and points with shared marks eliminated, and the equations of the marks."""
     equations = _Equations(*head.cameras.usual_pose(), *_usual_places(head, facts.points_HL.shape[1]))
     _add_landmarks(equations, head, facts.points_HL, np.maximum(facts.error_px_HL, LEAST_PX))
     for each in facts.seen:
@@ -255,14 +260,14 @@ def _equations_of(head: Head, facts: HeadFacts) -> tuple[_Equations, MarkEquatio
     if facts.shared is None:
         return equations, None
     of_marks = MarkEquations.of(head.cameras, head.marks, facts.shared.marks, facts.shared.far_px)
-    return equations.tied(*of_marks.eliminated(len(facts.points_HL))), of_marks
+    return equations.coupled(*of_marks.eliminated(len(facts.points_HL))), of_marks
 
 
 @dataclass(slots=True, eq=False)
 class _Equations:
     """Normal equations of steps: cameras (H, 6, 6) and (H, 6), points (N, 3, N, 3) and (N, 3), both (H, 6, N, 3).
 
-    Cameras that are tied together are one block (1, 6 H, 6 H).
+    Coupled cameras form one block (1, 6 H, 6 H).
     """
 
     cameras: Array
@@ -271,8 +276,8 @@ class _Equations:
     point_pull: Array
     both: Array
 
-    def tied(self, between: Array, pull: Array) -> _Equations:
-        """With what binds cameras together (H, 6, H, 6), and pulls them (H, 6)."""
+    def coupled(self, between: Array, pull: Array) -> _Equations:
+        """The equations with coupled cameras (H, 6, H, 6), and their right-hand side (H, 6)."""
         m = self.camera_pull.size
         together = (_block_diagonal(self.cameras) + between).reshape(1, m, m)
         return replace(self, cameras=together, camera_pull=self.camera_pull + pull)
@@ -291,7 +296,7 @@ class _Equations:
         return np.asarray(cameras.reshape(-1, 6)), np.asarray(step.reshape(-1, 3), np.float64)
 
     def whole(self) -> Array:
-        """Of cameras and points together (6 H + 3 N, 6 H + 3 N)."""
+        """The matrix of cameras and points together (6 H + 3 N, 6 H + 3 N)."""
         m, n = self.camera_pull.size, self.point_pull.size
         cameras, both = _block_diagonal(self.cameras).reshape(m, m) + 1e-9 * np.eye(m), self.both.reshape(m, n)
         return np.block([[cameras, both], [both.T, self.points.reshape(n, n)]])
@@ -299,8 +304,10 @@ class _Equations:
     def add_places(
         self, part: slice, weights: Array | None, slopes: tuple[Array, Array], bind: Array, off: Array
     ) -> None:
-        """Places of `part` of the points, each along a way: what binds them (H, M) and how far off they lie (H, M).
-        `weights` (M, n) of points in places; without them each place is a point."""
+        """Add observations of positions, each along one direction: weights `bind` (H, M) and residuals `off` (H, M).
+
+        `part`: the points. `weights` (M, n): points to positions; None if each position is a point.
+        """
         by_camera, by_place = slopes
         to_camera, by_hold = bind[..., None] * by_camera, by_place.transpose(1, 2, 0)
         to_place = by_hold * bind.T[:, None]
@@ -321,7 +328,7 @@ class _Equations:
 
 
 def _usual_places(head: Head, n_marks: int) -> tuple[Array, Array, Array]:
-    """Equations of points that nothing else binds, and none yet of points and cameras together."""
+    """Prior equations of the points, and zeros for points with cameras."""
     n, bound = len(head.points), np.full(head.points.shape, OFF_USUAL**-2)
     bound[:n_marks] = 1e-2, 1e-2, DEEP**-2
     whole = np.zeros((n, 3, n, 3))
@@ -359,9 +366,11 @@ def _block_diagonal(blocks: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tie:
-    """Sums of some points each (T, K) that are to be zero in x, y and z but for a deviation: the points' numbers, how
-    much of each coordinate they bring (T, K, 3), and what the sums are now (T, 3). A robust tie that lies far off
-    counts less."""
+    """Soft constraints: weighted sums of a few points that should be zero in x, y and z.
+
+    `numbers`: the points' indices. `shares` (T, K, 3): weight of each coordinate. `off` (T, 3): the present sums.
+    `deviation`: their standard deviation. A robust constraint gets less weight when it is far off.
+    """
 
     numbers: NDArray[np.intp]
     shares: Array
@@ -389,7 +398,7 @@ def _mirror_tie(head: Head, pairs: Sequence[tuple[int, int]], deviation: float) 
 
 
 def _mirrored_numbers(one: slice, other: slice, is_reversed: bool) -> list[tuple[int, int]]:
-    """The indices of a spline's numbers and of its mirror image's; each pair once where a spline is its own image."""
+    """Index pairs of a spline's numbers and its mirror image's; each pair once if a spline is its own image."""
     n = (one.stop - one.start) // 3
     k = np.arange(3 * n)
     image = np.concatenate([k[:n][::-1], k[2 * n :][::-1], k[n : 2 * n][::-1]]) if is_reversed else k
@@ -407,8 +416,7 @@ def _joint_tie(head: Head, end: int, curve: slice) -> _Tie:
 
 
 def _stiff_ties(head: Head, curve: slice) -> Iterator[_Tie]:
-    """Curves keep their usual bends, and handles their way from their points: where little is seen of one, no kink and
-    no hook."""
+    """Regularisation: curves keep their bends, and handles their offsets from points, where little is observed."""
     n = (curve.stop - curve.start) // 3
     at = curve.start + np.arange(n)
     handles = np.stack([np.arange(curve.start + n, curve.stop), np.concatenate([at, at])], axis=1)
@@ -433,7 +441,7 @@ def _add_tie(equations: _Equations, tie: _Tie) -> None:
 
 
 def _symmetry_plane(marks: Array, mirror_L: NDArray[np.intp]) -> tuple[Array, float]:
-    """Normal (3,) and distance of the plane that swaps landmarks with those that they are in the mirror."""
+    """Normal (3,) and distance of the plane that maps landmarks to their mirror partners."""
     pairs = np.array([(i, j) for i, j in enumerate(mirror_L.tolist()) if i < j])
     one, other = marks[pairs[:, 0]], marks[pairs[:, 1]]
     middle, weight = (one + other) / 2, np.ones(len(one))
@@ -446,7 +454,7 @@ def _symmetry_plane(marks: Array, mirror_L: NDArray[np.intp]) -> tuple[Array, fl
 
 
 def _across_plane(head: Head, normal: Array, distance: float) -> Head:
-    """The same head with x along a plane's normal and none of it on the plane."""
+    """The head with x along a plane's normal and the origin on the plane."""
     z = np.array([0.0, 0.0, 1.0]) - normal[2] * normal
     z = z / np.linalg.norm(z)
     axes, middle = np.stack([normal, np.cross(z, normal), z]), normal * distance

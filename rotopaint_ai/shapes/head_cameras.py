@@ -1,7 +1,7 @@
-"""Cameras that see a rigid head in each hold of a shot, and a first guess of them from landmarks.
+"""Cameras of a rigid head in each hold of a shot, and their initial estimate from landmarks.
 
 H holds, L landmarks, M points, complex x + iy in the plate. Points in space (., 3) are in face units (root mean square
-radii of the landmarks), z towards the camera.
+radius of the landmarks), z towards the camera.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from rotopaint_ai.shapes.facespace import Array, Complex
 from rotopaint_ai.shapes.head_poses import HeadPoses
 
 # Chosen on training shots of two puppets that the shipped pack never saw, by the mean error of visible seams.
-BALL = 1.6  # radius of the ball that a face is before anything tells its depth
-TURN = 1.0  # radians that a head is turned from its usual pose
-ZOOM = 10.0  # and by how much it grows in one step
+BALL = 1.6  # radius of the ball that approximates a face of unknown depth
+TURN = 1.0  # radians: standard deviation of a head's rotation from its mean pose
+ZOOM = 10.0  # standard deviation of a step in log size
 PERSPECTIVE = 0.08  # size of the face over its distance
-STEP = 0.3  # radians of one step at most
+STEP = 0.3  # radians: largest rotation in one step
 
-Pull = tuple[Array, Array]  # normal equations (H, 6, 6) and (H, 6) of steps in log size, turn and shift
+Pull = tuple[Array, Array]  # normal equations (H, 6, 6) and (H, 6) of steps in log size, rotation and shift
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,21 +32,21 @@ class Cameras:
     shift: Array
 
     def see(self, points: Array) -> Complex:
-        """Points in space (M, 3) on the plate (H, M)."""
+        """Project points in space (M, 3) to the plate (H, M)."""
         y = points @ self.turn.transpose(0, 2, 1)
         flat = self.size[:, None, None] * y[..., :2] / (1 - PERSPECTIVE * y[..., 2:])
         at = self.shift[:, None] + flat
         return np.asarray(at[..., 0] + 1j * at[..., 1])
 
     def projection_slopes(self, points: Array) -> tuple[Array, Array]:
-        """Jacobians of points on the plate by the cameras (H, M, 2, 6) and by the points in space (H, M, 2, 3)."""
+        """Jacobians of projected points by cameras (H, M, 2, 6) and by points in space (H, M, 2, 3)."""
         ways = [self.slopes_along(points, np.full((len(self.size), len(points)), way)) for way in (1.0, 1j)]
         by_camera, by_place = (np.stack(each, axis=2) for each in zip(*ways))
         return by_camera, by_place
 
     def slopes_along(self, points: Array, way: Complex) -> tuple[Array, Array]:
-        """How far points on the plate move along unit ways (H, M) with the cameras (H, M, 6) and with the points in
-        space (H, M, 3)."""
+        """Derivatives of projected points along unit directions (H, M), by cameras (H, M, 6) and by points in space (H,
+        M, 3)."""
         x, y, z = np.moveaxis(points @ self.turn.transpose(0, 2, 1), -1, 0)
         near = 1 / (1 - PERSPECTIVE * z)
         a, b = (self.size[:, None] * near * each for each in (way.real, way.imag))
@@ -57,19 +57,19 @@ class Cameras:
         return by_camera, np.stack([a, b, c], axis=-1) @ self.turn
 
     def moved(self, *pulls: Pull) -> Cameras:
-        """Every camera one step nearer to its hold's observations, and to the shot's usual pose."""
+        """All cameras after one step, given normal equations and the prior."""
         whole, pull = (np.sum(parts, axis=0) for parts in zip(self.usual_pose(), *pulls))
         return self.stepped(np.linalg.solve(whole, pull[..., None])[..., 0])
 
     def stepped(self, step: Array) -> Cameras:
-        """Every camera after a step (H, 6) in log size, turn and shift, no longer than is safe."""
+        """All cameras after a step (H, 6) in log size, rotation and shift, limited in length."""
         spin = step[:, 1:4]
         spin = spin * np.minimum(1, STEP / np.maximum(np.linalg.norm(spin, axis=1), 1e-9))[:, None]
         size = self.size * np.exp(np.clip(step[:, 0], -0.2, 0.2))
         return Cameras(size, rotations(spin) @ self.turn, self.shift + step[:, 4:])
 
     def usual_pose(self) -> Pull:
-        """How the shot's usual pose pulls."""
+        """Normal equations of the prior: rotations near the shot's mean."""
         left, _, right = np.linalg.svd(self.turn.mean(axis=0))
         lean = self.turn @ (left @ right).T
         pull = np.zeros((len(self.size), 6))
@@ -79,7 +79,7 @@ class Cameras:
 
 
 def first_cameras(heads: HeadPoses, points_HL: Complex) -> tuple[Cameras, Array]:
-    """Landmarks on a ball, and the small turns of it that they look most like."""
+    """Landmarks on a ball, and the small rotations of it that fit them best."""
     faces = heads.faces(points_HL)
     mean = faces.mean(axis=0)
     flat, depth = np.stack([mean.real, mean.imag, np.ones(len(mean))], 1), ball_depth(mean)
@@ -97,7 +97,7 @@ def first_cameras(heads: HeadPoses, points_HL: Complex) -> tuple[Cameras, Array]
 
 
 def ball_depth(face: Complex) -> Array:
-    """Of points of a face seen from the front, taken for a ball."""
+    """Depth of points of a frontal face that is approximated by a ball."""
     return np.asarray(np.sqrt(np.maximum(BALL**2 - abs(face) ** 2, 0.1)) - BALL)
 
 
@@ -109,7 +109,7 @@ def _cross_matrices(by: Array) -> Array:
 
 
 def rotations(by: Array) -> Array:
-    """Rotations (H, 3, 3) about vectors (H, 3) by their lengths (Rodrigues 1840)."""
+    """Rotations (H, 3, 3) about vectors (H, 3) by angles equal to their lengths (Rodrigues 1840)."""
     angle = np.maximum(np.linalg.norm(by, axis=1), 1e-12)[:, None, None]
     across = _cross_matrices(by / angle[:, 0])
     return np.asarray(np.eye(3) + np.sin(angle) * across + (1 - np.cos(angle)) * across @ across)

@@ -1,11 +1,10 @@
-"""Marks on a rigid head that some holds share: their part of the head's equations.
+"""Marks on a rigid head that several holds share: their part of the bundle adjustment.
 
-A mark is a place on hair, ears or skin that was found again in other holds (`landmarks/shared_marks.py`). It is seen
-to within half a pixel, where landmarks are off by several, so that marks say how the head is turned. Some lie on what
-moves by itself, as lids and shadows do: what lies far off counts less (Cauchy weights, Holland and Welsch 1977).
-
-H holds, K marks, O sights of them. Complex x + iy in the plate, pixels; points in space (K, 3) are in face units, z
-towards the camera.
+A mark is a detail on hair, ears or skin that was found again in other holds (`landmarks/shared_marks.py`). It is
+accurate to half a pixel where landmarks err by several, so marks determine how the head is turned. Some lie on moving
+parts, such as lids and shadows: outliers get less weight (Cauchy weights, Holland and Welsch 1977).
+H holds, K marks, O observations of marks. Complex x + iy in the plate, pixels; points in space (K, 3) are in face
+units, z towards the camera.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from rotopaint_ai.shapes.head_cameras import BALL, PERSPECTIVE, Cameras, Pull, b
 from rotopaint_ai.shapes.head_poses import HeadPoses
 
 # Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
-NOISE_PX = 0.35  # deviation of a mark's sight
-DEEP = 2e-4  # weight of the ball relative to one sight of a mark
-FIRST_DEEP = 0.02  # and before cameras are good
-LONGEST_STEP = 0.3  # of a mark in space
-_FIRST_ROUNDS, _FIRST_FAR_PX = 4, 8.0  # while cameras are not good
+NOISE_PX = 0.35  # standard deviation of an observation
+DEEP = 2e-4  # weight of the ball prior relative to one observation
+FIRST_DEEP = 0.02  # the same while cameras are inaccurate
+LONGEST_STEP = 0.3  # largest step of a mark in space
+_FIRST_ROUNDS, _FIRST_FAR_PX = 4, 8.0  # while cameras are inaccurate
 _PLACE = np.array([1, 1j])
 
 
@@ -37,7 +36,7 @@ class MarksInSpace:
     usual_depth: Array
 
     def stepped(self, steps: Array) -> MarksInSpace:
-        """Marks after steps (K, 3), none of them longer than is safe."""
+        """Marks after steps (K, 3), limited in length."""
         length = np.linalg.norm(steps, axis=1, keepdims=True)
         return replace(self, places=self.places + steps * np.minimum(1, LONGEST_STEP / np.maximum(length, 1e-9)))
 
@@ -46,7 +45,7 @@ NO_MARKS = MarksInSpace(np.zeros((0, 3)), np.zeros(0))
 
 
 def first_marks(cameras: Cameras, heads: HeadPoses, marks: SharedMarks) -> MarksInSpace:
-    """Marks as cameras that are not yet good see them."""
+    """Initial positions of marks, from inaccurate cameras."""
     inside = (marks.at - heads.shift_H[marks.hold]) / heads.factor_H[marks.hold]
     parts = [np.bincount(marks.mark, each, marks.count) for each in (inside.real, inside.imag)]
     x, y = parts / np.bincount(marks.mark, minlength=marks.count)
@@ -59,7 +58,7 @@ def first_marks(cameras: Cameras, heads: HeadPoses, marks: SharedMarks) -> Marks
 
 
 def expected_marks(cameras: Cameras, marks: MarksInSpace) -> ExpectedMarks:
-    """The projections of marks on a surface that is oriented like a sphere at their positions."""
+    """The projections of marks, on a surface oriented like a sphere at their positions."""
     outwards = marks.places + (0.0, 0.0, BALL)
     outwards = outwards / np.linalg.norm(outwards, axis=1, keepdims=True)
     one = np.cross(outwards, (0.0, 1.0, 0.0))
@@ -72,8 +71,10 @@ def expected_marks(cameras: Cameras, marks: MarksInSpace) -> ExpectedMarks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkEquations:
-    """Normal equations of sights: cameras alone (O, 6, 6) and (O, 6), cameras and marks (O, 6, 3), and the inverse of
-    those of marks (K, 3, 3) and (K, 3)."""
+    """Normal equations of the observations.
+
+    Cameras (O, 6, 6) and (O, 6), cameras with marks (O, 6, 3), the inverse of the marks' block (K, 3, 3), and (K, 3).
+    """
 
     marks: SharedMarks
     cameras: Array
@@ -86,7 +87,7 @@ class MarkEquations:
     def of(
         cls, cameras: Cameras, found: MarksInSpace, marks: SharedMarks, far_px: float, deep: float = DEEP
     ) -> MarkEquations:
-        """`far_px`: the distance at which a sight gets half its weight."""
+        """`far_px`: the residual at which an observation's weight is halved."""
         mark, n = marks.mark, len(found.places)
         off, by_camera, by_place = _sights(cameras, found.places, marks)
         weight = 1 / (NOISE_PX**2 * (1 + abs(off / far_px) ** 2))
@@ -114,7 +115,7 @@ class MarkEquations:
         return whole, pull
 
     def eliminated(self, n_holds: int) -> tuple[Array, Array]:
-        """The normal equations (H, 6, H, 6) and (H, 6) of cameras with marks eliminated, which couple the cameras."""
+        """The normal equations (H, 6, H, 6) and (H, 6) of cameras with marks eliminated, which couples the cameras."""
         mark, hold = self.marks.mark, self.marks.hold
         own, pull = self.pull(n_holds)
         through = self.both @ self.inverse[mark]
@@ -126,7 +127,7 @@ class MarkEquations:
         return whole.reshape(n_holds, n_holds, 6, 6).transpose(0, 2, 1, 3), pull
 
     def steps(self, camera_steps: Array) -> Array:
-        """Steps of the marks (K, 3) after those of the cameras (H, 6)."""
+        """Steps of the marks (K, 3), given those of the cameras (H, 6)."""
         pull = self.mark_pull.copy()
         moved = camera_steps[self.marks.hold][:, None] @ self.both
         np.subtract.at(pull, self.marks.mark, moved[:, 0])
@@ -134,7 +135,7 @@ class MarkEquations:
 
 
 def _sights(cameras: Cameras, places: Array, marks: SharedMarks) -> tuple[Array, Array, Array]:
-    """The residuals of sights (O,), and their derivatives by cameras (O, 2, 6) and by marks (O, 2, 3)."""
+    """The residuals of observations (O,), and their derivatives by cameras (O, 2, 6) and by marks (O, 2, 3)."""
     turn, size = cameras.turn[marks.hold], cameras.size[marks.hold]
     x, y, z = np.moveaxis((turn @ places[marks.mark][..., None])[..., 0], -1, 0)
     near = 1 / (1 - PERSPECTIVE * z)

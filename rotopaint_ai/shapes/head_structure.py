@@ -1,12 +1,11 @@
-"""The depth of a character's landmarks: a rigid head, reconstructed from keyed frames that show many sides.
+"""Depth of a character's landmarks: a rigid head reconstructed from keyed frames in different poses.
 
-Every keyed frame is a view of one head under a scaled rotation (weak perspective), so that what turns in step tells the
-third coordinate (Tomasi & Kanade, "Shape and motion from image streams", 1992). Views and places are solved for in
-turn, from a half ellipsoid, towards which depth stays where the head was never turned; landmarks that move by
-themselves, lips and lids, count less.
-
-Letters: n samples, L landmarks. Head space: x right, y down, z towards the viewer of a face seen from the front; units
-of the face (the root mean square distance of its landmarks from their mean is 1).
+Every keyed frame is a view of one head under a scaled rotation (weak perspective), so joint motion of the landmarks
+determines the third coordinate (Tomasi & Kanade, "Shape and motion from image streams", 1992). Views and positions are
+solved alternately, starting from a half ellipsoid, which also regularises depth where the head never turned. Landmarks
+that move by themselves, such as lips and lids, get less weight.
+Letters: n samples, L landmarks. Head space: x right, y down, z towards the viewer of a frontal face; unit: the root
+mean square distance of the landmarks from their mean.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ Array64 = npt.NDArray[np.float64]
 
 FEWEST_SAMPLES = 8
 FEWEST_LANDMARKS = 8
-MOST_SAMPLES = 400  # evenly spread; more say nothing new of one head
+MOST_SAMPLES = 400  # evenly spread; more samples do not improve the result
 _ROUNDS = 40
-_UPGRADES = 20  # rounds in which depth is stretched at once; the rest settle
-_USUAL_DEPTH = 0.6  # depth at the middle of the half ellipsoid, as a share of a face's half size
-_TOWARDS_USUAL = 3e-4  # weight of the half ellipsoid beside one sample
+_UPGRADES = 20  # rounds with the metric upgrade; the rest converge without it
+_USUAL_DEPTH = 0.6  # depth of the half ellipsoid at its middle, as a share of a face's half size
+_TOWARDS_USUAL = 3e-4  # weight of the half ellipsoid relative to one sample
 _LEAST_MISS = 0.01
-_LEAST_WIDTH = 1e-3  # share of a face's longer side: flatter faces give no depth
+_LEAST_WIDTH = 1e-3  # share of a face's longer side: flatter faces are left out
 
 
 @dataclass(frozen=True, slots=True)
 class RigidStructure:
-    """Places [L, 3] of the landmarks in head space, and how rigidly [L] each sits there (weights of mean 1)."""
+    """Positions [L, 3] of the landmarks in head space, and their rigidity [L] (weights with mean 1)."""
 
     places: Array64
     weight: Array64
 
     def view(self, landmarks_LC: npt.NDArray[np.floating]) -> tuple[Array64, Array64, float]:
-        """How landmarks [L, 2] (NaN: unknown) see the head: its rotation (3, 3), its middle (2,), pixels per unit."""
+        """Pose of the head for landmarks [L, 2] (NaN: unknown): rotation (3, 3), centre (2,), and pixels per unit."""
         known = np.isfinite(landmarks_LC).all(axis=1)
         weight = np.where(known, self.weight, 0.0)[None]
         faces = np.where(known[:, None], landmarks_LC, 0.0)[None].astype(np.float64)
@@ -48,16 +47,15 @@ class RigidStructure:
         return turns[0], middles[0], float(scales[0])
 
     def depths(self, landmarks_LC: npt.NDArray[np.floating]) -> Array64:
-        """The depth [L] of each landmark towards the viewer, in the landmarks' own pixels."""
+        """The depth [L] of each landmark towards the viewer, in the landmarks' pixels."""
         turn, _, scale = self.view(landmarks_LC)
         return cast(Array64, scale * (self.places @ turn[2]))
 
 
 def fit_structure(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> RigidStructure | None:
-    """The head of a character from its keyed frames [n, L, 2], and from mirrored ones where `mirror` says how; NaN
-    where unknown.
+    """The rigid structure of keyed frames [n, L, 2], NaN where unknown; `mirror` adds the mirrored frames.
 
-    None with too few frames or landmarks, or with a landmark that no frame knows.
+    None with too few frames or landmarks, or with a landmark that is unknown in all frames.
     """
     even = even_faces(landmarks_NLC, mirror)
     return None if even is None else solve_structure(*even)
@@ -66,8 +64,10 @@ def fit_structure(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int]
 def even_faces(
     landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None
 ) -> tuple[Array64, npt.NDArray[np.bool_]] | None:
-    """Faces [n, L, 2] of landmarks, and of mirrored ones where `mirror` says how, about their means and of size 1,
-    unknown places at 0, and which are known [n, L]. None as in `fit_structure`."""
+    """Normalise faces [n, L, 2]: centred, size 1, unknown positions 0. Also returns which are known [n, L].
+
+    `mirror` adds the mirrored faces. None as in `fit_structure`.
+    """
     known = np.isfinite(landmarks_NLC).all(axis=2)
     usable = (known.mean(axis=1) > 0.5) & _have_width(landmarks_NLC, known)
     if usable.sum() < FEWEST_SAMPLES or landmarks_NLC.shape[1] < FEWEST_LANDMARKS:
@@ -88,8 +88,11 @@ def even_faces(
 def choose_structure(
     learn_NLC: npt.NDArray[np.floating], held_NLC: npt.NDArray[np.floating], mirror: Sequence[int]
 ) -> RigidStructure | None:
-    """The head from keyed frames [n, L, 2], with mirrored ones or without, whichever shows held-out ones [m, L, 2]
-    better: the mirror image of a lopsided head is another's. None as in `fit_structure`."""
+    """The structure of keyed frames [n, L, 2], with or without mirrored ones, whichever fits validation frames [m, L,
+    2].
+
+    The mirror image of a lopsided head is a different head. None as in `fit_structure`.
+    """
     even, own = (fit_structure(learn_NLC, order) for order in (mirror, None))
     if even is None or own is None:
         return even
@@ -97,7 +100,7 @@ def choose_structure(
 
 
 def _miss(structure: RigidStructure, landmarks_NLC: npt.NDArray[np.floating]) -> float:
-    """Median distance between landmarks and the head's views of them, in sizes of the face."""
+    """Median distance between landmarks and the projected head, in sizes of the face."""
     off = [np.zeros(0)]
     for landmarks in landmarks_NLC[np.isfinite(landmarks_NLC).all(axis=2).sum(axis=1) >= FEWEST_LANDMARKS]:
         turn, middle, scale = structure.view(landmarks)
@@ -115,7 +118,7 @@ def _have_width(landmarks_NLC: npt.NDArray[np.floating], known: npt.NDArray[np.b
 
 
 def solve_structure(faces: Array64, known: npt.NDArray[np.bool_]) -> RigidStructure:
-    """The relief of what `even_faces` gives."""
+    """The rigid structure of faces from `even_faces`."""
     usual = _half_ellipsoid(faces, known)
     places, weight = usual, np.ones(len(usual))
     for at in range(_ROUNDS):
@@ -134,7 +137,7 @@ def solve_structure(faces: Array64, known: npt.NDArray[np.bool_]) -> RigidStruct
 
 
 def _half_ellipsoid(faces: Array64, known: npt.NDArray[np.bool_]) -> Array64:
-    """Mean places with the depth of a half ellipsoid over them [L, 3]."""
+    """Mean positions with the depth of a half ellipsoid [L, 3]."""
     flat = faces.sum(axis=0) / known.sum(axis=0)[:, None]
     flat = flat - flat.mean(axis=0)
     reach = np.abs(flat).max(axis=0)
@@ -144,8 +147,11 @@ def _half_ellipsoid(faces: Array64, known: npt.NDArray[np.bool_]) -> Array64:
 
 
 def affine_views(faces: Array64, places: Array64, weights: Array64) -> tuple[Array64, Array64]:
-    """Affine views [n, 2, 3] that lay places [L, 3], or each sample's own [n, L, 3], on faces [n, L, 2] by least
-    squares with weights [n, L], and where 0 comes to lie [n, 2]."""
+    """Weighted least-squares affine views [n, 2, 3] of positions onto faces [n, L, 2], and the images of the origin [n,
+    2].
+
+    `places`: [L, 3], or each sample's own [n, L, 3]. `weights`: [n, L].
+    """
     total = np.maximum(weights.sum(axis=1), 1e-9)[:, None]
     middle_of_faces = (weights[..., None] * faces).sum(axis=1) / total
     middle_of_places = (weights[..., None] * places).sum(axis=1) / total
@@ -166,7 +172,7 @@ def nearest_turns(affine: Array64) -> tuple[Array64, Array64]:
 
 
 def _metric(affine: Array64) -> Array64:
-    """The change of places (3, 3) after which views [n, 2, 3] come nearest to scaled rotations; drawn towards none.
+    """The linear map (3, 3) of positions after which views [n, 2, 3] are closest to scaled rotations; regularised to I.
 
     Source: the metric constraints of Tomasi & Kanade, their symmetric matrix by linear least squares.
     """
@@ -193,7 +199,7 @@ def _metric(affine: Array64) -> Array64:
 
 
 def _places(faces: Array64, sight: Array64, weights: Array64, usual: Array64) -> Array64:
-    """Places [L, 3] that the views [n, 2, 3] see on the faces [n, L, 2] best."""
+    """Positions [L, 3] that best explain faces [n, L, 2] under views [n, 2, 3]."""
     inside = np.einsum("nl,ncj,nck->ljk", weights, sight, sight)
     cross = np.einsum("nl,ncj,nlc->lj", weights, sight, faces)
     hold = _TOWARDS_USUAL * weights.sum(axis=0)

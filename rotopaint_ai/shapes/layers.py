@@ -1,8 +1,8 @@
-"""Layers: shapes that move together by a transform with keys, or by the plane that was tracked for them.
+"""Layers: shapes that move together by a keyed transform or by a planar track.
 
-Standard library only. Keys of shapes stand where they are seen, in plate space; a layer says how its shapes move
-between their keys and beyond them. Between two keys a shape's points go from the one to the other as the layer sees
-them, and the layer takes them along: M(f) ((1 - u) M(a)^-1 A + u M(b)^-1 B). Keys go along with a layer that is moved.
+Standard library only. Keys of shapes are in plate space; a layer moves its shapes between and beyond their keys.
+Between keys A and B with layer matrix M, points interpolate in layer space: M(f) ((1 - u) M(a)^-1 A + u M(b)^-1 B).
+Moving a layer moves the keys too.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import NamedTuple
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes import between
 
-Matrix = tuple[float, ...]  # 3 x 3, row by row, of plate space
+Matrix = tuple[float, ...]  # 3 x 3, row by row, plate space
 IDENTITY: Matrix = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 LEAST_SCALE = 0.001
-_STILL = 1e-9  # of a matrix's numbers: less moves nothing
+_STILL = 1e-9  # largest deviation of a matrix from the identity that moves nothing
 Row = tuple[float, ...]
 
 
 class LayerPose(NamedTuple):
-    """A transform: scaled about the pivot, turned clockwise on the screen, then shifted; plate pixels and degrees."""
+    """A transform: scale about the pivot, rotate clockwise on the screen, then shift; plate pixels and degrees."""
 
     x: float = 0.0
     y: float = 0.0
@@ -36,7 +36,7 @@ class LayerPose(NamedTuple):
 
     @property
     def matrix(self) -> Matrix:
-        """The transform of places; pixels count as square, as in Nuke."""
+        """The matrix of the transform; pixels count as square, as in Nuke."""
         cosine, sine = math.cos(math.radians(self.degrees)), math.sin(math.radians(self.degrees))
         a, b, d, e = cosine * self.scale_x, -sine * self.scale_y, sine * self.scale_x, cosine * self.scale_y
         x, y = self.pivot_x, self.pivot_y
@@ -45,11 +45,10 @@ class LayerPose(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A named transform over time; `parent` moves it in turn.
+    """A named transform over time; its `parent` moves it in turn.
 
-    Between `poses` every number goes in a straight line, before the first and after the last it holds. `track` maps a
-    place of the frame that was tracked from to others, frame by frame, linear between them; it comes before the pose,
-    so that poses correct it.
+    `poses`: keys, interpolated linearly, constant before the first and after the last. `track`: matrices from the
+    tracked frame to others, frame by frame, linear in between; applied before the pose, so that poses correct it.
     """
 
     name: str
@@ -66,7 +65,7 @@ class Layer:
                 )
         for frame, matrix in self.track.items():
             if len(matrix) != 9 or not all(map(math.isfinite, matrix)) or abs(_determinant(matrix)) < 1e-9:
-                raise DocumentError(f"layer '{self.name}': the track at frame {frame} has no way back; track again")
+                raise DocumentError(f"layer '{self.name}': the track at frame {frame} cannot be inverted; track again")
 
     def pose_at(self, frame: float) -> LayerPose:
         """The pose at a frame."""
@@ -74,7 +73,7 @@ class Layer:
         return LayerPose() if row is None else LayerPose(*row)
 
     def matrix_at(self, frame: float) -> Matrix:
-        """Where the layer takes places at a frame, its parents included."""
+        """The matrix of the layer at a frame, its parents included."""
         own = self.pose_at(frame).matrix if self.poses else IDENTITY
         if self.track:
             row = _row_at(self.track, frame)
@@ -99,7 +98,7 @@ class Layer:
 
 
 def _row_at(rows: Mapping[int, Row], frame: float) -> Row | None:
-    """The row at a frame: linear between keys, held before the first and after the last; None without any."""
+    """The row at a frame: linear between keys, constant before the first and after the last; None without keys."""
     if frame in rows:
         return rows[int(frame)]
     frames = sorted(rows)
@@ -113,16 +112,16 @@ def _row_at(rows: Mapping[int, Row], frame: float) -> Row | None:
 
 
 def product(a: Matrix, b: Matrix) -> Matrix:
-    """The map that goes by `b`, then by `a`."""
+    """The matrix that applies `b`, then `a`."""
     return tuple(sum(a[3 * i + k] * b[3 * k + j] for k in range(3)) for i in range(3) for j in range(3))
 
 
 def way_back(m: Matrix) -> Matrix:
-    """The inverse transform. Raises DocumentError where there is none."""
+    """The inverse matrix. Raises DocumentError if there is none."""
     a, b, c, d, e, f, g, h, i = m
     size = _determinant(m)
     if abs(size) < 1e-12:
-        raise DocumentError("a layer is scaled to nothing; give it a size")
+        raise DocumentError("a layer is scaled to zero; give it a scale")
     first = (e * i - f * h, c * h - b * i, b * f - c * e)
     adjoint = (*first, f * g - d * i, a * i - c * g, c * d - a * f, d * h - e * g, b * g - a * h, a * e - b * d)
     return tuple(value / size for value in adjoint)
@@ -134,15 +133,15 @@ def _determinant(m: Matrix) -> float:
 
 
 def place_point(m: Matrix, x: float, y: float) -> tuple[float, float]:
-    """Where a place goes, perspective included."""
+    """Transform a point, perspective included."""
     w = m[6] * x + m[7] * y + m[8]
     return (m[0] * x + m[1] * y + m[2]) / w, (m[3] * x + m[4] * y + m[5]) / w
 
 
 def moved_row(m: Matrix, row: Row, at: tuple[float, float] | None = None) -> Row:
-    """A control point's six numbers moved, handles by where they end.
+    """Transform a control point's six numbers; tangents by their end points.
 
-    `at`: the row is an offset from that place, as the rows of feathers are, and stays one.
+    `at`: the row is an offset from this point, as in feather rows, and stays one.
     """
     x, y, in_dx, in_dy, out_dx, out_dy = row
     x, y = (x, y) if at is None else (x + at[0], y + at[1])
@@ -154,13 +153,13 @@ def moved_row(m: Matrix, row: Row, at: tuple[float, float] | None = None) -> Row
 
 
 def leaves_alone(m: Matrix) -> bool:
-    """Whether a map moves nothing."""
+    """Whether a matrix is the identity."""
     size = m[8] or 1.0
     return all(abs(value / size - (i % 4 == 0)) < _STILL for i, value in enumerate(m))
 
 
 def linear_part(m: Matrix) -> Matrix:
-    """What becomes of offsets and of speeds under a map without perspective."""
+    """The matrix for offsets and slopes, without translation and perspective."""
     return m[0], m[1], 0.0, m[3], m[4], 0.0, 0.0, 0.0, 1.0
 
 

@@ -1,4 +1,4 @@
-"""The agreement of two mattes: by their overlap, and by the distance of their boundaries."""
+"""The agreement of two mattes: overlap, and distance of boundaries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROOM = 2
 
 
 def side_by_side(one: Region, other: Region) -> tuple[Matte, Matte]:
-    """Two mattes in the smallest window that holds both, with room for a boundary all round."""
+    """Two mattes in their common bounding window, with a margin for boundaries."""
     known = [region for region in (one, other) if not region.is_empty]
     if not known:
         return np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32)

@@ -1,4 +1,5 @@
-"""The distance between poses of a face, from a shot's landmarks. No numpy, because the panel calls it at each N."""
+"""The distance between poses of a face, from a shot's landmarks. Without numpy, because the panel calls it on each
+N."""
 
 from __future__ import annotations
 
@@ -7,15 +8,15 @@ from math import sqrt
 
 from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys
 
-TOO_FEW = 3  # landmarks that a similarity needs
-UNLIKE = 0.1  # distance of a pose from every corrected one above which its expected error counts fully
-SAME_POSE = 0.05  # by what it counts at the least: one that is clearly the largest comes first anyway
+TOO_FEW = 3  # fewest landmarks for a similarity
+UNLIKE = 0.1  # distance to every corrected pose above which an expected error counts fully
+SAME_POSE = 0.05  # smallest factor on an expected error: a clearly larger one still comes first
 
 
 def pose_distance(a: Sequence[Landmark | None], b: Sequence[Landmark | None]) -> float:
-    """What the best shift, turn and size leave between two rows of landmarks, as a share of their spread: 0 to 1.
+    """Residual between two rows of landmarks after the best similarity, as a share of their spread: 0 to 1.
 
-    Landmarks hidden in either are left out; 1 where too few are left, or where all lie in one place.
+    Landmarks hidden in either row are left out; 1 if too few are left, or if all coincide.
     Source: full Procrustes distance, Dryden and Mardia, "Statistical Shape Analysis", eq. 4.12.
     """
     seen = [(complex(p.x, p.y), complex(q.x, q.y)) for p, q in zip(a, b) if p is not None and q is not None]
@@ -29,14 +30,14 @@ def pose_distance(a: Sequence[Landmark | None], b: Sequence[Landmark | None]) ->
 
 
 class PoseDistances:
-    """Distances between frames of a shot; each pair is measured once."""
+    """Distances between frames of a shot; each pair is computed once."""
 
     def __init__(self, landmarks: LandmarkKeys) -> None:
         self.landmarks = landmarks
         self._known: dict[tuple[int, int], float] = {}
 
     def novelty(self, frame: int, corrected: Iterable[int]) -> float:
-        """By what an expected error counts in a review's order, 0 to 1: the less, the nearer a corrected pose is."""
+        """Factor 0 to 1 on a frame's expected error in the review order: smaller when a similar pose is corrected."""
         nearest = min((self._pair_distance(frame, other) for other in corrected), default=UNLIKE)
         return min(1.0, SAME_POSE + nearest / UNLIKE)
 

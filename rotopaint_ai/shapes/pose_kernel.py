@@ -1,10 +1,9 @@
-"""Propagating a correction to other frames where the models' errors depend on the pose.
+"""Propagate a correction to other frames when the models' errors depend on the pose.
 
-A character's trained models are wrong where a pose was never learnt: their error is the same wherever the face looks
-the same round the shape, and has nothing to do with other poses. So a correction is carried, in face space, as far as
-the landmarks near the shape lie alike (a Gaussian process on the errors, Rasmussen and Williams, "Gaussian Processes
-for Machine Learning", eq. 2.25), and what is unlike every corrected frame is left alone.
-
+Trained models err in poses that training did not include: the error is the same wherever the face around the shape
+looks the same, and unrelated to the error in other poses. So a correction spreads, in face space, to frames whose
+landmarks near the shape look similar (a Gaussian process on the errors, Rasmussen and Williams, "Gaussian Processes for
+Machine Learning", eq. 2.25). Frames unlike every corrected one do not change.
 Convention: H holds, N of them corrected (rows `at_N` of H), L landmarks, P control points of a shape. Points are
 complex numbers x + iy in plate space; a spline is its 3 P points.
 """
@@ -15,12 +14,12 @@ import numpy as np
 
 from rotopaint_ai.shapes.facespace import TOO_FEW, Array, Complex, FaceSpace, Rows
 
-# By how corrections fit frames alike: shots of the stage, held-out training shots of two puppets of another renderer.
-# Shares of the models' error, squared.
+# Chosen by fits of corrections: shots of the stage, and validation shots of two puppets of another renderer. Shares of
+# the models' squared error.
 NEAR = 0.7  # correlation of frames whose face looks the same around the shape
 SAME = 0.05  # correlation of all frames of a shot
-OWN = (0.05, 0.4)  # that a frame has for itself: hardly any, or a good part
-PRIOR = (0.3, 0.1)  # how likely each of these is before corrections tell
+OWN = (0.05, 0.4)  # variance of a single frame alone: small or considerable
+PRIOR = (0.3, 0.1)  # prior probability of each of these
 ALIKE = 0.02  # share of the face's size: landmarks within this distance count as similar
 ROUND = 0.6  # share of the face's size: landmarks within this distance of the shape are compared
 
@@ -28,10 +27,10 @@ _EXACT = 1e-4  # share of the error that a human key may be off
 
 
 def likeness(space: FaceSpace, rows_H: Rows, splines: Complex, at_N: Rows) -> Array:
-    """How alike (H, N) the face is round a shape at holds and at the corrected ones, 0 to 1.
+    """Similarity (H, N), 0 to 1, of the face around a shape between holds and corrected holds.
 
-    What the best similarity (shift, turn, size) leaves between two frames' landmarks, weighed by how near they lie to
-    the shape's `splines` (H, 3 P); landmarks hidden in either are left out.
+    It comes from the residual of the best similarity transform between two frames' landmarks, weighted by their
+    distance to the shape's `splines` (H, 3 P); landmarks hidden in either frame are left out.
     """
     points = space.points_FL[rows_H]
     seen = ~np.isnan(points)
@@ -39,7 +38,7 @@ def likeness(space: FaceSpace, rows_H: Rows, splines: Complex, at_N: Rows) -> Ar
     z = np.where(seen, points - np.nanmean(points, axis=1, keepdims=True), 0)
     a, both = z[at_N], seen[at_N].astype(float)
     say = seen * _weights_by_distance(points, splines, size_H)
-    total = np.maximum(say @ both.T, 1e-9)  # these are sums over the landmarks that both frames of a pair show
+    total = np.maximum(say @ both.T, 1e-9)  # sums over the landmarks that are visible in both frames
     sum_a, sum_b = say @ a.T, (say * z) @ both.T
     var_a = say @ (abs(a) ** 2).T - abs(sum_a) ** 2 / total
     var_b = (say * abs(z) ** 2) @ both.T - abs(sum_b) ** 2 / total
@@ -53,15 +52,16 @@ def likeness(space: FaceSpace, rows_H: Rows, splines: Complex, at_N: Rows) -> Ar
 
 
 def kernel(alike: Array, turn_H: Complex, scale_H: Array, at_N: Rows) -> Complex:
-    """Covariance (H, N) of the models' errors, turned and sized with the head, without what a hold has for itself."""
+    """Covariance (H, N) of the models' errors, rotated and scaled with the head, without the variance of single
+    holds."""
     sized = scale_H * turn_H
     return np.asarray((SAME + NEAR * alike) * np.outer(sized, sized[at_N].conj()))
 
 
 def surprise(covariance_NN: Complex, errors: Complex) -> float:
-    """How unlikely errors (N, 3 P) are that vary together so, whatever their size: minus the log likelihood of a point.
+    """Negative log likelihood per point of errors (N, 3 P) under a covariance, up to its unknown scale.
 
-    Of all sizes the likeliest is taken; so a single hold is as likely under every covariance.
+    The scale is the most likely one, so a single hold is equally likely under every covariance.
     """
     n = len(errors)
     inside = np.real((errors.conj() * np.linalg.solve(covariance_NN, errors)).sum(axis=0)).mean()
@@ -76,7 +76,7 @@ def with_own(covariance_NN: Complex, own_N: Array) -> Complex:
 
 
 def _weights_by_distance(points: Complex, splines: Complex, size_H: Array) -> Array:
-    """How much each landmark (L,) has to say about a shape, by its usual distance from the shape's points."""
+    """Weight of each landmark (L,) for a shape, by its mean distance from the shape's points."""
     at = splines[:, : splines.shape[1] // 3]
     apart = abs(points[:, :, None] - at[:, None]).min(axis=2) / size_H[:, None]
     known = ~np.isnan(apart)

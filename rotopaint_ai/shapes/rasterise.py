@@ -1,10 +1,10 @@
 """Mattes from shapes: float coverage by exact area, each shape in its own region.
 
 Convention: plate space; pixel (column j, row i) covers the square [j, j + 1] x [i, i + 1], and its coverage is the
-share of that square inside the shape. Nothing is quantised; coverage below DUST is none. The curve is flattened to
-within 0.001 px first.
-Source of the area sums: signed-area accumulation as in font rasterisers (R. Levien, font-rs), here over all edges at
-once: cut edges at pixel lines, sum each piece's height and the area to its right, integrate along the rows.
+share of that square inside the shape. Nothing is quantised; coverage below DUST becomes 0. Curves are first flattened
+to within 0.001 px.
+Source of the area sums: signed-area accumulation as in font rasterisers (R. Levien, font-rs), for all edges at once:
+cut edges at pixel lines, sum each piece's height and the area to its right, integrate along the rows.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Caps = Literal["round", "butt"]
 Matte = NDArray[np.float32]
 
 FLATNESS_PX = 0.001
-DUST = 1e-4  # less coverage than this is an error of flattening or of float sums, and counts as none
-_SMALL_PX, _AT_ONCE = 256, 32  # pieces of a stroke that are drawn together, 16 MB at most
-_LINE_FLATNESS_PX = 0.05  # flatness of the ribbon of a drawn feather
-_LEAST_FEATHER_PX = 0.5  # least feather at points of a stroke that has a feather elsewhere
-LOW_PX = 1e-9  # an edge that is lower than this covers nothing that a float can tell
+DUST = 1e-4  # smaller coverage is flattening or rounding error and becomes 0
+_SMALL_PX, _AT_ONCE = 256, 32  # pieces of a stroke drawn together: size and number, 16 MB at most
+_LINE_FLATNESS_PX = 0.05  # flatness of the ribbon of a feather line
+_LEAST_FEATHER_PX = 0.5  # smallest feather at points of a stroke that has a feather elsewhere
+LOW_PX = 1e-9  # lower edges cover less than float precision
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Coverage of a part of the plate: `coverage` is (h, w) float32, its top-left pixel is column `x`, row `y`."""
+    """Coverage of a part of the plate: `coverage` is (h, w) float32; its top-left pixel is column `x`, row `y`."""
 
     x: int
     y: int
@@ -44,11 +44,11 @@ class Region:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no pixel at all."""
+        """Whether it has no pixel."""
         return self.coverage.size == 0
 
     def paste(self, width: int, height: int) -> Matte:
-        """The region on an empty plate of that size: (height, width) float32."""
+        """The region on an empty plate: (height, width) float32."""
         out = np.zeros((height, width), dtype=np.float32)
         x0, y0 = max(self.x, 0), max(self.y, 0)
         x1, y1 = min(self.x + self.coverage.shape[1], width), min(self.y + self.coverage.shape[0], height)
@@ -61,7 +61,7 @@ EMPTY = Region(0, 0, np.zeros((0, 0), dtype=np.float32))
 
 
 def union(regions: Iterable[Region]) -> Region:
-    """The largest of several mattes at every pixel, in the region that holds them all."""
+    """The maximum of several mattes at every pixel, in their common bounding region."""
     parts = [region for region in regions if not region.is_empty]
     if len(parts) < 2:
         return parts[0] if parts else EMPTY
@@ -80,7 +80,7 @@ def union(regions: Iterable[Region]) -> Region:
 
 
 def _pixel_frame(polylines: Sequence[Array], width: int, height: int, grow: float) -> tuple[int, int, int, int] | None:
-    """Whole pixels that hold the polylines and a margin, cut to the plate: x0, y0, x1, y1."""
+    """Whole pixels that contain the polylines and a margin, clipped to the plate: x0, y0, x1, y1."""
     lows = np.min([line.min(axis=0) for line in polylines], axis=0) - grow
     highs = np.max([line.max(axis=0) for line in polylines], axis=0) + grow
     if not (np.isfinite(lows).all() and np.isfinite(highs).all()):
@@ -96,7 +96,7 @@ def _edges(polylines: Sequence[Array]) -> tuple[Array, Array]:
 
 
 def _cuts(low: Array, high: Array, limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array, Array]:
-    """Cut spans [low, high] at whole numbers 0..limit: owner, place in its owner, begin and end of every piece."""
+    """Cut spans [low, high] at integers 0..limit: for each piece its span, index in the span, begin and end."""
     first = np.clip(np.floor(low) + 1, 0, limit + 1).astype(np.intp)
     last = np.clip(np.ceil(high) - 1, -1, limit).astype(np.intp)
     counts = np.maximum(last - first + 1, 0) + 1
@@ -116,9 +116,9 @@ def _area(polylines: Sequence[Array], x0: int, y0: int, w: int, h: int) -> Array
 
 
 def _area_of_edges(a: Array, b: Array, first: Array, last: Array, w: int, h: int) -> Array:
-    """Winding number integrated over the pixels of a w x h window, of edges from `a` to `b` (E, 2) in its own pixels.
+    """Winding number integrated over the pixels of a w x h window, for edges from `a` to `b` (E, 2) in its pixels.
 
-    Each edge counts only from row `first` (E,) up to row `last` (E,), so that several pictures may lie in one window.
+    Each edge counts only between rows `first` and `last` (E,), so that several pictures can share one window.
     """
     down = b[:, 1] > a[:, 1]
     top, bottom = np.where(down[:, None], a, b), np.where(down[:, None], b, a)
@@ -139,7 +139,7 @@ def _area_of_edges(a: Array, b: Array, first: Array, last: Array, w: int, h: int
     middle = np.clip((begin + end) / 2, 0.0, w)
     column = np.minimum(np.floor(middle), w - 1).astype(np.intp)
     height = rise[piece] * share
-    beyond = height * (middle - column)  # the part of the pixel that the piece does not cover
+    beyond = height * (middle - column)  # the part of the pixel to the left of the piece
     cell = row[piece] * (w + 1) + column
     sums = np.bincount(cell, height - beyond, minlength=h * (w + 1)).astype(np.float64, copy=False)  # int where empty
     sums[1:] += np.bincount(cell, beyond, minlength=h * (w + 1))[:-1]
@@ -152,7 +152,7 @@ def _polygon_window(polylines: Sequence[Array], x0: int, y0: int, x1: int, y1: i
 
 
 def _region_of(frame: tuple[int, int, int, int], covered: Array) -> Region:
-    """A matte from coverage, where less than DUST counts as 0: pixels above 0 may be painted."""
+    """A matte from coverage; values below DUST become 0, because pixels above 0 may be painted."""
     return Region(frame[0], frame[1], np.where(covered < DUST, 0.0, covered).astype(np.float32))
 
 
@@ -166,8 +166,8 @@ def rasterise_closed(
 ) -> Region:
     """Coverage of a closed Bezier shape (P, 6); `feather_px` adds a ramp outside its edge that ends at that distance.
 
-    Without feather the error against exact coverage is that of the flattening (below 1e-4 on average along the edge).
-    With feather, the ramp is exact in distance from the edge and averaged over each pixel across the edge.
+    Without feather the only error is that of flattening (below 1e-4 on average along the edge). With feather, the ramp
+    is exact in distance from the edge and averaged over each pixel.
     """
     line = bezier.flatten(bezier.as_array(points), True, FLATNESS_PX, centred=True)
     frame = _pixel_frame([line], width, height, max(feather_px, 0.0)) if len(line) > 2 else None
@@ -196,7 +196,7 @@ def rasterise_feathered(
     """Coverage of a closed Bezier shape (P, 6) with a feather line.
 
     `feather` (P, 6): the line's points as offsets from the control points, then its tangents. `feather_px` moves the
-    line that much farther out. Where it lies inside the shape, the ramp lies inside: 1 at the line, 0 at the edge.
+    line outwards. Where it lies inside the shape, so does the ramp: 1 at the line, 0 at the edge.
     """
     shape, rows = bezier.as_array(points), bezier.as_array(feather)
     ends = np.hstack((shape[:, :2] + rows[:, :2], rows[:, 2:]))
@@ -209,7 +209,7 @@ def rasterise_feathered(
 
 
 def _band_flatness(feather_px: float) -> float:
-    return max(FLATNESS_PX, 0.002 * feather_px)  # a fifth of a percent of the ramp
+    return max(FLATNESS_PX, 0.002 * feather_px)  # 0.2 % of the ramp
 
 
 def _thin(polyline: Array, closed: bool) -> Array:
@@ -236,10 +236,9 @@ def rasterise_open(
 ) -> Region:
     """Coverage of a stroke along an open Bezier curve (P, 6).
 
-    `width_px` is its full width across the curve. `taper` is the share of the length over which each end narrows
-    linearly to nothing; there the feather narrows with it. Ends without taper are round (the stroke reaches half a
-    width past the end point) or butt. Overlaps count once. The area is exact where the curve bends wider than its own
-    half width; at sharper bends and corners the union of pieces is taken per pixel by maximum.
+    `width_px`: full width. `taper`: share of the length over which each end narrows linearly to zero, feather included.
+    Ends without taper are round (half a width beyond the end point) or butt. Overlaps count once. The area is exact
+    where the curve's radius exceeds half the width; elsewhere the union of pieces is their maximum per pixel.
     """
     line = _tapered_centre_line(bezier.as_array(points), taper, FLATNESS_PX)
     if line is None or width_px <= 0.0:
@@ -272,9 +271,9 @@ def rasterise_profile(
 ) -> Region:
     """Coverage of a stroke along an open Bezier curve (P, 6) with a width at each control point.
 
-    `widths` (P, 3): how far it reaches to the left and to the right of its way (y down), and its feather, in pixels;
-    between control points they change evenly along the curve. Else as `rasterise_open`. Where a stroke has a feather,
-    it has one of half a pixel or more all along.
+    `widths` (P, 3): distances of the edges to the left and right of its direction (y down), and its feather, in pixels;
+    interpolated evenly along the curve. Otherwise as `rasterise_open`. If a stroke has a feather anywhere, it has at
+    least half a pixel everywhere.
     """
     shape, rows = bezier.as_array(points), np.asarray(widths, dtype=np.float64).reshape(-1, 3)
     line = _tapered_centre_line(shape, taper, FLATNESS_PX)
@@ -293,7 +292,7 @@ def rasterise_profile(
 
 
 def _profiled(chain: Array, share: Array, points: Array, rows: Array) -> tuple[Array, Array, Array]:
-    """The middle (N, 2) of a stroke of two sides, its half width and its feather (N,), along a curve's chain."""
+    """The centre line (N, 2) of a stroke with two sides, its half width and its feather (N,), from a curve's chain."""
     at = bezier.arc_lengths(chain, False)
     lengths = [bezier.length(points[i : i + 2], False) for i in range(len(points) - 1)]
     stops = np.concatenate(([0.0], np.cumsum(lengths)))
@@ -306,7 +305,7 @@ def _profiled(chain: Array, share: Array, points: Array, rows: Array) -> tuple[A
 
 
 def _tapered_centre_line(points: Array, taper: tuple[float, float], flatness_px: float) -> tuple[Array, Array] | None:
-    """The flattened curve (N, 2), with a vertex where each taper ends, and the share of full width at each vertex."""
+    """The flattened curve (N, 2), with vertices where tapers end, and the share of full width at each vertex."""
     line = _thin(bezier.flatten(points, False, flatness_px, centred=True), False)
     if not len(line):
         return None
@@ -316,7 +315,7 @@ def _tapered_centre_line(points: Array, taper: tuple[float, float], flatness_px:
     total = at[-1]
     extra = [x for x in (taper[0] * total, (1.0 - taper[1]) * total) if 0.0 < x < total]
     if taper[0] + taper[1] > 1.0:
-        extra.append(taper[0] * total / (taper[0] + taper[1]))  # the ridge where both tapers meet
+        extra.append(taper[0] * total / (taper[0] + taper[1]))  # where both tapers meet
     every = np.unique(np.concatenate((at, extra)))
     every = every[np.concatenate(([True], np.diff(every) > 1e-9))]
     line = bezier.along(line, False, every)
@@ -329,7 +328,7 @@ def _tapered_centre_line(points: Array, taper: tuple[float, float], flatness_px:
 
 
 def _stroke_area(chain: Array, half: Array, frame: tuple[int, int, int, int], caps: Caps) -> Array:
-    """Exact area of the outlines of the stroke's simple pieces, joined by maximum where there are several."""
+    """Exact area of the outlines of the stroke's simple pieces, combined by maximum."""
     pieces = _simple_pieces(chain, half)
     outlines = [
         _stroke_outline(
@@ -354,7 +353,7 @@ def _winding_pieces(
 ) -> Iterator[tuple[slice, slice, Array]]:
     """The rows and columns of each outline in the frame, and its winding numbers there.
 
-    Small outlines are drawn one below another in one window: a bend has dozens, and a call each would cost more.
+    Small outlines are drawn one below another in one window: a bend has dozens, and a call for each would cost more.
     """
     corner = np.array(frame[:2])
     lows = [np.maximum(np.floor(line.min(axis=0)), frame[:2]).astype(int) for line in outlines]
@@ -387,10 +386,10 @@ def _directions(chain: Array) -> Array:
 
 
 def _simple_pieces(chain: Array, half: Array) -> list[tuple[int, int]]:
-    """Runs of vertices (first, last) along which the offset outline does not fold back on itself.
+    """Runs of vertices (first, last) along which the offset outline does not fold over itself.
 
-    Runs end at vertices where the curve turns by more than 20 degrees, or tighter than its half width allows; inside a
-    tight bend every edge is a run of its own.
+    Runs end where the curve turns by more than 20 degrees, or more tightly than its half width allows; in a tight bend
+    every edge is its own run.
     """
     n = len(chain)
     direction = _directions(chain)
@@ -404,7 +403,7 @@ def _simple_pieces(chain: Array, half: Array) -> list[tuple[int, int]]:
 
 
 def _stroke_outline(chain: Array, half: Array, cap_start: Caps, cap_end: Caps) -> Array:
-    """Outline (M, 2) of a stroke along a polyline: one side there, the other side back, caps at the ends."""
+    """Outline (M, 2) of a stroke along a polyline: one side forwards, the other backwards, caps at the ends."""
     direction = _directions(chain)
     joint = np.vstack((direction[:1], direction[:-1] + direction[1:], direction[-1:]))
     joint /= np.maximum(np.hypot(joint[:, 0], joint[:, 1]), 1e-300)[:, None]
@@ -421,7 +420,7 @@ def _stroke_outline(chain: Array, half: Array, cap_start: Caps, cap_end: Caps) -
 
 
 def _half_circle(centre: Array, side: Array, cap: Caps) -> Array:
-    """Vertices of the half circle from centre + side round to centre - side, ends left out; none for a butt end."""
+    """Vertices of the half circle from centre + side to centre - side, without its ends; none for a butt end."""
     radius = float(np.hypot(*side))
     if cap == "butt" or radius < 1e-3:
         return np.zeros((0, 2))
@@ -440,7 +439,7 @@ def _stroke_band(
     caps: Caps,
     wanted: Bools,
 ) -> Array:
-    """Distance outside the stroke's edge in units of the local feather; past butt ends nothing is near."""
+    """Distance outside the stroke's edge in units of the local feather; FAR beyond butt ends."""
     gap = feather_gap(chain, share * half_px, share * feather_px, frame, wanted)
     if caps == "butt":
         rows, columns = np.mgrid[frame[1] : frame[3], frame[0] : frame[2]] + 0.5
@@ -474,7 +473,7 @@ def _meet(a: Region, b: Region) -> bool:
 
 
 def matte(shape: RotoShape, frame: float, width: int, height: int, *, falloff: Falloff = "linear") -> Region:
-    """A shape's matte at a frame. Hidden shapes and shapes without keys give the empty region.
+    """A shape's matte at a frame; empty for hidden shapes and shapes without keys.
 
     An open shape without a width is drawn DEFAULT_WIDTH_PX wide.
     """

@@ -1,19 +1,15 @@
 """The seams of a shot as curves on one rigid head: a second estimate of each seam without reading the picture.
 
-A seam is cut into a print: its curve does not bend, it is only seen from other sides. All seams of a shot together are
-curves in space, seen in each hold by a camera of its own. A hold's curve binds the head's across its direction alone:
-points have no identity along a curve; ends that a person placed bind it along, too. Landmarks are points of the head,
-with less weight the more they move on it.
-
-Curves and cameras are found in turns by Gauss-Newton steps, with what lies far off weighed down (iterated reweighting
-with Cauchy weights, Holland and Welsch 1977). Nothing tells depth in a shot whose head hardly turns, so that points
-start on a ball and stay near it where nothing says else.
-
-The opinion is good at telling which of two curves is right and poor as a curve: see `docs/research/keys.md`.
-
-H holds, L landmarks, M places of a curve, D numbers of a spline (points, then ends of incoming and outgoing tangents),
-complex x + iy in the plate. Points in space (., 3) are in face units (root mean square radii of the landmarks), z
-towards the camera.
+A seam is cut into a print: its shape is fixed and only its view changes. All seams of a shot are curves in space, seen
+by one camera per hold. An observed curve constrains the head's curve only across its direction, because points have no
+identity along a curve; ends that a person placed also constrain it along. Landmarks are points of the head, with less
+weight the more they move on it.
+Curves and cameras are found alternately by Gauss-Newton steps with Cauchy weights for outliers (Holland and Welsch
+1977). In a shot whose head hardly turns, depth is not observable, so points start on a ball and stay near it. This
+estimate decides well which of two curves is right, but is inaccurate as a curve: see `docs/research/keys.md`. H holds,
+L landmarks, M samples of a curve, D numbers of a spline (points, then ends of incoming and outgoing tangents), complex
+x + iy in the plate. Points in space (., 3) are in face units (root mean square radius of the landmarks), z towards the
+camera.
 """
 
 from __future__ import annotations
@@ -32,23 +28,26 @@ from rotopaint_ai.shapes.samples import basis, open_curve_distance
 # Chosen on training shots of two puppets that the shipped pack never saw, by the mean error of visible seams.
 ROUNDS = 8
 ALONE = 10  # rounds with landmarks only
-OFF_MEAN = 0.15  # face units: deviation of a curve from the mean of its observations
-LANDMARKS = 10.0  # independent points that all landmarks of a hold count for
-DEEP_MARKS, DEEP_CURVES = 1.0, 0.02  # weight of the ball relative to a hold's observations
-HAND_PX = 0.3  # deviation of a person's curve across it
-HAND_ALONG_PX = 4.0  # deviation of a hand-drawn curve's points along the curve
-HAND_END_PX = 0.5  # deviation of its ends
-LEAST_PX = 0.5  # least deviation of a predicted curve
-MOVED_PX = 0.5  # an end farther than this from the predicted one was placed by a person
-TOGETHER = 2.0  # times a run's expected errors: most of a shot's curves err the same way
+OFF_MEAN = 0.15  # face units: standard deviation of a curve from the mean of its observations
+LANDMARKS = 10.0  # effective number of independent landmarks in a hold
+DEEP_MARKS, DEEP_CURVES = 1.0, 0.02  # weight of the ball prior relative to a hold's observations
+HAND_PX = 0.3  # standard deviation of a hand-drawn curve across its direction
+HAND_ALONG_PX = 4.0  # standard deviation of a hand-drawn curve's points along it
+HAND_END_PX = 0.5  # standard deviation of its ends
+LEAST_PX = 0.5  # smallest standard deviation of a predicted curve
+MOVED_PX = 0.5  # a person placed an end if it is further than this from the predicted one
+TOGETHER = 2.0  # factor on expected errors: most of a shot's curves err in the same way
 _PER_SEGMENT = 8
 _PLACE = np.array([1, 1j])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownCurve:
-    """Observations of a curve: its spline in each hold (H, D), its expected error in pixels (H,), in which holds a
-    person drew it, and which ends that person placed (H, 2): who corrects a curve often leaves its ends alone."""
+    """Observations of a curve.
+
+    Its spline in each hold (H, D), its expected error in pixels (H,), whether a person drew it, and which ends that
+    person placed (H, 2): people often leave the ends of a corrected curve alone.
+    """
 
     splines_HD: Complex
     noise_px_H: Array
@@ -57,7 +56,7 @@ class KnownCurve:
 
     @classmethod
     def of(cls, splines_HD: Complex, noise_px_H: Array, exact_H: NDArray[np.bool_], before_HD: Complex) -> KnownCurve:
-        """`before_HD`: where the models had the curve."""
+        """`before_HD`: the predicted curves."""
         moved = abs(splines_HD - before_HD)[:, [0, splines_HD.shape[1] // 3 - 1]] > MOVED_PX
         return cls(splines_HD, noise_px_H, exact_H, exact_H[:, None] & moved)
 
@@ -65,7 +64,7 @@ class KnownCurve:
 def curves_on_head(
     heads: HeadPoses, points_HL: Complex, error_px_HL: Array, known: Sequence[KnownCurve]
 ) -> list[Complex]:
-    """Splines (H, D) of each known curve as a rigid head shows them, near the landmarks `points_HL`."""
+    """Splines (H, D) of each known curve as projected from a rigid head, together with the landmarks `points_HL`."""
     if not known:
         return []
     error = np.maximum(error_px_HL, LEAST_PX)
@@ -92,7 +91,7 @@ def cameras_by_landmarks(heads: HeadPoses, points_HL: Complex, error_px_HL: Arra
 
 
 def is_borne_out(new: Complex, present: Complex, on_head: Complex, least_px: float) -> bool:
-    """Whether the head's curve is nearer to a new curve than to the present one, by at least so much."""
+    """Whether the head's curve is closer to a new curve than to the present one, by at least `least_px`."""
     return open_curve_distance(new, present) > open_curve_distance(new, on_head) + least_px
 
 
@@ -100,16 +99,17 @@ def is_borne_out(new: Complex, present: Complex, on_head: Complex, least_px: flo
 
 
 def landmark_weights(off: Complex, error_px_HL: Array) -> Array:
-    """The weights (H, L), 1 / px^2, of landmarks that deviate by `off` from their positions on the head.
+    """The weights (H, L), 1 / px^2, of landmarks with residuals `off` from their positions on the head.
 
-    They are at least as far off as they usually lie off their places, and far fewer than they seem.
+    A landmark's error is at least its root mean square residual over the shot, and landmarks err together, so they
+    count as fewer than they are.
     """
     noise = np.sqrt(off.shape[1] / LANDMARKS) * np.maximum(error_px_HL, np.sqrt((abs(off) ** 2).mean(axis=0)))
     return np.asarray(1 / (noise**2 * (1 + abs(off) ** 2 / (2 * np.maximum(noise, 1)) ** 2)))
 
 
 def landmark_pull(cameras: Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> Pull:
-    """How landmarks (L, 3) that are seen at `points_HL` pull cameras."""
+    """Normal equations of cameras from landmarks (L, 3) observed at `points_HL`."""
     off = points_HL - cameras.see(marks)
     weight = landmark_weights(off, error_px_HL)
     by_camera, _ = cameras.projection_slopes(marks)
@@ -119,7 +119,7 @@ def landmark_pull(cameras: Cameras, marks: Array, points_HL: Complex, error_px_H
 
 
 def _fitted_marks(cameras: Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> Array:
-    """Landmarks in space, near the ball where little tells their depth."""
+    """Landmarks in space, with depth near the ball where it is not observable."""
     n = len(points_HL)
     _, by_place = cameras.projection_slopes(marks)
     off, weight = points_HL - cameras.see(marks), 1 / error_px_HL**2
@@ -136,8 +136,8 @@ def _fitted_marks(cameras: Cameras, marks: Array, points_HL: Complex, error_px_H
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Seen:
-    """Places of a curve (H, M), the weights (M, D) of its points in each, normals there, and how much places bind it
-    across its way and along it (1 / px^2)."""
+    """Observed samples of a curve (H, M), the weights (M, D) from its points, normals, and weights across and along
+    it."""
 
     weights: Array
     at: Complex
@@ -159,16 +159,16 @@ class _Seen:
         return cls(weights, at, 1j * way / np.maximum(abs(way), 1e-9), across, exact / along**2, known.exact_H)
 
     def residual(self, cameras: Cameras, curve: Array) -> Complex:
-        """The deviations of points from the curve (H, M), rotated so that the real part is across the curve."""
+        """The deviations of samples from the curve (H, M), rotated so that the real part is across the curve."""
         return np.asarray((self.at - cameras.see(self.weights @ curve)) * self.normal.conj())
 
     def trusted(self, cameras: Cameras, curve: Array) -> _Seen:
-        """Weights of points that no person drew, by their distance from the curve."""
+        """The samples with smaller weights for outliers, except on curves that a person drew."""
         far = self.residual(cameras, curve).real ** 2 * self.across / 4
         return replace(self, across=np.where(self.is_exact[:, None], self.across, self.across / (1 + far)))
 
     def ways(self, slopes: Array) -> tuple[Array, Array]:
-        """Slopes (H, M, 2, K) across and along the curve (H, M, K)."""
+        """Derivatives (H, M, 2, K) across and along the curve (H, M, K)."""
         x, y, (a, b) = slopes[..., 0, :], slopes[..., 1, :], (self.normal.real[..., None], self.normal.imag[..., None])
         return a * x + b * y, a * y - b * x
 

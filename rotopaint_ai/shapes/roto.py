@@ -1,7 +1,6 @@
-"""The roto document: landmarks and shapes of a shot as frozen values, in plain Python.
+"""The roto document: landmarks and shapes of a shot as frozen values.
 
 Standard library only, so that a host's own Python can load it.
-
 Convention: plate space, pixels, x right, y down, origin at the outer corner of the top-left pixel, pixel centres at
 +0.5. Tangents are offsets from their control point. Frames are the integers on disk.
 """
@@ -21,7 +20,7 @@ Role = Literal["seam", "matte"]
 Source = Literal["model", "human", "propagated"]
 Interpolation = Literal["linear", "hold", "ease", "smooth"]
 
-DEFAULT_WIDTH_PX = 4.0  # an open shape that states no width: a hairline seam with a pixel to spare on either side
+DEFAULT_WIDTH_PX = 4.0  # of an open shape without a width: a hairline seam and one pixel on either side
 
 
 class ControlPoint(NamedTuple):
@@ -40,7 +39,7 @@ Rows = between.Rows
 
 
 class StrokeWidth(NamedTuple):
-    """How far a stroke reaches at a control point to the left and right of its way (y down), and its feather."""
+    """The distances of a stroke's edges to the left and right of its direction (y down), and its feather."""
 
     left_px: float
     right_px: float
@@ -53,9 +52,9 @@ Metadata = Mapping[str, Any]  # data that only one format uses, JSON values by t
 
 @dataclass(frozen=True, slots=True)
 class Slopes:
-    """How fast each number of a key leaves it and arrives at the next key, pixels a frame.
+    """The rate of each number of a key, leaving this key and arriving at the next, in pixels per frame.
 
-    A row for each control point; those of the feather are empty where neither key has one.
+    One row per control point; the feather rows are empty if neither key has a feather line.
     """
 
     leaving: Points
@@ -68,13 +67,12 @@ class Slopes:
 class Key:
     """A shape fixed at one frame.
 
-    `interpolation` says how the shape goes on from here to the next key: `linear` moves every control point in a
-    straight line, `hold` keeps this key until the next one, `ease` leaves and arrives at rest, `smooth` runs through
-    the keys without a jerk: with these `slopes`, or with those of `between.spline_slopes` where it states none.
-
-    `feather`: the line at which the feather of a closed shape ends, a row for each control point: its offset from the
-    control point, then its own tangents. Outside the edge it softens outwards, inside inwards. `widths`: an open
-    shape's profile, a row for each control point. Both may be empty: no line of its own, the shape's one width.
+    `interpolation` to the next key: `linear` moves every control point in a straight line; `hold` keeps this key;
+    `ease` starts and ends at rest; `smooth` is a cubic through the keys, with these `slopes` or, if None, those of
+    `between.spline_slopes`.
+    `feather`: the feather line of a closed shape, where its feather ends; one row per control point with its offset
+    from the point and its own tangents. Outside the edge it softens outwards, inside inwards. `widths`: an open shape's
+    profile, one row per control point. Both may be empty: no feather line, constant width.
     """
 
     points: Points
@@ -93,12 +91,12 @@ class RotoShape:
     closed: bool
     role: Role = "matte"
     keys: Mapping[int, Key] = field(default_factory=dict)
-    width_px: float | None = None  # open splines: full width of the matte across the curve
-    feather_px: float = 0.0  # softness added outside the edge, or outside the keys' feather line
-    taper: tuple[float, float] = (0.0, 0.0)  # open splines: share of the length over which each end narrows to nothing
-    visible: Mapping[int, bool] = field(default_factory=dict)  # frames where it is known to be hidden carry False
-    subtract: bool = False  # a hold-out: its matte is subtracted from those of all other shapes
-    layer: Layer | None = None  # what moves it between its keys and beyond them
+    width_px: float | None = None  # open splines: full width of the matte
+    feather_px: float = 0.0  # softness outside the edge, or outside the feather line
+    taper: tuple[float, float] = (0.0, 0.0)  # open splines: share of the length over which each end narrows to zero
+    visible: Mapping[int, bool] = field(default_factory=dict)  # False at frames where it is hidden
+    subtract: bool = False  # its matte is subtracted from those of all other shapes
+    layer: Layer | None = None  # moves the shape between and beyond its keys
     metadata: Metadata = field(default_factory=dict, compare=False)
 
     @property
@@ -113,44 +111,45 @@ class RotoShape:
 
     @property
     def has_feather_line(self) -> bool:
-        """Whether a key has a feather at each control point."""
+        """Whether a key has a feather line."""
         return any(key.feather for key in self.keys.values())
 
     @property
     def has_widths(self) -> bool:
-        """Whether a key has a width at each control point."""
+        """Whether a key has a width profile."""
         return any(key.widths for key in self.keys.values())
 
     def at(self, frame: float) -> Points:
-        """Control points at a frame: interpolated between keys, held before the first and after the last.
+        """Control points at a frame: interpolated between keys, constant before the first and after the last.
 
-        Returns the empty tuple when the shape has no key.
+        Empty if the shape has no key.
         """
         if frame in self.keys:
-            return self.keys[int(frame)].points  # nothing to be put in order: this is asked at every step of a drag
+            return self.keys[int(frame)].points  # the fast path: called at every step of a drag
         left, right = self._around(frame)
         if left is None:
             return ()
         if right is None and self.layer is None:
             return self.keys[left].points
         within = self._between(left, right, frame, is_feather=False)
-        return tuple(ControlPoint(*row) for row in (within if self.layer is None else self._moved(within, frame)))
+        return tuple(ControlPoint(*row) for row in (within if self.layer is None else self._transformed(within, frame)))
 
     def feather_at(self, frame: float) -> Points:
-        """The feather line at a frame, as keys have it; empty where no key has one. A key without one has it at 0."""
+        """The feather line at a frame, as in keys; empty if no key has one. In a key without one it lies on the
+        edge."""
         if not self.has_feather_line:
             return ()
         left, right = (frame, None) if frame in self.keys else self._around(frame)
-        assert left is not None  # some key has a feather
+        assert left is not None  # some key has a feather line
         if right is None and (self.layer is None or left == frame):
             return self._feather(int(left))
         within = self._between(int(left), right, frame, is_feather=True)
         if self.layer is not None:
-            within = self._moved(within, frame, self._between(int(left), right, frame, is_feather=False))
+            within = self._transformed(within, frame, self._between(int(left), right, frame, is_feather=False))
         return tuple(ControlPoint(*row) for row in within)
 
     def widths_at(self, frame: float) -> Widths:
-        """The profile of an open shape at a frame; empty where no key has one. It moves in straight lines."""
+        """The width profile of an open shape at a frame; empty if no key has one. Always interpolated linearly."""
         if not self.has_widths:
             return ()
         left, right = (frame, None) if frame in self.keys else self._around(frame)
@@ -162,7 +161,7 @@ class RotoShape:
         return tuple(StrokeWidth(*row) for row in rows)
 
     def _around(self, frame: float) -> tuple[int | None, int | None]:
-        """The keys before and after a frame without a key; the second is None where the first is a hold."""
+        """The keys before and after a frame without a key; the second is None if the shape is constant there."""
         frames = self.frames
         if not frames:
             return None, None
@@ -172,7 +171,7 @@ class RotoShape:
         return left, None if is_held else frames[after]
 
     def _between(self, left: int, right: int | None, frame: float, *, is_feather: bool) -> Rows:
-        """Rows as the layer sees them, where there is one; those of the key on the left where nothing is right."""
+        """Interpolated rows in layer space; the left key's rows if `right` is None."""
         key = self.keys[left]
         if right is None:
             return self._rows(left, is_feather)
@@ -184,12 +183,14 @@ class RotoShape:
         return between.straight(a, b, between.ease(share) if key.interpolation == "ease" else share)
 
     def slopes_between(self, left: int, right: int, is_feather: bool = False) -> tuple[Rows, Rows]:
-        """Slopes out of a smooth key and into the next: those it states, else those that its neighbours make."""
+        """Slopes of a smooth key and of the next: the stored ones, else those computed from neighbouring keys."""
         stated = self.keys[left].slopes
         if stated is not None and not is_feather:
-            return self._turned(stated.leaving, left), self._turned(stated.arriving, right)
+            return self._slopes_in_layer(stated.leaving, left), self._slopes_in_layer(stated.arriving, right)
         if stated is not None and stated.feather_leaving:
-            return self._turned(stated.feather_leaving, left), self._turned(stated.feather_arriving, right)
+            return self._slopes_in_layer(stated.feather_leaving, left), self._slopes_in_layer(
+                stated.feather_arriving, right
+            )
         frames = self.frames
         place = frames.index(left)
         before = frames[place - 1] if place and self.keys[frames[place - 1]].interpolation == "smooth" else None
@@ -205,21 +206,22 @@ class RotoShape:
         return between.spline_slopes(a, self._rows(here, is_feather), c, *gaps)
 
     def _rows(self, frame: int, is_feather: bool) -> Rows:
-        """What a key says, as the layer sees it."""
+        """The rows of a key in layer space."""
         rows = self._feather(frame) if is_feather else self.keys[frame].points
         if self.layer is None:
             return rows
-        return self._moved(rows, frame, self.keys[frame].points if is_feather else None, is_back=True)
+        return self._transformed(rows, frame, self.keys[frame].points if is_feather else None, is_back=True)
 
-    def _moved(self, rows: Rows, frame: float, around: Rows | None = None, *, is_back: bool = False) -> Rows:
-        """Rows from the layer to the plate at a frame, or back; those of a feather are offsets from rows `around`."""
+    def _transformed(self, rows: Rows, frame: float, around: Rows | None = None, *, is_back: bool = False) -> Rows:
+        """Transform rows from layer to plate space at a frame, or back; feather rows are offsets from the points
+        `around`."""
         matrix = IDENTITY if self.layer is None else self.layer.matrix_at(frame)
         matrix = way_back(matrix) if is_back else matrix
         places = [None] * len(rows) if around is None else [(row[0], row[1]) for row in around]
         return [moved_row(matrix, tuple(row), place) for row, place in zip(rows, places, strict=True)]
 
-    def _turned(self, slopes: Points, frame: int) -> Rows:
-        """Slopes of a key as the layer sees them."""
+    def _slopes_in_layer(self, slopes: Points, frame: int) -> Rows:
+        """Slopes of a key in layer space."""
         if self.layer is None:
             return slopes
         matrix = way_back(linear_part(self.layer.matrix_at(frame)))
@@ -235,7 +237,7 @@ class RotoShape:
         return key.widths or (StrokeWidth(half, half, self.feather_px),) * len(key.points)
 
     def is_visible(self, frame: int) -> bool:
-        """Whether the shape is drawn at a frame (it is, unless a frame says otherwise)."""
+        """Whether the shape is drawn at a frame (the default)."""
         return self.visible.get(frame, True)
 
     def with_keys(self, keys: Mapping[int, Key]) -> RotoShape:
@@ -244,17 +246,17 @@ class RotoShape:
 
 
 def feather_line(points: Points, feather: Points) -> Points:
-    """The curve at which a feather ends in plate space, from a key's points and feather rows."""
+    """The feather line in plate space, from a key's points and feather rows."""
     return tuple(row._replace(x=p.x + row.x, y=p.y + row.y) for p, row in zip(points, feather, strict=True))
 
 
 def feather_rows(points: Points, line: Points) -> Points:
-    """The feather rows of a key from the curve at which its feather ends."""
+    """The feather rows of a key, from its feather line in plate space."""
     return tuple(row._replace(x=row.x - p.x, y=row.y - p.y) for p, row in zip(points, line, strict=True))
 
 
 class Landmark(NamedTuple):
-    """A named point at a frame, plate space, with the error in pixels to be expected of it."""
+    """A named point at a frame, plate space, with its expected error in pixels."""
 
     x: float
     y: float
@@ -289,7 +291,7 @@ def _lie_alike(a: Sequence[Landmark | None], b: Sequence[Landmark | None]) -> bo
 
 @dataclass(frozen=True, slots=True)
 class RotoDocument:
-    """Everything that the product knows of a shot's roto. An edit returns a new document."""
+    """The roto of a shot. An edit returns a new document."""
 
     width: int
     height: int

@@ -1,4 +1,4 @@
-"""The placement of control points on a shape: landmarks and corners first, then one by one at the worst fit.
+"""Places control points on a shape: landmarks and corners first, then one by one where the fit is worst.
 
 Letters: F frames, P control points, G segments.
 """
@@ -24,21 +24,21 @@ from rotopaint_ai.shapes.revectorise.raw_curves import (
 from rotopaint_ai.shapes.revectorise.spline_fit import PointLayout, fit_curves
 
 CORNER_DEG = 35.0
-_SHARP = 0.7  # share of a corner's turn that has to happen within a third of the reach
-_NEAR = 2.0 / N_PLACES  # control points closer than this share of the mean are one
-_FRAMES = 20  # frames looked at while control points are added
-_MUST_HELP = 0.85  # share of a segment's error that may be left once it is halved
-_AT_ONCE, _SAMPLES = 64, 24  # frames looked at together; samples of a segment
-_HARD = 8  # frames looked at besides, because the first attempt did worst there
-_TARGET = 0.6  # share of the tolerance that the mean error has to come down to
-_SEGMENT = 1.2  # share of the tolerance for the worst segment
-_PEAK, _WORST = 3.0, 6.0  # times the tolerance that 9 of 10 frames, and all but two, stay below everywhere
-_FEW_OUTLIERS = 2  # frames that may be outliers: no control point is added for their sake
+_SHARP = 0.7  # share of a corner's angle that must lie within a third of the reach
+_NEAR = 2.0 / N_PLACES  # closer control points, as a share of the mean curve, are merged
+_FRAMES = 20  # frames that are fitted while control points are added
+_MUST_HELP = 0.85  # largest share of a segment's error that may remain after it is halved
+_AT_ONCE, _SAMPLES = 64, 24  # frames per batch; samples of a segment
+_HARD = 8  # additional frames, on which the first attempt is worst
+_TARGET = 0.6  # goal for the mean error, as a share of the tolerance
+_SEGMENT = 1.2  # goal for the worst segment, as a share of the tolerance
+_PEAK, _WORST = 3.0, 6.0  # factors on the tolerance for the largest error in 9 of 10 frames, and in all frames but two
+_FEW_OUTLIERS = 2  # frames that may be outliers: no control point is added for them
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Control points of a shape on its mean curve: shares ascending from the first point, and which are corners."""
+    """Control points of a shape on its mean curve: ascending shares from the first point, and which are corners."""
 
     shares: Array
     corners: Bools
@@ -72,14 +72,14 @@ def mark_corners(corners: Array, shares: Array, closed: bool) -> Bools:
 
 
 def find_extremes(face_NC: Array) -> Array:
-    """Shares of a closed mean curve where it reaches furthest left, up, right and down: [4]."""
+    """Shares of a closed mean curve at its leftmost, top, rightmost and bottom point: [4]."""
     n = len(face_NC) - 1
     x, y = face_NC[:n].T
     return np.array([x.argmin(), y.argmin(), x.argmax(), y.argmax()], dtype=np.float64) / n
 
 
 def set_point_count(shares: Array, n_points: int, kept: Sequence[float], closed: bool) -> Array:
-    """As many shares as a sheet asks for: the closest neighbours give way, the widest gaps are halved."""
+    """Change the number of shares to a sheet's: remove the closest neighbours, halve the widest gaps."""
     shares = np.sort(shares)
     while len(shares) > n_points:
         gaps = np.diff(np.append(shares, shares[0] + 1)) if closed else np.append(np.diff(shares), np.inf)
@@ -99,7 +99,7 @@ def set_point_count(shares: Array, n_points: int, kept: Sequence[float], closed:
 
 
 def merge_places(wanted: list[tuple[float, float]], closed: bool) -> Array:
-    """Shares from (importance, share), the less important of two near ones left out; ascending."""
+    """Ascending shares from (importance, share); of two close ones the less important is dropped."""
     kept: list[float] = []
     for _, share in sorted(wanted, key=lambda item: -item[0]):
         if all(share_distance(share, other, closed) > _NEAR for other in kept):
@@ -110,19 +110,19 @@ def merge_places(wanted: list[tuple[float, float]], closed: bool) -> Array:
 def add_points(
     correspondence: Correspondence, knots: Array, *, tolerance_px: float, most: int, mirrored: bool
 ) -> Placement:
-    """Add control points to `knots` until the spline keeps to the raw curves, at most `most` in all.
+    """Add control points to `knots` until the spline follows the raw curves, at most `most` in all.
 
-    `mirrored`: the shape is its own mirror image with share s falling on 1 - s, and its control points have to be too.
-    `tolerance_px`: a mean distance that an artist would not see; scaled by nothing, in pixels of the plate.
+    `mirrored`: the shape is symmetric (share s mirrors 1 - s), and its control points must be too. `tolerance_px`: an
+    invisible mean distance, in plate pixels.
     """
-    by_length = np.argsort(correspondence.curves.lengths)  # the smallest and largest are the hardest to follow
+    by_length = np.argsort(correspondence.curves.lengths)  # the smallest and largest are the hardest to fit
     rows = np.linspace(0, len(by_length) - 1, _FRAMES).astype(np.intp)
     rows = np.unique(np.concatenate((rows, by_length[:3], by_length[-3:])))
     closed, corners = correspondence.curves.closed, find_corners(correspondence)
     shares = _with_fewest(np.sort(knots), closed)
     for is_last in (False, True):
         shares = _add_where_worst(correspondence, rows, shares, tolerance_px=tolerance_px, most=most, mirrored=mirrored)
-        if not is_last:  # once more with those frames that it does worst
+        if not is_last:  # repeat with the frames that fit worst
             peak_F = segment_errors(correspondence, shares, mark_corners(corners, shares, closed))[1].max(axis=1)
             rows = np.unique(np.concatenate((rows, np.argsort(peak_F)[-_HARD:])))
     return Placement(shares, mark_corners(corners, shares, closed))
@@ -131,7 +131,7 @@ def add_points(
 def _add_where_worst(
     correspondence: Correspondence, rows: Rows, shares: Array, *, tolerance_px: float, most: int, mirrored: bool
 ) -> Array:
-    """Halve the worst segment until all are good enough; one whose halves are no better is left as it was."""
+    """Halve the worst segment until all are good enough; a segment stays whole if halving does not help."""
     closed = correspondence.curves.closed
     small, corners = correspondence.part(rows), find_corners(correspondence)
     hopeless: set[float] = set()
@@ -156,7 +156,7 @@ def _add_where_worst(
 
 
 def _excess(correspondence: Correspondence, shares: Array, corners: Bools) -> tuple[Array, float]:
-    """Error of each segment, [G] in units in which the tolerance is the limit, and the mean distance in pixels."""
+    """Error of each segment [G], in pixels scaled so that the tolerance is the limit, and the mean distance."""
     error_FG, peak_FG = segment_errors(correspondence, shares, corners)
     worst_G = np.sqrt((error_FG**2).mean(axis=0))
     odd = np.sort(peak_FG, axis=0)[-min(_FEW_OUTLIERS + 1, len(peak_FG))]
@@ -169,8 +169,7 @@ def _excess(correspondence: Correspondence, shares: Array, corners: Bools) -> tu
 def segment_errors(correspondence: Correspondence, shares: Array, corners: Bools) -> tuple[Array, Array]:
     """Mean and largest distance in pixels between the raw curve and a spline with these control points: [F, G] each.
 
-    The mean is that of the raw curve to the spline; the largest looks both ways, so that a loop between two points
-    counts.
+    The mean is from raw curve to spline; the largest is in both directions, so that a loop between two points counts.
     """
     curves, at = correspondence.curves, correspondence.at(shares)
     points = fit_curves(curves, at, PointLayout(correspondence.curves.closed, corners))
@@ -200,12 +199,12 @@ def _segment_errors(curves: RawCurves, at: Array, points: Array) -> tuple[Array,
     curve = np.asarray(sum(w * q[:, :, None] for w, q in zip(weights, p)))
     away = np.linalg.norm(raw[:, :, :, None] - curve[:, :, None], axis=-1)
     there, back = away.min(axis=3), away.min(axis=2)
-    gap = np.linalg.norm(np.diff(raw, axis=2), axis=-1).max(axis=2) / 2  # the raw curve is known at its samples only
+    gap = np.linalg.norm(np.diff(raw, axis=2), axis=-1).max(axis=2) / 2  # the raw curve is known only at its samples
     return np.asarray(there.mean(axis=2)), np.maximum(there.max(axis=2), back.max(axis=2) - gap)
 
 
 def _split_segment(shares: Array, segment: int, closed: bool, mirrored: bool) -> Array:
-    """The middle of a segment, and of its mirror image."""
+    """The middle of a segment, and that of its mirror image."""
     after = shares[segment + 1] if segment + 1 < len(shares) else shares[0] + 1
     middle = float(np.mod((shares[segment] + after) / 2, 1.0)) if closed else float((shares[segment] + after) / 2)
     new = [middle]
@@ -217,7 +216,7 @@ def _split_segment(shares: Array, segment: int, closed: bool, mirrored: bool) ->
 
 
 def _with_fewest(shares: Array, closed: bool) -> Array:
-    """At least the ends of an open shape, and three points of a closed one."""
+    """At least the ends of an open shape, or three points of a closed one."""
     if not closed:
         return merge_places([(1.0, 0.0), (1.0, 1.0), *((0.0, float(s)) for s in shares)], closed)
     while len(shares) < 3:

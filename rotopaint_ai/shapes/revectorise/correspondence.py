@@ -1,11 +1,10 @@
-"""The same place on a shape in every frame: curves brought into correspondence with their mean.
+"""The same feature of a shape in every frame: curves brought into correspondence with their mean.
 
-Every curve of a shape (and of its mirror image, turned over) is laid on a running mean in a space where its middle and
-its size are taken out. Where landmarks lie on the shape they are met exactly; between them, and where there are none, a
-dynamic program (`curves.slide_places`) slides the places along the curve until position and direction agree, held back
-by a price for uneven speed. A place is named by its share of the mean curve.
-
-Letters: F curves, M fine samples, N places on the mean, A anchors, C components.
+Every curve of a shape (and of its mirror image, mirrored) is aligned to a running mean after removing its centre and
+size. Landmarks on the shape are matched exactly. Elsewhere a dynamic program (`raw_curves.slide_places`) shifts samples
+along the curve until position and direction agree, with a penalty on uneven shifts. A feature is identified by its
+share of the mean curve.
+Letters: F curves, M fine samples, N samples of the mean, A anchors, C components.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from rotopaint_ai.shapes.revectorise.raw_curves import (
 )
 
 _ROUNDS = 3
-_NEAR = 0.025  # a frame's own anchor is believed within this share of its group's
-_WINDOW = 0.10  # an anchor is looked for within this share of the length around where it should be
+_NEAR = 0.025  # a frame's own anchor is used within this share of its group's median
+_WINDOW = 0.10  # search range for an anchor, as a share of the length
 
 
 @dataclass(frozen=True, slots=True)
 class Correspondence:
     """Curves of one symmetric group in correspondence.
 
-    `curves`: oriented alike. `shares_FN`: [F, N + 1] place of each share 0..1 of the mean on each curve, ascending; a
-    closed curve's last is its first plus 1. `mean_NC`: the mean curve in normal space. `backwards`: curves that had to
-    be turned round. `anchor_shares`: [A] where anchors lie on the mean. `misfit`: [F] root mean square distance to the
-    mean.
+    `curves`: equally oriented. `shares_FN`: [F, N + 1] position on each curve of each share 0..1 of the mean,
+    ascending; on a closed curve the last is the first plus 1. `mean_NC`: the mean curve in normalised space.
+    `backwards`: curves that were reversed. `anchor_shares`: [A] anchors on the mean. `misfit`: [F] root mean square
+    distance to the mean.
     """
 
     curves: RawCurves
@@ -53,7 +52,7 @@ class Correspondence:
     misfit: Array
 
     def at(self, shares: Array) -> Array:
-        """Where shares [P] of the mean lie on each curve: [F, P], ascending with the shares."""
+        """Positions on each curve of shares [P] of the mean: [F, P], ascending with the shares."""
         return shares_at(self.shares_FN, shares)
 
     def part(self, rows: slice | Rows) -> Correspondence:
@@ -67,7 +66,7 @@ class Correspondence:
         )
 
     def started_at(self, share: float) -> Correspondence:
-        """The same with the mean's own start moved to `share` of a closed curve; anchors and mean are left behind."""
+        """The same with the mean starting at `share` of a closed curve; without anchors and mean."""
         grid = np.arange(N_PLACES + 1) / N_PLACES
         return replace(self, shares_FN=self.at(grid + share), mean_NC=self.mean_NC[:0], anchor_shares=np.zeros(0))
 
@@ -77,10 +76,10 @@ def find_correspondence(
 ) -> Correspondence:
     """Bring F curves into correspondence with their mean.
 
-    `face_FMC`: the same samples in face space, mirror images already turned over. `anchors_FAC`: landmarks that lie on
-    the shape, face space, NaN where unknown. `groups`: [F] curves whose samples follow the same places already (see
-    `tracks`) share a number: they are moved as one, except that each meets its own anchors. `reach`: face units beyond
-    which an anchor is not believed to be on the curve.
+    `face_FMC`: the same samples in face space, mirror images already mirrored. `anchors_FAC`: landmarks on the shape,
+    face space, NaN where unknown. `groups`: [F] equal numbers for curves whose samples already follow the same features
+    (see `point_tracks`): they share one alignment, but each matches its own anchors. `reach`: largest distance in face
+    units of an anchor from the curve.
     """
     normal = _Normal.of(face_FMC, curves.closed)
     start = _first_curve(face_FMC, anchors_FAC, curves.closed, reach)
@@ -113,7 +112,7 @@ def find_correspondence(
 
 @dataclass(frozen=True, slots=True)
 class _Normal:
-    """Curves without their middle and size: each axis of face space divided by the curve's own spread along it."""
+    """Curves without centre and size: each axis of face space is divided by the curve's standard deviation along it."""
 
     samples: Array
     middle: Array
@@ -123,7 +122,7 @@ class _Normal:
     def of(cls, face_FMC: Array, closed: bool) -> _Normal:
         middle = face_FMC.mean(axis=1, keepdims=True)
         spread = face_FMC.std(axis=1, keepdims=True)
-        # A closed eye is a line: its thickness says nothing and must not be blown up. Nor must a straight seam's.
+        # A closed eye or a straight seam is a line: its thickness is noise and must not be scaled up.
         typical = np.median(spread, axis=0, keepdims=True)
         spread = np.maximum(spread, np.maximum(0.4 * typical, 0.15 * typical.max()))
         return cls((face_FMC - middle) / spread, middle, spread)
@@ -133,7 +132,8 @@ class _Normal:
 
 
 def _first_curve(face: Array, anchors: Array, closed: bool, reach: float) -> int:
-    """The curve to begin with: most anchors known; then, closed, the most open one, or, open, the most usual length."""
+    """The first reference curve: most known anchors; then a typical open shape of a closed curve, or a typical
+    length."""
     known = np.zeros(len(face))
     for column in range(anchors.shape[1]):
         known += np.linalg.norm(face - anchors[:, column, None], axis=2).min(axis=1) <= reach
@@ -149,7 +149,7 @@ def _first_curve(face: Array, anchors: Array, closed: bool, reach: float) -> int
 
 
 def _first_anchor_shares(samples: Array, anchors: Array, closed: bool, reach: float) -> Array:
-    """Where the reference curve passes each anchor: [A], NaN where it does not."""
+    """Position of each anchor on the reference curve: [A], NaN if it is too far away."""
     if not len(anchors):
         return np.zeros(0)
     away = np.linalg.norm(samples[None] - np.nan_to_num(anchors, nan=1e9)[:, None], axis=2)
@@ -158,7 +158,7 @@ def _first_anchor_shares(samples: Array, anchors: Array, closed: bool, reach: fl
 
 
 def _in_order(shares: Array, closed: bool) -> Bools:
-    """Anchors that have a place of their own on the mean: of two that nearly coincide the later one goes."""
+    """Anchors with distinct positions on the mean: of two that nearly coincide the later one is dropped."""
     usable = np.isfinite(shares)
     for one in range(len(shares)):
         for other in range(one):
@@ -169,7 +169,7 @@ def _in_order(shares: Array, closed: bool) -> Bools:
 
 
 def _pins(shares: Array, closed: bool) -> Rows:
-    """Anchors on the grid of places, all different."""
+    """Anchors on the sample grid, all different."""
     pins = np.rint(shares * N_PLACES).astype(np.intp)
     return np.mod(pins, N_PLACES) if closed else np.clip(pins, 0, N_PLACES)
 
@@ -177,7 +177,7 @@ def _pins(shares: Array, closed: bool) -> Rows:
 def _orient(
     samples: Array, anchors: Array, mean: Array, pins: Rows, groups: Rows, closed: bool
 ) -> tuple[Array, Bools, Array]:
-    """Turn curves round that run against the mean, and find where on each the mean begins; a group is of one mind."""
+    """Reverse curves that run against the mean, and find the mean's start on each; groups decide together."""
     names, of_row = np.unique(groups, return_inverse=True)
     ways = [samples, reverse_where(samples, np.ones(len(samples), dtype=bool), closed)]
     costs = np.stack([group_mean(_shift_costs(way, anchors, mean, pins, closed), of_row) for way in ways])
@@ -188,7 +188,7 @@ def _orient(
 
 
 def _shift_costs(samples: Array, anchors: Array, mean: Array, pins: Rows, closed: bool) -> Array:
-    """Cost of each start (in places of the grid) of each curve on the mean: [F, S]; an open curve has one."""
+    """Cost of each start (in grid steps) of each curve on the mean: [F, S]; an open curve has one start."""
     grid = np.arange(N_PLACES) / (N_PLACES if closed else N_PLACES - 1)
     coarse = at_shares(samples, np.broadcast_to(grid, (len(samples), N_PLACES)), closed)
     model = at_shares(mean[None, :-1] if closed else mean[None], grid[None], closed)[0]
@@ -200,7 +200,7 @@ def _shift_costs(samples: Array, anchors: Array, mean: Array, pins: Rows, closed
     if len(pins):
         place = np.mod(pins[:, None] + shifts, N_PLACES) if closed else np.minimum(pins, N_PLACES - 1)[:, None]
         off = ((coarse[:, place] - anchors[:, :, None]) ** 2).sum(axis=-1)
-        # Anchors that are far from the curve in every position tell nothing; NaN are not known.
+        # Anchors far from the curve everywhere carry no information; NaN are unknown.
         cost = cost + 2.0 * np.nan_to_num(np.where(np.isfinite(off), np.minimum(off, 4.0), np.nan)).mean(axis=1)
     return np.asarray(cost)
 
@@ -214,7 +214,7 @@ def _shift_distances(curves_FNC: Array, model_NC: Array, shifts: Rows) -> Array:
 
 
 def _anchor_places(face: Array, anchors: Array, first: Array, shares: Array, closed: bool, reach: float) -> Array:
-    """Where each curve passes its anchors: [F, A] shares near `first + shares`, NaN where unknown, far or out of
+    """Position of each anchor on each curve: [F, A] shares near `first + shares`; NaN where unknown, far or out of
     order."""
     f, m = face.shape[:2]
     if not len(shares):
@@ -235,7 +235,7 @@ def _anchor_places(face: Array, anchors: Array, first: Array, shares: Array, clo
 
 
 def _foot(face: Array, anchors: Array, at: Rows, closed: bool) -> Array:
-    """How many samples beyond `at` the foot of each anchor on the curve lies, within one sample to either side."""
+    """Offset from `at` to the nearest point of the curve to each anchor, in samples, at most one."""
     m = face.shape[1]
     row = np.arange(len(face))[:, None]
     before, on, after = (np.mod(i, m) if closed else np.clip(i, 0, m - 1) for i in (at - 1, at, at + 1))
@@ -247,9 +247,9 @@ def _foot(face: Array, anchors: Array, at: Rows, closed: bool) -> Array:
 
 
 def _agree_in_groups(found: Array, shares: Array, groups: Rows) -> Array:
-    """Anchors' places as their group sees them: a frame's own where it is near the group's median, else the median.
+    """Anchor positions per group: a frame's own if close to the group's median, else the median.
 
-    Anchors whose medians stand out of the order of the mean are dropped from the group.
+    Anchors whose medians are out of order are dropped from the group.
     """
     out = np.full_like(found, np.nan)
     if not found.shape[1]:
@@ -270,7 +270,7 @@ def _agree_in_groups(found: Array, shares: Array, groups: Rows) -> Array:
 
 
 def _drop_out_of_order(found: Array, shares: Array) -> Array:
-    """Places [A] without those that stand out of the order of the mean or almost on another."""
+    """Positions [A] without those that are out of order or nearly coincide with another."""
     order = [column for column in np.argsort(shares) if np.isfinite(found[column])]
     out = np.full_like(found, np.nan)
     last = -np.inf
@@ -283,7 +283,7 @@ def _drop_out_of_order(found: Array, shares: Array) -> Array:
 
 
 def _grid_places(found: Array, first: Array, shares: Array, closed: bool) -> Array:
-    """Places of the grid on each curve, in straight runs through its anchors: [F, N + 1]. Open ends stay ends."""
+    """Grid positions on each curve, linear between anchors: [F, N + 1]. Open ends stay ends."""
     grid = np.arange(N_PLACES + 1) / N_PLACES
     rough = np.empty((len(first), N_PLACES + 1))
     for row in range(len(first)):
@@ -304,7 +304,7 @@ def _grid_places(found: Array, first: Array, shares: Array, closed: bool) -> Arr
 
 
 def _mean_curve(samples: Array, shares: Array, closed: bool) -> Array:
-    """The mean of the curves in step; closed, its last point is its first."""
+    """The mean of aligned curves; on a closed one the last point equals the first."""
     mean = np.asarray(at_shares(samples, shares, closed).mean(axis=0))
     if closed:
         mean[-1] = mean[0]

@@ -1,8 +1,8 @@
-"""Where the face is in each frame: the similarity that lays a frame's features on the mean face.
+"""The face's pose in each frame: the similarity that aligns a frame's features to the mean face.
 
-Features are whatever every artist agrees on without agreeing on points: landmarks with names, and each shape's middle
-(the mean along its arc). Face space: x to the picture's right on an upright face, y down, the mirror axis at x = 0, the
-longest side of the mean face 1. Letters: F frames, K features, L landmarks, C components.
+Features are what all artists agree on whatever points they use: named landmarks, and each shape's centre (the mean
+along its arc). Face space: x to the picture's right on an upright face, y down, mirror axis at x = 0, longest side of
+the mean face 1. Letters: F frames, K features, L landmarks, C components.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _ROUNDS = 8
 class Faces:
     """Similarities of F frames: a plate point z (complex) lies at `turn * (z - centre)` in face space.
 
-    `mean`: the features of the mean face; `misfit`: [F, K] how far each feature lies from the mean, in face units.
-    `partner`: for each feature row that has one the row of its mirror image.
+    `mean`: features of the mean face. `misfit`: [F, K] distance of each feature from the mean, in face units.
+    `partner`: mirror partners of feature rows.
     """
 
     turn: Complex
@@ -37,7 +37,7 @@ class Faces:
 
     @property
     def side_px(self) -> Array:
-        """The face's longest side in pixels of its plate, per frame."""
+        """The face's longest side in plate pixels, per frame."""
         return np.asarray(1.0 / np.abs(self.turn))
 
     def to_face(self, points_FNC: Array, rows: npt.NDArray[np.intp]) -> Array:
@@ -57,12 +57,12 @@ def as_plain(values: Complex) -> Array:
 
 
 def place_faces(features_FKC: Array, pairs: Sequence[tuple[int, int]], *, extent: Array) -> Faces:
-    """Lay every frame on the mean face; features not known in a frame are NaN.
+    """Align every frame to the mean face; unknown features are NaN.
 
-    `pairs`: rows of features that mirror each other; they say which way the mirror axis runs. Without any the mean
-    picture is taken to be upright. `extent`: [F] the face's longest side in each frame in pixels, which sets the unit.
-    Source: generalised Procrustes analysis in the plane by complex factors, each feature weighted down where it lies
-    far off (Cauchy weights), so that a jumped point or two swapped shapes do not tilt a frame.
+    `pairs`: rows of features that mirror each other; they define the mirror axis. Without any the mean picture counts
+    as upright. `extent`: [F] the face's longest side in pixels, which sets the unit.
+    Source: generalised Procrustes analysis in the plane with complex factors and Cauchy weights per feature, so that a
+    jumped point or two swapped shapes do not tilt a frame.
     """
     z = as_complex(features_FKC)
     known = np.isfinite(z)
@@ -87,7 +87,7 @@ def place_faces(features_FKC: Array, pairs: Sequence[tuple[int, int]], *, extent
 
 
 def mirrored_misfit(faces: Faces) -> Array:
-    """[F] how far frames lie from the mean face when left and right change names: the mean over their features."""
+    """[F] mean distance of frames' features from the mean face when left and right are exchanged."""
     order = np.array([faces.partner.get(row, row) for row in range(faces.features_FKC.shape[1])])
     z = as_complex(faces.features_FKC)[:, order]
     known = np.isfinite(z)
@@ -98,7 +98,7 @@ def mirrored_misfit(faces: Faces) -> Array:
 
 
 def _first_mean(z: Complex, known: npt.NDArray[np.bool_]) -> Complex:
-    """The most complete frame; features it lacks start at the mean of the others, and find their place in time."""
+    """The most complete frame; features it lacks start at the mean of the others and converge later."""
     row = int(np.argmax(known.sum(axis=1)))
     mean = np.where(known[row], z[row], z[row][known[row]].mean())
     return _unit_mean(mean, np.asarray(known.any(axis=0)))
@@ -111,8 +111,7 @@ def _unit_mean(mean: Complex, known: npt.NDArray[np.bool_]) -> Complex:
 
 
 def _similarities(z: Complex, weights: Array, mean: Complex) -> tuple[Complex, Complex]:
-    """Factors and centres that lay each frame on the mean; one feature alone says nothing of size: the caller's extent
-    has to."""
+    """Factors and centres that align each frame to the mean; with one feature the size is undefined."""
     turn, shift = fit_similarity(z, np.broadcast_to(mean, z.shape), weights)
     return turn, -shift / turn
 
@@ -120,7 +119,7 @@ def _similarities(z: Complex, weights: Array, mean: Complex) -> tuple[Complex, C
 def _upright(
     turn: Complex, centre: Complex, mean: Complex, pairs: Sequence[tuple[int, int]]
 ) -> tuple[Complex, Complex, Complex]:
-    """Turn the mean face so that pairs mirror at x = 0, the picture's up staying up."""
+    """Rotate the mean face so that pairs mirror at x = 0, keeping the picture's up direction."""
     upright = np.conj(np.median((turn / np.abs(turn)).real) + 1j * np.median((turn / np.abs(turn)).imag))
     spin = upright / max(abs(upright), 1e-9)
     if pairs:
@@ -134,14 +133,14 @@ def _upright(
 
 
 def typical_curve(face_FMC: Array, n_samples: int) -> Array:
-    """Of a shape's curves the one whose extent is the most usual, thinned out to about so many samples [M, 2]."""
+    """The curve of a shape whose extent is closest to the median, thinned to about `n_samples` samples [M, 2]."""
     extent = np.concatenate((face_FMC.min(axis=1), face_FMC.max(axis=1)), axis=1)
     row = int(np.abs(extent - np.median(extent, axis=0)).sum(axis=1).argmin())
     return np.asarray(face_FMC[row, :: max(1, face_FMC.shape[1] // n_samples)])
 
 
 def mean_places(places_FLC: Array) -> Array:
-    """Usual places [L, 2] of landmarks [F, L, 2] in face space; NaN where no frame knows one."""
+    """Median positions [L, 2] of landmarks [F, L, 2] in face space; NaN if unknown in all frames."""
     known = np.isfinite(places_FLC[..., 0]).any(axis=0)
     mean = np.full(places_FLC.shape[1:], np.nan)
     mean[known] = np.nanmedian(places_FLC[:, known], axis=0)
@@ -149,9 +148,9 @@ def mean_places(places_FLC: Array) -> Array:
 
 
 def turn_to_front(places: Array, left: Array, right: Array) -> Array:
-    """Places [L, 2] of a head [L, 3] turned so that pairs mirror each other at x = 0; its up stays where it is.
+    """Positions [L, 2] of a head [L, 3], rotated so that pairs mirror at x = 0, keeping its up direction.
 
-    The axis from one side to the other is the main direction of the pairs' differences.
+    The axis from side to side is the principal direction of the pairs' differences.
     """
     apart = right - left
     across = np.linalg.svd(apart)[2][0]

@@ -1,10 +1,9 @@
-"""Point tracks: which frames' control points follow the same places.
+"""Point tracks: frames whose control points follow the same features.
 
-What point 7 follows in one frame it follows in the next, where an artist moved one set of points: the best witness of
-where a place of a shape went. A lid's upper and lower edge change places in no artist's hand when the eye shuts. Frames
-of a shot with equal numbers of points are taken for one track where their points agree; single frames whose points were
-shifted round or run backwards are put right and reported.
-
+Where an artist animated one set of points, point 7 follows the same feature in all frames; this is the best evidence
+for correspondence. For example, the upper and lower edge of a lid never swap when the eye closes. Frames of a shot with
+equal numbers of points form one track if their points agree; single frames with shifted or reversed points are
+corrected and reported.
 Letters: F frames.
 """
 
@@ -19,14 +18,15 @@ import numpy.typing as npt
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, Rows
 
-_CLEARLY = 0.35  # another order of points has to bring the points this much closer to be believed
-_CLOSE = 0.6  # steps between points: a typical distance to the track's middle that only tracking brings about
-_LOOSE = 0.5  # share of the shape's size: at larger distances points were not tracked, even if no other order is closer
+_CLEARLY = 0.35  # another point order must reduce the distance to this share
+_CLOSE = 0.6  # in steps between points: a typical distance to the track's median that only animation explains
+# share of the shape's size: at larger distances points are not one track, even if no other order is closer
+_LOOSE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Twist:
-    """A frame whose points started elsewhere (`shift` points on) or ran backwards, before it was put right."""
+    """A frame whose points started elsewhere (`shift` points later) or ran backwards, before correction."""
 
     row: int
     shift: int
@@ -35,10 +35,10 @@ class Twist:
 
 @dataclass(frozen=True, slots=True)
 class PointTracks:
-    """Raw curves in step within their tracks.
+    """Raw curves with consistent points within their tracks.
 
-    `raw`: control points (P, 6) of each row, in the track's order. `groups`: [F] the track of each row. `twists`: what
-    was put right.
+    `raw`: control points (P, 6) of each row, in the track's order. `groups`: [F] track of each row. `twists`:
+    corrections.
     """
 
     raw: tuple[Array, ...]
@@ -49,8 +49,8 @@ class PointTracks:
 def find_tracks(raw: Sequence[Array], closed: bool, shots: Rows, turn: npt.NDArray[np.complex128]) -> PointTracks:
     """Find the tracks among raw curves of many shots.
 
-    `shots`: [F] the shot of each row; `turn`: [F] factor that turns a plate's direction into the face's, so that a head
-    that tilts does not look like points that moved.
+    `shots`: [F] shot of each row. `turn`: [F] rotation from plate to face direction, so that a tilting head does not
+    look like moving points.
     """
     out, groups, twists = list(raw), np.full(len(raw), -1, dtype=np.intp), []
     keys = [(int(shot), len(points)) for shot, points in zip(shots, raw)]
@@ -84,7 +84,7 @@ def _normal(points: Array, turn: complex) -> Array:
 
 
 def point_orders(n: int, closed: bool) -> tuple[list[tuple[int, bool]], Rows]:
-    """Every order in which n points may stand, first as they are: (shift, backwards), and the rows in that order."""
+    """All possible orders of n points, the present one first: (shift, backwards), and row indices."""
     shifts = range(n) if closed else range(1)
     names = [(shift, flip) for flip in (False, True) for shift in shifts]
     index = [np.roll(np.arange(n)[::-1] if flip else np.arange(n), -shift) for shift, flip in names]
@@ -92,7 +92,8 @@ def point_orders(n: int, closed: bool) -> tuple[list[tuple[int, bool]], Rows]:
 
 
 def _agree(polygons: Array, closed: bool) -> tuple[Rows, npt.NDArray[np.bool_], Array, float]:
-    """Orders that bring each polygon closest to the middle one, how far they stay off, and the usual step of points."""
+    """The order that brings each polygon closest to the median, the remaining distances, and the typical point
+    spacing."""
     names, index = point_orders(polygons.shape[1], closed)
     current = polygons
     chosen = np.zeros(len(polygons), dtype=np.intp)
@@ -113,7 +114,7 @@ def _agree(polygons: Array, closed: bool) -> tuple[Rows, npt.NDArray[np.bool_], 
 
 
 def _reorder(points: Array, shift: int, flip: bool, closed: bool) -> Array:
-    """Control points in another order, tangents changing sides where they run backwards."""
+    """Reorder control points; when reversed, tangents swap."""
     turned = points[::-1][:, [0, 1, 4, 5, 2, 3]] if flip else points
     if not closed:
         return bezier.as_array(turned).copy()

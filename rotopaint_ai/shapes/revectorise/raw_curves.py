@@ -1,7 +1,7 @@
-"""Raw curves of many frames as equal runs of points, and the dynamic program that slides them onto a mean.
+"""Raw curves of many frames as equal numbers of samples, and the dynamic program that aligns them to a mean.
 
-Letters: F frames, M samples along a curve, N places on the mean, C components x then y. A place on a curve is its share
-of the way, 0..1; a closed curve goes on past 1 where it began.
+Letters: F frames, M samples along a curve, N positions on the mean, C components x then y. A position on a curve is its
+share of arc length, 0..1; a closed curve continues beyond 1 from its start.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from rotopaint_ai.shapes import bezier
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 N_SAMPLES = 1024
-_FLAT_PX = 0.004  # the polyline under the samples stays this close to the curve
+_FLAT_PX = 0.004  # flatness of the polyline for sampling
 Rows = npt.NDArray[np.intp]
 N_PLACES = 96
-_FINE = 4  # slides are multiples of 1 / (N_PLACES * _FINE)
-_REACH = 36  # largest slide, in those steps
-TURN_WEIGHT = 0.5  # weight of a difference in direction against one of position
-_UNEVEN = 2e-3  # price of a change of slide between neighbours
-_FAR = 2e-5  # price of a slide as such
+_FINE = 4  # shifts are multiples of 1 / (N_PLACES * _FINE)
+_REACH = 36  # largest shift, in those steps
+TURN_WEIGHT = 0.5  # weight of a difference in direction relative to one in position
+_UNEVEN = 2e-3  # penalty on a change of shift between neighbours
+_FAR = 2e-5  # penalty on a shift
 _CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True)
 class RawCurves:
-    """Curves of F frames, each as M points at equal steps of the way.
+    """Curves of F frames, each as M samples at equal steps.
 
-    `samples_FMC`: plate space; a closed curve does not repeat its first point, an open one holds both ends.
+    `samples_FMC`: plate space; a closed curve does not repeat its first point, an open one includes both ends.
     `lengths`: [F] in pixels.
     """
 
@@ -59,10 +59,10 @@ def sample_curves(
     groups: npt.NDArray[np.intp] | None = None,
     n_samples: int = N_SAMPLES,
 ) -> RawCurves:
-    """Sample raw control points (P, 6), one array per frame and any number of points in each.
+    """Sample raw control points (P, 6), one array per frame with any number of points.
 
-    Frames of one group, whose points follow the same places, share their steps: each point stands at the median of its
-    shares of arc length, and the steps between two points are even. Without groups every frame's steps are even.
+    Frames of one group, whose points follow the same features, share their steps: each point gets the median of its
+    shares of arc length, with even steps in between. Without groups every frame's steps are even.
     """
     lines = [bezier.flatten(points, closed, _FLAT_PX) for points in raw]
     marks = [_marks(points, closed) for points in raw]
@@ -80,7 +80,7 @@ def sample_curves(
 
 
 def _marks(points: npt.NDArray[np.floating], closed: bool) -> Array:
-    """Share of arc length at each control point, and 1 for a closed curve's return."""
+    """Share of arc length at each control point; a closed curve ends with 1."""
     cubics = bezier.segments(points, closed)
     nodes, weights = np.polynomial.legendre.leggauss(16)
     lengths = np.linalg.norm(bezier.derivative(cubics, (nodes + 1) / 2), axis=2) @ weights
@@ -89,25 +89,25 @@ def _marks(points: npt.NDArray[np.floating], closed: bool) -> Array:
 
 
 def reverse_where(samples_FMC: Array, backwards: Bools, closed: bool) -> Array:
-    """Samples, of curves that are marked from their other end; a closed curve keeps its first one."""
+    """Samples, reversed where marked; a closed curve keeps its first one."""
     back = samples_FMC[:, ::-1]
     back = np.roll(back, 1, axis=1) if closed else back
     return np.where(backwards[:, None, None], back, samples_FMC)
 
 
 def share_distance(one: Array | float, other: Array | float, closed: bool) -> Array:
-    """How far apart shares of the way are; on a closed curve the shorter way round."""
+    """Distance between shares of arc length; on a closed curve the shorter way round."""
     away = np.abs(np.asarray(one) - other)
     return np.minimum(away, 1 - away) if closed else away
 
 
 def share_gaps(shares: Array, closed: bool) -> Array:
-    """Shares of the way between places and those after them; a closed curve's last one is followed by its first."""
+    """Gaps between consecutive positions; on a closed curve including the last gap to the first."""
     return np.diff(np.append(shares, shares[0] + 1)) if closed else np.diff(shares)
 
 
 def at_shares(samples_FMC: Array, shares_FN: Array, closed: bool) -> Array:
-    """Linear interpolation in runs of equal steps: [F, M, C] at [F, N] -> [F, N, C]."""
+    """Linear interpolation between samples at equal steps: [F, M, C] at [F, N] -> [F, N, C]."""
     m = samples_FMC.shape[1]
     place = np.mod(shares_FN, 1.0) * m if closed else np.clip(shares_FN, 0.0, 1.0) * (m - 1)
     below = np.floor(place).astype(np.intp)
@@ -120,9 +120,9 @@ def at_shares(samples_FMC: Array, shares_FN: Array, closed: bool) -> Array:
 
 
 def turning_deg(curves: RawCurves, shares_FN: Array, *, reach: float = 0.012) -> Array:
-    """How far the curve turns around places [F, N], in degrees without sign: 0 straight, 90 a square corner.
+    """Absolute turning angle of the curve at positions [F, N], in degrees: 0 straight, 90 a square corner.
 
-    Looks at chords that reach `reach` of the length to either side; near the end of an open curve the answer is 0.
+    Measured by chords of `reach` of the length on either side; 0 near the end of an open curve.
     """
     before, here, after = (curves.at(shares_FN + step) for step in (-reach, 0.0, reach))
     arriving, leaving = here - before, after - here
@@ -135,7 +135,7 @@ def turning_deg(curves: RawCurves, shares_FN: Array, *, reach: float = 0.012) ->
 
 
 def shares_at(shares_FN: Array, shares: Array) -> Array:
-    """Interpolate [F, N + 1] places at shares [P] of the mean; whole turns carry over."""
+    """Interpolate [F, N + 1] positions at shares [P] of the mean; whole turns carry over."""
     n = shares_FN.shape[1] - 1
     whole = np.floor(shares)
     place = (shares - whole) * n
@@ -165,7 +165,7 @@ def directions(curves: Array, closed: bool) -> Array:
 def slide_places(
     samples: Array, rough: Array, mean: Array, pins: Rows, pinned: Bools, groups: Rows, closed: bool
 ) -> Array:
-    """The dynamic program: places [F, N + 1] near `rough` that agree best with the mean, one slide for each group."""
+    """Dynamic program: positions [F, N + 1] near `rough` that agree best with the mean, one shift per group."""
     of_row = np.unique(groups, return_inverse=True)[1]
     parts = [
         _costs(samples[at : at + _CHUNK], rough[at : at + _CHUNK], mean, closed)
@@ -178,7 +178,7 @@ def slide_places(
 
 
 def _costs(samples: Array, rough: Array, mean: Array, closed: bool) -> Array:
-    """What it costs to slide each place: [F, places, slides]."""
+    """Cost of shifting each position: [F, positions, shifts]."""
     f, n = len(samples), N_PLACES
     slides = np.arange(-_REACH, _REACH + 1)
     ways_mean = directions(mean[None, :-1], True)[0] if closed else directions(mean[None], False)[0]
@@ -195,11 +195,11 @@ def _costs(samples: Array, rough: Array, mean: Array, closed: bool) -> Array:
 
 
 def _cheapest(cost: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
-    """The cheapest even way through costs [G, places, slides]: slides [G, places] in units of the grid."""
+    """The cheapest smooth path through costs [G, positions, shifts]: shifts [G, positions] in grid units."""
     f, count = cost.shape[:2]
     n = N_PLACES
     slides = np.arange(-_REACH, _REACH + 1)
-    loops = 2 if closed else 1  # once round to find the way, once more to close it
+    loops = 2 if closed else 1  # a closed curve needs a second round to close the path
     for column, pin in enumerate(pins):
         cost[np.ix_(pinned[:, column], [min(pin, count - 1)], slides != 0)] = 1e6
     if not closed:
@@ -218,14 +218,14 @@ def _cheapest(cost: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
     frame = np.arange(f)
     for i in range(total.shape[1] - 1, 0, -1):
         way[:, i - 1] = way[:, i] - back[frame, i, way[:, i]]
-    if closed:  # the middle of two turns has no ends
+    if closed:  # the middle of two rounds has no ends
         half = n // 2
         way = np.concatenate((way[:, n : n + half], way[:, half:n]), axis=1)
     return _smooth_slides((way - _REACH) / float(_FINE), pins, pinned, closed)
 
 
 def _shift(costs: Array, step: int) -> Array:
-    """Costs [F, S] such that column s holds the cost of having come from s - step."""
+    """Costs [F, S] shifted so that column s contains the cost of arriving from s - step."""
     if step == 0:
         return costs
     out = np.full_like(costs, np.inf)
@@ -237,7 +237,7 @@ def _shift(costs: Array, step: int) -> Array:
 
 
 def _smooth_slides(slide_FN: Array, pins: Rows, pinned: Bools, closed: bool) -> Array:
-    """Slides in grid units without the program's steps; pinned places stay pinned."""
+    """Shifts in grid units, smoothed; pinned positions stay pinned."""
     kernel = np.exp(-0.5 * (np.arange(-6, 7) / 2.0) ** 2)
     kernel /= kernel.sum()
     wide = np.pad(slide_FN, ((0, 0), (6, 6)), mode="wrap" if closed else "edge")
@@ -251,7 +251,7 @@ def _smooth_slides(slide_FN: Array, pins: Rows, pinned: Bools, closed: bool) -> 
 
 
 def _bridge_offsets(values: Array, fixed: Bools, closed: bool) -> Array:
-    """What has to be taken off so that fixed places become 0: their values, fading out over a few places."""
+    """Corrections that make fixed positions 0, fading out over a few neighbours."""
     n = values.shape[1]
     take = np.zeros_like(values)
     for row, column in zip(*np.nonzero(fixed)):
@@ -264,7 +264,7 @@ def _bridge_offsets(values: Array, fixed: Bools, closed: bool) -> Array:
 
 
 def _slid_places(rough: Array, slide_FN: Array, closed: bool) -> Array:
-    """Rough places moved by slides of the grid."""
+    """Rough positions moved by shifts of the grid."""
     n = N_PLACES
     grid = np.arange(slide_FN.shape[1]) + slide_FN
     if closed:

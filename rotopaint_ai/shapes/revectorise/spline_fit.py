@@ -1,10 +1,9 @@
-"""Bezier splines with given control points laid on raw curves: many frames in one least squares.
+"""Bezier splines with given control points fitted to raw curves of many frames by one least-squares method.
 
 Letters: F frames, P control points, G segments between them, S samples in a segment, C components, K unknowns.
-
-What is free: the length of every tangent; one direction at a smooth point, two at a corner, none where the caller knows
-better; and how far a point leaves the raw curve across it, at a price. The distance to the raw curve is what is made
-small, so a wobble of the artist's hand between two control points turns into the curve that runs through its middle.
+Unknowns: the length of every tangent; one direction at a smooth point, two at a corner; and the distance of a point
+from the raw curve, with a penalty. The distance to the raw curve is minimised, so a wobble of the artist's hand between
+two control points becomes a curve through its middle.
 """
 
 from __future__ import annotations
@@ -18,20 +17,23 @@ from rotopaint_ai.shapes.revectorise.raw_curves import Array, Bools, RawCurves
 
 N_PER_SEGMENT = 24
 _ALONG = 0.05  # weight of errors along the curve, which do not change the shape, relative to errors across it
-_THIRD = 0.006  # pull of a tangent towards a third of its segment; keeps a straight segment's tangents defined
+_THIRD = 0.006  # weight that draws a tangent to a third of its segment; defines the tangents of straight segments
 _STEPS = 24
-_SETTLED = 1e-3  # share of the cost below which a step gains nothing that anyone sees
-_SHORTEST, _LONGEST = 0.02, 0.8  # tangents as shares of their segment; a longer one shoots over where no sample sees it
+_SETTLED = 1e-3  # relative cost reduction below which a step is invisible
+_SHORTEST, _LONGEST = 0.02, 0.8  # tangent lengths as shares of their segment; longer ones overshoot between samples
 _FRAMES_AT_ONCE = 48
-# Unknowns of a segment: leave and out-length and out-angle of its first point, leave, in-length and in-angle of its
-# last.
+# Unknowns of a segment: displacement, out-length and out-angle of its first point; displacement, in-length and in-angle
+# of its last.
 _LEAVE, _OUT, _IN, _OUT_ANGLE, _IN_ANGLE = range(5)
 
 
 @dataclass(frozen=True, slots=True)
 class PointLayout:
-    """How control points may bend: corners have two tangent directions. `leave_price`: px of error worth one px that a
-    control point moves off the raw curve; infinite keeps it on."""
+    """How control points may bend; corners have two tangent directions.
+
+    `leave_price`: pixels of error that are worth one pixel of a control point's displacement from the raw curve;
+    infinite keeps it on the curve.
+    """
 
     closed: bool
     corners_P: Bools
@@ -44,12 +46,12 @@ class PointLayout:
 
 
 def fit_curves(curves: RawCurves, shares_FP: Array, layout: PointLayout) -> Array:
-    """Control points (F, P, 6) whose points sit at places [F, P] of the raw curves and whose tangents fit them.
+    """Control points (F, P, 6) at positions [F, P] of the raw curves, with fitted tangents.
 
     `shares_FP` ascends along each row; a closed row spans less than one turn. An open spline's first incoming and last
     outgoing tangent are zero.
-    Source: Levenberg-Marquardt on the distance across the curve, feet renewed by one Newton step an iteration
-    ("tangent distance minimisation", Wang, Pottmann & Liu 2006, with a small weight along the curve to damp it).
+    Source: Levenberg-Marquardt on the distance across the curve, foot points updated by a Newton step per iteration
+    ("tangent distance minimisation", Wang, Pottmann & Liu 2006, with a small weight along the curve as damping).
     """
     parts = [
         _Problem.of(curves.rows(slice(at, at + _FRAMES_AT_ONCE)), shares_FP[at : at + _FRAMES_AT_ONCE], layout).solve()
@@ -80,8 +82,8 @@ class _Problem:
     spans: Array  # [F, G] arc length of each segment, px
     places: Array  # [F, P, C] on the raw curve
     across: Array  # [F, P, C] normal there
-    start: Array  # [F, 5, P] first guess of the unknowns
-    columns: npt.NDArray[np.intp]  # [5, P] which unknown of K each one is
+    start: Array  # [F, 5, P] initial unknowns
+    columns: npt.NDArray[np.intp]  # [5, P] index of each one among the K unknowns
     n_unknowns: int
 
     @classmethod
@@ -134,7 +136,7 @@ class _Problem:
         )
 
     def solve(self) -> Array:
-        """Levenberg-Marquardt with its own damping for each frame; one that has settled is left as it is."""
+        """Levenberg-Marquardt with separate damping per frame; converged frames are left out."""
         found, rows, part = self.start.copy(), np.arange(len(self.start)), self
         state = self.start.copy()
         feet = np.broadcast_to((np.arange(N_PER_SEGMENT) + 0.5) / N_PER_SEGMENT, self.targets.shape[:3]).copy()
@@ -252,7 +254,7 @@ class _Problem:
         return cost, gradient[:, :k], hessian[:, :k, :k]
 
     def _prices(self, state: Array, gradient: Array, hessian: Array) -> Array:
-        """What leaving the raw curve and odd tangent lengths cost, added to the equations; returns the sum."""
+        """Add the penalties on displacement and tangent lengths to the equations; returns their sum."""
         after, before = _spans_at_points(self.spans, self.layout.closed)
         total = np.zeros(len(state))
         for kind, wanted, price in (
@@ -280,7 +282,7 @@ class _Problem:
 
 
 def _columns(layout: PointLayout) -> tuple[npt.NDArray[np.intp], int]:
-    """Which unknown each kind at each point is; -1 for what is not free."""
+    """Index of each unknown of each point; -1 if it is not free."""
     n = layout.n_points
     columns = np.full((5, n), -1, dtype=np.intp)
     count = 0
@@ -294,7 +296,7 @@ def _columns(layout: PointLayout) -> tuple[npt.NDArray[np.intp], int]:
 
 
 def _spans_at_points(spans_FG: Array, closed: bool) -> tuple[Array, Array]:
-    """Length of the segment after and of the one before each point; the ends of an open curve have one of each."""
+    """Length of the segments after and before each point; at the ends of an open curve both are the same segment."""
     if closed:
         return spans_FG, np.roll(spans_FG, 1, axis=1)
     return (
