@@ -244,7 +244,6 @@ def _card_files(folder: Path) -> list[Path]:
             {"picture": ["N", 64, 64, 3]},
             {"boxes": ["N", 9, 4], "scores": ["N", 9], "masks": ["N", 9, 8, 8], "keypoints": ["N", 9, 5, 2]},
         ),
-        "matte.onnx": ({"crop": ["N", 32, 32, 3]}, {"seam": ["N", 32, 32], "face": ["N", 32, 32]}),
     }
     typed = {
         name: {

@@ -21,8 +21,9 @@ from rotopaint_ai.crops import CROP_MARGIN
 from rotopaint_ai.errors import PackError, RotopaintError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.inference.models import FaceModel
-from rotopaint_ai.inference.pack import check_detector_signature, check_matte_signature, load_pack
+from rotopaint_ai.inference.pack import DETECTOR, check_detector_signature, load_pack
 from rotopaint_ai.inference.session import load_signature, open_session
+from rotopaint_ai.training.models.backbone import SEGMENTATION
 from rotopaint_ai.training.models.detection import scenes
 from rotopaint_ai.training.models.segmentation import views
 
@@ -47,7 +48,8 @@ def _held_out(found: list[scenes.DetectionScene]) -> list[scenes.DetectionScene]
 def open_matte(path: Path) -> Figures:
     """A segmentation network, and the function that evaluates it on a folder, in pixels of its crop."""
     signature = load_signature(path)
-    check_matte_signature(signature, str(path))
+    if "crop" not in signature.inputs or not {"seam", "face"} <= set(signature.outputs):
+        raise PackError(f"{path}: wanted a network from 'crop' to 'seam' and 'face'")
     side: Any = signature.inputs["crop"].shape[1]
     example = {"crop": np.full((1, side, side, 3), 0.5, np.float32)}
     session = open_session(path, device="cpu", threads=1, example=example)
@@ -62,9 +64,9 @@ def _file_of(pack: str, network: str) -> Path:
     if pack.endswith(".onnx"):
         return Path(pack)
     loaded = load_pack(pack)
-    path = loaded.detector_path if network == "detector" else loaded.matte_path
-    if path is None:
-        raise PackError(f"{pack}: has no {network}.onnx; wanted a pack with that file, or the file itself")
+    path = loaded.folder / (DETECTOR if network == "detector" else SEGMENTATION)
+    if not path.is_file():
+        raise PackError(f"{pack}: has no {path.name}; wanted a pack with that file, or the file itself")
     return path
 
 

@@ -13,8 +13,6 @@
     detector.onnx   optional: `picture` float32 [N,H,W,3] display-referred RGB 0..1, H and W fixed -> `boxes` [N,F,4]
                     x0, y0, x1, y1 in its pixels, `scores` [N,F] (0: no face), `masks` [N,F,S,S] over rectangles
                     1.3 times the boxes, `keypoints` [N,F,5,2]: right and left pupil, tip of the nose, ends of the mouth
-    matte.onnx      optional: `crop` float32 [N,S,S,3], cut as for landmarks.onnx -> `seam`, `face` [N,S,S]
-                    probabilities; no run asks it
     card.json       input size, crop margin, colour, training, metrics, licence and the SHA-256 of each file
 
 Trainers write the card with `write_card`; `load_pack` refuses, in one line, a pack that does not fit it.
@@ -47,7 +45,6 @@ SHAPES = "shapes.onnx"
 SEAM = "seam.onnx"
 FILL = "fill.onnx"
 DETECTOR = "detector.onnx"
-MATTE = "matte.onnx"
 CARD = "card.json"
 DEFAULT = "default"  # names the shipped pack
 
@@ -103,11 +100,6 @@ class Pack:
         """The face detector, where the pack has one."""
         return self.folder / DETECTOR if (self.folder / DETECTOR).is_file() else None
 
-    @property
-    def matte_path(self) -> Path | None:
-        """The network that sees seam and face, where the pack has one."""
-        return self.folder / MATTE if (self.folder / MATTE).is_file() else None
-
 
 @dataclass(frozen=True, slots=True)
 class _CardFields:
@@ -149,8 +141,6 @@ def load_pack(pack: str | Path | None = None) -> Pack:
         check_fill_signature(read_signature(loaded.fill_path), str(loaded.fill_path))
     if loaded.detector_path is not None:
         check_detector_signature(read_signature(loaded.detector_path), str(loaded.detector_path))
-    if loaded.matte_path is not None:
-        check_matte_signature(read_signature(loaded.matte_path), str(loaded.matte_path))
     return loaded
 
 
@@ -294,17 +284,6 @@ def check_detector_signature(signature: Signature, where: str) -> None:
         ("keypoints", (None, None, 5, 2)),
     ):
         _check_tensor(signature.outputs, name, shape, f"{where}: output")
-
-
-def check_matte_signature(signature: Signature, where: str) -> None:
-    """Raise PackError unless a network for mattes takes and gives what a pack promises."""
-    _check_tensor(signature.inputs, "crop", (None, None, None, 3), f"{where}: input")
-    _check_only(signature.inputs, {"crop"}, where)
-    height, width = signature.inputs["crop"].shape[1:3]
-    if not isinstance(height, int) or height != width:
-        raise PackError(f"{where}: input 'crop' is {height} x {width}; wanted a square of fixed size")
-    for name in ("seam", "face"):
-        _check_tensor(signature.outputs, name, (None, height, width), f"{where}: output")
 
 
 def _check_tensor(tensors: Mapping[str, Tensor], name: str, wanted: tuple[int | None, ...], where: str) -> None:

@@ -23,13 +23,14 @@ from torch.nn import functional as F
 
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.inference.pack import DETECTOR, FILL, MATTE, find_pack
+from rotopaint_ai.inference.pack import DETECTOR, FILL, find_pack
 from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.data.memory import face_bounds
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import TrainConfig, check_all
 from rotopaint_ai.training.trainer.task import Batch, Losses, Moment, Net, PartTask
 
+SEGMENTATION = "matte.onnx"  # the segmentation network; no other command reads it
 MEAN, SPREAD = 0.45, 0.25  # mean and spread of display-referred pixels; they only normalise the input approximately
 
 Backbone = Callable[[Sequence[int], Sequence[int]], nn.Module]
@@ -282,7 +283,7 @@ def find_part(init: str | Path | None, name: str) -> Path | None:
 
 def find_others(init: str | Path | None) -> tuple[Path, ...]:
     """What the pack to start from has that serves any character, but for its seam model."""
-    return tuple(path for name in (FILL, DETECTOR, MATTE) if (path := find_part(init, name)) is not None)
+    return tuple(path for name in (FILL, DETECTOR, SEGMENTATION) if (path := find_part(init, name)) is not None)
 
 
 def read_weights(folder: Path) -> Weights:

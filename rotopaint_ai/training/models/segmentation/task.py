@@ -18,7 +18,14 @@ from torch.nn import functional as F
 
 from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry
 from rotopaint_ai.training.data.dataset_checks import split_samples
-from rotopaint_ai.training.models.backbone import ConvNorm, PictureTask, PyramidConfig, PyramidNet, total_of
+from rotopaint_ai.training.models.backbone import (
+    SEGMENTATION,
+    ConvNorm,
+    PictureTask,
+    PyramidConfig,
+    PyramidNet,
+    total_of,
+)
 from rotopaint_ai.training.models.segmentation.views import (
     Crops,
     Cutter,
@@ -311,7 +318,7 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
 
 
 NETWORKS.register("segmentation")(
-    Network(SegmentationConfig(), SegmentationTask.prepare, file="matte.onnx", card=("matte",))
+    Network(SegmentationConfig(), SegmentationTask.prepare, file=SEGMENTATION, card=("matte",))
 )
 
 
