@@ -13,6 +13,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.roto import Key, RotoDocument
+from rotopaint_ui.batch.open_shot import queue_open_shot
 from rotopaint_ui.engine.command_lines import run_command, run_frames
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
@@ -188,3 +189,8 @@ def test_a_run_from_one_file_of_a_sequence_is_for_all_of_it(session: ShotSession
     session.plate = replace(session.plate, is_named_by_frame=True)
     words = run_command(session, CHOICE, None, Preferences())
     assert words[words.index("--frames") + 1] == f"{session.plate.first}-{session.plate.last}"
+
+
+def test_no_shot_is_queued_before_a_plate_is_open() -> None:
+    with pytest.raises(UsageError, match="Open a plate first"):
+        queue_open_shot(ShotSession(), None, None)

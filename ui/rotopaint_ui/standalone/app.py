@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QMargins, QSize, Qt, QTimer
@@ -19,8 +19,8 @@ from rotopaint_ai.exchange import nuke
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.batch.batch_window import BatchWindow
+from rotopaint_ui.batch.open_shot import queue_open_shot
 from rotopaint_ui.batch.queue import QueuedShot
-from rotopaint_ui.engine.command_lines import frames_argument, run_frames
 from rotopaint_ui.host import Engine, PlateChoice, find_engine
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.shot import shot_name
@@ -62,17 +62,22 @@ class MainWindow(QMainWindow):
 
     def __init__(self) -> None:
         super().__init__()
-        self.panel = Panel(Standalone())
-        self.batch = BatchWindow(default_path().with_name(QUEUE_NAME), self.panel.host.engine)
+        host = Standalone()
+        self.panel = panel = Panel(host)
+        self._session, self._status, self._top = panel.session, panel.status, panel.top
+        self._views = panel.view_bar
+        self.batch = BatchWindow(default_path().with_name(QUEUE_NAME), host.engine)
         self.preferences_window: PreferencesWindow | None = None
         self.guide: GuideWindow | None = None
         self.batch.shot_wanted.connect(self.open_queued)
-        self.setCentralWidget(self.panel)
-        self.setStyleSheet(self.panel.styleSheet())
+        self.setCentralWidget(panel)
+        self.setStyleSheet(panel.styleSheet())
         self.setWindowTitle("RotoPaint AI")
         self.menus = Menus(
             self,
-            self.panel,
+            panel.commands,
+            recent=self._recent,
+            open_path=panel.open_path,
             preferences=self.show_preferences,
             batch=self.show_batch,
             add_to_batch=self.add_to_batch,
@@ -80,8 +85,12 @@ class MainWindow(QMainWindow):
             guide=self.show_guide,
             about=self._about,
         )
-        self.welcome = Welcome(self.panel, self.open_sample)
-        self.panel.plate_opened.connect(self._name_window)
+        self.welcome = Welcome(
+            panel.canvas, self._recent(), choose=panel.open_chosen, open_path=panel.open_path, sample=self.open_sample
+        )
+        panel.plate_opened.connect(self.welcome.hide)
+        panel.opening.waits.connect(self.welcome.hide)
+        panel.plate_opened.connect(self._name_window)
         room = self.screen().availableSize()
         self.resize(USUAL_SIZE.boundedTo(room))
         if USUAL_SIZE.grownBy(FRAME).boundedTo(room) != USUAL_SIZE.grownBy(FRAME):
@@ -89,8 +98,7 @@ class MainWindow(QMainWindow):
 
     def show_preferences(self) -> None:
         """Show the preferences; they are in force as they are changed."""
-        panel = self.panel
-        views = panel.view_bar.view_names
+        panel, views = self.panel, self._views.view_names
         self.preferences_window = PreferencesWindow(panel.preferences, views, panel.set_preferences, self)
         self.preferences_window.show()
 
@@ -101,31 +109,12 @@ class MainWindow(QMainWindow):
 
     def add_to_batch(self) -> None:
         """Put the shot that is open, from In to Out, at the end of the queue, with its crop boxes and pack."""
-        panel, session = self.panel, self.panel.session
-        if session.plate is None or panel.choice is None:
-            panel.status.say("Open a plate first", "trouble")
-            return
-        crops = tuple(box.word(frame) for frame, box in sorted(session.state.crops.items())) or ("auto",)
-        choice = panel.choice
         try:
-            frames = frames_argument(session.plate, choice, run_frames(session, choice))
+            shot = queue_open_shot(self._session, self.panel.choice, self._top.chosen_pack)
         except RotopaintError as error:
-            panel.status.say(str(error), "trouble")
+            self._status.say(str(error), "trouble")
             return
-        name = shot_name(session.plate) or "plate"
-        self.batch.add(
-            [
-                QueuedShot(
-                    name,
-                    session.plate.source,
-                    str(session.out),
-                    crops,
-                    panel.top.chosen_pack,
-                    frames,
-                    choice.colourspace,
-                )
-            ]
-        )
+        self.batch.add([shot])
         self.show_batch()
 
     def show_guide(self) -> None:
@@ -147,7 +136,7 @@ class MainWindow(QMainWindow):
             folder = find_sample()
             crop = _crop_of_word(read_crops(folder / CROP_FILE)[0])
         except RotopaintError as error:
-            self.panel.status.say(str(error), "trouble")
+            self._status.say(str(error), "trouble")
             return
         out = default_path().parent / "sample"
         self.panel.open_plate(PlateChoice(str(folder)), out, crop)
@@ -164,11 +153,14 @@ class MainWindow(QMainWindow):
         self.panel.shut_down()
         super().closeEvent(event)
 
+    def _recent(self) -> Sequence[str]:
+        return self.panel.preferences.recent
+
     def _about(self) -> None:
-        self.panel.status.say(f"RotoPaint AI {rotopaint_ai.__version__}, Apache-2.0")
+        self._status.say(f"RotoPaint AI {rotopaint_ai.__version__}, Apache-2.0")
 
     def _name_window(self) -> None:
-        plate = self.panel.session.plate
+        plate = self._session.plate
         if plate is not None:
             self.setWindowTitle(f"{shot_name(plate)} - RotoPaint AI")
 

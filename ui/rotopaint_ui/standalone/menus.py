@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMainWindow, QMenu
 
-from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.settings.commands import COMMANDS, GROUPS
 
 _FIRST = ("open", "open_project")
 
 
 class Menus:
-    """Menus over a panel's own actions, so that a key means the same wherever it is pressed."""
+    """Menus over a panel's own actions, so that a key means the same wherever it is pressed.
+
+    `commands`: these actions by name. `recent`: the paths that were open last. The others are called by their entries.
+    """
 
     def __init__(
         self,
         window: QMainWindow,
-        panel: Panel,
+        commands: Mapping[str, QAction],
         *,
+        recent: Callable[[], Sequence[str]],
+        open_path: Callable[[str], None],
         preferences: Callable[[], None],
         batch: Callable[[], None],
         add_to_batch: Callable[[], None],
@@ -30,14 +34,14 @@ class Menus:
         guide: Callable[[], None],
         about: Callable[[], None],
     ) -> None:
-        self._panel = panel
+        self._recent, self._open_path = recent, open_path
         bar = window.menuBar()
         menus = {group: bar.addMenu(f"&{group}") for group in GROUPS}
         self.recent = QMenu("Open recent")
         for each in COMMANDS:
-            menus[each.group].addAction(panel.commands[each.name])
+            menus[each.group].addAction(commands[each.name])
         file = menus["File"]
-        after = panel.commands[_FIRST[-1]]
+        after = commands[_FIRST[-1]]
         following = file.actions()[file.actions().index(after) + 1]
         file.insertMenu(following, self.recent)
         file.insertAction(following, self._menu_entry(window, "Open the sample shot", sample))
@@ -56,11 +60,11 @@ class Menus:
     def fill_recent(self) -> None:
         """The shots that were open last."""
         self.recent.clear()
-        paths = self._panel.preferences.recent
+        paths = self._recent()
         for path in paths:
             action = self.recent.addAction(_short_path(path))
             action.setToolTip(path)
-            action.triggered.connect(partial(self._panel.open_path, path))
+            action.triggered.connect(partial(self._open_path, path))
         if not paths:
             self.recent.addAction("Nothing was open yet").setEnabled(False)
 

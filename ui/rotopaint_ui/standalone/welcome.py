@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from rotopaint_ui.panel.panel import Panel
-
 MOST_SHOWN = 5
 _STEPS = "1  Open a plate     2  Drag a box around the face     3  Run     4  N, and correct     5  Export"
 
 
 class Welcome(QFrame):
-    """The welcome page in the lower half of the viewer; it disappears when a plate is open."""
+    """The welcome page in the lower half of the viewer: paths that were open last, and buttons that call the others."""
 
-    def __init__(self, panel: Panel, sample: Callable[[], None]) -> None:
-        super().__init__(panel.canvas)
+    def __init__(
+        self,
+        canvas: QWidget,
+        recent: Sequence[str],
+        *,
+        choose: Callable[[], None],
+        open_path: Callable[[str], None],
+        sample: Callable[[], None],
+    ) -> None:
+        super().__init__(canvas)
         self.setObjectName("welcome")
-        self._panel, self._canvas = panel, panel.canvas
+        self._open_path, self._canvas = open_path, canvas
         self.open, self.sample = QPushButton("Open a plate"), QPushButton("Try the sample shot")
         self.open.setObjectName("strong")
         self.sample.setToolTip("24 frames of a rendered puppet; results go to your own folder")
@@ -36,11 +42,9 @@ class Welcome(QFrame):
         steps = QLabel(_STEPS)
         steps.setObjectName("note")
         self._column.addWidget(steps, 0, Qt.AlignmentFlag.AlignHCenter)
-        self.recent = [self._recent_button(path) for path in panel.preferences.recent[:MOST_SHOWN]]
-        self.open.clicked.connect(panel.open_chosen)
+        self.recent = [self._recent_button(path) for path in recent[:MOST_SHOWN]]
+        self.open.clicked.connect(choose)
         self.sample.clicked.connect(sample)
-        panel.plate_opened.connect(self.hide)
-        panel.opening.waits.connect(self.hide)
         self._canvas.installEventFilter(self)
         self._centre()
 
@@ -55,7 +59,7 @@ class Welcome(QFrame):
         button = QPushButton(str(Path(*parts[-3:])) if len(parts) > 3 else path)
         button.setObjectName("link")
         button.setToolTip(path)
-        button.clicked.connect(partial(self._panel.open_path, path))
+        button.clicked.connect(partial(self._open_path, path))
         self._column.addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
         return button
 
