@@ -70,5 +70,5 @@ def test_an_unknown_way_and_a_missing_range_are_refused_in_one_line() -> None:
     plain, names = document({1: key(1.0)}), ", ".join(way.name for way in SPREADS)
     with pytest.raises(UsageError, match=rf"^spread 'fly': not available; choose one of {names}$"):
         spread_keys("fly", plain, plain, None)
-    with pytest.raises(UsageError, match=r"^Spread: has no frames to reach"):
+    with pytest.raises(UsageError, match=r"^Spread: needs a range"):
         spread_keys("spread", plain, plain, None)

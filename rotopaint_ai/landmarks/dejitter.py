@@ -1,19 +1,15 @@
-"""De-jitter: the landmarks of one exposure are joined, and fused with those of neighbouring exposures.
+"""De-jitter: average the landmarks of each exposure, and fuse them with those of neighbouring exposures.
 
-The unit is the exposure: the run of frames that repeat one exposure (see `holds`). All its frames get exactly the same
-landmarks. Two exposures on either side are carried over by the similarity that lays their landmarks over this one's.
-What the similarity does not explain, beyond the noise that the expected errors announce, is real motion: a new mouth,
-a turned head, a blink. It is measured around each landmark, lowers the neighbour's weight there, and above a limit
-takes it away, so that nothing lags behind a face swap.
-
-Why not optical flow, which the published system uses (WACV 2021, "A Learning-Based Approach to Parametric Rotoscoping
-of Multi-Shape Systems"): on the rendered puppets (same face, moving camera, 192-pixel face pictures) OpenCV's DIS flow
-misses the true motion by 1.5 to 3.5 plate pixels in the median, pyramidal Lucas-Kanade by 0.4 to 0.8 where its
-round trip closes, the landmarks' own similarity by 0.3 to 0.6 at a landmark noise of 1 pixel, in a tenth of the time.
-Painted, softly lit faces have little texture, and the background moves otherwise than the face.
-
+The unit is the exposure: the run of frames that repeat it (see `holds`). All its frames get exactly the same landmarks.
+Two exposures on either side are aligned to it by the similarity between their landmarks. Remaining differences beyond
+the noise of the expected errors are real motion: a new mouth, a turned head, a blink. It is measured around each
+landmark and reduces the neighbour's weight there, above a limit to zero, so that nothing lags behind a face swap. Why
+not optical flow, which the published system uses (WACV 2021, "A Learning-Based Approach to Parametric Rotoscoping of
+Multi-Shape Systems"): on rendered puppets (same face, moving camera, 192-pixel face pictures) OpenCV's DIS flow errs by
+1.5 to 3.5 plate pixels in the median, pyramidal Lucas-Kanade by 0.4 to 0.8 where its round trip closes, the landmarks'
+own similarity by 0.3 to 0.6 at a landmark noise of 1 pixel, in a tenth of the time. Painted, softly lit faces have
+little texture, and the background moves differently from the face.
 Streaming: memory and delay are bounded by LATENCY_FRAMES.
-
 E exposures, L landmarks, C components x then y. Plate space, pixels.
 """
 
@@ -28,29 +24,29 @@ import numpy as np
 from rotopaint_ai.landmarks.track import Array, Flags, FrameLandmarks
 from rotopaint_ai.similarity import fit_similarity
 
-LATENCY_FRAMES = 12  # a frame comes out at most this many frames after it went in
+LATENCY_FRAMES = 12  # largest delay of a frame in frames
 WINDOW = 2  # exposures on either side
 
-_N_NEAR = 8  # landmarks around one over which real motion is measured
-_CUT = 4.0  # variance of real motion over that of noise, from which on a neighbour does not count
-_OUTLIER = 3.0  # distance over joint noise, from which on a single carried landmark does not count
+_N_NEAR = 8  # neighbouring landmarks over which real motion is measured
+_CUT = 4.0  # ratio of motion variance to noise variance above which a neighbour is ignored
+_OUTLIER = 3.0  # distance in units of joint noise above which a single aligned landmark is ignored
 _LEAST_ERROR_PX = 0.05
-_MEMORY = 48  # pairs of exposures over which the noise is judged
-_NOISE_QUANTILE = 0.25  # the quieter pairs show only noise
+_MEMORY = 48  # pairs of exposures for the noise estimate
+_NOISE_QUANTILE = 0.25  # the quieter pairs contain only noise
 _NOISE_LIMITS = (0.15, 1.0)
-# For Gaussian noise of deviation s in x and y an error is 1.25 s in the mean; a squared distance is then
-# 2 s^2 = 1.27 error^2 in the mean, and its median is 0.69 of its mean.
+# For Gaussian noise of standard deviation s in x and y the mean error is 1.25 s; the mean squared distance is then 2
+# s^2 = 1.27 error^2, and its median is 0.69 of its mean.
 _SQUARE_OF_MEAN = 1.27
 _MEDIAN_OF_MEAN = 0.69
 
 
 @dataclass(slots=True, eq=False)
 class _Exposure:
-    """Frames that repeat one exposure, and their common value once it is fused."""
+    """Frames that repeat one exposure, and their fused landmarks."""
 
     members: list[FrameLandmarks]
     fused: FrameLandmarks | None = None
-    n_given: int = 0  # members that have left
+    n_given: int = 0  # members that were output
     _mean: FrameLandmarks | None = None
 
     @property
@@ -62,7 +58,7 @@ class _Exposure:
         return self.members[0].lost is not None
 
     def add(self, member: FrameLandmarks) -> None:
-        """One more frame of this exposure."""
+        """Add another frame of this exposure."""
         self.members.append(member)
         self._mean = None
 
@@ -91,9 +87,9 @@ class _Exposure:
 
 @dataclass(slots=True)
 class Dejitter:
-    """Push frames in ascending order; take fused frames, in the same order, as they become ready.
+    """Push frames in ascending order; returns fused frames, in order, as they become ready.
 
-    `window` is the number of exposures on either side that are fused; with 0 only holds are made one.
+    `window`: number of exposures fused on either side; with 0 only holds are averaged.
     """
 
     window: int = WINDOW
@@ -101,37 +97,37 @@ class Dejitter:
     _noise: deque[float] = field(default_factory=lambda: deque(maxlen=_MEMORY))
 
     def push(self, landmarks: FrameLandmarks) -> list[FrameLandmarks]:
-        """Take one frame in; give the frames that are ready."""
+        """Add a frame; returns the frames that are ready."""
         if self._exposures and self._exposures[-1].held_from == landmarks.held_from:
-            self._hear(self._exposures[-1].members[0], landmarks)
+            self._record_noise(self._exposures[-1].members[0], landmarks)
             self._exposures[-1].add(landmarks)
         else:
             self._begin_exposure(landmarks)
         return list(self._ready())
 
     def flush(self) -> list[FrameLandmarks]:
-        """Give everything that is still inside; the sequence is over."""
-        given: list[FrameLandmarks] = []
+        """End of the sequence: returns all remaining frames."""
+        ready: list[FrameLandmarks] = []
         for index in range(len(self._exposures)):
-            given += self._give_settled(index)
+            ready += self._output(index)
         self._exposures.clear()
-        return given
+        return ready
 
     def _begin_exposure(self, landmarks: FrameLandmarks) -> None:
         if self._exposures:
-            self._hear(self._exposures[-1].mean, landmarks)
+            self._record_noise(self._exposures[-1].mean, landmarks)
         self._exposures.append(_Exposure([landmarks]))
 
-    def _hear(self, before: FrameLandmarks, now: FrameLandmarks) -> None:
+    def _record_noise(self, before: FrameLandmarks, now: FrameLandmarks) -> None:
         if self.window > 0 and before.lost is None and now.lost is None:
             self._noise.append(_Pair.of(before, now).noise())
 
     def _ready(self) -> Iterator[FrameLandmarks]:
         for index, exposure in enumerate(self._exposures):
-            is_surrounded = len(self._exposures) - 1 - index > self.window  # the last neighbour is closed as well
+            is_surrounded = len(self._exposures) - 1 - index > self.window  # the last neighbour is complete too
             if exposure.fused is None and not is_surrounded and self._n_waiting() <= LATENCY_FRAMES:
                 break
-            yield from self._give_settled(index)
+            yield from self._output(index)
         waiting = (row for row, item in enumerate(self._exposures) if item.n_given < len(item.members))
         first = next(waiting, len(self._exposures) - 1)
         del self._exposures[: max(0, first - self.window)]
@@ -139,7 +135,7 @@ class Dejitter:
     def _n_waiting(self) -> int:
         return sum(len(exposure.members) - exposure.n_given for exposure in self._exposures)
 
-    def _give_settled(self, index: int) -> list[FrameLandmarks]:
+    def _output(self, index: int) -> list[FrameLandmarks]:
         exposure = self._exposures[index]
         if exposure.fused is None:
             exposure.fused = self._fuse(index)
@@ -172,7 +168,7 @@ class Dejitter:
                 yield self._exposures[other].mean
 
     def _noise_scale(self) -> float:
-        """How large landmark noise is over what the expected errors announce, judged by the quieter pairs."""
+        """Size of the landmark noise relative to the expected errors, from the quieter pairs."""
         if not self._noise:
             return _NOISE_LIMITS[1]
         return float(np.clip(np.quantile(self._noise, _NOISE_QUANTILE), *_NOISE_LIMITS))
@@ -180,12 +176,12 @@ class Dejitter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pair:
-    """An exposure and a neighbour whose landmarks have been laid over it."""
+    """An exposure and a neighbour whose landmarks are aligned to it."""
 
     own: FrameLandmarks
     carried_LC: Array
-    square_L: Array  # squared distance between own and carried landmark
-    variance_L: Array  # what that square would be by the announced errors
+    square_L: Array  # squared distance between own and aligned landmark
+    variance_L: Array  # expected value of that square from the expected errors
     usable_L: Flags
 
     @classmethod
@@ -197,16 +193,16 @@ class _Pair:
         return cls(own, carried, ((carried - own.points_LC) ** 2).sum(axis=1), variance, usable)
 
     def noise(self) -> float:
-        """Size of the typical difference over the announced one: near 1 for pure noise, larger with real motion."""
+        """Typical difference relative to the expected one: near 1 for pure noise, larger with real motion."""
         if not self.usable_L.any():
             return _NOISE_LIMITS[1]
         return float(np.sqrt(np.median((self.square_L / self.variance_L)[self.usable_L]) / _MEDIAN_OF_MEAN))
 
     def weigh(self, noise_scale: float) -> tuple[Array, Array]:
-        """Weight of each carried landmark beside an own weight of 1 / error^2, and the carried landmarks.
+        """Weight of each aligned landmark, relative to an own weight of 1 / error^2, and the aligned landmarks.
 
         Real motion is the excess of the squared distances around a landmark over noise: the between-study variance of
-        DerSimonian and Laird, "Meta-analysis in clinical trials" (1986), taken locally.
+        DerSimonian and Laird, "Meta-analysis in clinical trials" (1986), computed locally.
         """
         noise = self.variance_L * noise_scale**2
         near = _nearest_rows(self.own.points_LC, self.usable_L)
@@ -230,7 +226,7 @@ def _nearest_rows(points: Array, usable_L: Flags) -> Array:
 
 
 def _similarity(source: Array, target: Array, weight_L: Array) -> Array:
-    """Weighted similarity (2, 3) from `source` to `target`, refitted once without the worst."""
+    """Weighted similarity (2, 3) from `source` to `target`, refitted once without outliers."""
     over = _fit_similarity(source, target, weight_L)
     distance = np.linalg.norm(_apply(over, source) - target, axis=1)
     return _fit_similarity(source, target, weight_L * (distance <= 2.5 * np.median(distance[weight_L > 0]) + 1e-6))
@@ -254,7 +250,7 @@ def _placed_by_hand(member: FrameLandmarks) -> dict[int, tuple[float, float]]:
 
 
 def _with_value(member: FrameLandmarks, value: FrameLandmarks) -> FrameLandmarks:
-    """A frame with its exposure's value; what a person placed in this very frame stays where it is."""
+    """A frame with its exposure's landmarks; those that a person placed in this frame stay."""
     return replace(
         member,
         points_LC=value.points_LC.copy(),

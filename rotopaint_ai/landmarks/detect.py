@@ -1,4 +1,4 @@
-"""From plates to landmarks: a crop that follows the face, a model that reads it, and the honest word `lost`.
+"""Landmarks from plates: a crop that follows the face, a landmark model, and detection of lost faces.
 
 N crops, L landmarks, C components x then y.
 """
@@ -27,34 +27,34 @@ _SEARCH_SCALES = (1.0, 1.6)
 _PROPOSE_SHARES = (0.9, 0.55, 0.33)  # crop sides tried by `propose`, as shares of the plate's height
 _PROPOSE_BEST = 4
 _BATCH = 8
-_EVIDENCE = 8  # exposures after which it is settled that a shot shows a face
-_MOVES = ((-0.2, 0.0), (0.2, 0.0), (0.0, -0.2), (0.0, 0.2))  # in sides ...
-_MOVED_SCALE = 1.2  # ... and as much larger, so that a face stays inside
+_EVIDENCE = 8  # exposures after which a shot is known to show a face
+_MOVES = ((-0.2, 0.0), (0.2, 0.0), (0.0, -0.2), (0.0, 0.2))  # shifts in crop sides ...
+_MOVED_SCALE = 1.2  # ... and factor on the side, so that a face stays inside
 DOUBT = "the model doubts that this is a face"
-_MEMORY = 25  # accepted frames from which the usual expected error is taken
+_MEMORY = 25  # accepted frames for the typical expected error
 
 
 @dataclass(frozen=True, slots=True)
 class LostLimits:
-    """When a face counts as lost. Shares are of the crop's side."""
+    """Limits beyond which a face counts as lost. Shares are of the crop's side."""
 
-    error_share: float = 0.12  # median expected error, in any case
-    error_ratio: float = 4.0  # median expected error over what was usual in this shot ...
-    error_floor: float = 0.03  # ... as soon as it is also above this share
-    visible: float = 0.12  # mean probability of being seen
+    error_share: float = 0.12  # median expected error
+    error_ratio: float = 4.0  # median expected error over the typical one in this shot ...
+    error_floor: float = 0.03  # ... if it is also above this share
+    visible: float = 0.12  # mean probability of being visible
     outside: float = 0.35  # share of landmarks outside the crop
     off_plate: float = 0.75  # share of landmarks where the plate has no pixels
     smallest: float = 0.25  # longest side of the landmarks' box
     largest: float = 1.6
-    instability: float = inf  # median of the first exposures of a shot, above which it shows no face at all
+    instability: float = inf  # median over a shot's first exposures above which it shows no face
 
 
-FARTHEST = 10  # sides of the crop: a predicted point farther from its centre is invalid
+FARTHEST = 10  # in crop sides: a point further from the crop's centre is invalid
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FaceReading:
-    """One answer of the model, in plate space."""
+    """One prediction of the model, in plate space."""
 
     crop: Crop
     points_LC: Array
@@ -69,17 +69,17 @@ class FaceReading:
 
     @property
     def doubt(self) -> float:
-        """A number that is larger the less this looks like a face: expected error and hidden landmarks."""
+        """A score that is larger the less this looks like a face: expected error over visibility."""
         return self.error_share / max(float(self.visible_L.mean()), 0.05)
 
 
 @dataclass(slots=True)
 class Follower:
-    """Reads a face frame by frame; frames must come in ascending order.
+    """Tracks a face frame by frame; frames must come in ascending order.
 
-    `detect` is the landmark model, `size_px` the side of its crop, `display` turns scene-linear RGB into what the
-    model was trained on. `keys` are boxes drawn by hand: one wins at its frame, and between them is where the search
-    starts again when the face is lost.
+    `detect`: the landmark model. `size_px`: side of its crop. `display`: converts scene-linear RGB to what the model
+    was trained on. `keys`: boxes drawn by hand; one decides at its frame, and in between the search starts there when
+    the face is lost.
     """
 
     detect: Detect
@@ -96,7 +96,7 @@ class Follower:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the next exposure will be read in crops beside its own as well (`moved_crops`)."""
+        """Whether the next exposure will also be predicted in shifted crops (`moved_crops`)."""
         return self.limits.instability < inf and not self._is_a_face
 
     def step(
@@ -137,7 +137,7 @@ class Follower:
             self._usual.append(reading.error_share)
 
     def _find_face(self, frame: int, rgb: Picture, origin: tuple[int, int]) -> tuple[FaceReading, str | None, bool]:
-        """The reading, the reason why it is not a face, and whether it agrees with the previous exposure."""
+        """The prediction, the reason if it is no face, and whether it is consistent with the previous exposure."""
         previous = self._previous
         if previous is None or previous.crop is None or previous.lost is not None or self.keys.is_key(frame):
             reading = self._read_settled(rgb, origin, self.keys.at(frame))
@@ -154,7 +154,7 @@ class Follower:
     def _search(
         self, rgb: Picture, origin: tuple[int, int], readings: list[FaceReading], expected: Crop | None
     ) -> FaceReading:
-        """The best of what was read and, if that still looks lost, of crops laid around where the face was."""
+        """The best of these predictions or, if it is lost too, of crops around the face's last position."""
         best = min(readings, key=lambda reading: (self._lost(reading) is not None, reading.doubt))
         if self._lost(best) is None:
             return self._read_settled(rgb, origin, around(best.points_LC, margin=self.margin))
@@ -165,9 +165,9 @@ class Follower:
         return found if self._lost(found) is None else min(best, found, key=lambda reading: reading.doubt)
 
     def _read_settled(self, rgb: Picture, origin: tuple[int, int], crop: Crop, *, is_rough: bool = True) -> FaceReading:
-        """Read a crop, and again the crop that its landmarks ask for, until that is the same one.
+        """Predict in a crop, then in the crop around the found landmarks, until it converges.
 
-        In running (`is_rough` false) the crop is one frame behind by design; only a large miss is read again.
+        While tracking (`is_rough` false) the crop is one frame behind by design; only a large difference is repeated.
         """
         for _ in range(_MAX_PASSES):
             reading = self._read_crop(rgb, origin, crop)
@@ -198,8 +198,10 @@ class Follower:
     def _unstable(
         self, reading: FaceReading, rgb: Picture, origin: tuple[int, int], *, is_followed: bool
     ) -> str | None:
-        """Whether a shot's exposures so far look like no face; settled once enough of them looked like one. What is
-        found anew, after a cut or where the face was lost, answers for itself."""
+        """The reason if a shot's exposures so far look like no face; None once enough of them looked like one.
+
+        A face found anew, after a cut or after being lost, is tested by itself.
+        """
         limit = self.limits.instability
         if limit == inf or (self._is_a_face and is_followed):
             return None
@@ -210,7 +212,7 @@ class Follower:
         if share > limit:
             why = f"landmarks follow the crop by {share:.1%} of it, a face's by less than {limit:.1%}"
             return f"{DOUBT} ({why})"
-        n_faces = sum(each <= limit for each in self._instabilities)  # more than half: no later median is above it
+        n_faces = sum(each <= limit for each in self._instabilities)  # more than half: no later median can exceed it
         self._is_a_face = self._is_a_face or n_faces > _EVIDENCE // 2 or len(self._instabilities) == _EVIDENCE
         return None
 
@@ -250,8 +252,8 @@ def read_pictures(
 
 
 def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, size_px: int) -> FaceReading:
-    """A model's numbers in plate space; numbers that are none, and places far from the crop, become the crop's centre,
-    unseen, as wrong as can be."""
+    """A model's output in plate space; non-finite or far values become the crop's centre, hidden, with a maximal
+    error."""
     is_near = lie_near(crop.to_plate(points, size_px), crop)
     is_finite = bool(is_near and np.isfinite(errors).all() and np.isfinite(visible).all())
     if not is_finite:
@@ -273,14 +275,16 @@ def lie_near(points_PC: Array, crop: Crop) -> bool:
 
 
 def moved_crops(crop: Crop) -> list[Crop]:
-    """Crops beside this one and larger: a face in it is read alike in each of them."""
+    """Shifted and larger crops: a real face is predicted at the same position in each of them."""
     side = crop.side * _MOVED_SCALE
     return [Crop(crop.x + dx * crop.side, crop.y + dy * crop.side, side) for dx, dy in _MOVES]
 
 
 def instability(readings: Sequence[FaceReading]) -> float:
-    """How far readings of one frame lie apart, as a share of the first one's crop: of each landmark the mean distance
-    from its mean place, of these the median. Where there is no face, landmarks follow the crop."""
+    """Spread of predictions of one frame, as a share of the first one's crop.
+
+    The median over landmarks of the mean distance from their mean position. Without a face, landmarks follow the crop.
+    """
     points_NLC = np.stack([reading.points_LC for reading in readings])
     apart_NL = np.linalg.norm(points_NLC - points_NLC.mean(axis=0), axis=2)
     return float(np.median(apart_NL.mean(axis=0))) / readings[0].crop.side
@@ -297,9 +301,9 @@ def propose(
     display: Display,
     margin: float = CROP_MARGIN,
 ) -> Box:
-    """A box around the face that the landmark model is surest of, searched on a grid over the plate.
+    """A box around the face with the smallest expected error, searched on a grid over the plate.
 
-    For `--crop auto`: a proposal to look at, not a face detector. Raises CropError when nothing looks like a face.
+    For `--crop auto`: a proposal to check, not a face detector. Raises CropError if nothing looks like a face.
     """
     follower = Follower(detect, size_px, CropKeys(), display, margin=margin, holds=None)
     crops = _crop_grid(width, height)

@@ -20,22 +20,25 @@ from rotopaint_ai.landmarks.track import Picture
 Array = npt.NDArray[Any]
 Display = Callable[[Picture], Picture]
 
-SURE = 0.75  # score from which a detection counts as a face: chosen on held-out plates of the stage
-GREY = np.float32(115 / 255)  # grey beside a plate that does not fill the detector's picture
+SURE = 0.75  # score from which a detection counts as a face; chosen on validation plates of the stage
+GREY = np.float32(115 / 255)  # fills the detector's picture outside the plate
 ROOM = 1.3  # side of a mask's rectangle over the box's
-CLOSER = 0.6  # shares of the plate's sides: windows that are searched where the whole plate shows no face
+CLOSER = 0.6  # window size as a share of the plate's sides; windows are searched if the whole plate shows no face
 MARGIN = 1.12  # crop side over the longest side of a face's box
-_SAME = 1.5  # faces in two frames up to so many sides apart count as the same
+_SAME = 1.5  # in sides: largest distance between the same face in two frames
 _SAME_SIZE = 2.2
 
 
 class FindFaces(Protocol):
-    """A detector: display-referred pictures (N, H, W, 3) of its own size to boxes (N, F, 4), scores (N, F), masks
-    (N, F, S, S) and keypoints (N, F, P, 2), in pixels of the pictures; a score of 0 is no face."""
+    """A detector: display-referred pictures (N, H, W, 3) of its own size to faces.
+
+    Returns boxes (N, F, 4), scores (N, F), masks (N, F, S, S) and keypoints (N, F, P, 2), in picture pixels; a score of
+    0 is no face.
+    """
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the pictures that it takes."""
+        """Width and height of its input."""
 
     def __call__(self, pictures: Picture) -> tuple[Array, Array, Array, Array]: ...
 
@@ -63,7 +66,7 @@ class FaceFound:
 
     @property
     def weight(self) -> float:
-        """Area times score: the face that is meant is large and sure."""
+        """Area times score: the intended face is large and certain."""
         return (self.box[2] - self.box[0]) * (self.box[3] - self.box[1]) * self.score
 
     def crop(self) -> Crop:
@@ -79,9 +82,9 @@ class FaceFound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FaceTrack:
-    """The face of a shot: its box in each frame where it was found, and what to tell the person who asked.
+    """The face of a shot: its box in each frame where it was found, and a note for the user.
 
-    `is_doubtful`: another face was there, or it was not found in every frame that was looked at.
+    `is_doubtful`: there was another face, or it was not found in every searched frame.
     """
 
     found: Mapping[int, FaceFound]
@@ -89,7 +92,7 @@ class FaceTrack:
     is_doubtful: bool
 
     def keys(self) -> CropKeys:
-        """Crops to start from, and to search from where the face gets lost; nobody drew them."""
+        """Crops to start from, and to search from where the face gets lost; none of them drawn by a person."""
         first = min(self.found)
         return CropKeys(
             {frame: face.crop() for frame, face in self.found.items()}, hints=frozenset(self.found) - {first}
@@ -97,8 +100,10 @@ class FaceTrack:
 
 
 def letterbox(picture: Array, width: int, height: int) -> tuple[Picture, float]:
-    """A picture (H, W, 3) shrunk or enlarged into the top-left corner of `width` x `height`; its size there over its
-    own. Light is averaged where it shrinks."""
+    """A picture (H, W, 3) scaled into the top-left corner of `width` x `height`, and the scale factor.
+
+    Area averaging where it shrinks.
+    """
     scale = min(width / picture.shape[1], height / picture.shape[0])
     inside = (max(1, round(picture.shape[1] * scale)), max(1, round(picture.shape[0] * scale)))
     how = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
@@ -108,9 +113,9 @@ def letterbox(picture: Array, width: int, height: int) -> tuple[Picture, float]:
 
 
 def faces_of(rows: Sequence[Array], scale: float, *, lowest: float = SURE) -> list[FaceFound]:
-    """The faces of one picture's boxes (F, 4), scores (F,), masks and keypoints, in pixels `1 / scale` as large.
+    """The faces of one picture from boxes (F, 4), scores (F,), masks and keypoints, divided by `scale`.
 
-    A box half of which lies in a surer one is part of that face.
+    A box half covered by one with a higher score is dropped.
     """
     boxes, scores, masks, points = rows
     found = []
@@ -124,9 +129,9 @@ def faces_of(rows: Sequence[Array], scale: float, *, lowest: float = SURE) -> li
 def find_faces(
     rgb: Picture, origin: tuple[int, int], find: FindFaces, display: Display, *, closer: bool = True
 ) -> list[FaceFound]:
-    """Faces of a frame (scene-linear (H, W, 3), its corner at `origin`) in plate space, the weightiest first.
+    """Faces of a frame (scene-linear (H, W, 3), its corner at `origin`) in plate space, largest weight first.
 
-    Where the whole frame shows none and `closer` is set, overlapping windows are looked at: small faces, far away.
+    If the whole frame shows none and `closer` is set, overlapping windows are searched for small faces.
     """
     found = _look_for_faces(rgb, [(0, 0, rgb.shape[1], rgb.shape[0])], find, display)
     if not found and closer:
@@ -155,7 +160,7 @@ def search_windows(width: int, height: int) -> list[tuple[int, int, int, int]]:
 
 
 def apart(faces: Sequence[FaceFound]) -> list[FaceFound]:
-    """Faces without those that a surer one covers by half."""
+    """Faces without those half covered by one with a higher score."""
     kept: list[FaceFound] = []
     for face in sorted(faces, key=lambda face: -face.score):
         if all(_overlap(face.box, other.box) < 0.5 for other in kept):
@@ -164,14 +169,14 @@ def apart(faces: Sequence[FaceFound]) -> list[FaceFound]:
 
 
 def _overlap(a: Sequence[float], b: Sequence[float]) -> float:
-    """Share of the smaller box that the other one covers."""
+    """Overlap of two boxes as a share of the smaller one."""
     w, h = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     least = min((a[2] - a[0]) * (a[3] - a[1]), (b[2] - b[0]) * (b[3] - b[1]))
     return max(w, 0.0) * max(h, 0.0) / max(least, 1e-9)
 
 
 def follow_face(seen: Mapping[int, Sequence[FaceFound]]) -> FaceTrack | None:
-    """The chosen face over the searched frames; None where there is none.
+    """The chosen face over the searched frames; None if there is none.
 
     It is the face with the largest weight in the first frame with a face, then the nearest face of similar size.
     """

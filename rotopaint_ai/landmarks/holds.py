@@ -1,17 +1,16 @@
-"""Held frames: exposures that occur in a sequence more than once, each time with its own grain or compression.
+"""Held frames: exposures that occur more than once in a sequence, each time with different grain or compression.
 
-Stop motion is shot on twos and threes. A repeat is the same exposure again, so its landmarks must be the very same. A
-face that is held while the camera moves is not a repeat: its plates differ.
+Stop motion is shot on twos and threes. A repeat is the same exposure, so its landmarks must be identical. A face that
+is held while the camera moves is no repeat: its plates differ.
+Two pictures of the same window are compared after removing a brightness factor (flicker):
 
-Two pictures of the same window are compared after one brightness factor (lights flicker) has been taken out:
-
-1. motion: in a 3 x 3 grid of regions, how much of the difference is explained by a shift along the picture's own
-   gradients (one Lucas-Kanade step), over what noise alone would explain. What noise explains is measured in the same
-   pictures by using gradients from elsewhere, so that grain size and compression need no setting;
-2. change: in blocks of 16 pixels, the energy of the difference over the picture's own contrast there; a new mouth or
-   a blink replaces contrast, grain does not. The noise level under it is the median over all blocks;
-3. likeness: the means of blocks must correlate, so that a picture in which everything changed, a dissolve, or one that
-   comes out of a blank frame is not taken for noise.
+1. motion: in a 3 x 3 grid of regions, the part of the difference that a shift along the picture's gradients explains
+(one Lucas-Kanade step), relative to what noise would explain. The latter is measured in the same pictures with
+gradients from elsewhere, so grain size and compression need no setting;
+2. change: in blocks of 16 pixels, the energy of the difference relative to the picture's contrast there; a new mouth or
+a blink replaces contrast, grain does not. The noise level is the median over all blocks;
+3. likeness: block means must correlate, so that a picture in which everything changed, a dissolve, or one after a blank
+frame is not mistaken for noise.
 
 Convention: pictures are grey, float32, display-like, 0..255.
 """
@@ -34,26 +33,26 @@ Grey = npt.NDArray[np.float32]
 # pairs, their median 2.5 in 6 of 10,000. Real moves of 0.1 px in heavy grain give 11 and 3.9 or more.
 MOVED = 9.0
 DRIFTED = 2.5
-LEAST_SHIFT_PX = 0.03  # a shift too small to matter, however significant
+LEAST_SHIFT_PX = 0.03  # a smaller shift does not matter, however significant
 # Replaced contrast gives about 1 to 2; on rendered puppets repeats stay below 0.15, with coarse grain added below 0.4.
 CHANGED = 0.45
-# Correlation of the means of blocks, where grain is gone. Repeats of rendered puppets stay above 0.9999, the tests'
-# coarsest grain above 0.98; where every block changed, the median block is no measure of noise, but these part.
+# Correlation of block means, where grain averages out. Repeats of rendered puppets stay above 0.9999, the tests'
+# coarsest grain above 0.98. If every block changed, the median block does not measure noise, but this does.
 ALIKE = 0.97
 
 _BLOCK = 16
 _SMALL_BLOCK = 8
 _GRID = 3
-_LONGEST_SIDE = 320  # windows larger than this are averaged down: cheaper, and grain falls faster than motion
-_NEAR = 0.08  # windows that differ by no more than this share of their side are as good as one
-_TOE = 0.01  # keeps the square root from blowing up the noise of shadows
-_QUANTISATION = 0.01  # variance below which a difference is rounding
-_FLICKER = 1.5  # contrast that differs by more than this factor is another picture, not another exposure of one
+_LONGEST_SIDE = 320  # larger windows are averaged down: cheaper, and grain shrinks faster than motion
+_NEAR = 0.08  # windows that differ by at most this share of their side count as equal
+_TOE = 0.01  # limits the noise of shadows under the square root
+_QUANTISATION = 0.01  # a difference with smaller variance is rounding
+_FLICKER = 1.5  # contrast that differs by a larger factor is another picture, not another exposure of one
 _F_MEDIAN = 0.7  # median of the F distribution with (2, about 250) degrees of freedom
 
 
 class PictureChange(NamedTuple):
-    """How two pictures differ: motion over noise (largest and median region), shift in pixels, replaced contrast."""
+    """How two pictures differ: motion over noise (largest and median region), shift in pixels, and changed contrast."""
 
     moved: float
     drifted: float
@@ -62,14 +61,14 @@ class PictureChange(NamedTuple):
 
     @property
     def is_held(self) -> bool:
-        """Whether the difference is nothing but noise and flicker."""
+        """Whether the difference is only noise and flicker."""
         is_moving = (self.moved > MOVED or self.drifted > DRIFTED) and self.shift_px > LEAST_SHIFT_PX
         return not is_moving and self.changed <= CHANGED
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Where the first exposure of a hold was looked at: whole plate pixels."""
+    """The window in which a hold's first exposure is compared, in whole plate pixels."""
 
     x: int
     y: int
@@ -89,10 +88,10 @@ class _Window:
 
 
 class HoldFinder:
-    """Tells for each frame whether it repeats the previous exposure.
+    """Decides for each frame whether it repeats the previous exposure.
 
-    Every frame is compared with the FIRST one of the running hold, so that a slow move cannot creep through it.
-    Keeps two small pictures.
+    Every frame is compared with the first one of the present hold, so that slow motion is detected. Stores two small
+    pictures.
     """
 
     def __init__(self) -> None:
@@ -101,14 +100,14 @@ class HoldFinder:
         self._latest: Grey | None = None
 
     def is_repeat(self, rgb: npt.NDArray[np.float32], origin: tuple[int, int]) -> bool:
-        """Whether a frame (scene-linear, data window at `origin`) shows the running exposure again."""
+        """Whether a frame (scene-linear, data window at `origin`) repeats the present exposure."""
         if self._window is None or self._anchor is None:
             return False
         self._latest = _grey_window(rgb, origin, self._window)
         return self._latest.shape == self._anchor.shape and compare(self._anchor, self._latest).is_held
 
     def start(self, rgb: npt.NDArray[np.float32], origin: tuple[int, int], crop: Crop) -> None:
-        """Begin a new exposure with the frame that was asked about last, to be watched inside a crop."""
+        """Start a new exposure with the last tested frame, compared inside a crop."""
         window = _Window.of(crop)
         if self._window is not None and self._latest is not None and window.is_near(self._window):
             self._anchor, self._latest = self._latest, None
@@ -117,7 +116,7 @@ class HoldFinder:
 
 
 def compare(a: Grey, b: Grey) -> PictureChange:
-    """Compare two grey pictures of one shape. Pictures below 24 pixels give no evidence: they count as changed."""
+    """Compare two grey pictures of one shape. Pictures below 24 pixels are too small and count as changed."""
     block = _BLOCK if min(a.shape) >= _GRID * 2 * _BLOCK else _SMALL_BLOCK
     height, width = (size - size % block for size in a.shape)
     if min(height, width) < _GRID * _SMALL_BLOCK:
@@ -129,7 +128,7 @@ def compare(a: Grey, b: Grey) -> PictureChange:
     difference = np.asarray((b - b.mean()) - gain * (a - a.mean()), dtype=np.float32)
     changed = _changed(a, b, difference, block)
     if changed > CHANGED:
-        return PictureChange(0.0, 0.0, 0.0, changed)  # motion need not be measured
+        return PictureChange(0.0, 0.0, 0.0, changed)  # motion does not matter then
     return PictureChange(*_shift_statistic(np.asarray((a + b) / 2, dtype=np.float32), difference, block), changed)
 
 
@@ -149,14 +148,14 @@ def _grey_window(rgb: npt.NDArray[np.float32], origin: tuple[int, int], window: 
 
 
 def _gain(a: Grey, b: Grey) -> float:
-    """Contrast of `b` over that of `a`, as far as they are alike; 1 for pictures without contrast."""
+    """Regression coefficient of `b` on `a`; 1 for pictures without contrast."""
     flat_a, flat_b = a - a.mean(), b - b.mean()
     energy = float(np.vdot(flat_a, flat_a))
     return float(np.vdot(flat_a, flat_b)) / energy if energy > _QUANTISATION * a.size else 1.0
 
 
 def _likeness(a: Grey, b: Grey) -> float:
-    """Correlation of two pictures: 1 where neither has contrast, 0 where only one has."""
+    """Correlation of two pictures: 1 if neither has contrast, 0 if only one has."""
     flat_a, flat_b = a - a.mean(), b - b.mean()
     energies = float(np.vdot(flat_a, flat_a)), float(np.vdot(flat_b, flat_b))
     if max(energies) <= _QUANTISATION * a.size:
@@ -194,7 +193,7 @@ def _shift_statistic(picture: Grey, difference: Grey, block: int) -> tuple[float
 def _shifts(difference: Grey, dx: Grey, dy: Grey, block: int) -> tuple[Grey, Grey, float]:
     """Least-squares shift of each region: its statistic, its length, and the median F value of single blocks.
 
-    Blocks weigh by the inverse of their noise, so that grain that depends on brightness does not drown quiet parts.
+    Blocks are weighted by the inverse of their noise, so that brightness-dependent grain does not hide quiet parts.
     """
     n = block * block
     mean_x, mean_y, mean_d = _means(dx, block), _means(dy, block), _means(difference, block)

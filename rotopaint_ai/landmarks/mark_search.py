@@ -1,11 +1,9 @@
-"""More sights of marks: each is searched for in the other holds, where the head predicts its position.
+"""More observations of marks: each is searched in the other holds, where the head predicts its position.
 
-Features are found alike only in looks that hardly differ. A head that was solved from these knows to a few pixels where
-a mark lies in every other hold, and how its surroundings are foreshortened there. So the picture round its sight in the
-most alike look is compared there (guided matching, Hartley and Zisserman 2004, section 11.6, by normalised
-cross-correlation).
-
-H holds, K marks, O sights of them. Complex x + iy in the plate, pixels.
+Features match only between similar views. A head solved from these matches predicts to a few pixels where a mark lies
+in every other hold, and how its neighbourhood is foreshortened there. The patch around the mark in the most similar
+view is compared there (guided matching, Hartley and Zisserman 2004, section 11.6, by normalised cross-correlation). H
+holds, K marks, O observations of marks. Complex x + iy in the plate, pixels.
 """
 
 from __future__ import annotations
@@ -24,18 +22,21 @@ Array = NDArray[Any]
 Pictures = Callable[[int], MarkPicture]  # picture of a hold, by its number
 
 # Chosen on training shots of two puppets that the shipped pack never saw.
-HALF = 7  # pixels of the picture from a mark to the edge of what is compared
+HALF = 7  # half the side of a compared patch in picture pixels
 AWAY = 5  # largest distance of a mark from its predicted position, pixels of the patch
-ALIKE = 0.85  # correlation from which on it is the mark
-FACING = 0.35  # cosine of the angle to the camera from which on a place is looked at
-STEADY_PX = 2.0  # largest error of a sight that is searched for in other holds
+ALIKE = 0.85  # smallest correlation of a match
+FACING = 0.35  # smallest cosine of the angle between surface normal and camera
+STEADY_PX = 2.0  # largest error of an observation whose patch is searched in other holds
 LARGEST_CHANGE = 2.0  # largest factor of a patch's area from hold to hold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedMarks:
-    """Where a head has its marks in each hold (H, K); how they move there along two ways on its surface (H, K, 2), in
-    the plate; the cosine of the angle between the surface and the camera (H, K)."""
+    """The predicted marks in each hold.
+
+    `at` (H, K): positions in the plate. `ways` (H, K, 2): derivatives along two directions on the surface. `facing` (H,
+    K): cosine of the angle between surface normal and camera.
+    """
 
     at: Complex
     ways: Complex
@@ -44,7 +45,8 @@ class ExpectedMarks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Patch:
-    """What surrounds a mark in a hold's picture, and how steps on the surface move it there (2, 2)."""
+    """The neighbourhood of a mark in a hold's picture, and the derivatives of picture positions by surface steps (2,
+    2)."""
 
     picture: Array
     motion: Array
@@ -57,9 +59,9 @@ def marks_seen_again(
     pictures: Pictures,
     watched: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> SharedMarks:
-    """Marks with additional sights, found where the head predicts them.
+    """Marks with additional observations, found where the head predicts them.
 
-    `apart_HH`: the difference of the looks of each two holds; `watched` iterates over the holds during the search.
+    `apart_HH`: the difference of the views of every two holds; `watched` iterates over the holds during the search.
     """
     if not marks.count:
         return marks
@@ -91,7 +93,7 @@ def _patch(seen: MarkPicture, at: complex, ways: Complex) -> _Patch:
 
 
 def _motion(seen: MarkPicture, ways: Complex) -> Array:
-    """How steps along ways on the surface move in the picture (2, 2)."""
+    """The derivatives of picture positions by surface steps (2, 2)."""
     return np.stack([ways.real, ways.imag]) * seen.scale[:, None]
 
 
@@ -115,7 +117,7 @@ def _seen_in(
 
 
 def _found(seen: MarkPicture, at: complex, patch: Array, motion: Array) -> complex | None:
-    """Where near a place in the plate a picture shows a patch, moved (2, 2) as its surface is; None where nowhere."""
+    """The position near `at` where a picture matches a patch deformed by `motion` (2, 2); None if there is none."""
     if not 1 / LARGEST_CHANGE < np.linalg.det(motion) < LARGEST_CHANGE:
         return None
     reach = HALF + AWAY
@@ -133,5 +135,5 @@ def _found(seen: MarkPicture, at: complex, patch: Array, motion: Array) -> compl
 
 
 def _summit(before: float, at: float, after: float) -> float:
-    """Where a parabola through three numbers is highest, from the middle one, which is the largest."""
+    """The maximum of a parabola through three values, relative to the middle one, which is the largest."""
     return (after - before) / (2 * max(2 * at - before - after, 1e-9))

@@ -1,6 +1,6 @@
-"""How far predicted landmarks are from the truth.
+"""Errors of predicted landmarks.
 
-F frames, L landmarks, C components x then y; a landmark that is hidden or unknown carries False in `counted_FL`.
+F frames, L landmarks, C components x then y; `counted_FL` is False for hidden and unknown landmarks.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def landmark_error(predicted_FLC: Array, truth_FLC: Array, counted_FL: Flags) ->
 
 
 def nme(predicted_FLC: Array, truth_FLC: Array, counted_FL: Flags, normaliser_F: Array) -> float:
-    """Mean over frames of a frame's mean distance over its normaliser (share, not per cent).
+    """Mean over frames of a frame's mean distance over its normaliser (as a share, not in percent).
 
-    Name the result by its normaliser: `nme_interocular`, `nme_face_size`. Frames without a counted landmark, and those
-    whose normaliser is not above 0, do not count; NaN when none is left.
+    Name the result by its normaliser: `nme_interocular`, `nme_face_size`. Frames without a counted landmark or with a
+    normaliser of 0 or less are left out; NaN if none remains.
     """
     count = counted_FL.sum(axis=1)
     usable = (count > 0) & (normaliser_F > 0)

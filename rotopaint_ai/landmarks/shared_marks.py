@@ -1,10 +1,9 @@
 """Marks on a head that several holds of a shot show: hairs, freckles, brush strokes, corners of eyes.
 
 Scale-invariant features (SIFT, Lowe 2004; compared by the roots of their descriptors, Arandjelovic and Zisserman 2012)
-are found in each hold and matched with those of holds in which the face looks alike, near where the landmarks' motion
-takes them. What has been matched in three holds or more is one mark.
-
-H holds, L landmarks, O sights of marks. Complex x + iy in the plate, pixels.
+are detected in each hold and matched between holds of similar views, near the position that the landmarks' motion
+predicts. Features matched in three or more holds form a mark.
+H holds, L landmarks, O observations of marks. Complex x + iy in the plate, pixels.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ Complex = NDArray[Any]
 Numbers = NDArray[np.intp]
 
 # Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
-FACE_PX = 420  # size of a face at which features are looked for
-LARGEST_GROWTH = 2.0  # of smaller ones
-MOST = 600  # features of a hold
+FACE_PX = 420  # size of a face for feature detection
+LARGEST_GROWTH = 2.0  # largest enlargement of smaller faces
+MOST = 600  # most features per hold
 LEAST_CONTRAST = 0.01
-STRAIGHTEST = 12  # edges on which features are not kept
-NEAREST = 8  # holds of the most alike looks with which each is matched
+STRAIGHTEST = 12  # SIFT's edge threshold
+NEAREST = 8  # each hold is matched with this many holds of the most similar views
 AWAY = 0.12  # share of the face: largest distance of a mark from the position predicted by landmarks
-CLEARLY = 0.8  # times as far from the second best match as from the best
+CLEARLY = 0.8  # largest ratio of best to second best match distance
 ALIKE = 0.35  # largest squared distance of matched descriptors
-AS_LARGE = 1.5  # times as large as the other one a matched feature may be
+AS_LARGE = 1.5  # largest ratio of sizes of matched features
 FEWEST_MATCHES = 8
 FEWEST_HOLDS = 3
 _ROUNDS = 4
@@ -40,7 +39,7 @@ _PLACE = np.array([1, 1j])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """Places (K,), the roots of their descriptors (K, 128), and their sizes in pixels (K,)."""
+    """Positions (K,), the roots of their descriptors (K, 128), and their sizes in pixels (K,)."""
 
     at: Complex
     descriptor: Array
@@ -49,7 +48,7 @@ class Features:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedMarks:
-    """Sights of `count` marks, in the order of their marks: which mark, in which hold, and where (O,)."""
+    """Observations of `count` marks, ordered by mark: mark, hold and position (O,)."""
 
     mark: Numbers
     hold: Numbers
@@ -57,7 +56,7 @@ class SharedMarks:
     count: int
 
     def pairs(self) -> tuple[Numbers, Numbers]:
-        """Every two sights of one mark, each with itself too, by their numbers."""
+        """All pairs of observations of one mark, including each with itself, by index."""
         seen = np.bincount(self.mark, minlength=self.count)
         start = np.cumsum(seen) - seen
         ones, others = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
@@ -70,8 +69,10 @@ class SharedMarks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkPicture:
-    """A hold's picture (h, w) uint8 in which marks are looked for: its top-left corner in the plate, and its pixels for
-    one of the plate along x and y (2,)."""
+    """A hold's picture (h, w) uint8 for feature detection.
+
+    `corner`: its top-left corner in the plate. `scale`: its pixels per plate pixel along x and y (2,).
+    """
 
     picture: Array
     corner: complex
@@ -79,20 +80,20 @@ class MarkPicture:
 
     @classmethod
     def of(cls, grey: Array, corner: complex, scale: float, face_px: float) -> MarkPicture:
-        """From a picture with `scale` pixels for one of the plate, in which a face is `face_px` of the plate large."""
+        """From a picture with `scale` pixels per plate pixel, in which a face is `face_px` plate pixels large."""
         growth = min(FACE_PX / (face_px * scale), LARGEST_GROWTH)
         bright = max(float(np.percentile(grey, 99.5)), 1e-6)
         picture = np.clip(grey.astype(np.float32) / bright * 255, 0, 255).astype(np.uint8)
         way = cv2.INTER_AREA if growth < 1 else cv2.INTER_CUBIC
         grown = cv2.resize(picture, None, fx=growth, fy=growth, interpolation=way)
-        return cls(grown, corner, np.array(grown.shape[::-1]) / grey.shape[::-1] * scale)  # as it was rounded
+        return cls(grown, corner, np.array(grown.shape[::-1]) / grey.shape[::-1] * scale)  # with the rounded size
 
     def plate(self, pixels: Array) -> Complex:
-        """Places in the plate of places in the picture (., 2), whose pixels' middles are whole numbers."""
+        """Plate positions of picture positions (., 2), whose pixel centres are integers."""
         return np.asarray(self.corner + ((pixels + 0.5) / self.scale) @ _PLACE)
 
     def inside(self, at: Complex) -> Array:
-        """Places in the picture (., 2) of places in the plate."""
+        """Picture positions (., 2) of plate positions."""
         off = np.asarray(at) - self.corner
         return np.stack([off.real, off.imag], axis=-1) * self.scale - 0.5
 
@@ -109,8 +110,10 @@ def features(seen: MarkPicture) -> Features:
 
 
 def shared_marks(found: Sequence[Features], points_HL: Complex, faces_HL: Complex, face_px_H: Array) -> SharedMarks:
-    """Marks that holds share. `points_HL`: landmarks in the plate; `faces_HL`: the same with shift, turn and size of
-    the head undone, which tell how alike two looks are."""
+    """Marks that holds share.
+
+    `points_HL`: landmarks in the plate. `faces_HL`: the same without the pose of the head, for the similarity of views.
+    """
     first = np.cumsum([0, *(len(each.at) for each in found)])
     ties = [np.zeros((0, 2), np.intp)]
     for a, b in _alike_holds(faces_HL):
@@ -125,7 +128,7 @@ def shared_marks(found: Sequence[Features], points_HL: Complex, faces_HL: Comple
 
 
 def _alike_holds(faces_HL: Complex) -> list[tuple[int, int]]:
-    """Pairs of holds whose marks are compared: those of the most alike looks, and neighbours in time."""
+    """Pairs of holds to match: those of the most similar views, and neighbours in time."""
     n = len(faces_HL)
     apart = np.array([(abs(faces_HL - each) ** 2).mean(axis=1) for each in faces_HL])
     near = [(a, b) for a in range(n) for b in np.argsort(apart[a], kind="stable")[: NEAREST + 1].tolist() if a != b]
@@ -149,7 +152,7 @@ def _moved_places(at: Complex, motion: Array) -> Complex:
 
 
 def _matched_features(one: Features, other: Features, motion: Array, away_px: float) -> Numbers:
-    """Numbers of features that are each other's clearly best match (P, 2), and that move together."""
+    """Indices of features that are each other's clearly best match (P, 2) and move consistently."""
     none = np.zeros((0, 2), np.intp)
     if min(len(one.at), len(other.at)) < FEWEST_MATCHES:
         return none
@@ -167,7 +170,7 @@ def _matched_features(one: Features, other: Features, motion: Array, away_px: fl
 
 
 def _best_matches(apart: Array) -> tuple[Numbers, NDArray[np.bool_]]:
-    """Of each row the nearest column, and whether it is near and no other is nearly as near."""
+    """The nearest column of each row, and whether it is near and clearly nearer than the second."""
     two = np.argpartition(apart, 1, axis=1)[:, :2]
     near = np.take_along_axis(apart, two, axis=1)
     order = near.argsort(axis=1)
@@ -177,7 +180,7 @@ def _best_matches(apart: Array) -> tuple[Numbers, NDArray[np.bool_]]:
 
 
 def _components(n: int, ties: Numbers) -> Numbers:
-    """Of n things the least number that each is tied to (n,), over others too."""
+    """Connected components of n nodes: the smallest node of each one's component (n,)."""
     least, (one, other) = np.arange(n), ties.T
     while True:
         before = least.copy()
@@ -189,7 +192,7 @@ def _components(n: int, ties: Numbers) -> Numbers:
 
 
 def _marks_of_ties(component: Numbers, hold: Numbers, at: Complex) -> SharedMarks:
-    """Things that are tied together as marks, but those of which a hold shows two, and those of too few holds."""
+    """Components as marks, without features that a hold shows twice, and without components of too few holds."""
     kept = list(_seen_once(component, hold))
     mark = np.repeat(np.arange(len(kept)), [len(each) for each in kept])
     rows = np.concatenate([np.zeros(0, np.intp), *kept])

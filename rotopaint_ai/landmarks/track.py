@@ -1,4 +1,4 @@
-"""The landmark track: the position of every landmark in every frame, its expected error, and its provenance.
+"""The landmark track: position, expected error and provenance of every landmark in every frame.
 
 F frames, L landmarks, C components x then y. Plate space, pixels.
 """
@@ -18,20 +18,20 @@ Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Picture = npt.NDArray[np.float32]
 
-# A landmark model: display-referred crops (N,S,S,3) to landmarks (N,L,2), expected error (N,L), both in crop pixels,
-# and the probability of being seen (N,L).
+# A landmark model: display-referred crops (N,S,S,3) to landmarks (N,L,2) and expected errors (N,L), both in crop
+# pixels, and the probability of being visible (N,L).
 Detect = Callable[[Picture], tuple[Picture, Picture, Picture]]
 
-VISIBLE = 0.5  # a landmark counts as seen from this probability on
+VISIBLE = 0.5  # probability from which a landmark counts as visible
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameLandmarks:
     """Landmarks of one frame.
 
-    `points_LC` always holds a position, also for landmarks that are hidden (`visible_L` below VISIBLE): shapes are
-    predicted from all of them. `hand_L` marks those that a person placed. `held_from` is the first frame of the
-    exposure that this frame repeats (its own number when it repeats none). `lost` says why the face was not found.
+    `points_LC` has a position for every landmark, also for hidden ones (`visible_L` below VISIBLE), because shapes are
+    predicted from all. `hand_L`: placed by a person. `held_from`: first frame of the exposure that this frame repeats
+    (its own number if none). `lost`: why the face was not found.
     """
 
     frame: int
@@ -45,11 +45,11 @@ class FrameLandmarks:
 
     @property
     def is_visible_L(self) -> Flags:
-        """Which landmarks count as seen."""
+        """Which landmarks count as visible."""
         return np.asarray(self.visible_L >= VISIBLE)
 
     def with_hand(self, points: Mapping[int, tuple[float, float]]) -> FrameLandmarks:
-        """The same frame with landmarks (by row) placed by a person: seen, without error."""
+        """The same frame with landmarks (by row) placed by a person: visible, without error."""
         if not points:
             return self
         rows = list(points)
@@ -67,7 +67,7 @@ class LandmarkTrack:
     frames: Mapping[int, FrameLandmarks] = field(default_factory=dict)
 
     def row(self, name: str) -> int:
-        """Place of a landmark in arrays. Raises UsageError on a name that the track does not have."""
+        """The row of a landmark. Raises UsageError for an unknown name."""
         if name not in self.names:
             raise UsageError(f"landmark '{name}': not in this track; wanted one of {', '.join(self.names)}")
         return self.names.index(name)
@@ -93,7 +93,8 @@ class LandmarkTrack:
         return replace(self, frames={**self.frames, landmarks.frame: landmarks})
 
     def with_hand(self, frame: int, points: Mapping[str, tuple[float, float]]) -> LandmarkTrack:
-        """The same track with landmarks of a frame placed by a person. Raises UsageError on unknown names or frames."""
+        """The same track with landmarks of a frame placed by a person. Raises UsageError for unknown names or
+        frames."""
         if frame not in self.frames:
             raise UsageError(f"frame {frame}: not in this track; run it first")
         return self.with_frame(self.frames[frame].with_hand({self.row(name): at for name, at in points.items()}))

@@ -1,8 +1,8 @@
-"""A shot's rigid head, solved from its landmarks, its seams and its pictures together.
+"""A shot's rigid head, solved jointly from its landmarks, seams and pictures.
 
-Seams observed near the head's projected curves move these curves: solving and searching alternate, in a wide band first
-and a narrow band last. Marks shared between holds give the head's rotation, so that curves drawn in some holds fit all.
-H holds, L landmarks, C seams, D numbers of a spline, M places of a curve, complex x + iy in the plate.
+Seams observed near the head's projected curves move these curves. Solving and searching alternate, from a wide band to
+a narrow one. Marks shared between holds determine the head's rotation, so that curves drawn in some holds fit all. H
+holds, L landmarks, C seams, D numbers of a spline, M samples of a curve, complex x + iy in the plate.
 """
 
 from __future__ import annotations
@@ -42,26 +42,31 @@ from rotopaint_ai.shapes.samples import basis, point_numbers
 from rotopaint_ai.sheet import ShapeSpec, Sheet, mirrored_order
 
 Array = NDArray[Any]
-Look = Callable[[int], SeamLook | None]  # picture of a hold, by its number
-Sightings = Sequence[Sighting | None]  # curves of the seams of a hold
+Look = Callable[[int], SeamLook | None]  # picture of a hold by index
+Sightings = Sequence[Sighting | None]  # observed curves of the seams of a hold
 
 # Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.
-LOOKS = ((0.03, 1), (0.012, 1), (0.006, 2))  # how far off curves are taken to be, of the face, and at which zoom they
-# are looked at; six such looks, four of them at zoom 2, cost twice the time and followed other creases more often
-FIRST_STEPS, STEPS = 6, 3  # steps of the solver before the pictures are first read, and after each reading
-LOOKS_BY_MARKS = ((0.03, 1), (0.012, 1), (0.012, 1), (0.006, 2), (0.006, 2))  # cameras hold still, and curves give way
-# more slowly
-FIRST_FAR_PX = (8.0, 8.0, 8.0, 5.0, 5.0, 3.0, 3.0, 2.0, 2.0, 1.5)  # in each of the first steps by shared marks: how far
-FAR_PX = 0.6  # off one counts less, and then
-SHARP = 0.0015  # share of the face: smallest deviation of a crease in a picture
-ALIKE = 4.0  # neighbouring samples that count as one, as their errors are correlated
+# standard deviation of curves as a share of the face, and zoom, in each search;
+LOOKS = ((0.03, 1), (0.012, 1), (0.006, 2))
+# six searches, four of them at zoom 2, took twice the time and followed other creases more often
+FIRST_STEPS, STEPS = 6, 3  # solver steps before the first search, and after each one
+LOOKS_BY_MARKS = ((0.03, 1), (0.012, 1), (0.012, 1), (0.006, 2), (0.006, 2))  # with shared marks, cameras are stable,
+# and curves converge more slowly
+# with shared marks: residual at which a mark's weight is halved, in each first step,
+FIRST_FAR_PX = (8.0, 8.0, 8.0, 5.0, 5.0, 3.0, 3.0, 2.0, 2.0, 1.5)
+FAR_PX = 0.6  # and afterwards
+SHARP = 0.0015  # share of the face: smallest standard deviation of an observed crease
+ALIKE = 4.0  # neighbouring samples that count as one, because their errors are correlated
 KNOWN_FACE = 0.005  # share of the face: models trained on the character have smaller expected errors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ShotSaid:
-    """Observations of a shot's holds: poses, landmarks off the seams (H, L) with their expected errors, seams, the
-    longest side of each face (H,), and which seams cannot be seen (H, C)."""
+class ShotObservations:
+    """Observations of a shot's holds.
+
+    Poses, landmarks off the seams (H, L) with expected errors, seams, the longest side of each face (H,), and which
+    seams are hidden (H, C).
+    """
 
     heads: HeadPoses
     points_HL: Complex
@@ -83,12 +88,12 @@ class SolvedHead:
         return curves_by_marks(self.head, self.facts, (*FIRST_FAR_PX, FAR_PX))
 
     def deviations_px(self) -> Array:
-        """Standard deviation of each seam across its direction (H, C). Raises LinAlgError where none is found."""
+        """Standard deviation of each seam across its direction (H, C). Raises LinAlgError if undefined."""
         return curve_deviations(self.head, self.facts)
 
 
 def solved_head(
-    shot: ShotSaid,
+    shot: ShotObservations,
     build: HeadBuild,
     look: Look,
     evidence: Evidence | None,
@@ -96,7 +101,7 @@ def solved_head(
     watched: Callable[[Any], Any] = iter,
     shared: SharedMarks | None = None,
 ) -> SolvedHead:
-    """`watched` goes over the holds of each look as they are done. Raises LinAlgError where no head fits."""
+    """Solve a head; `watched` iterates over the holds of each search. Raises LinAlgError if no head fits."""
     shared = shared if shared and shared.count else None
     marks, size = (shot.points_HL, shot.error_px_HL), np.abs(shot.heads.factor_H)
     head, facts = first_head(shot.heads, *marks, shot.known, build, shared), HeadFacts(*marks, (), build)
@@ -118,11 +123,11 @@ def solved_head(
 
 
 def know_character(error_px_HL: Array, face_px_H: Array) -> bool:
-    """Whether models were trained on a character, by the expected errors of its landmarks (NaN where one is not seen)
-    and the face's size in each hold.
+    """Whether models were trained on a character, by expected landmark errors (NaN where hidden) and face sizes per
+    hold.
 
-    These are 0.5-1.3 % of the face with the shipped pack and 0.3-0.4 % with one of five minutes, whose own curves are
-    nearly as accurate as the head's.
+    Expected errors are 0.5-1.3 % of the face with the shipped pack and 0.3-0.4 % with a pack of five minutes, whose own
+    curves are nearly as accurate as the head's.
     """
     return bool(np.nanmedian(error_px_HL / face_px_H[:, None]) <= KNOWN_FACE)
 
@@ -141,8 +146,10 @@ def mark_picture(seen: SeamLook, face_px: float) -> MarkPicture:
 def seen_again(
     solved: SolvedHead, marks: SharedMarks, pictures: Pictures, watched: Callable[[Iterable[int]], Iterable[int]] = iter
 ) -> SharedMarks:
-    """Marks with their sights in all holds in which the picture shows them where the head has them; `watched` goes over
-    the holds as they are searched."""
+    """Marks with observations in all holds where the picture confirms the head's prediction.
+
+    `watched` iterates over the holds during the search.
+    """
     points = solved.facts.points_HL
     expected = expected_marks(solved.head.cameras, solved.head.marks)
     return marks_seen_again(marks, expected, head_poses(points).looks_apart(points), pictures, watched)
@@ -154,7 +161,7 @@ def names_off_seams(specs: Sequence[ShapeSpec], sheet: Sheet) -> list[str]:
     return [name for name in sheet.landmark_names if name not in on_seams]
 
 
-def build_of(specs: Sequence[ShapeSpec], sheet: Sheet, shot: ShotSaid) -> HeadBuild:
+def build_of(specs: Sequence[ShapeSpec], sheet: Sheet, shot: ShotObservations) -> HeadBuild:
     """The face structure of a sheet, with the joints that its seams show in this shot."""
     joints = joints_of([each.splines_HD for each in shot.known], np.abs(shot.heads.factor_H))
     order = mirrored_order(sheet)
@@ -168,7 +175,7 @@ def build_of(specs: Sequence[ShapeSpec], sheet: Sheet, shot: ShotSaid) -> HeadBu
 
 
 def _mirror_pairs(specs: Sequence[ShapeSpec], mirror: dict[str, str]) -> tuple[tuple[int, int, bool], ...]:
-    """Pairs of seams that lie on landmarks that mirror each other, and whether the second runs the other way."""
+    """Pairs of seams on landmarks that mirror each other, and whether the second one runs in reverse."""
     pairs = []
     for a, one in enumerate(specs):
         image = {point: mirror[name] for point, name in one.on_landmarks.items()}
@@ -180,9 +187,9 @@ def _mirror_pairs(specs: Sequence[ShapeSpec], mirror: dict[str, str]) -> tuple[t
 
 
 def _sighted(
-    shot: ShotSaid, curves: Sequence[Complex], look: Look, evidence: Evidence, how: tuple[float, int], hold: int
+    shot: ShotObservations, curves: Sequence[Complex], look: Look, evidence: Evidence, how: tuple[float, int], hold: int
 ) -> Sightings:
-    """Observations of seams beside the head's curves in a hold's picture; None for hidden and hand-drawn seams."""
+    """Observations of seams near the head's curves in a hold's picture; None for hidden and hand-drawn seams."""
     none: list[Sighting | None] = [None] * len(curves)
     asked = [k for k, each in enumerate(shot.known) if not (each.exact_H[hold] or shot.hidden_HC[hold, k])]
     seen = look(hold) if asked else None
@@ -195,7 +202,7 @@ def _sighted(
     return none
 
 
-def _seen_curves(shot: ShotSaid, curves: Sequence[Complex], found: Sequence[Sightings]) -> Iterable[SeenCurve]:
+def _seen_curves(shot: ShotObservations, curves: Sequence[Complex], found: Sequence[Sightings]) -> Iterable[SeenCurve]:
     for k, splines in enumerate(curves):
         weights = basis(splines.shape[1] // 3, False, PER_SEGMENT)
         at = splines @ weights.T
@@ -206,7 +213,7 @@ def _seen_curves(shot: ShotSaid, curves: Sequence[Complex], found: Sequence[Sigh
 
 
 def _at_places(found: Sighting | None, number: Array, sharp_px: float) -> tuple[Array, Array, Array]:
-    """Offsets of a curve's samples (M,) in pixels, their weights, and from how many pixels on each is an outlier."""
+    """Offsets of a curve's samples (M,) in pixels, their weights, and the residual from which each is an outlier."""
     if found is None:
         return np.zeros(len(number)), np.zeros(len(number)), np.ones(len(number))
     move, deviation, seen = (

@@ -23,7 +23,14 @@ from rotopaint_ai.errors import PlateError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Sink, notice
 from rotopaint_ai.pipeline.executor import Steps, telling
-from rotopaint_ai.pipeline.head_solve import LOOKS, ShotSaid, build_of, know_character, names_off_seams, solved_head
+from rotopaint_ai.pipeline.head_solve import (
+    LOOKS,
+    ShotObservations,
+    build_of,
+    know_character,
+    names_off_seams,
+    solved_head,
+)
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
@@ -211,7 +218,7 @@ def _solved(
 
 
 def _looked_for_on_head(
-    plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], shot: ShotSaid, progress: Steps
+    plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], shot: ShotObservations, progress: Steps
 ) -> tuple[list[dict[str, Complex]], list[dict[str, PlacedSeam]]]:
     """Of each hold its seams as the head has them, and as its picture shows them there."""
     assert plan.models.find_seams is not None
@@ -227,7 +234,7 @@ def _looked_for_on_head(
             raise
 
 
-def _said_of(holds: Sequence[_Hold], names: Sequence[str]) -> ShotSaid:
+def _said_of(holds: Sequence[_Hold], names: Sequence[str]) -> ShotObservations:
     """The observations of each hold alone."""
     _, _, points = align_faces(np.array([hold.points_L for hold in holds]))
     error = np.array([hold.error_px_L for hold in holds])
@@ -235,7 +242,7 @@ def _said_of(holds: Sequence[_Hold], names: Sequence[str]) -> ShotSaid:
     heads = head_poses(points)
     known = _by_length([_known_curve(name, holds, abs(heads.factor_H)) for name in names])
     hidden = np.array([[name in hold.hidden for name in names] for hold in holds])
-    return ShotSaid(heads, points, error, known, np.array([hold.face_px for hold in holds]), hidden)
+    return ShotObservations(heads, points, error, known, np.array([hold.face_px for hold in holds]), hidden)
 
 
 def _gives_way(hold: _Hold, name: str, on_head: Mapping[str, Complex], far_px: float) -> bool:

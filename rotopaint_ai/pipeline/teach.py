@@ -1,11 +1,10 @@
-"""Teach: the first corrections of a shot correct the seams of all other frames, by one head solved from all holds.
+"""Teach: a shot's first corrections correct its seams in all other frames, by one head solved from all holds.
 
-People's curves are exact, the run's curves are estimates, and marks on hair, ears and skin that several holds show give
-the pose of the head in each hold (`head_solve.py`). A curve that was drawn once is then known in every hold with a
-known camera. Three figures tell how reliable the head's curve is: the solver's own expected error, its distance to
-people's curves, and the distance of a pose to every corrected one. The worse the present curve is than that, the larger
-the share of the way it moves to the head's curve. Frames whose curve stays far from it are reported as doubtful.
-
+People's curves are exact and the run's curves are estimates. Marks on hair, ears and skin that several holds show
+determine the head's pose in each hold (`head_solve.py`). A curve drawn once is then known in every hold. Three figures
+measure the reliability of the head's curve: the solver's expected error, the distance from people's curves, and the
+distance of the pose from every corrected one. The larger the present curve's error is relative to them, the further it
+moves towards the head's curve. Frames whose curve stays far from it are reported as doubtful.
 H holds, C seams, D numbers of a spline. Plate space, pixels.
 """
 
@@ -27,7 +26,7 @@ from rotopaint_ai.landmarks.shared_marks import SharedMarks, features, shared_ma
 from rotopaint_ai.pipeline.executor import Progress, Steps
 from rotopaint_ai.pipeline.head_solve import (
     LOOKS_BY_MARKS,
-    ShotSaid,
+    ShotObservations,
     SolvedHead,
     build_of,
     know_character,
@@ -50,25 +49,28 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Array = NDArray[Any]
 
-LEAST_NOISE_PX = 0.4  # least deviation that is assumed for a seam that was seen
-LEAST_READ_PX = 0.5  # least deviation that is assumed for a predicted seam
-# By visible seams of holds nobody touched, and those made worse, at 1 to 5 corrected holds of training shots of two
-# puppets that the shipped pack never saw, and of shots of the stage.
-UNSTEADY_PX = 0.6  # distance between a person's curve and the head's curve where both are right
+LEAST_NOISE_PX = 0.4  # smallest assumed standard deviation of an observed seam
+LEAST_READ_PX = 0.5  # smallest assumed standard deviation of a predicted seam
+# Chosen by the error of visible seams in uncorrected holds, and by the number that got worse, at 1 to 5 corrected holds
+# of training shots of two puppets that the shipped pack never saw, and of shots of the stage.
+UNSTEADY_PX = 0.6  # distance between a person's curve and the head's curve if both are right
 UNDERRATED = 1.8  # factor on the solver's expected error, because its observations are not independent
-AWAY = 0.15  # of the distance in pose to the nearest corrected hold, over the number of these: how far off the head's
-# curve may be for that
-STILL = 0.0005  # share of the face: a curve that would move by less stays
-DOUBTFUL = 0.005  # share of the face: a curve that stays this far off the head's needs a look
-BELIEVED = 0.7  # factor on the expected error of the head's curve, where it is weighed against the present curve's
-KNOWN = 2.0  # further factor where the models know the character, because most of their curves are right
+AWAY = 0.15  # error of the head's curve per distance in pose from the nearest corrected hold,
+# divided by the number of corrected holds
+STILL = 0.0005  # share of the face: a curve that would move less stays
+DOUBTFUL = 0.005  # share of the face: a curve that stays this far from the head's needs a review
+BELIEVED = 0.7  # factor on the expected error of the head's curve when compared with the present curve's
+KNOWN = 2.0  # further factor if the models know the character, because most of their curves are right
 _READS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """New keys of frames that no person has keyed, how far off each is likely to be (`errors`, pixels), and frames
-    where neither the models nor the shot is sure; `n_moved` keys differ from the models' own."""
+    """The result of Teach.
+
+    New keys of frames without human keys, the expected error of each in pixels, and doubtful frames, where neither the
+    models nor the head are reliable. `n_moved` keys differ from the models' own.
+    """
 
     keys: Keys
     errors: Mapping[str, Mapping[int, float]]
@@ -78,7 +80,7 @@ class Taught:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadHold:
-    """The models' prediction of a hold's first frame, and its picture."""
+    """The models' prediction for a hold's first frame, and its picture."""
 
     points_L: Complex
     error_px_L: Array
@@ -91,9 +93,10 @@ class ReadHold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
-    """A corrected seam: its specification, the predicted and the current shape, frames with a person's edits.
+    """A corrected seam: its specification, the predicted and the present shape, and the corrected frames.
 
-    It also has its observations in each hold (H, D), their deviations (H,), and which of them are exact (H,)."""
+    Also its observations in each hold (H, D), their standard deviations (H,), and which of them are exact (H,).
+    """
 
     spec: ShapeSpec
     base: RotoShape
@@ -106,7 +109,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShotReading:
-    """The models' predictions of every hold, their pictures, and shared marks; made once, and used by every Teach.
+    """The models' predictions for every hold, their pictures, and shared marks; computed once for all Teach calls.
 
     `hold_of`: the hold of each frame.
     """
@@ -121,10 +124,10 @@ class ShotReading:
 def read_shot(
     predicted: RotoDocument, plate: Plate, models: Models, *, progress: Progress = lambda done, total: None
 ) -> ShotReading:
-    """Read the holds of a shot that a run has found the face in.
+    """Predict the holds of a shot in which a run found the face.
 
-    A step of the `progress` is a hold read, looked at once more on the head, or searched for marks. Raises: UsageError
-    where it found none, PlateError for frames that cannot be read.
+    `progress` counts holds predicted, searched on the head, and searched for marks. Raises: UsageError if the run found
+    no face, PlateError for unreadable frames.
     """
     space = face_space(predicted.landmarks)
     if space is None:
@@ -148,10 +151,10 @@ def read_shot(
 def teach(
     reading: ShotReading, predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None
 ) -> Taught:
-    """Solve a shot's open seams from the frames that people have corrected; other shapes are refitted as ever.
+    """Solve a shot's open seams from the frames that people corrected; other shapes are refitted.
 
-    Where no head fits the shot, seams stay, and all of their frames are doubtful. `predicted` is what the last run's
-    models said. Raises: UsageError where nobody has corrected anything.
+    If no head fits the shot, seams stay, and all their frames are doubtful. `predicted`: the last run's predictions.
+    Raises: UsageError if nothing was corrected.
     """
     below = taken_below_groups(predicted, document), taken_below_groups(document, document)
     found = teach_below(reading, *below, errors)
@@ -161,7 +164,7 @@ def teach(
 def teach_below(
     reading: ShotReading, predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None
 ) -> Taught:
-    """As `teach`, for shapes without the transforms of groups that people have moved."""
+    """As `teach`, for shapes without the transforms of people's groups."""
     keys = dict(refit(predicted, document, errors))
     if not keys:
         raise UsageError("no shape has a human key where the face was found; correct one such frame first")
@@ -172,7 +175,7 @@ def teach_below(
     far_H = _pose_from_corrected(reading, tasks) * abs(reading.heads.factor_H)
     for task in tasks:
         name = task.spec.name
-        keys[name], doubtful[name], sizes[name] = _decided(reading, task, head[name], far_H)
+        keys[name], doubtful[name], sizes[name] = _move_to_head(reading, task, head[name], far_H)
     return Taught(keys, sizes, doubtful, n_moved(keys, predicted))
 
 
@@ -189,7 +192,7 @@ def _pose_from_corrected(reading: ShotReading, tasks: Sequence[_Task]) -> Array:
     return np.asarray(apart[:, corrected].min(axis=1, initial=np.inf))
 
 
-# --- what each hold says ----------------------------------------------------------------------------------------------
+# --- predictions of each hold -----------------------------------------------------------------------------------------
 
 
 def _guess(document: RotoDocument, frame: int) -> Array:
@@ -197,7 +200,7 @@ def _guess(document: RotoDocument, frame: int) -> Array:
 
 
 def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> ReadHold:
-    """The models' prediction of a frame near known landmarks, and the picture of its face."""
+    """The models' prediction for a frame near known landmarks, and the picture of its face."""
     pack, frame = models.pack, plate.read(number, keep_native=False)
     crop = around(guess, margin=pack.crop_margin)
     side = int(2 * crop.side)
@@ -224,7 +227,7 @@ def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> ReadH
 
 
 def _tasks(reading: ShotReading, predicted: RotoDocument, document: RotoDocument) -> list[_Task]:
-    """The open seams that people have corrected."""
+    """The open seams that people corrected."""
     specs = {spec.name: spec for spec in open_seams(reading.models.pack.sheet)}
     return [
         _seam_task(reading, specs[base.name], base, shape, hand)
@@ -234,7 +237,7 @@ def _tasks(reading: ShotReading, predicted: RotoDocument, document: RotoDocument
 
 
 def open_seams(sheet: Sheet) -> list[ShapeSpec]:
-    """The seams that a head can be solved by."""
+    """The seams that the head is solved from."""
     return [spec for spec in sheet.shapes if spec.role == "seam" and not spec.closed]
 
 
@@ -262,8 +265,8 @@ class _OnHead:
 
 
 def _solved_on_head(reading: ShotReading, tasks: Sequence[_Task], errors: Errors) -> Mapping[str, _OnHead]:
-    """Corrected seams on the head that all holds, people's curves and shared marks give together; off by anything where
-    no head fits."""
+    """Corrected seams on the head solved from all holds, people's curves and shared marks; infinite errors if no head
+    fits."""
     known = {task.spec.name: _curve_of_task(reading, task, errors.get(task.spec.name, {})) for task in tasks}
     specs = [spec for spec in open_seams(reading.models.pack.sheet) if spec.name in known]
     curves = [known[spec.name] for spec in specs]
@@ -284,15 +287,14 @@ def _head_of(
     curves: Sequence[KnownCurve],
     watched: Callable[[Iterable[Any]], Iterable[Any]] = iter,
 ) -> SolvedHead:
-    """One head from what is said of seams and from the pictures, `watched` as they are looked at. Raises LinAlgError
-    where none fits."""
+    """One head from seams and pictures; `watched` iterates over the pictures. Raises LinAlgError if none fits."""
     sheet, holds = reading.models.pack.sheet, reading.holds
     off = [sheet.landmark_row(name) for name in names_off_seams(specs, sheet)]
     if len(off) < TOO_FEW:
         raise np.linalg.LinAlgError("too few landmarks off the seams")
     points, error = (np.array(rows)[:, off] for rows in zip(*((hold.points_L, hold.error_px_L) for hold in holds)))
     face_px, hidden = np.array([hold.face_px for hold in holds]), np.zeros((len(holds), len(specs)), bool)
-    shot = ShotSaid(head_poses(points), points, error, curves, face_px, hidden)
+    shot = ShotObservations(head_poses(points), points, error, curves, face_px, hidden)
     build, evidence = build_of(specs, sheet, shot), reading.models.find_seams
     with ThreadPoolExecutor(1) as pool:
         return solved_head(shot, build, lambda hold: holds[hold].look, evidence, pool, watched, reading.shared)
@@ -315,31 +317,31 @@ def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: Step
 
 
 def _missed_by_marks(known: KnownCurve, on_head: Complex) -> float:
-    """The head's distance from people's curves beyond the unsteadiness of a hand, pixels."""
+    """The head's distance from people's curves in pixels, minus the unsteadiness of a hand."""
     pairs = zip(known.splines_HD[known.exact_H], on_head[known.exact_H])
     missed = np.sqrt(np.mean([open_curve_distance(drawn, found) ** 2 for drawn, found in pairs]))
     return max(float(missed) - UNSTEADY_PX, 0.0)
 
 
 def _curve_of_task(reading: ShotReading, task: _Task, errors: Mapping[int, float]) -> KnownCurve:
-    """A seam from the run with its expected errors, and from people's corrections."""
+    """Observations of a seam: the run's with expected errors, and people's corrections."""
     first = {row: frame for frame, row in sorted(reading.hold_of.items(), reverse=True)}
     frames = [first[row] for row in range(len(reading.holds))]
-    noise = [errors.get(frame) or own for frame, own in zip(frames, task.noise_px_H.tolist())]  # 0: a person's key
+    noise = [errors.get(frame) or own for frame, own in zip(frames, task.noise_px_H.tolist())]  # 0: a human key
     models = splines_of(task.base, frames)
     return KnownCurve.of(
         np.where(task.exact_H[:, None], task.splines_HD, models), np.array(noise), task.exact_H, models
     )
 
 
-def _decided(
+def _move_to_head(
     reading: ShotReading, task: _Task, head: _OnHead, far_px_H: Array
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
     """New keys of a seam's frames, the doubtful frames, and the expected error of each key."""
     error, face_px = (np.array(each) for each in zip(*((hold.error_px_L, hold.face_px) for hold in reading.holds)))
     believed = BELIEVED * KNOWN if know_character(error, face_px) else BELIEVED
 
-    def judge(row: int, spline: Complex) -> _Verdict:
+    def decide(row: int, spline: Complex) -> _Decision:
         off = float(np.hypot(UNDERRATED * head.deviation_px_H[row], AWAY * far_px_H[row] / task.exact_H.sum()))
         change = open_curve_distance(spline, head.splines_HD[row])
         if not np.isfinite(off):
@@ -351,27 +353,27 @@ def _decided(
         moved = spline + share * (head.splines_HD[row] - spline)
         return moved, max(float(np.hypot(off, left)), LEAST_NOISE_PX), left > DOUBTFUL * float(face_px[row])
 
-    return _judged(reading, task, judge)
+    return _decide_frames(reading, task, decide)
 
 
 def share_of_the_way(change: float, off: float) -> float:
-    """The share, 0 to 1, of the way from a curve to a better known one `change` away, whose own error is `off`; pixels.
+    """The share, 0 to 1, to move from a curve to a better known one `change` away with error `off`; pixels.
 
-    The squared change is the sum of both squared errors. What `off` leaves of it is the present curve's own error.
+    The squared change is the sum of both squared errors; what exceeds `off` is the present curve's own error.
     Source: the positive-part estimator of James and Stein, after Efron and Morris (1973), for one distance.
     """
     return max(0.0, 1.0 - (off / change) ** 2) if change > 0 else 0.0
 
 
-_Verdict = tuple[Complex, float, bool]  # a curve, its expected error, and whether it needs a look
+_Decision = tuple[Complex, float, bool]  # a curve, its expected error, and whether it needs a review
 
 
-def _judged(
-    reading: ShotReading, task: _Task, judge: Callable[[int, Complex], _Verdict]
+def _decide_frames(
+    reading: ShotReading, task: _Task, decide: Callable[[int, Complex], _Decision]
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
-    """Keys, doubtful frames and sizes of error of a seam's frames that the models know and nobody has keyed.
+    """Keys, doubtful frames and expected errors of a seam's predicted frames without human keys.
 
-    `judge` is asked with a hold and its present curve. A hold that was keyed elsewhere is one drawing.
+    `decide` gets a hold and its present curve. All frames of a corrected hold get the drawn curve.
     """
     hand = set(task.hand)
     frames = [frame for frame in sorted(task.base.keys) if frame in reading.hold_of and frame not in hand]
@@ -381,7 +383,7 @@ def _judged(
     for k, frame in enumerate(frames):
         row = reading.hold_of[frame]
         drawn = task.splines_HD[row], LEAST_NOISE_PX, False
-        splines[k], sizes[frame], is_doubtful = drawn if task.exact_H[row] else judge(row, splines[k])
+        splines[k], sizes[frame], is_doubtful = drawn if task.exact_H[row] else decide(row, splines[k])
         if is_doubtful:
             doubtful.append(frame)
     return moved_keys(task.base, task.shape, frames, splines), tuple(doubtful), sizes

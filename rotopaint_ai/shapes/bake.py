@@ -1,4 +1,4 @@
-"""Baking: eases, and the way that a layer takes a shape, as linear keys within a tolerance at every whole frame.
+"""Baking: eases and layer motion as linear keys within a tolerance at every integer frame.
 
 Standard library only.
 """
@@ -14,17 +14,17 @@ from typing import Final
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import Interpolation, Key, Points, RotoShape, feather_line
 
-TOLERANCE_PX: Final = 0.1  # largest distance of linear keys from the motion that they replace
-_MOST_SAMPLES = 4000  # frames looked at between two keys
+TOLERANCE_PX: Final = 0.1  # largest deviation of the linear keys from the original motion
+_MOST_SAMPLES = 4000  # most frames tested between two keys
 
 
 def moves(layer: Layer | None) -> bool:
-    """Whether a layer, or one around it, moves over time."""
+    """Whether a layer or one of its parents moves over time."""
     return any(len(each.track) > 1 or len(set(each.poses.values())) > 1 for each in (layer.chain if layer else ()))
 
 
 def bake_layer(shape: RotoShape, first: int, last: int, *, is_whole: bool = False) -> RotoShape:
-    """The shape in no layer, going the same way from first to last by linear keys; `is_whole`: one at every frame."""
+    """The shape without layer, with linear keys that follow the same motion; `is_whole`: a key at every frame."""
     if not moves(shape.layer) or not shape.keys:
         return replace(shape, layer=None)
     own = [(a, b if shape.keys[a].interpolation != "hold" else max(b - 1, a)) for a, b in pairwise(shape.frames)]
@@ -37,20 +37,20 @@ def bake_layer(shape: RotoShape, first: int, last: int, *, is_whole: bool = Fals
 
 
 def line_at(shape: RotoShape, frame: float) -> Points:
-    """The line at which a shape's drawn feather ends at a frame; the edge itself without a feather line."""
+    """The feather line of a shape at a frame; the edge itself without one."""
     points = shape.at(frame)
     return feather_line(points, shape.feather_at(frame) or tuple(p._replace(x=0.0, y=0.0) for p in points))
 
 
 def _key_at(shape: RotoShape, frame: int) -> Key:
-    """A linear key of the shape as it stands; a person's where it is one, else of who made the key before it."""
+    """A linear key of the shape at a frame, with the provenance of the key at or before it."""
     earlier = [f for f in shape.frames if f <= frame] or [shape.frames[0]]
     source = shape.keys[earlier[-1]].source
     return Key(shape.at(frame), source, "linear", shape.feather_at(frame), shape.widths_at(frame))
 
 
 def bake_eases(shape: RotoShape, kinds: Collection[Interpolation] = frozenset(("ease", "smooth"))) -> dict[int, Key]:
-    """The keys without those kinds: linear ones that stay within TOLERANCE_PX of a shape at every whole frame."""
+    """The keys without interpolations of these kinds: linear keys within TOLERANCE_PX at every integer frame."""
     keys: dict[int, Key] = {}
     for frame, after in pairwise((*shape.frames, *shape.frames[-1:])):
         key = shape.keys[frame]
@@ -64,7 +64,7 @@ def bake_eases(shape: RotoShape, kinds: Collection[Interpolation] = frozenset(("
 
 
 def _needed(shape: RotoShape, begin: int, end: int) -> list[int]:
-    """Frames between two keys that need a key of their own."""
+    """Frames between two keys that need a key."""
     frames = [*range(begin, end, max(1, (end - begin) // _MOST_SAMPLES)), end]
     return turning_frames(
         frames, [(*shape.at(f), *line_at(shape, f)) if shape.has_feather_line else shape.at(f) for f in frames]
@@ -72,9 +72,9 @@ def _needed(shape: RotoShape, begin: int, end: int) -> list[int]:
 
 
 def turning_frames(frames: Sequence[int], rows: Sequence[Points]) -> list[int]:
-    """Frames inside a span that need a key, so that straight lines between keys stay within TOLERANCE_PX of the rows.
+    """Frames of a span that need a key so that linear interpolation stays within TOLERANCE_PX of the rows.
 
-    The row that strays furthest is taken, then the same on either side of it (Ramer 1972; Douglas, Peucker 1973).
+    The row with the largest deviation is kept, then both sides recursively (Ramer 1972; Douglas, Peucker 1973).
     """
     kept: list[int] = []
     todo = [(0, len(frames) - 1)]
@@ -88,7 +88,7 @@ def turning_frames(frames: Sequence[int], rows: Sequence[Points]) -> list[int]:
 
 
 def _farthest_between(frames: Sequence[int], rows: Sequence[Points], a: int, b: int) -> tuple[float, int]:
-    """The row between rows a and b where the straight line between them strays furthest, and how far in pixels."""
+    """The largest deviation in pixels from linear interpolation between rows a and b, and its row."""
     worst, at = 0.0, a
     for i in range(a + 1, b):
         w = (frames[i] - frames[a]) / (frames[b] - frames[a])

@@ -1,6 +1,6 @@
-"""Rows of numbers between two keys: straight, eased, or along a cubic with slopes.
+"""Interpolation of rows between two keys: linear, eased, or cubic with slopes.
 
-Standard library only. Convention: a row is what belongs to one control point, in pixels; slopes are in pixels a frame.
+Standard library only. Convention: a row is the numbers of one control point, in pixels; slopes are in pixels per frame.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ Rows = Sequence[Row]
 
 
 def straight(a: Rows, b: Rows, u: float) -> list[list[float]]:
-    """Rows a share `u` of the way from `a` to `b`."""
+    """Rows interpolated linearly at share `u` from `a` to `b`."""
     return [[p + (q - p) * u for p, q in zip(left, right, strict=True)] for left, right in zip(a, b, strict=True)]
 
 
 def ease(u: float) -> float:
-    """The share of the way at the share `u` of the time, leaving and arriving at rest: 3 u^2 - 2 u^3."""
+    """Eased share at time share `u`, starting and ending at rest: 3 u^2 - 2 u^3."""
     return u * u * (3.0 - 2.0 * u)
 
 
 def hermite(a: Rows, b: Rows, leaving: Rows, arriving: Rows, u: float, span: float) -> list[list[float]]:
-    """Rows on the cubics that leave `a` and arrive at `b` with these slopes, `span` frames later."""
+    """Rows on the cubics from `a` to `b`, `span` frames later, with these slopes."""
     h = ease(u)
     out, into = u * (1.0 - u) ** 2 * span, u * u * (u - 1.0) * span
     return [
@@ -34,10 +34,11 @@ def hermite(a: Rows, b: Rows, leaving: Rows, arriving: Rows, u: float, span: flo
 def spline_slopes(
     before: Rows | None, here: Rows, after: Rows | None, gap_before: float, gap_after: float
 ) -> list[list[float]]:
-    """Slopes of a smooth move through `here`, from its neighbours that many frames away; None without a neighbour.
+    """Slopes of a smooth motion through `here`, from its neighbours at the given frame distances; None without a
+    neighbour.
 
-    Central differences, 0 at turning points, at most three times the flatter side (Fritsch and Carlson 1980: nothing
-    overshoots); at an end the slope of the one side.
+    Central differences, 0 at turning points, at most three times the flatter side to prevent overshoot (Fritsch and
+    Carlson 1980); at an end the slope of the one side.
     """
     if before is None or after is None:
         a, b, gap = (here, after, gap_after) if before is None else (before, here, gap_before)

@@ -1,7 +1,7 @@
-"""Edits of a roto document: each returns a new document and does not change the old one, which undo needs.
+"""Edits of a roto document: each returns a new document and leaves the old one unchanged for undo.
 
-Standard library only. Control points are named by their index; a change at a frame without a key makes one there, with
-the shape as it stood. Unknown shape names raise DocumentError.
+Standard library only. Control points are identified by index. A change at a frame without a key makes one there from
+the interpolated shape. Unknown shape names raise DocumentError.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SLOPES = attrgetter("slopes")
 
 
 def add_shape(document: RotoDocument, shape: RotoShape) -> RotoDocument:
-    """The document with one shape more, last in the list. Its name must be new."""
+    """The document with one more shape, last in the list. Its name must be new."""
     if any(each.name == shape.name for each in document.shapes):
         raise DocumentError(f"shape '{shape.name}': the name is taken; choose another")
     return replace(document, shapes=(*document.shapes, shape))
@@ -51,7 +51,7 @@ def set_seam(
     feather_px: float | None = None,
     taper: tuple[float, float] | None = None,
 ) -> RotoDocument:
-    """The document with another seam width, feather or taper; what is None stays."""
+    """The document with another seam width, feather or taper; None leaves a value unchanged."""
     shape = shape_of(document, name)
     if min(width_px or 0.0, feather_px or 0.0, *(taper or (0.0,))) < 0 or max(taper or (0.0,)) > 1:
         raise DocumentError(f"shape '{name}': width and feather cannot be negative, taper lies between 0 and 1")
@@ -77,19 +77,19 @@ def set_visible(document: RotoDocument, name: str, frames: Collection[int], show
 
 
 def lifetime(document: RotoDocument, name: str) -> tuple[int, int] | None:
-    """The first and last frame of the shot at which a shape is seen; None where it is hidden throughout."""
+    """The first and last frame of the shot at which a shape is visible; None if it is hidden throughout."""
     shape = shape_of(document, name)
     seen = [frame for frame in range(document.first_frame, document.last_frame + 1) if shape.is_visible(frame)]
     return (seen[0], seen[-1]) if seen else None
 
 
 def set_lifetime(document: RotoDocument, name: str, first: int, last: int) -> RotoDocument:
-    """The document with a shape seen from first to last, both included, and hidden before and after.
+    """The document with a shape visible from first to last, both included, and hidden before and after.
 
-    Frames inside its earlier lifetime at which it was hidden stay so. Raises DocumentError where last is before first.
+    Frames inside its earlier lifetime at which it was hidden stay hidden. Raises DocumentError if last is before first.
     """
     if last < first:
-        raise DocumentError(f"shape '{name}': would be seen from {first} to {last}; the first frame must come first")
+        raise DocumentError(f"shape '{name}': would be visible from {first} to {last}; the first frame must come first")
     old = lifetime(document, name)
     frames = range(document.first_frame, document.last_frame + 1)
     dark = [frame for frame in frames if old is None or not old[0] <= frame <= old[1]]
@@ -133,7 +133,7 @@ def delete_key(document: RotoDocument, name: str, frame: int) -> RotoDocument:
 
 
 def shift_frames(document: RotoDocument, by: int) -> RotoDocument:
-    """The whole document later by a number of frames (earlier where it is negative)."""
+    """The whole document shifted by `by` frames."""
     landmarks = replace(
         document.landmarks,
         keys={frame + by: row for frame, row in document.landmarks.keys.items()},
@@ -173,7 +173,7 @@ def move_points(
     *,
     source: Source = "human",
 ) -> RotoDocument:
-    """The document with control points of a shape moved by (dx, dy) at a frame, tangents going along."""
+    """The document with control points of a shape moved by (dx, dy) at a frame, tangents included."""
     shape = shape_of(document, name)
     points = list(points_of(shape, frame))
     for index, (dx, dy) in offsets.items():
@@ -195,7 +195,7 @@ def reshape(
 
 
 def place_landmark(document: RotoDocument, frame: int, landmark: str, x: float, y: float) -> RotoDocument:
-    """The document with a landmark put somewhere by hand at a frame: no error expected, never moved by a model."""
+    """The document with a landmark placed by hand at a frame: without expected error, and never moved by a model."""
     marks = document.landmarks
     if landmark not in marks.names:
         raise DocumentError(f"landmark '{landmark}' is not one of this document's {len(marks.names)}")
@@ -217,22 +217,22 @@ def shape_of(document: RotoDocument, name: str) -> RotoShape:
 
 
 def put(document: RotoDocument, name: str, shape: RotoShape) -> RotoDocument:
-    """The document with another shape in the place of the one of that name."""
+    """The document with a shape of that name replaced."""
     return replace(document, shapes=tuple(shape if each.name == name else each for each in document.shapes))
 
 
 def merge_keys(shape: RotoShape, keys: Mapping[int, Key]) -> RotoShape:
-    """The shape with these keys added or replaced, in the order of frames."""
+    """The shape with these keys added or replaced, in frame order."""
     merged = {**shape.keys, **keys}
-    if len(merged) > len(shape.keys):  # a drag changes the same key again and again: nothing to be put in order
+    if len(merged) > len(shape.keys):  # fast path: a drag changes the same key again and again
         merged = {frame: merged[frame] for frame in sorted(merged)}
     return shape.with_keys(without_stale_slopes(shape, merged))
 
 
 def key_of(shape: RotoShape, frame: int, points: Points, source: Source, kind: Interpolation) -> Key:
-    """A key of these points at a frame; its feather line and widths are those that the shape has there.
+    """A key with these points at a frame, with the feather line and widths of the shape there.
 
-    Those of a key that is there stay: a drag asks for this at every move of the mouse, and other keys have no say.
+    An existing key keeps its own. The function is fast because a drag calls it on every mouse move.
     """
     old = shape.keys.get(frame)
     if old is not None:
@@ -241,7 +241,7 @@ def key_of(shape: RotoShape, frame: int, points: Points, source: Source, kind: I
 
 
 def without_stale_slopes(before: RotoShape, keys: Mapping[int, Key]) -> dict[int, Key]:
-    """The keys without slopes that lead to another pose, or to another frame, than they were made for."""
+    """The keys without slopes that lead to another pose or frame than before."""
     if not any(map(_SLOPES, keys.values())):
         return dict(keys)
     frames, old = sorted(keys), before.frames
@@ -258,7 +258,7 @@ def without_stale_slopes(before: RotoShape, keys: Mapping[int, Key]) -> dict[int
 
 
 def points_of(shape: RotoShape, frame: int) -> Points:
-    """The shape's points at a frame. Raises DocumentError where it has no key yet."""
+    """The shape's points at a frame. Raises DocumentError if it has no key yet."""
     points = shape.at(frame)
     if not points:
         raise DocumentError(f"shape '{shape.name}': has no key yet; give the points of its first one")
@@ -272,7 +272,7 @@ def _index(shape: RotoShape, index: int) -> int:
 
 
 def kind_at(shape: RotoShape, frame: int) -> Interpolation:
-    """The interpolation of the shape from a frame, taken from the last key before it."""
+    """The interpolation of the shape at a frame: that of the last key at or before it."""
     if frame in shape.keys:
         return shape.keys[frame].interpolation
     earlier = [f for f in shape.keys if f <= frame]

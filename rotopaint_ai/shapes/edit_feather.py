@@ -1,6 +1,6 @@
-"""Feathers drawn point by point: the line at which the feather of a closed shape ends, pulled where it should be.
+"""Edits of feather lines, point by point.
 
-Standard library only. Offsets are plate pixels, from a control point to its place on the feather line.
+Standard library only. Offsets are plate pixels, from a control point to its point on the feather line.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Offsets = Mapping[int, tuple[float, float]]
 
 
 def pull_feather(document: RotoDocument, name: str, frames: Collection[int], offsets: Offsets) -> RotoDocument:
-    """The document with places of a closed shape's feather line moved by (dx, dy), from where they are at each frame.
+    """The document with points of a closed shape's feather line moved by (dx, dy), from where they are at each frame.
 
-    The first line of a shape goes into every key, so that it stays on from frame to frame; who made a key is not
-    changed by it. A later pull is an edit of these frames, which become human keys.
+    The first feather line of a shape goes into every key, so that it stays in all frames, without changing provenance.
+    A later change is an edit of these frames, which become human keys.
     """
     shape = shape_of(document, name)
     if not shape.has_feather_line:
@@ -31,7 +31,7 @@ def pull_feather(document: RotoDocument, name: str, frames: Collection[int], off
 def clear_feather(
     document: RotoDocument, name: str, frames: Collection[int], indices: Collection[int] | None = None
 ) -> RotoDocument:
-    """The document with places of a feather line back on the edge at some frames; without `indices` no line at all."""
+    """The document with points of a feather line back on the edge at some frames; without `indices` no feather line."""
     shape = shape_of(document, name)
     if indices is None:
         keys = {frame: replace(key, feather=()) for frame, key in shape.keys.items()}
@@ -45,18 +45,18 @@ def clear_feather(
 
 
 def outward(points: Points, index: int, by_px: float) -> tuple[float, float]:
-    """The offset of some pixels out of a closed shape at a control point, square to the line through its neighbours."""
+    """The offset of `by_px` pixels out of a closed shape at a control point, perpendicular to its neighbours' chord."""
     before, after = points[index - 1], points[(index + 1) % len(points)]
     dx, dy = after.x - before.x, after.y - before.y
     length = math.hypot(dx, dy)
     if length == 0.0:
         return 0.0, 0.0
-    side = math.copysign(by_px / length, _turn_of_polygon(points))
+    side = math.copysign(by_px / length, _signed_area_twice(points))
     return dy * side, -dx * side
 
 
-def _turn_of_polygon(points: Points) -> float:
-    """Twice the area of the polygon of control points: positive where it turns clockwise on the screen (y down)."""
+def _signed_area_twice(points: Points) -> float:
+    """Twice the signed area of the control polygon: positive if it runs clockwise on the screen (y down)."""
     return sum(a.x * b.y - a.y * b.x for a, b in zip(points, (*points[1:], points[0])))
 
 

@@ -1,6 +1,6 @@
-"""One edit for many frames: holds, ranges, pasted keys, hold and linear keys, keys of whole shapes.
+"""One edit on many frames: ranges, pasted keys, interpolation, keys of whole shapes.
 
-Standard library only. A change is a function from points to points, so that every edit of one frame is one of many.
+Standard library only. A change is a function from points to points, so every edit of one frame works on many.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Carry = Literal["relative", "absolute"]
 def apply(document: RotoDocument, name: str, frames: Iterable[int], change: Change) -> RotoDocument:
     """The document with a shape changed at some frames; each becomes a human key of the whole shape.
 
-    Raises DocumentError where the shape has no key, or where the change gives another number of points.
+    Raises DocumentError if the shape has no key, or if the change returns another number of points.
     """
     shape = shape_of(document, name)
     keys = {}
@@ -39,8 +39,8 @@ def carry(
 ) -> RotoDocument:
     """The document with a shape set at a frame, and the same edit made at every key inside `frames`.
 
-    `relative` adds what changed to each key; `absolute` puts the points that changed where they were put. Points that
-    did not change stay as they are in every key. Keys outside `frames` do not change; all that do become human.
+    `relative` adds the change to each key; `absolute` puts the changed points at the same positions. Unchanged points
+    and keys outside `frames` stay as they are; changed keys become human.
     """
     shape = shape_of(document, name)
     old = points_of(shape, frame)
@@ -62,8 +62,7 @@ def paste_keys(
 ) -> RotoDocument:
     """The document with copied points as human keys of a shape at some frames.
 
-    Absolute: where they were copied. `is_relative`: the copied form at the place where the shape stands (the middle of
-    its points) at each of the frames.
+    Absolute: at their original position. `is_relative`: centred on the shape's position at each frame.
     """
     return apply(document, name, frames, lambda there: _placed_points(points, there) if is_relative else points)
 
@@ -71,9 +70,9 @@ def paste_keys(
 def set_interpolation(
     document: RotoDocument, name: str, frames: Collection[int], interpolation: Interpolation
 ) -> RotoDocument:
-    """The document with the keys of a shape at some frames holding, or going on in a straight line.
+    """The document with another interpolation for the keys of a shape at some frames.
 
-    The provenance of keys does not change. Raises DocumentError where there is no key at a frame.
+    The provenance of keys does not change. Raises DocumentError if there is no key at a frame.
     """
     shape = shape_of(document, name)
     _check_keyed(shape, frames)
@@ -82,7 +81,8 @@ def set_interpolation(
 
 
 def set_keys(document: RotoDocument, names: Iterable[str], frames: Iterable[int]) -> RotoDocument:
-    """The document with whole shapes keyed by hand at some frames, as they stand; shapes without any key stay so."""
+    """The document with whole shapes keyed by hand at some frames, unchanged in form; shapes without keys stay
+    without."""
     frames = tuple(frames)
     for name in names:
         if shape_of(document, name).keys:
@@ -91,9 +91,9 @@ def set_keys(document: RotoDocument, names: Iterable[str], frames: Iterable[int]
 
 
 def delete_keys(document: RotoDocument, names: Iterable[str], frames: Collection[int]) -> RotoDocument:
-    """The document without the keys of some shapes at some frames; the last key of a shape stays.
+    """The document without the keys of some shapes at some frames.
 
-    A shape without keys would be nowhere: raises DocumentError when a shape would lose all of them.
+    Raises DocumentError if a shape would lose all its keys.
     """
     for name in names:
         shape = shape_of(document, name)

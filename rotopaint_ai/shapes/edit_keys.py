@@ -1,8 +1,8 @@
-"""Edits of keys of several shapes and groups in time: move, spread, copy, delete, set interpolation.
+"""Edits in time of keys of several shapes and groups: move, stretch, copy, delete, set interpolation.
 
-Standard library only. A key's place is the name of its shape and its frame, or `group_place` of a group and the frame.
-Keys that are moved or pasted are a person's: no run takes them back. Where keys of a group's transform move, keys of
-its shapes go along on their frames. Raises DocumentError as `edit` does.
+Standard library only. A key is identified by the name of its shape, or `group_place` of a group, and its frame. Moved
+and pasted keys become human, so no run overwrites them. If keys of a group's transform move, keys of its shapes on the
+same frames move too. Raises DocumentError as `edit` does.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from rotopaint_ai.shapes.layers import LayerPose
 from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument
 
 KeyPlace = tuple[str, int]
-Ways = Mapping[KeyPlace, int]  # the frame that each key goes to
+Ways = Mapping[KeyPlace, int]  # the new frame of each key
 # Keys by shape or group, and by frame relative to the first copied frame.
 CopiedKeys = Mapping[str, Mapping[int, Key | LayerPose]]
 T = TypeVar("T")
-_GROUP = "\0"  # no name of a shape has one
+_GROUP = "\0"  # no shape name contains it
 
 
 def group_place(name: str) -> str:
-    """The name of a group in places of keys."""
+    """The identifier of a group in key places."""
     return _GROUP + name
 
 
 def group_of(place: str) -> str | None:
-    """The group that a place names; None where the place names a shape."""
+    """The group that a place refers to; None if it refers to a shape."""
     return place[len(_GROUP) :] if place.startswith(_GROUP) else None
 
 
 def shift_keys(places: Collection[KeyPlace], by: int, *, first: int, last: int) -> Ways:
-    """Keys all `by` frames later, or as far as the outermost one comes inside `first` to `last`."""
+    """Shift all keys by `by` frames, limited so that all stay inside `first` to `last`."""
     frames = [frame for _, frame in places]
     by = min(max(by, first - min(frames)), last - max(frames)) if frames else 0
     return {place: place[1] + by for place in places}
 
 
 def stretch_keys(places: Collection[KeyPlace], held: int, grip: int, to: int) -> Ways:
-    """Keys drawn apart or together in time: the one at `held` stays, the one at `grip` goes to `to`, rounded."""
+    """Stretch keys in time: the one at `held` stays, the one at `grip` moves to `to`, rounded."""
     factor = (to - held) / (grip - held)
     return {place: held + round((place[1] - held) * factor) for place in places}
 
 
 def retime(document: RotoDocument, ways: Ways) -> RotoDocument:
-    """The document with keys at other frames; those that stood there give way. Raises where two would meet."""
+    """The document with keys at other frames, replacing keys there. Raises DocumentError if two keys would coincide."""
     moved = _frames_to(ways)
     groups = {name: way for place, way in moved.items() if (name := group_of(place)) is not None}
     layers = [edit_layers.layer_of(document, name) for name in groups]
-    for layer in layers:  # shapes as the groups see them, and then again as they are seen
+    for layer in layers:  # remove the groups' poses, move keys, and apply the poses again
         document = edit_layers.move_layer(document, replace(layer, poses={}))
     for name, way in moved.items():
         if group_of(name) is None:
@@ -68,7 +68,7 @@ def retime(document: RotoDocument, ways: Ways) -> RotoDocument:
 
 
 def _frames_to(ways: Ways) -> dict[str, dict[int, int]]:
-    """By shape or group: the frame that each of its keys goes to."""
+    """The new frame of each key, by shape or group."""
     found: dict[str, dict[int, int]] = {}
     for (name, frame), to in ways.items():
         found.setdefault(name, {})[frame] = to
@@ -77,14 +77,14 @@ def _frames_to(ways: Ways) -> dict[str, dict[int, int]]:
 
 def _retimed(what: str, keys: Mapping[int, T], way: Mapping[int, int]) -> dict[int, T]:
     if len(set(way.values())) < len(way):
-        raise DocumentError(f"{what}: two keys would come to lie on one frame; leave more room")
+        raise DocumentError(f"{what}: two keys would be on one frame; leave more room")
     left = {frame: key for frame, key in keys.items() if frame not in way}
     left |= {to: keys[frame] for frame, to in way.items()}
     return {frame: left[frame] for frame in sorted(left)}
 
 
 def remove_keys(document: RotoDocument, places: Iterable[KeyPlace]) -> RotoDocument:
-    """The document without these keys; the last key of a shape stays, as `edit_frames.delete_keys` says."""
+    """The document without these keys; a shape's last key cannot be removed, see `edit_frames.delete_keys`."""
     for name, frames in frames_by_shape(places).items():
         group = group_of(name)
         if group is None:
@@ -95,7 +95,7 @@ def remove_keys(document: RotoDocument, places: Iterable[KeyPlace]) -> RotoDocum
 
 
 def set_ways_on(document: RotoDocument, places: Iterable[KeyPlace], kind: Interpolation) -> RotoDocument:
-    """The document with the interpolation of keys set to hold, ease, smooth or linear; groups are always linear."""
+    """The document with another interpolation for these keys; groups are always linear."""
     for name, frames in frames_by_shape(places).items():
         if group_of(name) is None:
             document = edit_frames.set_interpolation(document, name, frames, kind)
@@ -103,7 +103,7 @@ def set_ways_on(document: RotoDocument, places: Iterable[KeyPlace], kind: Interp
 
 
 def copy_keys(document: RotoDocument, places: Collection[KeyPlace]) -> CopiedKeys:
-    """Keys to be pasted, by shape or group and how many frames they stand after the first of them."""
+    """Keys to paste, by shape or group and by frame relative to the first of them."""
     first = min((frame for _, frame in places), default=0)
     found: dict[str, dict[int, Key | LayerPose]] = {}
     for name, frames in frames_by_shape(places).items():
@@ -114,9 +114,9 @@ def copy_keys(document: RotoDocument, places: Collection[KeyPlace]) -> CopiedKey
 
 
 def paste_keys(document: RotoDocument, copied: CopiedKeys, frame: int, *, last: int) -> RotoDocument:
-    """The document with copied keys from a frame on, as a person's; those after `last` are left out.
+    """The document with copied keys from a frame on, as human keys; those after `last` are left out.
 
-    Raises where a shape's number of control points is another one.
+    Raises DocumentError if a shape has another number of control points.
     """
     for name, keys in copied.items():
         there = {frame + at: key for at, key in keys.items() if frame + at <= last}

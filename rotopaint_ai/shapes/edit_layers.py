@@ -1,8 +1,8 @@
-"""Edits of layers: shapes grouped, groups moved with keys, and shapes taken out of a group where they are seen.
+"""Edits of layers: group shapes, move groups with keys, take shapes out of a group.
 
-Standard library only. An edit of a layer's transform takes the keys of its shapes along, and says nothing of who made
-them; `group_moves` does the same to what models say. Where a shape comes into a layer that has moved, or leaves it, it
-stays where it is seen, and keys of a model become a person's. Raises DocumentError for a layer that is not there.
+Standard library only. An edit of a layer's transform also moves the keys of its shapes, without changing their
+provenance; `group_moves` does the same to predictions. A shape that enters or leaves a moved layer keeps its position
+on the plate, and its model keys become human. Raises DocumentError for an unknown layer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Row = TypeVar("Row")
 
 
 def layer_of(document: RotoDocument, name: str) -> Layer:
-    """The layer of that name."""
+    """The layer with that name."""
     for layer in document.layers:
         if layer.name == name:
             return layer
@@ -39,12 +39,12 @@ def layer_of(document: RotoDocument, name: str) -> Layer:
 
 
 def members(document: RotoDocument, name: str) -> tuple[RotoShape, ...]:
-    """The shapes that a layer moves, those of layers inside it among them."""
+    """The shapes that a layer moves, those of nested layers included."""
     return tuple(shape for shape in document.shapes if shape.layer and any(e.name == name for e in shape.layer.chain))
 
 
 def group(document: RotoDocument, names: Collection[str], layer: str) -> RotoDocument:
-    """The document with shapes in a new layer, inside the one that all of them are in. Keys stay where they are."""
+    """The document with shapes in a new layer, inside the layer that all of them share. Keys do not change."""
     if not layer.strip() or any(each.name == layer for each in document.layers):
         raise DocumentError(f"layer '{layer}': the name is taken or empty; choose another")
     inside = [shape.layer for shape in _shapes_named(document, names)]
@@ -53,7 +53,8 @@ def group(document: RotoDocument, names: Collection[str], layer: str) -> RotoDoc
 
 
 def put_into(document: RotoDocument, names: Collection[str], layer: Layer | None) -> RotoDocument:
-    """The document with shapes in a layer, or in none. Taken out of one that moves they keep their way by more keys."""
+    """The document with shapes in a layer, or in none. Shapes taken out of a moving layer get extra keys to keep their
+    path."""
     chosen = {shape.name for shape in _shapes_named(document, names)}
     return replace(
         document,
@@ -70,7 +71,7 @@ def ungroup(document: RotoDocument, name: str) -> RotoDocument:
     shapes = []
     for shape in document.shapes:
         if shape.layer is not None and gone in shape.layer.chain:
-            left = _swapped(shape.layer, name, gone.parent)
+            left = _with_replaced(shape.layer, name, gone.parent)
             shape = replace(_taken_out(shape, left, document), layer=left)
         shapes.append(shape)
     return replace(document, shapes=tuple(shapes))
@@ -84,13 +85,13 @@ def rename_layer(document: RotoDocument, name: str, new_name: str) -> RotoDocume
 
 
 def set_pose(document: RotoDocument, name: str, frames: Iterable[int], pose: LayerPose) -> RotoDocument:
-    """The document with a layer's transform keyed at some frames; its shapes go along."""
+    """The document with a layer's transform keyed at some frames; its shapes move too."""
     layer = layer_of(document, name)
     return move_layer(document, replace(layer, poses=_in_time({**layer.poses, **dict.fromkeys(frames, pose)})))
 
 
 def delete_poses(document: RotoDocument, name: str, frames: Collection[int]) -> RotoDocument:
-    """The document without keys of a layer's transform; its shapes go along."""
+    """The document without keys of a layer's transform at some frames; its shapes move too."""
     layer = layer_of(document, name)
     left = {frame: pose for frame, pose in layer.poses.items() if frame not in frames}
     if len(left) == len(layer.poses):
@@ -99,14 +100,14 @@ def delete_poses(document: RotoDocument, name: str, frames: Collection[int]) -> 
 
 
 def set_pivot(document: RotoDocument, name: str, x: float, y: float) -> RotoDocument:
-    """The document with a layer's pivot at a place of the plate in every key; at the keys nothing moves."""
+    """The document with a layer's pivot at a point of the plate in every key; nothing moves at the keys."""
     layer = layer_of(document, name)
     poses = {frame: _pose_about(pose, x, y) for frame, pose in layer.poses.items()}
     return move_layer(document, replace(layer, poses=poses))
 
 
 def move_layer(document: RotoDocument, layer: Layer) -> RotoDocument:
-    """The document with another transform of the layer of that name; the keys of its shapes go along."""
+    """The document with another transform of the layer of that name; the keys of its shapes move too."""
     old = {shape.name: shape for shape in members(document, layer.name)}
     moved = _with_layer(document, layer.name, layer)
     shapes = (_carried(shape, old[shape.name].layer) if shape.name in old else shape for shape in moved.shapes)
@@ -114,10 +115,10 @@ def move_layer(document: RotoDocument, layer: Layer) -> RotoDocument:
 
 
 def track_layer(document: RotoDocument, name: str, start: int, track: Mapping[int, Matrix]) -> RotoDocument:
-    """The document with a layer that follows a plane from a frame on; keys of its shapes stay where they are.
+    """The document with a layer that follows a tracked plane from a frame on; keys of its shapes do not change.
 
-    A layer without keys gets one there, so that a correction elsewhere leaves that frame alone. In a layer that moves
-    the plane is taken as that layer sees it.
+    A layer without keys gets one at the start frame, so that corrections elsewhere leave it unchanged. In a moving
+    parent layer the track is converted into that layer's space.
     """
     layer, frames = layer_of(document, name), sorted(track)
     around = {f: layer.parent.matrix_at(f) if layer.parent else IDENTITY for f in frames}
@@ -135,14 +136,14 @@ def middle_of(document: RotoDocument, name: str, frame: int) -> tuple[float, flo
 
 
 def within_layer(shape: RotoShape) -> RotoShape:
-    """The shape as its layer sees it, with keys of their own space and no layer."""
+    """The shape with its keys in layer space, and without layer."""
     ways = {f: shape.layer.matrix_at(f) for f in shape.frames} if shape.layer else {}
-    slopes = {frame: way_back(linear_part(way)) for frame, way in ways.items()}  # as `RotoShape` takes them
+    slopes = {frame: way_back(linear_part(way)) for frame, way in ways.items()}  # as `RotoShape` interprets them
     return _respaced(shape, {frame: way_back(way) for frame, way in ways.items()}, None, slopes)
 
 
 def seen_through(shape: RotoShape, layer: Layer) -> RotoShape:
-    """A shape of a layer's own space as the plate shows it, in that layer."""
+    """A shape in layer space converted to plate space, in that layer."""
     return _respaced(shape, {frame: layer.matrix_at(frame) for frame in shape.frames}, layer)
 
 
@@ -161,7 +162,7 @@ def _in_time(rows: Mapping[int, Row]) -> dict[int, Row]:
 
 
 def _taken_out(shape: RotoShape, to: Layer | None, document: RotoDocument) -> RotoShape:
-    """The shape with the keys that it needs to go its way in another layer, or in none, where it is seen."""
+    """The shape with the keys it needs to keep its path in another layer, or in none."""
     theirs = {f for f in ways_between(shape.layer, to, shape.frames) if shape.keys[f].source == "model"}
     shape = shape.with_keys({f: replace(k, source="human") if f in theirs else k for f, k in shape.keys.items()})
     stays = () if to is None else to.chain
@@ -171,21 +172,21 @@ def _taken_out(shape: RotoShape, to: Layer | None, document: RotoDocument) -> Ro
     return bake_layer(shape, document.first_frame, document.last_frame, is_whole=moves(to))
 
 
-def _swapped(layer: Layer | None, name: str, new: Layer | None) -> Layer | None:
+def _with_replaced(layer: Layer | None, name: str, new: Layer | None) -> Layer | None:
     """A layer with the one of that name in its chain replaced."""
     if layer is None or layer.name == name:
         return layer and new
-    parent = _swapped(layer.parent, name, new)
+    parent = _with_replaced(layer.parent, name, new)
     return layer if parent is layer.parent else replace(layer, parent=parent)
 
 
 def _with_layer(document: RotoDocument, name: str, layer: Layer) -> RotoDocument:
-    """The document with another layer in the place of the one of that name; keys stay."""
-    known: dict[str, Layer | None] = {}  # one object for each layer, as before
+    """The document with the layer of that name replaced; keys stay."""
+    known: dict[str, Layer | None] = {}  # one object per layer, as before
 
     def swapped(old: Layer) -> Layer | None:
         if old.name not in known:
-            known[old.name] = _swapped(old, name, layer)
+            known[old.name] = _with_replaced(old, name, layer)
         return known[old.name]
 
     return replace(
@@ -195,7 +196,8 @@ def _with_layer(document: RotoDocument, name: str, layer: Layer) -> RotoDocument
 
 
 def ways_between(old: Layer | None, new: Layer | None, frames: Iterable[int]) -> dict[int, Matrix]:
-    """Where the poses of a shape's layers take it now from where they had it, at those frames at which they move it."""
+    """The transforms from a shape's position under its old layers to that under its new ones, at frames where they
+    differ."""
     if old is new:
         return {}
     found = {f: product(_placement(new, f), way_back(_placement(old, f))) for f in frames}
@@ -207,14 +209,14 @@ def _placement(layer: Layer | None, frame: int) -> Matrix:
 
 
 def _carried(shape: RotoShape, old: Layer | None) -> RotoShape:
-    """A shape's keys where its layer takes them now, from where the old one had them."""
+    """A shape's keys moved from where its old layer places them to where its present one does."""
     return _respaced(shape, ways_between(old, shape.layer, shape.frames), shape.layer)
 
 
 def _respaced(
     shape: RotoShape, ways: Mapping[int, Matrix], layer: Layer | None, slopes: Mapping[int, Matrix] | None = None
 ) -> RotoShape:
-    """A shape whose keys have gone their ways; `slopes` are those of their speeds, the ways' own where not given."""
+    """A shape with keys transformed; `slopes` are the transforms of slopes, by default the linear parts."""
     turned = {frame: linear_part(way) for frame, way in ways.items()} if slopes is None else slopes
     keys = {frame: key_under(ways[frame], key) if frame in ways else key for frame, key in shape.keys.items()}
     frames = shape.frames
@@ -227,7 +229,7 @@ def _respaced(
 
 
 def key_under(m: Matrix, key: Key) -> Key:
-    """A key moved by a map, its feather with it."""
+    """A key transformed by a matrix, feather included."""
     points = tuple(ControlPoint(*moved_row(m, p)) for p in key.points)
     feather = tuple(ControlPoint(*moved_row(m, f, (p.x, p.y))) for f, p in zip(key.feather, key.points))
     return replace(key, points=points, feather=feather)
@@ -246,7 +248,7 @@ def _slopes_under(leaving: Matrix | None, arriving: Matrix | None, slopes: Slope
 
 
 def _pose_about(pose: LayerPose, x: float, y: float) -> LayerPose:
-    """The same transform about another pivot, which is a place of the plate before it."""
+    """The same transform about another pivot, given in plate space before the transform."""
     m = pose.matrix
     there = m[0] * x + m[1] * y + m[2], m[3] * x + m[4] * y + m[5]
     return pose._replace(x=there[0] - x, y=there[1] - y, pivot_x=x, pivot_y=y)

@@ -1,6 +1,6 @@
-"""More and fewer control points, in every key at once, and the nearest place on a curve.
+"""Insert and delete control points in all keys at once, and find the nearest point on a curve.
 
-Standard library only. A point more changes no curve; a point less is taken up by its neighbours' tangents.
+Standard library only. Inserting a point changes no curve; after deleting one, its neighbours' tangents are fitted.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from rotopaint_ai.shapes.roto import (
 Place = tuple[float, float]
 Cubic = tuple[Place, Place, Place, Place]
 
-_SEARCH_STEPS = 16  # places looked at on each cubic before the best one is refined
+_SEARCH_STEPS = 16  # samples of each cubic before the best one is refined
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_FIT_STEPS = 24  # samples of each cubic that a point less has to follow
+_FIT_STEPS = 24  # samples of each cubic that the fit after a deletion must follow
 _FIT_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class OnCurve:
-    """A place on a curve: the segment, the parameter in it, where that is and how far from what was asked."""
+    """A point on a curve: segment, parameter, position, and distance from the query."""
 
     segment: int
     t: float
@@ -47,7 +47,7 @@ class OnCurve:
 
 
 def nearest(points: Points, closed: bool, x: float, y: float) -> OnCurve | None:
-    """The point of a curve nearest to (x, y), to a thousandth of a pixel; None where there is no segment."""
+    """The point of a curve nearest to (x, y), to a thousandth of a pixel; None without segments."""
     cubics = cubics_of(points, closed)
     steps = [step / _SEARCH_STEPS for step in range(_SEARCH_STEPS + 1)]
     rough = sorted((*min((_distance_squared(cubic, t, x, y), t) for t in steps), n) for n, cubic in enumerate(cubics))
@@ -56,15 +56,15 @@ def nearest(points: Points, closed: bool, x: float, y: float) -> OnCurve | None:
 
 
 def add_point(document: RotoDocument, name: str, segment: int, t: float) -> RotoDocument:
-    """The document with a control point more in a shape, on its curve, in every key.
+    """The document with one more control point in a shape, on its curve, in every key.
 
-    No curve changes, neither at the keys nor between them: de Casteljau's construction at a fixed t is linear in the
-    control points, and so is what happens between keys.
+    No curve changes, at the keys or between them: de Casteljau's algorithm at a fixed t is linear in the control
+    points, and so is interpolation.
     """
     shape = shape_of(document, name)
     last = shape.n_points - (1 if shape.closed else 2)
     if not 0 <= segment <= last or not 0.0 < t < 1.0:
-        raise DocumentError(f"shape '{name}': no place at segment {segment}, t {t:g}; segments run from 0 to {last}")
+        raise DocumentError(f"shape '{name}': no point at segment {segment}, t {t:g}; segments run from 0 to {last}")
     split = partial(_split_at, segment=segment, t=t)
     return put(document, name, _every_key(shape, split, lambda widths: _widths_split(widths, segment, t)))
 
@@ -72,8 +72,8 @@ def add_point(document: RotoDocument, name: str, segment: int, t: float) -> Roto
 def delete_points(document: RotoDocument, name: str, indices: Collection[int]) -> RotoDocument:
     """The document without some control points of a shape, in every key; their neighbours' tangents follow the curve.
 
-    Directions at the neighbours stay, so that what was smooth stays smooth; lengths are fitted by least squares.
-    A closed shape keeps 3 points, an open one 2. Points without tangents all around stay corners.
+    Tangent directions at the neighbours stay, so that smooth points stay smooth; lengths are fitted by least squares. A
+    closed shape keeps at least 3 points, an open one 2. Polygons stay polygons.
     """
     shape = shape_of(document, name)
     stray = sorted(index for index in indices if not 0 <= index < shape.n_points)
@@ -99,7 +99,7 @@ def cubics_of(points: Points, closed: bool) -> list[Cubic]:
 
 
 def at(cubic: Cubic, t: float) -> Place:
-    """A cubic's place at t."""
+    """A cubic's point at t."""
     u = 1.0 - t
     a, b, c, d = u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t
     (x0, y0), (x1, y1), (x2, y2), (x3, y3) = cubic
@@ -123,7 +123,7 @@ def _distance_squared(cubic: Cubic, t: float, x: float, y: float) -> float:
 
 
 def _on_curve(cubic: Cubic, segment: int, start: float, x: float, y: float) -> OnCurve:
-    """The nearest place within one search step of `start`: a golden-section search."""
+    """The nearest point within one search step of `start`, by golden-section search."""
     low, high = max(start - 1 / _SEARCH_STEPS, 0.0), min(start + 1 / _SEARCH_STEPS, 1.0)
     for _ in range(30):
         left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
@@ -140,7 +140,7 @@ def _on_curve(cubic: Cubic, segment: int, start: float, x: float, y: float) -> O
 def _every_key(
     shape: RotoShape, change: Callable[[Points], Points], of_widths: Callable[[Widths], Widths]
 ) -> RotoShape:
-    """The shape with all its keys changed, feather lines included; slopes are computed again."""
+    """The shape with all its keys changed, feather lines included; slopes are dropped."""
 
     def changed(key: Key) -> Key:
         points = change(key.points)
@@ -157,7 +157,7 @@ def _widths_split(widths: Widths, segment: int, t: float) -> Widths:
 
 
 def _split_at(points: Points, segment: int, t: float) -> Points:
-    """One control point more at t of a segment, by de Casteljau's construction."""
+    """Insert a control point at t of a segment by de Casteljau's algorithm."""
     after = (segment + 1) % len(points)
     p0, p1, p2, p3 = _segment_cubic(points[segment], points[after])
     ab, bc, cd = _point_between(p0, p1, t), _point_between(p1, p2, t), _point_between(p2, p3, t)
@@ -194,11 +194,11 @@ def _without_points(points: Points, kept: Sequence[int], closed: bool) -> Points
 
 
 def _fit_tangents(run: Sequence[Cubic]) -> tuple[Place, Place]:
-    """The tangents of the one cubic that follows a run of them, directions at the ends kept.
+    """The tangents of the single cubic that follows a run of cubics, with the same end directions.
 
     Source: Schneider, "An Algorithm for Automatically Fitting Digitized Curves", Graphics Gems (1990): least squares
-    for the two lengths, parameters by arc length, then Newton's step on each parameter. Lengths that come out negative
-    or are not determined become a third of the chord.
+    for the two lengths, parameters by arc length, then a Newton step on each parameter. Negative or undetermined
+    lengths become a third of the chord.
     """
     if all(c[0] == c[1] and c[2] == c[3] for c in run):
         return (0.0, 0.0), (0.0, 0.0)

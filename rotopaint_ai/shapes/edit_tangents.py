@@ -1,6 +1,6 @@
-"""Tangents of control points: smooth, cusp, joined, mirrored, and one that is dragged. Points in, points out.
+"""Edits of tangents: smooth, cusp, align, mirror, drag. From points to points.
 
-Standard library only. Nothing here knows of frames; `edit_frames.apply` carries a change to them.
+Standard library only. `edit_frames.apply` applies a change to frames.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Side = Literal["in", "out"]
 Mode = Literal["turn", "alone", "mirror"]
 
 _THIRD = 1.0 / 3.0
-_SMOOTH_COSINE = -0.995  # tangents less than about 6 degrees off a straight line turn together
+_SMOOTH_COSINE = -0.995  # tangents less than about 6 degrees off a straight line count as smooth
 
 
 def is_smooth(point: ControlPoint) -> bool:
@@ -26,10 +26,10 @@ def is_smooth(point: ControlPoint) -> bool:
 
 
 def smooth(points: Points, indices: Collection[int], closed: bool) -> Points:
-    """The points with tangents laid along the chord of their neighbours, a third of the way to each.
+    """The points with tangents parallel to the chord of their neighbours, a third of the distance to each.
 
-    The ends of an open curve point at their only neighbour. Source: Catmull-Rom in Bezier form, with the lengths by
-    the distance to each neighbour, so that uneven spacing makes no bulge.
+    The ends of an open curve point at their only neighbour. Source: Catmull-Rom in Bezier form, with lengths by the
+    distance to each neighbour, so that uneven spacing makes no bulge.
     """
     return tuple(_smoothed(points, i, closed) if i in indices else point for i, point in enumerate(points))
 
@@ -40,19 +40,20 @@ def cusp(points: Points, indices: Collection[int]) -> Points:
 
 
 def join(points: Points, indices: Collection[int]) -> Points:
-    """The points with both tangents in one line again, half way between their directions; lengths stay."""
+    """The points with collinear tangents, half way between their directions; lengths stay."""
     return tuple(_joined_handles(p) if i in indices else p for i, p in enumerate(points))
 
 
 def mirror_tangents(points: Points, indices: Collection[int]) -> Points:
-    """The points with tangents in one line and of one length, the mean of the two."""
+    """The points with collinear tangents of equal length, the mean of the two."""
     return tuple(_mirrored_handles(_joined_handles(p)) if i in indices else p for i, p in enumerate(points))
 
 
 def drag(points: Points, index: int, side: Side, to: tuple[float, float], mode: Mode) -> Points:
     """The points with one tangent set to an offset.
 
-    `turn`: the other one turns with it and keeps its length; `mirror`: it takes the same length; `alone`: it stays.
+    The other tangent: with `turn` it rotates and keeps its length; with `mirror` it also takes the same length; with
+    `alone` it stays.
     """
     p = points[index]
     other = (p.out_dx, p.out_dy) if side == "in" else (p.in_dx, p.in_dy)
@@ -85,7 +86,7 @@ def _joined_handles(p: ControlPoint) -> ControlPoint:
         return p
     dx, dy = p.out_dx / go - p.in_dx / come, p.out_dy / go - p.in_dy / come
     length = math.hypot(dx, dy)
-    if length < 1e-9:  # folded back on itself: turn about the incoming one's normal
+    if length < 1e-9:  # folded back on itself: use the normal of the incoming one
         dx, dy, length = -p.in_dy / come, p.in_dx / come, 1.0
     dx, dy = dx / length, dy / length
     return ControlPoint(p.x, p.y, -dx * come, -dy * come, dx * go, dy * go)

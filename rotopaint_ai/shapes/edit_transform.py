@@ -1,4 +1,4 @@
-"""Moving, scaling and rotating control points about a pivot. Points in, points out; standard library only."""
+"""Translate, scale, rotate and push control points. From points to points; standard library only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Points
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """A map of the plane: x' = a x + b y + c, y' = d x + e y + f, plate space."""
+    """An affine map: x' = a x + b y + c, y' = d x + e y + f, plate space."""
 
     a: float = 1.0
     b: float = 0.0
@@ -22,11 +22,11 @@ class Affine:
     f: float = 0.0
 
     def __call__(self, x: float, y: float) -> tuple[float, float]:
-        """Where a place goes."""
+        """Map a point."""
         return self.a * x + self.b * y + self.c, self.d * x + self.e * y + self.f
 
-    def turned(self, dx: float, dy: float) -> tuple[float, float]:
-        """What becomes of an offset."""
+    def map_offset(self, dx: float, dy: float) -> tuple[float, float]:
+        """Map an offset."""
         return self.a * dx + self.b * dy, self.d * dx + self.e * dy
 
 
@@ -41,7 +41,7 @@ def scaling(sx: float, sy: float, pivot: tuple[float, float]) -> Affine:
 
 
 def rotation(degrees: float, pivot: tuple[float, float], pixel_aspect: float = 1.0) -> Affine:
-    """Rotation, clockwise on the screen; the pivot stays. Where pixels are not square it is round to the eye."""
+    """Rotation, clockwise on the screen, about the pivot; corrected for non-square pixels."""
     cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     b, d = -sine / pixel_aspect, sine * pixel_aspect
     x, y = pivot
@@ -49,7 +49,7 @@ def rotation(degrees: float, pivot: tuple[float, float], pixel_aspect: float = 1
 
 
 def transform(points: Points, affine: Affine, indices: Collection[int] | None = None) -> Points:
-    """The points, or those of them that are named, mapped; tangents turn and stretch with them."""
+    """The points mapped, or those at `indices`; tangents are mapped too."""
     return tuple(_mapped_point(p, affine) if indices is None or i in indices else p for i, p in enumerate(points))
 
 
@@ -60,10 +60,10 @@ def push_points(
     radius_px: float,
     pixel_aspect: float = 1.0,
 ) -> Points:
-    """The points pushed by `offset` around `centre`, fading smoothly to nothing at `radius_px` (of the plate's height).
+    """The points pushed by `offset` around `centre`, fading smoothly to zero at `radius_px` (in plate height).
 
-    Tangents follow as the push bends the plane, so that the curve stays smooth. The weight is (1 - u^2)^2 of the
-    distance u over the radius, round to the eye where pixels are not square.
+    Tangents follow the deformation, so that the curve stays smooth. The weight is (1 - u^2)^2 for distance u over the
+    radius, circular on screen for non-square pixels.
     """
     if radius_px <= 0:
         raise UsageError(f"reshape: radius {radius_px:g} px; wanted more than 0")
@@ -77,7 +77,7 @@ def push_points(
 
 
 def points_bounds(points: Points, indices: Collection[int] | None = None) -> tuple[float, float, float, float] | None:
-    """Extent of the points' positions: x0, y0, x1, y1; None where there are none."""
+    """Extent of the points' positions: x0, y0, x1, y1; None without points."""
     chosen = [p for i, p in enumerate(points) if indices is None or i in indices]
     if not chosen:
         return None
@@ -86,7 +86,7 @@ def points_bounds(points: Points, indices: Collection[int] | None = None) -> tup
 
 
 def _mapped_point(p: ControlPoint, affine: Affine) -> ControlPoint:
-    return ControlPoint(*affine(p.x, p.y), *affine.turned(p.in_dx, p.in_dy), *affine.turned(p.out_dx, p.out_dy))
+    return ControlPoint(*affine(p.x, p.y), *affine.map_offset(p.in_dx, p.in_dy), *affine.map_offset(p.out_dx, p.out_dy))
 
 
 def _bent(point: ControlPoint, push: Callable[[float, float], tuple[float, float]]) -> ControlPoint:

@@ -13,8 +13,8 @@ from rotopaint_ai.shapes.bezier import Array
 def fit_segments(segments: Array, *, closed: bool) -> Array:
     """Control points (P, 6) [x, y, in_dx, in_dy, out_dx, out_dy] through ordered samples (S, K, 2) of each segment.
 
-    Ends of segments are kept exactly; the four tangent numbers of each segment are the least-squares solution at
-    chord-length parameters. Neighbouring tangents are fitted one by one, so that a cusp stays a cusp.
+    Segment ends are exact; the four tangent numbers of each segment are the least-squares solution at chord-length
+    parameters. Neighbouring tangents are fitted separately, so that a cusp stays a cusp.
     """
     n = len(segments)
     step = np.linalg.norm(np.diff(segments, axis=1), axis=2)

@@ -1,8 +1,8 @@
-"""What models say of shapes that people have put into groups: placed where the groups' poses take it, and back.
+"""Predictions of shapes in groups: moved by the groups' poses, and back.
 
-Standard library only. A group lies over what models say: a document and the models' own one of a project both stand
-where the poses of its layers take them. What models say anew comes from below, and has to be placed. Tracks place
-nothing: they say how shapes go on between keys.
+Standard library only. A person's group transforms apply on top of predictions: in a project both the document and the
+stored predictions are moved by the poses of their layers. New predictions have to be moved too. Tracks do not apply:
+they only interpolate between keys.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Keys = Mapping[int, Key]
 def placed_in_groups(
     document: RotoDocument, groups: RotoDocument | None, kept: Mapping[str, Collection[int]] | None = None
 ) -> RotoDocument:
-    """Predictions, placed by the groups of another document; keys of the frames `kept` by shape stay.
+    """Predictions, moved by the groups of another document; keys of the frames `kept` by shape stay.
 
-    Shapes that are in a layer have been placed before, and stay.
+    Shapes that already have a layer stay.
     """
     layers, kept = moved_groups(groups), kept or {}
     layers = {each.name: layers[each.name] for each in document.shapes if each.layer is None and each.name in layers}
@@ -32,7 +32,7 @@ def placed_in_groups(
 
 
 def taken_below_groups(document: RotoDocument, groups: RotoDocument | None) -> RotoDocument:
-    """A document without the moves of another one's groups."""
+    """A document without the group transforms of another one."""
     layers = moved_groups(groups)
     return _with_keys_of(
         document, {name: _respaced_keys(s.keys, layers[name], None) for name, s in _in(document, layers)}
@@ -40,14 +40,16 @@ def taken_below_groups(document: RotoDocument, groups: RotoDocument | None) -> R
 
 
 def keys_placed_in_groups(keys: Mapping[str, Keys], groups: RotoDocument | None) -> dict[str, Keys]:
-    """Keys by shape, as models say them, where the groups of a document place them."""
+    """Predicted keys by shape, moved by the groups of a document."""
     layers = moved_groups(groups)
     return {name: _respaced_keys(row, None, layers[name]) if name in layers else row for name, row in keys.items()}
 
 
 def along(predicted: RotoDocument | None, before: RotoDocument, after: RotoDocument) -> RotoDocument | None:
-    """What models say, moved as the groups were between two documents. Keys that were those of the first document go
-    where these went, to the last bit."""
+    """Predictions, moved as the groups moved between two documents.
+
+    Keys equal to those of the first document get exactly the points of the second.
+    """
     old, new = ({shape.name: shape for shape in each.shapes} for each in (before, after))
     if predicted is None:
         return None
@@ -74,7 +76,7 @@ def _respaced_keys(keys: Keys, old: Layer | None, new: Layer | None, kept: Colle
 
 
 def moved_groups(groups: RotoDocument | None) -> dict[str, Layer]:
-    """The layers with poses of a document's shapes, by the name of the shape."""
+    """The layers with poses of a document's shapes, by shape name."""
     shapes = () if groups is None else groups.shapes
     return {s.name: s.layer for s in shapes if s.layer is not None and any(each.poses for each in s.layer.chain)}
 
@@ -84,7 +86,7 @@ def _in(document: RotoDocument, layers: Mapping[str, Layer]) -> list[tuple[str, 
 
 
 def _with_keys_of(document: RotoDocument, keys: Mapping[str, Keys]) -> RotoDocument:
-    """The document with other keys of these shapes; the very same where there are none."""
+    """The document with other keys of these shapes; the same object if there are none."""
     if not keys:
         return document
     return replace(document, shapes=tuple(s.with_keys(keys[s.name]) if s.name in keys else s for s in document.shapes))

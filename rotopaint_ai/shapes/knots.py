@@ -1,7 +1,7 @@
-"""The fewest keys for a stretch of motion: which rows, and values that need not be those of any row.
+"""The fewest keys for a stretch of motion: their rows, and values that need not be those of any row.
 
-Convention: F frames (rows), M curve samples, C numbers a row (key numbers, then samples), K keys. A stretch moves in
-straight lines from key to key. All numbers of a row are linear in those of the keys, so one table (F, C) carries both.
+Convention: F frames (rows), M curve samples, C numbers a row (key numbers, then samples), K keys. Motion between keys
+is linear. All numbers of a row are linear in those of the keys, so one table (F, C) carries both.
 Source: rows from the longest runs that a free line follows within a tolerance (Imai and Iri 1988, with lines instead of
 chords; weights 1 / sqrt(1 - x^2) make a least-squares line nearly the minimax one); values by least squares on hat
 functions, reweighted towards the largest error (Lawson 1961).
@@ -20,16 +20,16 @@ from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.samples import farthest
 
 _ROUNDS = 24  # rounds of reweighting
-_LEAST = 1.7  # of the tolerance: with runs of lines this far off no fit of as few keys was ever within it
-_HALVINGS = 6  # number of halvings of the tolerance, until the wanted number of runs is met evenly
-_MOVES = 8  # of single keys by one row
+_LEAST = 1.7  # times the tolerance: with runs of larger error no fit of as few keys was ever within it
+_HALVINGS = 6  # bisections of the tolerance to reach the wanted number of runs
+_MOVES = 8  # most moves of single keys by one row
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Rows to be approximated: `table` (F, C) holds `n_numbers` key numbers and then 2 M sample coordinates a row.
+    """Rows to approximate: `table` (F, C) has `n_numbers` key numbers and then 2 M sample coordinates per row.
 
-    `is_pinned` says whether the first and the last row keep their values.
+    `is_pinned`: whether the first and the last row keep their values.
     """
 
     table: Array
@@ -38,11 +38,11 @@ class Stretch:
 
     @property
     def n_rows(self) -> int:
-        """Rows in it."""
+        """Number of rows."""
         return len(self.table)
 
     def errors(self, guess: Array) -> Array:
-        """Largest distance in pixels of a guess's samples (F, C) from the table's, in each row: (F,)."""
+        """Largest distance in pixels between the samples of `guess` (F, C) and of the table, in each row: (F,)."""
         off = (guess - self.table)[:, self.n_numbers :]
         return farthest(off.reshape(len(off), -1, 2))
 
@@ -62,7 +62,7 @@ class Fit:
 
 
 def fewest(stretch: Stretch, tolerance_px: float) -> Fit:
-    """Keys from the first row to the last within the tolerance: the fewest that are found, values fitted."""
+    """Keys from the first row to the last within the tolerance: the fewest that were found, with fitted values."""
     last = stretch.n_rows - 1
     if last < 2:
         return Fit(tuple(range(last + 1)), stretch.table, np.zeros(last))
@@ -75,7 +75,7 @@ def fewest(stretch: Stretch, tolerance_px: float) -> Fit:
 
 
 def _best_of(stretch: Stretch, count: int, tolerance_px: float) -> Fit:
-    """The best fit found of at most so many keys: even runs, then single keys moved."""
+    """The best fit found with at most `count` keys: even runs, then single keys moved."""
     found = fit(stretch, _even_runs(stretch, count, tolerance_px), tolerance_px)
     for _ in range(_MOVES):
         if found.worst <= tolerance_px or found.worst > 1.6 * tolerance_px:
@@ -89,7 +89,7 @@ def _best_of(stretch: Stretch, count: int, tolerance_px: float) -> Fit:
 
 
 def _moved_knots(found: Fit) -> list[tuple[int, ...]]:
-    """The same keys with either end of the worst move one row nearer to the other."""
+    """The same keys with either end of the worst segment moved one row towards the other."""
     worst, rows = int(found.errors.argmax()), found.rows
     out = []
     for place, step in ((worst, 1), (worst + 1, -1)):
@@ -102,7 +102,7 @@ def _moved_knots(found: Fit) -> list[tuple[int, ...]]:
 
 
 def _even_runs(stretch: Stretch, count: int, tolerance_px: float) -> tuple[int, ...]:
-    """At most `count` rows whose runs are about equally hard: those of the smallest tolerance that needs no more."""
+    """At most `count` rows whose runs are about equally difficult: those of the smallest sufficient tolerance."""
     low, high = 0.25 * tolerance_px, 2.0 * tolerance_px
     best: tuple[int, ...] = (0, stretch.n_rows - 1)
     for _ in range(_HALVINGS):
@@ -116,7 +116,7 @@ def _even_runs(stretch: Stretch, count: int, tolerance_px: float) -> tuple[int, 
 
 
 def _longest_runs(stretch: Stretch, tolerance_px: float) -> tuple[int, ...]:
-    """Ends of the longest runs, one after the other, that a line of their own follows within the tolerance."""
+    """Ends of consecutive longest runs that a separate line follows within the tolerance."""
     samples, last = stretch.table[:, stretch.n_numbers :], stretch.n_rows - 1
     rows = [0]
     length = 1
@@ -127,7 +127,7 @@ def _longest_runs(stretch: Stretch, tolerance_px: float) -> tuple[int, ...]:
 
 
 def _longest_reach(samples: Array, tolerance_px: float, guess: int) -> int:
-    """How many rows on a line reaches, by doubling from a guess and halving back."""
+    """The number of rows that a line can follow, by doubling from a guess and bisecting back."""
     most = len(samples) - 1
     low, high = 1, min(max(2 * guess, 2), most)
     while high < most and _strays(samples[: high + 1]) <= tolerance_px:
@@ -141,7 +141,7 @@ def _longest_reach(samples: Array, tolerance_px: float, guess: int) -> int:
 
 
 def _strays(samples: Array) -> float:
-    """Largest distance in pixels of rows from the line that follows them most evenly."""
+    """Largest distance in pixels of rows from their nearly minimax line."""
     n = len(samples)
     if n < 3:
         return 0.0

@@ -1,7 +1,7 @@
-"""Landmarks that go with the shapes they sit on, where a correction was carried to other frames. Standard library only.
+"""Moves landmarks with the control points that they lie on, where a correction was propagated. Standard library only.
 
-A landmark sits on the control point that it lies on in most frames. Where a spread or a refit has moved that point, the
-landmark moves by the same way; what a person has placed stays.
+A landmark belongs to the control point on which it lies in most frames. If a spread or a refit moved that point, the
+landmark moves by the same offset; landmarks placed by a person stay.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from statistics import median_low
 from rotopaint_ai.shapes.manual_keys import sits_within
 from rotopaint_ai.shapes.roto import Landmark, Points, RotoDocument, RotoShape
 
-N_LOOKED_AT = 9  # frames that tell which point a landmark sits on
+N_LOOKED_AT = 9  # frames that decide which point a landmark lies on
 Anchor = tuple[str, int]  # shape, control point
 
 
@@ -50,10 +50,11 @@ def _moved_frames(old: RotoShape, new: RotoShape) -> frozenset[int]:
 
 
 def _anchors(document: RotoDocument, shapes: Collection[str]) -> dict[int, Anchor]:
-    """Which control point of these shapes each landmark sits on, by the landmark's index."""
+    """The control point of these shapes on which each landmark lies, by the landmark's index."""
     frames = sorted(document.landmarks.keys)
     step = max(len(frames) // N_LOOKED_AT, 1)
-    gaps: dict[int, dict[Anchor, list[tuple[float, float]]]] = {}  # and how near would be near enough
+    # gap, and the largest gap that counts as lying on the point
+    gaps: dict[int, dict[Anchor, list[tuple[float, float]]]] = {}
     for frame in frames[::step]:
         places = [
             ((shape.name, index), point, sits_within(shape.keys[frame].points, index))

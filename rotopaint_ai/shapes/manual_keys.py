@@ -1,4 +1,4 @@
-"""A person's work in a document, and a model's new result with that work put back. Standard library only."""
+"""A person's edits in a document, and restoring them in a model's new result. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Protocol, TypeVar
 from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
 
 LandmarkRow = tuple[Landmark | None, ...]
-SITS_PX = 0.5  # largest distance of a landmark to its control point, rounding and snapping included
-_SITS_SHARE = 0.15  # ... or as a share of the way to the next control point: a run's solved seams leave their landmarks
+SITS_PX = 0.5  # largest distance of a landmark on its control point, with rounding and snapping
+# ... or as a share of the distance to the next control point, because solved seams leave their landmarks
+_SITS_SHARE = 0.15
 
 
 def human_keys(shape: RotoShape) -> dict[int, Key]:
-    """The keys of a shape that a person made, by frame."""
+    """The keys of a shape that a person set, by frame."""
     return {frame: key for frame, key in shape.keys.items() if key.source == "human"}
 
 
 def model_keys(document: RotoDocument) -> RotoDocument:
-    """What a document says that no person has touched: keys of the model, landmarks not placed by hand."""
+    """The part of a document that no person edited: model keys, landmarks not placed by hand."""
     shapes = tuple(
         shape.with_keys({frame: key for frame, key in shape.keys.items() if key.source == "model"})
         if any(key.source != "model" for key in shape.keys.values())
@@ -39,11 +40,11 @@ def _not_placed(row: LandmarkRow, names: Sequence[str], hand: Collection[str]) -
 
 
 def with_human_keys(document: RotoDocument, earlier: RotoDocument, aside: Collection[str] = ()) -> RotoDocument:
-    """A new result of the model with every human key and hand landmark of an earlier document put back.
+    """A new model result with every human key and hand-placed landmark of an earlier document restored.
 
-    A shape that the model no longer makes stays as it was, and so do those `aside`, whoever made their keys. One whose
-    number of control points has changed cannot take the keys: it, too, stays as it was, rather than lose a person's
-    work. Shapes that hold out go on doing so, those with a feather line keep it, and those in a layer stay in it.
+    Shapes that the model no longer predicts stay as they were, and so do those `aside`, whoever set their keys. A shape
+    with another number of control points also stays, rather than losing a person's edits. Hold-outs, feather lines and
+    layers are kept.
     """
     layers = {shape.name: shape.layer for shape in earlier.shapes}
     kept = {shape.name: shape for shape in earlier.shapes if human_keys(shape) or shape.name in aside}
@@ -58,7 +59,7 @@ def with_human_keys(document: RotoDocument, earlier: RotoDocument, aside: Collec
 
 
 def with_feather_of(shape: RotoShape, earlier: RotoShape) -> RotoShape:
-    """A shape with the feather line that a person drew for an earlier version, in keys without a feather line."""
+    """A shape with the feather line of an earlier version, in keys that have none."""
     if not earlier.has_feather_line or (shape.n_points, shape.closed) != (earlier.n_points, earlier.closed):
         return shape
     return shape.with_keys(
@@ -67,7 +68,7 @@ def with_feather_of(shape: RotoShape, earlier: RotoShape) -> RotoShape:
 
 
 def _with_hand(new: LandmarkKeys, old: LandmarkKeys) -> LandmarkKeys:
-    """Landmarks of the model with those that a person placed put back, by name."""
+    """The model's landmarks with those that a person placed restored, by name."""
     keys, hand = dict(new.keys), dict(new.hand)
     for frame, names in old.hand.items():
         placed = dict(zip(old.names, old.keys.get(frame, ())))
@@ -87,9 +88,9 @@ def _guarded(shape: RotoShape, earlier: RotoShape | None) -> RotoShape:
 
 
 def hand_corrected_frames(predicted: RotoShape, shape: RotoShape, document: RotoDocument) -> list[int]:
-    """Frames where a person's hand is in a shape: human keys, and keys that followed a landmark placed by hand.
+    """Frames where a person edited a shape: human keys, and keys that followed a landmark placed by hand.
 
-    `predicted` is the shape as the models gave it.
+    `predicted`: the model's shape.
     """
     found = [frame for frame, key in shape.keys.items() if key.source == "human"]
     for frame in document.landmarks.hand:
@@ -101,7 +102,7 @@ def hand_corrected_frames(predicted: RotoShape, shape: RotoShape, document: Roto
 
 
 def corrected_in(predicted: RotoDocument | None, document: RotoDocument) -> dict[str, frozenset[int]]:
-    """For every shape the `corrected_frames`; where nothing is known of the models, the frames of its human keys."""
+    """For every shape the `hand_corrected_frames`; without predictions, the frames of its human keys."""
     before = {} if predicted is None else {shape.name: shape for shape in predicted.shapes}
     return {
         each.name: frozenset(hand_corrected_frames(before.get(each.name, each), each, document))
@@ -110,9 +111,9 @@ def corrected_in(predicted: RotoDocument | None, document: RotoDocument) -> dict
 
 
 def settled_in(predicted: RotoDocument | None, document: RotoDocument) -> dict[str, frozenset[int]]:
-    """For every shape the frames where a person has keyed it, or has moved it by a landmark that sits on it.
+    """For every shape the frames that a person has confirmed: keyed, or moved by a landmark on the shape.
 
-    A shape that only moved along, because it is predicted from a landmark beside it, is nobody's judgement.
+    A shape that moved only because it is predicted from a nearby landmark does not count.
     """
     shapes = {shape.name: shape for shape in document.shapes}
     return {
@@ -134,13 +135,14 @@ def _is_settled(key: Key, frame: int, marks: LandmarkKeys) -> bool:
 
 
 def sits_within(points: Points, index: int) -> float:
-    """The distance of a landmark to the control point on which it lies, in pixels of the plate."""
+    """Largest distance at which a landmark counts as lying on this control point, in plate pixels."""
     (x, y, *_), *beside = points[index], points[index - 1], points[(index + 1) % len(points)]
     return max(SITS_PX, _SITS_SHARE * min(math.hypot(p.x - x, p.y - y) for p in beside))
 
 
 class CarriedCorrection(Protocol):
-    """A correction made at `frame` and carried from `first` to `last`, both included, in a way of `spreads.SPREADS`."""
+    """A correction made at `frame` and propagated from `first` to `last`, both included, by a method of
+    `spreads.SPREADS`."""
 
     @property
     def way(self) -> str: ...
@@ -158,11 +160,10 @@ Spread = TypeVar("Spread", bound=CarriedCorrection)
 def to_carry_on(
     before: RotoDocument, spreads: Sequence[Spread], frames: Collection[int] | None, models: RotoDocument
 ) -> list[Spread | None]:
-    """What was carried on in a document, and has to be again after a run of some frames (None: of all), in this order.
+    """The propagations to repeat, in order, after a run of some frames (None: all).
 
-    A spread of which nothing is to be seen in those frames any more stays away, as whoever undid it wants. None stands
-    for a refit of the whole shot, where keys were carried to that no spread reaches. Shapes that `models` does not have
-    follow nothing but their own track.
+    One that left no propagated key in those frames was undone, and is not repeated. None stands for a refit of the
+    whole shot, if keys were propagated outside all ranges. Shapes that `models` lacks follow only their own track.
     """
     followed = {shape.name: _followed(shape, frames) for shape in before.shapes}
     anywhere = {frame for shape in models.shapes for frame in followed.get(shape.name, ())}
@@ -178,7 +179,7 @@ def _followed(shape: RotoShape, frames: Collection[int] | None) -> set[int]:
 
 
 def _to_refit(models: RotoDocument, frames: Collection[int] | None) -> set[str]:
-    """Shapes that a refit carries on after a run: one of the whole shot has carried open seams over itself."""
+    """Shapes that a refit propagates after a run: a run of the whole shot propagates its open seams itself."""
     return {shape.name for shape in models.shapes if frames is not None or shape.closed or shape.role != "seam"}
 
 
@@ -188,7 +189,7 @@ def carried_keys(
     frames: Collection[int] | None,
     models: RotoDocument,
 ) -> Mapping[str, Mapping[int, Key]]:
-    """Of the keys that a row of `to_carry_on` gives those that belong into the frames of a run (None: of all)."""
+    """The keys of one row of `to_carry_on` that belong to the frames of a run (None: all)."""
     names = keys.keys() if by is not None else keys.keys() & _to_refit(models, frames)
     return {
         name: {frame: key for frame, key in row.items() if frames is None or frame in frames}
@@ -198,7 +199,7 @@ def carried_keys(
 
 
 def with_model_keys(document: RotoDocument, keys: Mapping[str, Mapping[int, Key]]) -> RotoDocument:
-    """The document with keys put in, frames in order; human keys stay."""
+    """The document with keys inserted, in frame order; human keys stay."""
     shapes = []
     for shape in document.shapes:
         human = human_keys(shape)
@@ -209,7 +210,7 @@ def with_model_keys(document: RotoDocument, keys: Mapping[str, Mapping[int, Key]
 
 
 def without_propagated(document: RotoDocument, frames: Mapping[str, Collection[int]]) -> RotoDocument:
-    """The document without the keys that were propagated to some shapes on some frames."""
+    """The document without the propagated keys of some shapes on some frames."""
     shapes = []
     for shape in document.shapes:
         away = frames.get(shape.name, ())

@@ -1,4 +1,4 @@
-"""A result for some frames of a shot merged with what is known of the others. Standard library only."""
+"""Merge a result for some frames of a shot with an earlier document. Standard library only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
 
 def merge(before: RotoDocument, new: RotoDocument, frames: Iterable[int]) -> RotoDocument:
-    """A new document, with an earlier document's keys at frames that the new one does not cover."""
+    """A new document with an earlier document's keys at frames that the new one does not cover."""
     asked = set(frames)
     old = {shape.name: shape for shape in before.shapes}
     rows = {f: row for f, row in before.landmarks.keys.items() if f not in asked}

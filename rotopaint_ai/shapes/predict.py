@@ -1,4 +1,4 @@
-"""From landmarks to roto shapes, by a model that is handed in as a callable.
+"""Roto shapes from landmarks, by a model given as a callable.
 
 N frames, L landmarks, C components x then y, P control points of all shapes in the sheet's order, K the six numbers of
 a control point, S shapes. Plate space, pixels.
@@ -18,19 +18,19 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 
 Numbers = npt.NDArray[np.float32]
 
-# A shape model: landmarks (N,L,2) to control points (N,P,6) in the same space, and the full width of each shape's
-# matte (N,S) in the same unit, or None where the model does not know widths.
+# A shape model: landmarks (N,L,2) to control points (N,P,6) in the same space, and the full width of each shape's matte
+# (N,S) in the same unit, or None without widths.
 PredictShapes = Callable[[Numbers], tuple[Numbers, Numbers | None]]
 
-_DOUBT_SHARE = 0.2  # share of a seam's width by which its expected error may widen the matte on each side
+_DOUBT_SHARE = 0.2  # largest share of a seam's width by which its expected error widens the matte on each side
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameShapes:
     """All shapes of one frame.
 
-    `expected_error_px_S` joins the expected errors of the landmarks that a shape hangs on with the residual between
-    them and the control points that ought to sit on them. `width_px_S` is NaN where nothing is known.
+    `expected_error_px_S` combines the expected errors of a shape's landmarks with the residual to the control points
+    that should lie on them. `width_px_S` is NaN where unknown.
     """
 
     frame: int
@@ -42,14 +42,14 @@ class FrameShapes:
 
 @dataclass(slots=True)
 class ShapePredictor:
-    """Predicts the shapes of frames. Equal landmarks give exactly equal shapes, whatever batch they come in."""
+    """Predicts the shapes of frames. Equal landmarks give exactly equal shapes, in any batch."""
 
     sheet: Sheet
     model: PredictShapes
     _known: dict[bytes, tuple[Array, Array | None]] = field(default_factory=dict)
 
     def __call__(self, frames: Sequence[FrameLandmarks]) -> list[FrameShapes]:
-        """Shapes of those frames, in their order."""
+        """Shapes of the given frames, in order."""
         keys = [np.ascontiguousarray(frame.points_LC, dtype=np.float32).tobytes() for frame in frames]
         new = {key: frame.points_LC for key, frame in zip(keys, frames) if key not in self._known}
         known = {key: self._known[key] for key in keys if key in self._known}
@@ -82,9 +82,9 @@ def expected_errors(frame: FrameLandmarks, points_PK: Array, sheet: Sheet) -> Ar
 
 
 def covering_widths(shapes: FrameShapes) -> Array:
-    """Full widths (S,) that mattes need to cover the seams although their curves may be a little off.
+    """Full widths (S,) of mattes that cover the seams although their curves err slightly.
 
-    The width of the seam itself, and on either side the curve's expected error, up to a fifth of the width.
+    The seam's width, plus on either side the curve's expected error, up to a fifth of the width.
     """
     return np.asarray(shapes.width_px_S + 2 * np.minimum(shapes.expected_error_px_S, _DOUBT_SHARE * shapes.width_px_S))
 
@@ -106,6 +106,7 @@ def _known_widths(frame: FrameLandmarks, width_S: Array | None, sheet: Sheet) ->
 
 
 def _is_visible(frame: FrameLandmarks, shape: ShapeSpec, sheet: Sheet) -> bool:
-    """A shape counts as hidden when every landmark that it sits on (or else hangs on) is hidden."""
+    """A shape counts as hidden if every landmark on it (or, without any, every landmark it is predicted from) is
+    hidden."""
     rows = [sheet.landmark_row(name) for name in shape.on_landmarks.values()] or list(sheet.rows_of(shape))
     return bool(frame.is_visible_L[rows].any())

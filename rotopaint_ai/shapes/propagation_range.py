@@ -1,6 +1,6 @@
-"""How far a correction made at one frame is likely to hold good: as long as the face keeps its look.
+"""The range of frames to which a correction at one frame probably applies: as long as the face looks the same.
 
-Standard library only. Two frames are compared by their landmarks, see `pose_distance`.
+Standard library only. Frames are compared by their landmarks, see `pose_distance`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from rotopaint_ai.shapes.pose_distance import pose_distance
 from rotopaint_ai.shapes.roto import RotoDocument, hold_starts
 
 LIKE = 0.06  # share of the face's size: beyond it the face differs (a replacement face, a turned head)
-FARTHEST = 48  # frames on either side; a longer reach is drawn by hand
+FARTHEST = 48  # frames on either side; an artist sets a longer range by hand
 
 
 def propose(document: RotoDocument, frame: int, *, corrected: Collection[int] = ()) -> tuple[int, int]:
-    """First and last frame that a correction at `frame` is proposed for, both included.
+    """First and last frame of the proposed range of a correction at `frame`, both included.
 
-    It ends where the face changes its look, is lost, or the next frame that a person has `corrected` begins.
+    It ends where the face changes its look, is lost, or at the next frame that a person `corrected`.
     """
     rows = document.landmarks.keys
     starts = hold_starts(rows)
@@ -37,7 +37,7 @@ def propose(document: RotoDocument, frame: int, *, corrected: Collection[int] = 
 
 
 def _walk_range(frames: Sequence[int], goes_on: Callable[[int, int], bool]) -> int:
-    """The last of the frames that is reached from the first."""
+    """The last frame that can be reached from the first."""
     for here, to in pairwise(frames):
         if not goes_on(here, to):
             return here

@@ -1,8 +1,8 @@
-"""Fewer keys for the same motion: jointly over a shape's points, by the deviation of its curve in pixels.
+"""Fewer keys for the same motion, jointly over a shape's points, within a curve deviation in pixels.
 
 Convention: F frames (rows, first to last key), M curve samples, D = 6 P numbers of a key.
-A held run (frames with exactly equal points) stays exactly equal; keys that a person set stay exactly as they are. What
-moves between them is approximated by straight moves whose keys are fitted, not taken from a frame (`knots`).
+A held run (frames with exactly equal points) stays exactly equal, and human keys stay exactly as they are. Motion
+between them is approximated by linear segments whose keys are fitted, not taken from a frame (`knots`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from rotopaint_ai.shapes.edit_layers import seen_through, within_layer
 from rotopaint_ai.shapes.knots import Stretch
 from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument, RotoShape, Source
 
-_PER_SEGMENT = 6  # samples a cubic while searching; the deviation of linear moves is smooth along it
-_LONGEST = 240  # rows of a stretch that is worked on at once
+_PER_SEGMENT = 6  # samples per cubic during the search; the deviation of linear motion is smooth along it
+_LONGEST = 240  # longest stretch of rows in one fit
 
 
 @dataclass(frozen=True, slots=True)
 class _Motion:
-    """A shape at every frame: key numbers, curve samples, which rows are tied to the row before, which must stay."""
+    """A shape at every frame: key numbers, curve samples, rows equal to the previous row, rows to keep."""
 
     frames: NDArray[np.intp]
     rows_FD: Array
@@ -50,11 +50,10 @@ def reduce_document(document: RotoDocument, tolerance_px: float) -> RotoDocument
 
 
 def reduce_keys(shape: RotoShape, tolerance_px: float) -> RotoShape:
-    """The shape with as few keys as keep its curve within `tolerance_px` of where it was, at every frame.
+    """The shape with as few keys as keep its curve within `tolerance_px` at every frame.
 
-    Keys that a person has set stay as they are. Held runs stay held: no point moves inside one. The other keys may
-    lie between the poses that were there, within the tolerance. Deviation is taken between points of equal parameter,
-    which bounds the distance of the curves.
+    Human keys and held runs do not change. Other keys may lie between original poses, within the tolerance. Deviation
+    is measured between points of equal parameter, which bounds the distance of the curves.
     """
     if len(shape.keys) < 2 or tolerance_px <= 0:
         return shape
@@ -67,7 +66,7 @@ def reduce_keys(shape: RotoShape, tolerance_px: float) -> RotoShape:
         strays = deviation(shape, reduced)
         if strays <= tolerance_px:
             return reduced
-        aim *= 0.995 * tolerance_px / strays  # the search looks at fewer samples than the check
+        aim *= 0.995 * tolerance_px / strays  # the search uses fewer samples than this check
 
 
 def deviation(a: RotoShape, b: RotoShape) -> float:
@@ -106,7 +105,7 @@ def _motion_of(shape: RotoShape) -> _Motion:
 
 @dataclass(frozen=True, slots=True)
 class _Still:
-    """Rows that stand still in one pose: the first and the last, the row whose pose it is, rows keyed by a person."""
+    """Rows without motion: the first and last one, the row of the pose, and rows keyed by a person."""
 
     begin: int
     end: int
@@ -138,7 +137,7 @@ def _stills(motion: _Motion) -> Iterator[_Still]:
 
 
 def _merged_stills(motion: _Motion, stills: Sequence[_Still], tolerance_px: float) -> list[_Still]:
-    """Neighbouring runs as one where one of their poses is within the tolerance of all; never with a person's key."""
+    """Merge neighbouring runs if one of their poses is within the tolerance of all; never with a human key."""
     found: list[_Still] = []
     members: list[_Still] = []
     for still in stills:
@@ -155,7 +154,7 @@ def _merged_stills(motion: _Motion, stills: Sequence[_Still], tolerance_px: floa
 
 
 def _middle_row(motion: _Motion, rows: Sequence[int], tolerance_px: float) -> int | None:
-    """The row whose curve is nearest to those of all the rows; None where that is beyond the tolerance."""
+    """The row whose curve is closest to those of all rows; None if it is beyond the tolerance."""
     curves = motion.samples_FMC[list(rows)]
     away = [float(samples.farthest(curves - curve).max()) for curve in curves]
     best = int(np.argmin(away))
@@ -166,7 +165,7 @@ def _middle_row(motion: _Motion, rows: Sequence[int], tolerance_px: float) -> in
 
 
 def _moving_keys(motion: _Motion, first: int, into: _Still | None, tolerance_px: float) -> Iterator[_Kept]:
-    """Keys of the rows from `first` to where something stands still (its own key left out), or to the last row."""
+    """Keys from row `first` to the next still part (without its own key), or to the last row."""
     last = len(motion.frames) - 1 if into is None else into.begin
     table = np.concatenate((motion.rows_FD, motion.samples_FMC.reshape(len(motion.frames), -1)), axis=1)[
         first : last + 1
@@ -189,7 +188,7 @@ def _moving_keys(motion: _Motion, first: int, into: _Still | None, tolerance_px:
 def _fitted_keys(
     table: Array, n_numbers: int, pins: tuple[bool, bool], tolerance_px: float
 ) -> list[tuple[int, NDArray[np.float64]]]:
-    """Rows and numbers of the keys of a stretch, worked on a part at a time."""
+    """Rows and numbers of the keys of a stretch, fitted part by part."""
     found: list[tuple[int, Array]] = []
     begin, first_pinned = 0, pins[0]
     while True:
@@ -198,7 +197,7 @@ def _fitted_keys(
         part = knots.fewest(
             Stretch(table[begin : end + 1], n_numbers, (first_pinned, is_last and pins[1])), tolerance_px
         )
-        n = len(part.rows) if is_last else max(2, len(part.rows) - 1)  # the last key of a part has no follower yet
+        n = len(part.rows) if is_last else max(2, len(part.rows) - 1)  # the last key of a part has no successor yet
         found = found[: -1 if begin else None]
         found += [(begin + part.rows[i], part.values[i, :n_numbers]) for i in range(n)]
         if is_last:

@@ -1,17 +1,15 @@
-"""A shot corrected from a few human keys: the difference to what the models predicted, carried to all its other frames.
+"""Correct a shot from a few human keys: propagate the difference to the predictions to all other frames.
 
-How the models are wrong is of three kinds, and a shot's corrections tell which (`_hypothesis_weights`).
-
-Models that never saw the character lean: where a spline truly is moves from frame to frame as a random walk, and by how
-much the models are wrong there is a difference in face space, turned and sized with the head, that varies with the pose
-of the face and slowly with time, and some noise as large as the models expect it to be. Human keys tell the first
-exactly, the models' splines the sum. The best estimate of the first is then closed-form (a Gaussian process, Rasmussen
-and Williams, "Gaussian Processes for Machine Learning", eq. 2.23), and goes through the human keys.
-
-Models that learnt the character are wrong pose by pose, and a correction holds where the face looks the same round the
-shape (`alike`). Or errors have nothing to do with each other, and all that is known besides the keys is how splines
-walk. A hold is one pose at one time, so that all its frames move as one.
-
+The models' errors follow one of three hypotheses, weighted by a shot's corrections (`_hypothesis_weights`): Biased:
+models that never saw the character. The true spline moves from frame to frame as a random walk. The error is an offset
+in face space, rotated and scaled with the head, that varies with the face's pose and slowly with time, plus noise as
+large as the expected errors. Human keys observe the true spline, predictions the sum. The estimate is the closed-form
+Gaussian process posterior (Rasmussen and Williams, "Gaussian Processes for Machine Learning", eq. 2.23), which passes
+through the human keys.
+Pose-dependent: models trained on the character. A correction holds where the face around the shape looks the same
+(`pose_kernel`).
+Independent: errors are unrelated, and only the random walk of splines helps.
+The frames of a hold share one pose and time, so they move together.
 Convention: F frames, H holds, N corrected holds, L landmarks, P control points of a shape. Splines and landmarks are
 complex numbers x + iy in plate space; a spline is its 3 P points, ends of incoming and ends of outgoing tangents.
 """
@@ -43,39 +41,39 @@ Keys = Mapping[str, Mapping[int, Key]]
 
 Errors = Mapping[str, Mapping[int, float]]  # expected error in pixels by shape and frame
 
-# Chosen by `benchmarks/keys.py` on shots of the stage and on held-out training shots of two puppets of another
-# renderer; in units of the expected error's square.
-SAME = 0.3  # variance of the models' error that all frames share
-WITH_POSE = 0.3  # that grows in proportion to the pose
+# Chosen by `benchmarks/keys.py` on shots of the stage and on validation shots of two puppets of another renderer; in
+# units of the squared expected error.
+SAME = 0.3  # variance of the error that all frames share
+WITH_POSE = 0.3  # variance that grows in proportion to the pose
 NEAR_POSE = 0.5  # correlation of similar poses
 ALIKE = 0.05  # share of the face's size: poses within this distance count as similar
 NEAR_TIME = 0.5  # correlation of frames close in time
-CLOSE = 12.0  # frames
-OWN = 0.1  # share of the noise that a frame's own prediction is taken to have
-LEAST_PX = 1.0  # least error of the models across the curve, where they expect as much
+CLOSE = 12.0  # time scale of that correlation in frames
+OWN = 0.1  # share of the noise in a frame's own prediction
+LEAST_PX = 1.0  # smallest error of the models across the curve, if they expect that much
 FREE = 10.0  # largest total deviation of a spline from the models' mean, in units of its variance
-LEAST_WALK = 0.1  # share of the motion between neighbouring holds that is never taken for noise
-LEAST_NOISE = 0.05  # and of its square that always is
-WINDOW, MARGIN = 400, 80  # holds solved together, and neighbours on each side that are used as well
+LEAST_WALK = 0.1  # share of the motion between neighbouring holds that never counts as noise
+LEAST_NOISE = 0.05  # share of its square that always counts as noise
+WINDOW, MARGIN = 400, 80  # holds solved together, and additional neighbours on each side
 BIASED = 0.5  # prior probability that the models share a bias, until a shape has two corrections
-BIASED_OWN = 0.05  # share of its error that is then each hold's own
+BIASED_OWN = 0.05  # share of the error that is then independent per hold
 INDEPENDENT = 0.1  # prior probability that errors are independent (`pose_kernel.PRIOR` is the rest)
-BORNE_OUT = 0.003  # share of the head's size by which a rigid head must be nearer to a seam than the present curve
-FARTHER = 0.2  # and at the least for each unit of pose from the nearest corrected one
-HIDDEN = 0.2  # share of the head's size: deviation of a hidden landmark
-COLUMNS = 3.0  # how many independent errors the points of a shape count for
-_EXACT = 1e-4  # share of the noise: the deviation of a human key
-_NEGLIGIBLE = 0.005  # hypotheses of less weight are left out
-_STILL_PX = 0.01  # a key that would move by less stays the model's
+# share of the head's size by which the rigid head must be closer to the new seam than to the present curve
+CONFIRMED = 0.003
+FARTHER = 0.2  # the same per unit of pose distance from the nearest corrected hold
+HIDDEN = 0.2  # share of the head's size: standard deviation of a hidden landmark
+COLUMNS = 3.0  # effective number of independent errors among a shape's points
+_EXACT = 1e-4  # variance of a human key, as a share of the noise
+_NEGLIGIBLE = 0.005  # hypotheses of smaller weight are left out
+_STILL_PX = 0.01  # a key that would move less stays the model's
 
 
 def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None) -> Keys:
-    """New keys of all frames that no person has keyed, by shape: the prediction, corrected by what people did.
+    """New keys, by shape, for all frames without a human key: the prediction with corrections propagated.
 
-    `errors` are the expected errors of the run, 0 at human keys; without them those of the landmarks stand for all
-    shapes. A key that nothing moves is the model's own, and so is an open seam's where its head does not bear the
-    change out (`shapes/rigid_head.py`). Shapes without a correction, or whose spline is not the model's any more, are
-    left out.
+    `errors`: expected errors of the run, 0 at human keys; without them the landmarks' errors apply to all shapes. A key
+    that does not move stays the model's; so does one of an open seam that the rigid head does not confirm
+    (`shapes/rigid_head.py`). Shapes without corrections, or with rebuilt splines, are left out.
     """
     space = face_space(predicted.landmarks)
     if space is None:
@@ -92,15 +90,15 @@ def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None
     weights = _hypothesis_weights(space, tasks)
     estimates = {task.shape.name: _refitted(space, task, weights) for task in tasks}
     for task, on_head in _seams_on_head(space, predicted, tasks):
-        estimates[task.shape.name] = _borne_out(space, task, estimates[task.shape.name], on_head)
+        estimates[task.shape.name] = _confirmed_by_head(space, task, estimates[task.shape.name], on_head)
     return {task.shape.name: _new_keys(task, estimates[task.shape.name]) for task in tasks}
 
 
 def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: int, last: int) -> Keys:
     """New keys of `first` to `last`, by shape: the correction at `frame`, fading out towards the ends of the range.
 
-    It is carried in face space, turned and sized with the head. How far it reaches is the artist's word (`reach` makes
-    a proposal by the looks of the face); beyond a human key it does not go.
+    It is applied in face space, rotated and scaled with the head. The artist chooses the range (`propagation_range`
+    proposes one); it ends at the next human key.
     """
     space = face_space(predicted.landmarks)
     if space is None:
@@ -120,10 +118,9 @@ def again(
     frames: Collection[int] | None,
     errors: Errors | None = None,
 ) -> RotoDocument:
-    """A new run's document with the corrections carried on as they were in the one before it; only `frames`, those of
-    the run, change (None: all).
+    """A new run's document with the propagations of the document before it repeated; only `frames` (None: all) change.
 
-    Landmarks go with the shapes they sit on. `errors`: as in `refit`.
+    Landmarks move with their shapes. `errors`: as in `refit`.
     """
     for each in to_carry_on(before, spreads, frames, predicted):
         reach = None if each is None else (each.frame, each.first, each.last)
@@ -139,15 +136,15 @@ def spread_keys(
     reach: tuple[int, int, int] | None,
     errors: Errors | None = None,
 ) -> Keys:
-    """New keys by a way of `spreads.SPREADS`; `reach`: the corrected frame, the first and the last one to change.
+    """New keys by a method of `spreads.SPREADS`; `reach`: the corrected frame, the first and the last one to change.
 
-    Raises UsageError where there is no such way, or where it needs a reach and has none.
+    Raises UsageError for an unknown method, or if it needs a reach and has none.
     """
     found = spread_way(way)
     if found.needs == "shot":
         keys: Keys = found.load()(predicted, document, errors)
     elif reach is None:
-        raise UsageError(f"{found.label}: has no frames to reach; say the corrected frame, the first and the last one")
+        raise UsageError(f"{found.label}: needs a range; give the corrected frame, the first and the last one")
     else:
         keys = found.load()(predicted, document, *reach)
     return keys
@@ -159,7 +156,7 @@ def spread_keys(
 def corrected_shapes(
     predicted: RotoDocument, document: RotoDocument
 ) -> Iterator[tuple[RotoShape, RotoShape, list[int]]]:
-    """Shapes that people have corrected, before and after, with the frames where they did; none that they rebuilt."""
+    """Shapes that people corrected, before and after, with the corrected frames; without shapes that they rebuilt."""
     model = {shape.name: shape for shape in predicted.shapes}
     for shape in document.shapes:
         base = model.get(shape.name)
@@ -172,9 +169,9 @@ def corrected_shapes(
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A shape to be refitted: `predicted_H` (H, 3 P) at its holds, and `corrected` (3 P,) at some of them.
+    """A shape to refit: `predicted_H` (H, 3 P) in its holds, and `corrected` (3 P,) in some of them.
 
-    `hold_F`: the hold of each of `frames`; `rows_H`: the holds' rows of the face space.
+    `hold_F`: the hold of each of `frames`. `rows_H`: the holds' rows in the face space.
     """
 
     base: RotoShape
@@ -194,17 +191,17 @@ class _Task:
 
     @property
     def errors_N(self) -> Complex:
-        """The models' errors found at them (N, 3 P)."""
+        """The models' errors in the corrected holds (N, 3 P)."""
         return np.array([self.corrected[hold] for hold in self.at_N]) - self.predicted_H[self.at_N]
 
     @property
     def scale_H(self) -> Array:
-        """Expected errors, of mean square 1."""
+        """Expected errors, scaled to mean square 1."""
         return np.asarray(self.error_H / np.sqrt((self.error_H**2).mean()))
 
 
 def _predicted_frames(space: FaceSpace, base: RotoShape, shape: RotoShape) -> list[int]:
-    """Frames of which the models predicted something: where the face was lost, no key tells how wrong they are."""
+    """Frames with predictions: where the face was lost, no key shows the models' error."""
     return sorted({*base.keys, *(shape.keys.keys() & set(space.frames))})
 
 
@@ -216,16 +213,16 @@ def _shape_task(
     first = [frames[int(np.argmax(hold_F == hold))] for hold in range(len(starts))]
     keyed = {int(hold_F[frames.index(frame)]): frame for frame in hand if frame in frames}
     true = dict(zip(keyed, splines_of(shape, list(keyed.values()))))
-    known_errors = {frame: error for frame, error in errors.items() if error > 0}  # 0: a run found a person's key there
+    known_errors = {frame: error for frame, error in errors.items() if error > 0}  # 0: the run found a human key there
     usual = float(np.median(list(known_errors.values()) or [1.0]))
     error_H = np.array([known_errors.get(frame, usual) for frame in first])
     return _Task(base, shape, hand, frames, hold_F, space.rows(first), splines_of(base, first), error_H, true)
 
 
 def _hypothesis_weights(space: FaceSpace, tasks: Sequence[_Task]) -> Array:
-    """Weights, of sum 1, of each hypothesis: biased, independent, and each of `pose_kernel.OWN`.
+    """Weights, summing to 1, of the hypotheses: biased, independent, and each of `pose_kernel.OWN`.
 
-    By Bayes' rule, from how alike the errors are that were found so far, those of all shapes together.
+    By Bayes' rule from the errors found so far, over all shapes together.
     """
     log = np.log([BIASED, INDEPENDENT, *pose_kernel.PRIOR])
     for task in tasks:
@@ -245,7 +242,7 @@ def _hypothesis_weights(space: FaceSpace, tasks: Sequence[_Task]) -> Array:
 def _seams_on_head(
     space: FaceSpace, predicted: RotoDocument, tasks: Sequence[_Task]
 ) -> Iterator[tuple[_Task, Complex]]:
-    """Open seams, and where a rigid head has each in all holds of its task (H, 3 P)."""
+    """Open seams, and the rigid head's curve of each in all holds of its task (H, 3 P)."""
     seams = [task for task in tasks if task.base.role == "seam" and not task.base.closed]
     if not seams:
         return
@@ -259,7 +256,7 @@ def _seams_on_head(
 
 
 def _curve_of_task(task: _Task, frames: Sequence[int], rows: Rows) -> KnownCurve:
-    """Observations of a seam in the shot's holds, which begin at `frames`; `rows`: those of the task."""
+    """Observations of a seam in the shot's holds, which begin at `frames`; `rows`: the task's holds among them."""
     before, exact = splines_of(task.base, frames), np.zeros(len(frames), bool)
     splines = before.copy()
     noise = np.full(len(frames), float(task.error_H.max()))
@@ -275,11 +272,11 @@ def _landmark_errors(predicted: RotoDocument, frames: Sequence[int], heads: Head
     return np.where(np.isnan(table), HIDDEN * abs(heads.factor_H)[:, None], table)
 
 
-def _borne_out(space: FaceSpace, task: _Task, estimate: Complex, on_head: Complex) -> Complex:
-    """The estimate where a person drew or the head confirms it, else the prediction."""
+def _confirmed_by_head(space: FaceSpace, task: _Task, estimate: Complex, on_head: Complex) -> Complex:
+    """The estimate in holds that a person corrected or the head confirms, else the prediction."""
     look_HL = space.look_FL[task.rows_H]
     far_H = np.sqrt((abs(look_HL[:, None] - look_HL[task.at_N]) ** 2).sum(axis=2)).min(axis=1)
-    least = np.maximum(BORNE_OUT, FARTHER * far_H) * abs(space.factor_F[task.rows_H])
+    least = np.maximum(CONFIRMED, FARTHER * far_H) * abs(space.factor_F[task.rows_H])
     keep = np.array([is_borne_out(*each) for each in zip(estimate, task.predicted_H, on_head, least.tolist())])
     keep[task.at_N] = True
     return np.where(keep[:, None], estimate, task.predicted_H)
@@ -292,7 +289,7 @@ def _new_keys(task: _Task, estimate: Complex) -> dict[int, Key]:
 
 
 def _refitted(space: FaceSpace, task: _Task, weights: Array) -> Complex:
-    """Splines (H, 3 P) by all hypotheses on the models' errors, each by its weight."""
+    """Splines (H, 3 P) averaged over all hypotheses by their weights."""
     estimate = task.predicted_H.copy()
     for weight, is_biased in zip(weights, (True, False)):
         estimate += weight * (_by_walk(space, task, is_biased) - task.predicted_H) if weight > _NEGLIGIBLE else 0
@@ -304,14 +301,14 @@ def _refitted(space: FaceSpace, task: _Task, weights: Array) -> Complex:
 
 
 def _pose_covariance(space: FaceSpace, task: _Task) -> Complex:
-    """Covariance (H, N) of errors that are the same where the face looks the same round the shape."""
+    """Covariance (H, N) of pose-dependent errors."""
     turn = space.factor_F[task.rows_H] / abs(space.factor_F).mean()
     likeness = pose_kernel.likeness(space, task.rows_H, task.predicted_H, task.at_N)
     return pose_kernel.kernel(likeness, turn, task.scale_H, task.at_N)
 
 
 def _kernel(space: FaceSpace, rows: Rows) -> Complex:
-    """Covariance of the errors of biased models between rows (len rows, len rows), turned with the head."""
+    """Covariance of the errors of biased models between rows (len rows, len rows), rotated with the head."""
     look, time = space.look_FL[rows], space.time_F[rows]
     shared = np.real(look @ look.conj().T)
     square = np.diag(shared)
@@ -329,9 +326,9 @@ def _kernel(space: FaceSpace, rows: Rows) -> Complex:
 
 
 def _by_walk(space: FaceSpace, task: _Task, is_biased: bool) -> Complex:
-    """The true spline of every hold (H, 3 P), if the models are biased and splines move as a random walk.
+    """The true spline of every hold (H, 3 P), for a random walk with biased or independent errors.
 
-    A long shot is solved in overlapping windows, each with the keys nearest to it.
+    A long shot is solved in overlapping windows, each with the nearest keys.
     """
     estimate = task.predicted_H.copy()
     for start in range(0, len(task.predicted_H), WINDOW):
@@ -350,7 +347,7 @@ def _by_walk(space: FaceSpace, task: _Task, is_biased: bool) -> Complex:
 
 
 def _solved_window(task: _Task, start: int) -> tuple[Rows, slice]:
-    """Holds that are solved together, and those of them that it is done for."""
+    """The holds of one window, and the slice of holds that it is solved for."""
     n = len(task.predicted_H)
     low, high = max(start - MARGIN, 0), min(start + WINDOW + MARGIN, n)
     outside = sorted((hold for hold in task.corrected if not low <= hold < high), key=lambda hold: abs(hold - start))
@@ -360,7 +357,7 @@ def _solved_window(task: _Task, start: int) -> tuple[Rows, slice]:
 def _gaussian_process(
     space: FaceSpace, rows: Rows, predicted_H: Complex, error_H: Array, known: Mapping[int, Complex], is_biased: bool
 ) -> Complex:
-    """The Gaussian process itself: mean of the true splines given the models' at all holds and people's at some."""
+    """Posterior mean of the true splines, given predictions in all holds and human keys in some."""
     at, mean = np.array(list(known), dtype=np.intp), predicted_H.mean(axis=0)
     time = space.time_F[rows]
     walk, noise = _walk_and_noise(predicted_H, time, error_H)
@@ -381,10 +378,10 @@ def _gaussian_process(
 
 
 def _squared_error_across(predicted_H: Complex, found: Complex) -> Array:
-    """Mean squared error across the curve of splines (N, 3 P), one for each: along it points may lie anywhere.
+    """Mean squared error across the curve of splines (N, 3 P), one for each; along the curve points are arbitrary.
 
-    How wrong the models are is learned from this alone. What they expect of themselves is often several times too much,
-    and would let a single key pull frames far away from what is predicted rightly of them.
+    The size of the models' error comes from this alone. Expected errors are often several times too large, and would
+    let a single key move well-predicted frames far away.
     """
     n = predicted_H.shape[1] // 3
     way = predicted_H[:, 2 * n :] - predicted_H[:, n : 2 * n]
@@ -393,10 +390,10 @@ def _squared_error_across(predicted_H: Complex, found: Complex) -> Array:
 
 
 def _walk_and_noise(predicted_H: Complex, time: Array, error_H: Array) -> tuple[float, float]:
-    """The variances of a spline's motion per frame and of the models' noise, estimated from the models' splines.
+    """The variances of a spline's motion per frame and of the models' noise, estimated from the predicted splines.
 
-    A walk grows with the lag, noise does not: one lag tells their sum, two lags the walk. Noise is never more than what
-    the models expect, so that a blink stays a blink.
+    A walk grows with the lag, noise does not: one lag gives their sum, two lags the walk. Noise is never larger than
+    the expected error, so that a blink stays a blink.
     """
     if len(predicted_H) < 4:
         return 1.0, max(float((error_H**2).mean()), 1e-6)
@@ -430,7 +427,7 @@ def _spread_shape(
 
 
 def _fade_weight(time: Array, centre: float, first: int, last: int) -> Array:
-    """1 around the centre, falling smoothly to nothing just beyond the ends; flat for the nearer half of the way."""
+    """Weight 1 around the centre, falling smoothly to 0 just beyond the ends; constant over the nearer half."""
     reach = np.where(time < centre, centre - first + 1, last + 1 - centre)
     way = np.clip(np.abs(time - centre) / np.maximum(reach, 1), 0, 1)
     u = np.clip(2 * way - 1, 0, 1)
@@ -438,7 +435,7 @@ def _fade_weight(time: Array, centre: float, first: int, last: int) -> Array:
 
 
 def moved_keys(base: RotoShape, shape: RotoShape, frames: Sequence[int], splines: Complex) -> dict[int, Key]:
-    """Keys of splines; where a spline equals the model's, the model's key itself."""
+    """Keys from splines; the model's own key where the spline equals the model's."""
     still = abs(splines - splines_of(base, frames)).max(axis=1) < _STILL_PX
     new: dict[int, Key] = {}
     for frame, row, is_still in zip(frames, splines, still):

@@ -1,4 +1,4 @@
-"""A shape at many frames at once, as tables.
+"""A shape at many frames at once, as arrays.
 
 Convention: F frames, P control points, D = 6 P numbers of a key, M curve samples; plate space, pixels.
 """
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.roto import RotoShape
 
-_PER_CUBIC = 12  # places of each cubic that distances of curves are taken at
-_MOST_WEIGHED = 256  # control points up to which all samples are one product with a table of weights
+_PER_CUBIC = 12  # samples per cubic for curve distances
+_MOST_WEIGHED = 256  # largest number of control points for which all samples are one matrix product
 
 
 def rows(shape: RotoShape, frames: Iterable[float] | NDArray[np.intp]) -> Array:
     """Key numbers (F, D) at every frame, as `RotoShape.at` gives them. The shape has a key."""
     at = np.asarray(list(frames) if not isinstance(frames, np.ndarray) else frames, dtype=np.float64)
     keyed = np.array(shape.frames)
-    points = (point for frame in shape.frames for point in shape.keys[frame].points)  # never all at once
+    points = (point for frame in shape.frames for point in shape.keys[frame].points)  # a generator saves memory
     numbers = np.fromiter(chain.from_iterable(points), dtype=np.float64).reshape(len(keyed), -1)
     kinds = np.array([shape.keys[frame].interpolation for frame in shape.frames])
     left = np.clip(np.searchsorted(keyed, at, side="right") - 1, 0, len(keyed) - 1)
@@ -49,7 +49,7 @@ def curve_samples(rows_FD: Array, closed: bool, per_segment: int) -> Array:
 
 
 def _segment_samples(rows_FD: Array, closed: bool, per_segment: int) -> Array:
-    """The same, segment by segment: memory grows with the points and not with their square."""
+    """The same, segment by segment: memory grows linearly with the points, not quadratically."""
     p = rows_FD.reshape(len(rows_FD), -1, 6)
     q = np.roll(p, -1, axis=1) if closed else p[:, 1:]
     p = p if closed else p[:, :-1]
@@ -61,7 +61,7 @@ def _segment_samples(rows_FD: Array, closed: bool, per_segment: int) -> Array:
 
 
 def basis(n: int, closed: bool, per_segment: int) -> Array:
-    """Weights (M, 3 n) of points, incoming and outgoing handles (absolute) in each sample."""
+    """Weights (M, 3 n) of points, incoming and outgoing handles (absolute) for each sample."""
     if n == 1:
         return np.array([[1.0, 0.0, 0.0]])
     a = np.arange(n if closed else n - 1)
@@ -85,10 +85,10 @@ def farthest(offsets_FMC: Array) -> Array:
 def distances(a: RotoShape, b: RotoShape, frames: Iterable[float], *, per_segment: int = 16) -> Array:
     """Largest distance in pixels at each frame between curve points of equal parameter: (F,).
 
-    It bounds the distance of the two curves from above. Both shapes have keys, and equally many control points.
+    It is an upper bound of the distance of the curves. Both shapes have keys, and equally many control points.
     """
     at = np.asarray(list(frames), dtype=np.float64)
-    step = max(1, 400_000 // (max(a.n_points, 1) * per_segment * 4))  # frames at a time: memory stays flat
+    step = max(1, 400_000 // (max(a.n_points, 1) * per_segment * 4))  # frames per batch, to limit memory
     left, right = rows(a, at), rows(b, at)
     parts = [
         farthest(

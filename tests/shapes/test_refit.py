@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.shapes.facespace import FaceSpace
 from rotopaint_ai.shapes.propagation_range import propose
-from rotopaint_ai.shapes.refit import _borne_out, _Task, moved_keys, refit, splines_of, spread
+from rotopaint_ai.shapes.refit import _confirmed_by_head, _Task, moved_keys, refit, splines_of, spread
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
     Key,
@@ -103,7 +103,7 @@ def test_a_seam_of_another_pose_than_the_corrected_one_needs_a_surer_head(head_p
     shape = RotoShape("seam", False, "seam", {})
     said, found, on_head = (np.array([level(height)] * 2) for height in (0.0, 4.0, 2.9))
     task = _Task(shape, shape, [1], [1, 2], rows, rows, said, np.ones(2), {0: found[0]})
-    put = _borne_out(space, task, found, on_head)
+    put = _confirmed_by_head(space, task, found, on_head)
     assert put[0] == pytest.approx(found[0])  # a person drew it
     assert put[1] == pytest.approx(found[1] if moves else said[1])
 
