@@ -1,7 +1,7 @@
-"""Packs and their models, run by onnxruntime.
+"""Model packs, and inference with onnxruntime.
 
-From version 1.32 on, onnxruntime counts its use in a database in the home folder and sends that away. This package
-stops it, for this process and those it starts, unless `ORT_DISABLE_TELEMETRY` says otherwise.
+From version 1.32 on, onnxruntime sends usage statistics. This package switches that off for this process and its child
+processes, unless the environment sets `ORT_DISABLE_TELEMETRY`.
 """
 
 import os

@@ -1,7 +1,8 @@
-"""What this process and the one that runs models say to each other: facts as JSON, and arrays of float32.
+"""Messages between this process and the model process: JSON facts and float32 arrays.
 
-Arrays lie in memory that both see: through a socket a crop costs 6 % of the landmark model's time, there 1 %. What does
-not fit into it goes through the socket. Nothing that arrives is code: the other side holds models of strangers.
+Arrays travel in shared memory: sending a crop takes 1 % of the landmark model's time there, through a socket 6 %.
+Arrays that do not fit go through the socket. A message never contains code, because the other process runs untrusted
+models.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float32]
 
-ROOM_BYTES = 16 << 20  # size of a lane; pages that are never written take no memory
-_MOST_BYTES = 8 << 30  # largest array, so that a fault in the other process cannot request more
+SHARED_BYTES = 16 << 20  # shared memory of one lane; the system allocates pages only when they are written
+_MOST_BYTES = 8 << 30  # largest array accepted, so that a faulty process cannot request more
 _MOST_FACTS = 1 << 24
 _LENGTH = struct.Struct("<Q")
 
@@ -35,58 +36,59 @@ class Message(NamedTuple):
 
 
 class Lane:
-    """One end of a socket with shared memory for arrays; it carries one message at a time."""
+    """One end of a socket with shared memory for arrays. It carries one message at a time."""
 
-    def __init__(self, channel: socket.socket, room: mmap.mmap, wait: Callable[[], None]) -> None:
-        """`wait` is called whenever the channel's timeout passes, and may raise."""
-        self._channel, self._room, self.wait = channel, room, wait
+    def __init__(self, channel: socket.socket, shared: mmap.mmap, wait: Callable[[], None]) -> None:
+        """`wait` is called at each timeout of the socket, and may raise."""
+        self._channel, self._shared, self.wait = channel, shared, wait
 
     def send(self, message: Message) -> None:
         """Write one message. Raises OSError, and what `wait` raises."""
         arrays = {name: np.asarray(array, np.float32) for name, array in message.arrays.items()}
-        is_here = sum(array.nbytes for array in arrays.values()) <= len(self._room)
+        is_shared = sum(array.nbytes for array in arrays.values()) <= len(self._shared)
         shapes = [[name, array.shape] for name, array in arrays.items()]
-        head = json.dumps([message.facts, shapes, is_here]).encode()
+        head = json.dumps([message.facts, shapes, is_shared]).encode()
         at = 0
-        for array in arrays.values() if is_here else ():
-            self._seen(array.shape, at)[...] = array
+        for array in arrays.values() if is_shared else ():
+            self._view(array.shape, at)[...] = array
             at += array.nbytes
         self._write(memoryview(_LENGTH.pack(len(head)) + head))
-        for array in () if is_here else arrays.values():
+        for array in () if is_shared else arrays.values():
             self._write(_bytes_of(np.ascontiguousarray(array)))
 
     def receive(self) -> Message:
-        """Read one message; its arrays may be views of the lane's memory, valid until the next message is sent.
+        """Read one message. Its arrays may be views of the shared memory, valid until the next message is sent.
 
-        Raises OSError, EOFError where the other process has ended, ValueError for an invalid message, and as `wait`.
+        Raises OSError, EOFError where the other process has ended, ValueError for an invalid message, and what `wait`
+        raises.
         """
         (length,) = _LENGTH.unpack(self._read(memoryview(bytearray(_LENGTH.size))))
         if length > _MOST_FACTS:
             raise ValueError(f"a message of {length} bytes")
         head = bytes(self._read(memoryview(bytearray(length))))
         try:
-            facts, shapes, is_here = json.loads(head)
-            arrays = self._laid_out(shapes, is_here)
+            facts, shapes, is_shared = json.loads(head)
+            arrays = self._allocate(shapes, is_shared)
         except (ArithmeticError, TypeError) as error:
             raise ValueError(f"a message of another form ({error})") from error
-        for array in () if is_here else arrays.values():
+        for array in () if is_shared else arrays.values():
             self._read(_bytes_of(array))
         return Message(facts, arrays)
 
-    def _laid_out(self, shapes: Any, is_here: bool) -> dict[str, Array]:
-        """Arrays in the memory of the lane, or room for what comes through the socket."""
+    def _allocate(self, shapes: Any, is_shared: bool) -> dict[str, Array]:
+        """Arrays in the shared memory, or empty arrays that the socket fills."""
         arrays, at = {}, 0
         for name, shape in shapes:
-            arrays[name] = self._seen(shape, at) if is_here else _empty(shape)
+            arrays[name] = self._view(shape, at) if is_shared else _empty(shape)
             at += arrays[name].nbytes
         return arrays
 
     def close(self) -> None:
-        """Close the socket; the memory is freed with the last array in it."""
+        """Close the socket; the memory is freed with the last array that uses it."""
         self._channel.close()
 
-    def _seen(self, shape: Any, at: int) -> Array:
-        return np.frombuffer(self._room, np.float32, math.prod(shape), at).reshape(shape)
+    def _view(self, shape: Any, at: int) -> Array:
+        return np.frombuffer(self._shared, np.float32, math.prod(shape), at).reshape(shape)
 
     def _write(self, data: memoryview) -> None:
         at = 0
@@ -96,28 +98,28 @@ class Lane:
             except TimeoutError:
                 self.wait()
 
-    def _read(self, room: memoryview) -> memoryview:
+    def _read(self, buffer: memoryview) -> memoryview:
         at = 0
-        while at < len(room):
+        while at < len(buffer):
             try:
-                n_read = self._channel.recv_into(room[at:])
+                n_read = self._channel.recv_into(buffer[at:])
             except TimeoutError:
                 self.wait()
                 continue
             if not n_read:
-                raise EOFError("the other side has gone")
+                raise EOFError("the other process has ended")
             at += n_read
-        return room
+        return buffer
 
 
-def make_room() -> int:
-    """A file of memory that two processes can map; its handle, for this process to close. Not on Windows."""
+def make_shared_memory() -> int:
+    """Shared memory that two processes can map: a file descriptor, which the caller closes. Not on Windows."""
     if hasattr(os, "memfd_create"):
         handle = os.memfd_create("rotopaint")
     else:
         with tempfile.TemporaryFile() as stream:
             handle = os.dup(stream.fileno())
-    os.truncate(handle, ROOM_BYTES)
+    os.truncate(handle, SHARED_BYTES)
     return handle
 
 

@@ -1,4 +1,4 @@
-"""A pack's models as callables, which is how the stages get them.
+"""A pack's models as callables.
 
 N batch, S side of a square crop, L landmarks, P control points of all shapes.
 """
@@ -31,7 +31,8 @@ Array = npt.NDArray[np.float32]
 
 
 class Detection(NamedTuple):
-    """Landmarks found in N crops: crop pixels (corner origin), expected error in crop pixels, probability seen."""
+    """Landmarks in N crops: crop pixels (corner origin), expected error in crop pixels, probability that each is
+    visible."""
 
     landmarks_NLC: Array
     expected_error_NL: Array
@@ -39,7 +40,7 @@ class Detection(NamedTuple):
 
 
 class ShapePrediction(NamedTuple):
-    """Control points of all shapes (frame of the landmarks), and seam widths where the model gives them."""
+    """Control points of all shapes in the landmarks' space, and seam widths where the model predicts them."""
 
     points_NPK: Array
     width_NS: Array | None
@@ -47,7 +48,7 @@ class ShapePrediction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LandmarkModel:
-    """`detect(crops)`: float32 (N,S,S,3), display-referred RGB 0..1, to a Detection."""
+    """`detect(crops)`: crops float32 (N,S,S,3), display-referred RGB 0..1."""
 
     session: ModelSession
     input_size: int
@@ -58,7 +59,7 @@ class LandmarkModel:
 
 @dataclass(frozen=True, slots=True)
 class ShapeModel:
-    """`predict(landmarks)`: float32 (N,L,2) in plate space to control points (N,P,6) in plate space, and widths."""
+    """`predict(landmarks)`: landmarks float32 (N,L,2) to control points (N,P,6) and widths, all in plate space."""
 
     session: ModelSession
 
@@ -76,7 +77,7 @@ class SeamModel:
 
     @property
     def zooms(self) -> tuple[int, ...]:
-        """The resolution of strips for this model, which the name of its input states."""
+        """Resolutions of strips that this model accepts; the name of its input tells them."""
         return SEAM_STRIPS[self._input_name]
 
     @property
@@ -92,7 +93,7 @@ class SeamModel:
 class FillModel:
     """`fill(strips)`: float32 (N,T,S,12) to answers (N,T,S,7), the `FillModel` of seams/learned_fill.py.
 
-    n_channels: how many of the 12 the file takes, the first ones.
+    n_channels: the model file uses the first n_channels of the 12.
     """
 
     session: ModelSession
@@ -111,9 +112,9 @@ class FaceModel:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the pictures that it takes."""
+        """Width and height of the input pictures."""
         height, width = self.session.signature.inputs["picture"].shape[1:3]
-        assert isinstance(height, int)  # the pack was checked
+        assert isinstance(height, int)  # loading the pack has checked it
         assert isinstance(width, int)
         return width, height
 
@@ -134,19 +135,19 @@ class Models:
     fill: FillModel | None = None
 
     def close(self) -> None:
-        """Give back the models' memory; what is known of them stays."""
+        """Free the models' memory; their metadata stays."""
         for model in (self.detect, self.predict_shapes, self.find_seams, self.fill):
             if isinstance(session := getattr(model, "session", None), ModelSession):
                 session.close()
 
     @property
     def device_note(self) -> str:
-        """Which device ran the landmark model, in words."""
+        """Which device runs the landmark model, in words."""
         return self.detect.session.note
 
     @property
     def ms_per_frame(self) -> float | None:
-        """Median milliseconds of both models together per call; None before the first frame."""
+        """Median milliseconds per frame of the landmark and shape models together; None before the first call."""
         times = (self.detect.session.ms_per_call, self.predict_shapes.session.ms_per_call)
         return None if times[0] is None else times[0] + (times[1] or 0.0)
 
@@ -154,9 +155,9 @@ class Models:
 def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning: bool = False) -> Models:
     """Open a pack's models on a device and run each once.
 
-    The shape model is a few thousand multiplications and the seam model sees a few strips: they always run on the CPU,
-    on one thread.
-    Raises: DeviceError, InferenceError; PackError when an output has another shape than the pack promises.
+    All but the landmark model are small and always run on the CPU, on one thread.
+
+    Raises: DeviceError, InferenceError; PackError when an output does not have the shape that the pack format demands.
     """
     size, n_landmarks = pack.input_size, len(pack.sheet.landmarks)
     face = {"landmarks": np.random.default_rng(0).uniform(0, size, (1, n_landmarks, 2)).astype(np.float32)}
@@ -167,7 +168,8 @@ def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning:
 
 
 def open_landmarks(pack: Pack, *, device: str, threads: int = 0, spinning: bool = False) -> LandmarkModel:
-    """A pack's landmark model, as `open_session` would open it. Raises as `open_models`."""
+    """Open a pack's landmark model and check its outputs. Arguments as `session.open_session`; raises as
+    `open_models`."""
     size, n_landmarks = pack.input_size, len(pack.sheet.landmarks)
     crop = np.full((1, size, size, 3), 0.5, np.float32)
     session = open_model(pack.landmarks_path, device=device, threads=threads, spinning=spinning, example={"crop": crop})
@@ -180,7 +182,7 @@ def open_landmarks(pack: Pack, *, device: str, threads: int = 0, spinning: bool 
 
 
 def open_fill(pack: Pack) -> FillModel | None:
-    """A pack's learned fill, where it has one, on one thread of the CPU. Raises as `open_models`."""
+    """A pack's learned fill on one CPU thread; None where it has none. Raises as `open_models`."""
     if pack.fill_path is None:
         return None
     n_channels = fill_channels(read_signature(pack.fill_path))
@@ -191,7 +193,7 @@ def open_fill(pack: Pack) -> FillModel | None:
 
 
 def open_detector(pack: Pack, *, threads: int = 1) -> FaceModel | None:
-    """A pack's face detector, where it has one, on the CPU; it sees a few frames of a shot. Raises as `open_models`."""
+    """A pack's face detector on the CPU; None where it has none. Raises as `open_models`."""
     if pack.detector_path is None:
         return None
     example = {"picture": _grey_input(pack.detector_path, "picture")}
@@ -199,7 +201,7 @@ def open_detector(pack: Pack, *, threads: int = 1) -> FaceModel | None:
 
 
 def _grey_input(path: Path, name: str) -> npt.NDArray[np.float32]:
-    """A grey picture of the fixed size of a model's input; packs with other inputs were refused."""
+    """A grey picture of a model's input size, which `load_pack` has checked to be fixed."""
     height, width = (int(side or 0) for side in read_signature(path).inputs[name].shape[1:3])
     return np.full((1, height, width, 3), 0.5, np.float32)
 
@@ -220,15 +222,15 @@ def _check_output(name: str, got: Array, wanted: tuple[int, ...]) -> None:
 
 
 def _in_batches(session: ModelSession, name: str, outputs: tuple[str, ...], values: Array) -> list[Array]:
-    """Run a model whose batch size may be fixed, joining the parts; a part that is too short is filled up."""
+    """Run a model whose batch size may be fixed: split the batch, pad the last part, and concatenate the outputs."""
     batch = session.signature.inputs[name].shape[0]
     if not isinstance(batch, int) or batch == len(values):
         return session.run(outputs, {name: np.ascontiguousarray(values, dtype=np.float32)})
-    parts = [_run_filled(session, name, outputs, values[at : at + batch], batch) for at in range(0, len(values), batch)]
+    parts = [_run_padded(session, name, outputs, values[at : at + batch], batch) for at in range(0, len(values), batch)]
     return [np.concatenate(column) for column in zip(*parts)]
 
 
-def _run_filled(session: ModelSession, name: str, outputs: tuple[str, ...], part: Array, batch: int) -> list[Array]:
-    filled = np.concatenate([part, np.repeat(part[-1:], batch - len(part), axis=0)])
-    inputs: Mapping[str, Array] = {name: np.ascontiguousarray(filled, dtype=np.float32)}
+def _run_padded(session: ModelSession, name: str, outputs: tuple[str, ...], part: Array, batch: int) -> list[Array]:
+    padded = np.concatenate([part, np.repeat(part[-1:], batch - len(part), axis=0)])
+    inputs: Mapping[str, Array] = {name: np.ascontiguousarray(padded, dtype=np.float32)}
     return [output[: len(part)] for output in session.run(outputs, inputs)]

@@ -1,21 +1,21 @@
-"""Model packs: one folder with a sheet, two models and the card that vouches for them.
+"""Model packs: one folder with a character sheet, its models, and a card with their checksums.
 
     sheet.yaml      the character sheet
     landmarks.onnx  `crop` float32 [N,S,S,3] display-referred RGB 0..1 -> `landmarks` [N,L,2] crop pixels,
                     `expected_error` [N,L] crop pixels, `visible` [N,L] probability
     shapes.onnx     `landmarks` float32 [N,L,2] plate space -> `points` [N,P,6] plate space, and optionally
                     `width` [N,n_shapes]: the seam's full width in plate pixels
-    seam.onnx       optional: `strip` or `zoomed_strip` float32 [N,T,D,3], pictures along predicted seams (see
-                    seams/placement.py), T a multiple of 8, D = 40 -> `logits` [N,T/2,D+1]: the seam at each offset, and
-                    last `not to be seen`; what takes `zoomed_strip` knows finer strips, too
+    seam.onnx       optional: `strip` or `zoomed_strip` float32 [N,T,D,3], strips along predicted seams
+                    (seams/placement.py), T a multiple of 8, D = 40 -> `logits` [N,T/2,D+1]: the seam at each offset,
+                    and last `not visible`; a model with `zoomed_strip` also accepts strips of twice the resolution
     fill.onnx       optional: `strip` float32 [N,T,S,12], straightened seams (seams/learned_fill.py), T and S multiples
-                    of 4 -> `answer` [N,T,S,7]: shares of four sources of light and an offset per colour
+                    of 4 -> `answer` [N,T,S,7]: weights of four sources of light, and an offset per colour
     detector.onnx   optional: `picture` float32 [N,H,W,3] display-referred RGB 0..1, H and W fixed -> `boxes` [N,F,4]
                     x0, y0, x1, y1 in its pixels, `scores` [N,F] (0: no face), `masks` [N,F,S,S] over rectangles
                     1.3 times the boxes, `keypoints` [N,F,5,2]: right and left pupil, tip of the nose, ends of the mouth
     card.json       input size, crop margin, colour, training, metrics, licence and the SHA-256 of each file
 
-Trainers write the card with `write_card`; `load_pack` refuses, in one line, a pack that does not fit it.
+Training writes the card with `write_card`. `load_pack` refuses a pack that does not fit its card.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ SEAM = "seam.onnx"
 FILL = "fill.onnx"
 DETECTOR = "detector.onnx"
 CARD = "card.json"
-DEFAULT = "default"  # names the shipped pack
+DEFAULT = "default"  # name of the shipped pack
 
-SEAM_MULTIPLE = 8  # a seam model's strips have a multiple of so many places ...
-SEAM_OFFSETS = 40  # ... and so many offsets
-# What it takes, by the strips that it knows: of one fineness, or also of twice that.
+SEAM_MULTIPLE = 8  # the length T of a seam model's strips is a multiple of this ...
+SEAM_OFFSETS = 40  # ... and this is their number of offsets D
+# A seam model's input name -> the resolutions of strips it accepts, as multiples of the lowest.
 SEAM_STRIPS = {"strip": (1,), "zoomed_strip": (1, 2)}
-FILL_MULTIPLE = 4  # both sides of a fill model's strips are multiples of this,
-FILL_CHANNELS, FILL_ANSWERS = (11, 12), 7  # it takes so many values a sample, the first 11 before; it gives so many
+FILL_MULTIPLE = 4  # both sides of a fill model's strips are multiples of this
+FILL_CHANNELS, FILL_ANSWERS = (11, 12), 7  # input channels before and today; output channels
 
 _NEEDED = (SHEET, LANDMARKS, SHAPES)
-_VOUCHED = ("*.onnx", "*.data", SHEET)  # what a card must hash: models, their outside weights, the sheet
+_HASHED = ("*.onnx", "*.data", SHEET)  # files whose hash the card must hold: models, their external weights, the sheet
 # StringStringEntryProto{key: "location", value: a name of less than 128 bytes} of TensorProto.external_data, onnx.proto
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x01-\x7f])", re.DOTALL)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-BAD_PERCENT = 5.0  # share of the face's width: twice the shipped pack's error on unseen faces
+BAD_PERCENT = 5.0  # percent of the face's width: twice the shipped pack's error on unseen faces
 _CARD_LIMIT_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A pack that has been checked: every hash, name and size fits."""
+    """A checked pack: every hash, name and size fits."""
 
     folder: Path
     name: str
@@ -87,7 +87,7 @@ class Pack:
 
     @property
     def seam_path(self) -> Path | None:
-        """The model that finds seams near their prediction, where the pack has one."""
+        """The seam model, where the pack has one."""
         return self.folder / SEAM if (self.folder / SEAM).is_file() else None
 
     @property
@@ -103,7 +103,7 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class _CardFields:
-    """What every card has; the rest is kept as it stands."""
+    """The fields that every card has; others are kept unchanged."""
 
     name: str
     input_size: int
@@ -115,7 +115,8 @@ def load_pack(pack: str | Path | None = None) -> Pack:
     """Open a pack by folder or name; None is the shipped default.
 
     Names are looked up in `$ROTOPAINT_MODELS`, the user's cache and the shipped packs, in this order.
-    Raises: PackError when it is not found, incomplete, altered, not signed where that is demanded (`signing`), or its
+
+    Raises: PackError when the pack is missing, incomplete or altered, lacks a demanded signature (`signing`), or its
     models do not fit its sheet and card.
     """
     folder = find_pack(pack)
@@ -147,13 +148,15 @@ def load_pack(pack: str | Path | None = None) -> Pack:
 def write_card(folder: Path, card: Mapping[str, Any]) -> dict[str, Any]:
     """Write `card.json` for a pack's folder and return it: the given fields, format, version and each file's SHA-256.
 
-    Wanted in `card`: name, input_size, crop_margin; usual: created, colour, face_width, training, metrics, licence.
-    Raises: PackError when a file or one of those fields is missing.
+    `card` must have name, input_size and crop_margin; created, colour, face_width, training, metrics and licence are
+    usual.
+
+    Raises: PackError when a file or one of the required fields is missing.
     """
     for name in _NEEDED:
         if not (folder / name).is_file():
             raise PackError(f"{folder}: {name} is missing; a pack wants {', '.join(_NEEDED)}")
-    files = {path.name: sha256(path) for path in _vouched(folder)}
+    files = {path.name: sha256(path) for path in _hashed_files(folder)}
     full = {"format": FORMAT, "version": VERSION, **card, "files": files}
     _card_fields(full, folder)
     write_json(folder / CARD, full)
@@ -161,7 +164,7 @@ def write_card(folder: Path, card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load_card(folder: Path) -> dict[str, Any]:
-    """The card of a pack's folder, without what `write_card` adds itself. Raises PackError."""
+    """The card of a pack's folder, without the fields that `write_card` adds. Raises PackError."""
     return {name: value for name, value in _read_card(folder).items() if name not in ("format", "version", "files")}
 
 
@@ -174,7 +177,7 @@ def sha256(path: Path) -> str:
 def find_pack(pack: str | Path | None = None) -> Path:
     """The folder of a pack given by folder or name. Raises PackError.
 
-    None is the shipped default; so is the name `default`, where no pack is called that.
+    None is the shipped default; so is the name `default`, unless an installed pack has that name.
     """
     if pack is None:
         return _default_pack()
@@ -194,7 +197,7 @@ def find_pack(pack: str | Path | None = None) -> Path:
 
 
 def installed_packs() -> list[Path]:
-    """Folders of all packs that can be named, the first of each name winning."""
+    """Folders of all installed packs; of packs with the same name, the first found."""
     found: dict[str, Path] = {}
     for place in pack_places():
         for card in sorted(place.glob(f"*/{CARD}")):
@@ -203,7 +206,7 @@ def installed_packs() -> list[Path]:
 
 
 def pack_places() -> list[Path]:
-    """Where packs are looked for: `$ROTOPAINT_MODELS`, the user's cache, the shipped packs."""
+    """Folders that are searched for packs: `$ROTOPAINT_MODELS`, the user's cache, the shipped packs."""
     named = [Path(item) for item in os.environ.get("ROTOPAINT_MODELS", "").split(os.pathsep) if item]
     return [*named, user_cache() / "models", *shipped_places()]
 
@@ -217,7 +220,7 @@ def _default_pack() -> Path:
 
 
 def check_landmark_signature(signature: Signature, sheet: Sheet, input_size: int, where: str) -> None:
-    """Raise PackError unless a landmark model takes and gives what a pack promises for this sheet."""
+    """Raise PackError unless a landmark model's inputs and outputs fit the sheet and the input size."""
     n_landmarks = len(sheet.landmarks)
     _check_tensor(signature.inputs, "crop", (None, input_size, input_size, 3), f"{where}: input")
     _check_only(signature.inputs, {"crop"}, where)
@@ -230,7 +233,7 @@ def check_landmark_signature(signature: Signature, sheet: Sheet, input_size: int
 
 
 def check_shape_signature(signature: Signature, sheet: Sheet, where: str) -> None:
-    """Raise PackError unless a shape model takes and gives what a pack promises for this sheet."""
+    """Raise PackError unless a shape model's inputs and outputs fit the sheet."""
     _check_tensor(signature.inputs, "landmarks", (None, len(sheet.landmarks), 2), f"{where}: input")
     _check_only(signature.inputs, {"landmarks"}, where)
     _check_tensor(signature.outputs, "points", (None, sheet.n_points, 6), f"{where}: output")
@@ -239,7 +242,7 @@ def check_shape_signature(signature: Signature, sheet: Sheet, where: str) -> Non
 
 
 def check_seam_signature(signature: Signature, where: str) -> None:
-    """Raise PackError unless a seam model takes and gives what a pack promises."""
+    """Raise PackError unless a seam model's inputs and outputs fit the pack format."""
     name = seam_strip(signature)
     _check_tensor(signature.inputs, name, (None, None, SEAM_OFFSETS, 3), f"{where}: input")
     _check_only(signature.inputs, {name}, where)
@@ -247,18 +250,18 @@ def check_seam_signature(signature: Signature, where: str) -> None:
 
 
 def seam_strip(signature: Signature) -> str:
-    """The name of a seam model's input, one of SEAM_STRIPS; where it has none of them `strip`, that of older ones."""
+    """The name of a seam model's input, one of SEAM_STRIPS; `strip` where it has none of them."""
     return next((name for name in SEAM_STRIPS if name in signature.inputs), "strip")
 
 
 def fill_channels(signature: Signature) -> int:
-    """How many values a sample a learned fill takes; those of today where its file does not say."""
+    """The number of input channels of a learned fill; today's number where the file leaves it open."""
     shape = signature.inputs["strip"].shape if "strip" in signature.inputs else ()
     return shape[3] if len(shape) == 4 and isinstance(shape[3], int) else FILL_CHANNELS[-1]
 
 
 def check_fill_signature(signature: Signature, where: str) -> None:
-    """Raise PackError unless a learned fill takes and gives what a pack promises."""
+    """Raise PackError unless a learned fill's inputs and outputs fit the pack format."""
     channels = FILL_CHANNELS[0] if fill_channels(signature) == FILL_CHANNELS[0] else FILL_CHANNELS[-1]
     try:
         _check_tensor(signature.inputs, "strip", (None, None, None, channels), f"{where}: input")
@@ -272,7 +275,7 @@ def check_fill_signature(signature: Signature, where: str) -> None:
 
 
 def check_detector_signature(signature: Signature, where: str) -> None:
-    """Raise PackError unless a face detector takes and gives what a pack promises."""
+    """Raise PackError unless a face detector's inputs and outputs fit the pack format."""
     _check_tensor(signature.inputs, "picture", (None, None, None, 3), f"{where}: input")
     _check_only(signature.inputs, {"picture"}, where)
     if not all(isinstance(size, int) for size in signature.inputs["picture"].shape[1:3]):
@@ -334,12 +337,12 @@ def _read_card(folder: Path, *, is_trusted: bool = True) -> dict[str, Any]:
     return card
 
 
-def _vouched(folder: Path) -> list[Path]:
-    """What a card must hash: models, the files that their weights lie in whatever they are called, the sheet.
+def _hashed_files(folder: Path) -> list[Path]:
+    """The files whose hash the card must hold: models, the files with their external weights, the sheet.
 
-    Raises: PackError where weights lie elsewhere than beside their model.
+    Raises: PackError where a model's weights lie in another folder.
     """
-    found = {path for pattern in _VOUCHED for path in folder.glob(pattern) if path.is_file()}
+    found = {path for pattern in _HASHED for path in folder.glob(pattern) if path.is_file()}
     for model in sorted(path for path in found if path.suffix == ".onnx"):
         for name in _weight_files(model):
             if not _PLAIN_NAME.fullmatch(name):
@@ -349,7 +352,7 @@ def _vouched(folder: Path) -> list[Path]:
 
 
 def _weight_files(model: Path) -> set[str]:
-    """The files beside a model that hold its tensors, by the names in the model."""
+    """Names of the files that hold a model's external weights, as the model states them."""
     content = model.read_bytes()
     return {
         content[match.end() : match.end() + match[1][0]].decode("utf-8", "replace")
@@ -358,9 +361,9 @@ def _weight_files(model: Path) -> set[str]:
 
 
 def _check_files(folder: Path, wanted: Mapping[str, str]) -> None:
-    for name in (*_NEEDED, *(path.name for path in _vouched(folder))):
+    for name in (*_NEEDED, *(path.name for path in _hashed_files(folder))):
         if name not in wanted:
-            raise PackError(f"{folder / CARD}: does not vouch for {name}; export the pack again, or remove the file")
+            raise PackError(f"{folder / CARD}: holds no hash of {name}; export the pack again, or remove the file")
     for name, digest in wanted.items():
         if not _PLAIN_NAME.fullmatch(name):
             raise PackError(f"{folder / CARD}: file '{name}' is not a plain name; export the pack again")

@@ -1,4 +1,4 @@
-"""The folder of a pack. A new pack replaces it completely or not at all; other files in the folder stay."""
+"""Replace a pack's folder completely or not at all. Other files in the folder stay."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rotopaint_ai.errors import PackError
 from rotopaint_ai.inference.pack import CARD, SHEET, load_card
 from rotopaint_ai.inference.signing import SIGNATURE
 
-_OURS = frozenset((CARD, SHEET, SIGNATURE, "weights.npz", "recipe.yaml"))  # files of a pack besides its models
+_OURS = frozenset((CARD, SHEET, SIGNATURE, "weights.npz", "recipe.yaml"))  # a pack's files other than models
 
 
 def is_replaceable(folder: Path) -> bool:
-    """Whether a pack may be written here: nothing is there, an empty folder, or an old pack."""
+    """Whether a pack may be written here: the folder is missing, empty, or holds a pack."""
     try:
         load_card(folder)
     except PackError:
@@ -26,23 +26,23 @@ def is_replaceable(folder: Path) -> bool:
 
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder that replaces `folder` once it has been filled; after a failure it is removed."""
+    """A temporary empty folder that replaces `folder` at the end; after an error it is removed."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as made:
-        beside = Path(made) / "pack"
-        beside.mkdir()
-        yield beside
-        _take_place(beside, folder)
+        fresh = Path(made) / "pack"
+        fresh.mkdir()
+        yield fresh
+        _swap_folders(fresh, folder)
 
 
-def _take_place(beside: Path, folder: Path) -> None:
-    """Put the new pack where the old one was; the old one comes back when that fails."""
+def _swap_folders(fresh: Path, folder: Path) -> None:
+    """Rename the new pack to the folder's name; restore the old pack when that fails."""
     old = folder.with_name(f".{folder.name}.old")
     if folder.exists():
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
     try:
-        beside.rename(folder)
+        fresh.rename(folder)
     except OSError:
         if old.exists():
             old.rename(folder)
@@ -52,7 +52,7 @@ def _take_place(beside: Path, folder: Path) -> None:
 
 
 def _keep_others(old: Path, new: Path) -> None:
-    """Move what an old pack's folder holds besides files of a pack."""
+    """Move files that do not belong to the pack from the old folder to the new one."""
     for path in old.iterdir() if old.is_dir() else ():
         is_ours = path.suffix in (".onnx", ".data") or path.name in _OURS
         if not is_ours and not (new / path.name).exists():

@@ -1,11 +1,11 @@
-"""The process in which models of strangers are opened and run: one beside this one, for all of them.
+"""The child process that opens and runs untrusted models; all of them share one.
 
-onnxruntime works some of a graph out while it opens it, cannot be stopped inside a node, and a file that is made for it
-may end its process. There, a call that takes too long is ended with the process, and the caller gets an error. Models
-that were open in it are lost then; a model that is opened later gets a new process.
+onnxruntime runs parts of a graph already while it opens the file, cannot be stopped inside a node, and may crash on a
+crafted file. When a call takes too long, the child process is killed and the caller gets an error. The models open in
+it are lost; the next model opened starts a new process.
 
-A frame's landmarks cost 0.6 ms of processor time more there (2 cores, 786 kB a crop). Packs that ship with the product
-are trusted as its code is, and run here.
+This costs 0.6 ms of processor time more per frame for the landmarks (2 cores, 786 kB a crop). Packs that ship with the
+product are as trusted as its code, and run in this process.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ import rotopaint_ai
 from rotopaint_ai import errors
 from rotopaint_ai.errors import InferenceError, RotopaintError
 from rotopaint_ai.inference import limits, session
-from rotopaint_ai.inference.messages import ROOM_BYTES, Array, Lane, Message, make_room
+from rotopaint_ai.inference.messages import SHARED_BYTES, Array, Lane, Message, make_shared_memory
 from rotopaint_ai.inference.session import ModelSession, Signature, signature_from
 
-_HOME = Path(rotopaint_ai.__file__).parents[1]  # -m imports from where it starts
+# working directory of the child process, from which `-m` imports the package
+_HOME = Path(rotopaint_ai.__file__).parents[1]
 
 
 class _EndedError(Exception):
-    """The process has gone; the text says why."""
+    """The model process has ended; the text tells why."""
 
 
-class _Patience:
-    """Raises when one call has taken too long, by ticks of this process: one that was held up starts no alarm."""
+class _Timeout:
+    """Time limit of one call. It counts ticks of this process, so a suspended process raises no false alarm."""
 
     def __init__(self) -> None:
         self._left_s = limits.LIMIT_S
@@ -58,26 +59,26 @@ class _Patience:
 
 
 class _ModelProcess:
-    """A process of `serve` and the lanes to it, each of which carries one call at a time."""
+    """A process that runs `serve`, and its lanes. Each lane carries one call at a time."""
 
     def __init__(self) -> None:
         self._process, lanes = _start(min(64, 2 + (os.cpu_count() or 1)))
         self._owner = os.getpid()
         self.why_ended = ""
-        self.forgotten: deque[int] = deque()  # models that are no longer used, which the next call closes
+        self.forgotten: deque[int] = deque()  # models that are no longer used; the next call closes them
         self._free: LifoQueue[Lane] = LifoQueue()
-        for lane in reversed(lanes):  # the last in is the first out
+        for lane in reversed(lanes):  # the queue is last in, first out
             self._free.put(lane)
-        weakref.finalize(self, _close_all, lanes)  # at exit, too
+        weakref.finalize(self, _close_all, lanes)  # also at exit
 
     @property
     def is_ours(self) -> bool:
-        """Whether the process runs and was started by this one; a forked process starts its own."""
+        """Whether the model process runs and is a child of this process; a forked process must start its own."""
         return not self.why_ended and self._owner == os.getpid()
 
     def call(self, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> Message:
-        """The other side's answer. Raises _EndedError, and whatever it answers is wrong."""
-        if self._owner != os.getpid():  # two who talk through one lane would hear each other's answers
+        """The answer to one call. Raises _EndedError, and the error that the answer reports."""
+        if self._owner != os.getpid():  # after a fork, two processes on one lane would read each other's answers
             raise _EndedError("it was opened by the process that this one was forked from; open it again here")
         lane = self._free.get()
         try:
@@ -90,7 +91,7 @@ class _ModelProcess:
         return found
 
     def _exchange(self, lane: Lane, message: Message) -> Message:
-        lane.wait = _Patience().tick
+        lane.wait = _Timeout().tick
         try:
             lane.send(message)
             return lane.receive()
@@ -98,9 +99,9 @@ class _ModelProcess:
             self.end(self.why_ended or self._end_words())
             raise _EndedError(self.why_ended) from None
         except ValueError as error:
-            self.end(f"the process that ran it spoke nonsense: {error}")
+            self.end(f"the process that ran it sent an invalid message: {error}")
             raise _EndedError(self.why_ended) from None
-        except BaseException as error:  # in the middle of a message no lane can be used again
+        except BaseException as error:  # a lane is unusable after an incomplete message
             self.end(str(error) or "it was stopped")
             raise
 
@@ -111,11 +112,11 @@ class _ModelProcess:
         try:
             code = self._process.wait(10)
         except subprocess.TimeoutExpired:
-            return "the process that ran it answers no more"
+            return "the process that ran it no longer replies"
         return end_words(code)
 
     def end(self, why: str) -> None:
-        """End the process; calls under way hear why."""
+        """Kill the process; pending calls raise _EndedError with this text."""
         self.why_ended = self.why_ended or why
         self._process.kill()
         self._process.wait()
@@ -129,57 +130,57 @@ def end_words(code: int) -> str:
 
 
 def _start(n_lanes: int) -> tuple[subprocess.Popen[bytes], list[Lane]]:
-    """Start the process, from where nothing but the product is imported, and hand it its ends of the lanes."""
+    """Start the process with only the product on its import path, and pass it its ends of the lanes."""
     pairs = [socket.socketpair() for _ in range(n_lanes)]
     try:
-        process, rooms = _begin([theirs for _, theirs in pairs])
+        process, memories = _spawn([theirs for _, theirs in pairs])
     except OSError as error:
         raise InferenceError(f"no process could be started for the models ({error}); close other programs") from error
     for ours, theirs in pairs:
         ours.settimeout(limits.TICK_S)
         theirs.close()
-    return process, [Lane(ours, room, _Patience().tick) for (ours, _), room in zip(pairs, rooms)]
+    return process, [Lane(ours, memory, _Timeout().tick) for (ours, _), memory in zip(pairs, memories)]
 
 
-def _words(handles: Sequence[str]) -> list[str]:
+def _command_line(handles: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "rotopaint_ai.inference.serve", *handles]
 
 
 _Started = tuple[subprocess.Popen[bytes], list[mmap.mmap]]
 
-if sys.platform == "win32":  # where only names and copies made for the other process are handed over; never run
+if sys.platform == "win32":  # Windows passes memory by name and sockets as copies for the other process; untested
 
-    def _begin(ends: Sequence[socket.socket]) -> _Started:
+    def _spawn(ends: Sequence[socket.socket]) -> _Started:
         names, nothing = [f"rotopaint-{uuid.uuid4().hex}" for _ in ends], subprocess.DEVNULL
-        rooms = [mmap.mmap(-1, ROOM_BYTES, name) for name in names]
+        memories = [mmap.mmap(-1, SHARED_BYTES, name) for name in names]
         flags, pipe = subprocess.CREATE_NO_WINDOW, subprocess.PIPE
         process = subprocess.Popen(
-            _words(names), stdin=pipe, stdout=nothing, stderr=nothing, cwd=_HOME, creationflags=flags
+            _command_line(names), stdin=pipe, stdout=nothing, stderr=nothing, cwd=_HOME, creationflags=flags
         )
         assert process.stdin is not None
         with process.stdin as handed:
             handed.writelines(base64.b64encode(end.share(process.pid)) + b"\n" for end in ends)
-        return process, rooms
+        return process, memories
 
 else:
 
-    def _begin(ends: Sequence[socket.socket]) -> _Started:
-        memory, nothing = [make_room() for _ in ends], subprocess.DEVNULL
-        handles = [end.fileno() for end in ends]
-        words = _words([f"{channel}:{room}" for channel, room in zip(handles, memory)])
+    def _spawn(ends: Sequence[socket.socket]) -> _Started:
+        handles, nothing = [make_shared_memory() for _ in ends], subprocess.DEVNULL
+        sockets = [end.fileno() for end in ends]
+        words = _command_line([f"{channel}:{memory}" for channel, memory in zip(sockets, handles)])
         process = subprocess.Popen(
             words,
             stdin=nothing,
             stdout=nothing,
             stderr=nothing,
             cwd=_HOME,
-            pass_fds=[*handles, *memory],
-            process_group=0,  # the parent process handles Ctrl-C
+            pass_fds=[*sockets, *handles],
+            process_group=0,  # Ctrl-C reaches only the parent process
         )
-        rooms = [mmap.mmap(room, ROOM_BYTES) for room in memory]
-        for room in memory:
-            os.close(room)
-        return process, rooms
+        memories = [mmap.mmap(handle, SHARED_BYTES) for handle in handles]
+        for handle in handles:
+            os.close(handle)
+        return process, memories
 
 
 def _close_all(lanes: Sequence[Lane]) -> None:
@@ -194,10 +195,10 @@ def _error_of(facts: Mapping[str, Any]) -> Exception:
 
 
 _lock = threading.Lock()
-_started: list[_ModelProcess] = []  # the last one is in use; one before it belongs to the process that forked this one
+_started: list[_ModelProcess] = []  # the last is in use; an earlier one belongs to the process that forked this one
 
 
-def _living_process() -> _ModelProcess:
+def _running_process() -> _ModelProcess:
     with _lock:
         if not _started or not _started[-1].is_ours:
             _started[:] = [each for each in _started if not each.why_ended]
@@ -207,14 +208,14 @@ def _living_process() -> _ModelProcess:
 
 @atexit.register
 def end_process() -> None:
-    """End this process's models, wherever they are open."""
+    """Kill this process's model process."""
     for each in _started:
         if each.is_ours:
             each.end("it was closed")
 
 
 def usage() -> Mapping[str, float]:
-    """`peak_memory_mb` and `processor_s` of the process that runs the models, and how many `models` are open in it."""
+    """`peak_memory_mb` and `processor_s` of the model process, and the number of open `models`."""
     if _started and _started[-1].is_ours:
         with suppress(_EndedError):
             return _started[-1].call({"do": "measure"}, {}).facts
@@ -222,7 +223,7 @@ def usage() -> Mapping[str, float]:
 
 
 def shipped_places() -> list[Path]:
-    """The folders of this product's packs."""
+    """The folders of the shipped packs."""
     spec = importlib.util.find_spec("rotopaint_models")
     installed = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
     checkout = Path(__file__).resolve().parents[2] / "models" / "rotopaint_models"
@@ -230,7 +231,7 @@ def shipped_places() -> list[Path]:
 
 
 def _is_shipped(path: Path) -> bool:
-    """Whether a model came with the product, as its code did."""
+    """Whether a model is part of the product."""
     return path.parent.parent in shipped_places()
 
 
@@ -238,7 +239,7 @@ def read_signature(path: Path) -> Signature:
     """Names, types and shapes of a model's inputs and outputs. Raises PackError when the file is not a model."""
     if _is_shipped(path):
         return session.load_signature(path)
-    return signature_from(_asked(_living_process(), path, {"do": "sign"}, {}).facts)
+    return signature_from(_call_on(_running_process(), path, {"do": "sign"}, {}).facts)
 
 
 def open_model(
@@ -249,18 +250,18 @@ def open_model(
     spinning: bool = False,
     example: Mapping[str, Array],
 ) -> ModelSession:
-    """As `session.open_session`, in the process of models where others made it. Raises as that does."""
+    """As `session.open_session`, but in the model process unless the model is shipped. Raises the same errors."""
     if _is_shipped(path):
         return session.open_session(path, device=device, threads=threads, spinning=spinning, example=example)
-    process = _living_process()
+    process = _running_process()
     options = {"device": device, "threads": threads, "spinning": spinning}
-    facts = _asked(process, path, {"do": "open_model", "options": options}, example).facts
+    facts = _call_on(process, path, {"do": "open_model", "options": options}, example).facts
     remote = _RemoteModel(process, facts["number"])
     about = (facts["device"], facts["provider"], facts["note"])
     return ModelSession(path.with_name(facts["name"]), *about, signature_from(facts["signature"]), remote.run)
 
 
-def _asked(process: _ModelProcess, path: Path, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> Message:
+def _call_on(process: _ModelProcess, path: Path, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> Message:
     try:
         return process.call({**facts, "path": str(path.absolute())}, arrays)
     except (_EndedError, RuntimeError) as error:
@@ -268,13 +269,13 @@ def _asked(process: _ModelProcess, path: Path, facts: Mapping[str, Any], arrays:
 
 
 class _RemoteModel:
-    """A model that is open in the other process as long as this object exists."""
+    """A model open in the model process, for the lifetime of this object."""
 
     def __init__(self, process: _ModelProcess, number: int) -> None:
         self._process, self._number = process, number
         weakref.finalize(self, process.forgotten.append, number).atexit = False
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Array]) -> list[Array]:
-        """Outputs of those names. Raises what the other side says, or why it has gone."""
+        """The named outputs. Raises the other process's error, or _EndedError."""
         found = self._process.call({"do": "run", "number": self._number, "outputs": list(outputs)}, inputs)
         return [found.arrays[name] for name in outputs]

@@ -1,4 +1,4 @@
-"""What the process of `process` does: open models and run them, a thread for each lane, until the other side goes."""
+"""The model process of `process`: opens and runs models, one thread for each lane, until the parent closes a lane."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ from typing import Any
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.inference import limits, session
-from rotopaint_ai.inference.messages import ROOM_BYTES, Array, Lane, Message
+from rotopaint_ai.inference.messages import SHARED_BYTES, Array, Lane, Message
 
 Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
 
 
 class _Models:
-    """The models that are open, by number."""
+    """The open models, by number."""
 
     def __init__(self) -> None:
         self._open: dict[int, session.ModelSession] = {}
         self._numbers = itertools.count()
 
-    def answer(self, asked: Message) -> Message:
-        """What to send back; what went wrong is an answer, too."""
-        for number in asked.facts.get("drop", ()):
+    def answer(self, request: Message) -> Message:
+        """The reply to one request; an error becomes a reply, too."""
+        for number in request.facts.get("drop", ()):
             self._open.pop(number, None)
         try:
-            return Message(*getattr(self, f"_{asked.facts['do']}")(asked))
-        except Exception as error:  # onnxruntime's exceptions have no common root of their own
+            return Message(*getattr(self, f"_{request.facts['do']}")(request))
+        except Exception as error:  # onnxruntime's exceptions share no base class
             kind = type(error).__name__ if isinstance(error, RotopaintError) else ""
             return Message({"error": str(error), "kind": kind}, {})
 
-    def _sign(self, asked: Message) -> Answer:
-        return session.signature_facts(session.load_signature(Path(asked.facts["path"]))), {}
+    def _sign(self, request: Message) -> Answer:
+        return session.signature_facts(session.load_signature(Path(request.facts["path"]))), {}
 
-    def _open_model(self, asked: Message) -> Answer:
-        opened = session.open_session(Path(asked.facts["path"]), **asked.facts["options"], example=asked.arrays)
+    def _open_model(self, request: Message) -> Answer:
+        opened = session.open_session(Path(request.facts["path"]), **request.facts["options"], example=request.arrays)
         number = next(self._numbers)
         self._open[number] = opened
         about = {"name": opened.path.name, "device": opened.device, "provider": opened.provider, "note": opened.note}
         return {"number": number, **about, "signature": session.signature_facts(opened.signature)}, {}
 
-    def _run(self, asked: Message) -> Answer:
-        names = asked.facts["outputs"]
-        return {}, dict(zip(names, self._open[asked.facts["number"]].run_once(names, asked.arrays)))
+    def _run(self, request: Message) -> Answer:
+        names = request.facts["outputs"]
+        return {}, dict(zip(names, self._open[request.facts["number"]].run_once(names, request.arrays)))
 
-    def _measure(self, asked: Message) -> Answer:
+    def _measure(self, request: Message) -> Answer:
         used = {"peak_memory_mb": limits.own_peak_memory_mb(), "processor_s": time.process_time()}
         return {**used, "models": len(self._open)}, {}
 
 
 def _never() -> None:
-    """A lane without a timeout."""
+    """The `wait` of a lane without a timeout."""
 
 
 def _serve(lane: Lane, models: _Models) -> None:
-    """Answer what comes on a lane. Where it ends, so does the process, whatever its other threads compute."""
+    """Answer the requests of one lane. When the lane closes, end the process, whatever its other threads compute."""
     try:
         while True:
             lane.send(models.answer(lane.receive()))
@@ -72,7 +72,7 @@ def _serve(lane: Lane, models: _Models) -> None:
 
 
 def main(handles: Sequence[str]) -> None:
-    """Serve the lanes of those handles; does not return."""
+    """Serve the lanes with these handles; does not return."""
     _bound_memory()
     models, lanes = _Models(), [_lane(handle) for handle in handles]
     for lane in lanes[1:]:
@@ -81,14 +81,14 @@ def main(handles: Sequence[str]) -> None:
 
 
 def _lane(handle: str) -> Lane:
-    """The lane of a handle, which is `socket:memory`; on Windows `memory` alone, and the socket comes by the input."""
+    """The lane of a handle, `socket:memory`. On Windows the handle is `memory`, and the socket comes through stdin."""
     if sys.platform == "win32":
         channel = socket.fromshare(base64.b64decode(sys.stdin.readline()))
-        return Lane(channel, mmap.mmap(-1, ROOM_BYTES, handle), _never)
+        return Lane(channel, mmap.mmap(-1, SHARED_BYTES, handle), _never)
     channel, memory = (int(number) for number in handle.split(":"))
-    room = mmap.mmap(memory, ROOM_BYTES)
+    shared = mmap.mmap(memory, SHARED_BYTES)
     os.close(memory)
-    return Lane(socket.socket(fileno=channel), room, _never)
+    return Lane(socket.socket(fileno=channel), shared, _never)
 
 
 def _bound_memory() -> None:
@@ -96,7 +96,7 @@ def _bound_memory() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if not session.installed_devices(session.AUTO_ORDER):  # a GPU's driver maps more than it uses
+        if not session.installed_devices(session.AUTO_ORDER):  # a GPU driver maps more memory than it uses
             resource.setrlimit(resource.RLIMIT_DATA, (limits.MOST_BYTES, limits.MOST_BYTES))
 
 

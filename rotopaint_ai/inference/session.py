@@ -1,9 +1,10 @@
-"""Running ONNX models. Only this file imports onnxruntime, and only when a session is opened.
+"""Run ONNX models. Only this file imports onnxruntime, and only when a session is opened.
 
-Models of a pack are opened by `process`, which calls this in another process; our own fresh exports, here.
+`process` runs untrusted models of packs through this module in another process. Models that we export ourselves run
+here.
 
-A session says truthfully which device ran: a provider counts only after it has been loaded, has executed a real call,
-and (on anything but the CPU) a profile of that call shows that its nodes ran there.
+The reported device is the one that really ran: a provider counts only after it has loaded, has executed a call, and
+(except on the CPU) a profile of that call shows that its nodes ran there.
 
 N batch, S side of a square crop, L landmarks, P control points of all shapes.
 """
@@ -29,7 +30,7 @@ from rotopaint_ai.inference import limits
 Array = npt.NDArray[np.float32]
 Shape = tuple[int | str | None, ...]
 
-# Device as an artist names it -> onnxruntime's provider, and the package that brings it.
+# Device name for artists -> onnxruntime's provider, and the package that contains it.
 PROVIDERS: Mapping[str, tuple[str, str]] = {
     "cpu": ("CPUExecutionProvider", "onnxruntime"),
     "cuda": ("CUDAExecutionProvider", "onnxruntime-gpu"),
@@ -43,10 +44,10 @@ DEVICES = ("auto", *PROVIDERS)
 AUTO_ORDER = ("cuda", "directml", "coreml")  # what `auto` tries before the CPU
 
 _CPU = PROVIDERS["cpu"][0]
-# cuDNN's own search of the quickest kernels goes through all of them for each new size of input, and strips have many.
-# TF32 rounds to 10 bits, by which landmarks move.
+# cuDNN's exhaustive search times all kernels for each new input size, and strips have many sizes. TF32 rounds to 10
+# bits, which moves landmarks.
 _OPTIONS: Mapping[str, Mapping[str, str]] = {"cuda": {"cudnn_conv_algo_search": "HEURISTIC", "use_tf32": "0"}}
-_N_TIMED = 64  # calls over which the time per call is reported
+_N_TIMED = 64  # calls over which `ms_per_call` takes the median
 
 
 class Tensor(NamedTuple):
@@ -58,7 +59,7 @@ class Tensor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a model file takes and gives."""
+    """A model's inputs and outputs, by name."""
 
     inputs: Mapping[str, Tensor]
     outputs: Mapping[str, Tensor]
@@ -66,10 +67,10 @@ class Signature:
 
 @dataclass(slots=True)
 class ModelSession:
-    """An open model on a device that has been seen to work.
+    """An open model on a device that has run it.
 
-    `device` and `provider` say what ran; `note` says it to a person, and why where it is not what one might expect.
-    Safe to call from one thread at a time.
+    `device` and `provider` name what ran. `note` tells it to the user, with the reason where another device was
+    expected. Use it from one thread at a time.
     """
 
     path: Path
@@ -86,15 +87,15 @@ class ModelSession:
         return median(self._times_ms) if self._times_ms else None
 
     def close(self) -> None:
-        """Give back the model's memory; what is known of it stays."""
+        """Free the model's memory; its metadata stays."""
         self._run = _refuse_closed
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Array]) -> list[Array]:
-        """Outputs of those names for those inputs (float32). Raises InferenceError, also where `limits` are passed."""
+        """The named outputs for these inputs (float32). Raises InferenceError, also where a call exceeds `limits`."""
         start = time.perf_counter()
         try:
             results = self.run_once(outputs, inputs)
-        except Exception as error:  # onnxruntime's exceptions have no common root of their own
+        except Exception as error:  # onnxruntime's exceptions share no base class
             raise InferenceError(
                 f"{self.path.name}: could not run on {self.device} ({limits.explain_error(error)})"
             ) from error
@@ -102,7 +103,7 @@ class ModelSession:
         return results
 
     def run_once(self, outputs: Sequence[str], inputs: Mapping[str, Array]) -> list[Array]:
-        """As `run`, with errors as they come."""
+        """As `run`, without conversion of errors and without timing."""
         return [np.asarray(result, dtype=np.float32) for result in self._run(list(outputs), inputs)]
 
 
@@ -133,12 +134,13 @@ def open_session(
     spinning: bool = False,
     example: Mapping[str, Array],
 ) -> ModelSession:
-    """Open a model on a device and prove it by running `example` once.
+    """Open a model on a device and run `example` once to prove that it works.
 
-    `device` is one of DEVICES; `auto` takes the first GPU provider that really runs, else the CPU, and says which in
-    `note`. `threads` is the number of threads inside one operator (0: all cores). `spinning` lets idle threads burn
-    the core while they wait: a little faster alone, much slower beside other work, so it is off unless asked for.
-    Raises: DeviceError when a demanded device is not had; InferenceError when the model does not run at all.
+    `device` is one of DEVICES; `auto` takes the first GPU provider that really runs, else the CPU, and `note` tells
+    which. `threads` is the number of threads inside one operator (0: all cores). `spinning` makes idle threads wait
+    actively: a little faster on an idle machine, much slower on a busy one.
+
+    Raises: DeviceError when a requested device is not available; InferenceError when the model does not run at all.
     """
     if device not in DEVICES:
         raise DeviceError(f"device '{device}': not known; wanted one of {', '.join(DEVICES)}")
@@ -155,7 +157,7 @@ def open_session(
 
 
 def installed_devices(names: Sequence[str]) -> list[str]:
-    """Which of those devices this onnxruntime has a provider for."""
+    """Which of these devices have a provider in the installed onnxruntime."""
     import onnxruntime
 
     available = onnxruntime.get_available_providers()
@@ -179,7 +181,7 @@ def _open_on(
             f"install {package} in place of onnxruntime, or use --device cpu"
         )
     session = _create_session(path, name, threads, spinning)
-    example = _filled(example, _signature_of(session))
+    example = _fit_batch(example, _signature_of(session))
     if session.get_providers()[0] != provider:
         raise DeviceError(
             f"device {name}: {provider} is installed and did not start (driver or CUDA/cuDNN libraries missing?); "
@@ -192,7 +194,7 @@ def _open_on(
         path, name, provider, _device_note(name, share, refusals, asked), _signature_of(session), session.run
     )
     opened.run(list(opened.signature.outputs), example)
-    opened._times_ms.clear()  # the first call pays for memory and kernel choice
+    opened._times_ms.clear()  # the first call includes allocation and kernel selection
     return opened
 
 
@@ -205,9 +207,10 @@ def _create_session(path: Path, name: str, threads: int, spinning: bool, profile
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if spinning else "0")
-    options.enable_mem_pattern = False  # it is one for each size of input, and strips have many: 10 MB in a run
+    # it keeps one pattern for each input size, and strips have many sizes: 10 MB in a run
+    options.enable_mem_pattern = False
     onnxruntime.set_default_logger_severity(4)
-    options.log_severity_level = 4  # a refused provider is reported in our own words
+    options.log_severity_level = 4  # errors of a provider are reported by our own messages
     if name == "cpu":
         limits.bound_memory()
         options.add_session_config_entry(limits.SHARED_ALLOCATOR, "1")
@@ -222,8 +225,8 @@ def _create_session(path: Path, name: str, threads: int, spinning: bool, profile
         raise kind(f"{path}: could not be opened on {name} ({error}); use --device cpu or export it again") from error
 
 
-def _filled(example: Mapping[str, Array], signature: Signature) -> dict[str, Array]:
-    """The example repeated where a model was exported for one batch size only."""
+def _fit_batch(example: Mapping[str, Array], signature: Signature) -> dict[str, Array]:
+    """The example, repeated to the batch size where a model was exported for a fixed one."""
     batches = {name: tensor.shape[0] if tensor.shape else None for name, tensor in signature.inputs.items()}
     return {
         name: np.repeat(value, batch, axis=0) if isinstance(batch := batches.get(name), int) else value
@@ -244,7 +247,7 @@ def _share_on(path: Path, name: str, threads: int, example: Mapping[str, Array])
 
 
 def share_of_nodes(events: Sequence[Mapping[str, Any]], provider: str) -> float:
-    """Share of the kernel executions in an onnxruntime profile that a provider did (0..1; 0 without any)."""
+    """Share of the kernel executions in an onnxruntime profile that ran on a provider (0..1; 0 without any)."""
     ran = Counter(event["args"]["provider"] for event in events if event.get("args", {}).get("provider"))
     return ran[provider] / max(1, sum(ran.values()))
 
@@ -262,7 +265,7 @@ def signature_facts(signature: Signature) -> dict[str, Any]:
 
 
 def signature_from(facts: Mapping[str, Any]) -> Signature:
-    """The signature of those `signature_facts`."""
+    """The signature from its `signature_facts`."""
     inputs, outputs = (
         {name: Tensor(kind, tuple(shape)) for name, (kind, shape) in facts[side].items()}
         for side in ("inputs", "outputs")

@@ -1,7 +1,7 @@
-"""Signed packs: `card.sig` beside the card is an Ed25519 signature over it, and the card holds the hash of every file.
+"""Signed packs: `card.sig` is an Ed25519 signature of the card, and the card holds the hash of every file.
 
-A studio that sets `ROTOPAINT_PACK_KEYS` to a public key, or a folder of them (PEM), opens only packs that one of these
-keys has signed, the shipped ones too. Keys are made by openssl, packs are signed by
+`ROTOPAINT_PACK_KEYS` names a public key (PEM) or a folder of them. Where it is set, only packs signed by one of these
+keys open, shipped ones included. Make keys and sign packs by
 
     openssl genpkey -algorithm ed25519 -out studio.key
     openssl pkey -in studio.key -pubout -out studio.pem
@@ -28,7 +28,7 @@ _MOST_BYTES = 10_000
 
 
 def check_signature(folder: Path, card: bytes) -> None:
-    """Refuse a pack whose card no trusted key has signed, where keys are demanded. Raises PackError, UsageError."""
+    """Where keys are demanded, refuse a pack whose card none of them has signed. Raises PackError, UsageError."""
     if demanded := os.environ.get(KEYS, ""):
         keys = [_public(path) for path in _key_files(Path(demanded))]
         signature = _read_signature(folder / SIGNATURE)
@@ -39,7 +39,8 @@ def check_signature(folder: Path, card: bytes) -> None:
 
 
 def sign(folder: Path, card: bytes, key: Path) -> Path:
-    """Write the signature of a pack's card beside the card. Raises UsageError where the file holds no private key."""
+    """Write the signature of a pack's card next to it. Raises UsageError where the file holds no private Ed25519
+    key."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -93,7 +94,7 @@ def _is_signed(key: Any, signature: bytes, card: bytes) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Sign packs."""
+    """Command line: sign packs."""
     parser = argparse.ArgumentParser(prog="python -m rotopaint_ai.inference.signing", description="Sign model packs.")
     parser.add_argument("packs", nargs="+", type=Path, metavar="PACK")
     parser.add_argument("--key", required=True, type=Path, help="private Ed25519 key, PEM")

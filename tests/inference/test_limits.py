@@ -238,7 +238,7 @@ def answer():
     Lane(theirs, room, None).send(Message({"said": "late"}, {}))
 threading.Thread(target=answer).start()
 print("in it", flush=True)
-print(Lane(ours, room, process._Patience().tick).receive().facts["said"])
+print(Lane(ours, room, process._Timeout().tick).receive().facts["said"])
 """
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", program], stdin=pipe, stdout=pipe, text=True) as held:

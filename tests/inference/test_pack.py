@@ -31,7 +31,7 @@ def test_a_seam_model_is_optional_and_has_to_fit(make_pack: PackMaker) -> None:
     folder = make_pack()
     assert load_pack(folder).seam_path is None
     (folder / "seam.onnx").write_bytes((folder / "shapes.onnx").read_bytes())
-    with pytest.raises(PackError, match=r"does not vouch for seam\.onnx"):
+    with pytest.raises(PackError, match=r"holds no hash of seam\.onnx"):
         load_pack(folder)
     write_card(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))
     with pytest.raises(PackError, match=r"seam\.onnx: input 'strip' is missing"):
@@ -73,11 +73,11 @@ def test_a_missing_file_is_named(make_pack: PackMaker, name: str) -> None:
 def test_weights_beside_the_card_are_refused(make_pack: PackMaker) -> None:
     folder = make_pack()
     (folder / "landmarks.onnx.data").write_bytes(b"weights")
-    with pytest.raises(PackError, match=r"does not vouch for landmarks\.onnx\.data"):
+    with pytest.raises(PackError, match=r"holds no hash of landmarks\.onnx\.data"):
         load_pack(folder)
 
 
-@pytest.mark.parametrize(("location", "refusal"), [("weights.bin", "does not vouch for"), ("../w", "wanted a plain")])
+@pytest.mark.parametrize(("location", "refusal"), [("weights.bin", "holds no hash of"), ("../w", "wanted a plain")])
 def test_weights_of_any_name_beside_a_model_are_hashed(make_pack: PackMaker, location: str, refusal: str) -> None:
     onnx = pytest.importorskip("onnx")
     folder = make_pack()
