@@ -25,8 +25,8 @@ import numpy as np
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.shapes import bezier
+from rotopaint_ai.shapes.revectorise.mirror_partners import name_pairs
 from rotopaint_ai.shapes.revectorise.raw_curves import Array
-from rotopaint_ai.training.mining.faces import name_pairs
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes, join_sources
 from rotopaint_ai.training.mining.label_checks import check_labels
 from rotopaint_ai.training.mining.mine import mine_joined

@@ -156,7 +156,7 @@ def peer(sides: Sides, tests: Sequence[Sequence[tuple[float, float, float, float
 def _mirror_68() -> list[int]:
     from faces_to_coco import ibug_names
 
-    from rotopaint_ai.training.mining.faces import other_side
+    from rotopaint_ai.shapes.revectorise.mirror_partners import other_side
 
     names = ibug_names()
     return [names.index(other_side(name, names) or name) for name in names]

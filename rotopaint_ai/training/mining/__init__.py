@@ -4,7 +4,6 @@
 
     options             the options of `mine`; the kinds of label issues
     takes               the data of sources by frame: shapes, landmarks, provenance, names
-    faces               which names mirror each other; the frontal face
     sources             reads a source of any kind into takes: roto, projects, COCO, the published puppets
     join                merges takes of the same plates, frame by frame
     symmetric_groups    shapes together with their mirror images, aligned

@@ -14,9 +14,9 @@ from collections.abc import Collection, Mapping, Sequence, Set
 import numpy as np
 
 from rotopaint_ai.shapes.revectorise.mean_face import Faces, mirrored_misfit
+from rotopaint_ai.shapes.revectorise.mirror_partners import name_pairs
 from rotopaint_ai.shapes.revectorise.point_tracks import Twist
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, Bools, Rows
-from rotopaint_ai.training.mining.faces import name_pairs
 from rotopaint_ai.training.mining.options import KINDS, LabelIssue
 from rotopaint_ai.training.mining.outliers import (
     ROTO,

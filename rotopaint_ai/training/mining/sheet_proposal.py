@@ -19,12 +19,12 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.plates import Plate
 from rotopaint_ai.shapes.revectorise.mean_face import Faces
+from rotopaint_ai.shapes.revectorise.mirror_partners import partners
 from rotopaint_ai.shapes.revectorise.point_tracks import point_orders
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, share_distance
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
 from rotopaint_ai.training.data.seam_widths import USUAL_SEAM_SHARE
-from rotopaint_ai.training.mining.faces import partners
 from rotopaint_ai.training.mining.join import JoinedFrame
 from rotopaint_ai.training.mining.plans import ShapePlan
 from rotopaint_ai.training.mining.symmetric_groups import GroupMember, RawShapeTrack

@@ -11,10 +11,10 @@ import numpy as np
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes.revectorise.correspondence import Correspondence, find_correspondence
 from rotopaint_ai.shapes.revectorise.mean_face import Faces, mean_places, place_faces
+from rotopaint_ai.shapes.revectorise.mirror_partners import frontalise, is_own_mirror, name_pairs, partners
 from rotopaint_ai.shapes.revectorise.point_tracks import Twist, find_tracks
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, RawCurves, Rows, sample_curves
 from rotopaint_ai.sheet import Role
-from rotopaint_ai.training.mining.faces import frontalise, is_own_mirror, name_pairs, partners
 from rotopaint_ai.training.mining.join import JoinedFrame
 from rotopaint_ai.watch import Progress, silent, work_on_each
 

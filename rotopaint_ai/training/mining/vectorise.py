@@ -12,9 +12,9 @@ import numpy as np
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.revectorise.mean_face import Faces, mean_places
+from rotopaint_ai.shapes.revectorise.mirror_partners import frontalise
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, Rows
 from rotopaint_ai.sheet import ShapeSpec, Sheet, load_sheet
-from rotopaint_ai.training.mining.faces import frontalise
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes
 from rotopaint_ai.training.mining.options import MineOptions
 from rotopaint_ai.training.mining.plans import ShapePlan, drop_landmarks_beside, plan_by_sheet, plan_group

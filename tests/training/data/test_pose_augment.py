@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pytest
 
 from rotopaint_ai.shapes.head_structure import RigidStructure, choose_structure, fit_structure
+from rotopaint_ai.shapes.revectorise.mirror_partners import frontalise, partners
 from rotopaint_ai.training.data.pose_augment import cut_turned_face, turn_face
-from rotopaint_ai.training.mining.faces import frontalise, partners
 
 Array = npt.NDArray[np.float64]
 

@@ -9,7 +9,6 @@ from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.revectorise.correspondence import find_correspondence
 from rotopaint_ai.shapes.revectorise.point_tracks import find_tracks
 from rotopaint_ai.shapes.revectorise.raw_curves import N_PLACES, RawCurves, sample_curves, shares_at
-from rotopaint_ai.training.mining.faces import other_side, partners
 
 from . import conftest as hero
 
@@ -97,17 +96,3 @@ def _turn(angle: float) -> Array:
 def test_shares_beyond_a_turn_carry_over() -> None:
     grid = np.arange(N_PLACES + 1)[None] / N_PLACES + 0.25
     np.testing.assert_allclose(shares_at(grid, np.array([-0.5, 0.0, 0.5, 1.5])), [[-0.25, 0.25, 0.75, 1.75]])
-
-
-def test_names_tell_left_from_right() -> None:
-    names = ["brow_left_1", "brow_right_1", "L_eye", "R_eye", "eyeLeft", "eyeRight", "upright_left"]
-    assert other_side("brow_left_1", names) == "brow_right_1"
-    assert other_side("R_eye", names) == "L_eye"
-    assert other_side("eyeLeft", names) == "eyeRight"
-    assert other_side("upright_left", names) is None
-
-
-def test_places_tell_what_names_do_not() -> None:
-    names = ["jaw_0", "jaw_1", "jaw_2", "nose"]
-    places = np.array([[-0.4, 0.1], [0.0, 0.5], [0.41, 0.12], [0.01, 0.0]])
-    assert partners(names, places) == {"jaw_0": "jaw_2", "jaw_2": "jaw_0", "jaw_1": "jaw_1", "nose": "nose"}

@@ -3,7 +3,7 @@
 Partners come from the words of names first, from positions on the mean face second. If a head mostly looks to one side,
 its mean face is lopsided and mirrored positions do not match; `frontalise` then estimates the head's rigid structure
 from the keyed frames and turns it to the front.
-Face space as in `shapes/revectorise/mean_face.py`. Letters: F frames, L landmarks, C components.
+Face space as in `mean_face.py`. Letters: F frames, L landmarks, C components.
 """
 
 from __future__ import annotations
