@@ -1,20 +1,21 @@
-"""Seams: where they run, how wide they are, how they are painted away, and how much of them still shows.
+"""Seams: find them, measure their width, paint them away, and measure how visible they remain.
 
-Paint, from the door inwards:
+Paint:
 
-- `cleanplate`: from a crop, a matte and curves to a clean crop. `rotopaint_ai.fills` is the table of its methods.
-- `bank_fill`: the crop straightened along its seams, repainted there, and brought back. `ribbon` is the straightening.
-- `relight`: what the fitted tables (`relight_table`, `relight_table_narrow`, read by `layer_text`) make of each sample;
-  `learned_fill`: what the network makes of theirs. `banks` joins both sides of a matte, `glint` finds thin bright
-  lines.
-- `harmonic_fill`: matte that no curve runs through, from its rim.
-- `paint_settings`: method, grain and strength of each seam, as people set them.
-- `grain`: the plate's grain carried into the paint.
-- `strokes`, `touchup`: clone strokes by hand, and what they make of the paint.
+- `cleanplate`: the entry point; from a crop, a matte and curves to a clean crop. `rotopaint_ai.fills` lists the
+  methods.
+- `bank_fill`: straightens the crop along its seams, repaints it there, and maps the result back. `ribbon` straightens.
+- `relight`: the fitted tables (`relight_table`, `relight_table_narrow`, decoded by `layer_text`) that repaint each
+  sample; `learned_fill`: the network that corrects their result. `banks` interpolates across a matte, `glint` finds
+  thin bright lines.
+- `harmonic_fill`: fills matte without a curve from its rim.
+- `paint_settings`: the user's method, grain and strength of each seam.
+- `grain`: copies the plate's grain into the paint.
+- `strokes`, `touchup`: clone strokes by hand, and their composite over the paint.
 
-Place and size: `placement` moves a predicted seam onto the plate's (`path` is its smooth way), `width` measures how far
-its groove and bevels reach (its numbers: `width_table`), `matte` gives mattes and middle lines of shapes, `skeleton`
-middle lines of somebody else's mattes.
+Position and size: `placement` moves a predicted seam onto the visible one (`path` finds the smooth path), `width`
+measures groove and bevels (`width_table`: its weights), `matte` gives mattes and middle lines of shapes, `skeleton`
+middle lines of external mattes.
 
-Check: `visibility` is the meter of what shows.
+Check: `visibility` measures how much a seam shows.
 """

@@ -1,7 +1,8 @@
-"""A seam painted from its two banks, on the ribbon that straightens it.
+"""Paint a seam from its two banks, in the ribbon that straightens it.
 
-Pixels are float32 scene-linear; curves are in the crop's own pixels (corner origin, centres at +0.5).
-Dimensions: H, W rows and columns of a crop, h, w of the shrunk one; T rows across, S columns along, P matte pixels.
+Pixels are float32 scene-linear. Curves are in the crop's own pixels (corner origin, centres at +0.5).
+
+Dimensions: H, W rows and columns of a crop; h, w of the shrunk one; T rows across, S columns along; P matte pixels.
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ from rotopaint_ai.seams.ribbon import Curve, Ribbon, build_ribbon, interpolate
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
-TABLES = (NARROW, TABLE)  # hairlines first: the table fitted on every width leaves them faintly visible
+TABLES = (NARROW, TABLE)  # narrow seams first: the table fitted on every width leaves hairlines faintly visible
 
-_FLOOR = 0.02  # share of the plate's mean light: below it log light turns into linear light
-_SOME = 4  # every so many rows of a crop are read to measure its mean light
-_TOUCH = 5  # of 255: a sample with less matte coverage than this counts as clear
+_FLOOR = 0.02  # share of the plate's mean light, below which log light becomes linear
+_SOME = 4  # every fourth row of a crop is read to measure its mean light
+_TOUCH = 5  # of 255: a sample with less matte coverage counts as clear
 
 
 def paint_auto(
     rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
-    """Colours of the hole's pixels by the network, or by the tables without one; a `cleanplate.FillFunction`."""
+    """Colours of the hole's pixels by the network, or by the tables where there is none; a
+    `cleanplate.FillFunction`."""
     if model is None:
         return paint_two_bank(rgb, hole, curves, None)
     return _paint(rgb, hole, curves, model), {"learned": 1.0}
@@ -43,18 +45,18 @@ def paint_auto(
 def paint_two_bank(
     rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
 ) -> tuple[Array, Mapping[str, float]]:
-    """Colours of the hole's pixels, computed only by the fitted tables; a `cleanplate.FillFunction`."""
+    """Colours of the hole's pixels by the fitted tables only; a `cleanplate.FillFunction`."""
     del model
     return _paint(rgb, hole, curves, None), {"two-bank": 1.0}
 
 
 def _paint(rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None) -> Array:
-    """Remove the seam's light where the plate still shows the face; join both banks where it does not.
+    """Remove the seam's light where the plate still shows the face; interpolate between the banks elsewhere.
 
     Returns: colours (P, 3) of the hole's pixels, row by row.
 
-    Along each curve `relight` and `learned_fill` separate the light of groove and bevels from the face's own light. The
-    face's part is kept, and the rest is blended from bank to bank. `grain` copies grain from the nearest clean band.
+    Along each curve, `relight` and `learned_fill` separate the light of groove and bevels from the face's own light.
+    The face's part is kept, the rest is blended from bank to bank. `grain` copies grain from the nearest clean strip.
     """
     at = np.flatnonzero(hole)
     scene = straighten(rgb, hole, curves)
@@ -82,9 +84,9 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | 
 
 
 def relit(scene: StraightenedSeams, model: FillModel | None) -> Array:
-    """Base and keep (T, S, 4) of the ribbon's samples, as `relight.relight` returns them: by tables, then a network.
+    """Base and keep (T, S, 4) of the ribbon's samples, as in `relight.relight`: by the tables, then by the network.
 
-    Without a model the tables' values are returned.
+    Without a model, the tables' values are returned.
     """
     light_TSC, hole_TS, own_TS = scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS
     known = relight.sources(light_TSC, hole_TS)
@@ -97,9 +99,9 @@ def relit(scene: StraightenedSeams, model: FillModel | None) -> Array:
 
 
 def _fields(scene: StraightenedSeams, relit_TSC: Array) -> tuple[Array, Array]:
-    """On the shrunk crop: base and keep (h, w, 4), as in `relight`, and the offset (h, w, 2) to each grain source.
+    """Base and keep (h, w, 4) in the shrunk crop, and the offset (h, w, 2) to each pixel's grain source.
 
-    Zero outside the matte. An offset leads to the pixel whose grain is copied, in pixels of the full crop.
+    Zero outside the matte. An offset points to the pixel whose grain is copied, in pixels of the full crop.
     """
     ribbon = scene.ribbon
     fields = np.zeros((*ribbon.size, 4), np.float32)
@@ -116,7 +118,7 @@ def _fields(scene: StraightenedSeams, relit_TSC: Array) -> tuple[Array, Array]:
 
 
 def _dim_spots(fields: Array, scene: StraightenedSeams) -> None:
-    """Remove bright spots where seams meet from the base of fields (h, w, 4)."""
+    """Reduce the base of fields (h, w, 4) at bright spots where seams meet."""
     hole = scene.ribbon.cover > 0
     meeting = (junctions.junction_pixels(scene.ribbon) & hole).view(np.uint8)
     for x, y, width, height, _ in cv2.connectedComponentsWithStats(meeting)[2][1:]:
@@ -128,7 +130,7 @@ def _dim_spots(fields: Array, scene: StraightenedSeams) -> None:
 
 
 def _smooth_light(scene: StraightenedSeams) -> Array:
-    """Log light (P, 3) of the shrunk crop's matte pixels that no curve runs near, from their rim."""
+    """Log light (P, 3) of the shrunk crop's matte pixels without a curve nearby, filled from their rim."""
     ribbon = scene.ribbon
     y, x = np.divmod(ribbon.left_P, ribbon.size[1])
     top, left, end, right = (int(v) for v in (y.min(), x.min(), y.max() + 1, x.max() + 1))
@@ -144,7 +146,8 @@ def _smooth_light(scene: StraightenedSeams) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class StraightenedSeams:
-    """The seams of a crop on one ribbon: its log light (T, S, 3), with its samples in the matte or off the crop."""
+    """The seams of a crop in one ribbon: log light (T, S, 3), and which samples lie in the matte or outside the
+    crop."""
 
     ribbon: Ribbon
     light_TSC: Array
@@ -158,7 +161,7 @@ def straighten(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Straightened
     ribbon = build_ribbon(hole, curves)
     if ribbon is None:
         return None
-    small = cv2.cvtColor(ribbon.shrink(rgb), cv2.COLOR_RGB2RGBA)  # four channels are sampled faster than three
+    small = cv2.cvtColor(ribbon.shrink(rgb), cv2.COLOR_RGB2RGBA)  # OpenCV samples four channels faster than three
     some, clear = small[::_SOME], (ribbon.cover[::_SOME] == 0).view(np.uint8)
     floor = _FLOOR * max(float(np.mean(cv2.mean(some, clear if clear.any() else None)[:3])), 1e-4)
     light_TSC = ribbon.sample(small)
@@ -170,10 +173,10 @@ def straighten(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> Straightened
 
 
 def _mirrored(scene: StraightenedSeams, column_P: Array) -> Array:
-    """Rows (fractional) of the strip that matte pixels are copied from: mirrored in the nearer edge of the matte, two
-    pixels further out.
+    """Fractional rows of the ribbon from which matte pixels copy grain: mirrored at the nearer edge of the matte, and
+    two pixels further out.
 
-    Neighbours stay neighbours, so that grain keeps its texture. Rows may lie outside the strip.
+    Neighbours stay neighbours, so the grain keeps its texture. Rows may lie outside the ribbon.
     """
     across, centre = scene.ribbon.across_P, scene.ribbon.centre
     clear = ~scene.hole_TS

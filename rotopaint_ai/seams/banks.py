@@ -1,4 +1,4 @@
-"""The gap interpolated from its two banks: a membrane that joins them across the ribbon.
+"""Interpolate the gap between the two banks of a seam: a membrane across the ribbon.
 
 Dimensions: T rows across, C colour components, S columns along (last, because all columns are solved at once).
 """
@@ -16,12 +16,12 @@ _FAINT = np.float32(1e-4)  # least weight of any sample
 
 
 def join(light_TCS: Array, trust_TS: Array) -> Array:
-    """The smoothest light across each column that agrees with the trusted samples; T is odd, as in every ribbon.
+    """The smoothest light across each column that agrees with the trusted samples; T must be odd, as in every ribbon.
 
-    Minimises, for every column and colour, sum trust (u - light)^2 + sum (u[t+1] - u[t])^2: across a gap without
-    trust this is the straight blend from one bank to the other, so a shade step between two printed pieces becomes a
-    gradual one. Tridiagonal, eliminated from both ends at once up to the middle row ("burn at both ends", LINPACK
-    Users' Guide 1979, chapter 7), in half as many steps as from one end.
+    Minimises, for every column and colour, sum trust (u - light)^2 + sum (u[t+1] - u[t])^2. Across a gap without trust
+    this is linear from one bank to the other, so a step in shade between two printed pieces becomes gradual. The
+    tridiagonal system is eliminated from both ends to the middle row ("burn at both ends", LINPACK Users' Guide 1979,
+    chapter 7), in half as many steps as from one end.
     """
     n_rows = len(trust_TS)
     if n_rows < 3 or n_rows % 2 == 0:
@@ -43,7 +43,7 @@ def join(light_TCS: Array, trust_TS: Array) -> Array:
 
 
 def _eliminated(pivot: Array, out: Array) -> Array:
-    """Eliminate the right sides (half, 2, C, S) forward in place; returns the next rows' factors (half, 2, 1, S)."""
+    """Forward elimination of the right-hand sides (half, 2, C, S) in place; returns the factors (half, 2, 1, S)."""
     shares: Array = np.empty((*pivot.shape[:2], 1, pivot.shape[2]), np.float32)
     for k, (diagonal, share, row) in enumerate(zip(pivot, shares, out)):
         if k:

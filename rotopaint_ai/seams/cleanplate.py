@@ -1,7 +1,7 @@
-"""Clean plates: the seam inside a matte painted away.
+"""Clean plates: paint the seam inside a matte away.
 
-Convention: pixels are float32 scene-linear and may lie below 0 or above 1; curves are in the crop's own pixels
-(corner origin, centres at +0.5). Only pixels whose matte is above 0 change. The same input gives the same output.
+Pixels are float32 scene-linear and may be below 0 or above 1. Curves are in the crop's own pixels (corner origin,
+centres at +0.5). Only pixels whose matte is above 0 change. The same input gives the same output.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Bools = NDArray[Any]  # bool
 
 FillFunction = Callable[[Array, Bools, Sequence[Curve], FillModel | None], tuple[Array, Mapping[str, float]]]
 
-_MARGIN = 16  # pixels of plate kept round the matte, in shrunk pixels
-_NOTHING = 1 / 1024  # coverage below this is a rounding error or the end of a feather, and changes nothing
+_MARGIN = 16  # margin of plate round the matte, in shrunk pixels
+_NOTHING = 1 / 1024  # lower coverage is a rounding error or the end of a feather, and changes nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def fill(
     *,
     grain: float = 1.0,
 ) -> Array:
-    """Paint the seam away inside a matte; the pixels of `paint` without the shares of its methods."""
+    """The pixels of `paint`, without the shares of its methods."""
     return paint(rgb, matte, curves, method, model, grain=grain).rgb
 
 
@@ -62,12 +62,14 @@ def paint(
 ) -> PaintedCrop:
     """Paint the seam away inside a matte.
 
-    rgb: (H, W, 3) scene-linear. matte: (H, W), 0..1; a soft matte mixes the paint with the plate. curves: one
-    (polyline (N, 2), half width) per seam, through the middle of the matte; matte without a curve nearby is filled
-    smoothly from its rim. method: a fill's name (`fills.FILLS`). model: a pack's learned fill. grain: the share of the
-    paint's grain that stays.
-    Returns: a new (H, W, 3) float32; where the matte is 0, or below 1/1024, the pixels are those of `rgb`, bit for bit.
-    Raises: UsageError for a method that is not available, and for sizes that do not fit together.
+    rgb: (H, W, 3) scene-linear. matte: (H, W), 0..1; a soft matte mixes the paint with the plate. curves: one (polyline
+    (N, 2), half width) per seam, through the middle of the matte; matte without a curve nearby is filled smoothly from
+    its rim. method: a fill's name (`fills.FILLS`). model: a pack's learned fill. grain: the share of the paint's grain
+    that remains.
+
+    Returns: a new (H, W, 3) float32. Where the matte is below 1/1024, the pixels are those of `rgb`, bit for bit.
+
+    Raises: UsageError for a method that is not available, and for sizes that do not match.
     """
     function: FillFunction = fills.find_fill(method).load()
     if rgb.ndim != 3 or rgb.shape[2] != 3 or rgb.shape[:2] != matte.shape:
@@ -86,12 +88,12 @@ def paint(
     paint_P, chosen = function(part, hole, moved, model)
     if grain < 1.0:
         paint_P = grains.smooth_grain(part, paint_P, hole, grain)
-    _lay_in(out, paint_P, part, cover, at, corner)
+    _composite_paint(out, paint_P, part, cover, at, corner)
     return PaintedCrop(out, chosen)
 
 
-def _lay_in(out: Array, paint_P: Array, part: Array, cover: Array, at: Index, corner: tuple[int, int]) -> None:
-    """Mix the paint of a window's pixels `at` into a picture in place, weighted by the matte's coverage."""
+def _composite_paint(out: Array, paint_P: Array, part: Array, cover: Array, at: Index, corner: tuple[int, int]) -> None:
+    """Composite the paint of a window's pixels `at` over a picture in place, weighted by the matte's coverage."""
     share = np.take(cover, at)
     if share.min() < 1.0:
         before = np.take(part.reshape(-1, 3), at, axis=0)
@@ -105,7 +107,7 @@ def _lay_in(out: Array, paint_P: Array, part: Array, cover: Array, at: Index, co
 def window_of(matte: NDArray[np.floating], curves: Sequence[Curve]) -> tuple[slice, slice] | None:
     """The matte's bounding box with a margin for the banks; None for an empty matte.
 
-    A box that fills most of the crop is extended to the whole crop, which need not be copied.
+    A box that fills most of the crop is extended to the whole crop, which saves a copy.
     """
     left, top, width, height = cv2.boundingRect((matte > _NOTHING).view(np.uint8))
     if not width:

@@ -1,8 +1,8 @@
-"""Bright lines in a matte that belong to the seam: light that falls through the gap, bare print at its edge.
+"""Bright lines in a matte that belong to the seam: light through the gap, or bare print at its edge.
 
-The tables of `relight` treat bright samples as face, because folds and lips shine. Between smooth banks the face has
-no thin bright line along the seam, so such a line counts as seam. Where two seams meet, a spot far brighter than every
-clear pixel around it counts as seam, too. Elsewhere such a spot may be the gloss of skin.
+The tables of `relight` treat bright samples as face, because folds and lips are glossy. Between smooth banks, however,
+a face has no thin bright line along the seam, so such a line counts as seam. Where two seams meet, a spot far brighter
+than every clear pixel around it also counts as seam. Elsewhere such a spot may be a highlight of the skin.
 
 Dimensions: T rows across, S columns along; h, w rows and columns of a shrunk crop.
 """
@@ -20,21 +20,23 @@ Bools = NDArray[Any]  # bool
 
 _LINE = np.ones((7, 1), np.uint8)  # rows: lines are thinner than this
 _AROUND = np.ones((3, 3), np.uint8)
-_EVERY = 4  # every so many columns are examined: smoothing covers more columns than that
-_TIMES = 3.0  # a line stands out from so many times the lines beside the seam; at twice that it is certain
-_SMOOTH = 0.02  # log light: banks whose own lines are fainter than this are smooth
-_LEAST = 0.002  # log light: assumed strength of lines on any bank
-_FAR = 4.0  # examined columns: sigma of the blur along the banks
-AROUND_PX = 16  # pixels of the shrunk crop: clear pixels this near limit how bright the face can be
-_OVER = 0.4  # log light above the brightest clear pixel from which on a spot is seam; at twice that it is certain
-_TOLD = 0.3  # share of clear pixels around from which on they count; from half as much again they count in full
+_EVERY = 4  # every fourth column is examined; smoothing spans more columns than that
+_TIMES = 3.0  # a line must be this many times as strong as the lines beside the seam; at twice that it is certain
+_SMOOTH = 0.02  # log light: banks whose lines are fainter than this are smooth
+_LEAST = 0.002  # log light: least assumed strength of the banks' lines
+_FAR = 4.0  # sigma of the blur along the banks, in examined columns
+AROUND_PX = 16  # pixels of the shrunk crop: clear pixels within this distance limit the brightness of the face
+_OVER = 0.4  # log light above the brightest clear pixel, beyond which a spot is seam; at twice that it is certain
+_ENOUGH_CLEAR = (
+    0.3  # least share of clear pixels around a spot for the comparison; from 1.5 times that it has full weight
+)
 _SPOT_PX = 1.0  # sigma: a single pixel does not count as a spot
 
 
 def lines(far: Array, hole_TS: Bools) -> Array | None:
     """Probability (T, S), 0 to 1, that a sample belongs to such a bright line; None without a line.
 
-    far: log light (T, S), smoothed along the seam; hole_TS: samples in the matte or off the crop.
+    far: log light (T, S), smoothed along the seam; hole_TS: samples in the matte or outside the crop.
     """
     n_columns, few, hole = far.shape[1], np.ascontiguousarray(far[:, ::_EVERY]), hole_TS[:, ::_EVERY]
     ridge: Array = cv2.morphologyEx(few, cv2.MORPH_TOPHAT, _LINE)
@@ -52,9 +54,9 @@ def lines(far: Array, hole_TS: Bools) -> Array | None:
 
 
 def excess(light: Array, rgb: Array, hole: Bools, floor: float) -> Array:
-    """Log light (h, w, 3) of paint in a hole (h, w) that is far above any clear pixel's around it.
+    """By how much the paint's log light (h, w, 3) in a hole (h, w) exceeds that of any clear pixel around it.
 
-    light: log light of the paint; rgb: (h, w, 3) scene-linear, the plate.
+    light: log light of the paint; rgb: (h, w, 3) scene-linear, the plate. 0 where the excess is small.
     """
     clear, wide = np.where(hole[..., None], np.float32(-1.0), rgb), 2 * AROUND_PX + 1
     brightest: Array = cv2.dilate(clear, np.ones((wide, wide), np.uint8))
@@ -66,7 +68,7 @@ def excess(light: Array, rgb: Array, hole: Bools, floor: float) -> Array:
     spot = cv2.GaussianBlur(most, (0, 0), _SPOT_PX)
     sure = cv2.dilate(np.clip(spot / np.float32(_OVER) - 1.0, 0.0, 1.0), _AROUND)
     share = cv2.boxFilter((~hole).astype(np.float32), -1, (wide, wide), borderType=cv2.BORDER_REPLICATE)
-    sure *= np.clip((share / np.float32(_TOLD) - 1.0) / 0.5, 0.0, 1.0)
+    sure *= np.clip((share / np.float32(_ENOUGH_CLEAR) - 1.0) / 0.5, 0.0, 1.0)
     return np.asarray(sure[..., None] * np.maximum(over, 0.0))
 
 

@@ -1,8 +1,8 @@
-"""Grain and fine texture copied into the matte from the nearest clean band, as much as the paint lacks.
+"""Copy grain and fine texture from the nearest clean strip into the matte, as much as the paint lacks.
 
-Convention: grain is relative to the light below it, so that it keeps its strength from shadow to highlight. Detail is
-a pixel's difference from its 3 x 3 neighbourhood in log light: its grain, with the spectrum it has beside the seam.
-Nothing is random: every frame's grain comes from its own pixels, and all frames of a hold get the same grain.
+Grain is relative to the light, so that it keeps its strength from shadow to highlight. It is measured as detail: a
+pixel's difference from its 3 x 3 neighbourhood in log light. Nothing is random: every frame's grain comes from its own
+pixels, and all frames of a hold get the same grain.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
 _AROUND = np.ones((3, 3), np.uint8)
-_GRAIN_SIGMA = 1.2  # px: detail finer than this counts as grain where an artist reduces the grain
-_LIMIT = 2.5  # in standard deviations of the band: a freckle or a lash in the band is not carried over
-_LOST = 0.8  # pixels that keep more than this of the plate keep its grain
-_ENOUGH = 1000  # samples from which a standard deviation is measured
+_GRAIN_SIGMA = 1.2  # px: detail finer than this counts as grain where the user reduces the grain
+_LIMIT = 2.5  # in standard deviations of the strip: freckles and lashes in it are clipped to this
+_LOST = 0.8  # pixels that keep more than this share of the plate keep its grain
+_ENOUGH = 1000  # samples from which the standard deviation is measured
 
 
 def add(plate: Array, hole: Bools, light_CP: Array, x: Array, y: Array, keep: Array, floor: np.float32) -> None:
-    """Add the grain that the paint lacks to its log light (3, P), in place.
+    """Add the missing grain to the paint's log light (3, P), in place.
 
-    plate: (H, W, 3). x, y: for each of the hole's pixels the place in the crop (corner origin) whose grain is copied.
-    keep: the share of its own grain that the pixel still has. Variances of independent grains add up. So a pixel that
-    kept a share k gets sqrt(1 - k^2) of the band's grain, and the sum has the strength of the grain beside the seam.
+    plate: (H, W, 3). x, y: for each of the hole's pixels the position in the crop (corner origin) whose grain is
+    copied. keep: the share of the plate, and so of its own grain, that each pixel keeps. Variances of independent grain
+    add up, so a pixel that keeps a share k gets sqrt(1 - k^2) of the copied grain, and the sum has the strength of the
+    grain beside the seam.
     """
     if min(hole.shape) < 3 or not (keep < _LOST).any():
         return
@@ -56,15 +57,15 @@ def band(plate: Array, hole: Bools, x: Array, y: Array, floor: np.float32) -> tu
 
 
 def spread(detail: Array) -> Array:
-    """Standard deviation of each colour (3,), by the median, so that a few lashes do not count."""
+    """Standard deviation of each colour (3,), estimated by the median, so that a few lashes do not count."""
     middle = detail.shape[1] // 2
     out: Array = np.float32(1.4826) * np.partition(np.abs(detail), middle, axis=1)[:, middle]
     return out
 
 
 def _detail(plate: Array, at: Array, floor: np.float32) -> Array:
-    """Log light (3, P) of pixels against the 3 x 3 around each, weighted 1 2 1 both ways."""
-    smooth = cv2.GaussianBlur(plate, (3, 3), 0)  # weights 1 2 1, in less time than as a filter of our own
+    """Log light (3, P) of pixels relative to their 3 x 3 neighbourhood, weighted 1 2 1 in both directions."""
+    smooth = cv2.GaussianBlur(plate, (3, 3), 0)  # weights 1 2 1, faster than a custom filter
     here, around = (texels(pixels(light).take(at)) for light in (plate, smooth))
     for light in (here, around):
         np.maximum(light, 0.0, out=light)
@@ -75,17 +76,17 @@ def _detail(plate: Array, at: Array, floor: np.float32) -> Array:
 
 
 def pixels(plate: Array) -> NDArray[np.void]:
-    """Float32 pixels (..., 3) as a row of single values, so that each is copied as a whole; a view."""
+    """Float32 pixels (..., 3) as a flat view whose items are whole pixels, so that one copy moves a pixel."""
     return plate.reshape(-1).view(np.dtype((np.void, 3 * plate.itemsize)))
 
 
 def texels(some: NDArray[np.void]) -> Array:
-    """The float32 pixels (P, 3) of such values (P,); a view."""
+    """The float32 pixels (P, 3) of such items (P,); a view."""
     return some.view(np.float32).reshape(-1, 3)
 
 
 def smooth_grain(rgb: Array, paint_P: Array, hole: Bools, share: float) -> Array:
-    """The paint (P, 3) of the hole's pixels with only a share of its grain, its difference to the neighbourhood."""
+    """The paint (P, 3) of the hole's pixels with only a share of its grain: of its difference from its surroundings."""
     painted = np.array(rgb, np.float32)
     painted[hole] = paint_P
     smooth: Array = cv2.GaussianBlur(painted, (0, 0), _GRAIN_SIGMA)[hole]

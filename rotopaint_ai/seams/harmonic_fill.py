@@ -1,4 +1,4 @@
-"""A smooth fill of any hole from its rim, for matte that no curve runs through."""
+"""Fill holes smoothly from their rim, for matte without a curve."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
-_CELL = 8  # px: holes in cells of this size that touch are filled together
-MARGIN = 8  # px of rim around each box, in addition to half the box's smaller side
+_CELL = 8  # px: holes that touch the same or neighbouring cells of this size are filled together
+MARGIN = 8  # px of rim around each box, plus half the box's smaller side
 
 
 def fill(rgb: Array, hole: Bools, known: Bools) -> Array:
-    """Replace `hole` by a smooth blend of `known` pixels around it; other pixels come back as they are.
+    """Replace `hole` by a smooth blend of the `known` pixels around it; other pixels stay unchanged.
 
-    Pull and push over an image pyramid (Gortler et al., "The Lumigraph", 1996, section 3.4): known light is averaged
-    down until no hole is left, then interpolated back up into the holes. HDR and negative values pass through.
-    A hole without known pixels near it is left unchanged.
+    Pull-push over an image pyramid (Gortler et al., "The Lumigraph", 1996, section 3.4): known light is averaged down
+    until no hole is left, then interpolated back up into the holes. HDR and negative values are preserved. A hole
+    without known pixels nearby is left unchanged.
     """
     out = rgb.copy()
     for x, y, width, height in _boxes(hole):
@@ -34,7 +34,7 @@ def fill(rgb: Array, hole: Bools, known: Bools) -> Array:
 
 
 def _boxes(hole: Bools) -> list[tuple[int, int, int, int]]:
-    """Rectangles x, y, width, height that hold a hole, in whole cells; those that touch are one."""
+    """Bounding boxes x, y, width, height of the holes, in whole cells; touching ones are merged."""
     height, width = hole.shape
     wide = np.pad(hole, ((0, -height % _CELL), (0, -width % _CELL)))
     touched = np.asarray(wide.reshape(wide.shape[0] // _CELL, _CELL, -1, _CELL).any((1, 3)))
@@ -45,7 +45,7 @@ def _boxes(hole: Bools) -> list[tuple[int, int, int, int]]:
 
 
 def _pull_push(weighted: Array, weight: Array) -> Array:
-    """Light (h, w, 3) everywhere, from light times weight and weight (h, w, 1)."""
+    """Light (h, w, 3) everywhere, from weighted light and its weight (h, w, 1)."""
     height, width = weight.shape[:2]
     if (weight > 0.99).all() or min(height, width) < 2:
         return np.asarray(weighted / np.maximum(weight, 1e-6), np.float32)

@@ -1,9 +1,9 @@
-"""Junctions of seams: the groove of another seam inside a seam's ribbon must not count as texture of the face.
+"""Junctions of seams: the groove of a crossing seam must not count as texture of the face.
 
-In one seam's ribbon the groove of a crossing seam looks like a dark stroke on the face. Without this step it would be
-kept, and a dot would remain at every junction. The curves give the groove's position; the light that paint adds beside
-them gives its width. Its samples are interpolated from their own ribbon's paint on both sides of the other groove. A
-curve that turns back behind a head crosses itself in the same way.
+In one seam's ribbon, the groove of a crossing seam looks like a dark stroke on the face. Without this step the stroke
+would be kept, and a dot would remain at every junction. The curves give the other groove's position; the light that
+paint adds along it gives its width. Its samples are interpolated from the ribbon's paint on both sides of the groove. A
+curve that turns back behind a head can cross itself in the same way.
 
 T rows across, S columns along, K pairs of columns; h, w rows and columns of the shrunk crop.
 """
@@ -23,26 +23,26 @@ Array = NDArray[Any]  # float32
 Index = NDArray[Any]  # intp
 Bools = NDArray[Any]  # bool
 
-_PARALLEL = 0.7  # cosine from which two pieces of curve run beside each other and do not cross
-_APART = 12, 4  # columns, or half widths if they are more: pieces of one run nearer than this are the same piece
+_PARALLEL = 0.7  # cosine above which two pieces of curve are parallel and do not cross
+_APART = 12, 4  # columns, and half widths, whichever is more: closer parts of a run are the same piece of curve
 _AROUND = 1.0  # px beyond the reach of the other groove
-_SHOWS = 0.05  # log light: paint brightens a groove by at least this on average
-_NEAR = 10  # px of the shrunk crop, beyond a half width: pixels this near belong to a junction
+_SHOWS = 0.05  # log light: least mean brightening of a groove by paint
+_NEAR = 10  # px of the shrunk crop beyond the half width: pixels this near belong to a junction
 _ROUNDING = 1e-2  # px: rounding error of a sample's distance from its column's line
-_EVERY, _OTHERS = 8, 2  # spacing of the columns that are tested for crossings, and of those that may cross them
+_EVERY, _OTHERS = 8, 2  # spacing of the columns tested for crossings, and of the columns that may cross them
 
 
-def grooves(taken_TS: Array, ribbon: Ribbon) -> Array:
-    """Mean log light that paint adds to each run of the seam at each row's distance from the curve: (runs, rows).
+def grooves(added_TS: Array, ribbon: Ribbon) -> Array:
+    """Mean log light that paint adds to each run of the seam, by the row's distance from the curve: (runs, rows).
 
-    taken_TS: log light that paint adds to each sample. Texture cancels out, and so do marks in one place only.
+    added_TS: log light that paint adds to each sample. Texture and local marks average out.
     """
-    total, count = (rows[:, ribbon.centre :] + rows[:, ribbon.centre :: -1] for rows in ribbon.row_sums(taken_TS))
+    total, count = (rows[:, ribbon.centre :] + rows[:, ribbon.centre :: -1] for rows in ribbon.row_sums(added_TS))
     return np.asarray(total / np.maximum(count, 1))
 
 
 def find_crossings(ribbon: Ribbon, reach_S: Array) -> Bools:
-    """Samples (T, S) in the groove of another piece of curve than their own; reach_S (S,): how far grooves reach."""
+    """Samples (T, S) in the groove of another piece of curve; reach_S (S,): how far each column's groove reaches."""
     out: Bools = np.zeros(ribbon.map_x_TS.shape, bool)
     line = ribbon.line
     column_K, other_K = _crossings(line, reach_S, ribbon.centre)
@@ -60,7 +60,7 @@ def find_crossings(ribbon: Ribbon, reach_S: Array) -> Bools:
 
 
 def _crossings(line: CentreLine, reach_S: Array, rows: int) -> tuple[Index, Index]:
-    """Columns, rising, and columns of another piece of curve that come within so many rows of them: (K,) each."""
+    """Pairs (K,) of columns, ascending, and columns of another piece of curve within this many rows of them."""
     some = np.arange(0, len(line.run_S), _EVERY)
     others = np.flatnonzero(reach_S > 0)[::_OTHERS]
     dx, dy = (line.points_S[some, None, axis] - line.points_S[others, axis] for axis in (0, 1))
@@ -77,7 +77,7 @@ def _crossings(line: CentreLine, reach_S: Array, rows: int) -> tuple[Index, Inde
 
 
 def junction_pixels(ribbon: Ribbon) -> Bools:
-    """Pixels (h, w) of the shrunk crop near a place where seams meet."""
+    """Pixels (h, w) of the shrunk crop near a junction."""
     line, out = ribbon.line, np.zeros(ribbon.size, np.uint8)
     _, other_K = _crossings(line, 2 * line.half_S, 0)
     met = np.unique(other_K)
@@ -89,34 +89,35 @@ def junction_pixels(ribbon: Ribbon) -> Bools:
 
 
 def bridge_crossings(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
-    """Base and keep (T, S, 4), as `relight.relight` returns them, interpolated along the seam where grooves cross.
+    """Base and keep (T, S, 4), as in `relight.relight`, interpolated along the seam where grooves cross.
 
-    Values come from the nearest samples of the same row and run on both sides, or from one side where only one exists.
-    They are used only where they change the light in the direction in which paint changes it on average.
+    Values come from the nearest samples of the same row and run on both sides, or on one side where only one exists.
+    They are used only where they change the light in the same direction as the paint does on average.
     """
-    taken = grooves(relight.light_added(relit_TSC, relight.mean_of(light_TSC)), ribbon)
-    crossed_TS = find_crossings(ribbon, _reach(taken, ribbon.line))
+    added = grooves(relight.light_added(relit_TSC, relight.mean_of(light_TSC)), ribbon)
+    crossed_TS = find_crossings(ribbon, _reach(added, ribbon.line))
     if not crossed_TS.any():
         return relit_TSC
     light: Array = relit_TSC[..., :3] + relit_TSC[..., 3:] * light_TSC
     row, column = np.nonzero(crossed_TS & ribbon.own_TS)
     made, able = between(light, ribbon.own_TS & ~crossed_TS, ribbon.line.run_S, row, column)
-    able &= (made - light[row, column]).mean(1) * np.sign(taken.sum()) > 0
+    able &= (made - light[row, column]).mean(1) * np.sign(added.sum()) > 0
     out: Array = relit_TSC.copy()
     out[row[able], column[able], :3] = made[able]
     out[row[able], column[able], 3] = 0.0
     return out
 
 
-def _reach(taken: Array, line: CentreLine) -> Array:
-    """Reach (S,) of the groove at each column: as far as paint brightens its run; 0 in run-outs."""
-    rows = np.arange(taken.shape[1], dtype=np.float32) + np.float32(_AROUND)
-    of_run = np.max((np.abs(taken) > _SHOWS) * rows, axis=1)
+def _reach(added: Array, line: CentreLine) -> Array:
+    """Reach (S,) of the groove at each column: as far as paint brightens its run; 0 beyond the ends of the curve."""
+    rows = np.arange(added.shape[1], dtype=np.float32) + np.float32(_AROUND)
+    of_run = np.max((np.abs(added) > _SHOWS) * rows, axis=1)
     return np.asarray(np.minimum(of_run[line.run_S], line.half_S + np.float32(_AROUND)) * (line.half_S > 0))
 
 
 def between(light: Array, good_TS: Bools, run_S: Index, row: Index, column: Index) -> tuple[Array, Bools]:
-    """Light (K, 3) of some samples between the nearest good ones of their row, and whether their run has any."""
+    """Light (K, 3) of some samples, interpolated between the nearest good samples of their row, and which of them could
+    be."""
     before, after = _beside(good_TS, row, column)
     has_before, has_after = before >= 0, after < len(run_S)
     before, after = np.maximum(before, 0), np.minimum(after, len(run_S) - 1)
@@ -129,7 +130,7 @@ def between(light: Array, good_TS: Bools, run_S: Index, row: Index, column: Inde
 
 
 def _beside(good_TS: Bools, row: Index, column: Index) -> tuple[Index, Index]:
-    """The nearest good column before each sample (-1 without any) and after it (S without any)."""
+    """The nearest good column before each sample (-1 if none) and after it (S if none)."""
     n_columns = good_TS.shape[1]
     columns = np.arange(n_columns)
     before = np.maximum.accumulate(np.where(good_TS, columns, -1), axis=1)

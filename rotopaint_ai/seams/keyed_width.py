@@ -1,11 +1,11 @@
-"""The width of a seam, measured over many keyed frames, whatever the softness of their lens.
+"""Measure a seam's width over many keyed frames, independent of how sharp their lens was.
 
-Pictures are straightened along every keyed seam. The change of light across the seam, above that of the skin beside
-it, is summed over all of them. This sum is the light that a seam removes times its width. It does not depend on the
-softness of the lens, as with the equivalent width of a spectral line. The plain width of a dark line in a small
-picture is that of the lens. The width of a groove with its bevels grows with the root of the sum.
+Pictures are straightened along every keyed seam. The relative change of light across the seam, beyond that of the skin
+beside it, is summed. This sum is the seam's darkness times its width. Blur does not change it, as with the equivalent
+width of a spectral line, whereas the visible width of a dark line in a small picture is that of the blur. The width of
+a groove with its bevels grows with the root of the sum.
 
-T places along, D offsets across, in shares of the face.
+T positions along, D offsets across, in shares of the face.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rotopaint_ai.seams.placement import places_along, read_at
 Array = NDArray[Any]
 
 FEWEST_PLACES = 120
-# Half the width that holds 95 % of a seam's pixels is this times the root of its equivalent width: the median of 207
-# seams of rendered characters (`python -m rotopaint_ai.stage seams`, seed 30000), off by a factor of 1.7 (deviation).
+# Half the width that contains 95 % of a seam's pixels is this times the root of its equivalent width: the median of 207
+# seams of rendered characters (`python -m rotopaint_ai.stage seams`, seed 30000); deviation: a factor of 1.7.
 _HALF_OF_ROOT = 0.272
-_HELD = 0.85  # share of that width, because mattes are also widened by the expected error of the curve
+_NARROWER = 0.85  # share of that width, because mattes are also widened by the curve's expected error
 _LEAST, _MOST = 0.008, 0.05
 _SPAN, _STEP = 0.05, 0.001  # range and spacing of the offsets, in shares of the face
-_BANKS = (0.022, 0.04)  # offsets of the skin beside a seam, which gives the light without the seam
-_FLOOR = (0.015, 0.025)  # offsets at which changes of light no longer belong to the seam
+_BANKS = (0.022, 0.04)  # offsets of the skin beside a seam, which predicts the light without the seam
+_FLOOR = (0.015, 0.025)  # offsets beyond the seam; their change of light is the noise floor
 _CORE = 0.02
 _CLEAR = 0.01  # relative change of light below which a seam is invisible
 _GAMMA = 2.2
@@ -45,29 +45,32 @@ def _offsets() -> Array:
 
 
 def straight_strip(grey: Array, points: Array, face: float) -> Array | None:
-    """The picture straightened along a curve (T, D); None for one that is unknown or of no length."""
+    """The picture straightened along a curve (T, D); None for an unknown curve or one without length."""
     places = places_along(points, face / 160) if np.isfinite(points).all() else None
     return None if places is None else read_at(grey, places.points_at(_offsets() * face) - 0.5)
 
 
 def strip_width(strip: Array) -> float | None:
-    """Full width of a seam's matte as a share of the face, by strips (T, D) of many frames; None where none
-    is to be seen."""
+    """Full width of a seam's matte as a share of the face, from strips (T, D) of many frames; None where none is
+    visible."""
     excess = _light_excess(strip)
     if len(strip) < FEWEST_PLACES or excess.max() < _CLEAR:
         return None
     half = _HALF_OF_ROOT * np.sqrt(float(excess.sum()) * _STEP)
-    return float(np.clip(2 * _HELD * half, _LEAST, _MOST).round(5))
+    return float(np.clip(2 * _NARROWER * half, _LEAST, _MOST).round(5))
 
 
 def _light_excess(strip: Array) -> Array:
-    """How far the light across a seam (T, D) strays from a straight run between its banks, as a share of it and in the
-    median over its places, above what it strays beside the seam (D,)."""
+    """Relative change of light across a seam (T, D) from a straight line between its banks, beyond that beside the
+    seam: (D,).
+
+    Root of the median square over the positions; both sides of the seam are averaged.
+    """
     away = np.abs(_offsets())
     line = np.stack([np.ones_like(away), _offsets()], axis=1)
     bank = (away > _BANKS[0]) & (away < _BANKS[1])
-    run, *_ = np.linalg.lstsq(line[bank], strip[:, bank].T, rcond=None)
-    off = (strip - (line @ run).T) / np.maximum(strip.mean(axis=1, keepdims=True), 1e-3)
+    line_fit, *_ = np.linalg.lstsq(line[bank], strip[:, bank].T, rcond=None)
+    off = (strip - (line @ line_fit).T) / np.maximum(strip.mean(axis=1, keepdims=True), 1e-3)
     usual = np.sqrt(np.median(off**2, axis=0))
     usual = (usual + usual[::-1]) / 2
     floor = np.median(usual[(away > _FLOOR[0]) & (away < _FLOOR[1])])

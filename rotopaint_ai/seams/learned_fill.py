@@ -1,12 +1,13 @@
 """The learned fill: a small network reads the straightened seam and predicts base and keep of every sample.
 
-The network sees the whole ribbon, while `relight` sees one profile at a time; it corrects the paint of `relight`'s
-tables. Its output is four shares (the tables' paint, the plate itself, the face joined across the groove, the two
-banks) and an offset per colour. All inputs are log light relative to the banks', so exposure and HDR drop out.
+`relight` sees one profile at a time; the network sees the whole ribbon and corrects the paint of `relight`'s tables.
+Its output is the weights of four sources (the tables' paint, the plate, the face interpolated across the groove, the
+two banks interpolated) and an offset per colour. All inputs are log light relative to the banks', so exposure and HDR
+drop out.
 
     fill.onnx   `strip` float32 [N, T, S, 12], T and S multiples of 4 -> `answer` [N, T, S, 7]
 
-Older model files take the first 11 planes of a strip.
+Older model files use the first 11 channels of a strip.
 
 N batch, T rows across, S columns along.
 """
@@ -32,17 +33,17 @@ MULTIPLE = 4
 ROWS = 32  # least number of rows of the network's input, as in training
 BESIDE = 5  # least number of rows on either side of the matte in the network's input
 _LIMIT = 3.0
-_AWAY = 8  # rows from the curve that count as 1
-TRACE = 0.05  # a share of the plate up to this is a trace of the seam: it shows as a hairline on smooth skin
+_DISTANCE_UNIT = 8  # rows from the curve that count as 1
+TRACE = 0.05  # a weight of the plate up to this leaves a hairline visible on smooth skin
 _ALL = slice(None)
 
 
 def strip_of(known: BankLight, relit_TSC: Array, hole_TS: Bools, floor: float, rows: slice = _ALL) -> Array:
     """The network's input for some rows of a ribbon: (t, S, 12).
 
-    Plate, joined face and the tables' paint against the banks' light (3 + 3 + 3), the matte, how far the banks' light
-    is above the floor, and how far a row is from the curve. relit_TSC: (T, S, 4), base and keep, as `relight.relight`
-    gives them.
+    Relative to the banks' light: plate, interpolated face, and the tables' paint (3 + 3 + 3); then the matte, the
+    banks' light above the floor, and each row's distance from the curve. relit_TSC: (T, S, 4), base and keep, as in
+    `relight.relight`.
     """
     own, face, banks = (field[rows].transpose(1, 0, 2) for field in (known.own, known.face, known.banks))
     relit = np.ascontiguousarray(relit_TSC[rows])
@@ -57,13 +58,14 @@ def strip_of(known: BankLight, relit_TSC: Array, hole_TS: Bools, floor: float, r
     planes[10] = banks[0] + banks[1] + banks[2]
     planes[10] *= np.float32(0.25 / 3)
     planes[10] -= np.float32(0.25 * np.log(floor))
-    planes[11] = np.abs(np.arange(len(hole_TS)) - len(hole_TS) // 2)[rows, None] * np.float32(1 / _AWAY)
+    planes[11] = np.abs(np.arange(len(hole_TS)) - len(hole_TS) // 2)[rows, None] * np.float32(1 / _DISTANCE_UNIT)
     np.clip(planes, -_LIMIT, _LIMIT, out=planes)
     return np.asarray(cv2.transpose(planes.reshape(N_CHANNELS, -1)).reshape(*relit.shape[:2], N_CHANNELS))
 
 
 def pad_strip(strip_TSC: Array, before: int, n_rows: int) -> Array:
-    """A strip with its edges repeated: `before` rows above, up to `n_rows`, and columns up to a multiple of 4."""
+    """Pad a strip by repeating its edges: `before` rows above, rows below up to `n_rows`, columns up to a multiple of
+    4."""
     more = -strip_TSC.shape[1] % MULTIPLE
     around = (before, n_rows - before - len(strip_TSC)), (0, more), (0, 0)
     return np.pad(strip_TSC, around, "edge") if before or more or n_rows > len(strip_TSC) else strip_TSC
@@ -84,7 +86,7 @@ def rows_of(own_TS: Bools) -> tuple[slice, int, int]:
 
 
 def mend(relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel) -> Array:
-    """Base and keep (T, S, 4) of every sample, as `relight.relight` returns them, by the network."""
+    """Base and keep (T, S, 4) of every sample, as in `relight.relight`, corrected by the network."""
     rows, before, n_rows = rows_of(own_TS)
     strip = pad_strip(strip_of(known, relit_TSC, hole_TS, floor, rows), before, n_rows)
     at = np.flatnonzero(own_TS)
@@ -97,9 +99,10 @@ def mend(relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools, floo
 
 
 def mix_answer(answer: Array, relit_TSC: Array, face: Array, banks_light: Array, own_TS: Bools) -> Array:
-    """Base and keep (T, S, 4) from answers (7, N), the tables' base and keep and the two fills (C, N) in `own_TS`.
+    """Base and keep (T, S, 4) from the network's answers (7, N), the tables' base and keep, and the two fills (C, N).
 
-    A small share of the plate (`TRACE`) is given to the joined face instead; larger plate shares lose less of theirs.
+    Samples outside `own_TS` keep the tables' values. A small weight of the plate (up to `TRACE`) moves to the
+    interpolated face; a larger one loses less.
     """
     shares = np.exp(np.clip(answer[:4] - answer[:4].max(0), -30.0, 0.0))
     shares /= shares.sum(0)

@@ -17,10 +17,10 @@ _STATIONS = 64  # points of the middle line of a closed band
 
 
 def seam_mattes(shapes: Iterable[RotoShape], frame: int, width: int, height: int) -> dict[str, Region]:
-    """Matte of every seam shape that shows at a frame, by name; `width` and `height` are the plate's.
+    """Matte of every visible seam shape at a frame, by name; `width` and `height` are the plate's.
 
-    Hold-out shapes are subtracted. Shapes of another role, without keys, hidden at the frame or wholly off the plate
-    are left out.
+    Hold-out shapes are subtracted. Left out are shapes of other roles, without keys, hidden at the frame or wholly
+    outside the plate.
     """
     shown = [each for each in shapes if (each.role == "seam" or each.subtract) and _shows(each, frame)]
     regions = rasterise.mattes_of(shown, frame, width, height)
@@ -29,15 +29,15 @@ def seam_mattes(shapes: Iterable[RotoShape], frame: int, width: int, height: int
 
 
 def seam_matte(shapes: Iterable[RotoShape], frame: int, width: int, height: int) -> Region:
-    """Union of the seam mattes at a frame: the larger coverage where two overlap."""
+    """Union of the seam mattes at a frame: the larger coverage where they overlap."""
     return rasterise.union(seam_mattes(shapes, frame, width, height).values())
 
 
 def seam_curves(shapes: Iterable[RotoShape], frame: int, *, origin: tuple[int, int] = (0, 0)) -> list[Curve]:
-    """Middle line (N, 2) and half width, in pixels, of every seam that shows at a frame, for `cleanplate.fill`.
+    """Middle line (N, 2) and half width, in pixels, of every visible seam at a frame, for `cleanplate.fill`.
 
-    origin: the plate pixel that is the crop's top-left one. A closed seam is taken for a band: its middle line runs
-    between the two ends of its greatest length.
+    origin: the plate pixel at the crop's top left. A closed seam counts as a band: its middle line connects its two
+    most distant points.
     """
     curves: list[Curve] = []
     for shape in shapes:
@@ -52,7 +52,7 @@ def seam_curves(shapes: Iterable[RotoShape], frame: int, *, origin: tuple[int, i
 
 
 def _half_width(shape: RotoShape, frame: int) -> float:
-    """How far a stroke reaches from its curve, pixels; the largest reach where the width varies along it."""
+    """Half width of a stroke, pixels; the largest reach where the width varies along it."""
     rows = shape.widths_at(frame)
     if rows:
         return max(max(row.left_px, row.right_px) for row in rows)

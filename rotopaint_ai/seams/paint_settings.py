@@ -1,4 +1,4 @@
-"""How each seam is to be painted away: method, grain and strength, for all seams or for each by name."""
+"""Paint settings of each seam: method, grain and strength, for all seams or for each by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rotopaint_ai.value_checks import check
 
 @dataclass(frozen=True, slots=True)
 class Paint:
-    """One seam's paint: method, the share of grain that stays (0 smooth), and how much of the paint shows."""
+    """One seam's paint: method, the share of its grain that remains (0: smooth), and the opacity of the paint."""
 
     method: str = fills.DEFAULT
     grain: float = 1.0
@@ -38,7 +38,7 @@ AUTO = Paints()
 
 @dataclass(frozen=True, slots=True)
 class PaintRow:
-    """A seam's row of a settings file; absent fields are None."""
+    """A seam's row in a settings file; absent fields are None."""
 
     method: str | None = None
     grain: float | None = None

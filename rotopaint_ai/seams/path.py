@@ -1,6 +1,6 @@
-"""The smooth path of a seam through a straightened strip of the plate, from a network's logits at every offset.
+"""Find the smooth path of a seam through a straightened strip of the plate, from a network's logits at every offset.
 
-Dimensions: S pairs of places along the curve, D offsets across it.
+Dimensions: S pairs of positions along the curve, D offsets across it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ Array = NDArray[Any]
 
 N_OFFSETS = 40
 OFFSETS = np.arange(N_OFFSETS) - (N_OFFSETS - 1) / 2  # in steps of 1 / ACROSS of the face
-TRUST = 0.6  # exponent on the network's probabilities: neighbouring places share their pixels
-NEAR = 12.0  # weight of the prediction, in samples of the strip
+TRUST = 0.6  # exponent on the network's probabilities, because neighbouring positions share pixels
+NEAR = 12.0  # weight of the predicted curve, in samples of the strip
 LEAST_SPREAD = 1.0  # least deviation of a prediction, in steps, whatever its own estimate
 BEND = 1.0  # typical change of the offset from one pair to the next, in steps
 JUMP = 0.002  # weight of any other change
-NEAR_PLACE = 0.25  # weight of each place's prediction where a rigid head gives it
+NEAR_PLACE = 0.25  # weight of each position's prediction from a rigid head
 ANYWHERE = 1e-3  # probability of any other offset in that case
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """Offsets (S,) in steps, probability (S,) that the seam is invisible, share of the curve's own places that were
-    seen, and their expected mean error in steps."""
+    """Offsets (S,) in steps, probability (S,) that the seam is invisible, visible share of the curve itself (without
+    its extensions), and its expected mean error in steps."""
 
     moves: Array
     hidden: Array
@@ -49,7 +49,7 @@ class Offsets:
 def likely_offsets(strips: Sequence[Array], spread: float) -> list[Offsets]:
     """Likely offsets from each strip's logits (S, D + 1), near a prediction with a deviation of `spread` steps.
 
-    The whole posterior of the chain of `smooth_path`, so that a place between two creases stays unsure.
+    Uses the full posterior of `smooth_path`'s chain, so that a position between two creases stays uncertain.
     """
     near = (np.exp(-0.5 * (OFFSETS / max(spread, LEAST_SPREAD)) ** 2) + ANYWHERE) ** NEAR_PLACE
     odds = [_odds(logits) for logits in strips]
@@ -63,11 +63,12 @@ def _offsets_of(posterior: Array, seen: Array) -> Offsets:
 
 
 def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
-    """The smooth path through a strip's logits (S, D + 1); `expected_error` in steps; the first
-    and last `beyond` places are not the curve's own.
+    """The smooth path through a strip's logits (S, D + 1).
 
-    Posterior means of a hidden Markov chain (forward and backward sums, Rabiner 1989): offsets change little from
-    place to place, lie near the prediction, and show in the pixels, except where nothing is to be seen.
+    `expected_error` in steps. The first and last `beyond` positions extend the curve.
+
+    Posterior means of a hidden Markov chain (forward-backward, Rabiner 1989): offsets change little along the curve,
+    lie near the prediction, and follow the pixels where the seam is visible.
     """
     seen_at, nothing = _odds(logits)
     near = np.exp(-0.5 * (OFFSETS / max(1.25 * expected_error, LEAST_SPREAD)) ** 2) + 0.02
@@ -82,19 +83,21 @@ def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
 
 
 def _odds(logits: Array) -> tuple[Array, Array]:
-    """Probabilities of each offset (S, D), and that nothing is to be seen (S, 1)."""
+    """Probabilities of each offset (S, D), and that the seam is invisible (S, 1)."""
     odds = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
     odds /= odds.sum(axis=1, keepdims=True)
     return odds[:, :-1], odds[:, -1:]
 
 
 def _chain_posteriors(emits: Sequence[Array]) -> list[Array]:
-    """Posterior probabilities of each chain's offsets (S, D) from its places' likelihoods, all chains in parallel."""
+    """Posterior probabilities of each chain's offsets (S, D) from the likelihoods at its positions, all chains in
+    parallel."""
     emits = [emit / emit.max(axis=1, keepdims=True) for emit in emits]
-    ways = np.ones((max(map(len, emits), default=1), 2 * len(emits), N_OFFSETS))  # what follows a chain changes nothing
+    # ones after the end of a chain change nothing
+    likelihoods = np.ones((max(map(len, emits), default=1), 2 * len(emits), N_OFFSETS))
     for k, emit in enumerate(emits):
-        ways[: len(emit), 2 * k], ways[: len(emit), 2 * k + 1] = emit, emit[::-1]
-    sums = _forward_sums(ways)
+        likelihoods[: len(emit), 2 * k], likelihoods[: len(emit), 2 * k + 1] = emit, emit[::-1]
+    sums = _forward_sums(likelihoods)
     return [_posterior(emit, *sums[: len(emit), 2 * k : 2 * k + 2].swapaxes(0, 1)) for k, emit in enumerate(emits)]
 
 
@@ -104,11 +107,11 @@ def _posterior(emit: Array, forward: Array, backward: Array) -> Array:
 
 
 def slide(hidden: Array, beyond: int, spread: float) -> int:
-    """The number of pairs by which the end of a seam is further out (negative: further in) than predicted.
+    """By how many pairs the end of a seam lies further out (negative: further in) than predicted.
 
-    `hidden` (S,): probability that each place is invisible, from the middle of the seam outwards; the last `beyond`
-    places lie past the predicted end, whose deviation is `spread` pairs. The end is where visible places turn into
-    invisible ones. Returns 0 where the seam is not visible up to its end.
+    `hidden` (S,): probability that the seam is invisible, from its middle outwards; the last `beyond` positions lie
+    past the predicted end, whose deviation is `spread` pairs. The end is where visible positions turn into invisible
+    ones. Returns 0 where the seam is not visible up to its end.
     """
     window = hidden[-2 * beyond :]
     gone, there = np.log(np.clip(window, 0.02, 0.98)), np.log(np.clip(1 - window, 0.02, 0.98))
@@ -129,7 +132,7 @@ _KERNEL = _transition_kernel()
 
 
 def _forward_sums(emit: Array) -> Array:
-    """Forward sums of chains (S, chains, D) side by side, each place scaled to one."""
+    """Forward sums of chains (S, chains, D), each position normalised to a sum of one."""
     sums = np.empty_like(emit)
     now = emit[0] / emit[0].sum(axis=1, keepdims=True)
     sums[0] = now

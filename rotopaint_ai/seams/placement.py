@@ -1,15 +1,15 @@
-"""Seam splines moved onto the visible crease.
+"""Move seam splines onto the visible crease.
 
-A landmark model predicts a seam to within a few pixels; the plate shows its exact position. The predicted curve is
-straightened into a strip. A small network that the caller passes in (`Evidence`) finds the seam in the strip; without
-a network, a search for a thin dark line close by finds it. One smooth path through the strip gives the move of each
-place of the curve. A fit to the plate's own pixels corrects the last fraction of a pixel.
+A landmark model predicts a seam to within a few pixels; the plate shows its exact position. The plate is straightened
+into a strip along the predicted curve. A small network (`Evidence`, given by the caller) finds the seam in the strip;
+without it, a search finds a thin dark line nearby. One smooth path through the strip moves each position of the curve.
+A fit to the plate's own pixels corrects the last fraction of a pixel.
 
-The network's strip is cut at a size that depends on the face alone: ALONG places and ACROSS offsets on one longest side
-of the face. All seams of a frame lie in one row, with GAP columns of zeros between them. A network trained on finer
-strips searches again along its first result, at each of its zooms.
+The strip's resolution depends only on the size of the face: ALONG positions and ACROSS offsets per longest side of the
+face. All seams of a frame lie in one row, separated by GAP columns of zeros. A network trained on finer strips searches
+again along its first result, at each of its zooms.
 
-Dimensions: T places along the curve, S pairs of them, D offsets across it, P control points. Plate space, pixels.
+Dimensions: T positions along the curve, S pairs of them, D offsets across it, P control points. Plate space, pixels.
 """
 
 from __future__ import annotations
@@ -29,53 +29,53 @@ from rotopaint_ai.shapes.fit import fit_segments
 
 Array = NDArray[Any]
 
-ALONG = 80  # places on the face's longest side
-ACROSS = 160  # offsets on the face's longest side
-BEYOND = 8  # places of the strip past either end
+ALONG = 80  # positions per longest side of the face
+ACROSS = 160  # offsets per longest side of the face
+BEYOND = 8  # positions by which the strip extends past either end
 GAP = 8
 MULTIPLE = 8
-ZOOMS = (1, 2)  # how many times finer than that strips are cut, one search after another
-COARSE_PICTURE_PX = 208  # side of the picture for the first; a crop of 1.3 faces has one pixel a step
+ZOOMS = (1, 2)  # resolutions of the strips, as multiples of the lowest, in the order of the searches
+COARSE_PICTURE_PX = 208  # picture side for the first search: a crop of 1.3 faces has one pixel a step
 PICTURE_PX = COARSE_PICTURE_PX * ZOOMS[-1]  # and for the last
 
-LARGEST_PX = 1024  # pictures of larger faces are halved
-BRIGHTEST = 4096.0  # scene-linear luminance is clipped here
+LARGEST_PX = 1024  # larger pictures are halved
+BRIGHTEST = 4096.0  # scene-linear luminance is clipped to this
 
-PER_SEGMENT = 24  # places of the curve in each of its cubics, before they are spaced evenly
-STILL = 0.2  # share of the expected error that remains where the seam was seen: it may be another crease
-UNSEEN = 0.8  # share of the expected error that remains where the seam was not seen
-LEAST_SEEN = 0.5  # a curve of which a smaller share was seen is not moved
-UNSEEN_THIRD = 0.3  # unseen share from which a third of a seam is named, if it is also the largest of the three
-FINE_PX = 2.0  # largest move of a place by the fit to the plate's own pixels, and half a step of the strip at most
-COARSE_PX = 2.5  # pixels a step: finer strips locate the seam better than the darkest line beside it
-BLIND_PX = 3.0  # how far a crease is searched without a network
-CLEAR = 2.5  # classical evidence, in deviations of the strip's own noise, from which on a place counts as seen
-STRONG = 8.0  # classical evidence above which more does not count
+PER_SEGMENT = 24  # samples of each cubic of the curve, before even spacing
+STILL = 0.2  # share of the expected error that remains where the seam is visible: it may be another crease
+UNSEEN = 0.8  # share of the expected error that remains where the seam is invisible
+LEAST_SEEN = 0.5  # a curve with a smaller visible share is not moved
+UNSEEN_THIRD = 0.3  # least invisible share of a third of a seam to report it, and its least lead over the other two
+FINE_PX = 2.0  # largest move of a position in the final fit, and at most half a step of the strip
+COARSE_PX = 2.5  # pixels a step: finer strips locate the seam better than the darkest line nearby
+BLIND_PX = 3.0  # search range for a crease without a network
+CLEAR = 2.5  # evidence without a network, in deviations of the strip's noise, above which a position counts as visible
+STRONG = 8.0  # such evidence is scaled down to at most this
 _NOISE = 1.4826  # median absolute deviation to standard deviation of a normal distribution
-_NORMAL_PLACES = 3.0  # places over which normals are smoothed
+_NORMAL_PLACES = 3.0  # positions over which normals are smoothed
 
 
 class Evidence(Protocol):
-    """A network that finds seams in strips. `zooms`: how many times finer than ALONG and ACROSS its strips are cut."""
+    """A network that finds seams in strips."""
 
     @property
     def zooms(self) -> tuple[int, ...]:
-        """Some of ZOOMS, the first look first."""
+        """The resolutions of its strips, some of ZOOMS, in the order of the searches."""
         ...
 
     def __call__(self, strips: Array, /) -> Array:
         """Strips float32 (1, T, D, 3), T a multiple of MULTIPLE, to logits (1, T / 2, D + 1): the seam at each offset,
-        and last `nothing of it to be seen here`."""
+        and last `not visible here`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeamLook:
-    """The pictures of a frame that are kept to place seams in it later.
+    """A frame's pictures that are kept to place seams later.
 
-    `grey` (h, w) float16: square root of luminance, its top-left corner at `x`, `y`, with `scale` pixels for one of the
-    plate (1 up to faces of a thousand pixels); `picture` (PICTURE_PX, PICTURE_PX, 3) uint8: display-referred colours
-    of `crop`.
+    `grey` (h, w) float16: square root of luminance, its top-left corner at `x`, `y` in the plate, with `scale` pixels
+    per plate pixel (1 for faces up to a thousand pixels). `picture` (PICTURE_PX, PICTURE_PX, 3) uint8: display-referred
+    colours of `crop`.
     """
 
     grey: Array
@@ -86,7 +86,7 @@ class SeamLook:
     crop: Crop
 
     def picture_for(self, zoom: int) -> Array:
-        """The picture with one pixel a step of a strip cut at one of ZOOMS, in a crop of 1.3 faces."""
+        """The picture at the resolution of a zoom: one pixel a step in a crop of 1.3 faces."""
         side = COARSE_PICTURE_PX * zoom
         if side == len(self.picture):
             return self.picture
@@ -104,9 +104,10 @@ class Seam:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedSeam:
-    """A seam after the search: control points (P, 6), share of the curve that was seen, its mean move in pixels.
+    """A seam after the search: control points (P, 6), visible share of the curve, mean move and expected error in
+    pixels.
 
-    `unseen`: the invisible share of each third of the seam, from its first point on; empty where it was not measured.
+    `unseen`: the invisible share of each third of the seam, from its first point; empty where it was not measured.
     """
 
     points: Array
@@ -118,7 +119,7 @@ class PlacedSeam:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurvePlaces:
-    """A curve's places: centres and unit normals (T, 2), and their parameters (T,) counted in segments."""
+    """Positions on a curve: centres and unit normals (T, 2), and parameters (T,) counted in segments."""
 
     centre: Array
     normal: Array
@@ -126,17 +127,18 @@ class CurvePlaces:
 
     @property
     def pairs(self) -> CurvePlaces:
-        """One place for every two, between them."""
+        """One position for every two, between them."""
         centre, normal, at = ((v[0::2] + v[1::2]) / 2 for v in (self.centre, self.normal, self.at))
         return CurvePlaces(centre, normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9), at)
 
     def points_at(self, offsets_D: Array) -> Array:
-        """Points (T, D, 2) at these offsets on the normal of each place."""
+        """Points (T, D, 2) at these offsets along the normal of each position."""
         return np.asarray(self.centre[:, None] + self.normal[:, None] * offsets_D[:, None])
 
 
 def unseen_third(placed: PlacedSeam) -> str:
-    """The third of a seam that was least seen, named as in the picture: `upper third`; empty where no third stands out.
+    """Name of a seam's least visible third as seen in the picture, such as `upper third`; empty where no third stands
+    out.
 
     On validation shots the curve's largest error lay in this third in three of four cases: 4.2 px, elsewhere 0.8 px.
     """
@@ -151,7 +153,7 @@ def unseen_third(placed: PlacedSeam) -> str:
 
 
 def look(rgb: Array, x: int, y: int, crop: Crop, display: Callable[[Array], Array]) -> SeamLook:
-    """A look at scene-linear pixels (h, w, 3) whose top-left pixel is at `x`, `y`; they should hold the crop."""
+    """Pictures of scene-linear pixels (h, w, 3) whose top-left pixel is at `x`, `y`; they should contain the crop."""
     picture = np.rint(np.clip(display(cut(rgb, (x, y), crop, PICTURE_PX)), 0, 1) * 255).astype(np.uint8)
     grey, scale = cv2.cvtColor(np.ascontiguousarray(rgb, dtype=np.float32), cv2.COLOR_RGB2GRAY), 1.0
     while max(grey.shape) > LARGEST_PX:
@@ -172,24 +174,25 @@ def place(
     *,
     is_near: bool = False,
 ) -> list[PlacedSeam]:
-    """Move open seams onto the creases near them. `face_px`: longest side of the box round the face's landmarks.
+    """Move open seams onto nearby creases. `face_px`: longest side of the bounding box of the face's landmarks.
 
-    Unseen places follow their seen neighbours along the curve. A curve of which too little is seen is not moved.
-    `is_near`: search only at the finest zoom, for seams that are known to lie near.
+    Invisible positions follow their visible neighbours along the curve. A curve with too small a visible share is not
+    moved. `is_near`: search only at the finest zoom, for seams that are already close.
     """
     if evidence is None:
         return [_placed_blind(seam, seen) for seam in seams]
     found = [PlacedSeam(seam.points, 0.0, 0.0, seam.expected_error_px) for seam in seams]
     for zoom in evidence.zooms[-1:] if is_near else evidence.zooms:
-        found = _again(found, seams, seen, face_px, evidence, zoom)
+        found = _search_again(found, seams, seen, face_px, evidence, zoom)
     step_px = face_px / (ACROSS * evidence.zooms[-1])
-    return [_settled(seam, item, seen, step_px) for seam, item in zip(seams, found)]
+    return [_refined(seam, item, seen, step_px) for seam, item in zip(seams, found)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sighting:
-    """The likely position of a seam beside a curve, each (S,): the parameter `at` of each place, counted in segments,
-    mean and deviation of its offset along the normal in pixels, and the probability that the seam is visible there."""
+    """The likely position of a seam relative to a curve, each (S,): the parameter `at` of each position, counted in
+    segments; mean and deviation of its offset along the normal in pixels; the probability that the seam is visible
+    there."""
 
     at: Array
     offset_px: Array
@@ -200,7 +203,8 @@ class Sighting:
 def sight(
     curves: Sequence[Array], seen: SeamLook, face_px: float, evidence: Evidence, spread_px: float, zoom: int
 ) -> list[Sighting | None]:
-    """The seam's likely position beside curves (P, 6) with a deviation of `spread_px`; None for a curve too short."""
+    """Each seam's likely position near its curve (P, 6), given a deviation of `spread_px`; None for a curve that is too
+    short."""
     step = face_px / zoom / ACROSS
     ribbons = [places_along(points, face_px / zoom / ALONG) for points in curves]
     known = [each for each in ribbons if each is not None]
@@ -213,10 +217,10 @@ def _sighting(places: CurvePlaces, found: Offsets, step: float) -> Sighting:
     return Sighting(places.at, found.mean * step, found.deviation * step, found.seen)
 
 
-def _again(
+def _search_again(
     before: Sequence[PlacedSeam], seams: Sequence[Seam], seen: SeamLook, face_px: float, evidence: Evidence, zoom: int
 ) -> list[PlacedSeam]:
-    """All seams moved once by the network's output near their position; unmoved where it sees too little."""
+    """All seams moved once, by the network's output near their position; unmoved where too little is visible."""
     zoomed_px = face_px / zoom
     ribbons = [places_along(item.points, zoomed_px / ALONG, BEYOND) for item in before]
     rows = [row for row, item in enumerate(ribbons) if item is not None]
@@ -233,7 +237,7 @@ def _again(
 def _moved_seam(
     seam: Seam, before: PlacedSeam, places: CurvePlaces, logits: Array, face_px: float
 ) -> PlacedSeam | None:
-    """A seam on the path through its strip, which was cut for a face of `face_px`; None where too little is seen."""
+    """A seam moved onto the path through its strip, whose face side is `face_px`; None where too little is visible."""
     step, error, blind = face_px / ACROSS, before.expected_error_px, seam.expected_error_px
     path = smooth_path(logits, error / step, BEYOND // 2)
     if path.seen < LEAST_SEEN:
@@ -249,9 +253,10 @@ def _moved_seam(
 
 
 def places_along(points: Array, spacing: float, beyond: int = 0) -> CurvePlaces | None:
-    """An even number of places about `spacing` apart along a curve, and `beyond` more straight on at either end.
+    """An even number of positions about `spacing` apart along a curve, extended straight by `beyond` positions at each
+    end.
 
-    None for a curve of less than eight places or so many that it cannot be a seam.
+    None for a curve of fewer than eight positions, or of too many for a seam.
     """
     line, u = _dense(points)
     length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
@@ -266,7 +271,7 @@ def places_along(points: Array, spacing: float, beyond: int = 0) -> CurvePlaces 
 
 
 def _dense(points: Array) -> tuple[Array, Array]:
-    """PER_SEGMENT samples (M, 2) of each cubic and their parameters (M,) counted in segments."""
+    """PER_SEGMENT samples (M, 2) of each cubic, and their parameters (M,) counted in segments."""
     cubics = segments(points, False)
     t = np.linspace(0, 1, PER_SEGMENT, endpoint=False)
     line = np.concatenate([evaluate(cubics, t).reshape(-1, 2), np.asarray(points)[-1:, :2]])
@@ -282,7 +287,7 @@ def _beyond(values: Array, count: int) -> Array:
 
 
 def read_at(picture: Array, at_TDC: Array) -> Array:
-    """Bilinear samples (T, D) or (T, D, colours) of a picture, counted from the middle of its first pixel.
+    """Bilinear samples (T, D) or (T, D, colours) of a picture; (0, 0) is the centre of its first pixel.
 
     Outside the picture its edge is repeated.
     """
@@ -294,9 +299,9 @@ def read_at(picture: Array, at_TDC: Array) -> Array:
 def strips(
     ribbons: Sequence[CurvePlaces], picture: Array, scale: float, origin: Array, step: float
 ) -> tuple[Array, list[slice]]:
-    """All seams' strips in one row (1, T, D, 3), each of mean 0 and deviation 1, and the pairs of places of each.
+    """All seams' strips in one row (1, T, D, 3), each of mean 0 and deviation 1, and the pairs of positions of each.
 
-    `picture` (h, w, 3) has `scale` pixels for one of the plate, its corner at `origin` in plate space.
+    `picture` (h, w, 3) has `scale` pixels per plate pixel, and its corner at `origin` in plate space.
     """
     parts: list[Array] = []
     rows: list[slice] = []
@@ -315,7 +320,7 @@ def strips(
 def read_strips(
     ribbons: Sequence[CurvePlaces], seen: SeamLook, step: float, evidence: Evidence, zoom: int = 1
 ) -> list[Array]:
-    """The network's logits (S, D + 1) of each seam, whose offsets are `step` pixels apart."""
+    """The network's logits (S, D + 1) for each seam; offsets are `step` pixels apart."""
     corner = np.array([seen.crop.x - seen.crop.side / 2, seen.crop.y - seen.crop.side / 2])
     picture = seen.picture_for(zoom)
     row, pairs = strips(ribbons, picture, len(picture) / seen.crop.side, corner, step)
@@ -323,11 +328,12 @@ def read_strips(
     return [logits[part] for part in pairs]
 
 
-def _settled(seam: Seam, found: PlacedSeam, seen: SeamLook, step_px: float) -> PlacedSeam:
-    """A seam that the network moved, refined onto the dark line beside it where a step of the strip is many pixels.
+def _refined(seam: Seam, found: PlacedSeam, seen: SeamLook, step_px: float) -> PlacedSeam:
+    """A seam that the network moved, refined onto the dark line nearby where a step of the strip is many pixels.
 
-    The darkest line is not always the seam's middle: with light from one side it is a bank's shadow. On validation
-    shots of two characters with steps of 1.3 px this made placed seams worse, 0.58 -> 0.67 and 0.61 -> 0.66 px.
+    The darkest line is not always the seam's middle: under light from one side it is the shadow of a bank. On
+    validation shots of two characters with steps of 1.3 px this refinement made seams worse, 0.58 -> 0.67 and 0.61 ->
+    0.66 px.
     """
     if step_px < COARSE_PX or found.seen < LEAST_SEEN:
         return found
@@ -336,7 +342,7 @@ def _settled(seam: Seam, found: PlacedSeam, seen: SeamLook, step_px: float) -> P
 
 
 def _placed_blind(seam: Seam, seen: SeamLook) -> PlacedSeam:
-    """A seam moved onto the nearest dark line, without a network to identify the seam."""
+    """A seam moved onto the nearest dark line, without a network."""
     fine = _fine(seam.points, seen, seam.width_px, min(BLIND_PX, 2 * seam.expected_error_px))
     if fine is None:
         return PlacedSeam(seam.points, 0.0, 0.0, seam.expected_error_px)
@@ -344,12 +350,13 @@ def _placed_blind(seam: Seam, seen: SeamLook) -> PlacedSeam:
 
 
 def _fine(points: Array, seen: SeamLook, width_px: float, reach: float) -> tuple[Array, float, float] | None:
-    """Points moved onto the thin dark line within `reach`, the share of the curve it shows on, the mean move."""
+    """Points moved onto the thin dark line within `reach`, the share of the curve where it is visible, and the mean
+    move."""
     step = max(0.4, width_px / 14)
     places = places_along(points, 4 * step)
     if places is None:
         return None
-    half = int(np.ceil((reach + 1.5 * width_px) / step))  # wide enough to tell the line from what is usual there
+    half = int(np.ceil((reach + 1.5 * width_px) / step))  # wide enough to separate the line from its surroundings
     offsets = np.arange(-half, half + 1) * step
     evidence = _evidence(_plate_along(seen, places, offsets), width_px / step)
     inside = np.abs(offsets) <= reach + 1e-6
@@ -376,7 +383,7 @@ def _plate_along(seen: SeamLook, places: CurvePlaces, offsets: Array) -> Array:
 
 
 def _evidence(strip: Array, width: float) -> Array:
-    """How much each place looks like the middle of a thin dark line, in deviations of the strip: (T, D).
+    """Likeness of each sample to the middle of a thin dark line, in deviations of the strip: (T, D).
 
     The second derivative across the strip at two widths (Lindeberg 1998, ridge detection with scale-normalised
     derivatives), averaged along it.
@@ -389,13 +396,13 @@ def _evidence(strip: Array, width: float) -> Array:
         bend *= sigma**1.5
         spread = float(np.median(np.abs(bend - np.median(bend)))) * _NOISE
         best = np.maximum(best, bend / max(spread, 1e-6))
-    most = np.maximum(best.max(axis=1, keepdims=True), STRONG)  # scaled and not cut off: the peak has to stay a peak
+    most = np.maximum(best.max(axis=1, keepdims=True), STRONG)  # scaled, not clipped, so that a peak stays a peak
     return cast(Array, np.maximum(best * (STRONG / most), -2.0))
 
 
 def _best_path(worth: Array) -> NDArray[np.intp]:
-    """Index of the offset (T,) at each place: the path of largest total worth, with at most one step sideways per place
-    and a cost for each (Viterbi 1967)."""
+    """Index of the offset (T,) at each position: the path with the largest total worth, moving at most one step
+    sideways per position at a cost (Viterbi 1967)."""
     total, back = worth[0].copy(), np.zeros(worth.shape, np.int8)
     sideways = np.full((3, worth.shape[1]), -np.inf)
     columns = np.arange(worth.shape[1])
@@ -414,7 +421,7 @@ def _best_path(worth: Array) -> NDArray[np.intp]:
 
 
 def _parabola_top(evidence: Array, path: NDArray[np.intp], offsets: Array, step: float) -> Array:
-    """The path's offsets (T,) in pixels, refined by the parabola through each peak and its neighbours."""
+    """The path's offsets (T,) in pixels, refined by a parabola through each peak and its neighbours."""
     rows = np.arange(len(path))
     inner = np.clip(path, 1, evidence.shape[1] - 2)
     low, mid, high = (evidence[rows, inner + k] for k in (-1, 0, 1))
@@ -431,9 +438,9 @@ def _smooth_along(values: Array, sigma: float) -> Array:
 
 
 def move_places(points: Array, places: CurvePlaces, moves: Array, ends: tuple[float, float] = (0.0, 0.0)) -> Array:
-    """The spline with its places (all, or the pairs of them) moved along their normals.
+    """The spline with its positions (all, or the pairs of them) moved along their normals.
 
-    `ends`: by how many segments the first and last point slide along the curve; those between follow less and less.
+    `ends`: by how many segments the first and last point slide along the curve; the slide fades to zero at the middle.
     """
     if len(moves) != len(places.at):
         places = places.pairs

@@ -1,11 +1,12 @@
 """Planar tracking: the position of a hand-drawn shape on the frames between and beyond its keys.
 
 Each frame is registered to the keyed frame, not to its neighbour, so that errors do not add up (`plane_fit`). Corners
-tracked from the frame before, and a search around the last position, give the initial guess. Each position has an
-expected error. Frames on which the surface is not seen get no position: the shape holds, or moves linearly to its next
-key. Between two keys the track runs from both, blended by distance and expected error, so that it meets both keys.
+tracked from the previous frame, or a template search, give the initial guess. Each position has an expected error.
+Frames on which the surface is not visible get no position: the shape holds there, or moves linearly to its next key.
+Between two keys, tracks from both are blended by distance and expected error, so that the result meets both keys.
 
-Plate space, pixels; homographies are (3, 3) and map the keyed frame to another; pictures (H, W) are roots of the light.
+Plate space, pixels; homographies are (3, 3) and map the keyed frame to another; pictures (H, W) are square roots of
+light.
 """
 
 from __future__ import annotations
@@ -32,18 +33,19 @@ Array = NDArray[Any]
 Progress = Callable[[int, int], None]
 Look = Callable[[int], Array]
 
-SURE_PX: Final = 1.5  # expected error up to which a position counts as found
-_LEAST_PX = 64  # a region of fewer pixels is too small to track
+SURE_PX: Final = 1.5  # largest expected error of a position that counts as found
+_LEAST_PX = 64  # fewer pixels than this are too small a region to track
 _AROUND_PX = 24.0  # width of the tracked strip along an open shape
-_HOMOGRAPHY_PX = 2500.0  # regions of fewer pixels get six parameters, not eight
+_HOMOGRAPHY_PX = 2500.0  # regions of fewer pixels get an affine map (6 parameters), not a homography (8)
 _LEAST_SEARCHED_PX = 8
 _CORNERS, _CORNER_GAP_PX, _BACK_PX = 200, 4, 1.0
-_SEARCH_PX, _SEARCH_SHARE = 24, 0.5  # around a region's last place: at least, and of its size
+# search range around the last position: at least this, and this share of the region's size
+_SEARCH_PX, _SEARCH_SHARE = 24, 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class PlanarTrack:
-    """The positions of a shape on unkeyed frames where its surface was seen; `lost` are the other unkeyed frames.
+    """The positions of a shape on unkeyed frames with a visible surface; `lost` are the other unkeyed frames.
 
     `feathers`: its feather line on these frames, as in keys; empty where it has none. `unsure`: the expected error in
     pixels on frames where it is above `SURE_PX`.
@@ -65,30 +67,31 @@ class GroupTrack:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """Frames to track from a key, nearest first, towards the next key (None without one)."""
+class _TrackSpan:
+    """Frames to track from a key, nearest first, up to the next key (None without one)."""
 
     start: int
     frames: tuple[int, ...]
     end: int | None
 
     def weight(self, frame: int, expected_px: float) -> float:
-        """The weight at a frame against the track from the other key: larger the nearer its key and the surer it is."""
+        """The track's weight at a frame when blended with the track from the other key: larger near its key and with a
+        small error."""
         near = 1.0 if self.end is None else abs(self.end - frame) / abs(self.end - self.start)
         return near / (SURE_PX**2 + expected_px**2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Keyed:
-    """The keyed frame, the region in it (H, W): 255 inside, and its plane."""
+    """The keyed frame, its region (H, W, 255 inside), and its plane."""
 
     picture: Array
     mask: Array
     plane: KeyedPlane
 
 
-class _Place(NamedTuple):
-    """The position that one way gives a shape."""
+class _Position(NamedTuple):
+    """The position of a shape according to one track."""
 
     weight: float
     points: Points
@@ -103,29 +106,30 @@ def follow_plane(
     away: Sequence[RotoShape] = (),
     progress: Progress = lambda done, total: None,
 ) -> PlanarTrack:
-    """Track a shape from its hand-made keys through some frames of a plate.
+    """Track a shape from its hand-made keys over some frames of a plate.
 
-    `away`: shapes whose inside is excluded, such as hold-outs, at their position on the key frame. A frame that cannot
-    be read is lost.
-    Raises: UsageError where nobody has keyed the shape on these frames, or its region is too small; PlateError where a
-    keyed frame, or all that are to be followed, cannot be read.
+    `away`: shapes whose inside is excluded, such as hold-outs, at their position on the key frame. An unreadable frame
+    is lost.
+
+    Raises: UsageError where the shape has no hand-made key on these frames, or its region is too small; PlateError
+    where a keyed frame, or every frame to track, is unreadable.
     """
-    keys = {frame: _with_line(shape, frame) for frame in human_keys(shape) if frame in set(frames)}
+    keys = {frame: _with_feather(shape, frame) for frame in human_keys(shape) if frame in set(frames)}
     if not keys:
         raise UsageError(f"{shape.name}: set a key by hand on one of these frames; it is followed from there")
-    ways, look = _ways_from_keys(sorted(keys), sorted(frames)), _looks_at(plate)
-    total, done, found = sum(len(way.frames) for way in ways), 0, dict[int, list[_Place]]()
-    for way in ways:
-        keyed = _keyed_region((shape,), way.start, look(way.start), away)
-        for frame, fit in _walk_way(keyed, way, look):
+    spans, look = _spans_from_keys(sorted(keys), sorted(frames)), _looks_at(plate)
+    total, done, found = sum(len(span.frames) for span in spans), 0, dict[int, list[_Position]]()
+    for span in spans:
+        keyed = _keyed_region((shape,), span.start, look(span.start), away)
+        for frame, fit in _track_span(keyed, span, look):
             if fit is not None:
-                weight, points = way.weight(frame, fit.expected_px), moved_by(keys[way.start], fit.pose.homography)
-                found.setdefault(frame, []).append(_Place(weight, points, fit.expected_px))
+                weight, points = span.weight(frame, fit.expected_px), moved_by(keys[span.start], fit.pose.homography)
+                found.setdefault(frame, []).append(_Position(weight, points, fit.expected_px))
             progress(done := done + 1, total)
-    if ways and not done:
-        look(ways[0].frames[0])  # says why it cannot be read
-    wanted = {frame for way in ways for frame in way.frames}
-    both, n = {frame: _blended(places) for frame, places in sorted(found.items())}, shape.n_points
+    if spans and not done:
+        look(spans[0].frames[0])  # raises the reason why it is unreadable
+    wanted = {frame for span in spans for frame in span.frames}
+    both, n = {frame: _blended(positions) for frame, positions in sorted(found.items())}, shape.n_points
     return PlanarTrack(
         {frame: each.points[:n] for frame, each in both.items()},
         {frame: _feathers(each.points, n) for frame, each in both.items()},
@@ -143,37 +147,38 @@ def follow_group(
     away: Sequence[RotoShape] = (),
     progress: Progress = lambda done, total: None,
 ) -> GroupTrack:
-    """Track the plane below several shapes together, from one frame through other frames of a plate.
+    """Track the common plane of several shapes, from one frame over other frames of a plate.
 
-    `away` as in `follow_plane`. A frame that cannot be read is lost, and no homography is given for it.
-    Raises: UsageError where the shapes show nothing to follow there; PlateError where `start`, or all frames that are
-    to be followed, cannot be read.
+    `away` as in `follow_plane`. An unreadable frame is lost, and has no homography.
+
+    Raises: UsageError where the shapes have too little to track there; PlateError where `start`, or every frame to
+    track, is unreadable.
     """
     look = _looks_at(plate)
     sides = tuple(f for f in sorted(frames, reverse=True) if f < start), tuple(f for f in sorted(frames) if f > start)
-    ways = [_Way(start, side, None) for side in sides if side]
+    spans = [_TrackSpan(start, side, None) for side in sides if side]
     keyed = _keyed_region(shapes, start, look(start), away)
     found, unsure, done = {start: np.eye(3)}, dict[int, float](), 0
-    for way in ways:
-        for frame, fit in _walk_way(keyed, way, look):
+    for span in spans:
+        for frame, fit in _track_span(keyed, span, look):
             if fit is not None:
                 found[frame] = fit.pose.homography
                 unsure |= {frame: fit.expected_px} if fit.expected_px > SURE_PX else {}
-            progress(done := done + 1, sum(len(each.frames) for each in ways))
-    if ways and not done:
-        look(ways[0].frames[0])  # says why it cannot be read
-    lost = {frame for way in ways for frame in way.frames} - found.keys()
+            progress(done := done + 1, sum(len(each.frames) for each in spans))
+    if spans and not done:
+        look(spans[0].frames[0])  # raises the reason why it is unreadable
+    lost = {frame for span in spans for frame in span.frames} - found.keys()
     return GroupTrack(dict(sorted(found.items())), tuple(sorted(lost)), dict(sorted(unsure.items())))
 
 
-def _with_line(shape: RotoShape, frame: int) -> Points:
-    """The points of a shape at a frame; after them those of its feather line, where it has one."""
+def _with_feather(shape: RotoShape, frame: int) -> Points:
+    """The points of a shape at a frame, followed by those of its feather line, where it has one."""
     points = shape.at(frame)
     return (*points, *feather_line(points, shape.feather_at(frame))) if shape.has_feather_line else points
 
 
 def moved_by(points: Points, homography: Array) -> Points:
-    """Control points, and the ends of their tangents, mapped."""
+    """Control points with both tangents, mapped by a homography."""
 
     def mapped(x: float, y: float) -> tuple[float, float]:
         u, v, w = homography @ (x, y, 1.0)
@@ -188,14 +193,14 @@ def moved_by(points: Points, homography: Array) -> Points:
     return tuple(map(carried, points))
 
 
-def _ways_from_keys(keys: Sequence[int], frames: Sequence[int]) -> list[_Way]:
+def _spans_from_keys(keys: Sequence[int], frames: Sequence[int]) -> list[_TrackSpan]:
     first, last = keys[0], keys[-1]
-    ways = [_Way(first, tuple(f for f in reversed(frames) if f < first), None)]
+    spans = [_TrackSpan(first, tuple(f for f in reversed(frames) if f < first), None)]
     for a, b in pairwise(keys):
         between = tuple(f for f in frames if a < f < b)
-        ways += [_Way(a, between, b), _Way(b, between[::-1], a)]
-    ways.append(_Way(last, tuple(f for f in frames if f > last), None))
-    return [way for way in ways if way.frames]
+        spans += [_TrackSpan(a, between, b), _TrackSpan(b, between[::-1], a)]
+    spans.append(_TrackSpan(last, tuple(f for f in frames if f > last), None))
+    return [span for span in spans if span.frames]
 
 
 def _looks_at(plate: Plate) -> Look:
@@ -211,7 +216,7 @@ def _looks_at(plate: Plate) -> Look:
 
 
 def _keyed_region(shapes: Sequence[RotoShape], frame: int, picture: Array, away: Sequence[RotoShape]) -> _Keyed:
-    """The region of some shapes together, without those that are `away`."""
+    """The joint region of some shapes, without the shapes in `away`."""
     height, width = picture.shape
     theirs = [matte(each if each.closed else _strip(each, frame), frame, width, height) for each in shapes]
     region = cut(union(theirs), [matte(each, frame, width, height) for each in away])
@@ -228,10 +233,10 @@ def _strip(shape: RotoShape, frame: int) -> RotoShape:
     return RotoShape(shape.name, False, "matte", {frame: Key(shape.at(frame))}, width_px=_AROUND_PX)
 
 
-def _walk_way(keyed: _Keyed, way: _Way, look: Look) -> Iterator[tuple[int, PlaneFit | None]]:
-    """The plane's fit on each readable frame of a way; None where it is not seen, and the search stays where it was."""
+def _track_span(keyed: _Keyed, span: _TrackSpan, look: Look) -> Iterator[tuple[int, PlaneFit | None]]:
+    """The plane's fit on each readable frame of a track; None where it is not visible, and the last pose is kept."""
     pose, before = keyed.plane.keyed_pose(), keyed.picture
-    for frame in way.frames:
+    for frame in span.frames:
         try:
             now = look(frame)
         except PlateError:
@@ -244,15 +249,15 @@ def _walk_way(keyed: _Keyed, way: _Way, look: Look) -> Iterator[tuple[int, Plane
 
 
 def _guesses(keyed: _Keyed, before: Array, now: Array, last: Array) -> Iterator[Array]:
-    """Guesses at the plane's homography: by corners tracked from the frame before, then by a template search."""
-    region = _warped(keyed.mask, last)
+    """Guesses at the plane's homography: by corners tracked from the previous frame, then by a template search."""
+    region = _warp_mask(keyed.mask, last)
     yield _homography_step(before, now, region, keyed.plane.n) @ last
     if min(cv2.boundingRect(region)[2:]) >= _LEAST_SEARCHED_PX:
         yield _searched_shift(keyed, now, region, last) @ last
 
 
 def _searched_shift(keyed: _Keyed, now: Array, region: Array, last: Array) -> Array:
-    """The shift of a region (H, W) to the nearby place that is most similar to the region at the key."""
+    """The shift of a region (H, W) to the nearby position that looks most like the keyed region."""
     (x, y, w, h), (height, width) = cv2.boundingRect(region), now.shape
     reach = int(max(_SEARCH_PX, _SEARCH_SHARE * max(w, h)))
     left, top = max(x - reach, 0), max(y - reach, 0)
@@ -264,14 +269,14 @@ def _searched_shift(keyed: _Keyed, now: Array, region: Array, last: Array) -> Ar
     return np.array([[1.0, 0.0, left + column - x], [0.0, 1.0, top + row - y], [0.0, 0.0, 1.0]])
 
 
-def _warped(mask: Array, homography: Array) -> Array:
+def _warp_mask(mask: Array, homography: Array) -> Array:
     height, width = mask.shape
     out: Array = cv2.warpPerspective(mask, homography, (width, height), flags=cv2.INTER_NEAREST)
     return out
 
 
 def _homography_step(before: Array, now: Array, mask: Array, n: int) -> Array:
-    """From one frame to the next, by corners that are found there and back again."""
+    """The homography from one frame to the next, by corners that pass a forward-backward check."""
     top = max(float(np.percentile(before[mask > 0], 99.0)), 1e-3) if mask.any() else 1.0
     a, b = (np.clip(picture * (255.0 / top), 0, 255).astype(np.uint8) for picture in (before, now))
     corners = cv2.goodFeaturesToTrack(a, _CORNERS, 0.01, _CORNER_GAP_PX, mask=mask)
@@ -285,7 +290,7 @@ def _homography_step(before: Array, now: Array, mask: Array, n: int) -> Array:
 
 
 def _homography_of(a: Array, b: Array, n: int) -> Array:
-    """The homography that maps points (N, 2) to others; with few points an affine map, or a shift."""
+    """The homography that maps points (N, 2) to others; an affine map or a shift where the points are few."""
     if len(a) >= 12 and n == 8:
         found, _ = cv2.findHomography(a, b, cv2.RANSAC, 2.0)
         if found is not None:
@@ -298,15 +303,15 @@ def _homography_of(a: Array, b: Array, n: int) -> Array:
     return np.array([[1.0, 0.0, shift[0]], [0.0, 1.0, shift[1]], [0.0, 0.0, 1.0]])
 
 
-def _blended(places: Sequence[_Place]) -> _Place:
-    """Places of both sides as one, by their weights."""
-    weights = np.array([place.weight for place in places])
+def _blended(positions: Sequence[_Position]) -> _Position:
+    """The weighted mean of the positions from both keys."""
+    weights = np.array([position.weight for position in positions])
     shares = weights / weights.sum()
-    mean = np.tensordot(shares, np.array([place.points for place in places]), axes=1)
-    expected_px = float(np.linalg.norm(shares * [place.expected_px for place in places]))
-    return _Place(float(weights.sum()), tuple(ControlPoint(*map(float, row)) for row in mean), expected_px)
+    mean = np.tensordot(shares, np.array([position.points for position in positions]), axes=1)
+    expected_px = float(np.linalg.norm(shares * [position.expected_px for position in positions]))
+    return _Position(float(weights.sum()), tuple(ControlPoint(*map(float, row)) for row in mean), expected_px)
 
 
 def _feathers(points: Points, n: int) -> Points:
-    """The rows of the feather line that `_with_line` put behind the first n points."""
+    """The feather rows of the points that `_with_feather` appended after the first n."""
     return feather_rows(points[:n], points[n:]) if points[n:] else ()

@@ -1,13 +1,14 @@
-"""The plane of a keyed region found on another frame, and its expected error.
+"""Find the plane of a keyed region on another frame, with its expected error.
 
-Gauss-Newton on the picture without its shading, with the keyed frame's gradients ("inverse compositional", Baker and
-Matthews, "Lucas-Kanade 20 Years On", IJCV 56 (2004), 3.2), gain and offset fitted, what covers the region weighted down
-(Tukey's biweight). The last pose is a prior that widens with each frame, as in a Kalman filter. A motion that the
-picture does not show, along a stripe or on plain skin, keeps its last value and a large variance. Gradients no larger
-than noise carry no information.
+Gauss-Newton on the picture with its local mean removed, with the keyed frame's gradients ("inverse compositional",
+Baker and Matthews, "Lucas-Kanade 20 Years On", IJCV 56 (2004), 3.2). Gain and offset are fitted, and occluders get
+little weight (Tukey's biweight). The last pose is a prior whose covariance grows with each frame, as in a Kalman
+filter. A motion that the picture does not determine, along a stripe or on plain skin, keeps its last value and a large
+variance. Gradients no larger than noise carry no information.
 
-Pictures are (H, W) roots of the light. A plane's coordinates run from -1 to 1 over the region; parameters (6 or 8,) are
-what they move the edge by, in plate pixels: shift x, two of x's slopes, shift y, two of y's, perspective.
+Pictures are (H, W) square roots of light. A plane's coordinates run from -1 to 1 over the region. The parameters (6 or
+8,) are the moves that they cause at its edge, in plate pixels: shift x, two slopes of x, shift y, two slopes of y,
+perspective.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-LEAST_LIKENESS: Final = 0.7  # correlation of the detail from which on the region is seen
-LEAST_SEEN: Final = 0.6  # share of the region that nothing covers
-LOST_SHARE: Final = 0.05  # share of a region's width and height: a plane with a larger expected error counts as lost
-_SCALES: Final = ((3.0, 10.0), (1.1, 24.0))  # blur in pixels, share of the region that a local mean is taken over
-_STEP_PX, _STEP_SHARE, _SLOPE_SHARE, _BEND_SHARE = 10.0, 0.25, 0.05, 0.02  # a frame's step: standard deviations
+LEAST_LIKENESS: Final = 0.7  # least correlation of the detail for a visible region
+LEAST_SEEN: Final = 0.6  # least unoccluded share of a visible region
+LOST_SHARE: Final = 0.05  # share of a region's width plus height: a plane with a larger expected error is lost
+# blur in pixels, and the divisor of the region's diagonal that gives the sigma of the local mean
+_SCALES: Final = ((3.0, 10.0), (1.1, 24.0))
+_STEP_PX, _STEP_SHARE, _SLOPE_SHARE, _BEND_SHARE = 10.0, 0.25, 0.05, 0.02  # standard deviations of one frame's step
 _KEYED_PX = 1e-3  # standard deviation at the keyed frame itself
-_LEAST_NOISE = 1e-3  # noise of a picture from 8 bits and resampling
-_NOISE_GRADIENT = 0.24  # variance of Sobel gradients over that of white noise behind the finer blur
+_LEAST_NOISE = 1e-3  # noise of 8-bit pictures and of resampling
+_NOISE_GRADIENT = 0.24  # variance of Sobel gradients, relative to that of white noise after the finer blur
 _TUKEY, _ROUNDS, _DONE_PX, _MOST_PX = 4.685, 20, 0.02, 10.0
 _MOST_PIXELS = 6_000  # pixels of a region that a fit samples
 _MARGIN_PX = 16
@@ -45,7 +47,7 @@ class PlanePose:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlaneFit:
-    """A pose; correlation of the detail there, the share that is not covered, the edge's expected error in pixels."""
+    """A pose; the correlation of the detail there, the unoccluded share, the edge's expected error in pixels."""
 
     pose: PlanePose
     likeness: float
@@ -60,7 +62,7 @@ class PlaneFit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Detail:
-    """The keyed region at one scale: some rows and columns of its pixels, values, gradients times basis (P, n)."""
+    """The keyed region at one scale: sampled rows and columns, values (P,), and gradients times basis (P, n)."""
 
     blur_px: float
     mean_px: float
@@ -73,7 +75,8 @@ class _Detail:
 
 
 class KeyedPlane:
-    """A region of the keyed frame; `mask` (H, W) is not 0 inside. `n`: 6 parameters, an affine map, or 8, any plane."""
+    """A region of the keyed frame; `mask` (H, W) is not 0 inside. `n`: 6 parameters for an affine map, 8 for a
+    homography."""
 
     def __init__(self, picture: Array, mask: Array, n: int) -> None:
         x, y, w, h = cv2.boundingRect(mask)
@@ -101,7 +104,7 @@ class KeyedPlane:
         return PlanePose(pose.homography, pose.covariance + np.diag(steps**2))
 
     def locate(self, now: Array, prior: PlanePose, guesses: Iterable[Array]) -> PlaneFit:
-        """The fit on a frame from the best of some guesses; they are tried in order until one fits beyond doubt."""
+        """The best fit on a frame over some guesses, tried in order until one fits beyond doubt."""
         best: PlaneFit | None = None
         for guess in guesses:
             found = self._fit_from(now, prior, guess)
@@ -112,7 +115,7 @@ class KeyedPlane:
         return best
 
     def is_seen(self, fit: PlaneFit) -> bool:
-        """Whether the region is visible and its expected error is a small share of its size."""
+        """Whether the region is visible, with an expected error small compared with its size."""
         is_like = fit.likeness >= LEAST_LIKENESS and fit.seen >= LEAST_SEEN
         return is_like and fit.expected_px < LOST_SHARE * sum(self._size)
 
@@ -125,8 +128,8 @@ class KeyedPlane:
         if not np.isfinite(homography).all():
             return PlaneFit(prior, 0.0, 0.0, np.inf)
         _, weights, noise, likeness = _differences(detail, self._pixels(detail, now, homography))
-        told = _information(detail, weights, noise) + trust
-        pose = PlanePose(homography, np.linalg.inv(told))
+        information = _information(detail, weights, noise) + trust
+        pose = PlanePose(homography, np.linalg.inv(information))
         return PlaneFit(pose, likeness, float(weights.mean()), self._expected_px(pose.covariance))
 
     def _descend(self, detail: _Detail, now: Array, prior: PlanePose, trust: Array, homography: Array) -> Array:
@@ -147,7 +150,7 @@ class KeyedPlane:
         return homography
 
     def _increment(self, step: Array) -> Array:
-        """The map of a plane's own coordinates by parameters."""
+        """The map of the plane's own coordinates by a step of its parameters."""
         p = np.zeros(8)
         p[: self.n] = step / self._radius
         return np.array([[1 + p[1], p[2], p[0]], [p[4], 1 + p[5], p[3]], [p[6], p[7], 1.0]])
@@ -160,20 +163,20 @@ class KeyedPlane:
         return np.asarray(np.array(rows)[: self.n] * self._radius)
 
     def _expected_px(self, covariance: Array) -> float:
-        """The largest standard deviation, in any direction, of a place on the region's edge."""
+        """The largest standard deviation, in any direction, of a point on the region's edge."""
         spread = self._edge @ covariance @ self._edge.transpose(0, 2, 1)
         return float(np.sqrt(np.linalg.eigvalsh(spread)[:, -1].max()))
 
     # --- pictures
 
     def _pixels(self, detail: _Detail, now: Array, homography: Array) -> Array:
-        """The region's pixels (P,) on a frame, as a pose lays them."""
+        """The region's pixels (P,) on a frame, resampled by a pose."""
         to_plate = np.array([[1.0, 0, self._corner[0]], [0, 1.0, self._corner[1]], [0, 0, 1.0]])
         flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-        laid = cv2.warpPerspective(
+        warped = cv2.warpPerspective(
             now, homography @ to_plate, self._shape, flags=flags, borderMode=cv2.BORDER_REPLICATE
         )
-        return self._without_shading(laid, detail.blur_px, detail.mean_px)[detail.rows, detail.columns]
+        return self._without_shading(warped, detail.blur_px, detail.mean_px)[detail.rows, detail.columns]
 
     def _without_shading(self, region: Array, blur_px: float, mean_px: float) -> Array:
         """A region's crop minus its local mean; pixels outside the region do not count."""
@@ -193,7 +196,7 @@ class KeyedPlane:
         return _Detail(blur_px, mean_px, every, rows, columns, values[rows, columns], slopes, bases)
 
     def _bases(self, x: Array, y: Array) -> tuple[Array, Array]:
-        """How much each parameter moves places of the crop, (P, n) to the right and down."""
+        """How much each parameter moves points of the crop, (P, n) to the right and down."""
         left, top = self._corner
         u, v = ((x + left - self._unit[0, 2]) / self._radius, (y + top - self._unit[1, 2]) / self._radius)
         one, none = np.ones_like(u), np.zeros_like(u)
@@ -202,14 +205,15 @@ class KeyedPlane:
         return np.stack(right, 1), np.stack(down, 1)
 
     def _edge_bases(self) -> Array:
-        """(E, 2, n): how the parameters move places of the region's edge."""
+        """(E, 2, n): how much each parameter moves points on the region's edge."""
         lines, _ = cv2.findContours(self._inside.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
         edge = np.concatenate(lines)[::4, 0] + 0.5
         return np.stack(self._bases(edge[:, 0], edge[:, 1]), 1)
 
 
 def _differences(detail: _Detail, pixels: Array) -> tuple[Array, Array, float, float]:
-    """Pixels less the keyed ones, gain and offset fitted: differences, weights, their noise, and the correlation."""
+    """Pixels minus the keyed ones, after fitting gain and offset: differences, weights, their noise, and the
+    correlation."""
     keyed, weights = detail.values, np.ones_like(pixels)
     for _ in range(4):
         total = max(float(weights.sum()), 1e-9)
@@ -229,8 +233,8 @@ def _variance(detail: _Detail, noise: float) -> float:
 
 
 def _information(detail: _Detail, weights: Array, noise: float) -> Array:
-    """Information matrix (n, n) of the parameters: that of the gradients less the part that noise contributes."""
-    told = (detail.slopes * weights[:, None]).T @ detail.slopes
-    made_up = sum((each * weights[:, None]).T @ each for each in detail.bases) * (noise**2 * _NOISE_GRADIENT)
-    values, vectors = np.linalg.eigh(told - made_up)
+    """Information matrix (n, n) of the parameters: that of the gradients minus the expected part of the noise."""
+    measured = (detail.slopes * weights[:, None]).T @ detail.slopes
+    from_noise = sum((each * weights[:, None]).T @ each for each in detail.bases) * (noise**2 * _NOISE_GRADIENT)
+    values, vectors = np.linalg.eigh(measured - from_noise)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T / _variance(detail, noise))

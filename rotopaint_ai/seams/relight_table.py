@@ -1,4 +1,4 @@
-"""Numbers of the fitted function in `relight.py`, written by `scripts/fit_relight.py`; not to be edited."""
+"""Weights of the network in `relight.py`, written by `scripts/fit_relight.py`; do not edit."""
 
 from __future__ import annotations
 

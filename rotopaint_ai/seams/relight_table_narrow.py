@@ -1,4 +1,4 @@
-"""Numbers of the first pass, fitted on narrow seams (docs/research/training.md); not to be edited by hand."""
+"""Weights of the first pass, fitted on narrow seams (docs/research/training.md); do not edit."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Corrections where paint changed a seam much less, or much more, than it changes the whole seam on average.
+"""Correct paint where it changes a seam much less, or much more, than it changes the whole seam on average.
 
 Where a seam runs along a shadow's edge or into a fold, paint may keep the groove as part of the face: a dark stroke
-that begins and ends within the matte. The light that paint adds to the whole seam on average gives the rows and the
-depth of its groove. A valley that remains in those rows, not much deeper than the average, belongs to the seam. Where
-paint adds far more light than the average, it covers a dark gap or the edge of another object. There the tables' paint,
-which keeps more of the plate, replaces it.
+that begins and ends within the matte. The mean light that paint adds to the whole seam gives the rows and the depth of
+its groove. A valley that remains in those rows, not much deeper than that mean, belongs to the seam. Where paint adds
+far more light than the mean, it covers a dark gap or the edge of another object. There the tables' paint, which keeps
+more of the plate, replaces it.
 
 T rows across, S columns along.
 """
@@ -22,13 +22,13 @@ from rotopaint_ai.seams.ribbon import Ribbon
 
 Array = NDArray[Any]  # float32
 
-# Columns, sigma and width of a blur: structures along the seam that are not longer count as grain.
+# Columns, sigma and width of a blur: shorter structures along the seam count as grain.
 _NEAR, _WIDE = 2.0, 13
-_ROWS = 4  # half-width of the valleys looked for
-_SHOWS = 0.08  # log light that paint adds to a row of the groove at least
+_ROWS = 4  # half-width of the valleys searched
+_SHOWS = 0.08  # least log light that paint adds to a row of the groove
 _GROOVE = 0.6  # rows with more than this share of the largest mean belong to the groove
 _FAINT, _CLEAR = 0.03, 0.08  # log light: no valley below the first, a certain valley above the second
-_MOST = 0.6  # share of the mean added light that the correction adds at most
+_MOST = 0.6  # largest share of the mean added light that the correction adds
 _DEEPER = 2.0  # a valley this many times as deep as the mean added light belongs to the face
 _FAR_MORE = 3.0  # times the largest mean added light of the frame's rows: no seam is darker
 _ANYWHERE = 0.3  # log light that paint may add to any seam
@@ -38,27 +38,29 @@ _VALLEY = np.ones((2 * _ROWS + 1, 1), np.uint8)
 
 
 def fill_valleys(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
-    """Base and keep (T, S, 4), as `relight.relight` returns them, with the remaining valleys of the groove filled."""
+    """Base and keep (T, S, 4), as in `relight.relight`, with the remaining valleys of the groove filled."""
     own = relight.mean_of(light_TSC)
     added = relight.light_added(relit_TSC, own)
-    usual = usually_taken(added, ribbon)
+    usual = mean_added(added, ribbon)
     groove = usual > np.maximum(_SHOWS, _GROOVE * usual.max(0))
     held = np.flatnonzero(groove.any(1))
     if not len(held):
         return relit_TSC
-    rows = slice(max(0, held[0] - 2 * _ROWS), held[-1] + 2 * _ROWS + 1)  # as far as a valley there can reach
+    rows = slice(max(0, held[0] - 2 * _ROWS), held[-1] + 2 * _ROWS + 1)  # the reach of a valley there
     light: Array = own[rows] + added[rows]
     smooth = cv2.GaussianBlur(light, (_WIDE, 1), _NEAR, borderType=cv2.BORDER_REPLICATE)
     depth = cv2.morphologyEx(smooth, cv2.MORPH_BLACKHAT, _VALLEY)
     share = _left(depth, usual[rows], groove[rows] & ribbon.own_TS[rows]) * ribbon.own_TS[rows]
     lift = share * np.minimum(depth, _MOST * np.maximum(usual[rows], 0.0))
     out: Array = relit_TSC.copy()
-    out[rows, :, :3] += np.minimum(lift, np.maximum(smooth + depth - light, 0.0))[..., None]  # to the rims, no higher
+    # up to the rims, no higher
+    out[rows, :, :3] += np.minimum(lift, np.maximum(smooth + depth - light, 0.0))[..., None]
     return out
 
 
 def cap_added_light(relit_TSC: Array, by_tables_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
-    """Base and keep (T, S, 4), as `relight.relight` returns them; the tables' where paint adds far more than usual."""
+    """Base and keep (T, S, 4), as in `relight.relight`; the tables' where the network adds far more light than
+    usual."""
     added = relight.light_added(relit_TSC, relight.mean_of(light_TSC))
     total, count = ribbon.row_sums(added)
     usual = (total / np.maximum(count, 1))[count > _SAMPLES]
@@ -71,9 +73,9 @@ def cap_added_light(relit_TSC: Array, by_tables_TSC: Array, light_TSC: Array, ri
     return np.asarray(relit_TSC + share * (by_tables_TSC - relit_TSC))
 
 
-def usually_taken(taken_TS: Array, ribbon: Ribbon) -> Array:
-    """Log light (T, S) that paint adds in a row of a column's run, on average."""
-    total, count = ribbon.row_sums(taken_TS)
+def mean_added(added_TS: Array, ribbon: Ribbon) -> Array:
+    """Mean log light (T, S) that paint adds to a row of a column's run."""
+    total, count = ribbon.row_sums(added_TS)
     return np.asarray((total / np.maximum(count, 1))[ribbon.line.run_S].T)
 
 

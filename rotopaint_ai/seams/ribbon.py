@@ -1,9 +1,10 @@
 """Seam curves straightened into one ribbon: columns run along the curves, rows across them.
 
 Dimensions: T rows across (offset along the normal), S columns along, P matte pixels, C colour components.
-Convention: curves are in the crop's own pixels, corner origin, centres at +0.5. The ribbon is sampled on a copy of
-the crop shrunk by `step`, so that a seam is about as many rows wide at 4K as at video size. Every curve is continued
-straight at both ends, as far as the matte goes on (`RUN_OUT`); the columns of one curve follow those of another.
+
+Curves are in the crop's own pixels (corner origin, centres at +0.5). The ribbon samples a copy of the crop shrunk by
+`step`, so that a seam has about as many rows at 4K as at video size. Every curve is extended straight at both ends, as
+far as the matte continues (`RUN_OUT`). The columns of all curves are concatenated.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ Index = NDArray[Any]  # intp
 Bools = NDArray[Any]  # bool
 Curve = tuple[NDArray[np.floating], float]
 
-RUN_OUT = 8, 20  # columns, least and most, that continue a curve beyond its ends: as far as the matte does, and SPARE
+RUN_OUT = 8, 20  # least and most columns that extend a curve beyond its ends: as far as the matte continues, plus SPARE
 SPARE = 6
-GAP = 12  # px: a run continues where the curve leaves the matte for at most this length, also before an end
-ROWS_WIDE = 10.0  # a matte wider than this many pixels, on average, is worked on in a copy shrunk to this width
-_LARGE = 1.35  # from this shrink factor on it is shrunk more than in proportion: large plates have less detail a pixel
-BANK_ROWS = 7  # rows of untouched plate kept beyond the matte on each side
+GAP = 12  # px: a run continues across gaps in the matte up to this length, also before an end
+ROWS_WIDE = 10.0  # a matte wider than this many pixels, on average, is processed in a copy shrunk to this width
+_LARGE = 1.35  # beyond this factor a crop is shrunk more than in proportion: large plates have less detail per pixel
+BANK_ROWS = 7  # rows of untouched plate beyond the matte on each side
 _TANGENT_SIGMA = 2.0  # columns
-_SHORTEST = 2.0  # a run this many times as long as the seam is wide is a seam
-_BEYOND = 6.0  # columns past the last one at which a pixel still belongs to the run
-_WIDER = 2.5  # a matte pixel this many half widths from its curve belongs to none
+_SHORTEST = 2.0  # a run at least this many times as long as the seam is wide is a seam
+_BEYOND = 6.0  # distance in columns from the nearest column, beyond which a pixel no longer belongs to the run
+_WIDER = 2.5  # a matte pixel more half widths than this from its curve belongs to none
 _CHUNK = 8192  # cv2.remap refuses rows longer than 32767
 
 
 @dataclass(frozen=True, slots=True)
 class CentreLine:
-    """The curves' columns in a row, in shrunk pixels: points and unit tangents (S, 2), and (S,) each of what follows.
+    """The columns of all curves, in shrunk pixels: points and unit tangents (S, 2); the following are (S,) each.
 
     reach: largest distance of a column's pixels; half: half the seam's width, 0 where a run extends beyond its curve;
-    run: the number of the run that a column belongs to.
+    run: the number of the column's run.
     """
 
     points_S: Array
@@ -55,17 +56,18 @@ class Ribbon:
 
     step: float
     size: tuple[int, int]  # height and width of the shrunk crop
-    crossing: Array  # its points (N, 2), shrunk pixels, of other seams' short curves that cross a run: none has columns
-    cover: Array  # how much of each of its pixels is matte, 0 to 255 (uint8)
+    # points (N, 2), shrunk pixels, of short pieces of other seams that cross a run; they have no columns
+    crossing: Array
+    cover: Array  # coverage of each pixel of the shrunk crop by the matte, 0 to 255 (uint8)
     line: CentreLine
     map_x_TS: Array
     map_y_TS: Array
-    at_P: Index  # the shrunk crop's matte pixels that belong to a curve, counted row by row
-    left_P: Index  # its matte pixels that belong to none
-    along_P: Array  # their place in the ribbon: column and row, fractional
+    at_P: Index  # flat indices of the shrunk crop's matte pixels that belong to a curve
+    left_P: Index  # flat indices of its other matte pixels
+    along_P: Array  # column and row of the pixels at_P in the ribbon, fractional
     across_P: Array
     inside_TS: Bools  # samples inside the crop
-    own_TS: Bools  # samples that a matte pixel of the same curve reads
+    own_TS: Bools  # samples that matte pixels of the same curve interpolate
 
     @property
     def centre(self) -> int:
@@ -80,12 +82,12 @@ class Ribbon:
         return out
 
     def sample(self, small: Array) -> Array:
-        """A shrunk crop, (h, w) or (h, w, C), on the ribbon: (T, S) or (T, S, C)."""
+        """A shrunk crop, (h, w) or (h, w, C), sampled on the ribbon: (T, S) or (T, S, C)."""
         out: Array = cv2.remap(small, self.map_x_TS, self.map_y_TS, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         return out
 
     def row_sums(self, field_TS: Array) -> tuple[Array, Array]:
-        """Sum of a field's samples in the matte beside the curve, of each run and row, and their number: (runs, T)."""
+        """Sum of a field's matte samples along the curve itself, for each run and row, and their number: (runs, T)."""
         seam_TS = self.own_TS & (self.line.half_S > 0)
         starts = np.flatnonzero(np.diff(self.line.run_S, prepend=-1))
         total, count = (
@@ -94,7 +96,7 @@ class Ribbon:
         return total, count
 
     def read(self, field_TSC: Array) -> Array:
-        """A ribbon field, (T, S, C), at the matte pixels: (P, C)."""
+        """A ribbon field, (T, S, C), interpolated at the matte pixels: (P, C)."""
         return interpolate(field_TSC, self.along_P, self.across_P)
 
 
@@ -110,7 +112,7 @@ def interpolate(field_TSC: Array, along: Array, across: Array) -> Array:
 
 
 def resample(polyline: NDArray[np.floating], spacing: float = 1.0) -> Array:
-    """Points at an even spacing (about `spacing` pixels) along a polyline (N, 2); both ends are kept."""
+    """Points at an even spacing of about `spacing` pixels along a polyline (N, 2), both ends included."""
     points = np.asarray(polyline, np.float64)
     apart = points[1:] - points[:-1]
     lengths = np.zeros(len(points))
@@ -142,7 +144,7 @@ def shrinkage(wide: float) -> float:
 
 
 def _thinned(points: Array, spacing: float) -> Array:
-    """Every so many points, both ends kept, of points at an even spacing of one pixel."""
+    """Points at an even spacing of about `spacing` pixels, both ends included, from points one pixel apart."""
     last = len(points) - 1
     n = max(2, round(last / spacing) + 1)
     at = np.arange(n, dtype=np.float32) * np.float32(last / (n - 1))
@@ -152,10 +154,10 @@ def _thinned(points: Array, spacing: float) -> Array:
 
 
 def build_ribbon(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
-    """Lay a ribbon along the curves, wide enough for the matte pixels that lie nearest to them.
+    """Build a ribbon along the curves, wide enough for the matte pixels nearest to them.
 
     hole: (H, W) where the matte is above 0. Returns None where no matte pixel belongs to a curve. A pixel belongs to
-    its nearest curve, unless it lies beyond the run-out of that curve's end.
+    its nearest curve, unless it lies beyond that curve's extension.
     """
     runs, crossing = _runs(hole, curves)
     if not runs:
@@ -190,12 +192,13 @@ def build_ribbon(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
 
 
 def _cover(hole: Bools, size: tuple[int, int], step: float) -> Array:
-    """How much of each pixel of the shrunk crop is matte, 0 to 255, by the taps that `Ribbon.shrink` has."""
+    """Coverage of each pixel of the shrunk crop by the matte, 0 to 255, by the same interpolation as
+    `Ribbon.shrink`."""
     full: Array = hole.view(np.uint8) * np.uint8(255)
     if size == hole.shape:
         return full
     if step > 2.0:
-        full = cv2.dilate(full, np.ones((3, 3), np.uint8))  # two taps to a pixel miss every other one
+        full = cv2.dilate(full, np.ones((3, 3), np.uint8))  # two taps per pixel miss every other pixel
     return np.asarray(cv2.resize(full, size[::-1], interpolation=_how(step)))
 
 
@@ -206,8 +209,8 @@ def _how(step: float) -> int:
 def _runs(hole: Bools, curves: Sequence[Curve]) -> tuple[list[Curve], Array]:
     """The parts of the curves inside the matte, a point per pixel, and the points (N, 2) of crossing curves.
 
-    A run shorter than twice the matte's width counts as another seam's curve that crosses, where a longer run passes
-    through the same piece of the matte. A short run alone in its piece of the matte counts as a seam.
+    A run shorter than twice the matte's width counts as a crossing seam where a longer run passes through the same
+    connected component of the matte. A short run alone in its component counts as a seam.
     """
     height, width = hole.shape
     lines = [(resample(polyline), half) for polyline, half in curves if len(polyline) > 1]
@@ -235,7 +238,8 @@ def _runs(hole: Bools, curves: Sequence[Curve]) -> tuple[list[Curve], Array]:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A part of a curve inside the matte, its length in widths of the seam, and a matte pixel (row, column) on it."""
+    """A part of a curve inside the matte, its length in widths of the seam, and one of its matte pixels (row,
+    column)."""
 
     curve: Curve
     length: float
@@ -243,7 +247,7 @@ class _Run:
 
 
 def _are_seams(runs: Sequence[_Run], hole: Bools) -> list[bool]:
-    """Which runs are seams, not the crossing of another seam's curve."""
+    """Which runs are seams, and not crossings of another seam's curve."""
     if all(run.length >= _SHORTEST for run in runs):
         return [True] * len(runs)
     pieces = cv2.connectedComponents(hole.view(np.uint8))[1]
@@ -279,7 +283,7 @@ def _centre_line(runs: Sequence[Curve], hole: Bools, step: float) -> CentreLine:
 
 
 def _run_out(ends: Array, ways: Array, hole: Bools, steps: Array) -> Index:
-    """The number of columns to add at some ends (N, 2), each in its direction (N, 2)."""
+    """The number of columns that extend each end (N, 2) in its direction (N, 2)."""
     height, width = hole.shape
     x, y = np.moveaxis(np.floor(ends[:, None] + steps * ways[:, None]).astype(np.intp), 2, 0)
     on = (x >= 0) & (y >= 0) & (x < width) & (y < height)
@@ -295,7 +299,7 @@ def _unit_vectors(vectors: NDArray[np.floating]) -> Array:
 
 
 def _nearest_column(centres_S: Array, x_P: Index, y_P: Index) -> Index:
-    """For some pixels of the shrunk crop the column nearest to them, up to the pixel grid of the distance transform."""
+    """The column nearest to each pixel of the shrunk crop, to the precision of the distance transform."""
     left, top = int(x_P.min()), int(y_P.min())
     width, height = int(x_P.max()) + 1 - left, int(y_P.max()) + 1 - top
     x, y = np.floor(centres_S - (left, top)).astype(np.intp).T
@@ -314,9 +318,9 @@ def _nearest_column(centres_S: Array, x_P: Index, y_P: Index) -> Index:
 def _ribbon_place(
     x_P: Array, y_P: Array, column_P: Index, centres_S: Array, tangents_S: Array
 ) -> tuple[Array, Array, Array]:
-    """Fractional column, signed offset along the normal, and how far a point lies beyond the reach of the ribbon."""
+    """Fractional column, signed offset along the normal, and how far a point lies from that column along the curve."""
     last = len(centres_S) - 1
-    line = np.concatenate([centres_S, tangents_S], 1).reshape(-1).view(np.complex128)  # 16 bytes, moved whole
+    line = np.concatenate([centres_S, tangents_S], 1).reshape(-1).view(np.complex128)  # 16 bytes, moved as one item
 
     def ahead_of(column: Index) -> tuple[Array, Array]:
         x, y, tx, ty = cv2.transpose(line.take(column).view(np.float32).reshape(-1, 4))

@@ -1,10 +1,10 @@
-"""Rig removal: the whole area under a matte of any size is filled.
+"""Rig removal: fill the whole area under a matte of any size.
 
-The first source is a clean plate. The second is other frames of the shot that show the area without the rig and the
-same surroundings. The rest is filled smoothly from the rim, or by patches where one texture surrounds the hole. Other
-pictures (loans) are aligned by each motion found, the set's or a head's, and matched to the frame's light and grain.
+The first source is a clean plate. The second is other frames of the shot that show the area without the rig, in the
+same surroundings. The rest is filled smoothly from its rim, or by patches where one texture surrounds the hole. Source
+pictures (loans) are aligned by each motion found, of the set or of a head, and matched to the frame's light and grain.
 
-Convention: pictures are scene-linear RGB float32; pixel (0, 0) is the top-left one's centre. H, W rows and columns.
+Pictures are scene-linear RGB float32; pixel (0, 0) is the centre of the top-left one. H, W rows and columns.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from rotopaint_ai.seams import grain, harmonic_fill
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
 
-SEARCH_PX = 960.0  # longest side of the pictures that motion is looked for in
-STILL_PX = 0.3  # a camera that moves no corner further than this is locked
-FEWEST = 12  # points that a motion rests on
-MOTIONS = 3  # motions searched between two frames: the set's, a head's, a hand's
-TRUSTED = 0.2  # log light: a frame that differs by less beside a place has full weight there, at twice that none
-GRAIN = 0.03  # log light: largest difference of two takes of the same surroundings
-RIM_PX = 9  # of the surroundings that a loan is fitted to
-TILE_PX = 48  # side of the patches that fill a hole where no other picture shows it
-TEXTURED = 0.015, 0.25  # least median detail of texture: log light, and share of the variation of coarse light
-REACH = 2.0  # search distance for such patches, times the hole's size, TILE_PX at least
+SEARCH_PX = 960.0  # longest side of the pictures for motion estimation
+STILL_PX = 0.3  # a motion that moves no corner further than this means a locked camera
+FEWEST = 12  # least number of points for a motion
+MOTIONS = 3  # motions estimated between two frames: of the set, of a head, of a hand
+TRUSTED = 0.2  # log light: a frame that differs by less nearby has full weight; at twice that, none
+GRAIN = 0.03  # log light: largest difference between two takes of the same surroundings
+RIM_PX = 9  # width of the surroundings to which a loan is fitted
+TILE_PX = 48  # side of the patches that fill a hole which no source picture shows
+TEXTURED = 0.015, 0.25  # least median detail of a texture: log light, and share of the variation of coarse light
+REACH = 2.0  # search distance for such patches, as a multiple of the hole's size (at least TILE_PX)
 _NOTHING = 1 / 1024  # as in `cleanplate`
 _FLOOR = 0.02  # share of the mean light, as in `cleanplate`
-_BENT = 0.3  # log light: more than this from the usual difference is another object, not other light
-_BAND = 10  # px beside the hole whose grain is copied into it
+_BENT = 0.3  # log light: a larger difference from the median is another object, not other light
+_BAND = 10  # px around the hole whose grain is copied into it
 _DETAIL_SIGMAS = 1.5, 4.0  # px: detail is the band between these two blurs
-_SMOOTH_RADIUS = 5.0  # px, of the fills that march inwards
+_SMOOTH_RADIUS = 5.0  # px, of the OpenCV inpainting methods
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loan:
-    """Another picture aligned to this frame's region: (H, W, 3), and where it is valid (H, W)."""
+    """A source picture aligned to this frame's region: (H, W, 3), and where it is valid (H, W)."""
 
     rgb: Array
     free: Bools
@@ -61,7 +61,7 @@ class FreePoints:
     """Feature points of a frame outside its rig, detected once and tracked into other frames."""
 
     def __init__(self, rgb: Array, free: Bools) -> None:
-        """rgb (H, W, 3); free (H, W): pixels that show no rig."""
+        """rgb (H, W, 3); free (H, W): pixels without rig."""
         height, width = rgb.shape[:2]
         scale = min(1.0, SEARCH_PX / max(height, width))
         self._full = np.array([width, height])
@@ -71,11 +71,12 @@ class FreePoints:
         self._points = cv2.goodFeaturesToTrack(self._codes, 800, 0.001, 6, mask=mask)
 
     def motions_to(self, other: Array) -> list[Array]:
-        """Where the frame's pixels may lie in another one (H, W, 3): matrices (2, 3) of pixel centres, stillness last.
+        """Possible motions of the frame into another one (H, W, 3): matrices (2, 3) of pixel centres, the identity
+        last.
 
-        Points tracked there and back (Lucas, Kanade 1981, in pyramids) agree on an affine motion (RANSAC), those that
-        are left on another: a head has more points than the blurred set behind it, whose motion is another one. What
-        moves no corner by STILL_PX is still.
+        Points tracked forward and backward (pyramidal Lucas-Kanade, 1981) agree on an affine motion (RANSAC), the
+        remaining points on the next. So a head, which has more points than the blurred set behind it, does not hide the
+        set's motion. A motion that moves no corner by STILL_PX is left out.
         """
         at, there = self._tracked(_gray_codes(other, self._size))
         found: list[Array] = []
@@ -88,11 +89,11 @@ class FreePoints:
         return [*(move for move in found if not self._stays_put(move)), np.eye(2, 3)]
 
     def _tracked(self, other: NDArray[np.uint8]) -> tuple[Array, Array]:
-        """Points (N, 2) of the reduced pictures and where they are in the other one."""
+        """Points (N, 2) of the reduced pictures, and their positions in the other one."""
         points = self._points
         if points is None:
             return np.zeros((0, 2), np.float32), np.zeros((0, 2), np.float32)
-        track: Any = cv2.calcOpticalFlowPyrLK  # the stubs know no first guess of None
+        track: Any = cv2.calcOpticalFlowPyrLK  # the type stubs do not allow None as the initial guess
         there, ok, _ = track(self._codes, other, points, None, winSize=(21, 21), maxLevel=5)
         back, ok_back, _ = track(other, self._codes, there, None, winSize=(21, 21), maxLevel=5)
         good = (ok[:, 0] == 1) & (ok_back[:, 0] == 1) & (np.abs(points - back).max((1, 2)) < 0.5)
@@ -118,7 +119,8 @@ def _gray_codes(rgb: Array, size: tuple[int, int]) -> NDArray[np.uint8]:
 def fill(now: Array, matte: Array, loans: Iterable[Loan]) -> RigFill:
     """A region (H, W, 3) with the area under its matte (H, W) filled; a soft matte mixes the fill with the plate.
 
-    loans: pictures as each motion lays them on, taken one by one; clean plates go first.
+    loans: source pictures, aligned by each motion, consumed one by one; clean plates have priority.
+
     Where the matte is 0 the pixels are those of `now`, bit for bit.
     """
     hole = matte > _NOTHING
@@ -128,49 +130,53 @@ def fill(now: Array, matte: Array, loans: Iterable[Loan]) -> RigFill:
     floor = np.float32(_FLOOR * max(float(light[~hole].mean()), 1e-4))
     own = np.log(np.maximum(light, 0.0) + floor)
     near = _ring_around(hole)
-    plates, frames = list[_Lent](), list[_Lent]()
+    plates, frames = list[_Offer](), list[_Offer]()
     for loan in loans:
         rim = near & loan.free
         if loan.is_plate or rim.sum() >= FEWEST:
-            (plates if loan.is_plate else frames).append(_offered(own, hole, loan, rim, floor))
+            (plates if loan.is_plate else frames).append(_match_loan(own, hole, loan, rim, floor))
     found, by_plate = _fill_by_plates(own, hole, plates)
-    left, trust, pieced = hole & ~by_plate, np.zeros(hole.shape, np.float32), False
+    left, trust, is_textured = hole & ~by_plate, np.zeros(hole.shape, np.float32), False
     if left.any():
         borrowed, trust = _borrow_from_frames(own, hole, frames)
-        trust, pieced = trust * left, _is_textured(own, hole)
-        around = _pieced(np.where(left[..., None], 0.0, found), left) if pieced else _smooth(found, left, floor)
+        trust, is_textured = trust * left, _is_textured(own, hole)
+        around = (
+            _fill_by_patches(np.where(left[..., None], 0.0, found), left)
+            if is_textured
+            else _smooth(found, left, floor)
+        )
         found = around + trust[..., None] * (borrowed - around)
-    _add_grain(light, own, found, hole, hole & (~left | (trust > 0.5)) if pieced else hole, floor)
+    _add_grain(light, own, found, hole, hole & (~left | (trust > 0.5)) if is_textured else hole, floor)
     paint = np.exp(found) - floor
     share = np.minimum(matte, 1.0)[..., None]
     out = np.where(hole[..., None], light + share * (paint - light), now).astype(np.float32)
-    return RigFill(out, _shares(hole, left, trust > 0.5, pieced))
+    return RigFill(out, _shares(hole, left, trust > 0.5, is_textured))
 
 
-def _shares(hole: Bools, left: Bools, trusted: Bools, pieced: bool) -> dict[str, float]:
-    """How much of a hole each kind of source filled: clean plates, frames, and what is around it."""
-    around = "texture" if pieced else "smooth"
+def _shares(hole: Bools, left: Bools, trusted: Bools, is_textured: bool) -> dict[str, float]:
+    """The share of a hole that each kind of source filled: clean plates, frames, and its surroundings."""
+    around = "texture" if is_textured else "smooth"
     counts = {"plate": hole & ~left, "frames": left & trusted, around: left & ~trusted}
     return {name: round(int(part.sum()) / int(hole.sum()), 4) for name, part in counts.items() if part.any()}
 
 
-_Lent = tuple[Array, Array]  # at the hole's pixels: how much it differs beside each (P,), and its log light (P, 3)
+_Offer = tuple[Array, Array]  # at the hole's pixels: the loan's difference nearby (P,), and its fitted log light (P, 3)
 
 
-def _fill_by_plates(own: Array, hole: Bools, plates: Sequence[_Lent]) -> tuple[Array, Bools]:
-    """Log light with the hole filled by clean plates, and where they fill it: by the one that differs least beside."""
+def _fill_by_plates(own: Array, hole: Bools, plates: Sequence[_Offer]) -> tuple[Array, Bools]:
+    """Log light with the hole filled by clean plates, and where they fill it: by the one that differs least nearby."""
     found, by_plate = own.copy(), np.zeros(hole.shape, bool)
     if plates:
         off, fitted = (np.stack(each) for each in zip(*plates))
-        by_plate[hole] = lent = np.isfinite(off.min(0))
-        found[by_plate] = fitted[off.argmin(0), np.arange(len(lent))][lent]
+        by_plate[hole] = is_filled = np.isfinite(off.min(0))
+        found[by_plate] = fitted[off.argmin(0), np.arange(len(is_filled))][is_filled]
     return found, by_plate
 
 
-def _borrow_from_frames(own: Array, hole: Bools, frames: Sequence[_Lent]) -> tuple[Array, Array]:
+def _borrow_from_frames(own: Array, hole: Bools, frames: Sequence[_Offer]) -> tuple[Array, Array]:
     """Log light of the hole from other frames, and its weight (H, W) from 0 to 1.
 
-    At each place the median of those frames that differ least beside it.
+    At each pixel the median of the frames that differ least nearby.
     """
     borrowed, trust = own.copy(), np.zeros(hole.shape, np.float32)
     if not frames:
@@ -186,8 +192,8 @@ def _borrow_from_frames(own: Array, hole: Bools, frames: Sequence[_Lent]) -> tup
     return borrowed, trust
 
 
-def _offered(own: Array, hole: Bools, loan: Loan, rim: Bools, floor: np.float32) -> _Lent:
-    """A loan at the hole's pixels, matched to this frame's light; its difference is infinite where it is not valid."""
+def _match_loan(own: Array, hole: Bools, loan: Loan, rim: Bools, floor: np.float32) -> _Offer:
+    """A loan at the hole's pixels, fitted to this frame's light; its difference is infinite where it is not valid."""
     theirs = _log_of(loan, floor)
     beside = _off_beside(own - theirs, hole, rim) if rim.any() else np.zeros(hole.shape, np.float32)
     return np.where(loan.free, beside, np.inf)[hole], _fitted(own, hole, theirs, rim)[hole]
@@ -205,14 +211,14 @@ def _log_of(loan: Loan, floor: np.float32) -> Array:
 
 
 def _off_beside(apart: Array, hole: Bools, rim: Bools) -> Array:
-    """A loan's difference beside each place (H, W), log light, above the usual difference at its rim."""
+    """A loan's difference near each pixel (H, W), log light, after subtracting the median difference at its rim."""
     off = np.abs(apart - np.median(apart[rim], axis=0)).mean(2, keepdims=True)
-    calm = _calm(np.repeat(off, 3, 2), rim)
-    return np.asarray(harmonic_fill.fill(calm, hole, rim)[..., 0])
+    smooth = _mean_nearby(np.repeat(off, 3, 2), rim)
+    return np.asarray(harmonic_fill.fill(smooth, hole, rim)[..., 0])
 
 
 def _fitted(own: Array, hole: Bools, theirs: Array, rim: Bools) -> Array:
-    """A loan's log light with this frame's light, as they differ at the loan's rim of the hole."""
+    """A loan's log light corrected to this frame's light, by their difference at the rim of the hole."""
     if rim.sum() < FEWEST:
         return theirs
     apart = own - theirs
@@ -221,14 +227,14 @@ def _fitted(own: Array, hole: Bools, theirs: Array, rim: Bools) -> Array:
     if not known.any():
         return np.asarray(theirs + usual, np.float32)
     wanted = np.where(known[..., None], apart, usual).astype(np.float32)
-    smooth = harmonic_fill.fill(_calm(wanted, known), hole | (rim & ~known), known)
+    smooth = harmonic_fill.fill(_mean_nearby(wanted, known), hole | (rim & ~known), known)
     return np.asarray(theirs + np.where(hole[..., None], smooth, 0.0), np.float32)
 
 
 def _is_textured(own: Array, hole: Bools) -> bool:
-    """Whether a hole is surrounded by one texture: detail coarser than grain, and little else.
+    """Whether one texture surrounds a hole: detail coarser than grain, and little else.
 
-    Between several objects, patches of one would end up in another, so that a smooth fill is better.
+    Between several objects, patches of one would end up in another; a smooth fill is better there.
     """
     ring = cv2.dilate(hole.astype(np.uint8), np.ones((TILE_PX + 1,) * 2, np.uint8)).astype(bool) & ~hole
     clear = (~hole).astype(np.float32)
@@ -242,10 +248,10 @@ def _is_textured(own: Array, hole: Bools) -> bool:
 
 
 def _smooth(log: Array, hole: Bools, floor: np.float32) -> Array:
-    """Log light with the hole filled from its rim: the mean of three fills, whose errors are not the same.
+    """Log light with the hole filled from its rim: the mean of three fills, whose errors differ.
 
-    Telea's fast marching, which carries edges on, Navier-Stokes (Bertalmio et al., 2001), which bends them, and pull
-    and push, which is best where the hole is wide; of the light's root, as it is seen.
+    Telea's fast marching continues edges straight, Navier-Stokes (Bertalmio et al., 2001) continues them curved, and
+    pull-push is best in wide holes. They work on gamma-encoded light.
     """
     root = (np.maximum(np.exp(log) - floor, 0.0) ** (1 / 2.2)).astype(np.float32)
     parts = [inpaint_hole(root, hole, _SMOOTH_RADIUS, how) for how in (cv2.INPAINT_TELEA, cv2.INPAINT_NS)]
@@ -255,24 +261,24 @@ def _smooth(log: Array, hole: Bools, floor: np.float32) -> Array:
     return out
 
 
-def _calm(values: Array, known: Bools) -> Array:
-    """Values averaged over the known ones near by: light without grain."""
+def _mean_nearby(values: Array, known: Bools) -> Array:
+    """Values averaged over the known ones nearby, which removes grain."""
     weight = cv2.GaussianBlur(known.astype(np.float32), (0, 0), 3.0)[..., None]
     total = cv2.GaussianBlur(values * known[..., None].astype(np.float32), (0, 0), 3.0)
     return np.where(known[..., None], total / np.maximum(weight, 1e-3), values).astype(np.float32)
 
 
-def _pieced(log: Array, hole: Bools) -> Array:
-    """Log light with the hole made of pieces of the picture around it, from its rim inwards, each blended in.
+def _fill_by_patches(log: Array, hole: Bools) -> Array:
+    """Log light with the hole filled by patches of the picture around it, from its rim inwards, each blended in.
 
-    For each piece the place is taken whose pixels agree best with what is known around the piece (Efros, Freeman,
-    "Image quilting", 2001), and the difference at its rim is spread over it (Perez et al., 2003).
+    Each patch is the one that agrees best with the known pixels around it (Efros, Freeman, "Image quilting", 2001). The
+    difference at its rim is spread over it (Perez et al., 2003).
     """
     out, left = log.copy(), hole.copy()
     source = ~hole
     for y, x in _tile_corners(hole):
         rows, columns = slice(y, min(y + TILE_PX, len(hole))), slice(x, min(x + TILE_PX, hole.shape[1]))
-        _piece(out, left, source, hole, rows, columns)
+        _fill_tile(out, left, source, hole, rows, columns)
         left[rows, columns] = False
     return out
 
@@ -289,10 +295,10 @@ def _tile_corners(hole: Bools) -> list[tuple[int, int]]:
     return [(y, x) for _, y, x in sorted(found)]
 
 
-def _piece(out: Array, left: Bools, source: Bools, hole: Bools, rows: slice, columns: slice) -> None:
-    """Fill one tile of `out`, in place, no brighter and no darker than anything that is known around it.
+def _fill_tile(out: Array, left: Bools, source: Bools, hole: Bools, rows: slice, columns: slice) -> None:
+    """Fill one tile of `out`, in place, with light between the minimum and the maximum of the known pixels around it.
 
-    Where a patch's own edge lies beside another patch, the spread differences would add up to light found nowhere else.
+    Without this limit, the spread differences of neighbouring patches would add up.
     """
     height, width = left.shape
     around = _grow_span(rows, RIM_PX, height), _grow_span(columns, RIM_PX, width)
@@ -308,7 +314,7 @@ def _piece(out: Array, left: Bools, source: Bools, hole: Bools, rows: slice, col
     else:
         piece = np.zeros_like(out[around])
     if known.any():
-        piece += harmonic_fill.fill(_calm(out[around] - piece, known), wanted, known)
+        piece += harmonic_fill.fill(_mean_nearby(out[around] - piece, known), wanted, known)
         piece = np.clip(piece, out[around][known].min(0), out[around][known].max(0))
     out[around] = np.where(wanted[..., None], piece, out[around])
 
@@ -323,7 +329,7 @@ def _grow_span(span: slice, by: int, size: int) -> slice:
 
 
 def _best_place(picture: Array, source: Bools, wanted: Array, known: Bools) -> tuple[int, int] | None:
-    """Row and column of the window most alike where it is known, all of it outside the hole; None without any."""
+    """Row and column of the window outside the hole that is most similar to the known pixels; None without any."""
     height, width = known.shape
     if height > source.shape[0] or width > source.shape[1] or not known.any():
         return None
@@ -338,11 +344,10 @@ def _best_place(picture: Array, source: Bools, wanted: Array, known: Bools) -> t
 
 
 def inpaint_hole(rgb: Array, hole: Bools, radius: float, how: int) -> Array:
-    """One of cv2.inpaint's ways, for plates that are not 8-bit: colours (P, 3) of the hole's pixels, row by row.
+    """One of cv2.inpaint's methods on float pictures: colours (P, 3) of the hole's pixels, row by row.
 
-    OpenCV is right for 8 bits only, so it fills an 8-bit copy spread over the range of the plate round the
-    hole, and the part below its steps is filled as a second 8-bit copy: nothing is clipped, and the error is below
-    1/50000 of that range.
+    OpenCV supports only 8 bits here. So it fills an 8-bit copy that spans the range of the plate around the hole, and a
+    second 8-bit copy of the remainders. Nothing is clipped, and the error is below 1/50000 of that range.
     """
     near = cv2.dilate(hole.astype(np.uint8), np.ones((17, 17), np.uint8)) > 0
     rim = rgb[near & ~hole]
@@ -361,26 +366,27 @@ def inpaint_hole(rgb: Array, hole: Bools, radius: float, how: int) -> Array:
 
 
 def _add_grain(light: Array, own: Array, found: Array, hole: Bools, borrowed: Bools, floor: np.float32) -> None:
-    """Add to the filled light, in place, the grain it lacks beside the hole's: medians and clean plates have less."""
+    """Add the grain that the filled light lacks, in place: medians and clean plates have less grain than the frame."""
     rows, columns = np.nonzero(borrowed)
     beside = cv2.dilate(hole.astype(np.uint8), np.ones((2 * _BAND + 1,) * 2, np.uint8)).astype(bool) & ~hole
     if not len(rows) or not beside.any():
         return
-    keep = _rough(found, borrowed) / max(_rough(own, beside), 1e-6)
+    keep = _fine_detail(found, borrowed) / max(_fine_detail(own, beside), 1e-6)
     places = _places_beside(hole, rows, columns)
     paint = np.ascontiguousarray(found[rows, columns].T)
     grain.add(light, hole, paint, *places, np.full(len(rows), keep, np.float32), floor)
     found[rows, columns] = paint.T
 
 
-def _rough(log: Array, where: Bools) -> float:
-    """Deviation of what is finer than a pixel's neighbourhood, by the median."""
+def _fine_detail(log: Array, where: Bools) -> float:
+    """Median amplitude of detail finer than the 3 x 3 neighbourhood."""
     fine = np.abs(log - cv2.GaussianBlur(log, (3, 3), 0.0)).mean(2)
     return float(np.median(fine[where]))
 
 
 def _places_beside(hole: Bools, rows: Array, columns: Array) -> tuple[Array, Array]:
-    """For pixels of the hole, places in a band beside it: x and y, corner origin, as `grain.add` wants them."""
+    """A grain source for each pixel of the hole, in a band around it: x and y, corner origin, as `grain.add` takes
+    them."""
     away, labels = cv2.distanceTransformWithLabels(
         hole.astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
     )

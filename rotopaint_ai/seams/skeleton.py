@@ -1,4 +1,4 @@
-"""Middle lines of seams of which only a matte is known.
+"""Middle lines of seams known only by a matte.
 
 H, W rows and columns of a crop.
 """
@@ -26,7 +26,7 @@ _SMOOTH = 3.0  # px along the line
 def middle_lines(hole: Bools) -> list[Curve]:
     """One (polyline (N, 2), half width) for every seam-like stretch of a matte (H, W), longest first; corner origin.
 
-    Blobs that are no longer than wide give none.
+    Blobs about as long as wide give none.
     """
     if not hole.any():
         return []
@@ -43,7 +43,7 @@ def middle_lines(hole: Bools) -> list[Curve]:
 
 
 def thin_matte(hole: Bools) -> Bools:
-    """The matte thinned to lines one pixel wide with the same connections.
+    """The matte thinned to connected lines one pixel wide.
 
     Source: Zhang and Suen, "A fast parallel algorithm for thinning digital patterns" (1984), conditions (a) to (d').
     """
@@ -63,12 +63,13 @@ def thin_matte(hole: Bools) -> Bools:
             return np.asarray(image[1:-1, 1:-1] > 0)
 
 
-# shifts that bring the north, north-east, ... north-west neighbour to a pixel
+# shifts that move the north, north-east, ... north-west neighbour onto a pixel
 _ROUND = ((1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1))
 
 
 def _longest(pixels: set[Pixel]) -> list[Pixel]:
-    """The longest way through the component of one pixel: there and back by breadth-first search."""
+    """The longest path through one pixel's component: two breadth-first searches, the second from the end of the
+    first."""
     start = min(pixels)
     far = _walk(pixels, start)[-1]
     order, before = _walked(pixels, far)

@@ -1,6 +1,6 @@
-"""Clone strokes: touch-up by hand on the painted seam, stored as strokes and never as pixels.
+"""Clone strokes: manual touch-up of the painted seam, stored as strokes and never as pixels.
 
-Standard library only, so that the project file can keep them. Plate space, pixels.
+Standard library only, so that the project file can store them. Plate space, pixels.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Source = int | Literal["plate", "clean"] | None
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """The path of a soft round brush along `points` (x, y) that copies pixels from (dx, dy) away.
+    """The path of a soft round brush along `points` (x, y) that copies pixels from an offset of (dx, dy).
 
-    Offsets are whole pixels, so that grain is copied unchanged. Paint is opaque inside `hardness` of the radius and
-    fades to nothing at the radius. `source` is the picture that is copied. None: the frame as painted so far. A number:
-    the plate of that frame. `plate` and `clean`: this frame's plate, or its clean plate without strokes.
+    Offsets are whole pixels, so that grain is copied unchanged. The brush is opaque inside `hardness` of the radius and
+    fades out up to the radius. `source` is the picture that is copied. None: the frame as painted so far. A number: the
+    plate of that frame. `plate` and `clean`: this frame's plate, or its clean plate without strokes.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -77,7 +77,7 @@ def dumps(strokes: Mapping[int, Strokes]) -> str:
 
 
 def read(path: Path) -> dict[int, Strokes]:
-    """Strokes by frame from a file that `dumps` made. Raises UsageError naming the file."""
+    """Strokes by frame from a file that `dumps` wrote. Raises UsageError naming the file."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         return {int(frame): tuple(map(from_json, rows)) for frame, rows in value.items()}

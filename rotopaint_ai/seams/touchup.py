@@ -1,4 +1,4 @@
-"""Clone strokes laid over a painted region. H, W rows and columns of the region, whose corner is `origin` (x, y)."""
+"""Apply clone strokes to a painted region. H, W rows and columns of the region, whose corner is `origin` (x, y)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Array = NDArray[Any]  # float32
 def apply(
     rgb_HWC: Array, origin: tuple[int, int], strokes: Iterable[Stroke], sources: Mapping[Source, Array] | None = None
 ) -> tuple[Array, Array]:
-    """A region with strokes laid over it, one after the other, and how much of it they cover (H, W), 0..1.
+    """A region with strokes applied in order, and their coverage (H, W), 0..1.
 
-    rgb_HWC: scene-linear float32. `sources`: pictures of the same region (H, W, 3) for strokes that copy another one,
-    NaN where it has no pixels. Other strokes see what those before them have made. Where a source lies outside the
-    region, or has no pixel, the stroke leaves the pixels alone; where it covers nothing they come back bit for bit, and
-    where it covers all they are the source's.
+    rgb_HWC: scene-linear float32. `sources`: pictures of the same region (H, W, 3) for strokes that copy another
+    picture, NaN where it has no pixels. Other strokes copy the result of those before them. Where a source lies outside
+    the region, or has no pixel, the stroke changes nothing. Pixels with coverage 0 stay, and with coverage 1 equal the
+    source, bit for bit.
     """
     out = np.array(rgb_HWC, np.float32)
     covered: Array = np.zeros(out.shape[:2], np.float32)
@@ -64,7 +64,7 @@ def brush(stroke: Stroke, size: tuple[int, int], origin: tuple[int, int]) -> Arr
 
 
 def _distance(x: Array, y: Array, a: Array, b: Array) -> Array:
-    """Of pixel centres (len y, len x) from the segment a to b."""
+    """Distance of pixel centres (len y, len x) from the segment a to b."""
     dx, dy = float(b[0] - a[0]), float(b[1] - a[1])
     length = dx * dx + dy * dy
     along = ((x - a[0])[None, :] * dx + (y - a[1])[:, None] * dy) / (length or 1.0)

@@ -1,4 +1,4 @@
-"""How much a seam shows, as a number per frame.
+"""Measure how visible a seam is, as a number per frame.
 
 Dimensions: T rows across, S columns along.
 """
@@ -19,33 +19,35 @@ from rotopaint_ai.seams.ribbon import Curve, across, resample
 
 Array = NDArray[Any]  # float32
 
-_ALONG_SIGMA = 4.0  # px: structures shorter than about this along the seam count as texture
+_ALONG_SIGMA = 4.0  # px: shorter structures along the seam count as texture
 _ACROSS_SIGMA = 0.7  # px
-_BAND = 8  # rows beside the seam whose texture it is compared with
+_BAND = 8  # rows beside the seam whose texture is the reference
 _FLOOR = 0.02  # share of the mean light, as in `cleanplate`
-FAINT, COVERED = 0.8, 0.5  # scores; clean renders score 0.9 to 2 where their seam would be, plates 3 and more
-STATIONS = 16  # stretches of a seam whose contrast is followed over time
-_QUIET = 0.002  # log light: invisible curvature, which avoids a division by zero for a perfectly flat bank
+FAINT, COVERED = 0.8, 0.5  # scores; clean renders without the seam score 0.9 to 2, plates 3 and more
+STATIONS = 16  # stretches of a seam whose contrast is compared over time
+_QUIET = 0.002  # log light: invisible curvature, which avoids a division by zero on a perfectly flat bank
 
 
 def score(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> float:
-    """How much seams show in a frame: 1 when no more than the texture beside them, larger the more they show.
+    """The visibility of seams in a frame: 1 when no stronger than the texture beside them, larger the more they show.
 
     rgb: (H, W, 3) scene-linear; curves: (polyline (N, 2), half width) in the crop's own pixels, corner origin.
-    It is the root mean square of the light's second difference along the curve's normal (a groove's ridge and a shade
-    step both bend the light), within the seam over beside it, after smoothing along the curve. Exposure drops out.
-    The length of each seam on the picture is its weight. Returns 1.0 when no seam lies on the picture.
+
+    The ratio of two root mean squares, within the seam and beside it, of the light's second difference along the
+    curve's normal, after smoothing along the curve. Both a groove and a step in shade bend the light. Exposure drops
+    out. Each seam is weighted by its length inside the picture. Returns 1.0 when no seam lies in the picture.
     """
     return look(rgb, curves).score
 
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """The visibility of a frame's seams, and their contrast: how much darker they are than beside them.
+    """The visibility of a frame's seams, and their contrast with the face beside them.
 
     score: see `score`. scores: one for each seam, in the order of the curves: the larger of its mean and its median
-    along the seam. Rods and hair bend the light more than a seam, but not along half of it. contrast: log light,
-    STATIONS values for each seam, from end to end; None where a station is off the picture.
+    along the seam. (Rods and hair bend the light more than a seam, but not along half of it.) contrast: log light
+    inside the seam minus beside it, STATIONS values for each seam, from end to end; None where a station is outside the
+    picture.
     """
 
     score: float
@@ -54,7 +56,7 @@ class Visibility:
 
 
 def look(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> Visibility:
-    """Scores and contrast of a frame; arguments as of `score`."""
+    """Scores and contrast of a frame; arguments as in `score`."""
     tone = tone_of(rgb)
     bands = [_Band.of(tone, line, half) if len(line) >= 2 else None for line, half in curves]
     contrast = tuple(band.contrast() if band is not None else (None,) * STATIONS for band in bands)
@@ -65,10 +67,10 @@ def look(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> Visibility:
 
 
 def strength(score: float) -> float:
-    """How much of a seam's paint shows: all of it, but less and less where the seam shows less than its surroundings.
+    """The opacity of a seam's paint: full, but lower where the seam is less visible than the texture beside it.
 
-    A seam that shows far less than the texture beside it is covered by an object, or is not there. Painting it would
-    only damage hair, a hand or a prop. The value falls from 1 at a score of FAINT to 0 at COVERED.
+    A seam far less visible than the texture beside it is occluded or absent; paint there would only damage hair, a hand
+    or a prop. The value falls from 1 at a score of FAINT to 0 at COVERED.
     """
     share = min(1.0, max(0.0, (score - COVERED) / (FAINT - COVERED)))
     return round(share * share * (3.0 - 2.0 * share), 4)
@@ -77,8 +79,8 @@ def strength(score: float) -> float:
 def flicker(frames: Sequence[Sequence[Sequence[float | None]]]) -> float | None:
     """How much the seams' contrast changes from one frame to the next: root mean square, log light.
 
-    frames: the `contrast` of frames in order, each exposure once. Light that moves over the face moves seam and banks
-    alike and drops out; what is left is a seam, or a fill, that boils. None for fewer than two frames with seams.
+    frames: the `contrast` of frames in order, each exposure once. Light that moves over the face changes seam and banks
+    alike and drops out; what remains is a flickering seam or fill. None for fewer than two frames with seams.
     """
     steps = [
         (b - a) ** 2
@@ -124,7 +126,7 @@ class _Band:
         return cls(profile_TS, np.asarray(inside_TS.all(0)), half, reach)
 
     def bending(self, *, lasting: bool = False) -> tuple[float, float, int] | None:
-        """Mean square second difference within the seam and beside it, and the number of columns on the picture.
+        """Mean square second difference within the seam and beside it, and the number of columns inside the picture.
 
         lasting: of each row the median along the seam, not the mean.
         """
@@ -137,7 +139,7 @@ class _Band:
         return float(rows[within].mean()), float(np.median(rows[~within])), int(self.whole_S.sum())
 
     def contrast(self) -> tuple[float | None, ...]:
-        """Within less beside, at STATIONS even stretches along the seam."""
+        """Tone within the seam minus beside it, in STATIONS equal stretches along the seam."""
         away = np.abs(np.arange(-self.reach, self.reach + 1))
         apart = self.profile_TS[away <= self.half].mean(0) - self.profile_TS[away > self.half + 2.0].mean(0)
         edges = np.linspace(0, len(apart), STATIONS + 1).astype(int)

@@ -1,10 +1,10 @@
-"""How far a seam's groove and bevels reach on either side of its curve, by a small fitted function.
+"""Measure the reach of a seam's groove and bevels on either side of its curve, by a small fitted network.
 
-The function was fitted to stage characters whose seams' coverage is known (`scripts/fit_widths.py`). Its inputs are the
-light across the curve at a place, and the usual light along the whole seam. Flipped inputs give the width of the other
-side. Its unit is a step, a share of the face's size, so that a seam looks alike at video size and at 4K.
+The network is fitted to rendered characters whose seam coverage is known (`scripts/fit_widths.py`). Its inputs are the
+light across the curve at one position, and the usual light along the whole seam. Flipped inputs give the width of the
+other side. Its unit is a step, a share of the face's size, so that a seam looks the same at video size and at 4K.
 
-Dimensions: T rows across the curve, S places along it, F features. Side 0 is on the left of the curve's way (y down).
+Dimensions: T rows across the curve, S positions along it, F features. Side 0 is left of the curve's direction (y down).
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from rotopaint_ai.shapes.roto import Landmark, RotoShape
 
 Array = NDArray[Any]  # float32
 
-STEPS_PER_FACE = 320.0  # steps, across and along, on the face's longest side
+STEPS_PER_FACE = 320.0  # steps per longest side of the face, across and along
 ROWS = 17  # steps sampled on either side
 REACH = 14.0  # steps: the widest half of a seam in the fitted samples
 N_FEATURES = 6 * ROWS
 UNITS = 24
-USUAL, COVERING = 0, 1  # the function's outputs: the median, and the 90 % quantile
+USUAL, COVERING = 0, 1  # the network's outputs: the median, and the 90 % quantile
 LEAST_PLACES = 12
 SHARE = 0.9  # share of a seam's positions that one width covers
-SHOWS = 1.5  # visibility from which on a seam counts as visible; clean renders score 0.9 to 2
-_BESIDE_PX = 12  # more than `visibility` compares a seam with
+SHOWS = 1.5  # visibility above which a seam counts as visible; clean renders score 0.9 to 2
+_BESIDE_PX = 12  # more than the margin that `visibility` compares with
 _FLOOR = 0.02  # share of the mean light, as in `visibility`
 _ALONG_SIGMA = 4.0  # positions: shorter structures along the seam count as texture
-_STEEPEST = 8.0  # times the usual slope: steeper ones count no more
-_LEAST_SLOPE = 1e-3  # log light a step
+_STEEPEST = 8.0  # slopes are clipped to this many times the usual slope
+_LEAST_SLOPE = 1e-3  # log light per step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WidthTable:
-    """Weights (n_in, n_out) and biases of the function's three layers, from features to USUAL and COVERING, steps."""
+    """Weights (n_in, n_out) and biases of the network's three layers, from features to USUAL and COVERING, in steps."""
 
     weights: tuple[Array, Array, Array]
     biases: tuple[Array, Array, Array]
 
     def __call__(self, features: Array) -> Array:
-        """Answers (S, 2) to features (S, F), steps."""
+        """Outputs (S, 2) in steps for features (S, F)."""
         for weight, bias in zip(self.weights[:-1], self.biases[:-1]):
             features = np.maximum(features @ weight + bias, 0.0)
         return np.asarray(np.clip(features @ self.weights[-1] + self.biases[-1], 0.0, REACH), np.float32)
@@ -57,9 +57,9 @@ class WidthTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeamReach:
-    """How far a seam reaches at each place of its curve, pixels: `usual` and `covering` (2, S), one row a side.
+    """The reach of a seam at each position of its curve, pixels: `usual` and `covering` (2, S), one row a side.
 
-    `inside` (S,): places whose surroundings lie on the picture; values at other places are not valid.
+    `inside` (S,): positions whose surroundings lie in the picture; values at other positions are not valid.
     """
 
     usual: Array
@@ -68,7 +68,7 @@ class SeamReach:
 
     @property
     def full_px(self) -> float | None:
-        """One width about the curve that covers nine of ten places; None where too few places are valid."""
+        """One width about the curve that covers nine of ten positions; None where too few positions are valid."""
         if self.inside.sum() < LEAST_PLACES:
             return None
         return 2.0 * float(np.quantile(self.usual.max(0)[self.inside], SHARE))
@@ -81,14 +81,15 @@ def width_table(numbers: str) -> WidthTable:
 
 @cache
 def shipped_table() -> WidthTable:
-    """The table that ships."""
+    """The shipped table."""
     return width_table(NUMBERS)
 
 
 def strip(grey: Array, line: NDArray[np.floating], step: float) -> tuple[Array, NDArray[np.bool_]] | None:
-    """Root of light (T, S) across a curve at a `step`'s spacing, and the places wholly on the picture (S,).
+    """Square root of light (T, S) across a curve at a spacing of `step`, and the positions wholly in the picture (S,).
 
-    grey: (H, W) square root of luminance; line (N, 2) in its pixels, corner origin. None for a curve of few places.
+    grey: (H, W) square root of luminance; line (N, 2) in its pixels, corner origin. None for a curve with few
+    positions.
     """
     points = resample(np.asarray(line) / step)
     if len(points) < LEAST_PLACES:
@@ -115,9 +116,10 @@ def _sampled(grey: Array, x: Array, y: Array, step: float) -> Array:
 
 
 def features(strip_TS: Array, inside_S: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Features (S, F) of the places of a strip for the side below its middle row, and for the other one.
+    """Features (S, F) of the positions of a strip for the side below its middle row, and for the side above.
 
-    Slopes of the log light across, over what is usual along the seam; then how steep each row is, median and mean.
+    Slopes of the log light across, relative to the usual slope along the seam; then the steepness of each row, median
+    and mean.
     """
     light = strip_TS.astype(np.float32) ** 2
     tone = np.log(light + np.float32(_FLOOR * max(float(light.mean()), 1e-4)))
@@ -137,17 +139,17 @@ def _joined(rows: Array, middle: Array, mean: Array) -> Array:
 
 
 def face_px(shapes: Iterable[RotoShape], frame: int, landmarks: Sequence[Landmark | None] = ()) -> float:
-    """Longest side of the box round a face's landmarks, else round all its shapes at a frame; 0 without any."""
+    """Longest side of the bounding box of a face's landmarks, else of all its shapes at a frame; 0 without any."""
     points = [(mark.x, mark.y) for mark in landmarks if mark is not None]
     points = points or [(p.x, p.y) for shape in shapes if shape.keys for p in shape.at(frame)]
     return float(np.ptp(np.array(points), axis=0).max()) if points else 0.0
 
 
 def measure_width(grey: Array, line: NDArray[np.floating], face_px: float) -> SeamReach | None:
-    """How far a seam reaches on either side of its curve; None for a curve that is too short to measure.
+    """The reach of a seam on either side of its curve; None for a curve that is too short to measure.
 
     grey: (H, W) square root of scene-linear luminance; line (N, 2) in its pixels, corner origin; face_px: the longest
-    side of the box round the face, of the same pixels.
+    side of the face's bounding box, in the same pixels.
     """
     step = face_px / STEPS_PER_FACE
     found = strip(grey, line, step) if step > 0 else None
@@ -160,7 +162,7 @@ def measure_width(grey: Array, line: NDArray[np.floating], face_px: float) -> Se
 
 
 def of_shape(rgb: NDArray[np.floating], line: NDArray[np.floating], face_px: float) -> float | None:
-    """One width for a whole seam, as `SeamReach.full_px`; None where no seam shows.
+    """One width for a whole seam, as `SeamReach.full_px`; None where no seam is visible.
 
     rgb: (H, W, 3) scene-linear; line (N, 2) in the crop's own pixels, corner origin.
     """
@@ -170,7 +172,7 @@ def of_shape(rgb: NDArray[np.floating], line: NDArray[np.floating], face_px: flo
 
 
 def visible_widths(grey: Array, line: NDArray[np.floating], face_px: float) -> Array | None:
-    """Full widths (S,) at the places of a seam, pixels; None where no seam shows. Arguments as of `measure_width`."""
+    """Full widths (S,) along a seam, pixels; None where no seam is visible. Arguments as in `measure_width`."""
     found = measure_width(grey, line, face_px)
     if found is None or found.inside.sum() < LEAST_PLACES:
         return None
@@ -181,13 +183,13 @@ def visible_widths(grey: Array, line: NDArray[np.floating], face_px: float) -> A
 
 
 def _around(grey: Array, line: NDArray[np.floating], by_px: float) -> tuple[Array, NDArray[np.intp]]:
-    """The part of a picture round a line, and its corner (x, y)."""
+    """The part of a picture around a line, and its corner (x, y)."""
     low = np.maximum(np.floor(line.min(0) - by_px), 0).astype(np.intp)
     high = np.ceil(line.max(0) + by_px).astype(np.intp)
     return grey[low[1] : high[1], low[0] : high[0]], low
 
 
 def root_light(rgb: NDArray[np.floating]) -> Array:
-    """Square root (H, W) of the luminance of scene-linear pixels; what is below black is black."""
+    """Square root (H, W) of the luminance of scene-linear pixels; negative luminance counts as 0."""
     luma = cv2.cvtColor(np.ascontiguousarray(rgb, np.float32), cv2.COLOR_RGB2GRAY)
     return np.asarray(np.sqrt(np.maximum(np.nan_to_num(luma, posinf=65504.0), 0.0)), np.float32)

@@ -65,7 +65,7 @@ def test_what_is_taken_off_one_seam_says_nothing_of_another() -> None:
     ribbon = build_ribbon(hole, [(LINE, 4.0), (LINE - (0.0, 30.0), 4.0)])
     assert ribbon is not None
     taken = np.where(ribbon.line.run_S == 0, np.float32(0.3), np.float32(0.0)) * ribbon.own_TS
-    usual = residue.usually_taken(taken.astype(np.float32), ribbon)
+    usual = residue.mean_added(taken.astype(np.float32), ribbon)
     middle = usual[ribbon.centre]
     inside = ribbon.line.half_S > 0
     assert np.allclose(middle[inside & (ribbon.line.run_S == 0)], 0.3, atol=1e-4)
