@@ -1,4 +1,4 @@
-"""Tiny ONNX packs, built by hand: a landmark model that finds the brightest corner's centre of mass, and shapes."""
+"""Tiny ONNX packs, built by hand: a landmark model that scales the crop's mean brightness, and a shape model."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def landmark_model(batch: str | int = "N", *, n_landmarks: int = 3, size: int = 
 
 
 def shape_model(*, n_landmarks: int = 3, n_points: int = 6) -> Any:
-    """Every control point at the landmarks' sum, tangents 0; width 2 for both shapes."""
+    """Every control point at the sum of the landmarks, tangents 0; width 2 for both shapes."""
     helper, tensor = onnx.helper, onnx.TensorProto
     weight = np.zeros((n_landmarks * 2, n_points * 6), np.float32)
     for point in range(n_points):

@@ -32,7 +32,7 @@ from rotopaint_ai.inference.session import ModelSession
 
 onnx = pytest.importorskip("onnx")
 EXAMPLE = {"x": np.zeros((1, 1), np.float32)}
-ENDS = {"x": np.full((1, 1), -1, np.float32)}  # what the endless loop gives back at once
+ENDS = {"x": np.full((1, 1), -1, np.float32)}  # what the endless loop returns at once
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def _model(path: Path, nodes: list[Any], constants: dict[str, Any]) -> Path:
 
 
 def _endless(path: Path) -> Path:
-    """A loop that goes on while x is not below zero; it never changes x."""
+    """A loop that runs while x is not below zero; it never changes x."""
     helper, tensor = onnx.helper, onnx.TensorProto
     body = helper.make_graph(
         [
@@ -86,7 +86,7 @@ def _open_loop(folder: Path) -> ModelSession:
 
 
 def _huge(path: Path) -> Path:
-    """Spreads x over 40 GB."""
+    """Expands x to 40 GB."""
     nodes = [
         onnx.helper.make_node("Expand", ["x", "size"], ["spread"]),
         onnx.helper.make_node("ReduceSum", ["spread"], ["y"], keepdims=0),
@@ -101,7 +101,7 @@ def test_a_call_that_never_ends_is_stopped_and_the_next_model_opens(
     monkeypatch.setattr(limits, "LIMIT_S", 1.0)
     with pytest.raises(InferenceError, match=r"^loop.onnx: could not run .*has not answered for 1 s; .* another pack"):
         loop.run(("y",), EXAMPLE)
-    with pytest.raises(InferenceError, match="has not answered for 1 s"):  # why it was lost
+    with pytest.raises(InferenceError, match="has not answered for 1 s"):  # the reason why the model was lost
         other.run(("y",), ENDS)
     monkeypatch.undo()
     assert _open_loop(tmp_path).run(("y",), ENDS)[0] == -1
@@ -222,7 +222,7 @@ print(model.run(("y",), ends)[0].item())
 
 
 def test_a_process_that_was_held_up_in_a_call_goes_on() -> None:
-    """Ctrl-Z and fg, or a farm that lets another job go before: the call has not taken that time."""
+    """A suspended process (Ctrl-Z and fg, or preemption on a farm) must not count the time of its suspension."""
     program = """
 import mmap, socket, sys, threading
 from rotopaint_ai.inference import limits, process
@@ -259,7 +259,7 @@ def test_a_model_that_asks_for_all_memory_is_refused(tmp_path: Path) -> None:
         open_model(_huge(tmp_path / "huge.onnx"), device="cpu", threads=1, example=EXAMPLE)
 
 
-@pytest.mark.parametrize("n_bytes", [16, 1 << 20])  # arrays go through the socket, through memory
+@pytest.mark.parametrize("n_bytes", [16, 1 << 20])  # arrays through the socket, and through shared memory
 def test_arrays_arrive_as_they_were_sent(n_bytes: int) -> None:
     ours, theirs = socket.socketpair()
     room = mmap.mmap(-1, n_bytes)

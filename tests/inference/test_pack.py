@@ -1,4 +1,4 @@
-"""Packs: written by a trainer, loaded when everything fits, refused in one line when it does not."""
+"""Packs: written by training, loaded when everything fits, refused in one line when it does not."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_file_outside_the_folder_is_refused(make_pack: PackMaker) -> None:
         ("input_size", "big", "wanted a whole number"),
         ("input_size", 15, "wanted 16 to 2048"),
         ("input_size", 2049, "wanted 16 to 2048"),
-        ("input_size", 16, r"wanted \[N, 16, 16, 3\]"),  # a size that may be, of another model
+        ("input_size", 16, r"wanted \[N, 16, 16, 3\]"),  # a valid size, of another model
         ("input_size", 2048, r"wanted \[N, 2048, 2048, 3\]"),
         ("crop_margin", 0.99, "wanted 1 to 4"),
         ("crop_margin", 4.01, "wanted 1 to 4"),

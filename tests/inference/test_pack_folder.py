@@ -1,4 +1,4 @@
-"""A pack takes another one's place whole, and takes along what is not a pack's."""
+"""A new pack replaces an old one completely, and keeps files that are not part of a pack."""
 
 from __future__ import annotations
 

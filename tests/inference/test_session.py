@@ -1,4 +1,4 @@
-"""Sessions: right numbers, the truth about the device, and models as callables."""
+"""Sessions: correct numbers, the true device, and models as callables."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_models_give_the_numbers_of_their_graphs(
     predicted = models.predict_shapes(found.landmarks_NLC)
     np.testing.assert_allclose(predicted.points_NPK[2, :, :2], [[24, 48]] * 6, rtol=1e-6)
     np.testing.assert_array_equal(predicted.width_NS, np.full((3, 2), 2))
-    assert models.ms_per_frame == 2 * 250  # each model looks at the clock before and after
+    assert models.ms_per_frame == 2 * 250  # each model reads the clock before and after
 
 
 def test_a_closed_model_still_says_what_it_was_and_runs_no_more(make_pack: PackMaker) -> None:
@@ -78,7 +78,7 @@ def test_a_demanded_gpu_that_is_not_there_is_an_error(make_pack: PackMaker) -> N
 
 
 class FakeProviders:
-    """onnxruntime's way of falling back without a word: the provider is listed and the session runs on the CPU."""
+    """onnxruntime falls back silently: it lists the provider, and the session runs on the CPU."""
 
     def __init__(self, session: object) -> None:
         self.session = session
@@ -110,7 +110,7 @@ def test_a_silent_fall_back_is_found_out(make_pack: PackMaker, monkeypatch: pyte
 def test_cuda_computes_in_whole_float32_without_a_search_for_each_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TF32 moved landmarks by 0.15 px on an H200, and the search took 0.3 s for each new length of a strip."""
+    """TF32 moved landmarks by 0.15 px on an H200, and the kernel search took 0.3 s for each new length of a strip."""
     import onnxruntime
 
     asked: list[Any] = []
@@ -148,7 +148,7 @@ def test_a_note_says_where_nodes_run(name: str, share: float, refusals: list[str
 def test_a_session_that_cannot_be_created_is_the_devices_fault_on_a_gpu_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, kind: type[Exception]
 ) -> None:
-    """`auto` goes on to the next device after a DeviceError only."""
+    """`auto` tries the next device only after a DeviceError."""
     import onnxruntime
 
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])

@@ -1,4 +1,4 @@
-"""Where a studio demands it, only packs that it signed open."""
+"""Where a studio demands signatures, only packs that it signed open."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytest.importorskip("cryptography")
 
 
 def _keys(folder: Path, name: str = "studio") -> tuple[Path, Path]:
-    """Files of a new private key and of its public half."""
+    """Files of a new private key and its public key."""
     from cryptography.hazmat.primitives import serialization as forms
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -35,7 +35,7 @@ def test_only_signed_packs_open_where_a_studio_demands_it(
     private, _ = _keys(tmp_path / "keys")
     foreign, _ = _keys(tmp_path / "elsewhere", "foreign")
     folder = make_pack()
-    load_pack(folder)  # nobody demands anything
+    load_pack(folder)  # no signature is demanded
     monkeypatch.setenv(signing.KEYS, str(tmp_path / "keys"))
     with pytest.raises(PackError, match=r"tiny: is not signed by a key of .*keys"):
         load_pack(folder)

@@ -23,7 +23,7 @@ def plate(x: float, y: float, *, scale: float = 1.0, noise: float = 0.0, seed: i
 
 
 def detect(crops: Picture) -> tuple[Picture, Picture, Picture]:
-    """Where each colour's dot is; one that is not in the crop is guessed at its centre, unseen, with a large error."""
+    """Each colour's dot position; a dot outside the crop is placed at its centre, invisible, with a large error."""
     weight = np.clip(crops.astype(np.float64) - 0.2, 0, None)
     total = weight.sum(axis=(1, 2))
     at = np.arange(crops.shape[1]) + 0.5

@@ -1,4 +1,4 @@
-"""De-jitter: nothing moves inside a hold, nothing lags at a swap, noise falls, hands are respected."""
+"""De-jitter: no motion inside a hold, no lag at a change of pose, less noise, and hand-placed landmarks stay."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_noise_falls_where_a_held_face_is_carried_by_the_camera() -> None:
 
 @pytest.mark.parametrize("announced", [0.6, 1.25, 3.0])
 def test_nothing_lags_at_a_face_swap(announced: float) -> None:
-    """A mouth of ten landmarks jumps by 8 pixels half way; what is left of the jump in the wrong place is below 3 %."""
+    """A mouth of ten landmarks jumps by 8 pixels half way; less than 3 % of the jump may leak to other frames."""
     rest = face()
     rest[:10] = face(5, 10) / 6 + 120
     open_mouth = rest.copy()
@@ -98,7 +98,7 @@ def test_nothing_lags_at_a_face_swap(announced: float) -> None:
 
 
 def test_a_turning_head_is_not_smoothed_flat() -> None:
-    """Real motion without noise comes back as it went in."""
+    """Real motion without noise stays unchanged."""
     frames = [
         frame(1001 + i, face() + 12 * np.sin(face() / 40 + i)[:, ::-1], error=1.0, held_from=1001 + i) for i in range(9)
     ]

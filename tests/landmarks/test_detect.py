@@ -1,4 +1,4 @@
-"""Following a face: settling on it, staying on it, losing it honestly, finding it again."""
+"""Following a face: settle on it, keep it, report its loss, and find it again."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_crop_follows_a_moving_growing_face() -> None:
 
 
 def test_a_face_that_walks_is_read_once_a_frame_and_one_that_leaps_again() -> None:
-    """Crops are 58.5 px: 4 px are 7 % of one, and 6 px are 10 %, beyond the 8 % that a crop may be behind."""
+    """Crops are 58.5 px: 4 px are 7 % of one, and 6 px are 10 %, beyond the 8 % by which a crop may lag."""
     follow, n_read = follower(60, 90), [0]
 
     def counted(crops: Picture) -> tuple[Picture, Picture, Picture]:
@@ -137,7 +137,7 @@ def test_hand_points_are_kept() -> None:
 
 
 def test_a_face_seen_where_the_plate_has_no_pixels_is_lost() -> None:
-    """A sure model that sees its face in every crop, also in the smeared border of the plate."""
+    """A confident model that finds its face in every crop, also in the smeared border of the plate."""
 
     def sure(crops: Picture) -> tuple[Picture, Picture, Picture]:
         n = len(crops)
@@ -206,7 +206,7 @@ def test_a_lost_face_is_looked_for_half_a_side_off_every_way() -> None:
 
 
 def blind(crops: Picture) -> tuple[Picture, Picture, Picture]:
-    """A model that says the same of every crop, which is content with it, and is sure."""
+    """A model with the same, confident output for every crop."""
     n, low, high = len(crops), FACE.min(axis=0), FACE.max(axis=0)
     face = (FACE - (low + high) / 2) / (high - low).max() * SIZE / CROP_MARGIN + SIZE / 2
     points = np.tile(face, (n, 1, 1)).astype(np.float32)
@@ -238,7 +238,8 @@ def test_a_face_is_cut_off_by_no_crop_that_judges_it() -> None:
 
 
 def doubted(faces: Sequence[bool | None], limit: float) -> list[bool]:
-    """Whether frames are lost that show a face, or on which the model is blind; None: on which it knows of no face."""
+    """Whether frames are lost that show a face, or on which the model is blind; None: frames where no face is
+    expected."""
     left = list(faces)
 
     def model(crops: Picture) -> tuple[Picture, Picture, Picture]:
@@ -263,13 +264,13 @@ def test_a_shot_on_which_the_model_is_blind_from_the_start_shows_no_face() -> No
 
 
 def test_what_is_found_after_the_face_was_lost_answers_for_itself() -> None:
-    """Such as what stands in the next shot's pictures, after a cut that nobody has split."""
+    """For example the next shot's pictures after a cut that was not split."""
     assert doubted([True] * 9 + [None] + [False] * 3, 0.05) == [False] * 9 + [True] * 4
     assert doubted([True] * 9 + [None] + [False] * 3 + [True], 0.05)[-1] is False
 
 
 def test_crops_beside_the_face_are_read_until_more_than_half_of_the_first_exposures_show_one() -> None:
-    """Whatever the others showed, the median of eight would not be above the limit then."""
+    """Whatever the other frames show, the median of eight would then not exceed the limit."""
     asked: list[int] = []
 
     def model(crops: Picture) -> tuple[Picture, Picture, Picture]:

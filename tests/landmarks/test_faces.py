@@ -1,4 +1,4 @@
-"""Faces on plates: where they lie in plate space, which one is meant, and how it is followed."""
+"""Faces on plates: their position in plate space, the choice among them, and tracking."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rotopaint_ai.landmarks.track import Picture
 
 
 class RedBoxes:
-    """A detector of 64 x 32 pictures that takes red rectangles for faces, the redder the surer."""
+    """A detector of 64 x 32 pictures that takes red rectangles for faces, with a score by their redness."""
 
     size = (64, 32)
 
@@ -57,7 +57,7 @@ def _same(picture: Picture) -> Picture:
 
 
 def test_faces_lie_where_they_are_in_plate_space() -> None:
-    # ten plate pixels are one of the detector's; the data window begins at (100, -50)
+    # ten plate pixels are one detector pixel; the data window begins at (100, -50)
     [face] = find_faces(_plate((200, 100, 80, 90)), (100, -50), RedBoxes(), _same)
     assert face.box == pytest.approx((300, 50, 380, 140))
     crop = face.crop()

@@ -1,4 +1,4 @@
-"""Held frames: grain and flicker are not motion, motion and a blink are not grain."""
+"""Held frames: grain and flicker are not motion; motion and a blink are not grain."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ def test_a_face_that_has_gone_is_not_a_hold() -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("blur", [1.0, 2.0, 4.0])
 def test_a_picture_that_comes_out_of_a_blank_frame_is_not_a_hold(seed: int, blur: float) -> None:
-    """A face lost in a blank frame must be looked for in the next, even where detail is the same all over it."""
+    """A blank frame and one of plain grain are no hold, or a face lost in the one would not be searched in the
+    other."""
     blank = np.full((200, 200), 90, np.float32)
     assert not compare(blank, 90 + grain(seed, 30.0, blur)).is_held
     assert not compare(90 + grain(seed, 30.0, blur), blank).is_held
@@ -103,7 +104,7 @@ def test_a_slow_move_cannot_creep_through_a_hold() -> None:
         if not held[-1]:
             finder.start(rgb, (0, 0), crop)
     assert held[0] is False
-    assert held.count(False) >= 2  # 0.02 px a frame passes, 0.2 px over the whole hold does not
+    assert held.count(False) >= 2  # 0.02 px per frame passes, 0.2 px over the whole hold does not
 
 
 def test_a_window_outside_the_plate_is_no_evidence() -> None:
@@ -159,7 +160,7 @@ def test_the_window_stands_in_plate_space_whatever_part_of_the_plate_is_there() 
 
 
 def test_a_difference_made_of_slopes_tells_its_shift() -> None:
-    """d = 0.3 dx - 0.4 dy + c on slopes that lean one way: least squares finds the shift (0.3, -0.4), of length 0.5."""
+    """d = 0.3 dx - 0.4 dy + c on one-sided slopes: least squares finds the shift (0.3, -0.4), of length 0.5."""
     rng = np.random.default_rng(4)
     dx, dy = (rng.normal(mean, 1.0, (96, 96)).astype(np.float32) for mean in (1.5, 1.0))
     _, shift, _ = _shifts(0.3 * dx - 0.4 * dy + np.float32(0.2), dx, dy, 8)
@@ -168,7 +169,8 @@ def test_a_difference_made_of_slopes_tells_its_shift() -> None:
 
 
 def test_single_blocks_are_judged_by_their_f_values() -> None:
-    """Of a plane through 64 pixels: what two slopes explain, over what is left by 61 degrees of freedom."""
+    """For a plane through 64 pixels: the variance that two slopes explain, over the rest divided by 61 degrees of
+    freedom."""
     dx, dy, difference = np.random.default_rng(7).normal(0, 5, (3, 96, 96)).astype(np.float32)
     difference = difference + dx
     found = []
@@ -194,7 +196,8 @@ def test_one_region_that_moves_or_all_that_drift_is_motion(
 
 
 def test_motion_counts_over_what_shifted_gradients_explain_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gradients of another place explain four times as much as of white noise: so does the noise, of the motion."""
+    """Gradients of another position explain four times as much as of white noise; so the noise explains that of the
+    motion."""
     told = iter([(np.full((2, 2), 12.0), np.full((2, 2), 3.0), 1.0), (None, None, 4 * holds._F_MEDIAN)])
     monkeypatch.setattr(holds, "_shifts", lambda *given: next(told))
     assert holds._shift_statistic(scene(), scene(), 8) == (3.0, 3.0, 3.0)

@@ -1,4 +1,4 @@
-"""Marks in holds that did not show them by themselves: found where the picture has them, and nowhere else."""
+"""Marks in holds where no feature was matched: found where the picture shows them, and nowhere else."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def marks() -> SharedMarks:
 
 
 def expected(marks: SharedMarks, off: complex = 0) -> ExpectedMarks:
-    """Where the head's motion takes each mark, and `off` that by so much."""
+    """Each mark moved by the head's motion, and `off` moved by this error."""
     first = np.array([(at - MIDDLE - 3 * k) / MOTIONS[k] + MIDDLE for at, k in zip(marks.at, marks.hold)])
     middle = np.array([first[marks.mark == n].mean() for n in range(marks.count)])
     at = np.array([moved(middle, k) for k in range(5)]) + off

@@ -1,4 +1,4 @@
-"""Marks that several holds share: found where the picture has them, and none where it shows nothing."""
+"""Marks shared by several holds: found where the picture shows them, and none where it shows nothing."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from rotopaint_ai.landmarks.shared_marks import (
 
 Array = np.ndarray[Any, Any]
 FACE = 150 + np.exp(2j * np.pi * np.arange(9) / 9) * (60 + 20 * np.cos(np.arange(9))) + 150j
-MOTIONS = [np.exp(0.04j * k) * (1 + 0.02 * k) for k in range(5)]  # of a head about a place, hold by hold
+MOTIONS = [np.exp(0.04j * k) * (1 + 0.02 * k) for k in range(5)]  # of a head about a point, hold by hold
 MIDDLE, CORNER = 150 + 150j, 40 + 20j
 
 
 def moved(at: Array, k: int) -> Array:
-    """Places of the first hold, in the plate, as hold k shows them."""
+    """Points of the first hold, in plate space, as hold k shows them."""
     return np.asarray((at - MIDDLE) * MOTIONS[k] + MIDDLE + 3 * k)
 
 
@@ -80,7 +80,7 @@ def test_a_hold_that_shows_nothing_has_no_marks() -> None:
 
 
 def test_a_thing_that_a_hold_shows_twice_is_no_mark_there() -> None:
-    """Two features of one hold that are tied to the same one elsewhere."""
+    """Two features of one hold that are matched to the same feature elsewhere."""
     ties = np.array([(0, 1), (1, 2), (3, 1), (4, 5), (6, 7), (7, 8), (8, 9)])
     hold, at = np.array([0, 1, 2, 0, 1, 2, 0, 1, 2, 3]), np.arange(10) + 0j
     marks = _marks_of_ties(_components(10, ties), hold, at)

@@ -41,7 +41,7 @@ def face(*, seed: int = 0, grain: float = 0.01) -> np.ndarray:
 
 
 def groove(line: np.ndarray, *, depth: float, gap: float = 1.2) -> np.ndarray:
-    """Share of the light that a groove along the line lets through: a valley of Gaussian profile."""
+    """Share of the light that a groove along the line transmits: a valley of Gaussian profile."""
     rows, columns = np.mgrid[: SIZE[0], : SIZE[1]] + 0.5
     apart = np.hypot(columns[..., None] - line[:, 0], rows[..., None] - line[:, 1]).min(-1)
     return (1.0 - depth * np.exp(-0.5 * (apart / gap) ** 2)).astype(np.float32)[..., None]
@@ -54,7 +54,7 @@ def rms(a: np.ndarray, b: np.ndarray, where: np.ndarray) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Sees:
-    """A function in the place of a seam network."""
+    """A function in place of a seam network."""
 
     says: Callable[[Array], Array]
     zooms: tuple[int, ...] = (1,)

@@ -1,4 +1,4 @@
-"""What the fill from the banks takes where, by hand."""
+"""The pixels from which the two-bank fill copies, calculated by hand."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from rotopaint_ai.seams.bank_fill import StraightenedSeams, _mirrored
 
 
 def test_matte_pixels_are_reflected_in_the_nearer_rim_two_full_pixels_out() -> None:
-    """Rows 3 to 8 of column 0 lie in the matte, and only the curve's own row, 5, of column 1; rows are half pixels."""
+    """In the matte lie rows 3 to 8 of column 0, and of column 1 only the curve's own row, 5. Rows are half pixels."""
     hole = np.zeros((11, 2), bool)
     hole[3:9, 0] = hole[5, 1] = True
     across, column = np.array([4.0, 4.5, 5.5, 7.0, 5.0, 5.25]), np.array([0, 0, 0, 0, 1, 1])
     ribbon = SimpleNamespace(across_P=across, centre=5, step=0.5)
     scene = cast(StraightenedSeams, SimpleNamespace(ribbon=ribbon, hole_TS=hole))
-    # rims are the first clear rows: 2 and 9, and in column 1 4 and 6; two pixels are four rows; the lower one at a tie
+    # rims are the first clear rows: 2 and 9, and in column 1 4 and 6; two pixels are four rows; the lower one wins a
+    # tie
     wanted = [2 * 2 - 4 - 4, 2 * 2 - 4 - 4.5, 2 * 9 + 4 - 5.5, 2 * 9 + 4 - 7, 2 * 6 + 4 - 5, 2 * 6 + 4 - 5.25]
     assert _mirrored(scene, column).tolist() == wanted

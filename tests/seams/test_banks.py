@@ -1,4 +1,4 @@
-"""The membrane between the banks, against the least squares problem that it solves."""
+"""The interpolation between the banks, against the least squares problem that it solves."""
 
 from __future__ import annotations
 

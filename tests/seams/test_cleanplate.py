@@ -1,4 +1,4 @@
-"""Clean plates: what changes, what does not, and how near the truth the paint comes."""
+"""Clean plates: what changes, what does not, and how close the paint comes to the truth."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ def test_an_empty_matte_and_a_matte_without_curves() -> None:
 
 @pytest.mark.parametrize("is_upright", [False, True])
 def test_normals_stand_on_the_right_of_a_curves_way(is_upright: bool) -> None:
-    """A straight line, to the right or down the picture; a pixel's place in a map is its middle less a half."""
+    """A straight line to the right or downwards; a pixel's position in a map is its centre minus a half."""
     way = np.arange(30.0, dtype=np.float32)
     there = np.full(30, 10.0, np.float32)
     offsets = np.array([-2.0, 0.0, 3.0], np.float32)
     x, y = across(np.stack([there, way] if is_upright else [way, there], 1), offsets)
     along, aside = (y, x) if is_upright else (x, y)
     np.testing.assert_allclose(along, np.tile(way - 0.5, (3, 1)), atol=1e-5)
-    side = -1 if is_upright else 1  # right of the way down is towards smaller x, right of the way right is down
+    side = -1 if is_upright else 1  # right of a downward direction is smaller x, right of a rightward direction is down
     np.testing.assert_allclose(aside, np.tile(9.5 + side * offsets[:, None], (1, 30)), atol=1e-5)
 
 
@@ -152,7 +152,7 @@ def test_passes_in_turn_are_passes_one_after_the_other() -> None:
     for table in bank_fill.TABLES:
         relit = relight.relight(left, *args, table)
         left = relit[..., :3] + relit[..., 3:] * left
-    # the banks' light is joined once: what a pass changes in the matte hardly reaches them
+    # the banks are interpolated once: changes in the matte hardly affect them
     assert np.allclose(both[..., :3] + both[..., 3:] * scene.light_TSC, left, atol=5e-3)
 
 
@@ -174,7 +174,7 @@ def test_a_matte_far_beyond_its_curves_ends_is_asked_to_the_last_column() -> Non
     relit = relight.relight(light_TSC, hole_TS, hole_TS, bank_fill.TABLES[1])
     known = relight.describe(relight.sources(light_TSC, hole_TS), hole_TS, hole_TS)
     answer = relight.to_shares(relight.evaluate(known.features, bank_fill.TABLES[1])).reshape(6, 9, 40)
-    for column in (0, relight.EVERY, 36):  # asked themselves
+    for column in (0, relight.EVERY, 36):  # evaluated columns
         assert np.allclose(relit[8:17, column, 3], answer[0, :, column], atol=1e-5)
     assert np.array_equal(relit[8:17, 39, 3], relit[8:17, 36, 3])  # none beyond it
     middle = (5 * answer[0, :, 0] + answer[0, :, relight.EVERY]) / 6
@@ -196,7 +196,8 @@ def test_a_ribbon_goes_on_as_far_as_the_matte_does_beyond_its_curves_end() -> No
 
 
 def test_a_short_piece_of_a_seam_that_stands_alone_is_painted_along_its_curve() -> None:
-    """What shows of a side seam between nose and silhouette is wider than long; no smooth ball may take its place."""
+    """The visible part of a side seam between nose and silhouette is wider than long; the fill must not blur it to a
+    ball."""
     clean = made_up.face()
     clean[:, 70:] *= np.float32(0.4)  # the head's edge
     stub = np.stack([np.linspace(62.0, 74.0, 13), np.full(13, 20.0)], 1)

@@ -1,4 +1,4 @@
-"""Bright gaps between smooth banks are taken away; what shines beside the seam too is left alone."""
+"""Bright gaps between smooth banks are removed; lines that are also bright beside the seam stay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from . import made_up
 
 
 def ribbon(bright: float, texture: float) -> tuple[np.ndarray, np.ndarray]:
-    """A smooth ribbon of log light with a bright line down its middle, and others of another height all over it."""
+    """A smooth ribbon of log light with a bright line along its middle, and other lines of another height
+    everywhere."""
     far = np.zeros((31, 120), np.float32)
     far[::5] += np.float32(texture)
     far[15] += np.float32(bright)
@@ -60,14 +61,14 @@ def test_a_gleam_where_seams_meet_goes_and_one_on_the_way_is_kept(place: tuple[i
     assert scene is not None
     y, x = place[1] * scene.ribbon.size[0] // made_up.SIZE[0], place[0] * scene.ribbon.size[1] // made_up.SIZE[1]
     fields = np.zeros((*scene.ribbon.size, 4), np.float32)
-    fields[..., 3] = scene.ribbon.cover > 0  # paint that keeps all of the plate
+    fields[..., 3] = scene.ribbon.cover > 0  # paint that keeps the whole plate
     bank_fill._dim_spots(fields, scene)
     light = fields[y, x, :3] + np.log(scene.small[y, x, :3] + scene.floor)
     assert np.exp(light) - scene.floor == pytest.approx(0.3 if place == (80, 48) else 1.5, rel=0.05)
 
 
 def test_few_clear_pixels_do_not_tell_how_bright_the_face_is() -> None:
-    """In a wide matte the nearest clear pixels may lie in a shadow: what they reach would be a square of it."""
+    """In a wide matte the nearest clear pixels may lie in shadow; a limit from them would leave a dark square."""
     rgb, hole = np.full((61, 61, 3), 0.5, np.float32), np.ones((61, 61), bool)
     rgb[:, 20:24], hole[:, 20:24] = 0.02, False
     light = np.log(rgb + np.float32(0.01))

@@ -1,4 +1,4 @@
-"""Grain that the paint lacks is carried over from beside the seam: strength, colour, and nothing by chance."""
+"""Grain that the paint lacks is copied from beside the seam: strength, colour, and nothing random."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def matte() -> np.ndarray:
 
 
 def plate(seed: int, strengths: tuple[float, float, float], soft: float = 0.0) -> np.ndarray:
-    """A ramp of light with grain in proportion to it, of another strength for each colour."""
+    """A ramp of light with grain proportional to it, of another strength for each colour."""
     noise = np.random.default_rng(seed).standard_normal((*SIZE, 3)).astype(np.float32)
     if soft:
         noise = cv2.GaussianBlur(noise, (0, 0), soft)
@@ -36,7 +36,7 @@ def plate(seed: int, strengths: tuple[float, float, float], soft: float = 0.0) -
 
 
 def roughness(rgb: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Spread of the light against its 3 x 3 neighbourhood, of each colour."""
+    """Standard deviation of each colour's light against its 3 x 3 neighbourhood."""
     detail = np.log(rgb / cv2.GaussianBlur(rgb, (3, 3), 0.85))
     return np.asarray(detail[where].std(0))
 

@@ -1,4 +1,4 @@
-"""Where one seam runs into another, the other's groove is no stroke on the face."""
+"""Where one seam runs into another, the other's groove does not count as a stroke on the face."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_groove_is_as_wide_as_what_paint_takes_off_and_spots_cancel_out() -> N
 
 
 def test_no_dot_is_left_where_a_bridge_seam_runs_into_a_side_seam() -> None:
-    """The side seam's own ribbon shows the bridge's groove as a dark stroke across it, which stayed."""
+    """The side seam's own ribbon shows the bridge's groove as a dark stroke across it, which paint used to keep."""
     clean = made_up.face()
     level = made_up.curve()
     middle = level[len(level) // 2]
@@ -74,7 +74,7 @@ def test_no_dot_is_left_where_a_bridge_seam_runs_into_a_side_seam() -> None:
 
 
 def dark_where_crossed(ribbon: Ribbon) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Light that rises evenly along all columns, what is left at crossings, paint that keeps it, and crossings."""
+    """Light that rises evenly along all columns with a rest at crossings, paint that keeps it, and the crossings."""
     light = np.zeros((*ribbon.own_TS.shape, 3), np.float32)
     light += np.arange(light.shape[1], dtype=np.float32)[None, :, None]
     crossed = junctions.find_crossings(ribbon, reach_of(ribbon)) & ribbon.own_TS

@@ -1,4 +1,4 @@
-"""The learned fill's place in the ribbon, and when it is asked, with models of two lines."""
+"""The learned fill in the ribbon, and when it runs, with models of two lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CURVES = [(LINE, 5.0)]
 
 
 def banks_alone(strips: np.ndarray) -> np.ndarray:
-    """A model that trusts the banks and nothing else."""
+    """A model that gives the banks all the weight."""
     answer = np.zeros((*strips.shape[:3], learned_fill.N_ANSWERS), np.float32)
     answer[..., 3] = 60.0
     return answer
@@ -48,7 +48,7 @@ def test_a_model_that_keeps_the_plate_keeps_it() -> None:
 
 @pytest.mark.parametrize(("share", "kept"), [(0.04, 0.0), (0.5, 0.475), (0.96, 0.958)])
 def test_a_trace_of_the_plate_goes_to_the_face(share: float, kept: float) -> None:
-    """A twentieth of what is not the plate's is taken off its share: 0.5 - 0.05 * 0.5, 0.96 - 0.05 * 0.04."""
+    """A twentieth of the other weights is subtracted from the plate's: 0.5 - 0.05 * 0.5, 0.96 - 0.05 * 0.04."""
     own_TS = np.ones((1, 1), bool)
     answer = np.full((learned_fill.N_ANSWERS, 1), 0.0, np.float32)
     answer[:4, 0] = -30.0, np.log(share), np.log(1 - share), -30.0

@@ -1,4 +1,4 @@
-"""Seam mattes and curves come from the seams of a document, and from nothing else."""
+"""Seam mattes and curves come only from the seams of a document."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_curves_are_in_the_crops_own_pixels() -> None:
     assert half == 2.0
     assert line[0] == pytest.approx([0.0, 15.0])
     assert line[-1] == pytest.approx([20.0, 15.0])
-    assert len(curves) == 3  # the one off the plate is a curve all the same; its matte is empty
+    assert len(curves) == 3  # the one outside the plate has a curve as well; its matte is empty
 
 
 def test_a_closed_band_has_a_middle_line() -> None:
@@ -55,7 +55,7 @@ def test_a_closed_band_has_a_middle_line() -> None:
 
 
 def test_a_seam_ends_where_a_shape_holds_out() -> None:
-    """Half of the stroke 20 x 4 lies under the square, one round end with it: 10 x 4 + pi 2^2 / 2 are left."""
+    """Half of the stroke 20 x 4 lies under the square, with one round end: 10 x 4 + pi 2^2 / 2 remain."""
     corners = [(20.0, 0.0), (60.0, 0.0), (60.0, 40.0), (20.0, 40.0)]
     hand = shape("hand", corners, closed=True, role="matte", subtract=True)
     regions = matte.seam_mattes((LEFT, hand), 1001, 64, 48)

@@ -1,4 +1,4 @@
-"""Settings of each seam's paint, as a file has them."""
+"""Paint settings of each seam in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The path of a seam through a network's answers, by hand."""
+"""The path of a seam through a network's outputs, calculated by hand."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from rotopaint_ai.seams.path import JUMP, N_OFFSETS, OFFSETS, _chain_posteriors,
 
 
 def kernel() -> np.ndarray:
-    """How likely an offset (row) follows another (column): a bell, of which all columns sum to one, and any jump."""
+    """Likelihood of each offset (row) after another (column): a Gaussian whose columns sum to one, plus any jump."""
     made = np.array([[np.exp(-0.5 * (a - b) ** 2) for b in range(N_OFFSETS)] for a in range(N_OFFSETS)])
     return made / made.sum(axis=0) + JUMP / N_OFFSETS
 
 
 def test_a_place_is_as_likely_as_the_ways_that_lead_to_it_from_both_ends() -> None:
-    """Three places: before times here times behind for the middle one; the others have both on one side."""
+    """Three positions: before times here times after for the middle one; the others have both on one side."""
     first, middle, last = emits = np.random.default_rng(3).uniform(0.1, 1.0, (3, N_OFFSETS))
     step = kernel()
     wanted = [
@@ -31,7 +31,7 @@ def test_a_place_is_as_likely_as_the_ways_that_lead_to_it_from_both_ends() -> No
 
 
 def test_a_seam_that_shows_four_steps_off_is_found_there_and_what_lies_beyond_its_ends_is_no_part_of_it() -> None:
-    """Four places beyond either end show nothing at all."""
+    """Four positions beyond either end are invisible."""
     at = int(np.flatnonzero(OFFSETS == 4.5)[0])
     logits = np.zeros((24, N_OFFSETS + 1))
     logits[4:20, at], logits[:4, -1], logits[20:, -1] = 12.0, 12.0, 12.0

@@ -1,4 +1,4 @@
-"""Seams find the crease near them, and stay where nothing is to be seen."""
+"""Seams move to the crease nearby, and stay where none is visible."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def shaded(size: int = 300) -> Array:
 
 
 def drawn(grey: Array, points: Array, *, depth: float = 0.12, width_px: float = 2.5) -> Array:
-    """A dark line with a Gaussian profile along a spline, in the middle of its pixels' coordinates."""
+    """A dark line with a Gaussian profile along a spline, in pixel-centre coordinates."""
     line = flatten(points, False)
     y, x = np.mgrid[0 : grey.shape[0], 0 : grey.shape[1]] + 0.5
     away = np.full(grey.shape, np.inf)
@@ -76,9 +76,9 @@ def seen(grey: Array) -> SeamLook:
         (((0, 0), (10, 90)), (0.0, 0.1, 0.5), "lower third"),
         (((10, 90), (0, 0)), (0.0, 0.1, 0.5), "upper third"),
         (((0, 0), (10, 90)), (0.0, 0.7, 0.2), "middle third"),
-        (((0, 0), (10, 90)), (0.0, 0.25, 0.5), ""),  # two thirds are hardly seen
+        (((0, 0), (10, 90)), (0.0, 0.25, 0.5), ""),  # two thirds are hardly visible
         (((0, 0), (10, 90)), (0.0, 0.0, 0.2), ""),
-        (((0, 0), (10, 90)), (), ""),  # nobody looked
+        (((0, 0), (10, 90)), (), ""),  # not measured
     ],
 )
 def test_the_third_that_is_least_seen_is_named_as_the_picture_shows_it(
@@ -93,7 +93,7 @@ def placed(grey: Array, points: Array, evidence: Evidence | None = None, error: 
 
 
 def _at_line(rows: Array) -> Array:
-    """The dark offsets of each place, as a network would tell them."""
+    """The dark offsets of each position, as a network would output them."""
     light = rows.mean(axis=3)[:, 0::2] + rows.mean(axis=3)[:, 1::2]
     dark = np.median(light, axis=2, keepdims=True) - light
     seam = np.where(dark > 2, 3 * dark, -20.0)
@@ -169,11 +169,11 @@ def test_ends_slide_to_where_places_stop_being_seen() -> None:
     seen_to = np.array([0.0] * 20 + [1.0] * 4)
     assert slide(seen_to, 4, 4.0) == 0
     assert slide(np.array([0.0] * 22 + [1.0] * 2), 4, 4.0) == 2
-    assert slide(np.array([0.0] * 17 + [1.0] * 7), 4, 4.0) == 0  # too little is seen up to there
+    assert slide(np.array([0.0] * 17 + [1.0] * 7), 4, 4.0) == 0  # too little is visible up to there
     assert slide(np.array([0.0] * 19 + [1.0] * 5), 4, 4.0) == -1
     assert slide(np.ones(24), 4, 4.0) == 0
     guess = np.array([0.0] * 20 + [0.45] * 2 + [1.0] * 2)
-    assert (slide(guess, 4, 4.0), slide(guess, 4, 0.5)) == (2, 0)  # a sure prediction is not overruled by a guess
+    assert (slide(guess, 4, 4.0), slide(guess, 4, 0.5)) == (2, 0)  # a confident prediction is not overruled by a guess
 
 
 def test_seams_in_one_row_do_not_mix() -> None:
@@ -205,7 +205,7 @@ def test_a_seam_too_short_to_judge_stays() -> None:
 def test_a_path_follows_the_evidence_smoothly() -> None:
     true = 6 * np.sin(np.linspace(0, 3, 40))
     logits = np.concatenate([-0.5 * (OFFSETS - true[:, None]) ** 2, np.full((40, 1), -4.0)], axis=1)
-    logits[17, :-1] = logits[17, ::-1][1:]  # one place that lies
+    logits[17, :-1] = logits[17, ::-1][1:]  # one wrong position
     path = smooth_path(logits, 5.0)
     assert np.abs(path.moves - true).max() < 0.7
     assert path.seen > 0.9

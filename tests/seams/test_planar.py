@@ -19,7 +19,7 @@ BADGE: Points = tuple(ControlPoint(x, y, -4, 1, 4, -1) for x, y in ((110, 80), (
 
 
 def motion(frame: int) -> np.ndarray:
-    """Turned by 1.5 degrees a frame, shifted, larger and with some perspective."""
+    """A rotation by 1.5 degrees per frame, with a shift, a scale and some perspective."""
     t = frame - 1001
     turn = cv2.getRotationMatrix2D((150.0, 115.0), 1.5 * t, 1.0 + 0.01 * t)
     made = np.vstack([turn, (2e-5 * t, -1e-5 * t, 1.0)])
@@ -29,7 +29,7 @@ def motion(frame: int) -> np.ndarray:
 
 @pytest.fixture
 def plates(tmp_path: Path) -> str:
-    """A textured plane over a background that stands still; a dark hand comes over it at frame 1008."""
+    """A textured plane over a static background; a dark hand covers it at frame 1008."""
     draw = np.random.default_rng(5)
     texture = cv2.GaussianBlur(draw.uniform(20, 235, (HEIGHT, WIDTH)).astype(np.float32), (0, 0), 2.0)
     texture = cv2.normalize(texture, None, 20, 235, cv2.NORM_MINMAX)
@@ -45,7 +45,7 @@ def plates(tmp_path: Path) -> str:
 
 
 def off(points: Points, frame: int) -> float:
-    """The farthest that a control point or the end of a tangent is from where the map puts it."""
+    """The largest distance of a control point or tangent end from where the map puts it."""
     exact = moved_by(BADGE, motion(frame))
     ends = [np.array([[p.x, p.y, p.x + p.in_dx, p.y + p.in_dy] for p in each]) for each in (points, exact)]
     return float(np.abs(ends[0] - ends[1]).max())
@@ -67,7 +67,7 @@ def test_a_shape_follows_its_plane_from_one_key_both_ways(plates: str, key: int)
 
 
 def test_several_shapes_share_a_plane(plates: str) -> None:
-    """Two halves of the badge, neither of which is tracked alone, from a frame in the middle."""
+    """Two halves of the badge, tracked together from a frame in the middle; neither half can be tracked alone."""
     left = RotoShape("left", True, keys={1006: Key(moved_by(HALVES[0], motion(1006)), "human")})
     right = RotoShape("right", True, keys={1006: Key(moved_by(HALVES[1], motion(1006)), "human")})
     found = follow_group([left, right], 1006, FRAMES, open_plate(plates))
@@ -87,7 +87,7 @@ HALVES = [
 
 
 def test_a_lost_surface_gets_no_place(plates: str) -> None:
-    """From 1007 on the plate is another one altogether: nothing that is found there may throw the shape about."""
+    """From 1007 on the plate shows something else; the shape must not jump to anything found there."""
     draw = np.random.default_rng(9)
     for frame in range(1007, 1010):
         other = cv2.GaussianBlur(draw.uniform(0, 255, (HEIGHT, WIDTH)).astype(np.float32), (0, 0), 1.0 + frame % 3)
@@ -105,7 +105,7 @@ def smooth(draw: np.random.Generator, px: float) -> np.ndarray:
 
 
 def write_plain(plates: str, detail: float) -> None:
-    """Skin under a light that stands still, with grain; its detail moves with the plane."""
+    """Skin under static light, with grain; its detail moves with the plane."""
     draw = np.random.default_rng(11)
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     light = 120 + 60 * np.exp(-((x - 140.0) ** 2 + (y - 100.0) ** 2) / (2 * 60**2))
@@ -117,7 +117,7 @@ def write_plain(plates: str, detail: float) -> None:
 
 
 def test_plain_skin_under_a_light_is_not_taken_as_found(plates: str) -> None:
-    """The light's own shape is like itself wherever the plane goes; correlation called that found, and drifted."""
+    """The shading looks the same wherever the plane goes; a plain correlation accepted it, and drifted."""
     write_plain(plates, detail=0.0)
     found = follow_plane(badge(1001), FRAMES[:4], open_plate(plates))
     assert not set(FRAMES[1:4]) - set(found.lost) - found.unsure.keys()
@@ -139,7 +139,7 @@ def test_faint_detail_says_by_how_much_it_may_be_off(plates: str) -> None:
 
 
 def test_along_stripes_nothing_is_taken_as_found(plates: str) -> None:
-    """Stripes that go along themselves look as if they stood still."""
+    """Stripes that move along themselves look static."""
     draw = np.random.default_rng(13)
     x = np.arange(WIDTH) + np.zeros((HEIGHT, 1))
     for k, frame in enumerate(FRAMES[:6]):
@@ -170,7 +170,7 @@ def test_a_light_that_changes_does_not_matter(plates: str) -> None:
 
 
 def test_a_feather_line_turns_with_its_plane(plates: str) -> None:
-    """Its places are mapped like the points: at 1012 the plane is turned by 16.5 degrees, 8.5 px at 30 px."""
+    """The feather line is mapped like the points: at 1012 the plane is rotated by 16.5 degrees, 8.5 px at 30 px."""
     rows = tuple(ControlPoint(x, y) for x, y in ((-30, 0), (0, -30), (30, 0), (0, 30)))
     shape = RotoShape("badge", True, keys={1001: Key(BADGE, "human", feather=rows)})
     found = follow_plane(shape, FRAMES, open_plate(plates))
@@ -183,7 +183,7 @@ def test_a_feather_line_turns_with_its_plane(plates: str) -> None:
 
 def test_between_keys_it_leads_from_one_to_the_other(plates: str) -> None:
     shape = badge(1001, 1011)
-    pushed = tuple(p._replace(x=p.x + 6.0) for p in shape.keys[1011].points)  # a person's correction, exact or not
+    pushed = tuple(p._replace(x=p.x + 6.0) for p in shape.keys[1011].points)  # a manual correction, exact or not
     found = follow_plane(shape.with_keys({**shape.keys, 1011: Key(pushed, "human")}), FRAMES, open_plate(plates))
     for frame in range(1002, 1011):  # the share of the correction grows evenly towards its key
         exact, share = moved_by(BADGE, motion(frame)), (frame - 1001) / 10

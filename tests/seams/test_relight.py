@@ -1,4 +1,4 @@
-"""Light across a seam as its parts, by hand."""
+"""The components of light across a seam, calculated by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clean plates of rendered puppets, against the render without the seam and OpenCV's own method."""
+"""Clean plates of rendered puppets, against the render without a seam and against OpenCV's own inpainting."""
 
 from __future__ import annotations
 

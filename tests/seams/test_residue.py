@@ -16,7 +16,7 @@ KEPT = slice(80, 110)  # columns
 
 
 def seam() -> tuple[Ribbon, np.ndarray, np.ndarray]:
-    """A ribbon, its log light with a groove in five rows, and what paint makes of it that takes the groove away."""
+    """A ribbon, its log light with a groove in five rows, and paint that removes the groove."""
     hole = np.zeros((80, 200), bool)
     hole[34:47, 20:181] = True
     ribbon = build_ribbon(hole, [(LINE, 4.0)])
@@ -46,7 +46,7 @@ def test_what_paint_leaves_without_a_valley_is_left_alone() -> None:
     ribbon, light, relit = seam()
     assert (residue.fill_valleys(relit, light, ribbon) == relit).all()
     relit[..., :3], relit[..., 3] = 0.0, 1.0
-    assert residue.fill_valleys(relit, light, ribbon) is relit  # a seam that nothing is taken off
+    assert residue.fill_valleys(relit, light, ribbon) is relit  # a seam without paint
 
 
 def test_a_line_beside_the_groove_and_one_far_deeper_than_it_are_the_faces() -> None:
@@ -55,7 +55,7 @@ def test_a_line_beside_the_groove_and_one_far_deeper_than_it_are_the_faces() -> 
     assert np.allclose(residue.fill_valleys(relit, light, ribbon), relit, atol=1e-6)
     ribbon, light, relit = seam()
     relit[ribbon.centre - 2 : ribbon.centre + 3, KEPT, :3] = np.float32(-4.0 * DEPTH)
-    light[:, KEPT] = -4.0 * DEPTH  # a hand's shadow, and paint keeps it
+    light[:, KEPT] = -4.0 * DEPTH  # a hand's shadow, which paint keeps
     assert np.allclose(residue.fill_valleys(relit, light, ribbon)[:, 90:100], relit[:, 90:100], atol=1e-3)
 
 
@@ -81,7 +81,7 @@ def test_what_stands_light_among_dark_samples_is_not_lifted_above_the_rims() -> 
 def test_what_is_far_darker_than_the_seam_is_left_to_the_tables_and_the_seam_is_not() -> None:
     ribbon, light, relit = seam()
     gap = slice(ribbon.centre - 1, ribbon.centre + 2), slice(90, 93)
-    light[gap] = -6.0 * DEPTH  # a gap between two things beside the seam, which paint fills
+    light[gap] = -6.0 * DEPTH  # a gap between two objects beside the seam, which paint fills
     by_tables = relit.copy()
     by_tables[..., 3] = 1.0  # tables that keep everything
     spared = residue.cap_added_light(relit, by_tables, light, ribbon)

@@ -1,4 +1,4 @@
-"""The ribbon's columns run along the curves and on beyond their ends."""
+"""The ribbon's columns run along the curves and extend beyond their ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from rotopaint_ai.seams.ribbon import RUN_OUT, _centre_line, _run_out, build_rib
 
 
 def test_columns_go_on_beyond_an_end_the_way_that_the_curve_goes_there() -> None:
-    """A quarter of a circle from the right to the bottom of a matte that covers all: on to the left, on downwards."""
+    """A quarter circle from the right to the bottom of a matte that covers everything: extended to the left and
+    downwards."""
     turn = np.linspace(0, np.pi / 2, 40)
     arc = np.stack([60 + 30 * np.sin(turn), 90 - 30 * np.cos(turn)], 1).astype(np.float32)
     line = _centre_line([(arc, 2.0)], np.ones((200, 200), np.bool_), 1.0)
@@ -27,7 +28,7 @@ def test_a_curve_goes_on_up_to_the_last_pixel_of_the_matte_and_six_columns_more(
     steps = np.arange(1, RUN_OUT[1] + 1, dtype=np.float32)[:, None]
     assert _run_out(ends, ways, np.ones((30, 40), np.bool_), steps).tolist() == [16, 15, 11, 8]
     torn = np.ones((30, 40), np.bool_)
-    torn[:, 6] = False  # ends it, though there is matte beyond
+    torn[:, 6] = False  # ends it, although the matte continues beyond
     assert _run_out(ends[:1], ways[:1], torn, steps).tolist() == [9]
 
 

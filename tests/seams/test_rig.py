@@ -1,4 +1,4 @@
-"""Rigs taken off pictures whose background is known."""
+"""Rig removal from pictures whose background is known."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_nothing_lent_gives_texture_and_no_grey_ball() -> None:
 
 
 def test_nothing_lent_between_two_things_is_smooth_and_no_piece_of_one_lies_in_the_other() -> None:
-    """Pieces of the picture were up to 8 dB further from the truth than a plain inpainting."""
+    """Patches of the picture were up to 8 dB further from the truth than plain inpainting."""
     clean, matte = np.full((*SIZE, 3), (0.1, 0.3, 0.2), np.float32), np.zeros(SIZE, np.float32)
     clean[80:] = (0.12, 0.01, 0.05)
     clean = np.asarray(cv2.GaussianBlur(clean, (0, 0), 1.0))
@@ -93,7 +93,7 @@ def test_nothing_lent_between_two_things_is_smooth_and_no_piece_of_one_lies_in_t
 
 
 def test_a_frame_lends_only_where_it_shows_the_same_beside_the_place() -> None:
-    """One thing that moved at a hole's end made the whole frame unfit, or fit."""
+    """An object that moved at one end of a hole must not decide over the whole frame."""
     clean, matte = wall(), arm(90, 12)
     plate = grained(clean, 1)
     plate[matte > 0] = 0.02
@@ -109,7 +109,8 @@ def test_a_frame_lends_only_where_it_shows_the_same_beside_the_place() -> None:
 
 @pytest.mark.parametrize("seed", [0, 18, 39])
 def test_texture_at_a_head_s_edge_is_no_brighter_than_anything_around(seed: int) -> None:
-    """A piece with the edge elsewhere made a glowing spot beside the head, up to nine times the brightest light."""
+    """A patch with an edge in another place made a glowing spot beside the head, up to nine times the brightest
+    light."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:120, :200].astype(np.float32)
     squash, radius = rng.uniform(0.2, 1.2), rng.uniform(20, 50)
@@ -125,7 +126,7 @@ def test_texture_at_a_head_s_edge_is_no_brighter_than_anything_around(seed: int)
 
 
 def shifted(picture: np.ndarray, shift: tuple[int, int]) -> np.ndarray:
-    """A part of a larger picture that has gone by (x, y)."""
+    """A part of a larger picture that has moved by (x, y)."""
     return picture[40 - shift[1] : 200 - shift[1], 40 - shift[0] : 280 - shift[0]]
 
 
@@ -139,7 +140,7 @@ def test_motion_is_that_of_the_background(shift: tuple[int, int]) -> None:
 
 
 def test_a_head_s_motion_does_not_hide_that_of_the_set_behind_it() -> None:
-    """The head had more points, so that the set was laid on by the head's motion, and lent nothing."""
+    """The head has more points, and still the set's motion must be found."""
     behind, head = wall(seed=4, size=(240, 320)), wall(seed=5, size=(240, 320))
     front = np.zeros(SIZE, bool)
     front[:, 80:] = True

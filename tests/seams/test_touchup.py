@@ -22,7 +22,7 @@ ORIGIN = (100, 50)
 
 @pytest.fixture
 def region() -> np.ndarray:
-    """Each pixel tells its own column and row; values above 1 and below 0 among them."""
+    """Each pixel stores its own column and row, with values above 1 and below 0 among them."""
     y, x = np.mgrid[0:40, 0:60].astype(np.float32)
     return np.stack([x, -y, x * y / 100], axis=2)
 
@@ -82,7 +82,7 @@ def test_the_core_is_an_exact_copy_and_far_pixels_are_untouched(region: np.ndarr
 
 
 def test_the_rim_fades_by_half_a_cosine() -> None:
-    """Half of the fade's way is half covered: at 4.5 px between a core of 3 px and a radius of 6 px."""
+    """Half of the fade covers half: at 4.5 px between a core of 3 px and a radius of 6 px."""
     stroke = Stroke(((120.0, 70.5),), dx=1, dy=0, radius_px=6.0, hardness=0.5)
     cover = touchup.brush(stroke, (40, 60), ORIGIN)
     assert cover[20, 24] == pytest.approx(0.5, abs=1e-6)  # its centre is at 124.5
@@ -92,7 +92,7 @@ def test_the_rim_fades_by_half_a_cosine() -> None:
 def test_a_way_is_covered_along_its_whole_length() -> None:
     stroke = Stroke(((110.0, 70.0), (140.0, 70.0), (140.0, 80.0)), dx=0, dy=5, radius_px=2.0, hardness=1.0)
     cover = touchup.brush(stroke, (40, 60), ORIGIN)
-    assert cover[20, 10:40].min() == 1.0  # half a pixel below the way
+    assert cover[20, 10:40].min() == 1.0  # half a pixel below the path
     assert cover[20:30, 40].min() == 1.0
     assert cover[25, 20] == 0.0
 
@@ -124,7 +124,7 @@ def test_touch_up_belongs_to_the_patch(region: np.ndarray) -> None:
 
 
 def test_a_stroke_copies_another_frames_plate_and_nothing_where_it_has_no_pixels(region: np.ndarray) -> None:
-    """Frame 1003 shows other values, and 10 px more on the left are missing there."""
+    """Frame 1003 has other values, and lacks 10 px more on the left."""
     other = replace(frame_of(region[:, 10:] + 1000), number=1003, origin=(ORIGIN[0] + 10, ORIGIN[1]))
     stroke = Stroke(((130.5, 70.5),), dx=-4, dy=2, radius_px=5.0, hardness=1.0, source=1003)
     at_the_rim = Stroke(((112.5, 60.5),), dx=-4, dy=0, radius_px=3.0, hardness=1.0, source=1003)
@@ -133,7 +133,7 @@ def test_a_stroke_copies_another_frames_plate_and_nothing_where_it_has_no_pixels
     assert filled is not None
     x, y = filled.seams.x, filled.seams.y
     assert np.array_equal(filled.after[70 - y, 130 - x], region[22, 26] + 1000)
-    assert np.array_equal(filled.after[60 - y, 113 - x], region[10, 13])  # its source, 109, is not there: as it was
+    assert np.array_equal(filled.after[60 - y, 113 - x], region[10, 13])  # its source, 109, is missing: unchanged
     assert np.array_equal(filled.after[60 - y, 114 - x], region[10, 10] + 1000)
     assert filled.seams.matte[60 - y, 113 - x] == 0
     assert read == [1003]
@@ -142,7 +142,7 @@ def test_a_stroke_copies_another_frames_plate_and_nothing_where_it_has_no_pixels
 
 
 def test_plate_and_clean_plate_are_brought_back_to_the_bit(region: np.ndarray) -> None:
-    """A clone over the paint, then half of its way back to the clean plate, and the other half to the plate."""
+    """A clone over the paint, then a half-opaque stroke from the clean plate, and one from the plate."""
     matte = np.ones((40, 60), np.float32)
     painted = region / np.float32(3) + np.float32(0.1)
     seams = Seams(*ORIGIN, region, matte, (), (Part(matte, (), Paint()),))

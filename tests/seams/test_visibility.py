@@ -1,4 +1,4 @@
-"""The visibility score follows what an eye would say of made-up seams."""
+"""The visibility score orders synthetic seams as a viewer would."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_stations_off_the_picture_are_none_and_do_not_count() -> None:
 
 
 def test_rendered_seams_rank_as_their_known_contrast_does() -> None:
-    """Looks of the stage, from hairline to wide and from faint to black, on two characters under their own light."""
+    """Rendered seams, from hairline to wide and from faint to black, on two characters under their own light."""
     pytest.importorskip("numba")
     from dataclasses import replace
 
@@ -128,7 +128,7 @@ def test_each_seam_has_a_score_of_its_own() -> None:
 
 
 def test_rods_beside_a_seam_do_not_hide_it_and_what_covers_all_of_it_does() -> None:
-    """Black rods cross the banks on both sides, over a third of the seam's way: the seam itself lies open."""
+    """Black rods cross the banks on both sides, over a third of the seam's length; the seam itself is not occluded."""
     plate = made_up.face() * made_up.groove(LINE, depth=0.1)
     covered = made_up.face(seed=5)
     for x in range(60, 100):

@@ -1,4 +1,4 @@
-"""Widths of seams, of seams whose width is known."""
+"""Measured widths of seams with a known width."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ def test_a_seam_that_shows_has_a_width_at_each_place_and_one_that_does_not_has_n
     assert np.median(wide) > 1.5 * np.median(thin)
     bare = width.root_light(made_up.face(seed=1))
     assert width.visible_widths(bare, LINE, FACE_PX) is None
-    assert width.visible_widths(width.root_light(plate(0.7)), LINE + (150.0, 0.0), FACE_PX) is None  # off the picture
+    # outside the picture
+    assert width.visible_widths(width.root_light(plate(0.7)), LINE + (150.0, 0.0), FACE_PX) is None
 
 
 def test_the_sides_change_places_where_the_curve_runs_the_other_way() -> None:
-    beside = LINE + (0.0, 2.0)  # the groove lies above the curve, on the left of its way
+    beside = LINE + (0.0, 2.0)  # the groove lies above the curve, on the left of its direction
     there = width.measure_width(width.root_light(plate(1.2)), beside, FACE_PX)
     back = width.measure_width(width.root_light(plate(1.2)), beside[::-1], FACE_PX)
     assert there is not None
@@ -80,7 +81,7 @@ def test_a_larger_picture_of_the_same_seam_is_wider_alike() -> None:
 
 @pytest.mark.parametrize("step", [1.0, 0.5, 2.0])
 def test_a_strip_reads_the_picture_at_every_step_off_the_curve(step: float) -> None:
-    """A slope y - 0.5 in pixel y: rows are steps to the right of a curve that runs to the right, which is down."""
+    """A slope y - 0.5 in pixel y: rows are steps to the right of a curve that runs to the right, that is down."""
     grey = np.repeat(np.arange(96, dtype=np.float32)[:, None], 160, 1)
     found, inside = width.strip(grey, np.array([[40.0, 50.25], [120.0, 50.25]]), step)  # type: ignore[misc]
     offsets = np.arange(-width.ROWS, width.ROWS + 1) * step
@@ -90,7 +91,8 @@ def test_a_strip_reads_the_picture_at_every_step_off_the_curve(step: float) -> N
 
 
 def test_places_are_on_the_picture_up_to_the_middle_of_its_last_pixels() -> None:
-    """Rows reach 17 px on either side, and samples lie on pixel centres: 17.5 px from an edge is the least."""
+    """Rows reach 17 px on either side, and samples lie on pixel centres, so 17.5 px is the least distance from an
+    edge."""
     grey = np.ones((60, 70), np.float32)
 
     def is_inside(x: float, y: float, *, down: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Rows between keys, against polynomials of the third degree and by hand."""
+"""Rows between keys, against cubic polynomials and by hand."""
 
 from __future__ import annotations
 

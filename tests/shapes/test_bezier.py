@@ -1,4 +1,4 @@
-"""Bezier arithmetic against closed forms and against itself run backwards."""
+"""Bezier arithmetic against closed forms and round trips."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_distance_is_symmetric_and_sees_what_one_direction_misses() -> None:
 
 @pytest.mark.parametrize("closed", [False, True])
 def test_samples_of_each_segment_stand_in_a_row(closed: bool) -> None:
-    """Handles at thirds: even steps of t are even steps along a straight line, and of an open one the end is there."""
+    """Handles at thirds: even steps of t are even steps along a straight line, and an open one includes its end."""
     ends = np.array([[3.0 * k, 1.0, -1, 0, 1, 0] for k in range(4)])
     line = bezier.sample(ends, closed, per_segment=3)
     np.testing.assert_allclose(line[:10], [(x, 1) for x in range(10)], atol=1e-12)

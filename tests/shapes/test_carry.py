@@ -1,4 +1,4 @@
-"""What is carried on again after a run: what is still to be seen of spreads and refits, in the frames that were run."""
+"""What is repeated after a run: the spreads and refits that are still visible, in the frames that were run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _document(followed: set[int]) -> RotoDocument:
     ("followed", "frames", "wanted"),
     [
         ({2, 4, 11}, None, [NEAR, FAR]),
-        ({2, 4}, None, [NEAR]),  # the far one was undone: a run does not bring it back
-        ({2, 4, 11}, range(9, 21), [FAR]),  # a run of some frames leaves the others alone
+        ({2, 4}, None, [NEAR]),  # the far one was undone: a run does not restore it
+        ({2, 4, 11}, range(9, 21), [FAR]),  # a run of some frames leaves the others unchanged
         ({2, 4, 17}, None, [None, NEAR]),  # no spread reaches 17: the shot was refitted
         ({2, 4, 17}, range(1, 9), [NEAR]),
         (set(), None, []),
@@ -39,7 +39,7 @@ def test_what_is_carried_on_again(followed: set[int], frames: range | None, want
 
 
 def test_a_shape_that_was_tracked_asks_for_no_refit() -> None:
-    """A badge that somebody drew follows its surface from frame to frame; no model knows it."""
+    """A hand-drawn badge follows its surface from frame to frame, without a model."""
     models = _document(set())
     badge = replace(_document({17}).shapes[0], name="badge")
     assert to_carry_on(replace(models, shapes=(*models.shapes, badge)), (NEAR, FAR), None, models) == []
@@ -52,7 +52,7 @@ def test_keys_of_some_frames() -> None:
 
 
 def test_a_run_of_the_whole_shot_carries_open_seams_over_itself() -> None:
-    """What is left to carry on then is the artist's own word, a spread, and the other shapes."""
+    """The run already covers open seams; only an explicit spread and the other shapes remain to be repeated."""
     seam = replace(_document({2, 4, 17}).shapes[0], role="seam")
     before, keys = replace(_document(set()), shapes=(seam,)), {"seam": {17: _key("propagated")}}
     assert to_carry_on(before, (NEAR, FAR), None, before) == [NEAR]

@@ -1,4 +1,4 @@
-"""A head and how its parts move, from its views alone."""
+"""A head and the motion of its parts, from its views alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOTIONS[1, 9:15] = np.random.default_rng(7).normal(0, 0.2, (6, 3))
 
 
 def views(n: int, seed: int, yaw: float = 0.6) -> np.ndarray:
-    """Orthographic views [n, 30, 2] of the head as it moves, in pixels."""
+    """Orthographic views [n, 30, 2] of the head in motion, in pixels."""
     rng, seen = np.random.default_rng(seed), []
     for _ in range(n):
         a, b = rng.uniform(-yaw, yaw), rng.uniform(-0.3, 0.3)
@@ -31,7 +31,7 @@ def noisy(seen: np.ndarray) -> np.ndarray:
 
 
 def off(head: DeformableModel, seen: np.ndarray) -> float:
-    """Root mean square distance in pixels of views from what the head, turned and moved, makes of them."""
+    """Root mean square distance in pixels between views and the fitted head, turned and deformed."""
     faces = seen - seen.mean(axis=1, keepdims=True)
     shapes = np.repeat(head.places[None], len(faces), axis=0)
     for _ in range(20):
@@ -47,7 +47,7 @@ def off(head: DeformableModel, seen: np.ndarray) -> float:
 
 
 def test_a_head_explains_views_that_it_has_not_seen() -> None:
-    """Further turned than any keyed one, which modes of the picture would have to guess."""
+    """Views turned further than any keyed one, which two-dimensional modes would have to extrapolate."""
     head = fit_head(noisy(views(60, 0)), None)
     assert head is not None
     assert off(head, views(30, 1)) < 0.3
@@ -57,7 +57,7 @@ def test_a_head_explains_views_that_it_has_not_seen() -> None:
 def test_depth_is_reported_by_turns() -> None:
     head = fit_head(noisy(views(60, 0)), None)
     assert head is not None
-    found, true = (places[15:] - places[15:].mean(axis=0) for places in (head.places, HEAD))  # what does not move
+    found, true = (places[15:] - places[15:].mean(axis=0) for places in (head.places, HEAD))  # the rigid part
     left, sizes, right = np.linalg.svd(found.T @ true)
     np.testing.assert_allclose(sizes.sum() / (found**2).sum() * found @ left @ right, true, atol=0.04)
 

@@ -1,4 +1,4 @@
-"""Edits give new documents, touch only what they name, and keep human keys."""
+"""Edits return new documents, change only what they name, and keep human keys."""
 
 from __future__ import annotations
 

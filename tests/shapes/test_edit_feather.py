@@ -1,4 +1,4 @@
-"""Feather lines pulled point by point: where they go in time, and which way is out."""
+"""Feather lines edited point by point: the affected frames, and the outward direction."""
 
 from __future__ import annotations
 

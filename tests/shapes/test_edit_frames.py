@@ -1,4 +1,4 @@
-"""One edit for many frames: what reaches where, and what stays."""
+"""One edit for many frames: which frames change, and which stay."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_absolute_edit_puts_what_changed_where_it_was_put() -> None:
 
 def test_an_edit_between_keys_makes_one_there() -> None:
     after = edit_frames.carry(document(), "lip", 3, pair(5), frames=range(3, 6), mode="relative")
-    assert xs(after) == {1: 0, 3: 5, 5: 7, 9: 8, 13: 12}  # it stood at 2: three to the right
+    assert xs(after) == {1: 0, 3: 5, 5: 7, 9: 8, 13: 12}  # it was at 2: three to the right
 
 
 def test_pasted_keys_lie_where_they_were_copied_or_where_the_shape_stands() -> None:

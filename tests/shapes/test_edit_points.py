@@ -1,4 +1,4 @@
-"""Points more and fewer, tangents, transforms: against values worked out by hand, and against the array versions."""
+"""Points inserted and deleted, tangents and transforms: against hand calculation, and against the array versions."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_transforms_turn_about_their_pivot_and_take_tangents_along() -> None:
     point = (ControlPoint(3, 2, -1, 0, 1, 0),)
     assert edit_transform.transform(point, edit_transform.translation(2, -1))[0] == ControlPoint(5, 1, -1, 0, 1, 0)
     turned = edit_transform.transform(point, edit_transform.rotation(90, (2, 2)))[0]
-    assert turned == pytest.approx((2, 3, 0, -1, 0, 1))  # y runs down: clockwise to the eye
+    assert turned == pytest.approx((2, 3, 0, -1, 0, 1))  # y runs down: clockwise on the screen
     grown = edit_transform.transform(point, edit_transform.scaling(2, 3, (1, 1)))[0]
     assert grown == pytest.approx((5, 4, -2, 0, 2, 0))
 
@@ -149,7 +149,7 @@ def test_rotation_on_an_anamorphic_plate_is_round_to_the_eye() -> None:
 
 
 def test_handles_are_a_third_of_the_chord_where_samples_say_nothing_of_them_or_the_wrong_way() -> None:
-    """Nothing but both ends; then places at a third and two, with tangents that lead away from them."""
+    """First samples at both ends only; then at thirds too, with end directions that point outwards."""
     ahead = edit_points._fitted_handles([(0, 0), (9, 0)], [0, 1], go=(1, 0), come=(-1, 0))
     assert ahead == ((0, 0), (3, 0), (6, 0), (9, 0))
     away = edit_points._fitted_handles([(0, 0), (3, 0), (6, 0), (9, 0)], [0, 1 / 3, 2 / 3, 1], go=(-1, 0), come=(1, 0))

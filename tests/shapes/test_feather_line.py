@@ -1,4 +1,4 @@
-"""Feathers of several widths and strokes with a profile: against closed forms and against the uniform ones."""
+"""Feathers of several widths and strokes with a profile: against closed forms and against constant ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CIRCLE = tuple(
 
 
 def ring(by: float) -> tuple[ControlPoint, ...]:
-    """The feather rows of a circle that much wider."""
+    """The feather rows of a circle that is larger by this width."""
     s = (R + by) / R
     return tuple(
         ControlPoint((p.x - 80) * (s - 1), (p.y - 80) * (s - 1), *(value * s for value in p[2:])) for p in CIRCLE
@@ -72,6 +72,7 @@ def test_a_stroke_with_an_even_profile_is_the_plain_stroke() -> None:
 def test_a_profile_has_two_sides_and_changes_evenly() -> None:
     line = (ControlPoint(20, 80), ControlPoint(120, 80))
     matte = rasterise.rasterise_profile(line, [(2, 10, 0), (12, 0, 0)], 160, 160).paste(160, 160)  # type: ignore[arg-type]
-    above, below = matte[:80, 69:71].sum() / 2, matte[80:, 69:71].sum() / 2  # left is up: the way runs right, y down
+    # left is up: the curve runs right, y runs down
+    above, below = matte[:80, 69:71].sum() / 2, matte[80:, 69:71].sum() / 2
     assert above == pytest.approx(7, abs=0.15)
     assert below == pytest.approx(5, abs=0.15)

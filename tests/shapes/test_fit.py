@@ -1,4 +1,4 @@
-"""Curves through samples of their segments: back to the curve that gave the samples."""
+"""Curves fitted to samples of their segments: the fit returns the curve that was sampled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rigid head in one solve: what most holds say, what a person drew, what the mirror shows, where a seam ends."""
+"""A rigid head in one solve: the consensus of holds, hand-drawn curves, mirror symmetry, and ends of seams."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_BUILD = HeadBuild(None, (), ())
 
 
 def straight(start: tuple[float, float, float], end: tuple[float, float, float], n: int) -> Array:
-    """A curve in space (3 n, 3) from place to place, bulging towards the camera."""
+    """A curve in space (3 n, 3) between two points, bulging towards the camera."""
     at = np.linspace(start, end, n)
     at[:, 2] -= 0.2 * (at[:, 0] ** 2 + at[:, 1] ** 2)
     way = np.gradient(at, axis=0) / 3
@@ -101,7 +101,7 @@ def test_a_persons_curve_outweighs_what_all_other_holds_have_wrong_alike(
 
 def test_a_side_says_where_the_other_is(shot: tuple[HeadPoses, Array, Array, list[Array]]) -> None:
     bridge, right, left = shot[3]
-    wrong = left + 6  # in all holds: nothing but the other side tells
+    wrong = left + 6  # in all holds: only the other side corrects it
     known = [told(bridge, 0.5), told(right, 0.5), told(wrong, 4.0)]
     alone = solved(shot, known, NO_BUILD)
     mirrored = solved(shot, known, HeadBuild(shot[2], ((1, 2, False),), ()))
@@ -129,7 +129,7 @@ def test_nothing_moves_where_all_is_said_rightly(shot: tuple[HeadPoses, Array, A
 
 
 def test_shared_marks_carry_a_drawn_curve_to_every_hold() -> None:
-    """Landmarks that are 3 px off turn heads wrongly; marks that some holds share put them right."""
+    """Landmarks that are 3 px off give wrong rotations; marks shared by some holds correct them."""
     draw, k = np.random.default_rng(3), np.arange(N_HOLDS)
     turn = rotations(np.stack([0.2 * np.cos(0.7 * k), 0.25 * np.sin(k), 0.05 * np.sin(2.0 * k)], axis=1))
     cameras = Cameras(np.full(N_HOLDS, 80.0), turn, np.stack([200 + 3.0 * k, 150 - 2.0 * k], 1))
@@ -137,11 +137,11 @@ def test_shared_marks_carry_a_drawn_curve_to_every_hold() -> None:
     seen = cameras.see(spots)
     points, marks = seen[:, :24] + draw.normal(0, 3, (N_HOLDS, 24, 2)) @ (1, 1j), seen[:, 24:]
     marks = marks + draw.normal(0, 0.3, (*marks.shape, 2)) @ (1, 1j)
-    marks[:, ::10] += draw.normal(0, 9, marks[:, ::10].shape)  # these move by themselves
+    marks[:, ::10] += draw.normal(0, 9, marks[:, ::10].shape)  # these move independently
     mark, hold = np.nonzero(draw.random((60, N_HOLDS)) < 0.5)
     shared = SharedMarks(mark, hold, marks[hold, mark], 60)
     true = cameras.see(LEFT)
-    drawn = np.isin(k, (2, 5))  # turned one way and the other
+    drawn = np.isin(k, (2, 5))  # rotated one way and the other
     known = KnownCurve.of(true + np.where(drawn, 0, 5)[:, None], np.full(N_HOLDS, 5.0), drawn, true + 5)
     poses, error = head_poses(points), np.full(points.shape, 3.0)
     offs, deviations = [], []
@@ -171,4 +171,4 @@ def test_marks_are_expected_to_move_as_their_surface_is_turned() -> None:
     np.testing.assert_allclose(expected.facing, (outwards @ turn.transpose(0, 2, 1))[..., 2], atol=1e-9)
     area = (expected.ways[..., 0].conj() * expected.ways[..., 1]).imag
     near = cameras.size[:, None] / (1 - PERSPECTIVE * (places @ turn.transpose(0, 2, 1))[..., 2])
-    np.testing.assert_allclose(abs(area), near**2 * expected.facing, rtol=0.15)  # perspective shears a little
+    np.testing.assert_allclose(abs(area), near**2 * expected.facing, rtol=0.15)  # perspective distorts a little

@@ -1,4 +1,4 @@
-"""Where a head is in each hold."""
+"""The pose of a head in each hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fitted keys: against closed forms, and against what keys on the poses themselves would need."""
+"""Fitted keys: against closed forms, and against the number of keys that lie on the poses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_parabola_needs_as_many_keys_as_theory_says(a: float) -> None:
 @pytest.mark.parametrize("guess", [1, 2, 5, 40])
 @pytest.mark.parametrize("n", range(1, 12))
 def test_a_run_reaches_to_the_corner_whatever_is_guessed(n: int, guess: int) -> None:
-    """A straight move of n frames, then another 40 times as fast: a line follows the first and not a frame more."""
+    """A straight move of n frames, then another 40 times as fast: a line covers the first and not a frame more."""
     x = np.concatenate([np.arange(n + 1.0), n + 40 * np.arange(1, 9.0)])
     samples = np.stack((x, np.zeros_like(x)), axis=1)
     assert knots._longest_reach(samples, 0.5, guess) == n
@@ -62,7 +62,7 @@ def test_what_cannot_be_thinned_stays_as_it_is() -> None:
 @settings(max_examples=60)
 @given(st.data())
 def test_any_mix_of_moves_holds_and_human_keys_is_kept(data: st.DataObject) -> None:
-    """Tolerance everywhere, what stood still stands still, and a person's keys are untouched."""
+    """Within tolerance everywhere; still parts stay still, and human keys stay unchanged."""
     n = data.draw(st.integers(2, 30))
     chance = np.random.default_rng(data.draw(st.integers(0, 10_000)))
     scale = data.draw(st.sampled_from([0.1, 0.6, 5.0]))
@@ -86,7 +86,7 @@ def test_any_mix_of_moves_holds_and_human_keys_is_kept(data: st.DataObject) -> N
 
 
 def wave(n: int, holds: int = 1) -> RotoShape:
-    """Two points on a wave, every pose shown for so many frames."""
+    """Two points on a wave; every pose is held for this many frames."""
     keys = {}
     for i in range(n):
         t = i - i % holds

@@ -1,4 +1,4 @@
-"""Landmarks go with the control points they sit on; those a person placed, and those beside, stay."""
+"""Landmarks move with the control points they lie on; hand-placed landmarks, and those elsewhere, stay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def line(y: float) -> Key:
 
 
 def document() -> RotoDocument:
-    """A line that goes down by a pixel a frame, with a landmark on its middle point and one 8 px below it."""
+    """A line that moves down by a pixel a frame, with a landmark on its middle point and one 8 px below it."""
     shape = RotoShape("seam", False, "seam", {frame: line(float(frame)) for frame in FRAMES})
     marks = {frame: (Landmark(20, frame, 1.0), Landmark(20, frame + 8, 1.0)) for frame in FRAMES}
     return RotoDocument(64, 48, 1, 20, landmarks=LandmarkKeys(("on", "beside"), marks), shapes=(shape,))

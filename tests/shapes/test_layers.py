@@ -1,4 +1,4 @@
-"""Layers: where shapes are seen between their keys and beyond, and what an edit of a layer takes along."""
+"""Layers: shape positions between and beyond their keys, and what an edit of a layer moves."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def where(points: Points) -> list[tuple[float, float]]:
 
 
 def test_a_pose_scales_turns_and_shifts_about_its_pivot() -> None:
-    """Clockwise on the screen: what lies right of the pivot goes below it. (10, 0) scaled by 2 is (20, 0)."""
+    """Clockwise on the screen: a point right of the pivot moves below it. (10, 0) scaled by 2 is (20, 0)."""
     assert place_point(TURN[1011].matrix, 80, 50) == pytest.approx((90, 60))
     assert place_point(TURN[1011].matrix, 70, 50) == pytest.approx((90, 40))
     half = Layer("a", TURN).matrix_at(1006)  # each number half-way: (10, -5), 45 degrees, 1.5
@@ -69,7 +69,7 @@ def test_a_shape_with_one_key_goes_with_its_layer_feather_and_handles_too() -> N
 
 
 def test_between_keys_a_shape_goes_as_its_layer_sees_it() -> None:
-    """Both keys lie still within the layer: the shape turns with it, and does not shrink as straight lines would."""
+    """Both keys are at rest in the layer: the shape rotates with it, and does not shrink as a linear path would."""
     layer = Layer("a", {1001: LayerPose(pivot_x=70, pivot_y=50), 1011: LayerPose(0, 0, 90, 1, 1, 70, 50)})
     start = shot(layer=layer).shape("badge")
     shape = start.with_keys(
@@ -105,7 +105,7 @@ def test_grouping_moves_nothing_and_poses_take_keys_along() -> None:
 
 
 def test_a_models_keys_that_go_along_stay_the_models() -> None:
-    """What models say goes along to the last bit, however often the group is moved; a person's key is a person's."""
+    """Predicted keys move exactly with the group, however often; a human key stays a human key."""
     keys = {1001: Key(SQUARE), 1006: Key(SQUARE, "human"), 1011: Key(SQUARE)}
     start, said = shot(keys=keys), shot(keys={frame: Key(SQUARE) for frame in keys})
     document, predicted = edit_layers.group(start, ["badge"], "g"), said
@@ -127,12 +127,12 @@ def test_a_models_keys_that_go_along_stay_the_models() -> None:
     below = group_moves.taken_below_groups(document, document)
     assert [where(below.shape("badge").at(f)) for f in keys] == [where(SQUARE)] * 3
     put_back = manual_keys.with_human_keys(anew, document)
-    assert group_moves.placed_in_groups(put_back, document) is put_back  # it is in its group: placed already
+    assert group_moves.placed_in_groups(put_back, document) is put_back  # already placed in its group
     assert put_back.shape("badge").layer == badge.layer
 
 
 def test_a_track_places_nothing() -> None:
-    """It says how shapes go on between keys; a pose above it moves them."""
+    """A track determines the motion between keys; a pose above it moves the result."""
     track = {1001: (1.0, 0, 0, 0, 1, 0, 0, 0, 1), 1011: (2.0, 0, 9, 0, 2, 0, 0, 0, 1)}
     layer = Layer("a", {1001: LayerPose(y=7)}, track, Layer("b", {1001: LayerPose(scale_x=2)}))
     assert place_point(layer.placement_at(1011), 3, 4) == pytest.approx((6, 11))
@@ -140,7 +140,7 @@ def test_a_track_places_nothing() -> None:
 
 
 def test_smooth_keys_under_a_plane_in_perspective_come_back_from_nuke(tmp_path: Path) -> None:
-    """They were up to 0.2 px off, and refused: their slopes came back by another map than they went by."""
+    """They were up to 0.2 px off, because slopes were mapped one way and mapped back another."""
     tilted = {
         f: (1.0, 0.0, f - 1001.0, 0.0, 1.0, 0.0, 2e-5 * (f - 1001), 1e-5 * (f - 1001), 1.0) for f in range(1001, 1012)
     }
@@ -172,7 +172,7 @@ def test_a_models_shape_that_leaves_a_moved_group_stays_and_is_a_persons(way: st
     assert where(free.shape("badge").at(1011))[0] == (63, 40)
     below = group_moves.along(predicted, moved, free)
     assert below is not None
-    assert where(below.shape("badge").at(1011))[0] == (60, 40)  # what the models said
+    assert where(below.shape("badge").at(1011))[0] == (60, 40)  # the prediction
 
 
 def test_another_pivot_moves_nothing_at_the_keys() -> None:
@@ -237,7 +237,7 @@ def test_fewer_keys_are_found_within_the_layer() -> None:
 
 @pytest.mark.parametrize("has_track", [False, True])
 def test_nuke_has_the_layers_and_gives_them_back(has_track: bool) -> None:
-    """Its own layers with transforms: keys, not a key at every frame; nested ones too."""
+    """Nuke layers with transform keys, not a key at every frame; nested ones too."""
     track = {
         f: (1.0, 0.002 * k, 3.0 * k, 0.0, 1.0, k, 1e-5 * k, -2e-5 * k, 1.0) for k, f in enumerate(range(1001, 1012))
     }
@@ -256,7 +256,7 @@ def test_nuke_has_the_layers_and_gives_them_back(has_track: bool) -> None:
 
 
 def test_layers_of_nuke_hold_only_their_own_shapes(tmp_path: Path) -> None:
-    """Names that Nuke cannot tell apart, a name that stays behind in a layer that was left, a name inside another's."""
+    """Names that Nuke cannot distinguish, a name that remains after leaving a layer, a name inside another's."""
     turned = Layer("head", TURN)
     badge, line = shot().shapes
     cases = {

@@ -1,4 +1,4 @@
-"""Which frames people have settled."""
+"""Frames that the user has decided."""
 
 from __future__ import annotations
 

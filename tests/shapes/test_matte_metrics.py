@@ -14,7 +14,7 @@ HANDLE = 4 / 3 * (math.sqrt(2) - 1)
 
 
 def ring(radius: float, x: float) -> np.ndarray:
-    """Control points of a circle round (x, 64)."""
+    """Control points of a circle around (x, 64)."""
     k = HANDLE * radius
     points = [[x - radius, 64, 0, k, 0, -k], [x, 64 - radius, -k, 0, k, 0]]
     points += [[x + radius, 64, 0, -k, 0, k], [x, 64 + radius, k, 0, -k, 0]]
@@ -28,7 +28,7 @@ def disc(radius: float, x: float = 64.0) -> np.ndarray:
 def test_concentric_discs() -> None:
     small, large = disc(30), disc(32.5)
     assert intersection_over_union(small, large) == pytest.approx((30 / 32.5) ** 2, abs=2e-3)
-    # the boundaries run 2.5 px apart: out of reach at 1 px, within it at 3 px
+    # the boundaries run 2.5 px apart: beyond 1 px, within 3 px
     one, two, three = boundary_f(small, large)
     assert one == 0
     assert 0 < two < 0.9
@@ -52,6 +52,6 @@ def test_windows_hold_both_mattes_and_change_nothing() -> None:
     whole = [np.asarray(region.paste(128, 128)) for region in (one, other)]
     assert intersection_over_union(*pair) == pytest.approx(intersection_over_union(*whole), abs=1e-6)
     np.testing.assert_allclose(boundary_f(*pair), boundary_f(*whole))
-    lonely = side_by_side(rasterise_closed(ring(5.0, 400.0), 128, 128), one)  # wholly off the picture
+    lonely = side_by_side(rasterise_closed(ring(5.0, 400.0), 128, 128), one)  # wholly outside the picture
     assert lonely[0].sum() == 0
     assert lonely[1].sum() == pytest.approx(one.coverage.sum())

@@ -1,4 +1,4 @@
-"""A result for some frames beside what is known of the others."""
+"""Merge a result for some frames into a document with all frames."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _document(frames: range, x: float, *, shown: dict[int, bool]) -> RotoDocumen
 def test_frames_that_were_asked_for_are_the_new_ones_and_the_others_stay() -> None:
     before = _document(range(1, 5), 1.0, shown={1: False, 3: False})
     new = _document(range(2, 3), 2.0, shown={2: True})
-    merged = merge(before, new, (2, 3))  # the third was asked for, and has nothing
+    merged = merge(before, new, (2, 3))  # the third was requested, and has no result
     shape = merged.shape("seam")
     assert {frame: key.points[0].x for frame, key in shape.keys.items()} == {1: 1.0, 2: 2.0, 4: 1.0}
     assert shape.visible == {1: False, 2: True}

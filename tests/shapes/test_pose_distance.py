@@ -1,4 +1,4 @@
-"""How far poses of a face lie apart, against closed forms."""
+"""Distances between poses of a face, against closed forms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_shift_turn_and_size_make_no_other_pose() -> None:
 
 
 def test_a_mirrored_triangle_is_as_far_as_can_be() -> None:
-    # the sum of the cube roots of 1 is 0: nothing of it is like its mirror image
+    # the sum of the cube roots of 1 is 0: no similarity with its mirror image
     assert pose_distance(row(TRIANGLE), row([z.conjugate() for z in TRIANGLE])) == pytest.approx(1)
 
 
@@ -57,4 +57,4 @@ def test_novelty_is_of_the_nearest_corrected_pose() -> None:
     assert poses.novelty(1, ()) == 1.0
     assert poses.novelty(3, (2,)) == 1.0
     assert poses.novelty(3, (2, 1)) == pytest.approx(SAME_POSE, abs=1e-6)
-    assert poses.novelty(4, (1,)) == 1.0  # nothing is known of its pose
+    assert poses.novelty(4, (1,)) == 1.0  # its pose is unknown

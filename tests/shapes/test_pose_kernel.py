@@ -1,4 +1,4 @@
-"""Corrections of models that are wrong pose by pose: carried where the face looks the same, and nowhere else."""
+"""Corrections of errors that depend on the pose: applied where the face looks the same, and nowhere else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def points(line: Complex) -> Points:
 
 
 def model(wrong: Callable[[int], complex]) -> tuple[RotoDocument, RotoDocument]:
-    """What the models say, wrong by so much in face space for each pose, and the truth."""
+    """A prediction with an error in face space that depends on the pose, and the truth."""
     marks, said, true = {}, {}, {}
     for frame in FRAMES:
         pose = (frame - 1001) // 2
@@ -80,7 +80,7 @@ def test_a_pose_held_before_a_moving_camera_is_mended_by_one_key_and_other_poses
 
 
 def test_errors_that_have_nothing_to_do_with_each_other_are_not_carried() -> None:
-    """The two frames of a pose are wrong each in its own way: a correction of one says nothing of the other."""
+    """The two frames of a pose have independent errors: a correction of one tells nothing about the other."""
     draw = np.random.default_rng(11).normal(0, 4, (len(FRAMES), 2)) @ [1, 1j]
     said, true = model(lambda frame: draw[frame - 1001])
     new = refit(said, keyed(said, true, 1001, 1002, 1005, 1006, 1009, 1010, 1013, 1014, 1017))["seam"]
@@ -95,13 +95,13 @@ def test_likeness_is_what_the_best_similarity_leaves_of_the_landmarks_both_show(
     rows = np.arange(len(FRAMES))
     lines = np.array([[complex(p.x, p.y) for p in said.shapes[0].keys[f].points] * 3 for f in FRAMES])
     found = pose_kernel.likeness(space, rows, lines, np.array([0, 5]))
-    assert found[[1, 4], [0, 1]] == pytest.approx(1, abs=1e-6)  # held: only the camera has moved
+    assert found[[1, 4], [0, 1]] == pytest.approx(1, abs=1e-6)  # held: only the camera moved
     apart_by_solver = by_least_squares(space.points_FL, lines, np.abs(space.factor_F), 7, 0)
     assert found[7, 0] == pytest.approx(apart_by_solver, rel=1e-6)
 
 
 def by_least_squares(marks: Complex, lines: Complex, size: Array, one: int, other: int) -> float:
-    """The same from a linear solver: residuals of one frame fitted to the other and back, geometric mean."""
+    """The same by a linear solver: residuals of fitting each frame to the other, geometric mean."""
     near = abs(marks[:, :, None] - lines[:, None, :3]).min(2) / size[:, None]
     say = np.exp(-(near.mean(0) ** 2) / (2 * pose_kernel.ROUND**2))
     left = 1.0

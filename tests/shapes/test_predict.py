@@ -1,4 +1,4 @@
-"""From landmarks to shapes: held frames stay equal, errors join, doubtful seams are wider."""
+"""From landmarks to shapes: held frames stay equal, errors add up, uncertain seams are wider."""
 
 from __future__ import annotations
 

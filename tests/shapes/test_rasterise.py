@@ -38,7 +38,7 @@ def polyline_shape(vertices: list[tuple[float, float]]) -> Array:
 
 
 def exact(shape: shapely.Geometry) -> NDArray[np.float64]:
-    """Area of every pixel inside a geometry, by polygon clipping: an independent path to the same number."""
+    """Area of every pixel inside a geometry, by polygon clipping: an independent calculation of the same number."""
     grid = shapely.box(*np.meshgrid(np.arange(W), np.arange(H)), *np.meshgrid(np.arange(W) + 1, np.arange(H) + 1))
     return np.asarray(shapely.area(shapely.intersection(grid, shape)))
 
@@ -262,7 +262,8 @@ def test_union_takes_the_larger_value() -> None:
 
 @pytest.mark.parametrize(("radius", "width", "height"), [(6, 1920, 1080), (400, 1920, 1080), (60, 4096, 2160)])
 def test_a_shape_costs_the_same_lines_of_python_whatever_its_size(radius: float, width: int, height: int) -> None:
-    """No loop over pixels, rows or pieces of a curve; a machine's speed is no part of it."""
+    """No loop over pixels, rows or pieces of a curve. Counts lines, not time, so that the machine's speed does not
+    matter."""
 
     def n_lines(shape: Array, size: tuple[int, int]) -> int:
         counted = []
@@ -280,7 +281,7 @@ def test_a_shape_costs_the_same_lines_of_python_whatever_its_size(radius: float,
         return len(counted)
 
     usual = circle(240, 135, 60, 12), (480, 270)
-    rasterise.rasterise_closed(usual[0], *usual[1], feather_px=1.5)  # what is worked out once
+    rasterise.rasterise_closed(usual[0], *usual[1], feather_px=1.5)  # fills the caches
     assert n_lines(circle(width / 2, height / 2, radius, 12), (width, height)) == n_lines(*usual) > 100
 
 
@@ -298,7 +299,7 @@ def test_a_shape_takes_memory_of_its_own_size_and_not_the_plates() -> None:
 
 @pytest.mark.parametrize("feather_px", [1.0, 9.0])
 def test_a_feather_reaches_in_from_beyond_the_plate(feather_px: float) -> None:
-    """What a plate cuts off is what a larger plate has there, also where only the feather lies on the plate."""
+    """The part that the plate cuts off equals that on a larger plate, also where only the feather lies on the plate."""
     wavy = [(2, -6.5, 0, 0, 8, 0), (20, 3, -6, -8, 6, 8), (40, -7.5, -8, 0, 0, 0)]
     far = [(x + 30, y + 30, *rest) for x, y, *rest in wavy]
     for draw in (
@@ -311,7 +312,7 @@ def test_a_feather_reaches_in_from_beyond_the_plate(feather_px: float) -> None:
 
 
 def test_a_stroke_of_many_pieces_is_the_largest_of_them() -> None:
-    """A zigzag's corners part the stroke; apart, each edge with its round ends is a stroke of its own."""
+    """A zigzag's corners split the stroke; separately, each edge with its round ends is a stroke of its own."""
     corners = [(4 + 3 * k, 10 + 25 * (k % 2)) for k in range(19)]
     got = rasterise.rasterise_open(np.array([(*p, 0, 0, 0, 0) for p in corners], float), W, H, width_px=3.0)
     alone = [
@@ -321,7 +322,7 @@ def test_a_stroke_of_many_pieces_is_the_largest_of_them() -> None:
     np.testing.assert_allclose(got.paste(W, H), np.max([part.paste(W, H) for part in alone], axis=0), atol=1e-4)
 
 
-# --- shapes that hold out ---------------------------------------------------------------------------------------------
+# --- hold-out shapes -----------------------------------------------------------------------------------------------
 
 
 def square(name: str, x: float, y: float, side: float, *, subtract: bool = False) -> RotoShape:
@@ -332,12 +333,12 @@ def square(name: str, x: float, y: float, side: float, *, subtract: bool = False
 
 @pytest.mark.parametrize("turn", [1, -1])
 def test_a_shape_that_holds_out_is_taken_away_from_the_others_wherever_it_stands(turn: int) -> None:
-    """A square of 20 px less its right half, and less a quarter of a pixel's column where the edge cuts one."""
+    """A square of 20 px without its right half, and without a quarter of the pixel column where the edge cuts it."""
     shapes = square("face", 10, 10, 20), square("hand", 20.25, 0, 40, subtract=True)
     drawn = rasterise.mattes_of(shapes[::turn], 1, W, H)
     assert drawn["face"].coverage.sum() == pytest.approx(10.25 * 20, abs=0.01)
     assert drawn["face"].paste(W, H)[15, 20] == pytest.approx(0.25, abs=1e-4)
-    assert drawn["hand"].coverage.sum() == pytest.approx(40 * 40, abs=1)  # its own matte stays as it is
+    assert drawn["hand"].coverage.sum() == pytest.approx(40 * 40, abs=1)  # its own matte stays unchanged
 
 
 def test_nothing_is_held_out_where_the_shape_is_hidden_or_elsewhere() -> None:

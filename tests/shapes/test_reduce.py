@@ -1,4 +1,4 @@
-"""Key reduction: deviation kept, holds still, human keys untouched, few keys on typical motion."""
+"""Key reduction: within tolerance, holds and human keys unchanged, few keys on typical motion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ring(x: float, y: float, radius: float, n: int, noise: np.ndarray | None = N
 
 
 def wandering(n_frames: int, n_points: int, noise_px: float, *, step: int = 1) -> RotoShape:
-    """A head turning about a plate at an ordinary pace, every pose shown for `step` frames."""
+    """A head that turns about a plate at a usual speed, every pose held for `step` frames."""
     random = np.random.default_rng(3)
     keys = {}
     for i in range(n_frames):
@@ -36,7 +36,7 @@ def wandering(n_frames: int, n_points: int, noise_px: float, *, step: int = 1) -
 
 
 def worst_distance(a: RotoShape, b: RotoShape) -> float:
-    """An independent measure: Hausdorff distance of the curves, frame by frame, from the document's own `at`."""
+    """An independent measure: the Hausdorff distance of the curves, frame by frame, by the document's own `at`."""
     frames = range(a.frames[0], a.frames[-1] + 1)
     return max(
         bezier.curve_distance(bezier.as_array(a.at(f)), bezier.as_array(b.at(f)), a.closed, spacing=4.0)[1]
@@ -129,7 +129,7 @@ def test_documents_and_shapes_with_few_keys() -> None:
 
 
 def test_a_long_shot_needs_few_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work, not time: about one fit for every two keys that are left (11 for 23), however long the shot is."""
+    """Counts work, not time: about one fit for every two remaining keys (11 for 23), however long the shot is."""
     shape, fits = wandering(240, 20, 0.1), 0
     fit = knots.fit
 

@@ -1,4 +1,4 @@
-"""Corrections carried through a shot: exact at human keys, holds as one, turned and sized with the head."""
+"""Corrections propagated through a shot: exact at human keys, equal in holds, rotated and scaled with the head."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def point(frame: int, row: tuple[float, ...], wrong: complex = 0) -> ControlPoin
 
 
 def shot(wrong: complex = 0, per_smile: complex = 0) -> RotoDocument:
-    """A shot whose model is wrong by so much in face space, and by so much more per pixel of smile."""
+    """A shot whose predictions have a constant error in face space, plus one proportional to the smile."""
     rows = {}
     for frame in FRAMES:
         face = [placed(frame, x, y + (smile(frame) if y > 30 else 0)) for x, y in FACE]
@@ -76,7 +76,7 @@ def apart(points: Points, frame: int) -> float:
 
 
 def as_seam(document: RotoDocument) -> RotoDocument:
-    """The same with its shape a printed seam, which a rigid head has to bear out."""
+    """The same for a printed seam, which a rigid head has to confirm."""
     return replace(document, shapes=(replace(document.shapes[0], role="seam"),))
 
 
@@ -96,7 +96,7 @@ def level(height: float) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize(("head_px", "moves"), [(20.0, True), (28.5, True), (29.5, False)])
 def test_a_seam_of_another_pose_than_the_corrected_one_needs_a_surer_head(head_px: float, moves: bool) -> None:
-    # 4 px from the present curve, 1.1 from the head's, and a fifth of a pose that lies half a head away
+    # 4 px from the present curve, 1.1 from the head's, and a fifth of a pose half a head away
     look = np.array([[0, 0], [0.5, 0]], complex)
     space = FaceSpace((1, 2), np.full(2, head_px + 0j), look, np.array([1.0, 2.0]), look, look)
     rows = np.arange(2)
@@ -104,12 +104,13 @@ def test_a_seam_of_another_pose_than_the_corrected_one_needs_a_surer_head(head_p
     said, found, on_head = (np.array([level(height)] * 2) for height in (0.0, 4.0, 2.9))
     task = _Task(shape, shape, [1], [1, 2], rows, rows, said, np.ones(2), {0: found[0]})
     put = _confirmed_by_head(space, task, found, on_head)
-    assert put[0] == pytest.approx(found[0])  # a person drew it
+    assert put[0] == pytest.approx(found[0])  # hand-drawn
     assert put[1] == pytest.approx(found[1] if moves else said[1])
 
 
 def test_a_seam_that_its_head_says_nothing_of_stays_the_models_own() -> None:
-    """Noise of every pose for itself: a matte is smoothed through the keys, a seam stays where the picture put it."""
+    """Independent noise of every pose: a matte is smoothed through its keys, a seam keeps its position in the
+    picture."""
     model = shot()
     draw = np.random.default_rng(2)
     off = np.repeat(draw.normal(0, 1.0, 20), 2)
@@ -145,7 +146,7 @@ def test_three_keys_mend_an_error_that_goes_with_the_pose() -> None:
 
 
 def test_one_key_pulls_nothing_far_away_whatever_the_models_expect_of_themselves() -> None:
-    """A head that jumps about, splines right to half a pixel, and models that expect to be wrong by fourteen."""
+    """A head with large motion, splines within half a pixel, and models with an expected error of fourteen pixels."""
     draw = np.random.default_rng(5)
     jumps = np.repeat(draw.normal(0, 60, (20, 2)), 2, axis=0)
     off = np.repeat(draw.normal(0, 0.5, (20, 2)), 2, axis=0)
@@ -214,7 +215,7 @@ def test_what_nothing_moves_stays_the_models_own_key() -> None:
 
 
 def test_moved_keys_go_on_as_the_keys_in_their_place_did() -> None:
-    """The shape's own way to the next key first, then the model's; straight where neither has a key."""
+    """First the interpolation of the shape's own key, then of the model's; linear where neither has a key."""
     row = (ControlPoint(0, 0), ControlPoint(40, 0))
     model = RotoShape("s", False, "seam", {1: Key(row, interpolation="ease"), 5: Key(row, interpolation="ease")})
     own = RotoShape("s", False, "seam", {1: Key(row, interpolation="hold"), 9: Key(row)})
@@ -224,7 +225,7 @@ def test_moved_keys_go_on_as_the_keys_in_their_place_did() -> None:
 
 
 def test_a_blink_stays_a_blink() -> None:
-    """What opens and closes from hold to hold is motion where the models expect to be right."""
+    """Opening and closing from hold to hold is motion where the models' expected error is small."""
     model = shot()
     shape = model.shapes[0]
     wink = {
@@ -241,7 +242,7 @@ def test_a_blink_stays_a_blink() -> None:
 
 
 def test_noise_between_frames_is_smoothed_once_a_person_has_keyed() -> None:
-    """Noise of 2 px on every hold of a head that stands still: the estimate is nearer to the truth than the model."""
+    """Noise of 2 px on every hold of a still head: the estimate is closer to the truth than the model."""
     draw = np.random.default_rng(4)
     model = shot()
     shape = model.shapes[0]
@@ -271,7 +272,7 @@ def test_a_spread_fades_out_towards_its_ends_and_leaves_the_rest() -> None:
 
 
 def test_a_spread_leaves_what_already_lies_as_its_key_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shift that is one in a still face, whose size on the plate grows with the head, spreads onto itself."""
+    """A shift that is constant in a still face, and scales with the head on the plate, spreads to equal keys."""
     monkeypatch.setitem(globals(), "smile", lambda frame: 0.0)
     model, shape = shot(), shot(wrong=5 + 2j).shapes[0]
     edited = shape.with_keys({**shape.keys, 1021: replace(shape.keys[1021], source="human")})
@@ -320,7 +321,7 @@ def test_a_shot_without_landmarks_gives_nothing() -> None:
 def test_a_hold_is_neighbours_whose_landmarks_lie_exactly_alike() -> None:
     a, b, hidden = Landmark(1.0, 2.0, 0.5), Landmark(3.0, 4.0), None
     rows = {
-        1009: (a, b),  # as 1001, but no neighbour
+        1009: (a, b),  # like 1001, but no neighbour
         1002: (a._replace(expected_error_px=0.0), b),
         1001: (a, b),
         1004: (a, hidden),

@@ -1,4 +1,4 @@
-"""Seams as curves on one rigid head: found again where nobody drew them, and asked which of two curves is right."""
+"""Seams as curves on one rigid head: recovered on undrawn frames, and used to choose between two curves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def turned(yaw: float, pitch: float) -> Array:
 
 @pytest.fixture(scope="module")
 def head() -> tuple[Cameras, Array, Array]:
-    """Poses of a turning head, its landmarks and a curve on it, away from any ball."""
+    """Poses of a turning head, its landmarks and a curve on it, off any sphere."""
     k = np.arange(N_HOLDS)
     turn = np.array([turned(0.3 * np.sin(each), 0.2 * np.cos(0.7 * each)) for each in k])
     shift = np.stack([200 + 3.0 * k, 150 - 2.0 * k], 1)
@@ -79,14 +79,15 @@ def test_slopes_are_those_of_small_steps(head: tuple[Cameras, Array, Array]) -> 
 
 
 def test_what_holds_say_of_a_landmark_counts_by_the_squares_of_their_errors() -> None:
-    """Two holds of one pose, 0 px said with an error of 1 and 3 px with one of 2: (0 * 1 + 3 / 4) / (1 + 1 / 4) px."""
+    """Two holds of one pose: 0 px with an error of 1, and 3 px with one of 2; mean (0 * 1 + 3 / 4) / (1 + 1 / 4) px."""
     cameras = Cameras(np.full(2, 100.0), np.tile(np.eye(3), (2, 1, 1)), np.zeros((2, 2)))
     found = _fitted_marks(cameras, np.zeros((1, 3)), np.array([[0.0], [3.0 + 3.0j]]), np.array([[1.0], [2.0]]))
     assert 100 * found[0] == pytest.approx([0.6, 0.6, 0], abs=1e-4)
 
 
 def test_an_end_was_placed_by_a_person_where_a_person_drew_and_it_lies_off_the_predicted_one() -> None:
-    """Three points and six tangents: of the first hold the first end went by 1 px, the last by 0.5 px, tangents far."""
+    """Three points and six tangents: in the first hold the first end moves by 1 px, the last by 0.5 px, tangents by
+    more."""
     before = np.arange(9) * (3 + 2j) + np.zeros((3, 1))
     drawn = before.copy()
     drawn[0, 0] += 1j

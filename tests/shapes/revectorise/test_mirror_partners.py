@@ -1,4 +1,4 @@
-"""Which names mirror each other."""
+"""Landmark names that are mirror partners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slides of points along a curve, smoothed."""
+"""Smoothed slides of points along a curve."""
 
 from __future__ import annotations
 

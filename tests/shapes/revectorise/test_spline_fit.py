@@ -1,4 +1,4 @@
-"""Splines laid on raw curves: against closed forms, and against the published re-vectorisation."""
+"""Splines fitted to raw curves: against closed forms, and against the published re-vectorisation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Array = npt.NDArray[np.float64]
 
 
 def _circle(radius: float, n_points: int) -> Array:
-    """Control points of a circle about (200, 150); n cubics keep within 2 (pi / 2n)^6 / 27 of the radius."""
+    """Control points of a circle about (200, 150); n cubics deviate from the radius by at most 2 (pi / 2n)^6 / 27 of
+    it."""
     angle = 2 * np.pi * np.arange(n_points) / n_points
     reach = radius * 4 / 3 * np.tan(np.pi / 2 / n_points)
     tangent = np.stack((-np.sin(angle), np.cos(angle)), axis=1) * reach
@@ -36,7 +37,7 @@ def test_four_points_follow_a_circle_as_well_as_four_cubics_can() -> None:
     layout = PointLayout(True, _smooth(4), np.inf)
     points = fit_curves(raw, np.array([[0.1, 0.35, 0.6, 0.85]]), layout)[0]
     away = np.hypot(*(bezier.sample(points, True, per_segment=50) - np.array([200.0, 150.0])).T) - 50.0
-    assert np.abs(away).max() < 50.0 * 2.8e-4  # the best four cubics can do is 2.73e-4 of the radius
+    assert np.abs(away).max() < 50.0 * 2.8e-4  # the best possible error of four cubics is 2.73e-4 of the radius
     tangents = points[:, 2:4] + points[:, 4:6]
     assert np.abs(tangents).max() < 0.3  # both tangents of a point on one line, equal by symmetry
 
@@ -54,7 +55,7 @@ def test_a_spline_is_found_again_from_its_own_curve() -> None:
     np.testing.assert_allclose(points[:, :2], own[:, :2], atol=0.01)
     np.testing.assert_allclose(
         points[:, 2:], own[:, 2:], atol=1.0
-    )  # the curve tells the length of a tangent only loosely
+    )  # the curve determines the length of a tangent only loosely
 
 
 def test_a_corner_keeps_two_directions_and_open_ends_have_one_tangent() -> None:
@@ -81,7 +82,7 @@ def test_the_hand_s_noise_is_not_followed() -> None:
 
 
 def test_a_curve_is_fitted_alike_among_others_and_alone() -> None:
-    """Each settles after steps of its own; those of its neighbours do not move it."""
+    """Each fit converges after its own number of steps and is not affected by its neighbours."""
     rng = np.random.default_rng(4)
     noisy = [
         _circle(60.0, 24) + np.pad(rng.normal(0, amount, (24, 2)), ((0, 0), (0, 4))) for amount in (0.0, 0.2, 1.0, 3.0)
@@ -96,7 +97,7 @@ AUTHORS = ("left_eye", "right_eye", "left_eyebrow", "right_eyebrow", "left_sideb
 
 
 def _shares_on(raw: RawCurves, points: Array) -> tuple[RawCurves, Array]:
-    """The curve turned the way the points run, and their places on it, ascending."""
+    """The curve in the direction of the points, and their positions on it, ascending."""
     for _ in range(2):
         away = np.linalg.norm(raw.samples_FMC[0][None] - points[:, None], axis=2)
         place = away.argmin(axis=1) / raw.samples_FMC.shape[1]
@@ -108,7 +109,7 @@ def _shares_on(raw: RawCurves, points: Array) -> tuple[RawCurves, Array]:
 
 
 def _one_more(raw: RawCurves, shares: Array) -> float:
-    """Mean distance with the best single point added in the middle of a segment."""
+    """Mean distance with the best single point inserted in the middle of a segment."""
     ends = np.append(shares[1:], shares[0] + 1)
     layout = PointLayout(True, _smooth(len(shares) + 1), np.inf)
     found = []
@@ -134,7 +135,7 @@ def test_closer_than_the_authors_on_their_own_points(shared: Path) -> None:
         first += n
         raw, shares = _shares_on(sample_curves([own], True, n_samples=4096), marks)
         points = fit_curves(raw, shares[None], PointLayout(True, _smooth(n), np.inf))[0]
-        np.testing.assert_allclose(points[:, :2], marks, atol=0.1)  # the samples lie that far apart
+        np.testing.assert_allclose(points[:, :2], marks, atol=0.1)  # the spacing of the samples
         mean, most = bezier.curve_distance(points, own, True, spacing=0.25)
         their_mean, their_most = bezier.curve_distance(authors, own, True, spacing=0.25)
         more = _one_more(raw, shares)
