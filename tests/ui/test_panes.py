@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QApplication, QComboBox, QToolButton
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.batch.queue import QueuedShot
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.review_bar import ReviewBar
 from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.settings.preferences import Preferences, default_path, write_preferences
 from rotopaint_ui.standalone.app import MainWindow
 from rotopaint_ui.standalone.guide_window import MISSING, GuidePage, find_guide
+from rotopaint_ui.standalone.recent_paths import shown_path
 from rotopaint_ui.widgets import dialogs
 
 from .conftest import write_plate
@@ -139,6 +141,79 @@ def test_every_tool_is_in_sight_on_a_low_screen(qtbot: QtBot, panel: Panel) -> N
     qtbot.waitUntil(lambda: strip.widget().height() <= strip.viewport().height(), timeout=20_000)
     panel.resize(1920, 1056)
     qtbot.waitUntil(lambda: strip.widget().findChildren(QToolButton)[0].iconSize().height() == 22, timeout=20_000)
+
+
+def test_every_tool_is_in_sight_in_the_smallest_window(qtbot: QtBot, panel: Panel) -> None:
+    panel.resize(1024, 655)  # of 700 the menus and the window's frame take the rest
+    strip = panel.tools
+    buttons = strip.widget().findChildren(QToolButton)
+
+    def are_in_sight() -> bool:
+        seen = [strip.viewport().rect().contains(each.geometry()) for each in buttons]
+        return all(seen) and len({(each.x(), each.y()) for each in buttons}) == len(buttons) == 14
+
+    qtbot.waitUntil(are_in_sight, timeout=20_000)
+    assert min(each.iconSize().height() for each in buttons) >= 14
+
+
+def test_the_window_fits_a_screen_of_1024_pixels(qtbot: QtBot, window: MainWindow) -> None:
+    window.resize(1024, 670)
+    qtbot.waitUntil(lambda: window.width() == 1024, timeout=20_000)
+    panel = window.panel
+    for bar in (panel.top, panel.view_bar, panel.review_bar):
+        shown = [each for each in bar.findChildren(QWidget) if each.isVisible() and each.width() > 0]
+        right = [each.mapTo(window, each.rect().topRight()).x() for each in shown]
+        assert max(right) < 1024
+        buttons = bar.findChildren(QAbstractButton)
+        assert [each for each in buttons if each.isVisible() and each.width() < each.sizeHint().width()] == []
+
+
+def test_sliders_have_their_whole_names_where_there_is_room(qtbot: QtBot, panel: Panel) -> None:
+    def names() -> list[str]:
+        return [label.text() for slider in (exposure, gamma) for label in slider.findChildren(QLabel)][::2]
+
+    exposure, gamma = panel.view_bar.exposure, panel.view_bar.gamma
+    panel.resize(1024, 655)
+    qtbot.waitUntil(lambda: names() == ["f", "\u03b3"], timeout=20_000)
+    panel.resize(1600, 900)
+    qtbot.waitUntil(lambda: names() == ["Exposure", "Gamma"], timeout=20_000)
+
+
+def test_recent_shots_are_named_by_paths_that_can_be_read(qtbot: QtBot, window: MainWindow) -> None:
+    home, long = Path("/home/ann"), "/show/sequences/sq010/shots/sh0420/plates/scan/v003/aces/sh0420.%04d.exr"
+    assert shown_path("/show/a.1001.exr", home) == "/show/a.1001.exr"
+    assert shown_path("/home/ann/a/b.exr", home) == "~/a/b.exr"
+    assert (
+        shown_path(long, home) == "/show/\u2026/sq010/shots/sh0420/plates/scan/v003/aces/sh0420.%04d.exr"
+    )  # 64 letters
+    assert shown_path(long, home, 63) == "/show/\u2026/shots/sh0420/plates/scan/v003/aces/sh0420.%04d.exr"
+    assert shown_path(long, home, 10) == "/show/\u2026/aces/sh0420.%04d.exr"
+    assert shown_path("s3://show/a.exr", home) == "s3://show/a.exr"
+    preferences = window.panel.preferences
+    window.panel.set_preferences(preferences.with_recent("/show/you & me/plate.%04d.exr"))
+    window.menus.fill_recent()
+    (action,) = window.menus.recent.actions()
+    assert action.text() == "/show/you && me/plate.%04d.exr"  # as Qt writes one `&`
+    assert window.menus.recent.toolTipsVisible()
+
+
+def test_the_welcome_page_shows_as_many_recent_shots_as_there_is_room_for(qtbot: QtBot) -> None:
+    plain = Preferences()
+    for number in range(5):
+        plain = plain.with_recent(f"/show/sh{number}/plate.%04d.exr")
+    write_preferences(default_path(), plain)
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.resize(1600, 1000)
+    window.show()
+    page, canvas = window.welcome, window.panel.canvas
+    qtbot.waitUntil(lambda: [each.isVisible() for each in page.recent] == [True] * 5, timeout=20_000)
+    window.resize(1024, 640)
+    qtbot.waitUntil(lambda: page.geometry().bottom() < canvas.height(), timeout=20_000)
+    shown = [each.isVisible() for each in page.recent]
+    assert shown == sorted(shown, reverse=True)  # the latest ones
+    assert page.sample.isVisible()
+    window.close()
 
 
 def test_an_open_choice_is_dark_to_its_edges(qtbot: QtBot) -> None:

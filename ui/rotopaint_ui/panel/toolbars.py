@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
+    QGridLayout,
     QHBoxLayout,
     QLabel,
     QPushButton,
@@ -18,7 +19,6 @@ from PySide6.QtWidgets import (
     QSizePolicy,
     QSlider,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -32,7 +32,11 @@ from rotopaint_ui.widgets.parts import Elided
 DEFAULT_PACK = "default pack"
 _GROUPS_APART = "   "  # values, place, frame, magnification
 _PROXIES = (("Full", 1), ("Half", 2), ("Quarter", 4))
+_ABOUT_VIEWS = "View of OCIO's built-in studio config, on an sRGB display; below them those of $OCIO"
+_READOUT_PX = 260  # width for place, frame and magnification under the mouse
 _ICON_PX, _LEAST_ICON_PX, _STRIP_GAP_PX = 22, 14, 3  # size of a tool button, and gap between tools
+_GROUP_GAP_PX = 9  # between groups of tools
+COLUMN_PX = 35  # what a second column of tools adds
 STRIP_PX = 42  # a tool's button with the style sheet's padding, and air
 _REASON = re.compile(r" \([^()]*\)(?=,|$)")  # why a device was taken, behind its name: the library's words
 W = TypeVar("W", bound=QWidget)
@@ -187,7 +191,8 @@ class Slider(QWidget):
 
     changed = Signal(float)
 
-    def __init__(self, label: str, low: float, high: float, start: float, *, steps: int) -> None:
+    def __init__(self, label: str, low: float, high: float, start: float, *, steps: int, short: str) -> None:
+        """`short` is the label where room is short."""
         super().__init__()
         self._low, self._high, self._start, self._steps = low, high, start, steps
         self._slider = QSlider(Qt.Orientation.Horizontal)
@@ -195,12 +200,14 @@ class Slider(QWidget):
         self._slider.setMinimumWidth(44)  # where the window is small
         self._slider.setMaximumWidth(110)
         self._slider.setToolTip(f"{label}: the viewer only, never the plate. Double click resets.")
+        self._label, self._short = label, short
+        self._name = QLabel(label)
         self._text = _with_name(QLabel(), "readout")
         self._text.setMinimumWidth(38)
-        row = QHBoxLayout(self)
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(6)
-        row.addWidget(QLabel(label))
+        row.addWidget(self._name)
         row.addWidget(self._slider)
         row.addWidget(self._text)
         self.set_value(start)
@@ -216,6 +223,14 @@ class Slider(QWidget):
         """Set the number."""
         self._slider.setValue(round((value - self._low) / (self._high - self._low) * self._steps))
         self._text.setText(f"{self.value:+.2f}" if self._low < 0 else f"{self.value:.2f}")
+
+    def show_short(self, is_short: bool) -> None:
+        """Show the short label, or the whole one."""
+        self._name.setText(self._short if is_short else self._label)
+
+    def least_width(self) -> int:
+        """Return the least width in pixels with the label that is shown."""
+        return self._row.minimumSize().width()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Back to where it began."""
@@ -241,12 +256,13 @@ class ViewBar(QFrame):
     def __init__(self, actions: Sequence[QAction]) -> None:
         super().__init__()
         self.setObjectName("view_bar")
-        self.exposure = Slider("Exposure", -6.0, 6.0, 0.0, steps=240)
-        self.gamma = Slider("Gamma", 0.2, 3.8, 1.0, steps=180)
+        self.exposure = Slider("Exposure", -6.0, 6.0, 0.0, steps=240, short="f")
+        self.gamma = Slider("Gamma", 0.2, 3.8, 1.0, steps=180, short="\u03b3")
         self.view = QComboBox()
         self.view.setMaximumWidth(190)  # a studio's names may be long; the list shows them whole
+        self.view.setMinimumWidth(96)
+        self.view.currentTextChanged.connect(self._name_view)
         self._add_views([DisplayLook().view])
-        self.view.setToolTip("View of OCIO's built-in studio config, on an sRGB display; below them those of $OCIO")
         self.channel = QComboBox()
         self.channel.addItems(list(CHANNELS))
         self.channel.setToolTip("Channel that is shown (Ctrl+Alt+R, G, B, A, Y)")
@@ -259,18 +275,46 @@ class ViewBar(QFrame):
         self.readout = _with_name(QLabel(""), "readout")
         self.readout.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.readout.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        row = QHBoxLayout(self)
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(10, 3, 10, 3)
         row.setSpacing(8)
-        for widget in (self.exposure, self.gamma, self.view, self.channel, self.proxy):
+        self._choices = (self.view, self.channel, self.proxy)
+        for widget in (self.exposure, self.gamma, *self._choices):
             row.addWidget(widget)
         row.addWidget(self.readout, 1)
-        for action in actions:
-            row.addWidget(button_of(action, 18))
+        self._buttons = [button_of(action, 18) for action in actions]
+        for button in self._buttons:
+            row.addWidget(button)
+        self._fit_labels()
         for slider in (self.exposure, self.gamma):
             slider.changed.connect(self._tell_value)
-        for choice in (self.view, self.channel, self.proxy):
+        for choice in self._choices:
             choice.currentTextChanged.connect(self._tell_value)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Labels of the sliders give way to what is under the mouse, as buttons of the review row do to its reason."""
+        super().resizeEvent(event)
+        self._fit_labels()
+
+    def _fit_labels(self) -> None:
+        self._shorten_labels(True)
+        self.setMinimumWidth(self._wanted_width())
+        self._shorten_labels(False)
+        if self._wanted_width() + _READOUT_PX > self.width():
+            self._shorten_labels(True)
+
+    def _shorten_labels(self, are_short: bool) -> None:
+        for slider in (self.exposure, self.gamma):
+            slider.show_short(are_short)
+
+    def _wanted_width(self) -> int:
+        """Return the least width of the row in pixels with its labels as they are, without what is under the mouse."""
+        sliders = sum(slider.least_width() for slider in (self.exposure, self.gamma))
+        choices = sum(each.minimumWidth() or each.minimumSizeHint().width() for each in self._choices)
+        buttons = sum(each.sizeHint().width() for each in self._buttons)
+        margins = self._row.contentsMargins()
+        gaps = (self._row.count() - 1) * self._row.spacing() + margins.left() + margins.right()
+        return sliders + choices + buttons + gaps
 
     def show_readout(self, text: str) -> None:
         """Show the values under the mouse; where room is short, all values of the plate are hidden first."""
@@ -315,31 +359,30 @@ class ViewBar(QFrame):
         for name in names:
             self.view.addItem(name if name.startswith(STUDIO) else f"{name} (sRGB)", name)
 
+    def _name_view(self, name: str) -> None:
+        self.view.setToolTip(f"{name}\n{_ABOUT_VIEWS}")
+
     def _tell_value(self) -> None:
         self.look_changed.emit(self.look)
 
 
 class ToolStrip(QScrollArea):
-    """Tools and jumps, one below the other: smaller where the panel is low, then the wheel moves them."""
+    """Tools and jumps, one below the other; where room is short smaller, then in two columns that the wheel moves."""
 
     def __init__(self, groups: Sequence[Sequence[QAction]]) -> None:
         super().__init__()
         self.setObjectName("tool_strip")
         inside = QWidget()
         inside.setObjectName("tool_strip")
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(4, 6, 4, 6)
-        self._column = column
-        for index, group in enumerate(groups):
-            if index:
-                column.addSpacing(9)
-            for action in group:
-                column.addWidget(button_of(action, _ICON_PX))
-        column.addStretch(1)
-        self._buttons = inside.findChildren(QToolButton)
+        self._groups = [[button_of(action, _ICON_PX) for action in group] for group in groups]
+        self._buttons = [button for group in self._groups for button in group]
+        self._grid = QGridLayout(inside)
+        self._grid.setContentsMargins(3, 6, 3, 6)
+        self._grid.setHorizontalSpacing(0)
+        self._n_columns = 0
+        self._place(1)
         self.setWidget(inside)
         self.setWidgetResizable(True)
-        self.setFixedWidth(STRIP_PX)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -347,16 +390,46 @@ class ToolStrip(QScrollArea):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Make the buttons as large as the room allows, within limits."""
         super().resizeEvent(event)
+        if not self._fits_in(1):
+            self._fits_in(2)
+
+    def _fits_in(self, n_columns: int) -> bool:
+        """Whether all buttons are in sight in so many columns, which are shown then, with icons as large as may be."""
+        self._place(n_columns)
         self._show_size(_ICON_PX, _STRIP_GAP_PX)
-        missing = self._column.sizeHint().height() - self.viewport().height()
+        n_rows = sum(-(-len(group) // n_columns) for group in self._groups)
+        missing = self._missing_px()
         if missing > 0:
-            missing -= _STRIP_GAP_PX * len(self._buttons)
-            self._show_size(max(_ICON_PX - max(-(-missing // len(self._buttons)), 0), _LEAST_ICON_PX), 0)
+            missing -= _STRIP_GAP_PX * n_rows
+            self._show_size(max(_ICON_PX - max(-(-missing // n_rows), 0), _LEAST_ICON_PX), 0)
+        return self._missing_px() <= 0
+
+    def _missing_px(self) -> int:
+        return self._grid.sizeHint().height() - self.viewport().height()
+
+    def _place(self, n_columns: int) -> None:
+        """Lay the groups out below each other, in rows of so many buttons."""
+        if n_columns == self._n_columns:
+            return
+        self._n_columns = n_columns
+        for row in range(self._grid.rowCount()):
+            self._grid.setRowStretch(row, 0)
+            self._grid.setRowMinimumHeight(row, 0)
+        row = 0
+        for group in self._groups:
+            if row:
+                self._grid.setRowMinimumHeight(row, _GROUP_GAP_PX)
+                row += 1
+            for index, button in enumerate(group):
+                self._grid.addWidget(button, row + index // n_columns, index % n_columns)
+            row += -(-len(group) // n_columns)
+        self._grid.setRowStretch(row, 1)
+        self.setFixedWidth(STRIP_PX + (n_columns - 1) * COLUMN_PX)
 
     def _show_size(self, icon_px: int, gap_px: int) -> None:
         for button in self._buttons:
             button.setIconSize(QSize(icon_px, icon_px))
-        self._column.setSpacing(gap_px)
+        self._grid.setVerticalSpacing(gap_px)
 
 
 def button_of(action: QAction, size: int) -> QToolButton:

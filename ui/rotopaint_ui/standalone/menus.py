@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMainWindow, QMenu
 
 from rotopaint_ui.settings.commands import COMMANDS, GROUPS
+from rotopaint_ui.standalone.recent_paths import shown_path
 
 _FIRST = ("open", "open_project")
 
@@ -38,6 +38,7 @@ class Menus:
         bar = window.menuBar()
         menus = {group: bar.addMenu(f"&{group}") for group in GROUPS}
         self.recent = QMenu("Open recent")
+        self.recent.setToolTipsVisible(True)
         for each in COMMANDS:
             menus[each.group].addAction(commands[each.name])
         file = menus["File"]
@@ -62,7 +63,7 @@ class Menus:
         self.recent.clear()
         paths = self._recent()
         for path in paths:
-            action = self.recent.addAction(_short_path(path))
+            action = self.recent.addAction(shown_path(path).replace("&", "&&"))
             action.setToolTip(path)
             action.triggered.connect(partial(self._open_path, path))
         if not paths:
@@ -74,9 +75,3 @@ class Menus:
         if keys:
             action.setShortcut(keys)
         return action
-
-
-def _short_path(path: str) -> str:
-    """The end of a path, which tells shots apart."""
-    parts = Path(path).parts
-    return str(Path(*parts[-3:])) if len(parts) > 3 else path

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from rotopaint_ui.standalone.recent_paths import shown_path
+
 MOST_SHOWN = 5
+_BELOW_PX = 48  # from the middle of the viewer, where it says what can be dropped
 _STEPS = "1  Open a plate     2  Drag a box around the face     3  Run     4  N, and correct     5  Export"
 
 
@@ -42,6 +44,7 @@ class Welcome(QFrame):
         steps = QLabel(_STEPS)
         steps.setObjectName("note")
         self._column.addWidget(steps, 0, Qt.AlignmentFlag.AlignHCenter)
+        self._fixed_px = self.sizeHint().height()  # without recent shots
         self.recent = [self._recent_button(path) for path in recent[:MOST_SHOWN]]
         self.open.clicked.connect(choose)
         self.sample.clicked.connect(sample)
@@ -55,8 +58,7 @@ class Welcome(QFrame):
         return False
 
     def _recent_button(self, path: str) -> QWidget:
-        parts = Path(path).parts
-        button = QPushButton(str(Path(*parts[-3:])) if len(parts) > 3 else path)
+        button = QPushButton(shown_path(path).replace("&", "&&"))
         button.setObjectName("link")
         button.setToolTip(path)
         button.clicked.connect(partial(self._open_path, path))
@@ -64,6 +66,15 @@ class Welcome(QFrame):
         return button
 
     def _centre(self) -> None:
+        top = self._canvas.height() // 2 + _BELOW_PX
+        self._show_recent(self._canvas.height() - top)
         size = self.sizeHint()
         self.resize(size)
-        self.move((self._canvas.width() - size.width()) // 2, self._canvas.height() // 2 + 48)
+        self.move((self._canvas.width() - size.width()) // 2, top)
+
+    def _show_recent(self, room: int) -> None:
+        """Show as many recent shots as there is room for, in pixels; File, Open recent has them all."""
+        left = room - self._fixed_px
+        for button in self.recent:
+            left -= button.sizeHint().height() + self._column.spacing()
+            button.setVisible(left >= 0)

@@ -1,0 +1,29 @@
+"""Paths of recent shots as menus show them: whole where there is room, else without the middle. No Qt."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePath
+
+MOST_LETTERS = 64
+_LEFT_OUT = "\u2026"
+
+
+def shown_path(path: str, home: Path | None = None, most: int = MOST_LETTERS) -> str:
+    """A path as people write it: `~` for their own folder; beyond `most` letters folders after the first are left out.
+
+    The file with its folder always stands there, so that the text may be longer than `most`.
+    """
+    if "://" in path:  # on a server
+        return path
+    place = PurePath(path)
+    home = Path.home() if home is None else home
+    if place.is_relative_to(home) and place != home:
+        place = PurePath("~", place.relative_to(home))
+    parts = place.parts
+    head = parts[: 2 if place.anchor else 1]
+    for begin in range(len(head), max(len(parts) - 2, len(head)) + 1):
+        middle = (_LEFT_OUT,) if begin > len(head) else ()
+        text = str(PurePath(*head, *middle, *parts[begin:]))
+        if len(text) <= most:
+            break
+    return text
