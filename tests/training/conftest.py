@@ -1,4 +1,4 @@
-"""A tiny made-up data set: discs for eyes on a tilted oval, so that every point is known by construction."""
+"""A tiny synthetic data set: discs for eyes on a tilted oval, so that every point is known by construction."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ SHIPPED = Path(__file__).parents[2] / "models" / "rotopaint_models" / "puppet"
 
 
 def copy_shipped(net: object, path: Path, *rest: object, name: str | None = None, **more: object) -> float:
-    """As `export_checked`, by the shipped pack's file: for networks of its size whose weights nobody looks at."""
+    """A stand-in for `export_checked` that copies the shipped pack's file, for networks of its size whose weights do
+    not matter."""
     return float(path.write_bytes((SHIPPED / (name or path.name)).read_bytes()) * 0)
 
 
@@ -108,7 +109,7 @@ def faces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Training sets the number of threads for the process; tests give it back."""
+    """Training sets the process's number of threads; tests restore it."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -116,7 +117,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _build_of(model: nn.Module, *rest: object) -> str:
-    """What two networks have in common whose graphs differ in their tensors' values alone."""
+    """A hash of what two networks share if their graphs differ only in the values of their tensors."""
     plain = [
         sorted(
             (name, value) for name, value in vars(part).items() if isinstance(value, bool | int | float | str | tuple)

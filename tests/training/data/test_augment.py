@@ -1,4 +1,4 @@
-"""Augmentation: the truth goes where the picture goes, and the photometric parts leave it alone."""
+"""Augmentation: labels move with the picture, and photometric changes leave them alone."""
 
 from __future__ import annotations
 

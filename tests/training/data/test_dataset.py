@@ -1,4 +1,4 @@
-"""The data set's folder: what is written is read back, what is wrong is refused by name."""
+"""The data set's folder: what is written is read back, and errors are refused by name."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_pictures_are_shrunk_with_their_truth(faces: Path) -> None:
     half = shrink_memory(full, 0.5)
     assert half.pictures[0].shape == (48, 48, 3)
     np.testing.assert_allclose(half.truth.points, full.truth.points / 2)
-    x, y = half.truth.landmarks[0, 0]  # a red disc of 4 px radius stands there
+    x, y = half.truth.landmarks[0, 0]  # the centre of a red disc of 4 px radius
     r, g, b = half.pictures[0][int(y), int(x)]
     assert r > 200
     assert max(g, b) < 90
@@ -103,7 +103,7 @@ def test_a_picture_of_another_size_is_refused(faces: Path, tmp_path: Path) -> No
 
 
 def _bombs() -> Iterator[tuple[str, bytes]]:
-    """A PNG and a JPEG of a few hundred bytes that say they have 60,000 x 60,000 pixels."""
+    """A PNG and a JPEG of a few hundred bytes whose headers claim 60,000 x 60,000 pixels."""
     _, png = cv2.imencode(".png", np.zeros((16, 16, 3), np.uint8))
     head = b"IHDR" + struct.pack(">II", 60_000, 60_000) + bytes(png[24:29])
     yield "png", bytes(png[:12]) + head + struct.pack(">I", zlib.crc32(head)) + bytes(png[33:])

@@ -1,4 +1,4 @@
-"""Data sets that cannot be trained on: each is refused in one line that says what to do."""
+"""Data sets that cannot be trained on are refused in one line that tells what to do."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_two_labels_of_one_frame(faces: Path, tmp_path: Path) -> None:
     twice = join([data, replace(data, truth=moved(data, 5, 6.0))])
     assert "disc shot1 frame 1006 is labelled twice" in refused(twice)
     assert "--exclude shot1:1006" in refused(twice)
-    # a frame that is there twice with the same label, cut elsewhere, contradicts nothing
+    # the same frame twice with the same label, cropped differently, is no contradiction
     points = data.truth.points.copy()
     points[..., :2] += np.float32(3.5)
     truth = replace(data.truth, landmarks=data.truth.landmarks + np.float32(3.5), points=points)
     shifted = replace(data, truth=truth)
     assert disagreement(join([data, shifted]), 2, 2 + len(data)) == pytest.approx(0, abs=1e-6)
-    # samples that say neither who they show nor in which shot are not compared
+    # samples without a character or a shot are not compared
     nameless = replace(twice, samples=tuple(replace(s, character="", shot="") for s in twice.samples))
     check_dataset(nameless)
 
@@ -72,7 +72,7 @@ def test_two_shapes_in_one_frame(faces: Path) -> None:
 
     def with_shape_off(share: float) -> Dataset:
         points = data.truth.points.copy()
-        points[5, data.sheet.point_rows()[spec.name], :2] += np.float32(share * side)  # aside and down
+        points[5, data.sheet.point_rows()[spec.name], :2] += np.float32(share * side)  # sideways and down
         return join([data, replace(data, truth=replace(data.truth, points=points))])
 
     assert f"{data.samples[5].shot} frame {data.samples[5].frame} is labelled twice" in refused(with_shape_off(0.08))

@@ -1,4 +1,4 @@
-"""Bent crops: what is drawn at a landmark is still drawn at it."""
+"""Elastic deformation: what is drawn at a landmark remains at it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def picture() -> np.ndarray:
 
 
 def centres(crop: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """Centres of gravity [L, 2] of the dots of a crop nearest to places [L, 2]."""
+    """Centroids [L, 2] of a crop's dots nearest to positions [L, 2]."""
     count, _, _, found = cv2.connectedComponentsWithStats((crop[..., 0] > 100).astype(np.uint8))
     found = found[1:] + 0.5
     assert count > len(near)
@@ -40,7 +40,7 @@ def memory(known: np.ndarray) -> Memory:
 
 @pytest.mark.parametrize("share_turned", [0.0, 1.0])
 def test_landmarks_go_where_the_picture_goes(share_turned: float) -> None:
-    """Also where the head has been turned, and the crop cut aslant."""
+    """Also where the head is rotated and the crop is rotated."""
     structure = RigidStructure(np.concatenate([DOTS - 160, DEPTHS[:, None]], axis=1) / 80, np.ones(len(DOTS)))
     pose_augment = PoseAugment(structure, share_turned, 6.0, 4.0)
     geometry = Geometry((1.1, 1.3), 0.02, 20.0, 0.0, 0.05, 0.5, elastic=1.0, elastic_shift=0.02)
@@ -49,7 +49,7 @@ def test_landmarks_go_where_the_picture_goes(share_turned: float) -> None:
     for seed in range(4):
         batch = made.batch(memory(DOTS), [0], SIZE, np.random.default_rng(seed))
         off = np.linalg.norm(centres(batch.crops[0], batch.landmarks[0]) - batch.landmarks[0], axis=1)
-        assert off.mean() < (0.4 if not share_turned else 0.8)  # a turned picture is a surface through its landmarks
+        assert off.mean() < (0.4 if not share_turned else 0.8)  # a rotated picture is a surface through its landmarks
         assert off.max() < (1.0 if not share_turned else 2.0)
         other = straight.batch(memory(DOTS), [0], SIZE, np.random.default_rng(seed))
         assert np.linalg.norm(batch.landmarks - other.landmarks, axis=2).max() > 2.0
@@ -74,7 +74,7 @@ def test_no_bend_is_the_straight_crop() -> None:
 
 
 def test_what_is_not_asked_for_draws_nothing() -> None:
-    """Old recipes give the crops they gave."""
+    """Old recipes give the same crops as before."""
     first, second = (
         Augmenter(Geometry(elastic_shift=bend), {"noise": 1.0}, 1.3, range(len(DOTS)))
         .batch(memory(DOTS), [0, 0], SIZE, np.random.default_rng(3))

@@ -1,4 +1,4 @@
-"""How deep landmarks lie, from keyed frames of a head that was never still, and pictures of that head turned."""
+"""Depths of landmarks from keyed frames of a moving head, and pictures of that head rotated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIRROR = (6, 5, 4, 3, 2, 1, 0, *(7 + k + (1 if k % 2 == 0 else -1) for k in rang
 
 
 def head() -> Array:
-    """Places [L, 3] of NAMES on half an ellipsoid, nose out in front; x right, y down, z to the viewer."""
+    """Positions [L, 3] of NAMES on half an ellipsoid, nose to the front; x right, y down, z to the viewer."""
     jaw = [(np.sin(a) * 1.0, 0.1 + 0.9 * np.cos(a)) for a in np.linspace(-1.4, 1.4, 7)]
     pairs = [(0.25, -0.3), (0.65, -0.32), (0.45, -0.55), (0.18, 0.15), (0.35, 0.45)]
     flat = np.array([*jaw, *((side * x, y) for x, y in pairs for side in (-1, 1)), (0, 0.05), (0, 0.8)])
@@ -33,7 +33,7 @@ def head() -> Array:
 
 
 def seen(yaw_deg: Array, pitch_deg: Array, *, noise: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Landmarks [n, L, 2] of the turned head in pixels, its mouth corners moving, and their depths [n, L]."""
+    """Landmarks [n, L, 2] of the rotated head in pixels, with moving mouth corners, and their depths [n, L]."""
     frames, depths = [], []
     for yaw, pitch in zip(np.radians(yaw_deg), np.radians(pitch_deg)):
         turn = np.array([[np.cos(yaw), 0, np.sin(yaw)], [0, 1, 0], [-np.sin(yaw), 0, np.cos(yaw)]])
@@ -48,7 +48,7 @@ def seen(yaw_deg: Array, pitch_deg: Array, *, noise: float, rng: np.random.Gener
 
 @pytest.mark.parametrize("is_even", [True, False])
 def test_mirrored_frames_tell_of_an_even_head_alone(is_even: bool) -> None:
-    """Keyed from one side, asked for the other: an even head's mirror images show it, a lopsided one's do not."""
+    """Keyed from one side, tested on the other: mirror images help on a symmetric head, not on a lopsided one."""
     rng = np.random.default_rng(5)
     keyed, _ = seen(rng.uniform(5, 12, 30), rng.uniform(-2, 2, 30), noise=0.6, rng=rng)
     asked, _ = seen(rng.uniform(-30, -20, 10), rng.uniform(-8, 8, 10), noise=0.0, rng=rng)
@@ -82,7 +82,7 @@ def test_depth_of_keyed_and_of_new_views(side: float) -> None:
         off = structure.depths(landmarks) - (true - true.mean())
         off = off - np.average(off, weights=structure.weight)
         rigid = [row for row, name in enumerate(NAMES) if not name.startswith("corner")]
-        assert np.abs(off[rigid]).mean() < 0.06 * 120  # of a depth that spans a whole head, 120 px
+        assert np.abs(off[rigid]).mean() < 0.06 * 120  # of a head 120 px deep
 
 
 def test_too_few_frames_have_no_relief() -> None:
@@ -110,7 +110,7 @@ def test_partners_of_a_head_that_looks_aside_in_every_frame() -> None:
     faces = (keyed - keyed.mean(axis=1, keepdims=True)) / np.ptp(keyed, axis=1).max(axis=1)[:, None, None]
     mean = np.median(faces, axis=0)
     wanted = {name: NAMES[row] for name, row in zip(NAMES, MIRROR)}
-    assert partners(NAMES, mean) != wanted  # the far half of the mean face is squeezed
+    assert partners(NAMES, mean) != wanted  # the far half of the mean face is foreshortened
     assert partners(NAMES, frontalise(faces, mean, NAMES)) == wanted
 
 
@@ -135,7 +135,7 @@ def test_a_turned_picture_and_its_landmarks_are_what_the_head_would_show(yaw: fl
     keyed, _ = seen(rng.uniform(-20, 20, 60), rng.uniform(-12, 12, 60), noise=0.2, rng=rng)
     structure = fit_structure(keyed, MIRROR)
     assert structure is not None
-    still = np.random.default_rng(1)  # the mouth stays as it is
+    still = np.random.default_rng(1)  # the mouth does not move
     now, _ = seen(np.array([6.0]), np.array([2.0]), noise=0.0, rng=still)
     then, _ = seen(np.array([6.0 + yaw]), np.array([2.0 + pitch]), noise=0.0, rng=np.random.default_rng(1))
     marks = now[0] - now[0].mean(axis=0) + 200
@@ -155,7 +155,7 @@ def test_a_turned_picture_and_its_landmarks_are_what_the_head_would_show(yaw: fl
 
 
 def learned(rng: np.random.Generator) -> RigidStructure:
-    """The head as 60 keyed frames from many sides tell it."""
+    """The head estimated from 60 keyed frames from many sides."""
     keyed, _ = seen(rng.uniform(-20, 20, 60), rng.uniform(-12, 12, 60), noise=0.2, rng=rng)
     structure = fit_structure(keyed, MIRROR)
     assert structure is not None

@@ -1,4 +1,4 @@
-"""Items made ahead by a thread of their own."""
+"""Items produced ahead by a separate thread."""
 
 from __future__ import annotations
 
@@ -56,4 +56,4 @@ def test_no_more_than_so_many_are_made_ahead_and_none_after_the_stop() -> None:
         producer.take()
     producer.stop()
     producer.join()
-    assert len(made) <= 10 + 3 + 2  # taken, waiting in the queue, one in hand and one begun
+    assert len(made) <= 10 + 3 + 2  # taken, queued, one held and one started

@@ -1,4 +1,4 @@
-"""Widths of seams whose roto says none, from the light that they take away."""
+"""Widths of seams without a width in the roto, measured by the light that the seams remove."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ def test_what_is_reported_or_not_to_be_seen_stays(tmp_path: Path) -> None:
 def test_a_width_that_a_person_set_in_some_frames_is_that_of_the_others(tmp_path: Path) -> None:
     data = grooves(tmp_path, {"wide": 8.0, "thin": 2.0})
     width = data.truth.width.copy()
-    width[:2, 0] = 5.0  # one project's, of a face of 200 pixels
+    width[:2, 0] = 5.0  # a project's width, on a face of 200 pixels
     mixed = replace(data, truth=replace(data.truth, width=width))
     wide, thin = shares(mixed)
     assert wide == pytest.approx(5.0 / FACE)
-    assert thin == shares(data)[1] != USUAL_SEAM_SHARE  # nobody says: measured
+    assert thin == shares(data)[1] != USUAL_SEAM_SHARE  # none is stated: measured
 
 
 def test_a_face_a_little_larger_than_is_looked_at_is_measured_on_its_seam(

@@ -1,4 +1,4 @@
-"""Expected errors held against what came: known laws and counts by hand."""
+"""Expected errors compared with actual ones: known distributions, and counts by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rotopaint_ai.training.evaluation.error_statistics import (
 def test_bins_of_a_believable_pack_lie_on_the_diagonal() -> None:
     rng = np.random.default_rng(0)
     said = rng.uniform(0.5, 4.0, (4000, 10))
-    true = rng.rayleigh(said * np.sqrt(2 / np.pi))  # mean of a Rayleigh law: sigma * sqrt(pi / 2)
+    true = rng.rayleigh(said * np.sqrt(2 / np.pi))  # mean of a Rayleigh distribution: sigma * sqrt(pi / 2)
     bins = reliability(true, said)
     assert len(bins) == 10
     assert sum(b["count"] for b in bins) == 40_000
@@ -33,7 +33,7 @@ def test_bins_of_a_believable_pack_lie_on_the_diagonal() -> None:
 
 def test_equal_expected_errors_cannot_rank_anything() -> None:
     assert ceiling(np.full(500, 2.0)) is None
-    assert known_rank_correlation(np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None  # too few to say
+    assert known_rank_correlation(np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None  # too few
 
 
 def test_bad_frames_among_those_shown_first() -> None:

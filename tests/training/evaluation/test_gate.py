@@ -1,4 +1,4 @@
-"""The gate: by hand on made-up figures, and end to end with a planted regression and torch out of reach."""
+"""The gate: by hand on synthetic figures, and end to end with a deliberate regression, without torch."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _crippled(folder: Path) -> Path:
-    """The shipped pack with the names of two brows exchanged: a regression that is planted."""
+    """The shipped pack with the names of two brows swapped: a deliberate regression."""
     shutil.copytree(load_pack(None).folder, folder)
     text = (folder / "sheet.yaml").read_text(encoding="utf-8")
     swapped = text.replace("brow_right", "brow_?").replace("brow_left", "brow_right").replace("brow_?", "brow_left")
@@ -113,7 +113,7 @@ def _crippled(folder: Path) -> Path:
 
 
 def _evaluate(*words: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own that cannot import torch."""
+    """The command in a process that cannot import torch."""
     code = "import sys; sys.modules['torch'] = None; from rotopaint_ai.cli import main; sys.exit(main(sys.argv[1:]))"
     run = [sys.executable, "-c", code, "evaluate", *words]
     return subprocess.run(run, capture_output=True, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"), check=False)
@@ -140,7 +140,7 @@ def test_a_planted_regression_is_blocked_without_torch(dataset: Path, tmp_path: 
 
 def test_figures_by_workers_elsewhere_are_this_process_s(dataset: Path) -> None:
     class Elsewhere(Executor):
-        """What comes and goes is written and read, as between machines."""
+        """Pickle everything in both directions, as between machines."""
 
         def map(self, work: Any, *items: Any, **more: Any) -> Any:  # type: ignore[override]
             for some in zip(*items):
@@ -162,7 +162,7 @@ def test_the_shipped_pack_is_not_worse_than_itself(dataset: Path, capsys: pytest
 
 
 def _taught(folder: Path, frames: str, **training: Any) -> Path:
-    """The shipped pack, its card saying that it has learned from frames of the sample shot."""
+    """The shipped pack, with a card that lists frames of the sample shot as training data."""
     shutil.copytree(load_pack(None).folder, folder)
     card = load_card(folder)
     samples = {"frames": {"sample": {"sample": frames}} if frames else {}}

@@ -1,4 +1,4 @@
-"""Tremor of made-up tracks whose noise is known."""
+"""Jitter of synthetic tracks whose noise is known."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def shot(folder: Path, n_frames: int, *, on_twos: bool) -> Dataset:
 
 
 def said(data: Dataset, errors: np.ndarray) -> Predictions:
-    """Landmarks that miss by `errors` (N, L, 2) plate pixels; a plate pixel is half a picture pixel here."""
+    """Landmarks with `errors` (N, L, 2) in plate pixels; a plate pixel is half a picture pixel here."""
     n = len(data)
     found = data.truth.landmarks.astype(np.float64) + errors * 0.5
     full, none = np.full((n, N_LANDMARKS), 1.0), np.zeros((n, 0))

@@ -1,4 +1,4 @@
-"""Figures of samples that a pack has learned from are not told without saying so."""
+"""Metrics on samples that a pack was trained on are reported as such."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_card_tells_what_was_learned_from(faces: Path, split: Split, at_last: 
     training: dict[str, Any] = {"data": f"corrections + {data.name}", "learned_held_out_at_last": at_last}
     assert has_learned({"training": training}, data) is is_learned
     assert not has_learned({"training": {**training, "data": "another show"}}, data)
-    assert not has_learned({}, data)  # somebody else's pack says nothing
+    assert not has_learned({}, data)  # a foreign pack lists nothing
 
 
 def test_a_card_names_the_frames_of_its_training_and_of_the_pack_it_started_from(

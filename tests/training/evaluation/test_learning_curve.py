@@ -1,4 +1,4 @@
-"""The learning curve: parts that hold one another, measured on the same frames, and what it tells a TD."""
+"""The learning curve: nested parts of the data, measured on the same frames, and its report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_every_beginning_is_spread_evenly() -> None:
 
 def test_parts_hold_one_another_and_keep_what_is_held_out(faces: Path) -> None:
     data = curve.with_held_out(read_dataset(faces))
-    dataset_checks.check_dataset(data)  # the ends of shots are shots of their own
+    dataset_checks.check_dataset(data)  # ends of shots count as separate shots
     held = {s.image for s in data.samples if s.split == "val"}
     assert len(held) == 2
     before: set[str] = set()

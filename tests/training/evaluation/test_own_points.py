@@ -1,4 +1,4 @@
-"""Landmarks that are nothing but numbered control points are compared where the numbers mean the same."""
+"""Landmarks that are only numbered control points are compared where the numbers mean the same."""
 
 from __future__ import annotations
 

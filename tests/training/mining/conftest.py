@@ -1,4 +1,4 @@
-"""A made-up character: two eyes, a mouth and a seam that move in a known way, drawn by two artists on small plates."""
+"""A synthetic character: two eyes, a mouth and a seam with known motion, drawn by two artists on small plates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pose(frame: int, shot: int) -> tuple[float, float, float]:
 
 
 def outline(name: str, share: Array, frame: int, shot: int) -> Array:
-    """Points of a shape at shares of its own parameter: the same share is the same anatomy in every frame."""
+    """Points of a shape at parameters from 0 to 1: the same parameter is the same anatomy in every frame."""
     dx, dy, opening = pose(frame, shot)
     angle = 2 * np.pi * share
     if name == "seam":
@@ -90,11 +90,11 @@ class Character:
 
     @property
     def plates(self) -> str:
-        """Where the plates of a roto lie."""
+        """The plates' pattern for a roto."""
         return "{dir}/plate.####.png"
 
     def edit(self, shot: int, name: str, frame: int, points: Array) -> None:
-        """Give one frame of a shape other control points."""
+        """Replace a shape's control points in one frame."""
         roto = document.read(self.roto(shot))
         shapes = tuple(
             shape.with_keys({**shape.keys, frame: Key(bezier.as_points(points), "human")})
@@ -124,13 +124,13 @@ def picture(frame: int, shot: int) -> npt.NDArray[np.uint8]:
 
 @pytest.fixture
 def character(tmp_path: Path) -> Character:
-    """The made-up character, written anew for each test."""
+    """The synthetic character, written anew for each test."""
     return write_character(tmp_path / "hero")
 
 
 @pytest.fixture(scope="session")
 def unedited(tmp_path_factory: pytest.TempPathFactory) -> Character:
-    """The made-up character, for tests that change nothing of it."""
+    """The synthetic character, for tests that do not change it."""
     return write_character(tmp_path_factory.mktemp("unedited") / "hero")
 
 

@@ -1,4 +1,4 @@
-"""Corrected projects as a source: whose word counts where a person, finished roto and a model speak of one frame."""
+"""Corrected projects as a source: which of human, finished roto and model wins in the same frame."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from rotopaint_ai.training.mining.sources import read_source
 
 Array = npt.NDArray[np.float64]
 
-CORNER, CHIN = "mouth_corner", "chin"  # the first sits on the mouth's first control point, the second on nothing
+CORNER, CHIN = "mouth_corner", "chin"  # the first lies on the mouth's first control point, the second on none
 FIXED, TOUCHED = 1004, 1006  # frames that a person corrected
 
 
 class Character(Protocol):
-    """What the fixture of that name gives."""
+    """The fixture of this name."""
 
     folder: Path
     plates: str
@@ -40,7 +40,8 @@ class Character(Protocol):
 
 
 def as_the_model_said(roto: RotoDocument) -> RotoDocument:
-    """The shot as a run leaves it: all keys the model's, two landmarks in every frame, no frame like the one before."""
+    """The shot after a run: all keys from the model, two landmarks in every frame, no frame equal to the previous
+    one."""
     shapes = tuple(
         shape.with_keys({frame: replace(key, source="model") for frame, key in shape.keys.items()})
         for shape in roto.shapes
@@ -50,7 +51,7 @@ def as_the_model_said(roto: RotoDocument) -> RotoDocument:
         frame: (Landmark(*mouth.keys[frame].points[0][:2], 1.0), Landmark(120.0, 150.0 + frame - 1001, 1.0))
         for frame in mouth.keys
     }
-    rows[FIXED] = (rows[FIXED][0], Landmark(*mouth.keys[FIXED].points[4][:2], 1.0))  # by chance on a point, once
+    rows[FIXED] = (rows[FIXED][0], Landmark(*mouth.keys[FIXED].points[4][:2], 1.0))  # once, by chance, on a point
     return replace(roto, shapes=shapes, landmarks=LandmarkKeys((CORNER, CHIN), rows))
 
 
@@ -69,7 +70,7 @@ def save(
     seams: Mapping[str, SeamSettings] | None = None,
     colourspace: str | None = None,
 ) -> Path:
-    """A project file as the panel leaves it."""
+    """A project file as the user interface writes it."""
     project = Project.create(path, State(document=done, predicted=said, seams=seams or {}))
     project.set_note("plate", {"source": str(plate), "colourspace": colourspace})
     project.set_files(look({frame: Path(str(plate).replace("####", str(frame))) for frame in (1001, 1005, 1010)}))
@@ -85,7 +86,7 @@ def shot(character: Character) -> Path:
 
 @pytest.fixture
 def work(character: Character, shot: Path, tmp_path: Path) -> Path:
-    """A project of the first shot, somewhere else than its plates."""
+    """A project of the first shot in another folder than its plates."""
     said = as_the_model_said(document.read(character.roto(1)))
     (tmp_path / "work").mkdir()
     return save(tmp_path / "work" / "sh010.rotopaint", said, corrected(said), shot)
@@ -101,7 +102,7 @@ def test_a_landmark_goes_with_the_point_that_a_person_moved_it_sits_on(work: Pat
     mouth = document.read(character.roto(1)).shape("mouth")
     marks, was = take.frames[FIXED].landmarks, mouth.keys[FIXED].points
     assert marks[CORNER] == pytest.approx((was[0].x + 6, was[0].y, 1.0))
-    assert marks[CHIN] == pytest.approx((was[4].x, was[4].y, 1.0))  # near that point in this frame alone
+    assert marks[CHIN] == pytest.approx((was[4].x, was[4].y, 1.0))  # near that point in this frame only
     assert take.frames[TOUCHED].landmarks[CHIN] == (125.0, 160.0, 1.0)
 
 
@@ -114,7 +115,7 @@ def test_a_landmark_placed_by_hand_stays_where_it_was_placed(character: Characte
 
 def test_a_width_is_taken_only_where_a_person_set_it(character: Character, shot: Path, tmp_path: Path) -> None:
     said = as_the_model_said(document.read(character.roto(1)))
-    assert said.shape("seam").width_px is not None  # a run widens its mattes by doubt: no truth
+    assert said.shape("seam").width_px is not None  # a run widens its mattes by the expected error: not a label
     set_by_hand = {"seam": SeamSettings(width_px=3.0)}
     for name, seams, wanted in (("run", {}, None), ("hand", set_by_hand, 3.0)):
         (take,) = read_source(save(tmp_path / f"{name}.rotopaint", said, corrected(said), shot, seams=seams), None)
@@ -127,7 +128,7 @@ def test_beside_finished_roto_only_what_a_person_did_counts(
 ) -> None:
     roto = character.roto(1)
     sources = (work, roto) if project_first else (roto, work)
-    joined = join_sources(sources, character.plates)  # leads nowhere from the project, which knows its plates itself
+    joined = join_sources(sources, character.plates)  # not the project's plates, which its file names itself
     assert [row.frame for row in joined.rows] == list(range(1001, 1011))
     assert {row.shot for row in joined.rows} == {"shot1"}
     truth, finished = at(joined.rows, FIXED).truth, document.read(roto)
@@ -146,7 +147,8 @@ def test_beside_finished_roto_only_what_a_person_did_counts(
 
 
 def as_a_pack_of(show: Dataset, roto: RotoDocument, *, start: int = 0) -> RotoDocument:
-    """A run of a pack that learnt from a data set of one shot: its landmarks and control points as they stand there.
+    """A run of a pack that was trained on a data set of one shot, with exactly that data set's landmarks and control
+    points.
 
     `start`: closed shapes begin this many control points later, as another pack's might.
     """
@@ -167,7 +169,7 @@ def as_a_pack_of(show: Dataset, roto: RotoDocument, *, start: int = 0) -> RotoDo
 
 
 def centred(data: Dataset, frame: int, name: str) -> Array:
-    """Control points of a shape, wherever the picture was cut."""
+    """Control points of a shape, independent of the crop."""
     (row,) = [row for row, sample in enumerate(data.samples) if sample.frame == frame]
     points = data.truth.points[row, data.sheet.point_rows()[name], :2]
     return np.asarray(points - points.mean(axis=0))
@@ -182,14 +184,14 @@ def test_a_project_beside_bare_roto(character: Character, tmp_path: Path) -> Non
     work = save(tmp_path / "a.rotopaint", said, done, plate)
     mine(MineOptions((finished, work), tmp_path / "both", plates=character.plates, sheet=sheet))
     both = read_dataset(tmp_path / "both")
-    # frames of roto alone keep the landmarks that their shapes carry
+    # frames with roto only keep the landmarks on their shapes
     assert [(s.shot, s.frame) for s in both.samples] == [(s.shot, s.frame) for s in show.samples]
     plain = [row for row, sample in enumerate(both.samples) if sample.frame != FIXED]
     off = both.truth.landmarks[plain] - show.truth.landmarks[plain]
-    off -= off.mean(axis=1, keepdims=True)  # the pictures may be cut a pixel aside
-    assert np.median(np.abs(off)) < 1.0  # or slid along the shapes a little, for the sake of the corrected frame
+    off -= off.mean(axis=1, keepdims=True)  # the crops may differ by a pixel
+    assert np.median(np.abs(off)) < 1.0  # or slid along the shapes a little, to fit the corrected frame
     assert np.abs(off).max() < 6.0
-    # what the pack drew and a person corrected has the points that it has
+    # a shape that the pack drew and a person corrected has the pack's points
     drawn = bezier.as_array(done.shape("mouth").keys[FIXED].points)[:, :2]
     np.testing.assert_allclose(centred(both, FIXED, "mouth"), drawn - drawn.mean(axis=0), atol=0.01)
 
@@ -221,7 +223,7 @@ def test_a_project_whose_plates_have_moved_says_so_and_takes_them_where_it_is_po
 
 def test_other_pictures_in_the_place_of_the_plates_are_reported(work: Path, character: Character, shot: Path) -> None:
     other = str(shot.parent.with_name("shot2") / "plate.####.png")
-    (take,) = read_source(work, other)  # one pattern for all sources, and the project knows better
+    (take,) = read_source(work, other)  # one pattern for all sources, but the project's own has priority
     assert take.plate == str(shot)
     shot.parent.rename(shot.parent.with_name("gone"))
     (take,) = read_source(work, other)
@@ -267,7 +269,8 @@ def test_corrections_are_learnt_from_unless_their_shot_is_held_out_where_they_be
         work.with_name("sh020.rotopaint"), said, corrected(said), character.folder / "shot2" / "plate.####.png"
     )
     plain = mine(MineOptions((work, other), tmp_path / "set"))
-    assert plain.n_samples == {"train": 4, "val": 0, "test": 0}  # both shots: roto would hold out the second
+    # both shots: roto alone would make the second the validation shot
+    assert plain.n_samples == {"train": 4, "val": 0, "test": 0}
     samples = [
         replace(s, split="val" if s.shot == "shot2" else "train") for s in read_dataset(tmp_path / "set").samples
     ]
@@ -285,7 +288,7 @@ def test_a_data_set_whose_pictures_are_being_cut_anew_is_none(tmp_path: Path) ->
     for name in ("dataset.json", "images/hero_shot1_1001.jpg"):
         (tmp_path / name).write_text("{}")
     (tmp_path / "samples.jsonl").write_text('{"image": "images/hero_shot1_1001.jpg"}\n')
-    clear_dataset(tmp_path)  # the longest part of mining comes after this, and may be stopped
+    clear_dataset(tmp_path)  # the longest part of mining follows, and may be interrupted
     assert not (tmp_path / "images" / "hero_shot1_1001.jpg").exists()
     with pytest.raises(TrainingError, match=r"no dataset\.json"):
         read_dataset(tmp_path)

@@ -1,4 +1,4 @@
-"""The folder of a data set: nobody else's files in it are replaced, also not through links."""
+"""The folder of a data set: other people's files in it are never replaced, also not through links."""
 
 from __future__ import annotations
 
@@ -46,12 +46,13 @@ def test_nothing_is_written_through_a_link_in_a_data_set(tmp_path: Path, name: s
 
 
 def test_a_set_that_was_mined_before_is_mined_anew_by_one_at_a_time(tmp_path: Path) -> None:
-    (tmp_path / "dataset.json").write_text(json.dumps({"format": "rotopaint-dataset"}))  # of a version without a mark
+    # written by a version without a mark
+    (tmp_path / "dataset.json").write_text(json.dumps({"format": "rotopaint-dataset"}))
     with claimed_dataset(tmp_path):
-        (tmp_path / "dataset.json").unlink()  # as while its pictures are cut anew
+        (tmp_path / "dataset.json").unlink()  # as while its pictures are cropped again
         (tmp_path / "images").mkdir()
         (tmp_path / "images" / "a_0001.jpg").touch()
         with pytest.raises(UsageError, match="another process mines into it"), claimed_dataset(tmp_path):
             pass
-    with claimed_dataset(tmp_path):  # stopped half-way, and begun again
+    with claimed_dataset(tmp_path):  # interrupted half-way, and restarted
         pass

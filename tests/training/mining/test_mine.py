@@ -1,4 +1,4 @@
-"""The whole of mining on a made-up character: data set, sheet, residuals, and what is found suspicious."""
+"""Mining as a whole on a synthetic character: data set, sheet, residuals, and suspicious frames."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Array = npt.NDArray[np.float64]
 
 
 class Character(Protocol):
-    """What the fixture of that name gives."""
+    """The fixture of this name."""
 
     folder: Path
     coco: Path
@@ -49,7 +49,7 @@ def _kinds(mined: Mined) -> set[tuple[str, int, str]]:
 
 
 class Whole(NamedTuple):
-    """The data set of all of the character, what was said of it, and the progress that was told, by stage."""
+    """The data set of the whole character, mining's report, and the progress by stage."""
 
     out: Path
     mined: Mined
@@ -98,7 +98,7 @@ def test_truth_lands_on_the_picture(unedited: Character, whole: Whole) -> None:
     for row, sample in enumerate(data.samples):
         marks = np.array(by_picture[f"{sample.shot}/plate.{sample.frame}.png"]["keypoints"]).reshape(-1, 3)
         given = {name: mark for name, mark in zip(names, marks) if mark[2] > 0}
-        assert set(sample.landmarks) >= set(given)  # bare parts of shapes have landmarks of their own
+        assert set(sample.landmarks) >= set(given)  # landmarks on shapes are added
         assert all(sample.landmarks[name][2] == (mark[2] == 2) for name, mark in given.items())
         offset = np.array([sample.landmarks[n][:2] for n in given]) - np.array([m[:2] for m in given.values()])
         assert sample.pixel_scale == 1.0  # a face of 100 px keeps its own pixels
@@ -192,11 +192,11 @@ def test_what_is_wrong_is_found_and_left_out(character: Character, tmp_path: Pat
     assert all((tmp_path / "set" / "mining" / entry["picture"]).is_file() for entry in listed)
     listing = tmp_path / "set" / "mining" / "suspicious.txt"
     lines = listing.read_text(encoding="utf-8").splitlines()[1:]
-    assert [line.partition("  # ")[0] for line in lines] == ["shot1:1006", "shot1:1008"]  # a twist is put right
+    assert [line.partition("  # ")[0] for line in lines] == ["shot1:1006", "shot1:1008"]  # a twist is corrected
     cleaned = mine(_order(character, tmp_path / "set", exclude=Exclusion.parse(["suspicious"])))
     assert not cleaned.notes
-    assert len(listing.read_text(encoding="utf-8").splitlines()) == 3  # kinds are kept out after they are found
-    listing.write_text("shot1:1006\n", encoding="utf-8")  # a person says that 1008 is all right
+    assert len(listing.read_text(encoding="utf-8").splitlines()) == 3  # kinds are excluded after detection
+    listing.write_text("shot1:1006\n", encoding="utf-8")  # a person confirmed 1008
     again = mine(_order(character, tmp_path / "set", exclude=Exclusion.parse([f"@{listing}", "suspicious"])))
     assert listing.read_text(encoding="utf-8") == "shot1:1006\n"
     assert again.notes[-1] == "mining/suspicious.txt was edited and is kept; the new list is suspicious.new.txt"
@@ -257,7 +257,7 @@ def test_a_shot_that_alone_has_a_shape_is_not_held_out() -> None:
 def test_of_many_small_shots_a_tenth_of_the_frames_is_held_out() -> None:
     bare = {("a", "1"): ShotContent(9, {"eye"}), ("a", "2"): ShotContent(9, {"eye"})}
     bare[("a", "3")] = ShotContent(9, {"eye"}, has_shapes=False)
-    assert choose_val(bare, []) == {("a", "2")}  # landmarks alone say nothing of how shapes are drawn
+    assert choose_val(bare, []) == {("a", "2")}  # landmarks alone do not show how shapes are drawn
     groups = {("people", f"group{at:02d}"): ShotContent(2, {"eye"}) for at in range(30)}
     assert choose_val(groups, []) == {("people", f"group{at}") for at in (27, 28, 29)}
     uneven = {("a", "1"): ShotContent(100, {"eye"}), ("a", "2"): ShotContent(5, {"eye"})}
@@ -361,7 +361,7 @@ def test_puppets_as_an_artist_left_them(shared: Path, tmp_path: Path) -> None:
 
 
 def _stills(folder: Path, sizes: list[tuple[int, int]]) -> Path:
-    """Photographs of many sizes under numbered names, two per group, as sets of faces come; and their COCO file."""
+    """Photographs of many sizes with numbered names, two per group, as in face data sets; and their COCO file."""
     images, annotations = [], []
     for row, (width, height) in enumerate(sizes):
         name = f"set/group{row // 2}/face.{10 * row:04d}.png"
@@ -398,7 +398,7 @@ def test_two_labels_of_one_picture_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_command_mines_as_the_function_does() -> None:
-    """A face of a smaller picture has fewer pixels than the network's crop of it."""
+    """A face in a smaller picture has fewer pixels than the network's crop of it."""
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     told, usual = parser.parse_args(["roto.nk", "--out", "made"]), MineOptions((), Path("made"))

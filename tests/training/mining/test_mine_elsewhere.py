@@ -1,4 +1,4 @@
-"""Mining by workers of a cluster, of whom one is killed: the data set is this process's, byte for byte."""
+"""Mining on a cluster with one killed worker: the data set equals a local one, byte for byte."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import pytest
 from rotopaint_ai.cli import main
 
 pytest.importorskip("distributed")
-pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask's own loops and sockets that tests end roughly
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask's own loops and sockets that tests terminate abruptly
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """What was written, by name."""
+    """Contents of the written files by name."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -34,7 +34,7 @@ def test_a_data_set_by_two_workers_is_the_same_although_one_is_killed(
     mark, connected = tmp_path / "killed", cluster.connected
 
     class Killing(Executor):
-        """Has the first part's worker killed in the middle of it, once."""
+        """Kill the first part's worker once, in the middle of its work."""
 
         def __init__(self, inner: Executor) -> None:
             self.inner = inner

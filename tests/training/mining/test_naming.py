@@ -1,4 +1,4 @@
-"""What sources leave unsaid or say differently: shots, sizes, names of shapes, COCO's other annotations."""
+"""Details that sources omit or name differently: shots, sizes, shape names, COCO's other annotations."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_roto_of_a_larger_plate_is_scaled_to_its_proxy_and_else_refused(characte
 
 
 def _with_names(character: Character, folder: Path, names: dict[str, str]) -> Path:
-    """The second shot's roto with shapes by other names, plates beside it."""
+    """The second shot's roto with other shape names, next to its plates."""
     shutil.copytree(character.roto(2).parent, folder)
     path = folder / character.roto(2).name
     roto = document.read(path)
@@ -115,7 +115,7 @@ def test_renames_of_what_is_not_there_or_would_stand_twice_are_refused(character
 
 
 def _coco(folder: Path, names: list[str]) -> dict[str, Any]:
-    """A face in each of some pictures, whose names hold no frame numbers."""
+    """A face in each of some pictures, whose names have no frame numbers."""
     folder.mkdir(parents=True, exist_ok=True)
     for at, name in enumerate(names):
         cv2.imwrite(str(folder / name), np.full((80, 100, 3), 40 + 10 * at, np.uint8))
@@ -172,7 +172,7 @@ def test_pictures_that_coco_keeps_for_tests_take_their_shots_along(character: Ch
     for image in content["images"]:
         if image["file_name"].startswith("shot2"):
             image["split"] = "test"
-    del content["annotations"][-1]  # a frame with roto alone
+    del content["annotations"][-1]  # a frame with roto only
     path = character.folder / "split.coco.json"
     path.write_text(json.dumps(content))
     rows = join_sources([character.roto(1), character.roto(2), path], character.plates).rows

@@ -1,4 +1,4 @@
-"""Project files as a source: what artists corrected or accepted, and nothing else."""
+"""Project files as a source: corrected and accepted frames, and nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMES = ("nose", "chin", "brow")
 
 
 class Character(Protocol):
-    """What the fixture of that name gives."""
+    """The fixture of this name."""
 
     folder: Path
     plates: str
@@ -33,7 +33,7 @@ class Character(Protocol):
 
 
 def project_of(character: Character, path: Path, *, human: dict[str, set[int]], marks: dict[int, str]) -> Path:
-    """A shot worked on: the model keyed every frame, a person some."""
+    """A shot in work: the model keyed every frame, a person some."""
     roto = document.read(character.roto(1))
     shapes = tuple(
         shape.with_keys(

@@ -1,4 +1,5 @@
-"""The published puppet set: three layouts of points, renders on nothing, test frames that stay tests."""
+"""The published puppet data set: three point layouts, renders without background, and test frames that stay test
+frames."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def shown(names: tuple[str | None, ...], move: tuple[float, float]) -> list[list
 
 
 def ring(prefix: str, move: tuple[float, float]) -> list[list[list[float]]]:
-    """A closed run of straight cubics through a shape's points."""
+    """A closed sequence of straight cubics through a shape's points."""
     points = [np.add(place, move) for name, place in FACE.items() if name.startswith(prefix)]
     runs = []
     for a, b in zip(points, [*points[1:], points[0]]):
@@ -142,7 +143,7 @@ def test_all_of_it_becomes_one_data_set(lionel: Path, tmp_path: Path) -> None:
         )
         np.testing.assert_allclose(side / sample.pixel_scale, (527 - 245, 426 - 411), atol=0.02)
     corner = np.stack([data.picture(row)[:8, :8].reshape(-1, 3).mean(axis=0) for row in rows])
-    assert np.ptp(corner, axis=0).max() > 20  # each render got a background of its own
+    assert np.ptp(corner, axis=0).max() > 20  # each render got its own background
     shot = next(row for row, sample in enumerate(data.samples) if sample.shot == "shot0")
     np.testing.assert_allclose(data.picture(shot)[:8, :8], 90, atol=2)
 

@@ -1,4 +1,4 @@
-"""A sheet's control points stand where they stood in the data set that it comes from."""
+"""A sheet's control points keep the positions that they have in the sheet's original data set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .conftest import Character, drawn
 
 
 def _turned_round(character: Character) -> None:
-    """The second shot's mouth drawn anew: other points, another start, the other way round."""
+    """The second shot's mouth redrawn: other points, another start, the opposite direction."""
     roto = document.read(character.roto(2))
     keys = {
         frame: Key(bezier.as_points(drawn("mouth", frame, 2, n_points=9, start=0.37, backwards=True)), "human")
@@ -29,7 +29,7 @@ def _turned_round(character: Character) -> None:
 
 
 def _plate_points(data: Dataset, name: str) -> dict[int, np.ndarray]:
-    """Control points of a shape in the second shot by frame, in pixels of the plate, the face's place taken out."""
+    """Control points of a shape in the second shot by frame, in plate pixels relative to the face."""
     slot = data.sheet.point_rows()[name]
     found = {}
     for row, sample in enumerate(data.samples):

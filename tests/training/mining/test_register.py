@@ -1,4 +1,4 @@
-"""The same place in every frame: whatever the artist's start, direction and number of points."""
+"""The same anatomy in every frame: whatever the artist's start, direction and number of points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _raw(name: str, shot: int, **how: object) -> list[Array]:
 
 
 def _slide(curves: RawCurves, shares_FN: Array, name: str, shots: list[int], frames: list[int]) -> Array:
-    """How far, in px, each true place of a shape lies from where the registration says its neighbours have it."""
+    """The distance in px of each true point of a shape from its interpolation between its registered neighbours."""
     places = []
     for row, (shot, frame) in enumerate(zip(shots, frames)):
         true = hero.outline(name, np.arange(8) / 8 + 0.05, frame, shot)
@@ -52,7 +52,7 @@ def test_places_agree_over_starts_directions_and_counts() -> None:
     assert stepped.backwards[:10].all() != stepped.backwards[10:].all()
     slide = _slide(stepped.curves, stepped.shares_FN, "mouth", shots, frames)
     assert np.median(slide) < 0.6
-    assert np.quantile(slide, 0.95) < 2.5  # of a curve about 110 px long whose height changes threefold
+    assert np.quantile(slide, 0.95) < 2.5  # on a curve about 110 px long whose height changes threefold
 
 
 def test_landmarks_on_the_curve_are_met() -> None:
@@ -60,7 +60,7 @@ def test_landmarks_on_the_curve_are_met() -> None:
     found = find_tracks(raw, True, shot_rows, np.ones(len(raw), complex))
     curves = sample_curves(found.raw, True, groups=found.groups)
     marks = np.array([hero.outline("mouth", np.array([0.0, 0.25, 0.5, 0.75]), f, s) for s, f in zip(shots, frames)])
-    marks[3, 2] = np.nan  # hidden in one frame: its track knows better
+    marks[3, 2] = np.nan  # hidden in one frame: its track fills the gap
     stepped = find_correspondence(curves, curves.samples_FMC / 160.0, marks / 160.0, groups=found.groups)
     assert np.isfinite(stepped.anchor_shares).all()
     at = stepped.curves.at(stepped.at(stepped.anchor_shares))

@@ -1,4 +1,4 @@
-"""Pictures of a data set: our own are removed, other people's stay."""
+"""Pictures of a data set: our own are removed, other files stay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rotopaint_ai.training.mining.samples import clear_dataset, remove_pictures
 
 
 def _mined(folder: Path) -> set[str]:
-    """A data set as `mine` leaves it, with files of others beside its own; the names of these."""
+    """A data set as `mine` writes it, with foreign files next to its own; their names."""
     theirs = {"images/holiday.jpg", "images/notes.txt", "mining/mine.jpg", "kept.jpg"}
     for name in ("images/a_0001.jpg", "images/a_0002.jpg", "mining/a_0002.jpg", *theirs):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

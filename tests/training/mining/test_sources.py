@@ -1,4 +1,4 @@
-"""What mining makes of its sources before it compares them."""
+"""Mining's sources before they are compared."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _moved(by: float) -> tuple[ControlPoint, ...]:
 
 
 def _shape(name: str, keys: dict[int, float], **key: Any) -> RotoShape:
-    """A square that stands `keys[frame]` pixels to the right at each key."""
+    """A square that lies `keys[frame]` pixels to the right at each key."""
     return RotoShape(name, True, "matte", {frame: Key(_moved(by), "human", **key) for frame, by in keys.items()})
 
 

@@ -1,4 +1,4 @@
-"""The face's prior on a head that turns: found landmarks are drawn to where the head can have them."""
+"""The face's prior on a head that turns: detected landmarks move to positions that the head allows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def faces(n: int, seed: int, head: np.ndarray = HEAD, yaws: tuple[float, float] 
 
 
 def smiling(n: int, seed: int) -> np.ndarray:
-    """Views [n, 30, 2] of the head, three of whose parts move by themselves, in depth too."""
+    """Views [n, 30, 2] of the head with three independently moving parts, also in depth."""
     rng, moves = np.random.default_rng(seed), np.random.default_rng(77)
     motions = np.zeros((3, 30, 3))
     for at, part in enumerate((slice(0, 8), slice(8, 14), slice(14, 17))):
@@ -50,12 +50,12 @@ def all_seen(found: np.ndarray) -> np.ndarray:
 
 
 def even(found: np.ndarray) -> np.ndarray:
-    """Errors as large one way as the other."""
+    """Isotropic errors."""
     return np.zeros(found.shape)
 
 
 def whole(found: np.ndarray, known: np.ndarray | None = None) -> tuple[Fold, ...]:
-    """All samples as one part, on a head of the keyed frames."""
+    """All samples as one fold, with a head from the keyed frames."""
     return folds(faces(60, 0) if known is None else known, found, MIRROR, joins=False)
 
 
@@ -74,7 +74,7 @@ def test_a_hidden_landmark_is_found_by_the_others() -> None:
     assert head is not None
     true, rng = faces(40, 9), np.random.default_rng(9)
     found = true + rng.normal(0, 0.5, true.shape)
-    found[:, :8] += rng.normal(0, 5.0, (40, 1, 2))  # the far side slips as a whole, which it does not know
+    found[:, :8] += rng.normal(0, 5.0, (40, 1, 2))  # the far side shifts as a whole, which the network does not know
     seen = np.ones((40, 30))
     seen[:, :8] = 0.05
     prior = FacePrior(head, error_scale=0.7, noise_floor=0.003)
@@ -91,12 +91,12 @@ def test_noise_that_no_head_could_show_is_taken_away() -> None:
     true = faces(40, 1)
     rng = np.random.default_rng(2)
     error = np.full((40, 30), 0.5)
-    error[:, :6] = 4.0  # six landmarks are found badly, and the network knows
+    error[:, :6] = 4.0  # six landmarks are inaccurate, and the network knows it
     found = true + rng.normal(0, 0.8, true.shape) * error[..., None]
     prior = FacePrior(head, error_scale=0.8, noise_floor=0.003)
     drawn, left = apply(prior, found, error, all_seen(found), even(found))
     before, after = (np.linalg.norm(points - true, axis=2) for points in (found, drawn))
-    assert after[:, :6].mean() < 0.25 * before[:, :6].mean()  # the other 24 tell where a rigid head has them
+    assert after[:, :6].mean() < 0.25 * before[:, :6].mean()  # the other 24 determine their position on a rigid head
     assert after[:, 6:].mean() < before[:, 6:].mean()
     assert (left[:, :6] < 0.5 * error[:, :6]).all()
 
@@ -106,7 +106,7 @@ def test_a_landmark_that_contradicts_all_others_counts_less() -> None:
     assert head is not None
     true = faces(20, 3)
     found = true.copy()
-    found[:, 4] += 15.0  # sure of itself, and wrong
+    found[:, 4] += 15.0  # confident and wrong
     prior = FacePrior(head, error_scale=1.0, noise_floor=0.003)
     drawn, _ = apply(prior, found, np.full((20, 30), 0.6), all_seen(found), even(found))
     off = np.linalg.norm(drawn - true, axis=2)
@@ -131,7 +131,7 @@ def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
     assert head is not None
     true, rng = faces(40, 11), np.random.default_rng(12)
     angle = rng.uniform(0, np.pi, (40, 30))
-    off = rng.normal(0, 1.0, true.shape) * (4.0, 0.3)  # found on edges, but anywhere along them
+    off = rng.normal(0, 1.0, true.shape) * (4.0, 0.3)  # on edges, but anywhere along them
     found = true + turned_by(off, angle)
     lean = np.log(4.0 / 0.3) * np.stack([np.cos(2 * angle), np.sin(2 * angle)], axis=-1)
     error = np.full((40, 30), 2.0)
@@ -151,8 +151,8 @@ def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
 
 
 def test_the_posterior_is_that_of_a_gaussian() -> None:
-    """Against dense matrices, with slopes by differences: landmarks are a step of the face, something unexplained, and
-    anisotropic noise."""
+    """Against dense matrices with numerical slopes: landmarks are a step of the face, a residual, and anisotropic
+    noise."""
     head = fit_head(smiling(60, 0), None)
     assert head is not None
     prior = FacePrior(head, error_scale=1.0, noise_floor=0.05, outlying=1e6)
@@ -169,20 +169,18 @@ def test_the_posterior_is_that_of_a_gaussian() -> None:
     base = np.tile(prior.base.numpy(), 2)
     wobble = np.block([[np.diag(part[0].numpy()) for part in pair] for pair in (spread[:2], spread[1:])])
     before = np.zeros(n_numbers)
-    before[: len(head.motions)] = -first.coefficients[
-        0
-    ].numpy()  # the mean that the motions are drawn to, seen from here
+    before[: len(head.motions)] = -first.coefficients[0].numpy()  # the mean of the prior on motions, in this view
     signal = slopes @ np.diag(1 / prior.prior_precision.numpy()) @ slopes.T + np.diag(base)
     mean = shown[0].T.flatten().numpy() + slopes @ before
     gain = signal @ np.linalg.inv(signal + wobble)
     wanted = (mean + gain @ (rows[0].T.flatten().numpy() - mean)).reshape(2, 30).T
     after = np.diag(signal - gain @ signal).reshape(2, 30)
     np.testing.assert_allclose(left[0].numpy(), np.sqrt(after.mean(axis=0)), rtol=1e-3)
-    np.testing.assert_allclose(drawn[0].numpy(), wanted, atol=2e-3)  # a turn is not quite its slope
+    np.testing.assert_allclose(drawn[0].numpy(), wanted, atol=2e-3)  # a rotation is not exactly linear
 
 
 def test_turns_that_are_seen_too_small_are_stretched() -> None:
-    """Found landmarks are those of a head that has turned 2 % less than it has."""
+    """Detected landmarks are those of a head that is turned 2 % less."""
     head = fit_head(faces(60, 0), None)
     assert head is not None
     rng = np.random.default_rng(4)
@@ -231,14 +229,14 @@ def test_landmarks_that_are_no_face_are_drawn_to_finite_places() -> None:
 
 
 class Plain(nn.Module):
-    """Thirty landmarks by one product with a crop; networks are traced by their own tests, and take as long."""
+    """Thirty landmarks by one product with a crop; tests of the networks trace them, which takes longer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.of_landmark = nn.Conv2d(3, 30 * 6, 16)
 
     def forward(self, crop_NCHW: Tensor) -> LandmarkOutput:
-        """As a network gives them."""
+        """The landmarks as a network outputs them."""
         said = self.of_landmark(crop_NCHW).flatten(1).unflatten(1, (30, 6))
         return LandmarkOutput(8 + 6 * said[..., :2], said[..., 2], said[..., 3], said[..., 4:])
 
@@ -256,7 +254,7 @@ def test_the_model_with_its_mirrored_reading_and_prior_is_exported_for_any_batch
 
 
 def test_a_prior_without_anisotropy_has_no_part_of_it() -> None:
-    """What onnxruntime makes of an anisotropy of nothing is no number, so nothing is made of it."""
+    """onnxruntime returns NaN for an anisotropy of zero, so the graph must not contain it."""
     head = fit_head(faces(12, 0), None)
     assert head is not None
     found = faces(3, 1)
@@ -291,7 +289,7 @@ def test_a_prior_is_taken_only_where_it_helps() -> None:
     assert prior is not None
     drawn, _ = apply(prior, found, error, seen, even(found))
     assert np.linalg.norm(drawn - true, axis=2).mean() < 0.75 * np.linalg.norm(found - true, axis=2).mean()
-    other = whole(found, np.random.default_rng(8).normal(0, 40, (40, 30, 2)))  # frames that share nothing
+    other = whole(found, np.random.default_rng(8).normal(0, 40, (40, 30, 2)))  # frames with nothing in common
     assert chosen(other, true, error, seen, even(true), true, seen) is None
     assert chosen((), found, error, seen, even(found), true, seen) is None
     assert fit_head(faces(5, 0), MIRROR) is None
@@ -299,14 +297,14 @@ def test_a_prior_is_taken_only_where_it_helps() -> None:
 
 
 def test_keyed_frames_that_are_too_few_alone_get_no_prior_from_held_out_ones() -> None:
-    """The pack that is judged is made of the keyed frames alone, and would have no head for it."""
+    """The evaluated pack is made of the keyed frames alone, and would have no head for the prior."""
     for n_keyed in (10, 11, 12):
         has_head = fit_head(faces(n_keyed, 0), MIRROR) is not None
         assert bool(folds(faces(n_keyed, 0), faces(9, 6), MIRROR, joins=True)) == has_head == (n_keyed == 12)
 
 
 def test_a_prior_whose_head_will_know_the_held_out_poses_is_believed_more() -> None:
-    """Held-out views from sides that were never keyed: without each other the head can do little with them."""
+    """Held-out views from sides that were never keyed: without them the head fits those views badly."""
     near = HEAD[:, :2] * 50 + np.random.default_rng(1).normal(0, 0.3, (40, 30, 2)) + 100.0  # keyed from one side only
     true = faces(40, 6)
     found = true + np.random.default_rng(7).normal(0, 1.5, true.shape)
@@ -321,7 +319,7 @@ def test_a_prior_whose_head_will_know_the_held_out_poses_is_believed_more() -> N
 
 @pytest.mark.parametrize(("lopsided", "is_mirrored"), [(0.0, True), (0.04, True), (0.15, False)])
 def test_mirrored_faces_count_unless_a_head_is_very_lopsided(lopsided: float, is_mirrored: bool) -> None:
-    """Keyed from one side, found from both; the head's halves are apart by so much of its half width."""
+    """Keyed from one side, detected from both; the head's halves differ by this share of its half width."""
     half = HEAD[:15] + [2.0, 0, 0]
     head = np.concatenate([half, half * [-1, 1, 1]])
     head += np.random.default_rng(2).normal(0, lopsided, head.shape)
@@ -354,7 +352,7 @@ def test_another_kind_of_head_has_to_be_better_by_more_than_two_trainings_differ
 def test_how_little_hidden_landmarks_count_is_chosen(off_px: float, wanted: float) -> None:
     true, rng = faces(40, 6), np.random.default_rng(7)
     found = true + rng.normal(0, 0.8, true.shape)
-    found[:, :9] += rng.normal(0, off_px, (40, 1, 2))  # hidden ones slip together, as far off or as near as others
+    found[:, :9] += rng.normal(0, off_px, (40, 1, 2))  # hidden ones shift together, by more than the others or as much
     seen, error = np.ones((40, 30)), np.ones((40, 30))
     seen[:, :9] = 0.1
     prior = chosen(whole(found), found, error, seen, even(found), true, seen)
@@ -364,7 +362,7 @@ def test_how_little_hidden_landmarks_count_is_chosen(off_px: float, wanted: floa
 
 @pytest.mark.parametrize("moves", [False, True])
 def test_whether_what_contradicts_the_others_counts_is_chosen(moves: bool) -> None:
-    """Landmarks that lie far off are misses, or the face is moved as no keyed frame has it."""
+    """Landmarks far from the prior are detection errors, or the face moves as in no keyed frame."""
     true, rng = faces(40, 6), np.random.default_rng(8)
     found = true + rng.normal(0, 0.8, true.shape)
     slips = rng.normal(0, 6.0, (40, 2, 2))

@@ -1,4 +1,4 @@
-"""Landmarks to shapes: exact where they must be, deaf to landmarks that a shape does not hang on."""
+"""Landmarks to shapes: exact where they must be, independent of landmarks elsewhere."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_rigid_face_is_predicted_exactly_in_any_frame(faces: Path) -> None:
     _, truth, model = _model(faces)
     points, _ = _run(model, truth.landmarks)
     np.testing.assert_allclose(points, truth.points, atol=2e-3)
-    turn = np.array([[0.6, -0.8], [0.8, 0.6]]) * 7  # another frame: turned, seven times larger, elsewhere
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]]) * 7  # another space: rotated, seven times larger, translated
     moved, _ = _run(model, truth.landmarks @ turn.T + (1000, -500))
     wanted = np.concatenate([truth.points[..., :2] @ turn.T + (1000, -500), truth.points[..., 2:4] @ turn.T], -1)
     np.testing.assert_allclose(moved[..., :4], wanted, atol=0.02)
@@ -58,7 +58,7 @@ def test_a_shape_ignores_landmarks_that_it_does_not_hang_on(faces: Path) -> None
 
 
 def test_a_control_point_follows_the_landmark_that_it_sits_on(faces: Path) -> None:
-    """Of a motion that the samples never showed, the ridge knows nothing: the point still goes with its landmark."""
+    """The ridge regression saw no such motion in the samples: the point still follows its landmark."""
     sheet, truth, model = _model(faces, noise=0.01)
     dragged = truth.landmarks[:1].copy()
     dragged[0, 0] += (4.0, 3.0)
@@ -67,7 +67,7 @@ def test_a_control_point_follows_the_landmark_that_it_sits_on(faces: Path) -> No
 
 
 def test_a_linear_deformation_is_learnt() -> None:
-    """A mouth that opens: the lower curve follows one landmark by a factor that only the samples tell."""
+    """A mouth that opens: the lower curve follows one landmark by a factor that is learnt from the samples."""
     rng = np.random.default_rng(0)
     names = ("a", "b", "c", "d")
     sheet = Sheet("mouth", tuple(LandmarkSpec(n) for n in names), (ShapeSpec("lip", False, 2, "matte", {}, ()),))
@@ -87,7 +87,7 @@ def test_a_linear_deformation_is_learnt() -> None:
 
 
 def test_known_noise_makes_the_shapes_steadier(faces: Path) -> None:
-    """Control points that do not move, landmarks that do: who knows the landmarks' error does not run after it."""
+    """Control points are still, landmarks are noisy: a fit that knows the landmarks' error does not follow it."""
     sheet, truth, _ = _model(faces)
     rng = np.random.default_rng(1)
     few = truth.rows(np.arange(12))

@@ -20,7 +20,7 @@ def test_calibration_finds_the_law_that_made_the_errors() -> None:
 def test_calibration_keeps_the_mean_even_where_the_power_is_limited() -> None:
     rng = np.random.default_rng(0)
     said = rng.normal(0, 1, 5000)
-    distance = rng.exponential(3.0, 5000)  # has nothing to do with what was said
+    distance = rng.exponential(3.0, 5000)  # independent of the expected error
     a, b = calibrate(distance, said)
     assert b == 0.3
     assert abs(np.mean(np.exp(a + b * said)) - 3.0) < 0.3

@@ -1,4 +1,4 @@
-"""What is chosen on held-out samples once the networks are trained."""
+"""Choices made on held-out samples after the networks are trained."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHEET = Sheet("made up", tuple(LandmarkSpec(name) for name in NAMES), (ShapeSpec
 
 
 def samples(n: int, seed: int) -> Truth:
-    """Eight landmarks that wander by themselves, and a line at the top that goes by what one at the bottom does."""
+    """Eight landmarks with independent motion, and a line at the top that follows one of the bottom landmarks."""
     rng = np.random.default_rng(seed)
     rest = np.array([[60, 60], [100, 70], [140, 60], [60, 140], [100, 150], [140, 140], [80, 100], [120, 100]], float)
     marks = rest + rng.normal(0, 2, (n, 8, 2))
@@ -32,9 +32,10 @@ def samples(n: int, seed: int) -> Truth:
 def test_shapes_are_as_careful_as_held_out_landmarks_ask_for() -> None:
     learn, held = samples(60, 0), samples(30, 1)
     told = np.full(8, 0.004)
-    found = held.landmarks + np.random.default_rng(3).normal(0, 0.4, held.landmarks.shape)  # as bad as was told
+    found = held.landmarks + np.random.default_rng(3).normal(0, 0.4, held.landmarks.shape)  # as inaccurate as expected
     assert choose_guards(SHEET, learn, told, found, held).tolist() == [1.0]
-    worse = held.landmarks + np.random.default_rng(2).normal(0, 4.0, held.landmarks.shape)  # ten times what was told
+    # ten times as inaccurate as expected
+    worse = held.landmarks + np.random.default_rng(2).normal(0, 4.0, held.landmarks.shape)
     assert choose_guards(SHEET, learn, told, worse, held).tolist() == [4.0]
 
 
@@ -44,7 +45,7 @@ def test_the_crop_holds_all_that_is_keyed_and_no_more(faces: Path) -> None:
     far = data.truth.points.copy()
     far[:, :, :2] = np.nan
     unknown = replace(data, truth=replace(data.truth, points=far))
-    assert fitting_margin(recipe, unknown) == 1.15  # the landmarks are all that is known
+    assert fitting_margin(recipe, unknown) == 1.15  # only the landmarks are known
     wide = data.truth.points.copy()
     middle = data.truth.landmarks.mean(axis=1, keepdims=True)
     wide[..., :2] = middle + (wide[..., :2] - middle) * 3

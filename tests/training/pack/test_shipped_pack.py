@@ -1,4 +1,4 @@
-"""The script that makes the shipped pack: its steps fit together, and a very small pack comes out of them."""
+"""The script that makes the shipped pack: its steps fit together, and make a very small pack."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_every_training_is_one_that_its_recipe_knows_and_counts_steps(tmp_path: 
             else load_config(network, given["recipe"], given["set"])
         )
         assert (config.minutes, config.threads) == (None, 1)
-        assert config.steps in (62, 72, 52, 49, 20, 105, 4)  # a hundredth of what stands in the tables
+        assert config.steps in (62, 72, 52, 49, 20, 105, 4)  # a hundredth of the number in the tables
     assert tasks == ["pack"] * 3 + ["seam"] + ["fill"] * 3 + ["detector"]
 
 
@@ -89,7 +89,7 @@ def test_a_step_that_fails_ends_it_and_what_is_there_is_not_made_again(
 
 
 def run_here(command: Sequence[str]) -> CompletedProcess[str]:
-    """A step in this process, which has loaded torch already."""
+    """Run a step in this process, where torch is loaded already."""
     python, _, module, *words = command
     assert python == sys.executable
     run = {"rotopaint_ai": rotopaint, "rotopaint_ai.stage": stage}[module]
@@ -104,7 +104,7 @@ def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
     """Each step once, very small. The networks' files are the shipped pack's: their own rooms' tests make such files,
     which takes as long as all the rest.
     """
-    monkeypatch.setenv(DONE, "1")  # this process stays as it was born
+    monkeypatch.setenv(DONE, "1")  # this process does not restart
     monkeypatch.setattr(shipped_pack.subprocess, "run", run_here)
     for module in (detection, fill, making, seam):
         monkeypatch.setattr(module, "export_checked", copy_shipped)
@@ -128,5 +128,5 @@ def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
     assert models.fill is not None
     assert open_detector(pack) is not None
     card = (tmp_path / "puppet" / "card.json").read_text(encoding="utf-8")
-    assert shipped_pack.main(words) == 0  # nothing is left to do
+    assert shipped_pack.main(words) == 0  # every step is done
     assert json.loads(card) == json.loads((tmp_path / "puppet" / "card.json").read_text(encoding="utf-8"))

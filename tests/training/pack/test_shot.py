@@ -1,4 +1,4 @@
-"""A pack taught by a project's corrected frames, and the project's shot with it."""
+"""A pack fine-tuned on a project's corrected frames, and the project's shot updated with it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PLACES = np.array([[-14.0, -8.0], [14.0, -8.0], [0.0, 20.0], [0.0, -20.0]])
 COLOURS = ((255, 60, 60), (60, 255, 60), (60, 60, 255), (255, 255, 60))
 FRAMES = range(1001, 1007)
 CORRECTED = (1001, 1003, 1005)
-DOWN = 3.0  # how much lower than the pack has it the seam of this shot runs
+DOWN = 3.0  # px by which this shot's seam lies lower than the pack predicts
 
 
 def centre(frame: int) -> np.ndarray:
@@ -49,7 +49,7 @@ def true_marks(frame: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def plates(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Four discs that move through the plate."""
+    """Four discs that move across the plate."""
     folder = tmp_path_factory.mktemp("plates")
     for frame in FRAMES:
         picture = np.full((104, 104, 3), 40, np.uint8)
@@ -70,12 +70,12 @@ def pack(faces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def corrected(plates: str, pack: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project that was run, and its seam put lower by hand in three frames."""
+    """A project after a run, with its seam moved down by hand in three frames."""
     tmp_path = tmp_path_factory.mktemp("shot")
     path = tmp_path / "shot.rotopaint"
     Project.create(path, State()).close()
     words = ["run", plates, "--crop", "1001:18,22,52,56", "--out", str(tmp_path / "out"), "--model", str(pack)]
-    assert main([*words, "--no-clean", "--force", "--project", str(path)]) == 0  # a pack of 100 steps is a shaky one
+    assert main([*words, "--no-clean", "--force", "--project", str(path)]) == 0  # a pack of 100 steps is inaccurate
     with closing(Project.open(path)) as opened:
         state = opened.load().state
         opened.append("fix", state, replace(state, document=lowered(state.document, CORRECTED)))
@@ -84,7 +84,7 @@ def corrected(plates: str, pack: Path, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def project(corrected: Path, tmp_path: Path) -> Path:
-    """A copy of it for one test."""
+    """A copy for one test."""
     return Path(shutil.copy(corrected, tmp_path))
 
 
@@ -119,7 +119,7 @@ def test_a_lesson_tells_truth_from_what_models_say(project: Path, pack: Path) ->
     assert np.isnan(eyes[1::2]).all()
     assert np.isfinite(others).all()
     assert np.isfinite(lesson.solved.landmarks).all()
-    # the picture's own pixels: the discs that nobody corrected stand where their landmarks are
+    # picture pixels: uncorrected discs are where their landmarks are
     for picture, marks in zip(lesson.known.pictures, others):
         for (x, y), colour in zip(marks, COLOURS[2:]):
             assert abs(picture[int(y), int(x)].astype(int) - colour).max() < 40
@@ -145,7 +145,7 @@ def test_three_corrected_frames_teach_a_pack_and_the_shot(project: Path, pack: P
         assert before.predicted is not None
         shot = read_corrected(project)
         reading = read_shot(before.predicted, shot.plate, models)
-        for frame in (1002, 1004, 1006):  # nobody corrected these
+        for frame in (1002, 1004, 1006):  # uncorrected frames
             seam = reading.holds[reading.hold_of[frame]].splines["seam"]
             assert seam[[0, 2]].imag == pytest.approx(ends(before.predicted, frame) + DOWN, abs=1.0)
     with closing(Project.open(project)) as opened:
@@ -155,7 +155,7 @@ def test_three_corrected_frames_teach_a_pack_and_the_shot(project: Path, pack: P
         assert after.document is not None
         assert before.document is not None
         assert after.predicted is not None
-        for frame in FRAMES:  # what the models say from here on; whether it moved is `teach`'s to decide
+        for frame in FRAMES:  # the prediction from now on; `teach` decides whether it moves
             if frame not in CORRECTED:
                 assert after.predicted.shape("seam").at(frame) == after.document.shape("seam").at(frame)
         note = opened.note("taught")
@@ -170,7 +170,7 @@ def test_three_corrected_frames_teach_a_pack_and_the_shot(project: Path, pack: P
 def test_a_shot_is_promoted_into_the_characters_pack(
     project: Path, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(DONE, "1")  # the command does not start anew
+    monkeypatch.setenv(DONE, "1")  # the command does not restart
     character = tmp_path / "pip"
     shutil.copytree(pack, character)
     was = load_pack(character)
@@ -182,9 +182,9 @@ def test_a_shot_is_promoted_into_the_characters_pack(
     assert promoted.card["training"]["init"] == "discs"
     with closing(open_models(promoted, device="cpu", threads=1)) as models:
         reading = read_shot(shot.predicted, shot.plate, models)
-    for frame in (1002, 1004, 1006):  # nobody corrected these
+    for frame in (1002, 1004, 1006):  # uncorrected frames
         seam = reading.holds[reading.hold_of[frame]].splines["seam"][[0, 2]]
-        # the discs themselves lie where a pack without corrections has them
+        # the discs themselves are where a pack without corrections finds them
         assert seam.imag == pytest.approx(true_marks(frame)[:2, 1] + DOWN, abs=2.0)
     before = character.with_name("pip.run") / "before"
     assert (before / "landmarks.onnx").read_bytes() == (pack / "landmarks.onnx").read_bytes()
@@ -197,7 +197,7 @@ def test_what_cannot_teach_is_refused_in_one_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(DONE, "1")  # the command does not start anew
+    monkeypatch.setenv(DONE, "1")  # the command does not restart
     with closing(Project.open(project)) as opened:
         state = opened.load().state
         assert state.predicted is not None

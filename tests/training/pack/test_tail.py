@@ -1,4 +1,4 @@
-"""What a training tells after its last step."""
+"""Progress events after the last step of a training."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Clock:
 
 
 def test_a_long_part_tells_how_far_it_has_got(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By hand: after 100 s 40 are to come, and a twentieth of the export's 60, which takes longer than expected."""
+    """By hand: after 100 s, 40 s remain, plus a twentieth of the export's 60 s, which takes longer than expected."""
     monkeypatch.setattr(prepare, "_reading_s", lambda ready: prepare._READING_S)
     monkeypatch.setattr(prepare, "_estimate_seconds", lambda ready, seams: {"export": 60.0, "evaluation": 40.0})
     monkeypatch.setattr(prepare, "_REPORT_EVERY_S", 0.0)
@@ -38,7 +38,7 @@ def test_a_long_part_tells_how_far_it_has_got(monkeypatch: pytest.MonkeyPatch) -
 
     def share_at(seconds: float) -> float:
         clock.now = seconds
-        for _ in range(2):  # the first may have been under way
+        for _ in range(2):  # the first may have been pending
             has_told.clear()
             assert has_told.wait(_PATIENCE_S)
         return shares[-1]

@@ -1,4 +1,4 @@
-"""From a data set to a pack that the product opens, and on from a checkpoint."""
+"""From a data set to a pack that the product opens, and resumed from a checkpoint."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_training_learns_and_says_how_it_goes(made: tuple[TrainReport, list[Even
     assert list(dict.fromkeys(doing)) == ["fitting", "seams", "export", "evaluation"]
     shares = [event.facts["share"] for event in progress]
     assert shares == sorted(shares)
-    assert shares[2] < shares[-1] == 1.0  # much is still to be done after the last step
+    assert shares[2] < shares[-1] == 1.0  # a large share of the work follows the last step
     assert isinstance(events[-1].facts["profile"]["bound_by"], str)
     errors = [event.facts["held_out_percent"] for event in progress[:3]]
     assert errors[-1] < 0.6 * errors[0]
@@ -86,7 +86,7 @@ def test_training_learns_and_says_how_it_goes(made: tuple[TrainReport, list[Even
 
 
 def _tells_pixels_of_the_plate(rows: list[Event]) -> None:
-    # faces are 28 by 40 px, turned by up to 15 degrees, 0.9 to 1.2 times as large; a picture pixel is two of the plate
+    # faces are 28 by 40 px, rotated by up to 15 degrees, 0.9 to 1.2 times as large; a picture pixel is two plate pixels
     for facts in (row.facts for row in rows):
         side = facts["held_out_px"] / facts["held_out_percent"] * 100
         assert 2 * 0.9 * 40 * math.cos(math.radians(15)) < side < 2 * 1.2 * 48
@@ -116,7 +116,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(
     def copy_graph(model: object, path: Path, *rest: object, **more: object) -> float:
         return float(path.write_bytes(copied[path.name].read_bytes()) * 0)
 
-    monkeypatch.setattr(making, "export_checked", copy_graph)  # weights are compared; graphs take a minute to make
+    monkeypatch.setattr(making, "export_checked", copy_graph)  # weights are compared; exporting graphs takes a minute
 
     def stop_early(event: Event) -> None:
         if event.kind == "progress" and event.facts.get("step") == 16:
@@ -142,12 +142,12 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(
 def _is_judged_before_it_learns_all(report: TrainReport, faces: Path) -> None:
     run = report.pack.with_name("whole.run")
     weights = [read_weights(folder).tensors["heat_of_landmark"] for folder in (run / "judged", report.pack)]
-    assert np.abs(weights[0] - weights[1]).max() > 1e-4  # it went on learning
+    assert np.abs(weights[0] - weights[1]).max() > 1e-4  # training continued
     assert load_pack(report.pack).card["training"]["learned_held_out_at_last"] is True
     again = measure_pack(run / "judged", read_dataset(faces)).result
     assert again["landmarks_px"] == report.metrics["landmarks_px"]
     rows = [row.split(",") for row in (run / "log.csv").read_text().splitlines()[1:]]
-    assert [int(row[0]) for row in rows] == [8, 15, 16, 24]  # held-out samples join at 60 % of 24 steps
+    assert [int(row[0]) for row in rows] == [8, 15, 16, 24]  # held-out samples are included from 60 % of 24 steps
     assert len({row[4] for row in rows[1:]}) == 1
 
 
@@ -191,7 +191,7 @@ def test_a_new_layout_takes_weights_by_name_and_then_by_place(
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float) -> None:
-    """A training that began with them ended in a segmentation fault."""
+    """A training that began with these settings ended in a segmentation fault."""
     meta = np.frombuffer(json.dumps({"landmarks": ["a"], "places": [[0.5, 0.5]]}).encode(), np.uint8)
     np.savez(tmp_path / "weights.npz", meta=meta, stem=np.array([1.0, value], np.float32))
     with pytest.raises(TrainingError, match=r"weights\.npz: cannot be read \(stem holds numbers that are none\)"):
@@ -225,7 +225,7 @@ def test_a_folder_that_is_no_pack_is_not_replaced(faces: Path, tmp_path: Path) -
 def test_the_allocator_is_set_once_and_only_on_linux() -> None:
     environment = wanted_environment({"HOME": "/x", "MALLOC_TOP_PAD_": "1"}, "linux")
     assert environment is not None
-    assert environment["MALLOC_TOP_PAD_"] == "1"  # a person's own setting stays
+    assert environment["MALLOC_TOP_PAD_"] == "1"  # a user's own setting stays
     assert set(SETTINGS) <= set(environment)
     assert wanted_environment(environment, "linux") is None
     assert wanted_environment({DONE: "1"}, "linux") is None

@@ -1,4 +1,4 @@
-"""Whatever a step keeps, its gradients are the same; what does not fit trains with less."""
+"""Activation checkpointing never changes the gradients; a batch that does not fit trains with less memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TINY = ["widths=[8, 8, 8, 8, 8]", "depths=[1, 1, 1, 1]", "neck=8", "fine=8", "ba
 
 
 def _learn(mode: str, folder: Path) -> tuple[LandmarkNet, list[torch.Tensor], int]:
-    """A network after one step forward and back, its gradients, and the bytes kept in between."""
+    """A network after one forward and backward pass, its gradients, and the bytes saved in between."""
     net = build_net(PackConfig(), 4).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
     kept: dict[int, int] = {}
 
@@ -34,7 +34,7 @@ def _learn(mode: str, folder: Path) -> tuple[LandmarkNet, list[torch.Tensor], in
         return value
 
     crops = torch.rand(4, 3, 128, 128, generator=torch.Generator().manual_seed(3)).to(memory_format=torch.channels_last)
-    seeing = torch.autograd.graph.saved_tensors_hooks(weigh, lambda value: value)  # what is kept in memory
+    seeing = torch.autograd.graph.saved_tensors_hooks(weigh, lambda value: value)  # saved tensors in memory
     with seeing, Activations(mode, net.blocks(), folder).saving():
         said = net(crops)
         n_bytes = sum(kept.values())
@@ -51,7 +51,7 @@ def test_gradients_and_running_means_are_the_same(mode: str, tmp_path: Path) -> 
     for (name, a), (_, b) in zip(plain.named_buffers(), other.named_buffers(), strict=True):
         torch.testing.assert_close(a, b, msg=name)
     assert n_other < 0.8 * n_plain
-    assert not list(tmp_path.iterdir())  # nothing is left on the disk
+    assert not list(tmp_path.iterdir())  # no files remain
 
 
 def test_auto_gives_way_twice_and_then_no_more() -> None:
@@ -84,7 +84,7 @@ def test_other_words_are_refused() -> None:
 
 
 def test_a_batch_that_does_not_fit_is_kept_in_less(faces: Path, tmp_path: Path) -> None:
-    """`auto` keeps everything until memory has run out; what was kept until then is given back before the next try."""
+    """`auto` saves all activations until memory runs out; these are freed before the next attempt."""
     recipe = override(PackConfig(), [*TINY, "activations=auto"])
     memory = load_pictures(read_dataset(faces), side_px=80, margin=1.3)
     data = LandmarkData(memory, memory, np.ones(4, np.float32), (1, 0, 2, 3))

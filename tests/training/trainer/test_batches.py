@@ -1,4 +1,4 @@
-"""Batches are the same whoever makes them, and what goes wrong in making one is told as it is."""
+"""Batches are the same whichever process makes them, and an error in one is reported unchanged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def moment(step: int) -> Moment:
 
 
 class Failing:
-    """Makes the number of its process, but for one step."""
+    """Returns the id of its process, except for one step."""
 
     def __init__(self, how: str) -> None:
         self.how = how
@@ -52,13 +52,13 @@ def test_processes_make_what_a_thread_makes(faces: Path) -> None:
         assert all(np.array_equal(a, b) for a, b in zip(one.batch, two.batch, strict=True))
         assert two.taken_s > 0
         assert waited >= 0
-    assert sum(made.decoding_s for _, (made, _) in pairs) > 0  # told by those who decode
+    assert sum(made.decoding_s for _, (made, _) in pairs) > 0  # reported by the decoding processes
 
 
 def test_each_process_makes_some() -> None:
     task, before = cast(Task[Any, int], Failing("never")), set(multiprocessing.active_children())
     with prefetching_batches(task, moment, 0, 2) as batches:
-        assert len(set(multiprocessing.active_children()) - before) == 2  # begun before any batch is taken
+        assert len(set(multiprocessing.active_children()) - before) == 2  # started before any batch is taken
         made = {next(batches)[0].batch for _ in range(40)}
     assert os.getpid() not in made
 

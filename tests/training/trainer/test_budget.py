@@ -1,4 +1,4 @@
-"""The time of a whole command: what is kept for its end, and what a resumed one has spent."""
+"""The time of a whole command: the reserve for its end, and the time that a resumed one has used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rotopaint_ai.training.trainer.log import LEAST_SHARE, Budget
 
 
 class Clock:
-    """A clock that stands still until it is moved."""
+    """A clock that stands still until a test moves it."""
 
     def __init__(self) -> None:
         self.time = 1000.0
@@ -39,7 +39,7 @@ def test_a_machine_that_becomes_slower_ends_its_steps_earlier() -> None:
     budget.note_validation(2.0)
     clock.time += 40.0
     assert budget.progress() == pytest.approx(0.5)
-    budget.note_validation(4.0)  # twice as long as when the tail was reserved
+    budget.note_validation(4.0)  # twice as long as when the end was reserved
     assert budget.tail_s == pytest.approx(40.0)
     assert budget.progress() == pytest.approx(40 / 60)
 
@@ -61,7 +61,7 @@ def test_a_resumed_command_counts_what_its_earlier_life_spent() -> None:
     clock.time += 45.0
     assert first.progress() == pytest.approx(0.5)
     state, progress = first.state(), first.progress()
-    clock.time += 10_000.0  # nobody worked
+    clock.time += 10_000.0  # the command did not run
     second = Budget(100.0, now=clock)
     second.resume(*state)
     assert second.progress() == pytest.approx(progress)
@@ -75,4 +75,4 @@ def test_steps_alone_count_without_minutes() -> None:
     budget.reserve(10.0)
     clock.time += 30.0
     assert (budget.progress(), budget.left_s()) == (0.0, 0.0)
-    assert budget.share(0.75) == pytest.approx(30 / 50)  # ten more of steps, ten of the tail
+    assert budget.share(0.75) == pytest.approx(30 / 50)  # ten more of steps, ten of the end

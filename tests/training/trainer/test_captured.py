@@ -1,4 +1,4 @@
-"""A GPU repeats recorded steps: the same losses and gradients as without a recording."""
+"""CUDA graphs replay recorded steps: the same losses and gradients as without a recording."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def picture(step: int, side: int) -> Tensor:
 
 
 def train(net: nn.Module, gradients: Any) -> list[float]:
-    """Losses of some steps, at two sizes of pictures in turn, as `step` gives gradients for them."""
+    """Losses of some steps, alternating between two picture sizes, with `step` computing the gradients."""
     optimiser, losses = OPTIMISERS["adamw"](net, 0.01, 0.0), []
     for step in range(2 * STEPS):
         optimiser.zero_grad(set_to_none=True)
@@ -40,7 +40,8 @@ def compute_for(net: nn.Module, spoil: bool = False) -> Any:
     def compute(inputs: Tensor) -> Losses:
         loss = net(inputs).square().mean()
         if spoil:
-            loss = loss * (1.0 if float(loss.detach()) > -1 else 2.0)  # a value is asked for, which no recording can
+            # reads a value, which is impossible in a recording
+            loss = loss * (1.0 if float(loss.detach()) > -1 else 2.0)
         loss.backward()
         return loss.detach(), {}
 

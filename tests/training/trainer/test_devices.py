@@ -79,7 +79,7 @@ def fill(faces: Path) -> Task[Any, Any]:
 def test_a_step_keeps_everything_on_the_rank_s_device(
     make: Callable[[Path], Task[Any, Any]], faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.Tensor, "__float__", lambda value: 1.0)  # there are no values to look at
+    monkeypatch.setattr(torch.Tensor, "__float__", lambda value: 1.0)  # meta tensors have no values
     monkeypatch.setattr(torch.Tensor, "__bool__", lambda value: True)
     task = make(faces)
     config = task.config  # type: ignore[attr-defined]
@@ -93,7 +93,7 @@ def test_a_step_keeps_everything_on_the_rank_s_device(
         "meta"
     }
     here = replace(trainer.moment(0), group=Group())
-    with pytest.raises(RuntimeError, match="device"):  # the network is there, the batch is here
+    with pytest.raises(RuntimeError, match="device"):  # the network is on the device, the batch is not
         trainer.gradients(task.to_device(batch.batch, here), here)
 
 
@@ -106,6 +106,6 @@ def test_steps_that_a_gpu_records_ask_for_no_value(
     trainer = Trainer(task.config, task, tmp_path, Group(device=META))  # type: ignore[attr-defined]
     made = make_timed(trainer.task, trainer.moment(0))
     inputs = task.to_device(made.batch, trainer.moment(0))
-    loss, parts = trainer.gradients(inputs, trainer.moment(0))  # a value of a tensor without values raises
+    loss, parts = trainer.gradients(inputs, trainer.moment(0))  # reading a value of a meta tensor raises
     assert loss.device == META
     assert all(isinstance(part, torch.Tensor) for part in parts.values())

@@ -1,4 +1,4 @@
-"""A training that is killed in mid-epoch, as a power cut would, and resumed ends in the very same weights."""
+"""A training killed in mid-epoch, as by a power cut, and resumed ends with exactly the same weights."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ SETTINGS = (
 
 
 def deadly(log: Path, name: str, step: int, words: list[str]) -> None:
-    """The command line, killed as soon as its run has done something at a step; it speaks into a file."""
+    """The command line, killed as soon as its run reaches an action at a step; it prints to a file."""
     with log.open("w") as told:
         os.dup2(told.fileno(), 1)
-    os.environ[DONE] = "1"  # it stays the process that it was born as
+    os.environ[DONE] = "1"  # this process does not restart
     alive = getattr(Trainer, name)
 
     def do_and_die(self: Trainer[Any, Any], *given: Any) -> None:
@@ -48,7 +48,8 @@ def command(data: Path, out: Path, *more: str) -> list[str]:
 
 
 def killed_at(log: Path, words: list[str], deed: str, step: int) -> list[int]:
-    """Run until the training has taken (`step`) or saved (`save`) a step, then signal 9; the steps told before."""
+    """Run until the training has taken (`step`) or saved (`save`) a step, then kill -9; returns the steps reported so
+    far."""
     assert run_copy(deadly, log, deed, step, words) == -signal.SIGKILL
     events = [json.loads(line) for line in log.read_text().splitlines()]
     return [event["step"] for event in events if event["event"] == "progress"]
@@ -60,7 +61,7 @@ def state_of(run: Path) -> dict[str, Any]:
 
 
 def flat(value: Any) -> list[Any]:
-    """Tensors and numbers of nested tables and lists, in order."""
+    """Tensors and numbers of nested dicts and lists, in order."""
     if isinstance(value, dict):
         return [leaf for key in value for leaf in flat(value[key])]
     return [leaf for item in value for leaf in flat(item)] if isinstance(value, list | tuple) else [value]
@@ -68,12 +69,12 @@ def flat(value: Any) -> list[Any]:
 
 @pytest.mark.skipif(os.name != "posix", reason="wants signal 9")
 def test_killed_in_mid_epoch_and_resumed_equals_not_killed(faces: Path, tmp_path: Path) -> None:
-    # 22 samples by fours: an epoch is five and a half steps
+    # 22 samples in fours: an epoch is five and a half steps
     ready = prepare([faces], load_pack_config(None, SETTINGS), "none")
     (tmp_path / "whole").mkdir()
     Trainer(ready.config, ready.task, tmp_path / "whole").fit()
     words, log = command(faces, tmp_path / "parts"), tmp_path / "log"
-    assert killed_at(log, words, "step", 7) == [2, 4, 6]  # the seventh is lost, and taken again
+    assert killed_at(log, words, "step", 7) == [2, 4, 6]  # the seventh is lost, and repeated
     assert not (tmp_path / "parts").exists()
     assert state_of(tmp_path / "parts.run")["at"] == 6
     assert killed_at(log, [*words, "--resume"], "save", 16) == [*range(8, 16, 2)]  # once more, before the pack is made

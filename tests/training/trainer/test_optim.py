@@ -1,4 +1,4 @@
-"""NovoGrad is what its authors wrote, and a loss of any size moves it alike."""
+"""NovoGrad equals its published algorithm, and a loss of any scale gives the same steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_two_steps_by_hand() -> None:
     optimiser = NovoGrad([{"params": [weight], "weight_decay": 0.1}], lr=0.5)
     weight.grad = torch.tensor([[6.0, 8.0]])  # of length 10
     optimiser.step()
-    first = np.array([0.6 + 0.3, 0.8 + 0.4])  # the gradient over its length, and a tenth of the weight
+    first = np.array([0.6 + 0.3, 0.8 + 0.4])  # the gradient over its norm, plus a tenth of the weight
     second = np.array([3.0, 4.0]) - 0.5 * first
     np.testing.assert_allclose(weight.detach().numpy()[0], second, rtol=1e-6)
     weight.grad = torch.tensor([[0.0, 20.0]])

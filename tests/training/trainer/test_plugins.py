@@ -1,4 +1,4 @@
-"""A studio's own parts come from its own file, which a recipe names; the package stays as it is."""
+"""A studio's components come from its own file, which a recipe names; the package is unchanged."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_head_a_loss_and_a_shape_model_of_a_studio_train_into_a_pack(faces: Pa
     marks = np.random.default_rng(0).uniform(10, 50, (1, 4, 2)).astype(np.float32)
     moved = np.concatenate([marks, marks * 2 + np.array([7, 3], np.float32)])
     points = models.predict_shapes(moved).points_NPK
-    # a mean face that neither turns nor grows: it goes where the landmarks' middle goes
+    # a mean face that is only translated: it follows the mean of the landmarks
     np.testing.assert_allclose(
         points[1, :, :2] - points[0, :, :2], [moved[1].mean(0) - moved[0].mean(0)] * 7, atol=1e-3
     )
@@ -140,7 +140,7 @@ def test_a_network_of_a_studio_trains_by_the_same_door(
 
 
 def _install(folder: Path, module: str, text: str) -> None:
-    """An installed package of one module, as pip leaves it, with an entry point for it."""
+    """An installed package of one module, as pip leaves it, with its entry point."""
     about = folder / f"{module}-1.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
@@ -190,7 +190,7 @@ def test_a_plugin_of_the_command_line_is_added_to_a_shipped_recipe(
     monkeypatch.chdir(tmp_path)
     config = load_pack_config("character", ["plugins=[mine.py]", "head=rare"])
     assert (config.head, config.plugins) == ("rare", (str(tmp_path / "mine.py"),))
-    assert config.pose == load_pack_config("character").pose > 0  # the rest is the recipe's
+    assert config.pose == load_pack_config("character").pose > 0  # the rest comes from the recipe
     (tmp_path / "kept.yaml").write_text(config.to_yaml())
     monkeypatch.chdir("/")
     assert load_pack_config(tmp_path / "kept.yaml") == config

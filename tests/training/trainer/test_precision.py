@@ -1,4 +1,4 @@
-"""Which arithmetic a step is taken in."""
+"""The numeric precision of a step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rotopaint_ai.training.trainer.task import precision
 @pytest.mark.parametrize("has", [True, False])
 @pytest.mark.parametrize("asked", [True, False])
 def test_bf16_is_for_processors_that_have_it(asked: bool, has: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A processor without the instructions imitates them: a character's training took ten times as long there."""
+    """A processor without these instructions emulates them: a character's training took ten times as long there."""
     told = {"architecture": "x86_64", "avx512_bf16": has, "amx_bf16": False}
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: told, raising=False)
     with precision(TrainConfig(bf16=asked), torch.device("cpu")):

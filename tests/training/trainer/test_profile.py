@@ -1,4 +1,4 @@
-"""What binds a training is said of it."""
+"""The report of a training's bottleneck."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_each_operation_takes_at_least_what_its_roofline_says() -> None:
     rows, columns = torch.ones(64, 32), torch.ones(32, 16)
     with Operations() as done:
         product = rows @ columns  # 65,536 operations; 4 * (2048 + 512 + 1024) bytes
-        product.view(-1).add_(1.0)  # none counted; 1024 numbers read and written
+        product.view(-1).add_(1.0)  # no operations counted; 1024 numbers read and written
     assert [(each.flop, each.n_bytes) for each in done.noted] == [(65536, 14336), (0, 8192)]
     reached = Roofline(flop_per_s=1e6, bytes_per_s=1e6)
     assert reached.memory_share(done.noted) == pytest.approx(0.008192 / (0.065536 + 0.008192))
@@ -97,7 +97,7 @@ def test_the_way_back_is_counted_and_a_device_is_measured() -> None:
 
 
 def test_the_turns_of_other_programs_are_no_part_of_a_roofline() -> None:
-    """On a busy machine the clock gave 36 and 96 % of memory for one and the same network."""
+    """On a busy machine the clock gave 36 and 96 % of memory bandwidth for the same network."""
     assert roofline._shortest_s(lambda: time.sleep(0.05), torch.device("cpu")) < 0.04
 
 

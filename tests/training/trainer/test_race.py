@@ -1,4 +1,4 @@
-"""The race to the same held-out error: when an error was reached, what sides do in their turns, how a race is told."""
+"""The race to the same held-out error: the time of each error, the turns of each side, and the report."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_the_other_never_reached_is_a_lower_bound() -> None:
     assert (row["ratio"], row["more_than"]) == (None, 15.0)
     told = race.against(OURS, STOCK, 300.0)
     assert told["at_our_best"] == "1.00 %: not within 15.0 times as long"
-    assert told["at_the_lowest_both_reached"] is None  # stock's best is what ours knew before its first step
+    assert told["at_the_lowest_both_reached"] is None  # stock's best is the error of ours before its first step
     asked = [row["percent"] for row in told["levels"]]
     assert asked == sorted(asked, reverse=True)
     assert asked[0] < 4.0
@@ -59,7 +59,7 @@ def test_what_the_other_never_reached_is_a_lower_bound() -> None:
 
 
 class Turns(io.StringIO):
-    """Turns of no length: one step each, until they are used up."""
+    """A list of empty turns, one step each."""
 
     def __init__(self, count: int) -> None:
         super().__init__("0\n" * count)
@@ -100,7 +100,7 @@ def test_stock_is_plain_and_ours_is_not(faces: Path, monkeypatch: pytest.MonkeyP
     net = next(steps)[0]
     before = net.heat_of_landmark.detach().clone()
     assert [next(steps)[1] for _ in range(6)] == [4] * 6
-    assert len(opened) == 24  # every sample was decoded again when it was wanted
+    assert len(opened) == 24  # every sample was decoded again at each use
     weights: list[Any] = [value for value in net.parameters() if value.ndim == 4 and value.shape[2] > 1]
     assert all(value.dtype == torch.float32 and value.is_contiguous() for value in weights)
     assert not torch.equal(before, net.heat_of_landmark)

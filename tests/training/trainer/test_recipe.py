@@ -1,4 +1,4 @@
-"""Recipes: checked at the door, and every shipped one builds."""
+"""Recipes: checked when loaded; every shipped one builds."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def test_overrides_reach_into_tables_and_the_yaml_reads_back(tmp_path: Path) -> 
 
 
 def test_the_recipe_of_a_pack_is_one_also_where_an_older_version_wrote_it(tmp_path: Path) -> None:
-    """Fields and losses of other names, and settings that are none any more; another value of these is refused."""
+    """Renamed fields and losses, and removed settings, load from old recipes; other values of removed settings are
+    refused."""
     stored = load_pack_config(find_pack(None) / "recipe.yaml")
     assert stored.losses["anisotropy"] > 0
     assert (stored.elastic, stored.pose) == (0.4, 0.0)
@@ -77,7 +78,7 @@ def test_the_recipe_of_a_pack_is_one_also_where_an_older_version_wrote_it(tmp_pa
 
 
 def test_numbers_are_read_as_people_write_them() -> None:
-    assert load_pack_config(None, ["learning_rate=1e-3"]).learning_rate == 0.001  # text, by YAML 1.1
+    assert load_pack_config(None, ["learning_rate=1e-3"]).learning_rate == 0.001  # a string in YAML 1.1
 
 
 @pytest.mark.parametrize(

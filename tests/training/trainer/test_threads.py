@@ -1,4 +1,4 @@
-"""Trainings take every core, unless one thread alone is quicker."""
+"""Training uses every core, unless a single thread is faster."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def test_measuring_leaves_the_network_as_it_was(faces: Path, monkeypatch: pytest
     data = LandmarkData(memory, memory, np.ones(4, np.float32), (1, 0, 2, 3))
     before = {name: value.clone() for name, value in net.state_dict().items()}
     counts: list[int] = []
-    monkeypatch.setattr(torch, "set_num_threads", counts.append)  # two would wait for each other where cores are busy
+    # several threads would wait for each other where cores are busy
+    monkeypatch.setattr(torch, "set_num_threads", counts.append)
     choose_threads(recipe, LandmarkTask(recipe, net, data))
     assert counts in ([2, 1, 1], [2, 1, 2])
     for name, value in net.state_dict().items():

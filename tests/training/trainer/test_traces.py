@@ -1,4 +1,4 @@
-"""A graph that is traced once serves every network of its shape."""
+"""One traced graph serves every network of the same architecture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAMPLE = np.random.default_rng(0).random((3, 3, 8, 8), np.float32)
 
 
 class Net(nn.Module):
-    """A batch norm and a buffer whose square is folded into a constant, of so many channels."""
+    """A batch norm and a buffer whose square is folded into a constant, with this many channels."""
 
     scale: Tensor
 
@@ -41,4 +41,4 @@ def test_the_second_network_gives_the_file_of_a_trace_of_its_own(tmp_path: Path)
     second = export(Net(2), tmp_path / "net.onnx", traces)
     assert second == export(Net(2), tmp_path / "net.onnx")
     assert first != second
-    assert export(Net(3, channels=6), tmp_path / "net.onnx", traces)  # other shapes: traced anew, and compared
+    assert export(Net(3, channels=6), tmp_path / "net.onnx", traces)  # other shapes: traced again, and compared

@@ -1,4 +1,4 @@
-"""The training loop of every network: what its checkpoints are good for, and that a stop loses no step."""
+"""The training loop of every network: checkpoints that resume, and stops that lose no step."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ CONFIG = TrainConfig(name="small", minutes=None, steps=10, eval_every=5, bf16=Fa
 
 
 class Small(nn.Module):
-    """One layer and a batch norm, whose running means a bad batch spoils."""
+    """One layer and a batch norm, whose running means a bad batch corrupts."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layer, self.norm = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normed features."""
+        """Normalised features."""
         found: Tensor = self.norm(self.layer(x))
         return found
 
 
 class SmallTask(Task[Small, npt.NDArray[np.float32]]):
-    """Random pictures; a step's batch may be spoilt."""
+    """Random pictures; one step's batch may be corrupt."""
 
     def __init__(self, spoilt_at: int = -1, data: float = 0.0) -> None:
         torch.manual_seed(0)
@@ -83,7 +83,7 @@ def test_a_stop_keeps_the_step_and_going_on_ends_in_the_same_weights(tmp_path: P
     def check() -> None:
         nonlocal asked
         asked += 1
-        if asked == 9:  # asked before each step: eight are done, three since the last evaluation
+        if asked == 9:  # called before each step: eight are done, three since the last evaluation
             raise CancelledError("stop")
 
     with pytest.raises(CancelledError):

@@ -26,7 +26,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
     running = server.ThreadedMotoServer(port=0, verbose=False)
     running.start()
-    s3fs.S3FileSystem.clear_instance_cache()  # of a server before
+    s3fs.S3FileSystem.clear_instance_cache()  # of an earlier server
     host, port = running.get_host_and_port()
     for name, value in (
         ("AWS_ENDPOINT_URL", f"http://{host}:{port}"),
@@ -51,7 +51,7 @@ def test_a_bucket_gives_what_the_folder_gives(faces: Path, bucket: str, tmp_path
             boto3.client("s3").upload_file(str(path), "show", f"pip/{path.relative_to(tmp_path / 'packed')}")
     plain, streamed = read_dataset(faces), read_dataset(bucket)
     assert streamed.samples == plain.samples
-    assert not list((tmp_path / "cache").rglob("*.tar"))  # nothing is fetched before it is wanted
+    assert not list((tmp_path / "cache").rglob("*.tar"))  # nothing is fetched before it is needed
     np.testing.assert_array_equal(streamed.picture(1), plain.picture(1))
     assert len(list((tmp_path / "cache").rglob("*.tar"))) == 1
     boto3.client("s3").delete_object(Bucket="show", Key="pip/shards/000001.tar")

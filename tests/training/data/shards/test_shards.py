@@ -1,4 +1,4 @@
-"""Shards hold what the folder holds, in whatever way they come."""
+"""Shards contain the same data as the folder, whichever way they are read."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_planes_keep_brightness_whole_and_colour_at_half_size(folder: Path, pack
     plain, coded = read_dataset(packed), read_dataset(tmp_path)
     for row in range(4):
         meant, found = (data.picture(row).astype(float) @ (0.299, 0.587, 0.114) for data in (plain, coded))
-        assert np.median(np.abs(meant - found)) < 1  # all but where colour leaves the cube: these are noise
+        assert np.median(np.abs(meant - found)) < 1  # except where colours leave the cube: these are noise
     names = [sample.image for sample in coded.samples[:4]]
     pack = coded.packs[0]
     np.testing.assert_array_equal(pack.clip(names, (60, 40))[3], coded.picture(3))
@@ -211,7 +211,7 @@ def test_a_tar_is_as_large_as_was_asked_for_whatever_the_coding(
 
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Recoder]:
-    """Two soft shots of 13 and 4 pictures, whose sizes differ from frame to frame: loose, and packed as clips."""
+    """Two smooth shots of 13 and 4 pictures, whose sizes differ from frame to frame: as files, and packed as clips."""
     loose, out = tmp_path_factory.mktemp("loose"), tmp_path_factory.mktemp("clips")
     rows, columns = np.mgrid[0:61, 0:64]
     (loose / "images").mkdir()
@@ -236,7 +236,7 @@ def test_clips_give_each_picture_at_its_own_size_in_any_order(clips: tuple[Path,
         meant, found = (data.picture(row).astype(float) for data in (plain, coded))
         beside = plain.picture(row + 1 if row < 16 else 15)[:54, :54].astype(float)
         assert found.shape == meant.shape
-        assert np.abs(found - meant).mean() < 2.5 < np.abs(found[:54, :54] - beside).mean()  # not the one beside it
+        assert np.abs(found - meant).mean() < 2.5 < np.abs(found[:54, :54] - beside).mean()  # not its neighbour
     assert clips[2].n == 17
     assert clips[2].psnr_db > 36
     assert clips[2].n_bytes < clips[2].n_bytes_before
@@ -372,7 +372,7 @@ def test_planes_of_an_odd_picture_are_raw_ones() -> None:
 
 
 def test_planes_of_one_colour_come_back_as_it_was() -> None:
-    """By the formulas of BT.601: grey 126 is Y 124, and red (200, 0, 0) is Y 67, U 98, V 216, to a step of rounding."""
+    """By the formulas of BT.601: grey 126 is Y 124, and red (200, 0, 0) is Y 67, U 98, V 216, to one rounding step."""
     for colour in ((126, 126, 126), (200, 0, 0), (10, 220, 90)):
         picture = np.full((4, 6, 3), colour, np.uint8)
         found = decode(Recoder("planes")([picture], 1))
@@ -385,7 +385,7 @@ def test_planes_of_one_colour_come_back_as_it_was() -> None:
 
 def test_damaged_planes_are_no_picture() -> None:
     raw = io.BytesIO()
-    np.save(raw, np.zeros((7, 6), np.uint8))  # seven rows are no three halves of any height
+    np.save(raw, np.zeros((7, 6), np.uint8))  # seven rows are not three halves of any height
     assert decode(raw.getvalue()) is None
 
 
@@ -474,12 +474,13 @@ def test_a_shard_beyond_the_cache_is_refused_before_anything_is_removed(packed: 
 
 
 class Moody:
-    """A server in memory that is sometimes slow, gone or wrong; `moods` are used up one per request for a tar."""
+    """A server in memory that is sometimes slow, unreachable or wrong; each request for a tar uses up one of
+    `moods`."""
 
     def __init__(self, folder: Path, *moods: str) -> None:
         self.folder, self.moods, self.n_asked = folder, list(moods), 0
         self.asked = threading.Event()
-        self.gate: threading.Event | None = None  # shut, it lets nothing through
+        self.gate: threading.Event | None = None  # while it is shut, requests wait
 
     def __call__(self, url: str) -> Iterator[bytes]:
         data = (self.folder / url.removeprefix("mem://x/")).read_bytes()
@@ -513,7 +514,7 @@ def test_a_moody_server_is_asked_again_until_the_bytes_are_right(packed: Path, t
     assert path.read_bytes() == (packed / "shards/000000.tar").read_bytes()
     assert moody.n_asked == 4
     server.shard(shard)
-    assert moody.n_asked == 4  # it is in the cache now
+    assert moody.n_asked == 4  # now cached
     path.write_bytes(bytes(path.stat().st_size))  # of the right size, and damaged
     assert server.shard(shard).read_bytes() == (packed / "shards/000000.tar").read_bytes()
     assert moody.n_asked == 5
@@ -549,7 +550,7 @@ def test_a_full_disk_is_said_at_once(packed: Path, tmp_path: Path) -> None:
 def test_a_shard_whose_room_somebody_else_needs_meanwhile_is_fetched_again(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    """Two trainings share a full cache: what one has just looked at, the other removes."""
+    """Two trainings share a full cache: one removes the file that the other has just checked."""
     server, moody = _server(packed, tmp_path)
     pictures, plain = ShardPictures(server, server.index()), read_dataset(packed)
     name, hashed, mapped, removed = plain.samples[0].image, remote._sha256, read._map, list[Path]()
@@ -595,7 +596,7 @@ def test_the_cache_keeps_what_was_used_last(packed: Path, tmp_path: Path) -> Non
     server, moody = _server(packed, tmp_path)
     shards = server.index().shards
     small = Server("mem://x", tmp_path, moody, limit_bytes=2.5 * shards[0].n_bytes)
-    coming = tmp_path / ".another.0a.part.tar"  # of another process, and no room to be had
+    coming = tmp_path / ".another.0a.part.tar"  # another process's download; there is no space
     coming.write_bytes(b"x")
     os.utime(coming, (0, 0))
     for shard in shards[:4]:
@@ -658,11 +659,11 @@ def test_fetching_stops_in_the_middle_of_a_shard_and_leaves_nothing(packed: Path
     memory, moody = _streamed(packed, tmp_path, gate=gate)
     with fetching(memory.pictures, lambda step: [0, N - 1]) as tell:
         tell(0)
-        assert moody.asked.wait(200)  # the server has begun to answer, and does not come to an end
+        assert moody.asked.wait(200)  # the server has begun its response, and does not finish
     assert not list(tmp_path.glob("[!.]*.tar"))
     assert moody.n_asked == 1
     gate.set()
-    np.testing.assert_array_equal(memory.pictures[0].shape[2], 3)  # who wants it still gets it
+    np.testing.assert_array_equal(memory.pictures[0].shape[2], 3)  # whoever waits for it still gets it
     assert moody.n_asked == 2
 
 
@@ -683,9 +684,9 @@ def test_after_a_shard_that_cannot_be_fetched_the_next_ones_still_come(packed: P
             time.sleep(0.005)  # ends, or pytest's own limit ends it
     assert moody.n_asked == TRIES + 1
     memory.pictures[N - 1]
-    assert moody.n_asked == TRIES + 1  # the second is there
+    assert moody.n_asked == TRIES + 1  # the second shard is available
     memory.pictures[0]
-    assert moody.n_asked == TRIES + 2  # and the first, whose server is well again, comes when it is wanted
+    assert moody.n_asked == TRIES + 2  # and the first comes when it is requested, after its server has recovered
 
 
 def test_sets_of_both_kinds_join(folder: Path, packed: Path) -> None:
@@ -699,7 +700,7 @@ def test_sets_of_both_kinds_join(folder: Path, packed: Path) -> None:
 def test_a_picture_that_the_disk_does_not_take_is_the_disks_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OpenCV says no more than that it did not write."""
+    """OpenCV reports only that it did not write."""
     monkeypatch.setattr(cv2, "imwrite", lambda *words: False)
     with pytest.raises(DiskError, match=r"a\.png: the picture could not be written; check the disk"):
         write_picture(tmp_path / "a.png", np.zeros((4, 4, 3), np.uint8))
@@ -719,5 +720,5 @@ def test_training_and_held_out_shards_join_without_being_read(packed: Path) -> N
     halves = [load_pictures(data.subset(np.arange(a, b)), side_px=24, margin=1.3) for a, b in ((0, 12), (12, N))]
     both = shrink_memory(join_memories(*halves), 0.5)
     assert both.groups == data.groups()
-    assert all(not pack._open for pack in data.packs)  # nothing was fetched to join them
+    assert all(not pack._open for pack in data.packs)  # nothing was fetched to concatenate them
     assert both.pictures[N - 1].shape[:2] == sizes_of(both.pictures)[N - 1][::-1]  # height, width; width, height

@@ -1,4 +1,4 @@
-"""The detector: what cells answer for, that it learns, that its file says what it says, and how it is judged."""
+"""The detector: assignment of cells, training, export, and evaluation."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _batches(*scenes: DetectionScene) -> Batches:
 
 
 def test_truth_goes_with_the_picture() -> None:
-    """The face's colour is found where outline, box and mask say, however the scene was moved."""
+    """The face's colour lies inside outline, box and mask, however the scene was moved."""
     batches = _batches(_scene(_face(64, 32, 30)))
     batch = batches.batch([0] * 12, np.random.default_rng(3))
     assert batch.counts.any()
@@ -103,7 +103,7 @@ def test_cells_in_the_middle_of_a_face_answer_for_it_at_its_level() -> None:
     cells = task._cells(output, target)
     counts = [64 // s * 128 // s for s in STRIDES]
     first = cells.is_face[0, : counts[0]].view(8, 16)
-    # the middle (40, 24) is a corner of four cells, of which it lies 4 px from each centre
+    # the centre (40, 24) is a corner of four cells, 4 px from the centre of each
     assert {tuple(map(int, cell)) for cell in first.nonzero()} == {(2, 4), (2, 5), (3, 4), (3, 5)}
     assert not cells.is_face[0, counts[0] :].any()
     assert not cells.is_face[1, : counts[0]].any()
@@ -177,7 +177,7 @@ def _options(tmp_path: Path, *overrides: str, recipe: str = "detector", resume: 
 
 
 def test_a_training_writes_a_file_that_says_what_the_network_says(tmp_path: Path) -> None:
-    """`export` compares boxes and scores and would raise; ONNX's own operators stand in the file."""
+    """`export` compares boxes and scores and would raise; the file contains ONNX's own operators."""
     import onnx
 
     found = train_network("detector", _options(tmp_path, "steps=2"))
@@ -259,7 +259,7 @@ def test_a_picture_on_both_sides_is_reported(tmp_path: Path) -> None:
     others = [replace(_scene(_face(40 + k, 30, 30)), split="train") for k in range(9)]
     ours, theirs = split_samples(
         [*others, replace(others[-1], name="held again")]
-    )  # the last is held back, and so its twin
+    )  # the last is held out, and so is its duplicate
     assert (len(ours), len(theirs)) == (8, 1)
 
 
@@ -302,7 +302,7 @@ def test_detections_are_judged_by_hand() -> None:
 
 
 def test_average_precision_of_a_known_options() -> None:
-    # precision at the hits: 1, 2/3; one of three faces is never found
+    # precision at the hits: 1, 2/3; one of three faces is missed
     assert average_precision(np.array([1.0, 0, 1]), 3) == pytest.approx((1 + 2 / 3) / 3)
     assert average_precision(np.zeros(0), 3) == 0
 
@@ -324,7 +324,7 @@ def test_pictures_are_fitted_into_the_corner() -> None:
 
 
 def test_things_beside_faces_leave_them_alone() -> None:
-    """Balls, lumps and scattered faces change the picture, but nothing where a face stands."""
+    """Balls, lumps and scattered faces change the picture, except where a face is."""
     rng = np.random.default_rng(0)
     picture = np.full((96, 160, 3), 90, np.uint8)
     other = rng.integers(0, 255, (80, 80, 3)).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Boxes, suppression and ROIAlign: against hand calculations, plain loops, and onnxruntime's own operators."""
+"""Boxes, suppression and ROIAlign: against hand calculation, plain loops, and onnxruntime's own operators."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_iou_of_two_squares_that_share_a_quarter() -> None:
     [
         ((0, 0, 10, 10), (0, 0, 10, 10), 1.0),
         ((0, 0, 10, 10), (5, 5, 15, 15), 25 / 175 - (225 - 175) / 225),
-        ((0, 0, 1, 1), (2, 0, 3, 1), 0 - (3 - 2) / 3),  # apart: only what lies between counts
-        ((0, 0, 4, 4), (1, 1, 3, 3), 4 / 16),  # one in the other: the box round both is the larger one
+        ((0, 0, 1, 1), (2, 0, 3, 1), 0 - (3 - 2) / 3),  # disjoint: only the gap counts
+        ((0, 0, 4, 4), (1, 1, 3, 3), 4 / 16),  # nested: the enclosing box is the larger one
     ],
 )
 def test_giou_by_hand(one: tuple[float, ...], other: tuple[float, ...], wanted: float) -> None:
@@ -55,7 +55,7 @@ def test_boxes_that_do_not_meet_are_drawn_together() -> None:
     box = _box(0, 0, 10, 10).requires_grad_()
     net.giou_loss(box, _box(30, 0, 40, 10)).backward()  # type: ignore[no-untyped-call]
     assert box.grad is not None
-    assert float(box.grad[2]) < 0  # the right edge wants to go right
+    assert float(box.grad[2]) < 0  # the right edge should move right
 
 
 def test_offsets_move_and_grow() -> None:
@@ -72,7 +72,7 @@ def _random_boxes(n: int, k: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _greedy(found: Array, scores: Array, threshold: float) -> Array:
-    """Suppression as it is told: take the best, drop what it overlaps, take the next."""
+    """Suppression by definition: take the best, drop what it overlaps, take the next."""
     keep = np.zeros(len(found))
     left = list(np.argsort(-scores, kind="stable"))
     while left:
@@ -97,7 +97,7 @@ def test_suppression_is_greedy_suppression(threshold: float) -> None:
 
 
 def _sample(picture: Array, y: float, x: float) -> float:
-    """Bilinear value at cells counted from the first one's centre; nothing beyond one cell from the rim."""
+    """Bilinear value at cells counted from the first one's centre; 0 beyond one cell from the edge."""
     height, width = picture.shape
     if not (-1 <= y <= height and -1 <= x <= width):
         return 0.0
@@ -132,7 +132,7 @@ def test_roi_align_is_the_mean_of_bilinear_samples() -> None:
 
 
 def test_a_ramp_is_read_where_the_box_lies() -> None:
-    # a map whose cells say their own middle in pixels: cells of a box 16 px wide from 8 on, four of them
+    # a map whose cells contain their own centre in pixels: four cells of a box 16 px wide from 8 on
     ramp = ((torch.arange(20.0) + 0.5) * 4)[None, None, None].expand(1, 1, 20, 20)
     got = net.roi_align(ramp, torch.tensor([[[8.0, 8.0, 24.0, 24.0]]]), 4, 0.25)
     assert got[0, 0, 0].tolist() == pytest.approx([10, 14, 18, 22])
@@ -169,7 +169,7 @@ def test_roi_align_is_that_of_onnxruntime() -> None:
     torch.manual_seed(2)
     maps = torch.randn(2, 4, 12, 20)
     found, _ = _random_boxes(2, 12)
-    found = found - 6  # some stand over the rim
+    found = found - 6  # some extend over the edge
     node = helper.make_node(
         "RoiAlign",
         ["maps", "boxes", "picture"],

@@ -1,4 +1,4 @@
-"""What takes seams off learns from pictures whose true light is known, and numpy mixes light as torch does."""
+"""The learned fill trains on pictures whose true light is known, and numpy mixes light as torch does."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def laid() -> list[strips.StraightenedFrame]:
 
 
 def test_worn_pairs_stay_pairs() -> None:
-    """Lens, grade, grain and compression are the same for both: without a seam they come out the same."""
+    """Lens, grade, grain and compression are the same for both: without a seam both come out equal."""
     clean = burnt_seams.paint_texture(96, np.random.default_rng(4))
     for seed in range(12):
         plate, true = strips.degrade_pair(clean, clean, 0.3, np.random.default_rng(seed))
@@ -84,7 +84,7 @@ def test_a_table_written_as_text_is_the_table(tmp_path: Path, laid: list[strips.
 
 
 def _saying(answer: np.ndarray) -> learned_fill.FillModel:
-    """A model that says this, whatever it is shown."""
+    """A model with this output for any input."""
 
     def model(strips: np.ndarray) -> np.ndarray:
         missing = [(0, a - b) for a, b in zip(strips.shape[1:3], answer.shape[:2])]
@@ -136,7 +136,7 @@ def test_an_untrained_network_keeps_nearly_what_the_tables_painted(laid: list[st
     with torch.no_grad():
         got = task.mix_light(untrained(torch.from_numpy(cut.strip.astype(np.float32))), lit[:, :4])
     apart = float((got - lit[:, 0]).abs()[cut.wanted].mean())
-    assert apart < 0.1  # log light: the others have 13 % at first, and offsets are small
+    assert apart < 0.1  # log light: the other sources have 13 % at first, and offsets are small
     found = task.figures(untrained, cut)
     assert found["strips"] == len(cut.strip)
 
@@ -155,7 +155,7 @@ def test_the_truth_has_no_error_and_a_line_costs_more_than_the_same_error_spread
     assert (task.error_of(lit[:, 4] + along, lit, every) > 1.2 * task.error_of(lit[:, 4] + strewn, lit, every)).all()
     line, spread = torch.zeros_like(lit[:, 4]), torch.zeros_like(lit[:, 4])
     line[:, ::4] = 0.02
-    spread[:] = 0.01  # a quarter of the rows at twice the error: the same mean square
+    spread[:] = 0.01  # a quarter of the rows have twice the error: the same mean square
     assert (task.error_of(lit[:, 4] + line, lit, every) > task.error_of(lit[:, 4] + spread, lit, every)).all()
 
 
@@ -190,7 +190,7 @@ def test_training_moves_the_network_and_another_starts_from_its_file(
     with torch.no_grad():
         wanted = trained.net.eval()(strip)
         assert torch.allclose(wanted, again.eval()(strip), atol=1e-4)
-        assert torch.allclose(wanted, again.train()(strip), atol=1e-4)  # its batch norms stay as they are
+        assert torch.allclose(wanted, again.train()(strip), atol=1e-4)  # its batch norms stay unchanged
 
 
 def test_shots_marked_val_are_held_out(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_what_is_left_is_a_share_of_the_damage_where_it_shows() -> None:
     apart = damage * torch.tensor([0.0, 0.55, 1.05])[:, None, None, None]
     assert task.left_of(apart, damage, wanted).tolist() == pytest.approx([0.0, 0.425, 0.925], abs=1e-5)
     assert task.left_of(-apart, damage, wanted).tolist() == pytest.approx([0.0] * 3)
-    assert task.left_of(0.1 * apart, 0.1 * damage, wanted).tolist() == pytest.approx([0.0] * 3)  # nobody sees it
+    assert task.left_of(0.1 * apart, 0.1 * damage, wanted).tolist() == pytest.approx([0.0] * 3)  # invisible
 
 
 def test_contrast_is_against_the_banks_which_stay(laid: list[strips.StraightenedFrame]) -> None:
@@ -235,7 +235,7 @@ def test_contrast_is_against_the_banks_which_stay(laid: list[strips.Straightened
     assert torch.allclose(light[:, 1], own, atol=1e-4)
 
 
-@pytest.mark.parametrize("n_channels", [11, learned_fill.N_CHANNELS])  # files of before know one plane less
+@pytest.mark.parametrize("n_channels", [11, learned_fill.N_CHANNELS])  # older files have one channel less
 def test_a_trained_fill_goes_into_a_pack_and_the_card_vouches_for_it(tmp_path: Path, n_channels: int) -> None:
     pack = tmp_path / "pack"
     shutil.copytree(find_pack(None), pack)
@@ -259,7 +259,7 @@ def test_a_trained_fill_goes_into_a_pack_and_the_card_vouches_for_it(tmp_path: P
 
 
 def _write_fill(path: Path, n_channels: int) -> None:
-    """A graph with a fill's names and sizes, and nothing learnt: one product."""
+    """A graph with a fill's names and sizes, without training: one matrix product."""
     sizes = ["N", "T", "S"]
     given = onnx.helper.make_tensor_value_info("strip", onnx.TensorProto.FLOAT, [*sizes, n_channels])
     made = onnx.helper.make_tensor_value_info("answer", onnx.TensorProto.FLOAT, [*sizes, learned_fill.N_ANSWERS])

@@ -1,4 +1,4 @@
-"""Packs that are trained from a pack with a learned fill have it too."""
+"""A pack trained from a pack with a learned fill keeps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training of the seam model: labels that are where the truth is, and a file that packs take."""
+"""Training of the seam model: correct labels, and a file that packs accept."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_examples_say_where_the_seam_is_and_where_nobody_knows(tmp_path: Path) -
     assert strip.shape[2:] == (N_OFFSETS, 3)
     assert target.shape == (4, strip.shape[1] // 2, N_OFFSETS + 1)
     sums = target.sum(2)
-    assert (sums[:, -2:] == 0).all()  # the gap after the last seam teaches nothing
+    assert (sums[:, -2:] == 0).all()  # the gap after the last seam has no weight
     assert (sums > 0.9).any()
 
 

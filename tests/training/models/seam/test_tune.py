@@ -1,4 +1,4 @@
-"""The seam network taught one character's seams, and seams that are better left where they were predicted."""
+"""The seam network tuned on one character's seams; seams that are better left as predicted."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_a_network_is_what_its_file_says() -> None:
 
 
 def test_a_network_that_was_taught_can_be_taught_on(tmp_path: Path) -> None:
-    """What a pack of one's own holds: the exporter writes its batch norms, the shipped file has them folded."""
+    """A user's own pack: the exporter writes its batch norms, whereas the shipped file has them folded."""
     torch.manual_seed(3)
     net = SeamNet()
     strip = torch.randn(3, 24, N_OFFSETS, 3)
-    net.train()(strip)  # norms have seen something
+    net.train()(strip)  # the norms have statistics
     export(net, tmp_path / "seam.onnx")
     with torch.no_grad():
         torch.testing.assert_close(seam_net(tmp_path / "seam.onnx")(strip), net.eval()(strip))
@@ -50,7 +50,7 @@ def test_a_file_that_is_no_seam_network_is_refused(tmp_path: Path) -> None:
 
 
 def drawn_seams(faces: Path) -> Dataset:
-    """The made-up faces; nothing is drawn of their seams."""
+    """Synthetic faces; their seams are not drawn."""
     data = read_dataset(faces)
     held = [at in (0, 1, 2) for at in range(len(data))]
     samples = tuple(replace(s, split="val" if out else "train") for s, out in zip(data.samples, held))
@@ -67,7 +67,7 @@ def test_teaching_says_what_it_did(faces: Path) -> None:
     assert 0 < tuned.before <= 5
     assert tuned.is_better == (tuned.after < tuned.before)
     for name, value in start.state_dict().items():
-        torch.testing.assert_close(value, before[name])  # the one started from stays as it was
+        torch.testing.assert_close(value, before[name])  # the initial network stays unchanged
     norms = [name for name in before if name.endswith("running_mean")]
     for name in norms:
         torch.testing.assert_close(tuned.net.state_dict()[name], before[name])
@@ -85,7 +85,7 @@ def test_no_picture_is_decoded_before_it_is_wanted(faces: Path, monkeypatch: pyt
 
 
 class Darkest(nn.Module):
-    """Says that the seam is where the strip is darkest."""
+    """Finds the seam where the strip is darkest."""
 
     def forward(self, strip: Tensor) -> Tensor:
         dark = -strip.mean(3).unflatten(1, (-1, 2)).mean(2) * 8
@@ -93,7 +93,7 @@ class Darkest(nn.Module):
 
 
 class Blind(nn.Module):
-    """Says that nothing is to be seen."""
+    """Finds nothing."""
 
     def forward(self, strip: Tensor) -> Tensor:
         n, places = strip.shape[0], strip.shape[1] // 2

@@ -1,4 +1,4 @@
-"""Segmentation: gates, the dual task, that truth goes with the picture, and that its file says what it says."""
+"""Segmentation: gates, the dual task, labels that move with the picture, and export."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_is_right_costs_less_than_what_is_wrong(name: str) -> None:
 
 
 def test_thin_seams_count() -> None:
-    """A network that sees no seam at all is punished although it is right on 98 % of the pixels."""
+    """A network that finds no seam at all gets a large loss, although 98 % of its pixels are right."""
     target = _target()
     blind = SegmentationOutput(
         torch.cat((torch.full((1, 1, 32, 32), -9.0), (target.classes[:, 1:] * 2 - 1) * 9), 1), target.edges
@@ -106,7 +106,7 @@ def test_what_an_occluder_hides_is_no_seam() -> None:
     bare = Cutter([_view()], 96, 1.3, STRAIGHT, {}).batch([0] * 12, np.random.default_rng(2))
     crops = Cutter([_view()], 96, 1.3, STRAIGHT, {"occluders": 1.0}).batch([0] * 12, np.random.default_rng(2))
     told, untold = ((crops.pictures[seam > 0.9][:, 1] > 150).mean() for seam in (crops.seam, bare.seam))
-    assert untold < 0.93 < 0.95 < told  # the rest are soft rims
+    assert untold < 0.93 < 0.95 < told  # the rest are soft edges
 
 
 def _shot(folder: Path, n: int = 4) -> Path:
@@ -114,7 +114,7 @@ def _shot(folder: Path, n: int = 4) -> Path:
     view, keys, marks = _view(), {}, {}
     for k in range(n):
         frame = 1001 + k
-        picture = cv2.add(view.picture, np.full_like(view.picture, frame % 7))  # no frame is another one's copy
+        picture = cv2.add(view.picture, np.full_like(view.picture, frame % 7))  # no two frames are equal
         cv2.imwrite(str(folder / f"plate.{frame}.png"), picture[..., ::-1])
         cv2.imwrite(str(folder / f"seam.{frame}.png"), view.seam)
         corners = [(34, 60), (70, 16), (106, 60), (70, 104)]

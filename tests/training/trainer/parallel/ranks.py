@@ -1,4 +1,4 @@
-"""What each rank does in the tests of ranks, by a name and a folder."""
+"""The work of each rank in the tests of ranks, by a name and a folder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LONG = [*TINY, "minutes=null", "steps=6", "eval_every=2", "learn_all=0"]
 
 
 def gradients(folder: Path, group: Group, compression: str) -> None:
-    """The gradient of one batch, computed by however many ranks there are."""
+    """The gradient of one batch, computed by any number of ranks."""
     recipe = override(PackConfig(), TINY)
     net = build_net(recipe, 5)
     model = group.wrap(net, equal=True, compression=compression).train()
@@ -76,7 +76,7 @@ def low_rank(group: Group) -> None:
 
 
 def training(folder: Path, group: Group, faces: str, out: str, kill_at: int) -> None:
-    """Train the landmark network; in its first life the last rank kills itself at a step."""
+    """Train the landmark network; before any restart, the last rank kills itself at a step."""
     first_life = not group.on_any(has_restarted())
     n_checked = 0
 
@@ -95,7 +95,8 @@ def training(folder: Path, group: Group, faces: str, out: str, kill_at: int) -> 
 
 
 def everything(folder: Path, group: Group, faces: str) -> None:
-    """Gradients and a training without a loss, then one whose last rank is lost: a restarted life takes that up."""
+    """Gradients and a complete training, then one that loses its last rank; after the restart, only that one is
+    resumed."""
     if group.on_any(has_restarted()):
         (folder / "restarted").touch()
     else:
@@ -107,7 +108,7 @@ def everything(folder: Path, group: Group, faces: str) -> None:
 
 
 def act(name: str, folder: str, *rest: str) -> None:
-    """What this rank does, by name."""
+    """Run this rank's work by name."""
     torch.set_num_threads(1)
     group = Group.join()
     if name == "everything":

@@ -1,4 +1,4 @@
-"""A backend that is not there is refused in one line before any rank starts."""
+"""A missing backend is refused in one line before any rank starts."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def test_backends_that_are_installed_are_taken(monkeypatch: pytest.MonkeyPatch) 
 def test_the_command_refuses_before_it_reads_anything(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(DONE, "1")  # it stays this process
+    monkeypatch.setenv(DONE, "1")  # this process does not restart
     assert main(["train", "nothing", "--out", "x", "--backend", "smoke"]) == 2
     assert capsys.readouterr().err == "rotopaint train: --backend smoke: wanted one of gloo, mpi, ccl\n"

@@ -1,4 +1,4 @@
-"""Ranks compute what one process computes, and a lost rank costs nothing but time."""
+"""Ranks compute the same as one process, and a lost rank costs only time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _apart(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> f
 
 @pytest.fixture(scope="module")
 def done(faces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What two ranks of one host wrote: gradients, a training without a loss, and one that lost a rank."""
+    """The files of two ranks on one host: gradients, a complete training, and one that lost a rank."""
     folder = tmp_path_factory.mktemp("ranks")
     assert run_copy(ranks.launch, 2, "everything", str(folder), str(faces)) == 0
     return folder

@@ -1,4 +1,4 @@
-"""How training is laid out over a machine, from machines made of files."""
+"""Distribution of a training over a machine, on simulated machines of files."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_ranks_of_torchrun_bind_themselves_unless_somebody_has(monkeypatch: pyte
     for local, ranks in ((1, 2), (3, 4), (0, 1)):
         bind({"LOCAL_RANK": str(local), "LOCAL_WORLD_SIZE": str(ranks)}, TWO)
     assert bound == [(4, 5, 6, 7), (6, 7)]
-    assert bind({"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}, ONE) == ()  # two of eight cores: bound before
+    assert bind({"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}, ONE) == ()  # two of eight cores: already bound
     assert bind({"ROTOPAINT_RANK_CPUS": "0,1;2,3", "LOCAL_RANK": "1"}, ONE) == (2, 3)
     words = {"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "2"}
     assert layout_of_torchrun(words, "cpu", (4, 5)) == (
@@ -94,7 +94,7 @@ def test_a_rank_takes_its_memory_from_its_own_node(tmp_path: Path) -> None:
         [sys.executable, "-c", f"{asked}; {told}; {maps_told}"], capture_output=True, text=True, check=True
     )
     first, *maps = done.stdout.splitlines()
-    assert first == "0 None"  # cores on two nodes have no own one
+    assert first == "0 None"  # cores on two nodes: no common node
     assert all(" prefer:0 " in line or " prefer=" in line for line in maps if "heap" in line)
     assert any("heap" in line for line in maps)
     assert prefer_memory_of([0], tmp_path / "one") is None

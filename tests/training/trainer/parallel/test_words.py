@@ -1,4 +1,4 @@
-"""What ends ranks early is told once, in a line, with its exit code; only what a restart may mend starts them again."""
+"""A fatal error of ranks is reported once, in a line, with its exit code; only recoverable errors restart them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_rank_that_nothing_can_mend_ends_all(
     code: int,
     told: str,
 ) -> None:
-    assert as_rank(error) == 0  # the launcher starts nobody again
+    assert as_rank(error) == 0  # the launcher does not restart it
     assert as_rank(AssertionError("nobody trains after that")) == 0
     assert capsys.readouterr().err == ""
     assert launch._report_exit(tmp_path, 0) == code
