@@ -101,6 +101,17 @@ def test_hand_keys() -> None:
     assert CropKeys.parse(["auto"], first_frame=1) == AUTO
 
 
+def test_crops_come_back_from_their_words_with_the_boxes_that_nobody_drew() -> None:
+    keys = CropKeys.parse(["0,0,100,100", "~1011:200,100,400,300"], first_frame=1001)
+    assert isinstance(keys, CropKeys)
+    assert keys.hints == {1011}
+    assert [keys.is_key(frame) for frame in (1001, 1011)] == [True, False]
+    assert keys.words() == ("1001:0.0,0.0,100.0,100.0", "~1011:200.0,50.0,400.0,400.0")
+    assert CropKeys.parse(keys.words(), first_frame=1) == keys
+    with pytest.raises(CropError, match="no crop is keyed"):
+        CropKeys().at(1001)
+
+
 @pytest.mark.parametrize("texts", [[], ["auto", "1,2,3,4"], ["1,2,3,4", "1001:1,2,3,4"]])
 def test_crops_that_contradict_each_other_are_refused(texts: list[str]) -> None:
     with pytest.raises(CropError):
