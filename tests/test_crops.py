@@ -66,6 +66,18 @@ def test_outside_the_plate_its_edge_goes_on() -> None:
     np.testing.assert_allclose(cut(plate, (0, 0), Crop(-200.0, 900.0, 100.0), 16), 0.0)
 
 
+@pytest.mark.parametrize("side", [20.0, 33.0, 46.0, 92.0, 131.0, 190.0])
+@pytest.mark.parametrize("x", [200.0, 200.3, 201.0, 201.9, 203.4])
+def test_a_ramp_is_read_exactly_to_the_rim_of_a_crop(side: float, x: float) -> None:
+    """Means of blocks and samples between pixels keep a linear picture, if they read beyond the crop's rim."""
+    rows, columns = np.mgrid[:400, :420] + 0.5
+    plate = np.repeat((3.0 * columns - 2.0 * rows)[:, :, None], 3, axis=2).astype(np.float32)
+    crop = Crop(x, 198.7, side)
+    at = np.stack(np.meshgrid(np.arange(16) + 0.5, np.arange(16) + 0.5), axis=2)
+    wanted = crop.to_plate(at, 16) @ (3.0, -2.0)
+    np.testing.assert_allclose(cut(plate, (0, 0), crop, 16)[..., 1], wanted, atol=0.1)  # 1/32 pixel, as OpenCV has it
+
+
 def test_values_outside_0_to_1_survive() -> None:
     plate = np.full((64, 64, 3), -2.5, np.float32)
     np.testing.assert_allclose(cut(plate, (0, 0), Crop(32, 32, 40), 32), -2.5)
@@ -78,6 +90,7 @@ def test_parsing() -> None:
     assert parse_crop("1001:5e-05,-1E1,3.2e+1,32") == (1001, Box(5e-05, -10, 32, 32))
     assert parse_crop(Crop(20.00001, 20, 40).word(1001)) == (1001, Box(20.00001 - 20, 0, 40, 40))
     assert Box(100, 50, 300, 320).crop() == Crop(250, 210, 320)
+    assert parse_crop("1,2,2,2") == (None, Box(1, 2, 2, 2))
 
 
 @pytest.mark.parametrize(
@@ -127,4 +140,5 @@ def test_the_crop_of_a_face_and_its_easing() -> None:
     assert grown.side == pytest.approx(130 * math.sqrt(1.04))  # half of the change, on a logarithmic scale
     assert follow(crop, face * 2).side == 260
     assert is_settled(crop, grown)
-    assert not is_settled(crop, Crop(150, 135, 130))
+    assert is_settled(crop, Crop(152.5, 122.5, 130))  # 1.9 % of the side
+    assert not is_settled(crop, Crop(150, 127.7, 130))  # 2.1 %
