@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextDocument
 from pytestqt.qtbot import QtBot
 
@@ -380,6 +381,32 @@ def test_n_goes_by_the_seams_then_by_what_is_selected_and_seen(session: ShotSess
     assert session.worst() == [1001, 1003, 1002]
 
 
+def after_step(loop: ReviewLoop, session: ShotSession) -> int:
+    """The frame where N goes."""
+    assert loop.step(1)
+    return session.frame
+
+
+def test_n_begins_with_the_worst_again_where_other_shapes_are_judged(session: ShotSession, loop: ReviewLoop) -> None:
+    errors = {1001: {"seam": 0.2, "eye": 0.9}, 1002: {"seam": 0.5, "eye": 0.1}, 1003: {"seam": 2.0, "eye": 0.3}}
+    session.run = RunRecord(errors=errors)
+    session.select("eye")
+    assert [after_step(loop, session) for _ in range(3)] == [1001, 1003, 1002]
+    session.select(None)
+    assert session.worst() == [1003, 1002, 1001]
+    assert after_step(loop, session) == 1003  # not 1001, which comes after 1002
+    session.select("eye")
+    assert session.worst() == [1001, 1003, 1002]
+    assert after_step(loop, session) == 1001
+    session.show("eye", False)
+    session.show("seam", False)
+    session.select(None)  # nothing but what is hidden is left: the same frames in the same order
+    loop.visit(Visits.WORST)
+    session.show("eye", True)
+    assert session.worst()[0] == 1001 == session.frame
+    assert after_step(loop, session) != 1001  # N never stays where it has gone
+
+
 def test_the_outline_of_the_face_does_not_lead_the_frames_list(qtbot: QtBot, session: ShotSession) -> None:
     session.run = RunRecord(errors={1001: {"seam": 0.2, "eye": 9.0}})
     tab = FrameTab(session)
@@ -388,6 +415,15 @@ def test_the_outline_of_the_face_does_not_lead_the_frames_list(qtbot: QtBot, ses
     group = tab.table.topLevelItem(0)
     assert group is not None
     assert [group.child(row).text(0) for row in range(2)] == ["seam", "eye"]
+
+
+def test_n_says_that_it_goes_by_what_is_selected(qtbot: QtBot, shot: Panel) -> None:
+    shot.session.select("eye")
+    qtbot.keyClick(shot.canvas, Qt.Key.Key_N)
+    assert shot.status.text.text() == "Frame 1006, face not found; N goes by eye alone, which is selected"
+    shot.session.select(None)
+    qtbot.keyClick(shot.canvas, Qt.Key.Key_N)
+    assert "selected" not in shot.status.text.text()
 
 
 def test_marks_do_not_hide_why_a_frame_wants_to_be_looked_at(qtbot: QtBot, shot: Panel) -> None:

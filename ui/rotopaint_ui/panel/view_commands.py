@@ -246,13 +246,21 @@ class ViewCommands:
         """Go to the next frame of N, or back; show the reason for that frame."""
         session, review = self._services.session, self._services.review
         if review.step(direction):
-            self._say(self._widgets.timeline.tip(session.frame).replace("\n", ", "))
+            self._say(self._widgets.timeline.tip(session.frame).replace("\n", ", ") + self._judged_alone())
         elif review.visits not in (Visits.SEAMS, Visits.WORST):
             self._say(f"No frame is left: {review.visits.value}")
         elif session.run.errors:
             self._say("No frame is left to check: all are accepted or keyed by hand")
         else:
             self._say("Press Run first")
+
+    def _judged_alone(self) -> str:
+        """Words on a selection, by which alone N goes."""
+        session, visits = self._services.session, self._services.review.visits
+        shape = session.shape
+        if shape is None or visits not in (Visits.SEAMS, Visits.WORST):
+            return ""
+        return f"; N goes by {session.names.of(shape.name)} alone, which is selected"
 
     def begin_note(self) -> None:
         """Show the Frame tab with the focus in the note field."""

@@ -39,7 +39,7 @@ class ReviewLoop:
         self.before: RotoDocument | None = None  # the shapes before corrections were last carried on
         self._session, self._say = session, say
         self._seen: tuple[object, ...] = ()
-        self._stepped_to: int | None = None  # where N has gone
+        self._stepped_to: tuple[int, object] | None = None  # where N has gone, and by which shapes
         self._own: SpreadReach | None = None  # as the artist has dragged it
         self._asked: tuple[str, RotoDocument] | None = None
         self._moved_in: RotoDocument | None = None
@@ -83,14 +83,21 @@ class ReviewLoop:
         return True
 
     def _step_worst(self, direction: int) -> bool:
-        """Go to the worst frame, or from it to the next (1) or previous (-1) in order. False where there is none."""
+        """Go to the worst frame, or from it to the next (1) or previous (-1) in order. False where there is none.
+
+        Where other shapes are judged than before, it begins with the worst one again.
+        """
         session, worst = self._session, self._session.worst()
         if not worst:
             return False
-        is_stepping = session.frame == self._stepped_to and session.frame in worst
-        at = worst.index(session.frame) + direction if is_stepping else 0
-        self._stepped_to = worst[at % len(worst)]
-        session.go_to(self._stepped_to)
+        judged = session.reviewed()
+        last, by = self._stepped_to or (None, None)
+        at = 0
+        if session.frame == last and session.frame in worst:
+            is_stepping = judged == by
+            at = worst.index(session.frame) + direction if is_stepping else int(worst[0] == session.frame)
+        session.go_to(worst[at % len(worst)])
+        self._stepped_to = session.frame, judged
         return True
 
     def frames(self) -> list[int]:
