@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QDropEvent
+from PySide6.QtGui import QDropEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractItemView, QTreeWidget, QTreeWidgetItem
 
 from rotopaint_ai.shapes.layers import Layer
@@ -22,15 +22,48 @@ class ShapeTree(QTreeWidget):
     """A tree with rows that can be dragged; a drop is only reported, the tree itself does not change."""
 
     fell = Signal(tuple, object)  # names of shapes, and the group they fell into or None
+    switched = Signal(QTreeWidgetItem, int)  # a click on one of the columns `switches`, which selects nothing
 
-    def __init__(self) -> None:
+    def __init__(self, switches: Container[int] = ()) -> None:
         super().__init__()
+        self._switches = switches
+        self._is_switching = False  # the button that was pressed on a switch is still down
         self.setTextElideMode(Qt.TextElideMode.ElideLeft)  # shapes of other faces begin with the face's name
         self.setDragEnabled(True)
         self.setAcceptDrops(True)
         self.setDropIndicatorShown(True)
         self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
         self._groups: dict[str, QTreeWidgetItem] = {}
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Switch an eye or a lock, and leave the selection; else as any list."""
+        row = self.itemAt(event.position().toPoint())
+        column = self.columnAt(round(event.position().x()))
+        is_switch = event.button() == Qt.MouseButton.LeftButton and row is not None and column in self._switches
+        self._is_switching = is_switch
+        if is_switch and row is not None:
+            self.switched.emit(row, column)
+        else:
+            super().mousePressEvent(event)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """The second of two quick clicks on a switch is one more."""
+        if self.columnAt(round(event.position().x())) in self._switches:
+            self.mousePressEvent(event)
+        else:
+            super().mouseDoubleClickEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Nothing while a switch is pressed: a drag from there is no selection."""
+        if not self._is_switching:
+            super().mouseMoveEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """End of a press."""
+        if self._is_switching:
+            self._is_switching = False
+        else:
+            super().mouseReleaseEvent(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Shapes fell on a row: into its group, or into that of the shape that stands there."""

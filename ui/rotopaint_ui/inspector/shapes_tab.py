@@ -88,7 +88,7 @@ class ShapesTab(QWidget):
     # --- rows
 
     def _make_tree(self) -> ShapeTree:
-        tree = ShapeTree()
+        tree = ShapeTree(switches=(EYE, LOCK))
         tree.setHeaderLabels(["Shape", "", "", "Error px", "Keys"])
         tree.setUniformRowHeights(True)
         tree.setIconSize(QSize(16, 16))
@@ -108,6 +108,7 @@ class ShapesTab(QWidget):
         tree.itemDoubleClicked.connect(self._begin_rename)
         tree.itemChanged.connect(self._end_rename)
         tree.itemClicked.connect(self._click)
+        tree.switched.connect(self._switch)
         tree.itemSelectionChanged.connect(self._select_rows)
         tree.customContextMenuRequested.connect(self._menu)
         tree.fell.connect(lambda names, layer: put_into_layer(self._context, names, layer))
@@ -173,10 +174,16 @@ class ShapesTab(QWidget):
     # --- the mouse
 
     def _click(self, item: QTreeWidgetItem, column: int) -> None:
-        name, layer = item.data(NAME, OWN_NAME), item.data(NAME, OWN_LAYER)
+        """A group that is selected already: its last key was one of its shapes'."""
+        layer = item.data(NAME, OWN_LAYER)
         if layer is not None and self._session.document is not None:
             self._session.select_layer(layer)
-            names = tuple(shape.name for shape in members(self._session.document, layer))
+
+    def _switch(self, item: QTreeWidgetItem, column: int) -> None:
+        """Show or hide, lock or free a shape, all that are selected with it, or those of a group."""
+        name, layer, document = item.data(NAME, OWN_NAME), item.data(NAME, OWN_LAYER), self._session.document
+        if layer is not None and document is not None:
+            names = tuple(shape.name for shape in members(document, layer))
             name = names[0]
         elif name not in self._rows:
             return
@@ -184,7 +191,7 @@ class ShapesTab(QWidget):
             names = self.chosen if name in self.chosen else (name,)
         if column == EYE:
             self._do_each(names, self._session.show, name in self._session.hidden)
-        elif column == LOCK:
+        else:
             self._do_each(names, self._session.lock, name not in self._session.locked)
 
     def _select_rows(self) -> None:
