@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,8 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
+from rotopaint_ai.project.state import CropBox
+from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys
 from rotopaint_ui.drawing.render import Overlay, ViewTransform, paint_matte
 from rotopaint_ui.engine.frame_cache import CLEAN, FrameCache
 from rotopaint_ui.session.corrections import ShapesReply
@@ -42,6 +45,21 @@ def test_the_view_maps_there_and_back_with_pixel_aspect() -> None:
 def test_zooming_keeps_the_place_under_the_mouse() -> None:
     view, mouse = ViewTransform(zoom=2.0, x=10.0, y=20.0, aspect=1.5), QPointF(123, 77)
     assert view.zoomed(3.7, mouse).to_plate(mouse) == pytest.approx(view.to_plate(mouse))
+
+
+def test_fitting_the_face_follows_its_landmarks_away_from_the_box(canvas: Canvas, session: ShotSession) -> None:
+    document = session.document
+    assert document is not None
+    marks = (Landmark(40, 30, 1.0), Landmark(50, 30, 1.0), Landmark(45, 42, 1.0))
+    keys = LandmarkKeys(("left", "right", "chin"), {1001: marks})
+    state = replace(session.state, document=replace(document, landmarks=keys), crops={1001: CropBox(4, 4, 12, 12)})
+    session.edits.act("test", state)
+    canvas.fit_face()
+    assert canvas.view.to_plate(QPointF(320, 240)) == pytest.approx((45, 36), abs=0.1)
+    assert canvas.view.zoom == pytest.approx(480 / (12 * 1.4), rel=0.05)  # 12 px of 480 with air around them
+    canvas.tool = "crop"
+    canvas.fit_face()
+    assert canvas.view.to_plate(QPointF(320, 240)) == pytest.approx((10, 10), abs=0.1)
 
 
 def test_the_fitted_plate_fills_the_viewer(canvas: Canvas) -> None:

@@ -13,7 +13,7 @@ from rotopaint_ai.project.state import CropBox
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.settings.commands import COMMANDS
+from rotopaint_ui.settings.commands import COMMANDS, Preset
 from rotopaint_ui.tools.edit_actions import EDIT_ACTIONS
 from rotopaint_ui.viewer.canvas import Canvas
 
@@ -257,12 +257,30 @@ def test_the_menu_offers_what_the_selection_allows(qtbot: QtBot, canvas: Canvas,
     def names(menu: QMenu) -> set[str]:
         return {action.objectName() for action in menu.actions() if action.objectName()}
 
-    assert "edit.smooth" not in names(make_menu(canvas, canvas.context, canvas.edit))
+    assert "edit.smooth" not in names(make_menu(canvas, canvas.context, canvas.edit, {}))
     session.select("seam", frozenset({1}))
-    menu = make_menu(canvas, canvas.context, canvas.edit)
+    menu = make_menu(canvas, canvas.context, canvas.edit, {})
     assert {"edit.smooth", "edit.paste_key", "edit.ripple"} <= names(menu)
     next(action for action in menu.actions() if action.objectName() == "edit.cusp").trigger()
     assert points(session)[1] == ControlPoint(30, 20)
+
+
+def test_menus_show_the_keys_of_their_commands(qtbot: QtBot, panel: Panel, session: ShotSession) -> None:
+    from rotopaint_ui.viewer.context_menu import make_menu
+
+    def keys() -> dict[str, str]:
+        canvas = panel.canvas
+        menu = make_menu(canvas, canvas.context, canvas.edit, canvas.commands)
+        return {action.objectName(): action.text().partition("\t")[2] for action in menu.actions()}
+
+    panel.session.open(session.plate, session.out)  # type: ignore[arg-type]
+    panel.session.edits.act("test", session.state)
+    panel.session.select("seam")
+    assert (keys()["edit.cusp"], keys()["edit.copy_key"], keys()["edit.ease"]) == ("Shift+Z", "Ctrl+C", "")
+    panel.set_preferences(replace(panel.preferences, preset=Preset.SILHOUETTE))
+    assert keys()["edit.cusp"] == "Alt+C"
+    rows = panel.inspector.shapes.menu_of(("seam",)).actions()
+    assert all(each.isShortcutVisibleInContextMenu() for each in rows if each.shortcut().count())
 
 
 def test_keys_reach_the_edits_through_the_panel(qtbot: QtBot, panel: Panel, session: ShotSession) -> None:

@@ -42,6 +42,7 @@ def _action(parent: QWidget, command: Command) -> QAction:
     made = QAction(icon(command.picture), command.label, parent) if command.picture else QAction(command.label, parent)
     made.setObjectName(command.name)
     made.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+    made.setShortcutVisibleInContextMenu(True)  # Qt hides them there on Linux
     made.setCheckable(command.checkable)
     made.setAutoRepeat(not command.checkable)  # held, it is one press
     parent.addAction(made)

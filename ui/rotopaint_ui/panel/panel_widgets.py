@@ -48,6 +48,7 @@ def make_widgets(
 ) -> PanelWidgets:
     """The widgets, not yet laid out; `is_app`: no program stands around the panel."""
     canvas = Canvas(session, frame_cache)
+    canvas.commands = actions
     overlays = [actions[name] for name in actions if name.startswith("overlay.")]
     inspector = Inspector(session, None if is_app else host.export_label)
     inspector.seam.set_actions(actions["preview_seam"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
+    QAction,
     QContextMenuEvent,
     QEnterEvent,
     QKeyEvent,
@@ -18,7 +19,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.shapes.roto import ControlPoint, Landmark, RotoDocument
 from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import Overlay, ViewTransform
 from rotopaint_ui.engine.frame_cache import FrameCache
@@ -37,6 +38,7 @@ from rotopaint_ui.viewer.stack import BACKGROUND, Stack, ViewSettings
 from rotopaint_ui.viewer.waiting import Waiting
 from rotopaint_ui.viewer.wipe import Grip, Wipe
 
+_LEAST_MARKS, _AROUND_MARKS = 3, 1.4  # landmarks that tell where the face is, and its size in that of their box
 ZOOM_STEP = 2**0.5
 BURST_MS = 700  # milliseconds without a key, after which the next nudge is a new step
 LATE_MS = 12  # time that a moved landmark waits for its shapes before it is painted alone
@@ -54,6 +56,7 @@ class Canvas(QWidget):
     def __init__(self, session: ShotSession, frame_cache: FrameCache, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.context = EditContext(session)
+        self.commands: Mapping[str, QAction] = {}  # by name; their keys stand in the context menu
         self.view = ViewTransform()
         self.overlay = Overlay()
         self.wipe: Wipe | None = None
@@ -156,15 +159,19 @@ class Canvas(QWidget):
             self._is_fitted = True
 
     def fit_face(self) -> None:
-        """Show the crop box, or all shapes of this frame; the whole plate where there are neither."""
+        """Show the landmarks of this frame, else the crop box, else all shapes; the whole plate where there are none.
+
+        With the crop tool the box comes first: it may stand still while the face moves on.
+        """
         box, document = crop_at(self._session), self._session.document
+        marks = [each for each in self.context.landmark_row if each is not None]
         points = [p for shape in document.shapes for p in shape.at(self._session.frame)] if document is not None else []
-        if box is not None:
+        if len(marks) >= _LEAST_MARKS and (box is None or self._tool != "crop"):
+            self._show_box(_box_around(marks), _AROUND_MARKS)
+        elif box is not None:
             self._show_box(QRectF(box.x, box.y, box.width, box.height), 1.25)
         elif points:
-            xs, ys = [p.x for p in points], [p.y for p in points]
-            width, height = max(max(xs) - min(xs), 8), max(max(ys) - min(ys), 8)
-            self._show_box(QRectF(min(xs), min(ys), width, height), 1.25)
+            self._show_box(_box_around(points), 1.25)
         else:
             self.fit()
 
@@ -370,7 +377,7 @@ class Canvas(QWidget):
         """Show the context menu of the selection."""
         if self._session.document is not None and not self._tools[self._tool].is_busy:
             select_under(self.context, MouseEvent(QPointF(event.pos()), self.view, event.modifiers()))
-            menu = make_menu(self, self.context, self.edit)
+            menu = make_menu(self, self.context, self.edit, self.commands)
             menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
             menu.popup(event.globalPos())
 
@@ -447,3 +454,9 @@ class Canvas(QWidget):
         """Report the values under the mouse; nothing while it is outside."""
         place = None if self._hover is None or self._session.plate is None else self.view.to_plate(self._hover)
         self._readout.look(place, self.view.zoom * self.devicePixelRatioF())
+
+
+def _box_around(points: Iterable[ControlPoint | Landmark]) -> QRectF:
+    """The box of points in plate pixels, at least 8 pixels wide and high."""
+    xs, ys = zip(*((p.x, p.y) for p in points))
+    return QRectF(min(xs), min(ys), max(max(xs) - min(xs), 8), max(max(ys) - min(ys), 8))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 
 from rotopaint_ui.settings.commands import COMMANDS
@@ -25,19 +26,28 @@ _KEYS = (
 _REACH = ("ripple", "overwrite")
 
 
-def make_menu(parent: QWidget, context: EditContext, carry_out: Callable[[str], object]) -> QMenu:
-    """A menu for the selection; `carry_out` takes the name of an edit."""
+def make_menu(
+    parent: QWidget, context: EditContext, carry_out: Callable[[str], object], actions: Mapping[str, QAction]
+) -> QMenu:
+    """A menu for the selection; `carry_out` takes the name of an edit. Keys of `actions` stand beside it."""
     menu = QMenu(parent)
     labels = {row.name: row.label for row in COMMANDS}
     groups = [_KEYS, _REACH] if context.shape is None else [_POINTS, _SHAPES, _KEYS, _REACH]
     for group in groups:
         menu.addSeparator()
         for name in group:
-            action = menu.addAction(labels[f"edit.{name}"])
-            action.setObjectName(f"edit.{name}")
+            command = f"edit.{name}"
+            action = menu.addAction(labels[command])
+            if command in actions:
+                action.setText(f"{labels[command]}\t{_key_of(actions[command])}".strip())
+            action.setObjectName(command)
             action.triggered.connect(lambda checked=False, name=name: carry_out(name))
             if name in _REACH:
                 mode = "relative" if name == "ripple" else "absolute"
                 action.setCheckable(True)
                 action.setChecked(context.mode == mode)
     return menu
+
+
+def _key_of(action: QAction) -> str:
+    return action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
