@@ -2,14 +2,17 @@
 
 The unit is the exposure: the run of frames that repeat it (see `holds`). All its frames get exactly the same landmarks.
 Two exposures on either side are aligned to it by the similarity between their landmarks. Remaining differences beyond
-the noise of the expected errors are real motion: a new mouth, a turned head, a blink. It is measured around each
-landmark and reduces the neighbour's weight there, above a limit to zero, so that nothing lags behind a face swap. Why
-not optical flow, which the published system uses (WACV 2021, "A Learning-Based Approach to Parametric Rotoscoping of
-Multi-Shape Systems"): on rendered puppets (same face, moving camera, 192-pixel face pictures) OpenCV's DIS flow errs by
-1.5 to 3.5 plate pixels in the median, pyramidal Lucas-Kanade by 0.4 to 0.8 where its round trip closes, the landmarks'
-own similarity by 0.3 to 0.6 at a landmark noise of 1 pixel, in a tenth of the time. Painted, softly lit faces have
-little texture, and the background moves differently from the face.
+the expected noise are real motion: a new mouth, a turned head, a blink. This motion is measured around each landmark
+and reduces the neighbour's weight there, above a limit to zero, so that nothing lags behind a face swap.
+
+The published system uses optical flow instead (WACV 2021, "A Learning-Based Approach to Parametric Rotoscoping of
+Multi-Shape Systems"). On rendered puppets (same face, moving camera, 192-pixel face pictures) its errors are larger. In
+the median, OpenCV's DIS flow errs by 1.5 to 3.5 plate pixels, and pyramidal Lucas-Kanade by 0.4 to 0.8 where its
+forward-backward check passes. The landmarks' own similarity errs by 0.3 to 0.6 at a landmark noise of 1 pixel, in a
+tenth of the time. Painted, softly lit faces have little texture, and the background moves differently from the face.
+
 Streaming: memory and delay are bounded by LATENCY_FRAMES.
+
 E exposures, L landmarks, C components x then y. Plate space, pixels.
 """
 

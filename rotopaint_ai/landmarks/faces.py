@@ -20,7 +20,7 @@ from rotopaint_ai.landmarks.track import Picture
 Array = npt.NDArray[Any]
 Display = Callable[[Picture], Picture]
 
-SURE = 0.75  # score from which a detection counts as a face; chosen on validation plates of the stage
+SURE = 0.75  # score from which a detection counts as a face; chosen on rendered validation plates
 GREY = np.float32(115 / 255)  # fills the detector's picture outside the plate
 ROOM = 1.3  # side of a mask's rectangle over the box's
 CLOSER = 0.6  # window size as a share of the plate's sides; windows are searched if the whole plate shows no face

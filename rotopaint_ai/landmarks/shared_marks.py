@@ -20,7 +20,7 @@ Array = NDArray[Any]
 Complex = NDArray[Any]
 Numbers = NDArray[np.intp]
 
-# Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
+# Chosen on training shots of two puppets that the shipped pack never saw and on four rendered shots.
 FACE_PX = 420  # size of a face for feature detection
 LARGEST_GROWTH = 2.0  # largest enlargement of smaller faces
 MOST = 600  # most features per hold

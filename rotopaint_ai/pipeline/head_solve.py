@@ -45,7 +45,7 @@ Array = NDArray[Any]
 Look = Callable[[int], SeamLook | None]  # picture of a hold by index
 Sightings = Sequence[Sighting | None]  # observed curves of the seams of a hold
 
-# Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.
+# Chosen on eight training shots of two characters that no pack had seen and on four rendered shots.
 # standard deviation of curves as a share of the face, and zoom, in each search;
 LOOKS = ((0.03, 1), (0.012, 1), (0.006, 2))
 # six searches, four of them at zoom 2, took twice the time and followed other creases more often

@@ -34,7 +34,7 @@ from rotopaint_ai.shapes.rigid_head import (
 )
 from rotopaint_ai.shapes.samples import basis
 
-# Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
+# Chosen on training shots of two puppets that the shipped pack never saw and on four rendered shots.
 PER_SEGMENT = 8  # samples of each cubic segment
 SYMMETRIC = 0.01  # face units: standard deviation of a curve from its mirror image
 SYMMETRIC_MARKS = 0.03  # face units: the same for a landmark; models predict landmarks less symmetrically

@@ -19,7 +19,7 @@ from rotopaint_ai.shapes.facespace import Array
 from rotopaint_ai.shapes.head_cameras import BALL, PERSPECTIVE, Cameras, Pull, ball_depth
 from rotopaint_ai.shapes.head_poses import HeadPoses
 
-# Chosen on training shots of two puppets that the shipped pack never saw and on four shots of the stage.
+# Chosen on training shots of two puppets that the shipped pack never saw and on four rendered shots.
 NOISE_PX = 0.35  # standard deviation of an observation
 DEEP = 2e-4  # weight of the ball prior relative to one observation
 FIRST_DEEP = 0.02  # the same while cameras are inaccurate

@@ -1,10 +1,11 @@
-"""The fewest keys for a stretch of motion: their rows, and values that need not be those of any row.
+"""The fewest linear keys for a stretch of motion: their rows, and fitted values, which need not equal those of any row.
 
-Convention: F frames (rows), M curve samples, C numbers a row (key numbers, then samples), K keys. Motion between keys
-is linear. All numbers of a row are linear in those of the keys, so one table (F, C) carries both.
-Source: rows from the longest runs that a free line follows within a tolerance (Imai and Iri 1988, with lines instead of
-chords; weights 1 / sqrt(1 - x^2) make a least-squares line nearly the minimax one); values by least squares on hat
-functions, reweighted towards the largest error (Lawson 1961).
+F frames (rows), M curve samples, C numbers per row (key numbers, then samples), K keys. All numbers of a row are linear
+in those of the keys, so one table (F, C) contains both.
+
+The rows come from the longest runs that a line follows within a tolerance (Imai and Iri 1988, but with free lines
+instead of chords; weights 1 / sqrt(1 - x^2) make a least-squares line nearly minimax). The values come from least
+squares on hat functions, reweighted towards the largest error (Lawson 1961).
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def _longest_runs(stretch: Stretch, tolerance_px: float) -> tuple[int, ...]:
 
 
 def _longest_reach(samples: Array, tolerance_px: float, guess: int) -> int:
-    """The number of rows that a line can follow, by doubling from a guess and bisecting back."""
+    """The number of rows that a line can follow: doubled from a guess until it fails, then bisected."""
     most = len(samples) - 1
     low, high = 1, min(max(2 * guess, 2), most)
     while high < most and _strays(samples[: high + 1]) <= tolerance_px:

@@ -14,8 +14,8 @@ import numpy as np
 
 from rotopaint_ai.shapes.facespace import TOO_FEW, Array, Complex, FaceSpace, Rows
 
-# Chosen by fits of corrections: shots of the stage, and validation shots of two puppets of another renderer. Shares of
-# the models' squared error.
+# Fitted to corrections of rendered shots, and of validation shots of two puppets of another renderer. Shares of the
+# models' squared error.
 NEAR = 0.7  # correlation of frames whose face looks the same around the shape
 SAME = 0.05  # correlation of all frames of a shot
 OWN = (0.05, 0.4)  # variance of a single frame alone: small or considerable

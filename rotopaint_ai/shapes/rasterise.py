@@ -1,10 +1,11 @@
 """Mattes from shapes: float coverage by exact area, each shape in its own region.
 
-Convention: plate space; pixel (column j, row i) covers the square [j, j + 1] x [i, i + 1], and its coverage is the
-share of that square inside the shape. Nothing is quantised; coverage below DUST becomes 0. Curves are first flattened
-to within 0.001 px.
-Source of the area sums: signed-area accumulation as in font rasterisers (R. Levien, font-rs), for all edges at once:
-cut edges at pixel lines, sum each piece's height and the area to its right, integrate along the rows.
+Plate space; pixel (column j, row i) covers the square [j, j + 1] x [i, i + 1], and its coverage is the share of that
+square inside the shape. Nothing is quantised; coverage below DUST becomes 0. Curves are first flattened to within 0.001
+px.
+
+The area sums use signed-area accumulation, as font rasterisers do (R. Levien, font-rs), for all edges at once: cut the
+edges at pixel lines, sum each piece's height and the area to its right, and integrate along the rows.
 """
 
 from __future__ import annotations

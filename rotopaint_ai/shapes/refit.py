@@ -41,7 +41,7 @@ Keys = Mapping[str, Mapping[int, Key]]
 
 Errors = Mapping[str, Mapping[int, float]]  # expected error in pixels by shape and frame
 
-# Chosen by `benchmarks/keys.py` on shots of the stage and on validation shots of two puppets of another renderer; in
+# Chosen by `benchmarks/keys.py` on rendered shots and on validation shots of two puppets of another renderer; in
 # units of the squared expected error.
 SAME = 0.3  # variance of the error that all frames share
 WITH_POSE = 0.3  # variance that grows in proportion to the pose

@@ -135,8 +135,7 @@ class RotoShape:
         return tuple(ControlPoint(*row) for row in (within if self.layer is None else self._transformed(within, frame)))
 
     def feather_at(self, frame: float) -> Points:
-        """The feather line at a frame, as in keys; empty if no key has one. In a key without one it lies on the
-        edge."""
+        """The feather line at a frame, as in keys; empty if no key has one. Keys without one use the shape's edge."""
         if not self.has_feather_line:
             return ()
         left, right = (frame, None) if frame in self.keys else self._around(frame)

@@ -221,7 +221,7 @@ def jitter_figures(dataset: Dataset, predicted: Predictions) -> dict[str, Any]:
 
 
 def _exposures(errors: Array, first: Sequence[int]) -> list[Array]:
-    """The errors of a run's exposures in order, for landmarks known in all of them: one block, or none."""
+    """The errors of a run's exposures in order, restricted to landmarks known in all of them: one block, or none."""
     block = errors[list(dict.fromkeys(first))]
     known = np.isfinite(block).all(axis=(0, 2))
     return [block[:, known]] if len(block) >= _FEWEST and known.any() else []

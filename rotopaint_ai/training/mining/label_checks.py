@@ -119,7 +119,7 @@ def measure_jumps(places_FNC: Array, frames: Sequence[int]) -> Array:
 def find_jumped(
     about: str, names: Sequence[str], places_FNC: Array, rows: Rows, frames: Sequence[int]
 ) -> list[LabelIssue]:
-    """Points, or all of them, that jump away for a single frame of a shot. `places_FNC` in face space."""
+    """Single points, or all of them, that jump in one frame of a shot only. `places_FNC` in face space."""
     found = []
     off = measure_jumps(places_FNC, frames)
     for at in np.flatnonzero((off > 0).any(axis=1)).tolist():

@@ -51,7 +51,7 @@ def reference_rows(sheet: Path, plate: Plate) -> tuple[JoinedFrame, ...]:
 
 
 def val_shots_of_sheet(sheet: Path) -> set[tuple[str, str]]:
-    """Validation and test shots (character, shot) of a sheet's data set; empty for a sheet on its own."""
+    """The shots (character, shot) in a sheet's validation and test splits; empty for a sheet without a data set."""
     data = _dataset_of(sheet)
     return set() if data is None else {(s.character, s.shot) for s in data.samples if s.split != "train"}
 
@@ -112,7 +112,7 @@ def sheet_places_on(member: GroupMember, rows: Sequence[JoinedFrame], n_points: 
 
 
 def _middle(shares: Array, closed: bool) -> float:
-    """The share with the smallest total distance to all others; cyclic on a closed curve."""
+    """The curve share with the smallest total distance to all others; cyclic on a closed curve."""
     apart = share_distance(shares[:, None], shares, closed)
     return float(shares[apart.sum(axis=1).argmin()])
 
@@ -257,7 +257,8 @@ def build_sheet(
 
 
 def _width_share(shape: RawShapeTrack, known: Array) -> float | None:
-    """Median width of an open shape as a share of the face; for seams of unknown width the stage's median."""
+    """Median width of an open shape as a share of the face; for seams of unknown width, the median of rendered
+    seams."""
     if shape.closed:
         return None
     usual = USUAL_SEAM_SHARE if shape.role == "seam" else None

@@ -192,8 +192,8 @@ def _with_names(take: Take, names: Mapping[str, str]) -> Take:
 def _drop_paths(takes: Sequence[Take]) -> list[Take]:
     """Give `face/brow_left` of one artist and `brow_left` of another the same name, the first one used.
 
-    Only if the last part is unique within its source, no other source uses the longer name, and no source of the same
-    plate uses the shorter one.
+    This needs a last part that is unique within its source, no other source with the longer name, and no source of the
+    same plate with the shorter one.
     """
     first: dict[str, str] = {}
     users: dict[str, int] = Counter(name for take in takes for name in _shape_names(take))

@@ -1,4 +1,4 @@
-"""Pictures with known faces: plates of the stage, face crops of a data set, shots with their roto.
+"""Pictures with known faces: rendered plates (`rotopaint_ai.stage`), face crops of a data set, shots with their roto.
 
 A face's outline is the shape `face_outline` where there is one, else the convex hull of its landmarks.
 """
@@ -67,7 +67,7 @@ class DetectionScene(MarkedPicture):
 
 
 def read_scenes(sources: Sequence[str | Path], *, check: Callable[[], None] = lambda: None) -> list[DetectionScene]:
-    """Scenes of folders: plates of the stage, data sets, shots with a `truth.roto.json`.
+    """Scenes of folders: rendered plates, data sets, shots with a `truth.roto.json`.
 
     Raises: TrainingError for other folders, or if there are no pictures.
     """

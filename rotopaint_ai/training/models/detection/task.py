@@ -3,8 +3,9 @@
     python -m rotopaint_ai.stage plates PLATES --count 1300 --seed 50000
     rotopaint train PLATES DATASET --recipe detector --out PACK
 
-Data: plates of the stage, face-crop data sets, shots with their roto, in any mixture; see `scenes`. Losses are
-registered parts, weighted by the recipe.
+Data: rendered plates, face-crop data sets, shots with their roto, in any mixture; see `scenes`. Losses are registered
+parts, weighted by the recipe.
+
 N batch, G faces of a picture (padded), A cells of all levels, K regions of a picture, M keypoints.
 """
 

@@ -1,4 +1,4 @@
-"""Crops with the true coverage of seam and face, from shots of the stage or data sets whose seams have widths.
+"""Crops with the true coverage of seam and face, from rendered shots or data sets whose seams have widths.
 
 Shots contain the visible seam (`seam.####.png`). Data sets contain only its spline, so samples with an occluded seam
 are left out.
