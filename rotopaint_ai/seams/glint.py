@@ -42,11 +42,11 @@ def lines(far: Array, hole_TS: Bools) -> Array | None:
     ridge: Array = cv2.morphologyEx(few, cv2.MORPH_TOPHAT, _LINE)
     clear = (~hole).astype(np.float32)
     power, count = (_blur_along(row) for row in ((ridge * ridge * clear).sum(0), clear.sum(0)))
-    beside = np.sqrt(power / np.maximum(count, np.float32(1e-3))) + np.float32(_LEAST)
-    smooth = np.clip((_SMOOTH - beside) / np.float32(0.3 * _SMOOTH), 0.0, 1.0)
+    bank_lines = np.sqrt(power / np.maximum(count, np.float32(1e-3))) + np.float32(_LEAST)
+    smooth = np.clip((_SMOOTH - bank_lines) / np.float32(0.3 * _SMOOTH), 0.0, 1.0)
     if not smooth.any():
         return None
-    found = np.clip(ridge / (np.float32(_TIMES) * beside) - 1.0, 0.0, 1.0) * (smooth * hole)
+    found = np.clip(ridge / (np.float32(_TIMES) * bank_lines) - 1.0, 0.0, 1.0) * (smooth * hole)
     if not found.any():
         return None
     whole = np.repeat(cv2.dilate(found.astype(np.float32), _AROUND), _EVERY, axis=1)[:, :n_columns]

@@ -118,7 +118,7 @@ def _reach(added: Array, line: CentreLine) -> Array:
 def between(light: Array, good_TS: Bools, run_S: Index, row: Index, column: Index) -> tuple[Array, Bools]:
     """Light (K, 3) of some samples, interpolated between the nearest good samples of their row, and which of them could
     be."""
-    before, after = _beside(good_TS, row, column)
+    before, after = _good_neighbours(good_TS, row, column)
     has_before, has_after = before >= 0, after < len(run_S)
     before, after = np.maximum(before, 0), np.minimum(after, len(run_S) - 1)
     has_before &= run_S[before] == run_S[column]
@@ -129,7 +129,7 @@ def between(light: Array, good_TS: Bools, run_S: Index, row: Index, column: Inde
     return made, has_before | has_after
 
 
-def _beside(good_TS: Bools, row: Index, column: Index) -> tuple[Index, Index]:
+def _good_neighbours(good_TS: Bools, row: Index, column: Index) -> tuple[Index, Index]:
     """The nearest good column before each sample (-1 if none) and after it (S if none)."""
     n_columns = good_TS.shape[1]
     columns = np.arange(n_columns)

@@ -114,9 +114,9 @@ def slide(hidden: Array, beyond: int, spread: float) -> int:
     ones. Returns 0 where the seam is not visible up to its end.
     """
     window = hidden[-2 * beyond :]
-    gone, there = np.log(np.clip(window, 0.02, 0.98)), np.log(np.clip(1 - window, 0.02, 0.98))
+    log_hidden, log_visible = np.log(np.clip(window, 0.02, 0.98)), np.log(np.clip(1 - window, 0.02, 0.98))
     cuts = np.arange(len(window) + 1)
-    score = np.concatenate([[0.0], np.cumsum(there)]) + np.concatenate([np.cumsum(gone[::-1])[::-1], [0.0]])
+    score = np.concatenate([[0.0], np.cumsum(log_visible)]) + np.concatenate([np.cumsum(log_hidden[::-1])[::-1], [0.0]])
     cut = int((score - 0.5 * ((cuts - beyond) / max(spread, 0.4)) ** 2).argmax())
     is_clear = cut >= 3 and float(window[max(0, cut - 4) : cut].mean()) < 0.35
     return cut - beyond if is_clear else 0

@@ -106,8 +106,8 @@ def sources(light_TSC: Array, hole_TS: Bools) -> BankLight:
     near, trust = _shading(light_TCS, hole_TS)
     trust = np.concatenate([trust, (~hole_TS).astype(np.float32)], 1)
     joined = banks.join(np.concatenate([light_TCS, light_TCS], 2), trust)
-    face_TCS, banks_TCS = _along_colours(joined[..., :n_columns], 1.0), _along_colours(joined[..., n_columns:], 2.0)
-    return BankLight(light_TCS, face_TCS, banks_TCS, near, _along(near, _FAR))
+    face_TCS, banks_TCS = _blur_colours(joined[..., :n_columns], 1.0), _blur_colours(joined[..., n_columns:], 2.0)
+    return BankLight(light_TCS, face_TCS, banks_TCS, near, _blur_columns(near, _FAR))
 
 
 def _relit(known: BankLight, light_CN: Array, hole_TS: Bools, places: _Places) -> tuple[BankLight, Array | None]:
@@ -118,18 +118,18 @@ def _relit(known: BankLight, light_CN: Array, hole_TS: Bools, places: _Places) -
     light_TCS = known.own.copy()
     np.put(light_TCS, places.of_CN, light_CN)
     near, trust = _shading(light_TCS, hole_TS)
-    far = _along(near, _FAR)
+    far = _blur_columns(near, _FAR)
     bright = glint.lines(far, hole_TS)
     if bright is not None:
         trust *= (1.0 - bright) ** 2
-    face = _along_colours(banks.join(light_TCS, trust), 1.0)
+    face = _blur_colours(banks.join(light_TCS, trust), 1.0)
     bright_N = None if bright is None else bright.reshape(-1).take(places.at)
     return BankLight(light_TCS, face, known.banks, near, far), bright_N
 
 
 def _shading(light_TCS: Array, hole_TS: Bools) -> tuple[Array, Array]:
     """The mean over colours, smoothed a little along the seam, and the weight (T, S) of each sample."""
-    near = _along(_mean(light_TCS), _NEAR)
+    near = _blur_columns(_mean(light_TCS), _NEAR)
     groove = cv2.morphologyEx(near, cv2.MORPH_BLACKHAT, np.ones((2 * _GROOVE + 1, 1), np.uint8))
     return near, _trust(groove, hole_TS)
 
@@ -340,12 +340,12 @@ def _trust(valley_TS: Array, hole_TS: Bools) -> Array:
     return np.where(hole_TS, trust * trust, np.float32(1.0))
 
 
-def _along_colours(field_TCS: Array, sigma: float) -> Array:
+def _blur_colours(field_TCS: Array, sigma: float) -> Array:
     flat = np.ascontiguousarray(field_TCS).reshape(-1, field_TCS.shape[2])
-    return _along(flat, sigma).reshape(field_TCS.shape)
+    return _blur_columns(flat, sigma).reshape(field_TCS.shape)
 
 
-def _along(field: Array, sigma: float) -> Array:
+def _blur_columns(field: Array, sigma: float) -> Array:
     width = 2 * round(3 * sigma) + 1
     out: Array = cv2.GaussianBlur(field, (width, 1), sigma, borderType=cv2.BORDER_REPLICATE)
     return out

@@ -43,14 +43,14 @@ def fill_valleys(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
     added = relight.light_added(relit_TSC, own)
     usual = mean_added(added, ribbon)
     groove = usual > np.maximum(_SHOWS, _GROOVE * usual.max(0))
-    held = np.flatnonzero(groove.any(1))
-    if not len(held):
+    groove_rows = np.flatnonzero(groove.any(1))
+    if not len(groove_rows):
         return relit_TSC
-    rows = slice(max(0, held[0] - 2 * _ROWS), held[-1] + 2 * _ROWS + 1)  # the reach of a valley there
+    rows = slice(max(0, groove_rows[0] - 2 * _ROWS), groove_rows[-1] + 2 * _ROWS + 1)  # the reach of a valley there
     light: Array = own[rows] + added[rows]
     smooth = cv2.GaussianBlur(light, (_WIDE, 1), _NEAR, borderType=cv2.BORDER_REPLICATE)
     depth = cv2.morphologyEx(smooth, cv2.MORPH_BLACKHAT, _VALLEY)
-    share = _left(depth, usual[rows], groove[rows] & ribbon.own_TS[rows]) * ribbon.own_TS[rows]
+    share = _remainder(depth, usual[rows], groove[rows] & ribbon.own_TS[rows]) * ribbon.own_TS[rows]
     lift = share * np.minimum(depth, _MOST * np.maximum(usual[rows], 0.0))
     out: Array = relit_TSC.copy()
     # up to the rims, no higher
@@ -79,7 +79,7 @@ def mean_added(added_TS: Array, ribbon: Ribbon) -> Array:
     return np.asarray((total / np.maximum(count, 1))[ribbon.line.run_S].T)
 
 
-def _left(depth: Array, usual: Array, groove: NDArray[np.bool_]) -> Array:
+def _remainder(depth: Array, usual: Array, groove: NDArray[np.bool_]) -> Array:
     """Probability, 0 to 1, that a sample is a remainder of the groove."""
     sure = np.clip((depth - _FAINT) / (_CLEAR - _FAINT), 0.0, 1.0)
     sure *= np.clip(_DEEPER - depth / np.maximum(usual, np.float32(1e-3)), 0.0, 1.0)

@@ -86,7 +86,7 @@ class FreePoints:
                 break
             found.append(self._of_full_size(np.asarray(small, np.float64)))
             at, there = at[agreed[:, 0] == 0], there[agreed[:, 0] == 0]
-        return [*(move for move in found if not self._stays_put(move)), np.eye(2, 3)]
+        return [*(move for move in found if not self._is_still(move)), np.eye(2, 3)]
 
     def _tracked(self, other: NDArray[np.uint8]) -> tuple[Array, Array]:
         """Points (N, 2) of the reduced pictures, and their positions in the other one."""
@@ -104,7 +104,7 @@ class FreePoints:
         turn = small[:, :2] * shrink / shrink[:, None]
         return np.column_stack([turn, (small[:, 2] + half - small[:, :2] @ half) / shrink + turn @ half - half])
 
-    def _stays_put(self, move: Array) -> bool:
+    def _is_still(self, move: Array) -> bool:
         corners = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * self._full.astype(float)
         return bool(np.abs(corners @ move[:, :2].T + move[:, 2] - corners).max() < STILL_PX)
 
@@ -195,7 +195,7 @@ def _borrow_from_frames(own: Array, hole: Bools, frames: Sequence[_Offer]) -> tu
 def _match_loan(own: Array, hole: Bools, loan: Loan, rim: Bools, floor: np.float32) -> _Offer:
     """A loan at the hole's pixels, fitted to this frame's light; its difference is infinite where it is not valid."""
     theirs = _log_of(loan, floor)
-    beside = _off_beside(own - theirs, hole, rim) if rim.any() else np.zeros(hole.shape, np.float32)
+    beside = _difference_nearby(own - theirs, hole, rim) if rim.any() else np.zeros(hole.shape, np.float32)
     return np.where(loan.free, beside, np.inf)[hole], _fitted(own, hole, theirs, rim)[hole]
 
 
@@ -210,7 +210,7 @@ def _log_of(loan: Loan, floor: np.float32) -> Array:
     return np.asarray(np.log(np.maximum(light, 0.0) + floor), np.float32)
 
 
-def _off_beside(apart: Array, hole: Bools, rim: Bools) -> Array:
+def _difference_nearby(apart: Array, hole: Bools, rim: Bools) -> Array:
     """A loan's difference near each pixel (H, W), log light, after subtracting the median difference at its rim."""
     off = np.abs(apart - np.median(apart[rim], axis=0)).mean(2, keepdims=True)
     smooth = _mean_nearby(np.repeat(off, 3, 2), rim)
@@ -372,7 +372,7 @@ def _add_grain(light: Array, own: Array, found: Array, hole: Bools, borrowed: Bo
     if not len(rows) or not beside.any():
         return
     keep = _fine_detail(found, borrowed) / max(_fine_detail(own, beside), 1e-6)
-    places = _places_beside(hole, rows, columns)
+    places = _grain_sources(hole, rows, columns)
     paint = np.ascontiguousarray(found[rows, columns].T)
     grain.add(light, hole, paint, *places, np.full(len(rows), keep, np.float32), floor)
     found[rows, columns] = paint.T
@@ -384,7 +384,7 @@ def _fine_detail(log: Array, where: Bools) -> float:
     return float(np.median(fine[where]))
 
 
-def _places_beside(hole: Bools, rows: Array, columns: Array) -> tuple[Array, Array]:
+def _grain_sources(hole: Bools, rows: Array, columns: Array) -> tuple[Array, Array]:
     """A grain source for each pixel of the hole, in a band around it: x and y, corner origin, as `grain.add` takes
     them."""
     away, labels = cv2.distanceTransformWithLabels(

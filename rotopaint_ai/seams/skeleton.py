@@ -49,17 +49,17 @@ def thin_matte(hole: Bools) -> Bools:
     """
     image = np.pad(hole.astype(np.uint8), 1)
     while True:
-        worn = 0
+        n_removed = 0
         for first in (True, False):
             p = [np.roll(image, shift, (0, 1)) for shift in _ROUND]
             count = sum(p)
             turns = sum((a == 0) & (b == 1) for a, b in zip(p, [*p[1:], p[0]]))
             north, east, south, west = p[0], p[2], p[4], p[6]
             ends = (north * east * south, east * south * west) if first else (north * east * west, north * south * west)
-            gone = (image == 1) & (count >= 2) & (count <= 6) & (turns == 1) & (ends[0] == 0) & (ends[1] == 0)
-            image = image * ~gone
-            worn += int(gone.sum())
-        if not worn:
+            removed = (image == 1) & (count >= 2) & (count <= 6) & (turns == 1) & (ends[0] == 0) & (ends[1] == 0)
+            image = image * ~removed
+            n_removed += int(removed.sum())
+        if not n_removed:
             return np.asarray(image[1:-1, 1:-1] > 0)
 
 

@@ -58,7 +58,7 @@ def retime(document: RotoDocument, ways: Ways) -> RotoDocument:
     for name, way in moved.items():
         if group_of(name) is None:
             shape = shape_of(document, name)
-            own = {frame: _made_by_hand(shape.keys[frame], is_moved=to != frame) for frame, to in way.items()}
+            own = {frame: _as_human_key(shape.keys[frame], is_moved=to != frame) for frame, to in way.items()}
             left = _retimed(f"shape '{name}'", {**shape.keys, **own}, way)
             document = put(document, name, shape.with_keys(without_stale_slopes(shape, left)))
     for layer in layers:
@@ -133,7 +133,7 @@ def _with_pasted(document: RotoDocument, name: str, keys: Mapping[int, Key]) -> 
     shape = shape_of(document, name)
     if any(len(key.points) != shape.n_points for key in keys.values()):
         raise DocumentError(f"shape '{name}': has {shape.n_points} points, the copied keys have another number")
-    return put(document, name, merge_keys(shape, {f: _made_by_hand(key, is_moved=True) for f, key in keys.items()}))
+    return put(document, name, merge_keys(shape, {f: _as_human_key(key, is_moved=True) for f, key in keys.items()}))
 
 
 def frames_by_shape(places: Iterable[KeyPlace]) -> dict[str, list[int]]:
@@ -144,5 +144,5 @@ def frames_by_shape(places: Iterable[KeyPlace]) -> dict[str, list[int]]:
     return found
 
 
-def _made_by_hand(key: Key, *, is_moved: bool) -> Key:
+def _as_human_key(key: Key, *, is_moved: bool) -> Key:
     return replace(key, source="human", slopes=None) if is_moved else key

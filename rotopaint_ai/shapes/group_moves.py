@@ -54,14 +54,14 @@ def along(predicted: RotoDocument | None, before: RotoDocument, after: RotoDocum
     if predicted is None:
         return None
     moved = {
-        shape.name: _gone_along(shape, old[shape.name], new[shape.name])
+        shape.name: _moved_keys(shape, old[shape.name], new[shape.name])
         for shape in predicted.shapes
         if shape.name in old and shape.name in new and old[shape.name].layer != new[shape.name].layer
     }
     return _with_keys_of(predicted, moved)
 
 
-def _gone_along(predicted: RotoShape, old: RotoShape, new: RotoShape) -> Keys:
+def _moved_keys(predicted: RotoShape, old: RotoShape, new: RotoShape) -> Keys:
     keys = _respaced_keys(predicted.keys, old.layer, new.layer)
     for frame, key in predicted.keys.items():
         was, now = old.keys.get(frame), new.keys.get(frame)

@@ -251,7 +251,7 @@ def _curve_deviation(head: Head, part: slice, covariance: Array) -> Array:
 
 def _equations_of(head: Head, facts: HeadFacts) -> tuple[_Equations, MarkEquations | None]:
     """Equations of cameras and points with shared marks eliminated, and the equations of the marks."""
-    equations = _Equations(*head.cameras.usual_pose(), *_usual_places(head, facts.points_HL.shape[1]))
+    equations = _Equations(*head.cameras.usual_pose(), *_prior_of_points(head, facts.points_HL.shape[1]))
     _add_landmarks(equations, head, facts.points_HL, np.maximum(facts.error_px_HL, LEAST_PX))
     for each in facts.seen:
         _add_curve(equations, head, each)
@@ -327,7 +327,7 @@ class _Equations:
         self.point_pull[part] += own_pull
 
 
-def _usual_places(head: Head, n_marks: int) -> tuple[Array, Array, Array]:
+def _prior_of_points(head: Head, n_marks: int) -> tuple[Array, Array, Array]:
     """Prior equations of the points, and zeros for points with cameras."""
     n, bound = len(head.points), np.full(head.points.shape, OFF_USUAL**-2)
     bound[:n_marks] = 1e-2, 1e-2, DEEP**-2

@@ -26,19 +26,19 @@ def propose(document: RotoDocument, frame: int, *, corrected: Collection[int] = 
         return frame, frame
     over = {starts[each] for each in corrected if each in starts}
 
-    def goes_on(here: int, to: int) -> bool:
+    def continues(here: int, to: int) -> bool:
         if starts[here] == starts[to]:
             return True
         return starts[to] not in over and abs(to - frame) <= FARTHEST and pose_distance(rows[frame], rows[to]) <= LIKE
 
     frames = list(starts)
     at = frames.index(frame)
-    return _walk_range(frames[at::-1], goes_on), _walk_range(frames[at:], goes_on)
+    return _walk_range(frames[at::-1], continues), _walk_range(frames[at:], continues)
 
 
-def _walk_range(frames: Sequence[int], goes_on: Callable[[int, int], bool]) -> int:
+def _walk_range(frames: Sequence[int], continues: Callable[[int, int], bool]) -> int:
     """The last frame that can be reached from the first."""
     for here, to in pairwise(frames):
-        if not goes_on(here, to):
+        if not continues(here, to):
             return here
     return frames[-1]

@@ -36,7 +36,7 @@ class _Motion:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _ReducedKey:
     """A key of the result: its row, its numbers (D,), and whether it holds until the next."""
 
     row: int
@@ -77,7 +77,7 @@ def deviation(a: RotoShape, b: RotoShape) -> float:
 
 def _reduce_shape(shape: RotoShape, motion: _Motion, tolerance_px: float) -> RotoShape:
     keys: dict[int, Key] = {}
-    for kept in _all_kept(motion, tolerance_px):
+    for kept in _reduced_keys(motion, tolerance_px):
         frame = int(motion.frames[kept.row])
         old = shape.keys.get(frame)
         points = bezier.as_points(kept.numbers)
@@ -113,7 +113,7 @@ class _Still:
     fixed: tuple[int, ...]
 
 
-def _all_kept(motion: _Motion, tolerance_px: float) -> Iterator[_Kept]:
+def _reduced_keys(motion: _Motion, tolerance_px: float) -> Iterator[_ReducedKey]:
     """The keys of the result in order: still parts become holds, moving parts are fitted."""
     stills = _merged_stills(motion, list(_stills(motion)), tolerance_px)
     after = 0
@@ -121,7 +121,7 @@ def _all_kept(motion: _Motion, tolerance_px: float) -> Iterator[_Kept]:
         if after < still.begin:
             yield from _moving_keys(motion, after, still, tolerance_px)
         for row in (still.begin, *(row for row in still.fixed if row != still.begin)):
-            yield _Kept(row, motion.rows_FD[still.pose], True)
+            yield _ReducedKey(row, motion.rows_FD[still.pose], True)
         after = still.end + 1
     if after < len(motion.frames):
         yield from _moving_keys(motion, after, None, tolerance_px)
@@ -164,7 +164,7 @@ def _middle_row(motion: _Motion, rows: Sequence[int], tolerance_px: float) -> in
 # --- what moves -------------------------------------------------------------------------------------------------------
 
 
-def _moving_keys(motion: _Motion, first: int, into: _Still | None, tolerance_px: float) -> Iterator[_Kept]:
+def _moving_keys(motion: _Motion, first: int, into: _Still | None, tolerance_px: float) -> Iterator[_ReducedKey]:
     """Keys from row `first` to the next still part (without its own key), or to the last row."""
     last = len(motion.frames) - 1 if into is None else into.begin
     table = np.concatenate((motion.rows_FD, motion.samples_FMC.reshape(len(motion.frames), -1)), axis=1)[
@@ -175,13 +175,13 @@ def _moving_keys(motion: _Motion, first: int, into: _Still | None, tolerance_px:
         table[-1, motion.rows_FD.shape[1] :] = motion.samples_FMC[into.pose].reshape(-1)
     fixed = [row for row in (first + np.flatnonzero(motion.is_fixed[first : last + 1])).tolist() if first < row < last]
     ends = [first, *fixed, last]
-    kept: list[_Kept] = []
+    kept: list[_ReducedKey] = []
     for begin, end in pairwise(ends) if last > first else ():
         pins = (bool(kept) or bool(motion.is_fixed[begin]), end < last or into is not None or motion.is_fixed[end])
         part = _fitted_keys(table[begin - first : end - first + 1], motion.rows_FD.shape[1], pins, tolerance_px)
-        kept += [_Kept(begin + row, numbers, False) for row, numbers in part[1 if kept else 0 :]]
+        kept += [_ReducedKey(begin + row, numbers, False) for row, numbers in part[1 if kept else 0 :]]
     if last == first:
-        kept = [_Kept(first, motion.rows_FD[first], False)]
+        kept = [_ReducedKey(first, motion.rows_FD[first], False)]
     yield from kept[:-1] if into is not None else kept
 
 

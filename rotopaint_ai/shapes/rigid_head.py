@@ -167,7 +167,7 @@ class _Seen:
         far = self.residual(cameras, curve).real ** 2 * self.across / 4
         return replace(self, across=np.where(self.is_exact[:, None], self.across, self.across / (1 + far)))
 
-    def ways(self, slopes: Array) -> tuple[Array, Array]:
+    def across_and_along(self, slopes: Array) -> tuple[Array, Array]:
         """Derivatives (H, M, 2, K) across and along the curve (H, M, K)."""
         x, y, (a, b) = slopes[..., 0, :], slopes[..., 1, :], (self.normal.real[..., None], self.normal.imag[..., None])
         return a * x + b * y, a * y - b * x
@@ -190,7 +190,7 @@ def _fitted_curve(cameras: Cameras, seen: _Seen, now: Array, guess: Array) -> Ar
     _, by_place = cameras.projection_slopes(seen.weights @ now)
     off = seen.residual(cameras, now)
     whole, right = np.eye(now.size) / OFF_MEAN**2, (guess - now).ravel() / OFF_MEAN**2
-    for slope, weight, part in zip(seen.ways(by_place), (seen.across, seen.along), (off.real, off.imag)):
+    for slope, weight, part in zip(seen.across_and_along(by_place), (seen.across, seen.along), (off.real, off.imag)):
         of_place = np.einsum("hmi,hm,hmj->mij", slope, weight, slope, optimize=True)
         table = of_place.reshape(-1, 9, 1) * seen.weights[:, None]
         table = (seen.weights.T @ table.reshape(len(table), -1)).reshape(len(now), 3, 3, len(now))
@@ -205,6 +205,6 @@ def _by_curve(cameras: Cameras, seen: _Seen, curve: Array) -> Pull:
     off = seen.residual(cameras, curve)
     pulls = [
         (np.einsum("hmi,hm,hmj->hij", slope, w, slope, optimize=True), np.einsum("hm,hmi->hi", w * part, slope))
-        for slope, w, part in zip(seen.ways(by_camera), (seen.across, seen.along), (off.real, off.imag))
+        for slope, w, part in zip(seen.across_and_along(by_camera), (seen.across, seen.along), (off.real, off.imag))
     ]
     return pulls[0][0] + pulls[1][0], pulls[0][1] + pulls[1][1]

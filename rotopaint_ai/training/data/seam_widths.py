@@ -35,7 +35,7 @@ def with_seam_widths(data: Dataset) -> Dataset:
     rows = _rows_at_hand(data, np.concatenate([data.rows_of("train"), data.rows_of("val")]))
     rows = np.array(evenly_spread(rows.tolist(), MOST_SAMPLES), np.intp)
     measured = np.asarray(np.isfinite(data.truth.width).any(axis=0)).tolist()
-    unknown = [spec for spec, is_known in zip(data.sheet.shapes, measured) if _is_usual(spec) and not is_known]
+    unknown = [spec for spec, is_known in zip(data.sheet.shapes, measured) if _has_default_width(spec) and not is_known]
     if not len(rows):
         return data
     found = {name: share for name, share in measure_widths(data, unknown, rows).items() if share is not None}
@@ -54,7 +54,7 @@ def _rows_at_hand(data: Dataset, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.i
     return rows[np.isin(shards, list(dict.fromkeys(shards.tolist()))[:MOST_SHARDS])]
 
 
-def _is_usual(spec: ShapeSpec) -> bool:
+def _has_default_width(spec: ShapeSpec) -> bool:
     own = spec.width_share is not None and spec.width_share != USUAL_SEAM_SHARE
     return spec.role == "seam" and not spec.closed and not own
 
@@ -68,7 +68,7 @@ def widths_by_hand(data: Dataset) -> dict[str, float]:
     for k, spec in enumerate(data.sheet.shapes):
         width = data.truth.width[:, k]
         known = np.isfinite(width) & (width > 0)
-        if _is_usual(spec) and known.any() and not known.all():
+        if _has_default_width(spec) and known.any() and not known.all():
             found[spec.name] = float(np.median(width[known] / sides[known]).round(5))
     return found
 

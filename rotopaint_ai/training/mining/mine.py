@@ -368,10 +368,10 @@ def alias_notes(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
     lacking = [f"{name} ({_shot_names(truth, drawn - found)})" for name, found in partial.items() if name not in alike]
     if lacking:
         notes.append(f"shapes missing in some shots: {_list_names(lacking)}; they are trained on the other shots")
-    return [*notes, *_beside_sheet(truth, rows)]
+    return [*notes, *_names_off_sheet(truth, rows)]
 
 
-def _beside_sheet(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
+def _names_off_sheet(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
     """Names that the sources have and the sheet lacks, and the reverse."""
     known = [name for name, column in zip(truth.names, truth.marks.transpose(1, 0, 2)) if np.isfinite(column).any()]
     drawn = dict.fromkeys(name for row in rows for name in row.truth.shapes)

@@ -190,7 +190,7 @@ def cut_all(
     """Cut and write the picture of every row; also a thumbnail of a fixed square of the plate per shot."""
     wanted = _pictures_to_cut(truth, size, face_share)
     parts = [wanted[at : at + _PICTURES_AT_ONCE] for at in range(0, len(wanted), _PICTURES_AT_ONCE)]
-    cut_part = partial(_cut_some, out=out)
+    cut_part = partial(_cut_pictures, out=out)
     thumbs: dict[int, Thumb] = {}
     failed: list[str] = []
     for some_thumbs, some_failed in work_in_order(cut_part, parts, "cutting pictures", progress, workers):
@@ -216,7 +216,7 @@ def _pictures_to_cut(truth: MinedTruth, size: int, face_share: float) -> list[_P
     return wanted
 
 
-def _cut_some(wanted: Sequence[_PictureToCut], out: Path) -> tuple[dict[int, Thumb], list[str]]:
+def _cut_pictures(wanted: Sequence[_PictureToCut], out: Path) -> tuple[dict[int, Thumb], list[str]]:
     """Cut and write some pictures; returns their thumbnails by row, and what could not be read."""
     thumbs, failed = {}, []
     for each in wanted:

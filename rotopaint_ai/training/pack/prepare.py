@@ -119,7 +119,7 @@ class Tail:
             self.seam_s = min(self.seam_s, _SEAM_SHARE * budget.limit_s)
         slower = _reading_s(ready) / _READING_S
         self._remaining = {part: slower * seconds for part, seconds in _estimate_seconds(ready, seams).items()}
-        budget.reserve(self._left_s())
+        budget.reserve(self._remaining_s())
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
@@ -139,7 +139,7 @@ class Tail:
             self._remaining = {part: slower * seconds for part, seconds in self._remaining.items()}
         else:
             self.seam_s = 0.0
-        self._budget.reserve(self._left_s())
+        self._budget.reserve(self._remaining_s())
 
     def time_for_seams(self) -> float:
         """Seconds for tuning the seam network: the time that other parts leave, or the recipe's."""
@@ -147,7 +147,7 @@ class Tail:
             self.seam_s = max(1.0, self._budget.left_s() - sum(self._remaining.values()))
         return self.seam_s
 
-    def _left_s(self) -> float:
+    def _remaining_s(self) -> float:
         return self.seam_s + sum(self._remaining.values())
 
     def _report_progress(self, name: str, start: float, over: threading.Event) -> None:
@@ -155,7 +155,7 @@ class Tail:
         while True:
             expected = self._remaining[name] + (self.seam_s if name == "seams" else 0.0)
             passed = min(self._budget.spent_s() - start, _NEARLY * expected)
-            self._budget.reserve(self._left_s() - passed)
+            self._budget.reserve(self._remaining_s() - passed)
             share = round(min(1.0, self._budget.share(1.0)), 4)
             self._sink(Event("progress", {"stage": "train", "share": share, "doing": name}))
             if over.wait(_REPORT_EVERY_S):

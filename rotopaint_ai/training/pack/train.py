@@ -177,7 +177,7 @@ class _PackBuilder:
             with replacing_folder(folder) as made:
                 with self.part("export"):
                     parity = self._export(made, trained.net, self.ready.train_data, chosen, seams, card)
-                return parity, self._measure_made(made, {**card, "parity": parity})
+                return parity, self._measure_pack(made, {**card, "parity": parity})
         before = {**card, "training": {**card["training"], AT_LAST: False}}
         with replacing_folder(folder) as made, replacing_folder(self.run_folder / JUDGED) as judged:
             with self.part("export"):
@@ -185,7 +185,7 @@ class _PackBuilder:
                 parity = self._export(judged, trained.validated, self.ready.train_data, chosen, seams, before, traces)
                 everything = data.subset(data.rows_of("train", "val"))
                 final = self._export(made, trained.net, everything, chosen, seams, card, traces)
-            metrics = self._measure_made(judged, {**before, "parity": parity})
+            metrics = self._measure_pack(judged, {**before, "parity": parity})
             write_card(made, {**card, "parity": final, "metrics": metrics})
         return final, metrics
 
@@ -213,7 +213,7 @@ class _PackBuilder:
             traces=traces,
         )
 
-    def _measure_made(self, pack: Path, card: dict[str, Any]) -> dict[str, Any]:
+    def _measure_pack(self, pack: Path, card: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a pack on samples that it was not trained on, and write the metrics to its card."""
         data = self.ready.data
         splits = cast(Any, ("test",) if len(data.rows_of("test")) else ("val",))

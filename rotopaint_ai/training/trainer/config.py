@@ -61,10 +61,10 @@ def read_content(recipe: str | Path | None) -> tuple[dict[str, Any], str]:
     """
     text, where = _find_recipe(recipe)
     content = parse_content(text, where)
-    return _with_whole_paths(content, Path(str(recipe)).parent, where), where
+    return _with_absolute_paths(content, Path(str(recipe)).parent, where), where
 
 
-def _with_whole_paths(content: dict[str, Any], folder: Path, where: str) -> dict[str, Any]:
+def _with_absolute_paths(content: dict[str, Any], folder: Path, where: str) -> dict[str, Any]:
     names = content.get("plugins") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UsageError(f"{where}: plugins is {names!r}; wanted a list of Python files such as [myhead.py]")
@@ -110,7 +110,7 @@ def _given(settings: Iterable[str]) -> dict[str, Any]:
         name, dot, inner = key.strip().partition(".")
         table = content.get(name)
         content[name] = {**(table if isinstance(table, dict) else {}), inner: value} if dot else value
-    return _with_whole_paths(content, Path(), "--set")
+    return _with_absolute_paths(content, Path(), "--set")
 
 
 def recipe_names() -> list[str]:

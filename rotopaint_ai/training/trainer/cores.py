@@ -75,7 +75,7 @@ def prefetching_batches(
     if processes > 1:
         with _pool(task, processes) as pool:
             steps = map(moment, itertools.count(first))
-            pending = deque(pool.submit(_make_here, next(steps)) for _ in range(_AHEAD_OF_EACH * processes))
+            pending = deque(pool.submit(_make_in_worker, next(steps)) for _ in range(_AHEAD_OF_EACH * processes))
             yield _timed(_in_order(pool, pending, steps))
         return
     producer = Producer((make_timed(task, moment(step)) for step in itertools.count(first)), _AHEAD, "batches")
@@ -119,7 +119,7 @@ def _in_order(
     """The results in order; requests the next step for each result taken."""
     while True:
         try:
-            pending.append(pool.submit(_make_here, next(steps)))
+            pending.append(pool.submit(_make_in_worker, next(steps)))
             made = pending.popleft().result()
         except BrokenProcessPool as error:
             raise TrainingError(
@@ -141,7 +141,7 @@ def _set_up_worker(task: Task[Any, Any], processes: int) -> None:
     _own.append(task)
 
 
-def _make_here(moment: Moment) -> TimedBatch[Any]:
+def _make_in_worker(moment: Moment) -> TimedBatch[Any]:
     return make_timed(_own[0], moment)
 
 

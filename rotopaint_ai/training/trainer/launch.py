@@ -229,7 +229,7 @@ def _forward_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """Forward the first stop signal to the launcher, which runs in its own session and knows how long to wait."""
     n_signals = 0
 
-    def ask(number: int, frame: FrameType | None) -> None:
+    def forward(number: int, frame: FrameType | None) -> None:
         nonlocal n_signals
         n_signals += 1
         if n_signals == 1:
@@ -237,7 +237,7 @@ def _forward_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
     # nohup ignores SIGHUP; keep that
     handled = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, ask) for number in handled}
+    before = {number: signal.signal(number, forward) for number in handled}
     try:
         yield
     finally:
