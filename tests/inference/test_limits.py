@@ -132,7 +132,7 @@ def test_models_answer_side_by_side_and_closing_ends_what_does_not(tmp_path: Pat
     assert said == ["loop.onnx: could not run on cpu (it was closed)"]
 
 
-def test_the_end_of_a_process_is_said_in_words(tmp_path: Path) -> None:
+def test_the_end_of_a_process_is_described_in_words(tmp_path: Path) -> None:
     loop = _open_loop(tmp_path)
     os.kill(process._started[-1]._process.pid, signal.SIGSEGV)
     with pytest.raises(InferenceError, match=r"loop.onnx: could not run on cpu \(the process .* ended by SIGSEGV\)"):
@@ -149,7 +149,7 @@ def test_packs_that_ship_run_here_and_any_other_beside(tmp_path: Path) -> None:
     assert models.device_note == "CPU"
 
 
-def test_a_model_that_nobody_holds_is_closed(tmp_path: Path) -> None:
+def test_a_model_without_references_is_closed(tmp_path: Path) -> None:
     first, second = _open_loop(tmp_path), _open_loop(tmp_path)
     assert usage()["models"] == 2
     first.close()
@@ -169,7 +169,7 @@ def test_a_process_that_has_ended_is_forgotten(tmp_path: Path) -> None:
     first.close()
 
 
-def test_what_computes_without_end_goes_with_the_program_that_asked(tmp_path: Path) -> None:
+def test_endless_computation_ends_with_its_parent_process(tmp_path: Path) -> None:
     path = _endless(tmp_path / "loop.onnx")
     program = f"""
 import numpy as np, threading
@@ -188,7 +188,7 @@ print(process._started[-1]._process.pid, flush=True)
         time.sleep(0.02)  # ends, or pytest's own limit ends it
 
 
-def test_ctrl_c_is_for_the_program_that_asked_even_while_models_open(tmp_path: Path) -> None:
+def test_ctrl_c_reaches_only_the_parent_even_while_models_open(tmp_path: Path) -> None:
     _open_loop(tmp_path)
     assert os.getpgid(process._started[-1]._process.pid) != os.getpgid(0)
 
@@ -221,7 +221,7 @@ print(model.run(("y",), ends)[0].item())
     assert numbers == ["-1.0", "2", "-1.0"]
 
 
-def test_a_process_that_was_held_up_in_a_call_goes_on() -> None:
+def test_a_process_suspended_in_a_call_continues() -> None:
     """A suspended process (Ctrl-Z and fg, or preemption on a farm) must not count the time of its suspension."""
     program = """
 import mmap, socket, sys, threading

@@ -49,7 +49,7 @@ def test_models_give_the_numbers_of_their_graphs(
     assert models.ms_per_frame == 2 * 250  # each model reads the clock before and after
 
 
-def test_a_closed_model_still_says_what_it_was_and_runs_no_more(make_pack: PackMaker) -> None:
+def test_a_closed_model_keeps_its_metadata_and_cannot_run(make_pack: PackMaker) -> None:
     models = open_models(load_pack(make_pack()), device="cpu", threads=1)
     models.detect(EXAMPLE["crop"])
     note = models.device_note
@@ -66,7 +66,7 @@ def test_cpu_is_called_cpu(make_pack: PackMaker) -> None:
 
 
 @pytest.mark.skipif(has_gpu(), reason="this onnxruntime has a CUDA provider")
-def test_auto_says_plainly_that_no_gpu_was_had(make_pack: PackMaker) -> None:
+def test_auto_reports_that_no_gpu_was_available(make_pack: PackMaker) -> None:
     session = open_session(make_pack() / "landmarks.onnx", threads=1, example=EXAMPLE)
     assert session.note == "CPU (no CUDA provider in this onnxruntime)"
 
@@ -122,7 +122,7 @@ def test_cuda_computes_in_whole_float32_without_a_search_for_each_size(
     assert (options["use_tf32"], options["cudnn_conv_algo_search"]) == ("0", "HEURISTIC")
 
 
-def test_the_profile_tells_where_nodes_ran() -> None:
+def test_the_profile_shows_where_nodes_ran() -> None:
     events = [{"args": {"provider": "CUDAExecutionProvider"}}] * 3 + [
         {"args": {"provider": "CPUExecutionProvider"}},
         {},
@@ -140,7 +140,9 @@ def test_the_profile_tells_where_nodes_ran() -> None:
         ("cuda", 0.75, [], "cuda", "CUDA (75% of nodes, rest on CPU)"),
     ],
 )
-def test_a_note_says_where_nodes_run(name: str, share: float, refusals: list[str], asked: str, note: str) -> None:
+def test_a_note_names_the_device_of_the_nodes(
+    name: str, share: float, refusals: list[str], asked: str, note: str
+) -> None:
     assert session._device_note(name, share, refusals, asked) == note
 
 

@@ -50,7 +50,7 @@ def test_only_signed_packs_open_where_a_studio_demands_it(
         load_pack(folder)
 
 
-def test_keys_that_are_none_are_said_not_passed_over(
+def test_invalid_keys_are_reported_not_skipped(
     make_pack: PackMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = make_pack()

@@ -124,7 +124,7 @@ def test_two_hands_in_one_hold_both_stay() -> None:
     assert [tuple(item.points_LC[0]) for item in run(frames)] == [(1, 2), (1, 2), (3, 4)]
 
 
-def test_hidden_and_lost_readings_lend_nothing() -> None:
+def test_hidden_and_lost_readings_have_no_weight() -> None:
     frames = [frame(1001 + index, face(), error=1.0) for index in range(5)]
     visible = np.ones(40)
     visible[3] = 0.1

@@ -64,7 +64,7 @@ def test_a_blink_in_a_still_face_is_not_a_hold() -> None:
     assert evidence.changed > 0.45
 
 
-def test_a_face_that_has_gone_is_not_a_hold() -> None:
+def test_a_face_that_disappears_is_not_a_hold() -> None:
     assert not compare(scene() + grain(1, 2.0), np.zeros((200, 200), np.float32)).is_held
     assert not compare(scene() + grain(1, 2.0), 90 + grain(2, 2.0)).is_held
 
@@ -143,7 +143,7 @@ def test_the_shift_is_measured_in_pixels_either_way(shift: float) -> None:
         assert found.moved > 9.0
 
 
-def test_the_window_stands_in_plate_space_whatever_part_of_the_plate_is_there() -> None:
+def test_the_window_is_fixed_in_plate_space_for_any_data_window() -> None:
     """The same face in a data window that begins elsewhere; only what lies outside the crop has changed."""
     rgb = np.repeat((scene() / 255)[..., None], 3, axis=2).astype(np.float32)
     face = Crop(60, 60, 100)
@@ -159,7 +159,7 @@ def test_the_window_stands_in_plate_space_whatever_part_of_the_plate_is_there() 
     assert not finder.is_repeat(rgb, (12, 0))
 
 
-def test_a_difference_made_of_slopes_tells_its_shift() -> None:
+def test_a_difference_along_gradients_gives_its_shift() -> None:
     """d = 0.3 dx - 0.4 dy + c on one-sided slopes: least squares finds the shift (0.3, -0.4), of length 0.5."""
     rng = np.random.default_rng(4)
     dx, dy = (rng.normal(mean, 1.0, (96, 96)).astype(np.float32) for mean in (1.5, 1.0))

@@ -66,7 +66,7 @@ def test_a_hold_has_a_mark_once_and_pairs_are_of_one_mark() -> None:
     assert len(one) == (np.bincount(marks.mark) ** 2).sum()
 
 
-def test_holds_that_show_other_things_share_nothing() -> None:
+def test_holds_with_different_pictures_share_no_marks() -> None:
     assert found((1, 2, 3, 4, 5)).count < 4
 
 
@@ -79,7 +79,7 @@ def test_a_hold_that_shows_nothing_has_no_marks() -> None:
     assert marks.pairs()[0].size == 0
 
 
-def test_a_thing_that_a_hold_shows_twice_is_no_mark_there() -> None:
+def test_a_feature_that_a_hold_shows_twice_is_no_mark_there() -> None:
     """Two features of one hold that are matched to the same feature elsewhere."""
     ties = np.array([(0, 1), (1, 2), (3, 1), (4, 5), (6, 7), (7, 8), (8, 9)])
     hold, at = np.array([0, 1, 2, 0, 1, 2, 0, 1, 2, 3]), np.arange(10) + 0j

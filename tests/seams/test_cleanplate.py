@@ -165,7 +165,7 @@ def test_large_mattes_are_shrunk_more_than_they_grow_and_without_a_hop() -> None
     assert abs(shrinkage(13.51) - shrinkage(13.49)) < 0.01
 
 
-def test_a_matte_far_beyond_its_curves_ends_is_asked_to_the_last_column() -> None:
+def test_a_matte_far_beyond_its_curves_ends_is_evaluated_to_the_last_column() -> None:
     assert relight.EVERY == 6
     rng = np.random.default_rng(3)
     light_TSC = rng.normal(-1.0, 0.2, (25, 40, 3)).astype(np.float32)
@@ -181,7 +181,7 @@ def test_a_matte_far_beyond_its_curves_ends_is_asked_to_the_last_column() -> Non
     assert np.allclose(relit[8:17, 1, 3], middle, atol=1e-5)
 
 
-def test_a_ribbon_goes_on_as_far_as_the_matte_does_beyond_its_curves_end() -> None:
+def test_a_ribbon_extends_as_far_as_the_matte_beyond_its_curves_end() -> None:
     line = np.stack([np.linspace(60.0, 120.0, 61), np.full(61, 40.0)], 1)
     columns = {}
     for beyond in (0, 10, 60):
@@ -195,7 +195,7 @@ def test_a_ribbon_goes_on_as_far_as_the_matte_does_beyond_its_curves_end() -> No
     assert columns == {beyond: 61 + 2 * n for beyond, n in wanted.items()}
 
 
-def test_a_short_piece_of_a_seam_that_stands_alone_is_painted_along_its_curve() -> None:
+def test_an_isolated_short_piece_of_a_seam_is_painted_along_its_curve() -> None:
     """The visible part of a side seam between nose and silhouette is wider than long; the fill must not blur it to a
     ball."""
     clean = made_up.face()

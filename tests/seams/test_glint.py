@@ -21,7 +21,7 @@ def ribbon(bright: float, texture: float) -> tuple[np.ndarray, np.ndarray]:
     return far, hole
 
 
-def test_a_line_that_stands_out_of_smooth_banks_is_found_and_nothing_beside_it() -> None:
+def test_a_line_between_smooth_banks_is_found_and_nothing_else() -> None:
     far, hole = ribbon(0.05, 0.001)
     found = glint.lines(far, hole)
     assert found is not None
@@ -47,7 +47,7 @@ def test_a_bright_gap_in_smooth_skin_cannot_be_seen_any_more() -> None:
 
 @pytest.mark.parametrize("wide", [6.0, 0.0])
 @pytest.mark.parametrize("place", [(80, 48), (110, 48)])
-def test_a_gleam_where_seams_meet_goes_and_one_on_the_way_is_kept(place: tuple[int, int], wide: float) -> None:
+def test_a_bright_spot_is_removed_where_seams_meet_and_kept_elsewhere(place: tuple[int, int], wide: float) -> None:
     """Two seams cross at (80, 48); three pixels of light, five times the face's, stand there or on one of them.
 
     The other seam's matte may be hidden: its curve is a short piece in the first one's.

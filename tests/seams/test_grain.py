@@ -82,7 +82,7 @@ def test_a_lash_in_the_band_is_not_carried_over() -> None:
     assert np.allclose(grain.spread(noise), 0.02, rtol=0.1)
 
 
-def test_places_off_the_crop_and_in_the_matte_lend_nothing() -> None:
+def test_positions_outside_the_crop_and_in_the_matte_give_no_grain() -> None:
     before, hole = plate(7, (0.05,) * 3), matte() > 0
     x, y = np.array([-5.0, 100.0, 100.0, 250.0]), np.array([10.0, 48.0, 20.0, 10.0])
     detail, usable = grain.band(before, hole, x, y, np.float32(0.01))

@@ -85,7 +85,7 @@ def dark_where_crossed(ribbon: Ribbon) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return light, plate, kept, crossed
 
 
-def test_light_that_rises_evenly_along_a_seam_goes_on_across_another() -> None:
+def test_light_that_rises_evenly_along_a_seam_continues_across_another() -> None:
     ribbon = ribbon_of((LEVEL, 5.0), (UPRIGHT, 1.5))
     light, plate, kept, crossed = dark_where_crossed(ribbon)
     out = junctions.bridge_crossings(kept, plate, ribbon)

@@ -47,7 +47,7 @@ def test_a_model_that_keeps_the_plate_keeps_it() -> None:
 
 
 @pytest.mark.parametrize(("share", "kept"), [(0.04, 0.0), (0.5, 0.475), (0.96, 0.958)])
-def test_a_trace_of_the_plate_goes_to_the_face(share: float, kept: float) -> None:
+def test_a_trace_of_the_plate_moves_to_the_face(share: float, kept: float) -> None:
     """A twentieth of the other weights is subtracted from the plate's: 0.5 - 0.05 * 0.5, 0.96 - 0.05 * 0.04."""
     own_TS = np.ones((1, 1), bool)
     answer = np.full((learned_fill.N_ANSWERS, 1), 0.0, np.float32)
@@ -102,7 +102,7 @@ def test_the_shipped_fill_keeps_exposure_hdr_and_everything_outside() -> None:
     assert sum(painted.chosen.values()) == pytest.approx(1.0)
 
 
-def test_auto_without_a_model_is_two_bank_and_says_so() -> None:
+def test_auto_without_a_model_is_two_bank_and_reports_it() -> None:
     plate, _ = seamed()
     auto, table = (cleanplate.paint(plate, MATTE, CURVES, method) for method in ("auto", "two-bank"))
     assert np.array_equal(auto.rgb, table.rgb)
@@ -110,7 +110,7 @@ def test_auto_without_a_model_is_two_bank_and_says_so() -> None:
     assert cleanplate.paint(plate, MATTE, CURVES, "auto", banks_alone).chosen == {"learned": 1.0}
 
 
-def test_a_strip_says_how_far_each_row_is_from_the_curve() -> None:
+def test_a_strip_contains_each_rows_distance_from_the_curve() -> None:
     light_TSC = np.zeros((31, 40, 3), np.float32)
     hole = np.zeros((31, 40), bool)
     hole[10:20] = True

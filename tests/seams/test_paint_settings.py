@@ -30,7 +30,7 @@ def test_settings_are_checked_at_the_door(value: Any, text: str, tmp_path: Path)
         read_settings(path, Paint())
 
 
-def test_what_settings_leave_out_is_as_asked_for_all(tmp_path: Path) -> None:
+def test_settings_default_to_those_for_all_seams(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"upper": {"grain": 0.5}}), encoding="utf-8")
     paints = read_settings(path, Paint("two-bank"))

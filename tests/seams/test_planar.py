@@ -127,7 +127,7 @@ def test_plain_skin_under_a_light_is_not_taken_as_found(plates: str) -> None:
     assert max(off(points, frame) for frame, points in found.points.items()) < 0.6
 
 
-def test_faint_detail_says_by_how_much_it_may_be_off(plates: str) -> None:
+def test_faint_detail_gives_a_large_expected_error(plates: str) -> None:
     """Eight grey levels of detail under grain of 1.5: found, but not to a pixel."""
     write_plain(plates, detail=8.0)
     found = follow_plane(badge(1001), FRAMES[:4], open_plate(plates))
@@ -191,7 +191,7 @@ def test_between_keys_it_leads_from_one_to_the_other(plates: str) -> None:
     assert found.points[1012][0].x - moved_by(BADGE, motion(1012))[0].x == pytest.approx(6.0, abs=0.6)
 
 
-def test_a_plane_that_goes_away_is_reported_and_what_holds_out_is_not_followed(plates: str, tmp_path: Path) -> None:
+def test_a_lost_plane_is_reported_and_hold_outs_are_not_followed(plates: str, tmp_path: Path) -> None:
     for frame in range(1008, 1013):
         path = plates.replace("####", str(frame))
         picture = cv2.imread(path)
@@ -224,7 +224,7 @@ def test_an_open_shape_is_followed_by_what_lies_around_it(plates: str) -> None:
     assert max(abs(a.x - b.x) + abs(a.y - b.y) for a, b in zip(found.points[1006], exact)) < 0.6
 
 
-def test_it_says_what_it_wants(plates: str) -> None:
+def test_a_shape_without_a_key_by_hand_is_refused(plates: str) -> None:
     nobody = RotoShape("badge", True, keys={1001: Key(BADGE)})
     with pytest.raises(UsageError, match="set a key by hand"):
         follow_plane(nobody, FRAMES, open_plate(plates))

@@ -59,7 +59,7 @@ def test_a_line_beside_the_groove_and_one_far_deeper_than_it_are_the_faces() -> 
     assert np.allclose(residue.fill_valleys(relit, light, ribbon)[:, 90:100], relit[:, 90:100], atol=1e-3)
 
 
-def test_what_is_taken_off_one_seam_says_nothing_of_another() -> None:
+def test_paint_of_one_seam_does_not_affect_another() -> None:
     hole = np.zeros((80, 200), bool)
     hole[34:47, 20:181] = hole[4:17, 20:181] = True
     ribbon = build_ribbon(hole, [(LINE, 4.0), (LINE - (0.0, 30.0), 4.0)])
@@ -72,7 +72,7 @@ def test_what_is_taken_off_one_seam_says_nothing_of_another() -> None:
     assert np.allclose(middle[ribbon.line.run_S == 1], 0.0)
 
 
-def test_what_stands_light_among_dark_samples_is_not_lifted_above_the_rims() -> None:
+def test_a_light_sample_among_dark_ones_is_not_lifted_above_the_rims() -> None:
     ribbon, light, relit = seam()
     relit[:, KEPT.start : KEPT.stop : 2, 3] = 1.0  # every other column of the groove
     assert left(residue.fill_valleys(relit, light, ribbon), light).max() <= 1e-6

@@ -7,7 +7,7 @@ import numpy as np
 from rotopaint_ai.seams.ribbon import RUN_OUT, _centre_line, _run_out, build_ribbon
 
 
-def test_columns_go_on_beyond_an_end_the_way_that_the_curve_goes_there() -> None:
+def test_columns_extend_an_end_in_the_curves_direction() -> None:
     """A quarter circle from the right to the bottom of a matte that covers everything: extended to the left and
     downwards."""
     turn = np.linspace(0, np.pi / 2, 40)
@@ -21,7 +21,7 @@ def test_columns_go_on_beyond_an_end_the_way_that_the_curve_goes_there() -> None
     np.testing.assert_allclose(line.tangents_S[last], (0, 1), atol=0.1)
 
 
-def test_a_curve_goes_on_up_to_the_last_pixel_of_the_matte_and_six_columns_more() -> None:
+def test_a_curve_is_extended_to_the_last_pixel_of_the_matte_plus_six_columns() -> None:
     """A matte of 40 x 30 pixels: 10 of them to the left of the first end, 9 to the right, 5 above and 2 below."""
     ends = np.array([(10.5, 20.5), (30.5, 20.5), (20.5, 5.5), (20.5, 27.5)], np.float32)
     ways = np.array([(-1, 0), (1, 0), (0, -1), (0, 1)], np.float32)

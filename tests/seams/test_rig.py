@@ -47,7 +47,7 @@ def test_a_clean_plate_in_other_light_fills_a_wide_matte_and_nothing_else_change
     assert filled.shares == {"plate": 1.0}
 
 
-def test_frames_in_which_the_place_is_free_lend_it_and_another_thing_in_the_way_does_not() -> None:
+def test_other_frames_fill_the_hole_where_it_is_free_but_not_where_another_object_covers_it() -> None:
     clean, matte = wall(), arm()
     plate = grained(clean, 1)
     plate[matte > 0] = 0.02
@@ -66,7 +66,7 @@ def test_a_still_clean_plate_without_grain_gets_that_of_the_frame() -> None:
     assert filled.rgb[inside].std() == pytest.approx(plate[inside].std(), rel=0.35)
 
 
-def test_nothing_lent_gives_texture_and_no_grey_ball() -> None:
+def test_without_sources_a_textured_hole_is_filled_with_texture() -> None:
     clean, matte = wall(seed=3), arm()
     plate = clean.copy()
     plate[matte > 0] = 0.02
@@ -78,7 +78,7 @@ def test_nothing_lent_gives_texture_and_no_grey_ball() -> None:
     assert filled.shares == {"texture": 1.0}
 
 
-def test_nothing_lent_between_two_things_is_smooth_and_no_piece_of_one_lies_in_the_other() -> None:
+def test_without_sources_a_hole_between_two_objects_is_filled_smoothly() -> None:
     """Patches of the picture were up to 8 dB further from the truth than plain inpainting."""
     clean, matte = np.full((*SIZE, 3), (0.1, 0.3, 0.2), np.float32), np.zeros(SIZE, np.float32)
     clean[80:] = (0.12, 0.01, 0.05)
@@ -92,7 +92,7 @@ def test_nothing_lent_between_two_things_is_smooth_and_no_piece_of_one_lies_in_t
     assert psnr(filled.rgb, clean, (matte > 0) & away) > 40
 
 
-def test_a_frame_lends_only_where_it_shows_the_same_beside_the_place() -> None:
+def test_a_frame_fills_only_where_its_surroundings_agree() -> None:
     """An object that moved at one end of a hole must not decide over the whole frame."""
     clean, matte = wall(), arm(90, 12)
     plate = grained(clean, 1)
@@ -153,7 +153,7 @@ def test_a_head_s_motion_does_not_hide_that_of_the_set_behind_it() -> None:
         assert min(float(np.abs(each - way).max()) for each in moved) < 0.3
 
 
-def test_of_the_ways_to_lay_a_clean_plate_on_the_one_that_fits_beside_the_hole_is_taken() -> None:
+def test_of_several_alignments_of_a_clean_plate_the_best_around_the_hole_is_used() -> None:
     clean, matte = wall(), arm()
     plate = grained(clean, 1)
     plate[matte > 0] = 0.02

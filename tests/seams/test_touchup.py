@@ -37,7 +37,7 @@ def no_other(number: int) -> Frame:
     raise PlateError(f"frame {number} is not on disk")
 
 
-def test_strokes_paint_where_the_brush_goes_beside_the_seams_region(region: np.ndarray) -> None:
+def test_strokes_paint_outside_the_seams_region(region: np.ndarray) -> None:
     """The seam's region is the frame's left third; the stroke and what it copies lie right of it."""
     frame, own = frame_of(region), region[:, :20]
     matte = np.zeros((40, 20), np.float32)

@@ -62,7 +62,7 @@ def test_a_table_is_three_layers_of_which_two_are_cut_off_at_nought() -> None:
     assert answers.tolist() == [[0, 0.5], [0.5, 0], [0.5, width.REACH], [0, 0]]
 
 
-def test_places_off_the_picture_say_nothing() -> None:
+def test_positions_outside_the_picture_are_ignored() -> None:
     found = width.measure_width(width.root_light(plate(1.2)), LINE + (70.0, 0.0), FACE_PX)
     assert found is not None
     assert not found.inside[-20:].any()

@@ -13,7 +13,7 @@ def test_straight_rows_and_eases_by_hand() -> None:
 
 
 @pytest.mark.parametrize("u", [0.0, 0.2, 0.5, 0.9, 1.0])
-def test_a_cubic_is_met_wherever_it_is_asked(u: float) -> None:
+def test_a_cubic_is_reproduced_at_every_parameter(u: float) -> None:
     def value(t: float) -> float:
         return 2.0 - 3.0 * t + 0.5 * t**2 - 0.25 * t**3
 

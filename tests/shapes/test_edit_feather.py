@@ -20,7 +20,7 @@ def offset(made: RotoDocument, frame: int, index: int) -> tuple[float, float]:
     return made.shape("box").feather_at(frame)[index][:2]
 
 
-def test_the_first_line_goes_into_every_key_and_a_later_pull_keys_its_frames() -> None:
+def test_the_first_feather_line_enters_every_key_and_a_later_edit_keys_its_frames() -> None:
     made = pull_feather(document(1, 5, 9), "box", [5], {0: (-3.0, -4.0)})
     assert [offset(made, frame, 0) for frame in (1, 5, 9)] == [(-3, -4)] * 3
     assert {key.source for key in made.shape("box").keys.values()} == {"model"}

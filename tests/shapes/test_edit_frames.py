@@ -47,7 +47,7 @@ def test_an_edit_between_keys_makes_one_there() -> None:
     assert xs(after) == {1: 0, 3: 5, 5: 7, 9: 8, 13: 12}  # it was at 2: three to the right
 
 
-def test_pasted_keys_lie_where_they_were_copied_or_where_the_shape_stands() -> None:
+def test_pasted_keys_lie_where_they_were_copied_or_at_the_shapes_position() -> None:
     before, form = document(), pair(40, 30)
     absolute = edit_frames.paste_keys(before, "lip", form, [1, 9])
     assert absolute.shape("lip").keys[9].points == form

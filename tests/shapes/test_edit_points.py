@@ -83,7 +83,7 @@ def test_corners_without_tangents_stay_corners_and_the_least_is_kept() -> None:
         edit_points.delete_points(three, "eye", (7,))
 
 
-def test_an_open_end_goes_with_its_segment() -> None:
+def test_an_open_end_moves_with_its_segment() -> None:
     line = (ControlPoint(0, 0), ControlPoint(10, 0, -3, 0, 3, 0), ControlPoint(20, 5))
     shape = edit_points.delete_points(document(closed=False, f1=line), "eye", (2,)).shape("eye")
     assert shape.keys[1].points == line[:2]
@@ -126,7 +126,9 @@ def test_join_and_mirror_put_tangents_in_one_line() -> None:
 
 
 @pytest.mark.parametrize(("mode", "other"), [("turn", (0, -1)), ("alone", (-1, 0)), ("mirror", (0, -3))])
-def test_a_dragged_tangent_takes_the_other_along_as_asked(mode: edit_tangents.Mode, other: tuple[float, float]) -> None:
+def test_a_dragged_tangent_moves_the_other_by_the_chosen_mode(
+    mode: edit_tangents.Mode, other: tuple[float, float]
+) -> None:
     points = edit_tangents.drag((ControlPoint(0, 0, -1, 0, 2, 0),), 0, "out", (0, 3), mode)
     assert points[0] == pytest.approx((0, 0, *other, 0, 3))
 
@@ -148,7 +150,7 @@ def test_rotation_on_an_anamorphic_plate_is_round_to_the_eye() -> None:
     assert full(1, 2) == pytest.approx((1, 2))
 
 
-def test_handles_are_a_third_of_the_chord_where_samples_say_nothing_of_them_or_the_wrong_way() -> None:
+def test_handles_are_a_third_of_the_chord_where_samples_do_not_determine_them() -> None:
     """First samples at both ends only; then at thirds too, with end directions that point outwards."""
     ahead = edit_points._fitted_handles([(0, 0), (9, 0)], [0, 1], go=(1, 0), come=(-1, 0))
     assert ahead == ((0, 0), (3, 0), (6, 0), (9, 0))

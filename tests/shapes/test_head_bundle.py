@@ -99,7 +99,7 @@ def test_a_persons_curve_outweighs_what_all_other_holds_have_wrong_alike(
     assert off(keyed, bridge) < 1
 
 
-def test_a_side_says_where_the_other_is(shot: tuple[HeadPoses, Array, Array, list[Array]]) -> None:
+def test_one_side_determines_the_other(shot: tuple[HeadPoses, Array, Array, list[Array]]) -> None:
     bridge, right, left = shot[3]
     wrong = left + 6  # in all holds: only the other side corrects it
     known = [told(bridge, 0.5), told(right, 0.5), told(wrong, 4.0)]
@@ -122,7 +122,7 @@ def test_an_end_stays_on_the_curve_that_it_lies_on(shot: tuple[HeadPoses, Array,
     assert np.mean(abs(joined[:, 0] - bridge[:, 0])) < 0.75 * np.mean(abs(alone[:, 0] - bridge[:, 0]))
 
 
-def test_nothing_moves_where_all_is_said_rightly(shot: tuple[HeadPoses, Array, Array, list[Array]]) -> None:
+def test_nothing_moves_where_all_observations_are_right(shot: tuple[HeadPoses, Array, Array, list[Array]]) -> None:
     curves = shot[3]
     found = solved(shot, [told(each) for each in curves], HeadBuild(shot[2], ((0, 0, True), (1, 2, False)), ()))
     assert max(off(a, b) for a, b in zip(found, curves)) < 0.7

@@ -21,7 +21,7 @@ def track(x: np.ndarray, *, pins: tuple[bool, bool] = (False, False)) -> Stretch
 
 
 @pytest.mark.parametrize("a", [0.05, 0.02, 0.005])
-def test_a_parabola_needs_as_many_keys_as_theory_says(a: float) -> None:
+def test_a_parabola_needs_the_theoretical_number_of_keys(a: float) -> None:
     """a t^2 strays from its chord over h frames by a h^2 / 4, from the best line by half of that: h = sqrt(8 tol / a).
 
     Continuous moves reach that too, because all runs of a parabola are alike; runs are whole frames long.

@@ -58,7 +58,7 @@ def test_the_way_back_of_a_map_with_perspective_is_its_way_back() -> None:
     assert place_point(way_back(m), *place_point(m, 5, 7)) == pytest.approx((5, 7))
 
 
-def test_a_shape_with_one_key_goes_with_its_layer_feather_and_handles_too() -> None:
+def test_a_shape_with_one_key_moves_with_its_layer_feather_and_handles_too() -> None:
     shape = shot(layer=Layer("a", TURN)).shape("badge")
     turned = shape.at(1011)
     assert where(turned) == [(100, 20), (100, 60), (80, 60), (80, 20)]  # (-10, -10) -> (-20, -10) -> (10, -20)
@@ -68,7 +68,7 @@ def test_a_shape_with_one_key_goes_with_its_layer_feather_and_handles_too() -> N
     assert where(shape.at(990)) == where(SQUARE)
 
 
-def test_between_keys_a_shape_goes_as_its_layer_sees_it() -> None:
+def test_between_keys_a_shape_is_interpolated_in_its_layer() -> None:
     """Both keys are at rest in the layer: the shape rotates with it, and does not shrink as a linear path would."""
     layer = Layer("a", {1001: LayerPose(pivot_x=70, pivot_y=50), 1011: LayerPose(0, 0, 90, 1, 1, 70, 50)})
     start = shot(layer=layer).shape("badge")
@@ -203,7 +203,7 @@ def test_ungrouped_shapes_stay_where_they_are_seen() -> None:
     assert [layer.name for layer in edit_layers.rename_layer(nested, "a", "outer").layers] == ["outer", "inner"]
 
 
-def test_in_a_shot_of_one_frame_a_shape_goes_from_one_layer_that_moves_to_another() -> None:
+def test_in_a_shot_of_one_frame_a_shape_changes_between_moving_layers() -> None:
     one = replace(shot(layer=Layer("a", TURN), keys={1001: Key(SQUARE, "human")}), first_frame=1001, last_frame=1001)
     other = Layer("b", {1001: LayerPose(x=5), 1011: LayerPose(x=9)})
     moved = edit_layers.put_into(one, ["badge"], other).shape("badge")
@@ -274,7 +274,7 @@ def test_layers_of_nuke_hold_only_their_own_shapes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".ssf", ".setting", ".jsx", ".svg", ".lottie.json"])
-def test_other_formats_get_linear_keys_and_it_is_said_once(tmp_path: Path, suffix: str) -> None:
+def test_other_formats_get_linear_keys_with_one_warning(tmp_path: Path, suffix: str) -> None:
     meant = shot(layer=Layer("a", TURN))
     meant = replace(meant, shapes=tuple(replace(s, layer=Layer("a", TURN)) for s in meant.shapes))
     _, lost = formats.write(tmp_path / f"shot{suffix}", meant)

@@ -18,7 +18,7 @@ def _document(frames: range, x: float, *, shown: dict[int, bool]) -> RotoDocumen
     return RotoDocument(8, 8, frames[0], frames[-1], landmarks=marks, shapes=(shape,))
 
 
-def test_frames_that_were_asked_for_are_the_new_ones_and_the_others_stay() -> None:
+def test_requested_frames_are_replaced_and_the_others_stay() -> None:
     before = _document(range(1, 5), 1.0, shown={1: False, 3: False})
     new = _document(range(2, 3), 2.0, shown={2: True})
     merged = merge(before, new, (2, 3))  # the third was requested, and has no result

@@ -112,7 +112,7 @@ def by_least_squares(marks: Complex, lines: Complex, size: Array, one: int, othe
     return float(np.exp(-np.sqrt(left) / (size[one] * size[other]) / (2 * pose_kernel.ALIKE**2)))
 
 
-def test_hidden_landmarks_have_no_say() -> None:
+def test_hidden_landmarks_have_no_weight() -> None:
     said, _ = model(lambda frame: 0)
     rows = dict(said.landmarks.keys)
     rows[1002] = tuple(None if k in (3, 5) else mark for k, mark in enumerate(rows[1002]))

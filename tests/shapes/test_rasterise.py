@@ -61,7 +61,7 @@ def test_pixel_aligned_square_is_sharp() -> None:
     assert (got.coverage == 1).all()
 
 
-def test_half_covered_pixels_lie_where_plate_space_says() -> None:
+def test_half_covered_pixels_follow_plate_space() -> None:
     got = rasterise.rasterise_closed(polyline_shape([(10.5, 12), (20, 12), (20, 17.75), (10.5, 17.75)]), W, H).paste(
         W, H
     )
@@ -332,7 +332,7 @@ def square(name: str, x: float, y: float, side: float, *, subtract: bool = False
 
 
 @pytest.mark.parametrize("turn", [1, -1])
-def test_a_shape_that_holds_out_is_taken_away_from_the_others_wherever_it_stands(turn: int) -> None:
+def test_a_hold_out_shape_is_subtracted_from_the_others_anywhere_in_the_list(turn: int) -> None:
     """A square of 20 px without its right half, and without a quarter of the pixel column where the edge cuts it."""
     shapes = square("face", 10, 10, 20), square("hand", 20.25, 0, 40, subtract=True)
     drawn = rasterise.mattes_of(shapes[::turn], 1, W, H)

@@ -80,7 +80,7 @@ def as_seam(document: RotoDocument) -> RotoDocument:
     return replace(document, shapes=(replace(document.shapes[0], role="seam"),))
 
 
-def test_a_seam_goes_where_corrections_and_its_rigid_head_agree() -> None:
+def test_a_seam_moves_where_corrections_and_its_rigid_head_agree() -> None:
     model = as_seam(shot(wrong=9j))
     keys = refit(model, keyed(model, 1005, 1019, 1033), {"seam": dict.fromkeys(FRAMES, 6.0)})["seam"]
     left = [apart(key.points, f) for f, key in keys.items()]
@@ -108,7 +108,7 @@ def test_a_seam_of_another_pose_than_the_corrected_one_needs_a_surer_head(head_p
     assert put[1] == pytest.approx(found[1] if moves else said[1])
 
 
-def test_a_seam_that_its_head_says_nothing_of_stays_the_models_own() -> None:
+def test_a_seam_without_evidence_from_its_head_stays_as_predicted() -> None:
     """Independent noise of every pose: a matte is smoothed through its keys, a seam keeps its position in the
     picture."""
     model = shot()
@@ -136,7 +136,7 @@ def test_one_key_mends_the_frames_near_it_and_part_of_the_rest() -> None:
     assert np.mean(list(left.values())) < 0.8 * np.mean(list(wrong.values()))
 
 
-def test_three_keys_mend_an_error_that_goes_with_the_pose() -> None:
+def test_three_keys_correct_an_error_that_depends_on_the_pose() -> None:
     model = shot(wrong=4 + 2j, per_smile=0.25j)
     keys = refit(model, keyed(model, 1005, 1013, 1033))["seam"]
     before = np.mean([apart(model.shapes[0].keys[f].points, f) for f in keys])
@@ -189,7 +189,7 @@ def test_frames_of_a_hold_move_as_one() -> None:
     assert near[1001].points == near[1002].points
 
 
-def test_a_spread_from_a_hold_that_was_keyed_as_one_goes_on_beyond_it() -> None:
+def test_a_spread_from_a_hold_keyed_throughout_continues_beyond_it() -> None:
     model = shot(wrong=5)
     new = spread(model, keyed(model, 1021, 1022), 1021, 1021, 1030)["seam"]
     assert set(new) == set(range(1023, 1031))

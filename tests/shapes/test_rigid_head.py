@@ -36,7 +36,9 @@ def head() -> tuple[Cameras, Array, Array]:
     return Cameras(np.full(N_HOLDS, 60.0), turn, shift), marks, curve
 
 
-def test_a_curve_drawn_in_three_poses_tells_right_from_wrong_in_the_others(head: tuple[Cameras, Array, Array]) -> None:
+def test_a_curve_drawn_in_three_poses_distinguishes_right_from_wrong_in_the_others(
+    head: tuple[Cameras, Array, Array],
+) -> None:
     cameras, marks, curve = head
     draw = np.random.default_rng(2)
     points = cameras.see(marks)
@@ -78,7 +80,7 @@ def test_slopes_are_those_of_small_steps(head: tuple[Cameras, Array, Array]) -> 
     assert PERSPECTIVE > 0
 
 
-def test_what_holds_say_of_a_landmark_counts_by_the_squares_of_their_errors() -> None:
+def test_observations_of_a_landmark_are_weighted_by_the_squares_of_their_errors() -> None:
     """Two holds of one pose: 0 px with an error of 1, and 3 px with one of 2; mean (0 * 1 + 3 / 4) / (1 + 1 / 4) px."""
     cameras = Cameras(np.full(2, 100.0), np.tile(np.eye(3), (2, 1, 1)), np.zeros((2, 2)))
     found = _fitted_marks(cameras, np.zeros((1, 3)), np.array([[0.0], [3.0 + 3.0j]]), np.array([[1.0], [2.0]]))

@@ -96,7 +96,7 @@ def test_corrections_of_a_held_out_shot_name_both_data_sets(faces: Path) -> None
     assert refused(join([show, work])).endswith("mine --val SHOT; fixes trains on shot0, hero holds it out")
 
 
-def test_sheets_that_differ_say_where(faces: Path) -> None:
+def test_different_sheets_are_refused_with_the_difference(faces: Path) -> None:
     data = read_dataset(faces)
     shape = data.sheet.shapes[0]
     more = replace(data.sheet, shapes=(replace(shape, n_points=shape.n_points + 1), *data.sheet.shapes[1:]))

@@ -39,7 +39,7 @@ def memory(known: np.ndarray) -> Memory:
 
 
 @pytest.mark.parametrize("share_turned", [0.0, 1.0])
-def test_landmarks_go_where_the_picture_goes(share_turned: float) -> None:
+def test_landmarks_move_with_the_picture(share_turned: float) -> None:
     """Also where the head is rotated and the crop is rotated."""
     structure = RigidStructure(np.concatenate([DOTS - 160, DEPTHS[:, None]], axis=1) / 80, np.ones(len(DOTS)))
     pose_augment = PoseAugment(structure, share_turned, 6.0, 4.0)
@@ -73,7 +73,7 @@ def test_no_bend_is_the_straight_crop() -> None:
     assert np.abs(bent.astype(int) - wanted).mean() < 0.5
 
 
-def test_what_is_not_asked_for_draws_nothing() -> None:
+def test_augmentations_at_zero_draw_no_random_numbers() -> None:
     """Old recipes give the same crops as before."""
     first, second = (
         Augmenter(Geometry(elastic_shift=bend), {"noise": 1.0}, 1.3, range(len(DOTS)))

@@ -92,7 +92,7 @@ def test_too_few_frames_have_no_relief() -> None:
 
 
 @pytest.mark.parametrize("flat", [(0, 1), (1,)])
-def test_a_frame_that_is_a_point_or_a_line_tells_nothing(flat: tuple[int, ...]) -> None:
+def test_a_frame_that_is_a_point_or_a_line_is_ignored(flat: tuple[int, ...]) -> None:
     rng = np.random.default_rng(4)
     keyed, _ = seen(rng.uniform(-20, 20, 40), rng.uniform(-8, 8, 40), noise=0.3, rng=rng)
     without = fit_structure(keyed[1:], MIRROR)

@@ -29,7 +29,7 @@ def test_what_the_items_raise_is_raised_after_those_before_it() -> None:
         producer.take()
 
 
-def test_an_item_that_is_not_there_in_time_can_be_asked_for_again() -> None:
+def test_an_item_that_is_late_can_be_requested_again() -> None:
     may_go = threading.Event()
 
     def items() -> Iterator[int]:

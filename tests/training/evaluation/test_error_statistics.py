@@ -64,7 +64,7 @@ def _result(n: int, true_NL: np.ndarray, expected_NL: np.ndarray, percent: float
     return {"n_samples": n, "expected_error": figures, "landmarks_percent": {"mean": percent}}
 
 
-def test_a_badly_trained_pack_says_so() -> None:
+def test_a_badly_trained_pack_reports_it() -> None:
     rng = np.random.default_rng(3)
     size = np.linspace(0.5, 4.0, 40)
     good = rng.rayleigh(np.repeat(size[:, None], 30, axis=1)) * np.sqrt(2 / np.pi)

@@ -22,7 +22,7 @@ def measured_on(data: Dataset, split: Split) -> Dataset:
     ("split", "at_last", "is_learned"),
     [("train", False, True), ("val", False, False), ("val", True, True), ("test", True, False)],
 )
-def test_a_card_tells_what_was_learned_from(faces: Path, split: Split, at_last: bool, is_learned: bool) -> None:
+def test_a_card_lists_its_training_data(faces: Path, split: Split, at_last: bool, is_learned: bool) -> None:
     data = measured_on(read_dataset(faces), split)
     training: dict[str, Any] = {"data": f"corrections + {data.name}", "learned_held_out_at_last": at_last}
     assert has_learned({"training": training}, data) is is_learned

@@ -54,7 +54,7 @@ def test_a_shape_that_few_frames_know_is_in_every_part(faces: Path) -> None:
         dataset_checks.check_shapes(part.subset(part.rows_of("train")), fewest=1)
 
 
-def test_the_curve_is_measured_written_and_gone_on_with(faces: Path, tmp_path: Path) -> None:
+def test_the_curve_is_measured_written_and_resumed(faces: Path, tmp_path: Path) -> None:
     asked: list[tuple[int, str]] = []
 
     def train(folder: Path, out: Path) -> Mapping[str, Any]:

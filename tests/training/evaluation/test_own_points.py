@@ -33,7 +33,7 @@ def test_numbered_points_of_another_layout_are_not_compared() -> None:
     assert _match(ours, _data(_sheet({4: "face_p4", 1: "eye"}, 22)), "pack").missing == ("face_p4",)
 
 
-def test_landmarks_of_a_source_are_compared_whatever_stands_on_them() -> None:
+def test_landmarks_of_a_source_are_compared_with_or_without_shapes_on_them() -> None:
     ours = _sheet({0: "face_0", 3: "face_3"}, 22)
     assert _match(ours, _data(_sheet({0: "face_0", 2: "face_3"}, 12)), "pack").missing == ()
 

@@ -97,7 +97,7 @@ def at(rows: tuple[JoinedFrame, ...], frame: int) -> JoinedFrame:
     return found
 
 
-def test_a_landmark_goes_with_the_point_that_a_person_moved_it_sits_on(work: Path, character: Character) -> None:
+def test_a_landmark_moves_with_a_moved_point_that_it_lies_on(work: Path, character: Character) -> None:
     (take,) = read_source(work, None)
     mouth = document.read(character.roto(1)).shape("mouth")
     marks, was = take.frames[FIXED].landmarks, mouth.keys[FIXED].points
@@ -211,7 +211,7 @@ def test_a_project_of_another_pack_gets_the_sheets_points(character: Character, 
     assert np.median(off) < 1.5  # three points further they lie some 20 px apart
 
 
-def test_a_project_whose_plates_have_moved_says_so_and_takes_them_where_it_is_pointed(
+def test_a_project_with_moved_plates_reports_it_and_uses_the_given_path(
     work: Path, character: Character, shot: Path
 ) -> None:
     there = shot.parent.rename(shot.parent.with_name("shot1_moved"))

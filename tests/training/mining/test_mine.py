@@ -321,7 +321,9 @@ def test_a_shape_open_here_and_closed_there_is_refused(character: Character, tmp
         mine(_order(character, tmp_path / "set"))
 
 
-def test_the_command_says_what_it_did(character: Character, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_its_result(
+    character: Character, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     words = [str(character.roto(1)), str(character.coco), "--plates", character.plates, "--out", str(tmp_path / "set")]

@@ -36,7 +36,7 @@ from .conftest import HEIGHT, WIDTH, Character
         ("/plates", ("plates", "")),
     ],
 )
-def test_a_shot_is_the_folder_that_does_not_just_say_plates(folder: str, names: tuple[str, str]) -> None:
+def test_a_shot_is_named_by_the_nearest_folder_not_called_plates(folder: str, names: tuple[str, str]) -> None:
     assert shot_and_character(Path(folder)) == names
 
 
@@ -103,7 +103,7 @@ def test_a_shape_under_another_name_is_pointed_out_and_can_be_renamed(character:
 
 
 @pytest.mark.parametrize("text", ["lips", "=mouth", "lips="])
-def test_a_rename_that_says_nothing_is_refused(text: str) -> None:
+def test_an_empty_rename_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="wanted OLD=NEW"):
         renames_of([text])
 
@@ -179,7 +179,7 @@ def test_pictures_that_coco_keeps_for_tests_take_their_shots_along(character: Ch
     assert {(row.shot, row.split) for row in rows} == {("shot1", None), ("shot2", "test")}
 
 
-def test_shots_are_for_tests_where_a_person_says_so(tmp_path: Path) -> None:
+def test_shots_are_for_tests_where_the_user_chose_them(tmp_path: Path) -> None:
     path = tmp_path / "set" / "faces.json"
     path.parent.mkdir()
     path.write_text(json.dumps(_coco(path.parent, ["alice.png", "bob.png"])))
@@ -189,7 +189,7 @@ def test_shots_are_for_tests_where_a_person_says_so(tmp_path: Path) -> None:
         mine(MineOptions((path,), tmp_path / "data", test=("nobody",)))
 
 
-def test_evaluate_says_which_samples_it_left_alone(character: Character, tmp_path: Path) -> None:
+def test_evaluate_reports_the_samples_it_left_out(character: Character, tmp_path: Path) -> None:
     mine(MineOptions((character.coco,), tmp_path / "set"))
     data = read_dataset(tmp_path / "set")
     asked = argparse.Namespace(split=None)

@@ -81,7 +81,7 @@ def test_points_put_in_another_order_are_put_back() -> None:
     np.testing.assert_allclose(found.raw[6], _raw("mouth", 1, n_points=9)[6])
 
 
-def test_points_that_nobody_tracked_make_no_track() -> None:
+def test_inconsistent_points_make_no_track() -> None:
     rng = np.random.default_rng(1)
     raw = [hero.drawn("mouth", frame, 1, n_points=9, start=float(rng.random())) for frame in hero.FRAMES]
     tilted = [points @ np.kron(np.eye(3), _turn(rng.uniform(0, 6.3))) for points in raw]

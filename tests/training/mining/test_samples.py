@@ -46,7 +46,7 @@ def test_what_a_link_leads_to_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere" / "a_0001.jpg").exists()
 
 
-def test_the_folder_goes_with_its_last_picture(tmp_path: Path) -> None:
+def test_the_folder_is_removed_with_its_last_picture(tmp_path: Path) -> None:
     for name in _mined(tmp_path / "set"):
         (tmp_path / "set" / name).unlink()
     remove_pictures(tmp_path / "set")

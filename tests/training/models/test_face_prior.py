@@ -303,7 +303,7 @@ def test_keyed_frames_that_are_too_few_alone_get_no_prior_from_held_out_ones() -
         assert bool(folds(faces(n_keyed, 0), faces(9, 6), MIRROR, joins=True)) == has_head == (n_keyed == 12)
 
 
-def test_a_prior_whose_head_will_know_the_held_out_poses_is_believed_more() -> None:
+def test_a_prior_whose_head_includes_the_held_out_poses_gets_more_weight() -> None:
     """Held-out views from sides that were never keyed: without them the head fits those views badly."""
     near = HEAD[:, :2] * 50 + np.random.default_rng(1).normal(0, 0.3, (40, 30, 2)) + 100.0  # keyed from one side only
     true = faces(40, 6)
@@ -374,7 +374,7 @@ def test_whether_what_contradicts_the_others_counts_is_chosen(moves: bool) -> No
     assert (prior.outlying > OUTLYING[0]) == moves
 
 
-def test_a_landmark_that_only_its_twin_tells_of_has_a_head_with_mirrored_faces_alone() -> None:
+def test_a_landmark_known_only_by_its_mirror_partner_needs_mirrored_faces() -> None:
     keyed = faces(40, 0)
     keyed[:, 1] = np.nan
     twins = [1, 0, *range(2, 30)]

@@ -36,7 +36,7 @@ def _shot(folder: Path) -> Path:
     return folder
 
 
-def test_samples_say_how_far_the_seam_truly_reaches(tmp_path: Path) -> None:
+def test_samples_contain_the_true_reach_of_the_seam(tmp_path: Path) -> None:
     known = table.samples([_shot(tmp_path / "a")], np.random.default_rng(0), times=1, apart=0.0)
     size = 240.0 / width.STEPS_PER_FACE
     misjudged = float(np.exp(table.MISJUDGED * np.random.default_rng(0).standard_normal()))

@@ -101,7 +101,7 @@ def ends(document: RotoDocument, frame: int) -> np.ndarray:
     return as_array(document.shape("seam").at(frame))[[0, -1], 1]
 
 
-def test_a_lesson_tells_truth_from_what_models_say(project: Path, pack: Path) -> None:
+def test_a_lesson_distinguishes_labels_from_predictions(project: Path, pack: Path) -> None:
     shot = read_corrected(project)
     assert shot.frames == set(CORRECTED)
     solved = {"seam": {f: Key(shot.document.shape("seam").at(f), "propagated") for f in FRAMES}}

@@ -22,7 +22,7 @@ class _Clock:
         return self.now
 
 
-def test_a_long_part_tells_how_far_it_has_got(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_part_reports_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """By hand: after 100 s, 40 s remain, plus a twentieth of the export's 60 s, which takes longer than expected."""
     monkeypatch.setattr(prepare, "_reading_s", lambda ready: prepare._READING_S)
     monkeypatch.setattr(prepare, "_estimate_seconds", lambda ready, seams: {"export": 60.0, "evaluation": 40.0})

@@ -62,7 +62,7 @@ def test_a_pack_comes_out_that_the_product_opens(made: tuple[TrainReport, list[E
     assert max(report.parity["landmarks_px"], report.parity["shapes_px"]) < 0.01
 
 
-def test_training_learns_and_says_how_it_goes(made: tuple[TrainReport, list[Event]]) -> None:
+def test_training_learns_and_reports_progress(made: tuple[TrainReport, list[Event]]) -> None:
     report, events = made
     assert (events[0].kind, events[-1].kind) == ("started", "finished")
     progress = [event for event in events if event.kind == "progress"]
@@ -105,9 +105,7 @@ def test_evaluation_is_in_plate_pixels(made: tuple[TrainReport, list[Event]], fa
     assert made[0].pack.with_name(f"{made[0].pack.name}.run").joinpath("worst.jpg").is_file()
 
 
-def test_a_run_that_was_stopped_goes_on_to_the_same_end(
-    faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_run_resumes_to_the_same_end(faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = [*TINY, "steps=24", "eval_every=8", "learn_all=0.4", "prior=false"]
     _is_judged_before_it_learns_all(train([faces], tmp_path / "whole", overrides=settings, init="none"), faces)
     cancel = Cancel()
@@ -198,7 +196,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float) -
         read_weights(tmp_path)
 
 
-def test_nothing_is_asked_of_a_missing_shipped_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_shipped_pack_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_weights("none") is None
     (tmp_path / "bare").mkdir()
     with pytest.raises(TrainingError, match=r"has no weights\.npz"):

@@ -71,7 +71,7 @@ def test_each_process_makes_some() -> None:
         ("dies", 2, "the system ended a process"),
     ],
 )
-def test_what_goes_wrong_is_told_where_the_batch_is_taken(how: str, processes: int, message: str) -> None:
+def test_an_error_in_a_batch_is_raised_where_the_batch_is_taken(how: str, processes: int, message: str) -> None:
     task = cast(Task[Any, int], Failing(how))
     with prefetching_batches(task, moment, 0, processes) as batches, pytest.raises(TrainingError, match=message):
         list(itertools.islice(batches, 8))

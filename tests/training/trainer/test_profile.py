@@ -66,13 +66,13 @@ def test_the_largest_share_binds(shares: Any, making: tuple[float, float], activ
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.3, "arithmetic"), (0.7, "memory bandwidth")])
-def test_computing_is_told_from_waiting_for_memory(share: float, said: str) -> None:
+def test_compute_bound_and_memory_bound_work_are_distinguished(share: float, said: str) -> None:
     found = profile([_row(1, 0, 0, 0)], device="GPU", activations="keep", reading_share=0, memory_bound=share)
     assert found is not None
     assert found.line().startswith(f"bound by {said}: 100.0% computing ({share:.0%} of it memory bandwidth), ")
 
 
-def test_each_operation_takes_at_least_what_its_roofline_says() -> None:
+def test_each_operation_takes_at_least_its_roofline_time() -> None:
     rows, columns = torch.ones(64, 32), torch.ones(32, 16)
     with Operations() as done:
         product = rows @ columns  # 65,536 operations; 4 * (2048 + 512 + 1024) bytes
@@ -109,7 +109,7 @@ def test_lines_of_the_log_weigh_by_their_minutes() -> None:
     assert profile([], device="processor", activations="keep", reading_share=0) is None
 
 
-def test_a_window_tells_how_busy_the_device_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_reports_the_device_utilisation(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([10.0, 14.0])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     busy = iter([1.0, 3.0, 7.0])
@@ -120,7 +120,7 @@ def test_a_window_tells_how_busy_the_device_was(monkeypatch: pytest.MonkeyPatch)
     assert (row.waiting_share, row.copying_share, row.talking_share) == (0.25, 0.125, 0.1)
 
 
-def test_a_training_says_what_bound_it(faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_reports_its_bottleneck(faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roofline, "measure_roofline", lambda device, dtype: Roofline(1e11, 1e11))
     recipe, data = override(PackConfig(), [*TINY, "minutes=null", "steps=2", "eval_every=1"]), read_dataset(faces)
     memory = load_pictures(data.subset(data.rows_of("train")), side_px=80, margin=1.3)
@@ -154,7 +154,7 @@ def test_a_full_disk_is_one_line_and_the_checkpoint_before_stays(
     assert read_checkpoint(path) == {"at": 1}
 
 
-def test_a_gpu_of_which_nobody_tells_how_busy_it_was_is_said_so() -> None:
+def test_an_unknown_gpu_utilisation_is_reported_as_unknown() -> None:
     silent = replace(_row(1, 0.1, 0, 0), busy_share=0.0)
     found = profile([silent], device="NVIDIA X", activations="keep", reading_share=0)
     assert found is not None
@@ -164,7 +164,7 @@ def test_a_gpu_of_which_nobody_tells_how_busy_it_was_is_said_so() -> None:
     assert "is unknown" not in told.line()
 
 
-def test_the_driver_is_asked_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_driver_is_queried_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     now, asked = [0.0], []
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
     monkeypatch.setattr("torch.cuda.utilization", lambda: asked.append(now[0]) or 50)

@@ -35,7 +35,7 @@ def test_one_thread_is_taken_where_it_is_quicker(
     assert ("one thread is 5.0 times as fast as 4" in note) == (count == 1)
 
 
-def test_a_number_that_was_asked_for_is_taken_unmeasured() -> None:
+def test_a_configured_number_of_threads_is_not_measured() -> None:
     recipe = load_pack_config(None, ["threads=2"])
 
     def never(count: int) -> float:

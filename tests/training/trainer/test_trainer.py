@@ -96,7 +96,7 @@ def test_a_stop_keeps_the_step_and_going_on_ends_in_the_same_weights(tmp_path: P
         assert torch.equal(one, two)
 
 
-def test_between_evaluations_the_share_that_is_over_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_between_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rotopaint_ai.training.trainer.trainer.Reporter", partial(Reporter, every_s=0.0))
     sent: list[Event] = []
     trainer(tmp_path).fit(sink=sent.append)
@@ -150,7 +150,7 @@ def test_a_checkpoint_that_is_none_is_reported_without_a_librarys_advice(tmp_pat
     assert str(refused.value) == f"{path}: {told}"
 
 
-def test_other_data_under_the_same_recipe_are_not_gone_on_from(tmp_path: Path) -> None:
+def test_a_checkpoint_from_other_data_is_not_resumed(tmp_path: Path) -> None:
     trainer(tmp_path, data=1).save()
     trainer(tmp_path, data=1).load()
     with pytest.raises(TrainingError, match="was made from other data; train again without --resume"):
@@ -199,7 +199,7 @@ def test_memory_that_runs_out_whatever_is_kept_ends_it_in_one_line(tmp_path: Pat
     assert tried == ["keep", "checkpoint", "offload"][:tries]
 
 
-def test_where_a_gpu_cannot_record_steps_training_says_so_and_goes_on(
+def test_a_training_continues_with_a_warning_where_a_gpu_cannot_record_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[Any] = []

@@ -61,7 +61,7 @@ def test_a_bucket_gives_what_the_folder_gives(faces: Path, bucket: str, tmp_path
     assert os.environ["AWS_ENDPOINT_URL"]
 
 
-def test_a_server_that_gives_other_bytes_is_not_believed(faces: Path, bucket: str, tmp_path: Path) -> None:
+def test_wrong_bytes_from_a_server_are_refused(faces: Path, bucket: str, tmp_path: Path) -> None:
     import boto3
 
     pack_dataset(faces, tmp_path / "packed", shard_mb=0.02)

@@ -68,7 +68,7 @@ def test_shards_hold_the_same_pictures_and_truth(folder: Path, packed: Path) -> 
         np.testing.assert_array_equal(sharded.picture(row), plain.picture(row))
 
 
-def test_memory_from_shards_is_the_same_however_it_is_asked(folder: Path, packed: Path) -> None:
+def test_memory_from_shards_is_the_same_in_any_order_of_access(folder: Path, packed: Path) -> None:
     plain, sharded = (load_pictures(read_dataset(path), side_px=24, margin=1.3) for path in (folder, packed))
     assert sharded.groups is not None
     assert len(set(sharded.groups)) > 4
@@ -200,7 +200,7 @@ def test_planes_keep_brightness_whole_and_colour_at_half_size(folder: Path, pack
 
 
 @pytest.mark.parametrize(("coding", "most"), [("planes", 3600 + 128), ("raw", 7200 + 128)])
-def test_a_tar_is_as_large_as_was_asked_for_whatever_the_coding(
+def test_a_tar_has_the_requested_size_in_every_coding(
     folder: Path, tmp_path: Path, coding: Literal["planes", "raw"], most: int
 ) -> None:
     index = pack_dataset(folder, tmp_path, shard_mb=0.03, recode=Recoder(coding))
@@ -507,7 +507,7 @@ def _server(folder: Path, cache: Path, *moods: str) -> tuple[Server, Moody]:
     return Server("mem://x", cache, moody, pause_s=0.001), moody
 
 
-def test_a_moody_server_is_asked_again_until_the_bytes_are_right(packed: Path, tmp_path: Path) -> None:
+def test_an_unreliable_server_is_retried_until_the_bytes_are_right(packed: Path, tmp_path: Path) -> None:
     server, moody = _server(packed, tmp_path, "slow", "wrong", "gone")
     shard = parse_index(server.read(INDEX), "x").shards[0]
     path = server.shard(shard)
@@ -539,7 +539,7 @@ def test_a_server_that_stays_bad_is_named_and_nothing_false_is_kept(
     assert not list(tmp_path.glob("[!.]*.tar"))
 
 
-def test_a_full_disk_is_said_at_once(packed: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_at_once(packed: Path, tmp_path: Path) -> None:
     server, moody = _server(packed, tmp_path, "full", "full")
     with pytest.raises(TrainingError, match="No space left on device; make room, or set ROTOPAINT_CACHE"):
         server.shard(server.index().shards[0])
@@ -547,7 +547,7 @@ def test_a_full_disk_is_said_at_once(packed: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", ["hashed", "mapped"])
-def test_a_shard_whose_room_somebody_else_needs_meanwhile_is_fetched_again(
+def test_a_shard_evicted_by_another_process_is_fetched_again(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     """Two trainings share a full cache: one removes the file that the other has just checked."""
@@ -617,7 +617,7 @@ def test_every_sample_once_in_an_epoch() -> None:
     assert Sampler(140, 3).batch(14, 10) != Sampler(140, 3).batch(0, 10)
 
 
-def test_a_stream_wants_few_shards_at_a_time_and_says_which_come_next() -> None:
+def test_a_stream_needs_few_shards_at_a_time_and_lists_the_next_ones() -> None:
     groups = tuple(np.repeat(np.arange(20), 7).tolist())
     order = Sampler(140, 3, groups, window=4)
     first = {groups[row] for step in range(2) for row in order.batch(step, 14)}

@@ -127,7 +127,7 @@ def test_pictures_without_faces_have_a_loss() -> None:
     assert parts["propose_box"] == parts["judge_box"] == parts["mask"] == parts["keypoints"] == 0
 
 
-def test_heat_maps_say_their_middle() -> None:
+def test_heat_maps_give_their_mean() -> None:
     heat = torch.full((1, 1, 28, 28), -50.0)
     heat[0, 0, 7, 20] = 0
     assert heat_places(heat)[0][0, 0].tolist() == pytest.approx([20.5 / 28, 7.5 / 28])
@@ -189,7 +189,7 @@ def test_a_training_writes_a_file_that_says_what_the_network_says(tmp_path: Path
     assert facts["parity"] < 0.02
 
 
-def test_a_stopped_training_goes_on_where_it_stood(tmp_path: Path) -> None:
+def test_a_stopped_training_resumes_from_its_checkpoint(tmp_path: Path) -> None:
     plan = DetectorConfig(widths=(8,) * 5, neck=8, width=128, height=64, batch=2, minutes=None, steps=2, eval_every=2)
     scenes = fit_scenes()
     whole = Trainer(plan, DetectorTask(plan, build_detector(plan), scenes), _made(tmp_path / "whole"))
@@ -243,7 +243,7 @@ def test_what_only_a_whole_pack_can_have_is_refused(tmp_path: Path) -> None:
             cli._refuse_for("detector", asked)
 
 
-def test_a_model_that_goes_into_a_pack_has_a_run_folder_of_its_own(tmp_path: Path) -> None:
+def test_a_model_for_a_pack_has_a_separate_run_folder(tmp_path: Path) -> None:
     options = replace(_options(tmp_path), out=tmp_path / "pip")
     assert options.folder("detector") == tmp_path / "pip.detector.run"
     assert replace(options, out=tmp_path / "face.onnx").folder("detector") == tmp_path / "face.onnx.run"
@@ -323,7 +323,7 @@ def test_pictures_are_fitted_into_the_corner() -> None:
     assert (fitted[32:] > 0.4).all()
 
 
-def test_things_beside_faces_leave_them_alone() -> None:
+def test_background_objects_do_not_change_faces() -> None:
     """Balls, lumps and scattered faces change the picture, except where a face is."""
     rng = np.random.default_rng(0)
     picture = np.full((96, 160, 3), 90, np.uint8)

@@ -39,7 +39,7 @@ def laid() -> list[strips.StraightenedFrame]:
     return [one for one in found if one is not None]
 
 
-def test_worn_pairs_stay_pairs() -> None:
+def test_degraded_pairs_stay_pairs() -> None:
     """Lens, grade, grain and compression are the same for both: without a seam both come out equal."""
     clean = burnt_seams.paint_texture(96, np.random.default_rng(4))
     for seed in range(12):
@@ -236,7 +236,7 @@ def test_contrast_is_against_the_banks_which_stay(laid: list[strips.Straightened
 
 
 @pytest.mark.parametrize("n_channels", [11, learned_fill.N_CHANNELS])  # older files have one channel less
-def test_a_trained_fill_goes_into_a_pack_and_the_card_vouches_for_it(tmp_path: Path, n_channels: int) -> None:
+def test_a_trained_fill_is_put_into_a_pack_and_hashed_on_the_card(tmp_path: Path, n_channels: int) -> None:
     pack = tmp_path / "pack"
     shutil.copytree(find_pack(None), pack)
     find_network("fill")

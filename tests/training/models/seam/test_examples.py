@@ -47,7 +47,7 @@ def test_offsets_of_a_parallel_curve() -> None:
     assert np.allclose(offset[2:-2], -6.0, atol=1e-6)
 
 
-def test_examples_say_where_the_seam_is_and_where_nobody_knows(tmp_path: Path) -> None:
+def test_examples_label_the_seam_and_unknown_places(tmp_path: Path) -> None:
     data = read_dataset(write_faces(tmp_path / "d", n=4))
     made = [Examples.of(data).make(row, np.random.default_rng(row)) for row in range(4)]
     strip, target = batch_of([item for item in made if item is not None])

@@ -22,7 +22,7 @@ from rotopaint_ai.training.models.seam.examples import Examples
 from rotopaint_ai.training.models.seam.task import SeamNet, export, left_as_predicted, seam_net, tune
 
 
-def test_a_network_is_what_its_file_says() -> None:
+def test_a_network_read_from_its_file_is_the_same() -> None:
     path = find_part(None, SEAM)
     assert path is not None
     strip = torch.randn(2, 24, N_OFFSETS, 3, generator=torch.Generator().manual_seed(0))
@@ -57,7 +57,7 @@ def drawn_seams(faces: Path) -> Dataset:
     return replace(data, samples=samples)
 
 
-def test_teaching_says_what_it_did(faces: Path) -> None:
+def test_tuning_reports_its_result(faces: Path) -> None:
     torch.manual_seed(0)
     start = SeamNet().eval()
     before = {name: value.clone() for name, value in start.state_dict().items()}

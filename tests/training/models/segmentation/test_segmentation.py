@@ -94,7 +94,7 @@ def _view() -> SegmentationView:
     return SegmentationView(picture, "train", "made up", seam, outline, outline[::6])
 
 
-def test_truth_goes_with_the_crop() -> None:
+def test_labels_move_with_the_crop() -> None:
     cutter = Cutter([_view()], 96, 1.3, Geometry((0.8, 1.2), 0.05, 25, 0.5, 0.1, 0.3), {})
     crops = cutter.batch([0] * 8, np.random.default_rng(0))
     green, red = crops.pictures[..., 1] > 150, crops.pictures[..., 0] > 120

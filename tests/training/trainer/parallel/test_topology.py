@@ -69,7 +69,7 @@ def test_the_launcher_gets_every_rank_its_cores() -> None:
     assert layout.environment() == {"ROTOPAINT_RANK_CPUS": "0,1,2,3;4,5,6,7", "OMP_NUM_THREADS": "4"}
 
 
-def test_ranks_of_torchrun_bind_themselves_unless_somebody_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_of_torchrun_bind_themselves_unless_already_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     bound: list[tuple[int, ...]] = []
     monkeypatch.setattr(os, "sched_setaffinity", lambda _, cores: bound.append(tuple(cores)), raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
