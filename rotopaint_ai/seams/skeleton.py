@@ -20,7 +20,7 @@ Pixel = tuple[int, int]
 
 _SHORTEST = 6  # px: a shorter branch is a bump of the rim
 _SLIM = 2.0  # a middle line this many times as long as the matte is wide belongs to a seam
-_SMOOTH = 3.0  # px along the line
+_SMOOTH = 3.0  # px: sigma along the line
 
 
 def middle_lines(hole: Bools) -> list[Curve]:

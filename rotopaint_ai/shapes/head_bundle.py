@@ -2,12 +2,14 @@
 
 Gauss-Newton steps on all unknowns, cameras eliminated first by the Schur complement (Triggs, McLauchlan, Hartley and
 Fitzgibbon 2000). Outliers get less weight (Cauchy weights, Holland and Welsch 1977).
+
 A face is symmetric, so each side seam constrains the other, which determines depth where a head hardly turns. A seam
 that ends on another one ends there in every hold. Both constraints are soft, so a crooked face fits too. Shared marks,
-if any were found, constrain cameras far better than landmarks do (`shapes/head_marks.py`). H holds, L landmarks, C
-curves, D numbers of a spline (points, then ends of incoming and outgoing tangents), M samples of a curve, N = L + the
-sum of D points in space, K shared marks. Complex x + iy in the plate, pixels. Points in space (N, 3) are in face units,
-z towards the camera, x across the plane of symmetry.
+if any were found, constrain cameras far better than landmarks do (`shapes/head_marks.py`).
+
+H holds, L landmarks, C curves, D numbers of a spline (points, then ends of incoming and outgoing tangents), M samples
+of a curve, N = L + the sum of D points in space, K shared marks. Complex x + iy in the plate, pixels. Points in space
+(N, 3) are in face units, z towards the camera, x across the plane of symmetry.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""The distance between poses of a face, from a shot's landmarks. Without numpy, because the panel calls it on each
-N."""
+"""The distance between poses of a face, from a shot's landmarks.
+
+Without numpy, because the user interface calls it whenever the user jumps to the next frame to review.
+"""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def curve_samples(rows_FD: Array, closed: bool, per_segment: int) -> Array:
 
 
 def _segment_samples(rows_FD: Array, closed: bool, per_segment: int) -> Array:
-    """The same, segment by segment: memory grows linearly with the points, not quadratically."""
+    """As `curve_samples`, segment by segment: memory grows linearly with the points, not quadratically."""
     p = rows_FD.reshape(len(rows_FD), -1, 6)
     q = np.roll(p, -1, axis=1) if closed else p[:, 1:]
     p = p if closed else p[:, :-1]

@@ -142,8 +142,7 @@ def _val_shots(
 ) -> tuple[set[Shot], list[str]]:
     """The validation shots, and notes for the user.
 
-    Corrections are meant for training; of them only the shots that the sheet's data set uses for validation stay
-    validation.
+    Corrected projects become training data, except shots that the sheet's data set already uses for validation.
     """
     if options.val or not all(_is_correction(row.truth) for row in rows):
         val = choose_val(shots, options.val)

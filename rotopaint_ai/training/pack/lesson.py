@@ -163,7 +163,8 @@ def _with_hand_landmarks(
 
 
 def _picture_crop(points_L2: npt.NDArray[np.float64], input_size: int, margin: float) -> tuple[Crop, int]:
-    """The square of a sample's picture, and the picture's side: never enlarged."""
+    """The square of a sample's picture in the plate, and the picture's side in pixels, never larger than the
+    square's."""
     crop = around(points_L2, margin=margin * WIDER)
     return crop, int(min(np.ceil(input_size * DETAIL * WIDER), max(np.ceil(crop.side), input_size / 4)))
 

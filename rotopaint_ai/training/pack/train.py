@@ -167,10 +167,10 @@ class _PackBuilder:
     def write(
         self, folder: Path, chosen: SelectedModels, seams: SeamSelection, card: dict[str, Any]
     ) -> tuple[dict[str, float], dict[str, Any]]:
-        """Write the pack with its metrics, measured without training on validation samples.
+        """Write the pack with its metrics, measured on validation samples that it was not trained on.
 
-        They are those of the pack itself or, if training ended on validation samples too, of the pack before that,
-        which is kept in the run's folder.
+        If training also used the validation samples in the end, the metrics are those of the pack before that, which is
+        kept in the run's folder.
         """
         trained, data = self.trained, self.ready.data
         if trained.net is trained.validated:

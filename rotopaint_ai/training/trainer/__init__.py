@@ -1,10 +1,11 @@
-"""The one training loop and its parts. It knows no network: it is given a `task` and a `config`.
+"""The training loop and its parts, independent of the network, which it gets as a `task` with a `config`.
 
 `trainer`       the steps (`Trainer.fit`): moving average, checkpoints, exact resume, time limit
 `task`          the interface of a network
-`config`        what a person decides
+`config`        the fields of a recipe
 `optim`         optimisers and schedules
 `activations`   saves memory when it runs out
+`captured`      steps as CUDA graphs
 `log`           the training log
 `roofline`      what limits the speed
 `launch`        starts processes and binds ranks to NUMA nodes
