@@ -11,9 +11,10 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, 
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.batch.queue import QueuedShot
+from rotopaint_ui.inspector.shapes_tab import KEYS, NAME
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.review_bar import ReviewBar
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot import PlateFacts, read_run_results
 from rotopaint_ui.settings.preferences import Preferences, default_path, write_preferences
 from rotopaint_ui.standalone.app import MainWindow
 from rotopaint_ui.standalone.guide_window import MISSING, GuidePage, find_guide
@@ -214,6 +215,33 @@ def test_the_welcome_page_shows_as_many_recent_shots_as_there_is_room_for(qtbot:
     assert shown == sorted(shown, reverse=True)  # the latest ones
     assert page.sample.isVisible()
     window.close()
+
+
+def test_the_program_ends_with_its_window_while_the_batch_window_is_open(window: MainWindow) -> None:
+    window.show_batch()
+    assert window.batch.isVisible()
+    window.close()
+    assert not window.batch.isVisible()
+
+
+def test_the_list_of_recent_shots_is_in_the_style_of_the_window(window: MainWindow) -> None:
+    assert window.menus.recent.parent() is window
+    assert "QMenu::item:selected" in window.styleSheet()
+
+
+@pytest.mark.parametrize("width", [1280, 1600])
+def test_names_of_shapes_are_whole_in_the_inspector(
+    qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path, width: int
+) -> None:
+    panel.session.open(facts, out)
+    panel.session.take_results(read_run_results(out))
+    panel.resize(width, 700)
+    qtbot.waitUntil(lambda: panel.inspector.width() >= 310, timeout=20_000)
+    tree, row = panel.inspector.shapes.tree, panel.inspector.shapes.row_of("seam")
+    row.setText(KEYS, "24  \u25c61 ")
+    QApplication.processEvents()
+    name = tree.visualRect(tree.indexFromItem(row, NAME))
+    assert name.width() - tree.iconSize().width() - 8 >= tree.fontMetrics().horizontalAdvance("mouth_outer")
 
 
 def test_an_open_choice_is_dark_to_its_edges(qtbot: QtBot) -> None:

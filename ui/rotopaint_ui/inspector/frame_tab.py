@@ -111,7 +111,9 @@ class FrameTab(QWidget):
 
     def _make_table(self) -> QTreeWidget:
         table = QTreeWidget()
-        table.setHeaderLabels(["Shape or landmark", "Error px", "From"])
+        table.setHeaderLabels(["Name", "Error", "From"])
+        table.headerItem().setToolTip(1, "Expected error on this frame, in pixels of the plate")
+        table.headerItem().setToolTip(2, "Who made the key, or placed the landmark")
         table.setUniformRowHeights(True)
         table.setIndentation(12)
         table.setAccessibleName("Errors and sources at this frame")

@@ -33,6 +33,12 @@ from rotopaint_ui.widgets.parts import note_label, swatch
 
 NAME, EYE, LOCK, ERROR, KEYS = range(5)
 _BY_HAND = QColor("#ffe14d")  # as a person's diamonds on the timeline
+_ABOUT = {
+    EYE: "Shown in the viewer; exports are not changed",
+    LOCK: "Locked in the viewer",
+    ERROR: "Expected error on this frame, in pixels of the plate",
+    KEYS: "Keys, and how many of them people made",
+}
 _EMPTY = "No shapes yet. Drag a box around the face and press Run: shapes come in frame by frame."
 
 
@@ -89,7 +95,7 @@ class ShapesTab(QWidget):
 
     def _make_tree(self) -> ShapeTree:
         tree = ShapeTree(switches=(EYE, LOCK))
-        tree.setHeaderLabels(["Shape", "", "", "Error px", "Keys"])
+        tree.setHeaderLabels(["Shape", "", "", "Error", "Keys"])
         tree.setUniformRowHeights(True)
         tree.setIconSize(QSize(16, 16))
         tree.setIndentation(12)
@@ -102,7 +108,7 @@ class ShapesTab(QWidget):
         header.setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
         for column in (EYE, LOCK, ERROR, KEYS):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
-        for column, text in ((EYE, "Shown in the viewer; exports are not changed"), (LOCK, "Locked in the viewer")):
+        for column, text in _ABOUT.items():
             tree.headerItem().setToolTip(column, text)
         tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         tree.itemDoubleClicked.connect(self._begin_rename)

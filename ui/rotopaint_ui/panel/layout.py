@@ -8,6 +8,7 @@ from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.widgets.dialogs import tight
 
 INSPECTOR_PX = 310
+_VIEWER_PX = 500  # less than there is: what is left over is the viewer's
 
 
 def arrange(panel: QWidget, widgets: PanelWidgets) -> None:
@@ -25,7 +26,7 @@ def arrange(panel: QWidget, widgets: PanelWidgets) -> None:
     rows.addWidget(widgets.review_bar)
     rows.addWidget(widgets.timeline, 1)
     _fill_splitter(widgets.columns, middle, widgets.inspector)
-    widgets.columns.setSizes([1000, INSPECTOR_PX])
+    widgets.columns.setSizes([_VIEWER_PX, INSPECTOR_PX])
     _fill_splitter(widgets.rows, widgets.columns, below)
     whole = tight(QVBoxLayout(panel))
     for widget in (widgets.top, widgets.rows, widgets.status):

@@ -150,6 +150,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Save, and end all processes."""
         self.batch.shut_down()
+        self.batch.hide()  # else the program goes on with it alone
         self.panel.shut_down()
         super().closeEvent(event)
 

@@ -37,7 +37,7 @@ class Menus:
         self._recent, self._open_path = recent, open_path
         bar = window.menuBar()
         menus = {group: bar.addMenu(f"&{group}") for group in GROUPS}
-        self.recent = QMenu("Open recent")
+        self.recent = QMenu("Open recent", window)  # a menu without a parent is in no style
         self.recent.setToolTipsVisible(True)
         for each in COMMANDS:
             menus[each.group].addAction(commands[each.name])
