@@ -341,7 +341,7 @@ def test_another_kind_of_head_has_to_be_better_by_more_than_two_trainings_differ
     true = faces(12, 6)
     kinds = [whole(true), whole(faces(12, 7))]
     errors = iter((1.0, share))
-    monkeypatch.setattr(selection, "_descended", lambda start, distance: (start, next(errors)))
+    monkeypatch.setattr(selection, "_coordinate_descent", lambda start, distance: (start, next(errors)))
     seen = np.ones((12, 30))
     choice = choose_prior(kinds, true + 5.0, seen, seen, even(true), true, seen)
     assert choice is not None
