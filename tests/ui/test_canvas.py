@@ -230,3 +230,15 @@ def test_a_landmark_and_its_shapes_are_painted_together(qtbot: QtBot, canvas: Ca
     assert not any(watch.seen)
     session.corrections.move_landmarks(1001, {0: (34.0, 22.0)})
     qtbot.waitUntil(lambda: watch.seen[-1], timeout=120_000)
+
+
+@pytest.mark.parametrize(("tool", "has_note"), [("select", True), ("clone", False), ("crop", False)])
+def test_notes_on_landmarks_are_not_laid_over_the_brush(
+    qtbot: QtBot, canvas: Canvas, monkeypatch: pytest.MonkeyPatch, tool: str, has_note: bool
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("rotopaint_ui.viewer.canvas.paint_label", lambda *args, **kinds: shown.append(args[2]))
+    canvas.tool = tool
+    qtbot.mouseMove(canvas, spot(canvas, 30, 20))  # the nose
+    canvas.grab()
+    assert any("nose" in text for text in shown) == has_note

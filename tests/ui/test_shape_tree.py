@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QPoint
 from pytestqt.qtbot import QtBot
@@ -60,3 +62,18 @@ def test_a_drag_from_a_lock_selects_nothing(qtbot: QtBot, session: ShotSession, 
     qtbot.mouseRelease(view, LEFT, NONE, cell(tab, "eye", NAME))
     assert session.locked == {"seam"}
     assert session.selection.shapes == set()
+
+
+def test_a_shape_that_is_selected_in_the_viewer_comes_into_sight(
+    qtbot: QtBot, session: ShotSession, tab: ShapesTab
+) -> None:
+    document = session.document
+    assert document is not None
+    many = tuple(replace(document.shape("eye"), name=f"prop_{number:02d}") for number in range(40))
+    session.edits.act("test", replace(session.state, document=replace(document, shapes=document.shapes + many)))
+    port = tab.tree.viewport().rect()
+    assert not port.intersects(tab.tree.visualItemRect(tab.row_of("prop_39")))
+    session.select("prop_39")
+    qtbot.waitUntil(lambda: port.contains(cell(tab, "prop_39", NAME)), timeout=20_000)
+    session.select("seam")
+    qtbot.waitUntil(lambda: port.contains(cell(tab, "seam", NAME)), timeout=20_000)

@@ -98,7 +98,8 @@ class ShapesTab(QWidget):
         tree.setHeaderLabels(["Shape", "", "", "Error", "Keys"])
         tree.setUniformRowHeights(True)
         tree.setIconSize(QSize(16, 16))
-        tree.setIndentation(12)
+        tree.setObjectName("shape_tree")
+        tree.setIndentation(10)
         tree.setAccessibleName("Shapes")
         tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -174,6 +175,8 @@ class ShapesTab(QWidget):
         if chosen != frozenset(self.chosen):
             for each, row in self._rows.items():
                 row.setSelected(each in chosen)
+            if (row := self._rows.get(self._session.selection.shape or "")) is not None:
+                self.tree.scrollToItem(row)
         if (layer := self._context.layer) is not None:
             self.tree.layer_row(layer.name).setSelected(True)
 

@@ -42,6 +42,7 @@ _LEAST_MARKS, _AROUND_MARKS = 3, 1.4  # landmarks that tell where the face is, a
 ZOOM_STEP = 2**0.5
 BURST_MS = 700  # milliseconds without a key, after which the next nudge is a new step
 LATE_MS = 12  # time that a moved landmark waits for its shapes before it is painted alone
+_BARE_TOOLS = ("draw", "width", "clone", "crop")  # tools under which hints on landmarks would hide the picture
 _QUIET_TOOLS = ("select", "landmark", "points")  # tools that draw nothing besides the dragged shape
 
 
@@ -281,10 +282,11 @@ class Canvas(QWidget):
         painter.setClipRect(event.rect())
         self._stack.paint(painter, self._stack.scene(self._view_settings(), self._loupe()), self.font())
         self._tools[self._tool].paint(painter, self.view)
-        if self.overlay.landmarks:
+        has_hints = self.overlay.landmarks and self._tool not in _BARE_TOOLS
+        if has_hints:
             chosen = self.context.landmarks if self._tool == "landmark" else frozenset()
             paint_near(painter, self.context.landmark_row, self.view, self._hover, chosen)
-        if self._hover is not None and self.overlay.landmarks and not self._session.edits.is_dragging:
+        if self._hover is not None and has_hints and not self._session.edits.is_dragging:
             note = landmark_note(self._session, self.view, self._hover)
             if note:
                 paint_label(painter, self._hover + QPointF(14, 10), note)
