@@ -242,3 +242,15 @@ def test_notes_on_landmarks_are_not_laid_over_the_brush(
     qtbot.mouseMove(canvas, spot(canvas, 30, 20))  # the nose
     canvas.grab()
     assert any("nose" in text for text in shown) == has_note
+
+
+def test_the_cursor_at_a_corner_of_the_crop_box_shows_where_it_goes(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    session.edits.act("test", replace(session.state, crops={1001: CropBox(10, 8, 30, 30)}))
+    canvas.tool = "crop"
+    falling, rising = Qt.CursorShape.SizeFDiagCursor, Qt.CursorShape.SizeBDiagCursor
+    corners = {(10, 8): falling, (40, 38): falling, (40, 8): rising, (10, 38): rising}
+    for (x, y), wanted in corners.items():
+        qtbot.mouseMove(canvas, spot(canvas, x, y))
+        assert canvas.cursor().shape() == wanted

@@ -76,8 +76,10 @@ class CropTool:
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """The cursor for the action of a press."""
         box = crop_at(self._session)
-        if box is not None and self._corner_at(box, mouse) is not None:
-            return Qt.CursorShape.SizeFDiagCursor
+        fixed = None if box is None else self._corner_at(box, mouse)
+        if box is not None and fixed is not None:
+            is_falling = (fixed[0] > box.x) == (fixed[1] > box.y)  # from the top left to the bottom right
+            return Qt.CursorShape.SizeFDiagCursor if is_falling else Qt.CursorShape.SizeBDiagCursor
         inside = box is not None and self._is_over_box(box, mouse)
         return Qt.CursorShape.SizeAllCursor if inside else Qt.CursorShape.CrossCursor
 
