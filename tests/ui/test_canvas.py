@@ -254,3 +254,17 @@ def test_the_cursor_at_a_corner_of_the_crop_box_shows_where_it_goes(
     for (x, y), wanted in corners.items():
         qtbot.mouseMove(canvas, spot(canvas, x, y))
         assert canvas.cursor().shape() == wanted
+
+
+def test_alt_and_the_middle_button_zoom_about_the_place_of_the_press(qtbot: QtBot, canvas: Canvas) -> None:
+    middle, place, zoom = Qt.MouseButton.MiddleButton, QPoint(200, 160), canvas.view.zoom
+    before = canvas.view.to_plate(QPointF(place))
+    qtbot.mousePress(canvas, middle, Qt.KeyboardModifier.AltModifier, place)
+    qtbot.mouseMove(canvas, place + QPoint(100, 0))
+    assert canvas.view.zoom == pytest.approx(2 * zoom)
+    qtbot.mouseMove(canvas, place - QPoint(100, 0))
+    assert canvas.view.zoom == pytest.approx(zoom / 2)
+    assert canvas.view.to_plate(QPointF(place)) == pytest.approx(before, abs=0.3)  # the view lies on whole pixels
+    qtbot.mouseRelease(canvas, middle, Qt.KeyboardModifier.AltModifier, place)
+    qtbot.mouseMove(canvas, place)
+    assert canvas.view.zoom == pytest.approx(zoom / 2)

@@ -185,6 +185,19 @@ def test_a_readout_without_room_never_shows_half_of_it(qtbot: QtBot, panel: Pane
     assert bar.readout.text() == "x 1.0  y 2.0   frame 1001   100 %"
 
 
+def test_a_readout_that_has_less_room_than_before_is_not_cut(qtbot: QtBot, panel: Panel) -> None:
+    panel.resize(1700, 800)
+    bar = panel.view_bar
+    qtbot.waitUntil(lambda: bar.readout.width() > 250, timeout=20_000)
+    bar.show_readout("x 1.0  y 2.0   frame 1001   91 %")
+    whole = bar.readout.text()
+    panel.resize(panel.minimumSizeHint().width(), 655)
+    qtbot.waitUntil(lambda: bar.readout.width() < 60, timeout=20_000)
+    assert bar.readout.fontMetrics().horizontalAdvance(bar.readout.text()) <= bar.readout.width()
+    panel.resize(1700, 800)
+    qtbot.waitUntil(lambda: bar.readout.text() == whole, timeout=20_000)
+
+
 def test_the_seam_tab_knows_the_clean_plate_as_soon_as_it_is_opened(
     qtbot: QtBot, panel: Panel, plate: str, out: Path
 ) -> None:
@@ -265,6 +278,16 @@ def test_the_very_first_nudge_can_be_undone_at_once(qtbot: QtBot, shot: Panel) -
     qtbot.keyClick(shot.canvas, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert shot.status.text.text() == "Undone: nudge"
     assert session.state == before
+
+
+def test_shift_and_an_arrow_go_ten_frames(qtbot: QtBot, shot: Panel) -> None:
+    """The plate has frames 1001 to 1006."""
+    qtbot.keyClick(shot.canvas, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
+    assert shot.session.frame == 1006
+    asked: list[int] = []
+    shot.session.go_to = asked.append  # type: ignore[method-assign]
+    qtbot.keyClick(shot.canvas, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
+    assert asked == [996]
 
 
 def test_keys_are_stepped_through(qtbot: QtBot, shot: Panel) -> None:

@@ -175,8 +175,9 @@ class ShapesTab(QWidget):
         if chosen != frozenset(self.chosen):
             for each, row in self._rows.items():
                 row.setSelected(each in chosen)
-            if (row := self._rows.get(self._session.selection.shape or "")) is not None:
-                self.tree.scrollToItem(row)
+            first = self._rows.get(self._session.selection.shape or "")
+            if first is not None:
+                self.tree.scrollToItem(first)
         if (layer := self._context.layer) is not None:
             self.tree.layer_row(layer.name).setSelected(True)
 

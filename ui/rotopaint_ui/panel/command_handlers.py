@@ -76,6 +76,8 @@ def _view_handlers(services: PanelServices, view: ViewCommands) -> dict[str, Han
         "play": view.play,
         "next": partial(view.step, 1),
         "previous": partial(view.step, -1),
+        "next_ten": partial(view.step, 10),
+        "previous_ten": partial(view.step, -10),
         "next_key": partial(view.step_key, 1),
         "previous_key": partial(view.step_key, -1),
         "first": partial(view.go_to_end, 0),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeVar
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
@@ -278,6 +278,8 @@ class ViewBar(QFrame):
         self._row = row = QHBoxLayout(self)
         row.setContentsMargins(10, 3, 10, 3)
         row.setSpacing(8)
+        self._values = ""  # under the mouse
+        self.readout.installEventFilter(self)
         self._choices = (self.view, self.channel, self.proxy)
         for widget in (self.exposure, self.gamma, *self._choices):
             row.addWidget(widget)
@@ -295,6 +297,12 @@ class ViewBar(QFrame):
         """Labels of the sliders give way to what is under the mouse, as buttons of the review row do to its reason."""
         super().resizeEvent(event)
         self._fit_labels()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The readout has another width."""
+        if event.type() == QEvent.Type.Resize:
+            self._fit_readout()
+        return False
 
     def _fit_labels(self) -> None:
         self._shorten_labels(True)
@@ -318,8 +326,12 @@ class ViewBar(QFrame):
 
     def show_readout(self, text: str) -> None:
         """Show the values under the mouse; where room is short, all values of the plate are hidden first."""
-        groups = text.split(_GROUPS_APART)
-        while len(groups) > 1 and self._width_of(groups) > self.readout.width():
+        self._values = text
+        self._fit_readout()
+
+    def _fit_readout(self) -> None:
+        groups = self._values.split(_GROUPS_APART)
+        while groups and self._width_of(groups) > self.readout.width():
             groups.pop(0)
         self.readout.setText(_GROUPS_APART.join(groups))
 

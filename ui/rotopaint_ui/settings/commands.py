@@ -151,6 +151,8 @@ COMMANDS = (
     Command("play", "Play", "Playback", ("Space",), "play", True),
     Command("next", "Next frame", "Playback", ("Right",), "next", False, ("X", "Right")),
     Command("previous", "Previous frame", "Playback", ("Left",), "previous", False, ("Z", "Left")),
+    Command("next_ten", "Ten frames on", "Playback", ("Shift+Right",), "", False, None, ()),
+    Command("previous_ten", "Ten frames back", "Playback", ("Shift+Left",), "", False, None, ()),
     Command("next_key", "Next key", "Playback", ("Ctrl+Right",), "", False, None, ("Ctrl+Right", "Shift+Right")),
     Command("previous_key", "Previous key", "Playback", ("Ctrl+Left",), "", False, None, ("Ctrl+Left", "Shift+Left")),
     Command("first", "First frame", "Playback", ("Home",), "first"),

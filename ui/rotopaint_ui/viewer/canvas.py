@@ -40,6 +40,7 @@ from rotopaint_ui.viewer.wipe import Grip, Wipe
 
 _LEAST_MARKS, _AROUND_MARKS = 3, 1.4  # landmarks that tell where the face is, and its size in that of their box
 ZOOM_STEP = 2**0.5
+ZOOM_DRAG_PX = 100.0  # width of a drag that doubles the magnification
 BURST_MS = 700  # milliseconds without a key, after which the next nudge is a new step
 LATE_MS = 12  # time that a moved landmark waits for its shapes before it is painted alone
 _BARE_TOOLS = ("draw", "width", "clone", "crop")  # tools under which hints on landmarks would hide the picture
@@ -47,7 +48,7 @@ _QUIET_TOOLS = ("select", "landmark", "points")  # tools that draw nothing besid
 
 
 class Canvas(QWidget):
-    """The viewer. Wheel zooms at the cursor, middle button or Alt drags the plate, the left button is the tool's."""
+    """The viewer. Wheel zooms at the cursor, middle button or Alt drags the plate, both zoom; left is the tool's."""
 
     readout_changed = Signal(str)  # what is under the mouse
     relink_wanted = Signal()  # the artist wants to locate the plate of a waiting project
@@ -72,6 +73,7 @@ class Canvas(QWidget):
         self._tool = "select"
         self._is_held = False  # the left button is down, with the tool
         self._pan: QPointF | None = None
+        self._zooming: tuple[QPointF, ViewTransform] | None = None  # where a drag that zooms began, and the view then
         self._wiping: Grip | None = None
         self._hover: QPointF | None = None
         self._is_fitted = True
@@ -323,7 +325,10 @@ class Canvas(QWidget):
         self.setFocus()
         self._hover = event.position()
         mouse, is_left = self._mouse_event(event), event.button() == Qt.MouseButton.LeftButton
-        if event.button() == Qt.MouseButton.MiddleButton or (is_left and mouse.alt and not mouse.ctrl):
+        if event.button() == Qt.MouseButton.MiddleButton and mouse.alt:
+            self._zooming = event.position(), self.view
+            self.setCursor(Qt.CursorShape.SizeHorCursor)
+        elif event.button() == Qt.MouseButton.MiddleButton or (is_left and mouse.alt and not mouse.ctrl):
             self._pan = event.position()
             self.setCursor(Qt.CursorShape.ClosedHandCursor)
         elif is_left:
@@ -341,7 +346,10 @@ class Canvas(QWidget):
         if self._is_held and not event.buttons() & Qt.MouseButton.LeftButton:  # the release went to another window
             self._is_held = False
             self._tools[self._tool].release(mouse)
-        if self._pan is not None:
+        if self._zooming is not None:
+            place, view = self._zooming
+            self._set_view(view.zoomed(2 ** ((event.position().x() - place.x()) / ZOOM_DRAG_PX), place))
+        elif self._pan is not None:
             delta = event.position() - self._pan
             self._pan = event.position()
             self._set_view(
@@ -360,8 +368,8 @@ class Canvas(QWidget):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """End it."""
-        if self._pan is not None:
-            self._pan = None
+        if self._pan is not None or self._zooming is not None:
+            self._pan = self._zooming = None
             self.unsetCursor()
         elif event.button() == Qt.MouseButton.LeftButton:
             if self._wiping is None:
