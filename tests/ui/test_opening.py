@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes import edit
@@ -14,6 +16,7 @@ from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.project_file import look_at_witnesses
 from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.standalone.app import MainWindow
 
 from .conftest import write_plate
 
@@ -33,6 +36,27 @@ def grey(panel: Panel) -> int:
     image = panel.frame_cache.image(PLATE, 1001)
     assert isinstance(image, QImage)
     return image.pixelColor(40, 30).red()
+
+
+def test_what_was_open_is_found_again_from_another_folder(
+    qtbot: QtBot, panel: Panel, plate: str, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(plate).parent
+    monkeypatch.chdir(folder.parent)
+    open_shot(qtbot, panel, f"{folder.name}/{Path(plate).name}", out)
+    assert panel.preferences.recent == (plate,)
+
+
+@pytest.mark.parametrize(("command", "inside"), [("open", "shot/plates"), ("open_project", "out")])
+def test_dialogs_begin_where_the_last_shot_lies(
+    qtbot: QtBot, window: MainWindow, plate: str, out: Path, tmp_path: Path, command: str, inside: str
+) -> None:
+    open_shot(qtbot, window.panel, plate, out)
+    window.panel.commands[command].trigger()
+    dialog = window.findChild(QFileDialog)
+    assert dialog is not None
+    assert Path(dialog.directory().absolutePath()) == tmp_path / inside
+    dialog.close()
 
 
 def test_a_refused_plate_leaves_the_pictures_of_the_open_one(

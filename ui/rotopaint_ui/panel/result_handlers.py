@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from PySide6.QtCore import QObject, Signal
 
 from rotopaint_ui.drawing.render import ViewTransform
@@ -57,7 +59,7 @@ class ResultHandlers(QObject):
         choice = services.opening.choice
         services.live.open_plate(plate.source, None if choice is None else choice.colourspace)
         services.jobs.read_results()
-        services.preferences.set(services.preferences.value.with_recent(plate.source))
+        services.preferences.set(services.preferences.value.with_recent(_lasting(plate.source)))
         self.plate_opened.emit()
 
     def show_results(self, results: Results, is_run: bool) -> None:
@@ -98,3 +100,8 @@ class ResultHandlers(QObject):
         if name == CLEAN:
             self._updates.want_frames()
             self._widgets.canvas.refresh()
+
+
+def _lasting(source: str) -> str:
+    """A plate's path that means the same in another working directory."""
+    return source if "://" in source else os.path.abspath(source)

@@ -59,7 +59,7 @@ class ShotCommands:
             self.open_plate(choice)
         else:
             title = "Open a plate: one frame of a sequence, a still or a movie"
-            dialogs.ask_for_file(self._window, title, self.open_path)
+            dialogs.ask_for_file(self._window, title, self.open_path, beside=self._last_plate())
 
     def open_path(self, path: str, out: Path | None = None) -> None:
         """Open whatever a path is: a project, shapes that go into the shot that is open, or else a plate."""
@@ -74,6 +74,11 @@ class ShotCommands:
             self._offer(Path(path), names, out)
         else:
             self.open_plate(PlateChoice(path), out)
+
+    def _last_plate(self) -> Path | None:
+        """The plate that was opened last, today or before."""
+        recent = self._services.preferences.value.recent
+        return Path(recent[0]) if recent else None
 
     def _take_xsheet(self, path: Path) -> None:
         """Show a face kit's exposure sheet on the timeline."""
@@ -106,7 +111,10 @@ class ShotCommands:
 
     def ask_for_project(self) -> None:
         """Ask for a project or shapes, and open them."""
-        dialogs.ask_for_file(self._window, "Open a project or shapes", self.open_path)
+        project = self._services.session.project.path
+        dialogs.ask_for_file(
+            self._window, "Open a project or shapes", self.open_path, beside=project or self._last_plate()
+        )
 
     def relink(self) -> None:
         """Ask for the new place of the open project's plate."""

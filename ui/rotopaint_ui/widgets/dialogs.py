@@ -23,9 +23,15 @@ def dress(application: QApplication) -> None:
     application.setPalette(QPalette(QColor("#31353e"), QColor("#1b1d22")))
 
 
-def ask_for_file(parent: QWidget, title: str, then: Callable[[str], None], filter: str = "") -> QFileDialog:
-    """Ask for a file; the panel stays usable meanwhile."""
-    return _open_dialog(parent, title, then, QFileDialog.FileMode.ExistingFile, filter)
+def ask_for_file(
+    parent: QWidget, title: str, then: Callable[[str], None], filter: str = "", beside: Path | None = None
+) -> QFileDialog:
+    """Ask for a file; the panel stays usable meanwhile. `beside`: a file or folder that shows where to begin."""
+    dialog = _open_dialog(parent, title, then, QFileDialog.FileMode.ExistingFile, filter)
+    folder = beside if beside is None or beside.is_dir() else beside.parent
+    if folder is not None and folder.is_dir():
+        dialog.setDirectory(str(folder))
+    return dialog
 
 
 def ask_for_folder(parent: QWidget, title: str, then: Callable[[str], None]) -> QFileDialog:
