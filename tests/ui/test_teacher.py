@@ -127,6 +127,32 @@ def test_what_teach_expects_is_known_when_the_shot_is_opened_again(
     assert again.run.errors[1002] == before
 
 
+def test_what_teach_expected_is_not_shown_where_it_was_undone_before_the_shot_was_closed(
+    qtbot: QtBot, shot: Panel, facts: PlateFacts, out: Path
+) -> None:
+    """At 1002 a key stands that was spread before: it is no sign that those of Teach stand."""
+    session = shot.session
+    session.start_project()
+    session.keep_run()
+    document = session.state.document
+    assert document is not None
+    seam = document.shape("seam")
+    spread = replace(seam, keys={**seam.keys, 1002: replace(seam.keys[1002], source="propagated")})
+    shapes = tuple(spread if shape.name == "seam" else shape for shape in document.shapes)
+    session.edits.act("spread", replace(session.state, document=replace(document, shapes=shapes)))
+    before = dict(session.run.errors[1002])
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
+    qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
+    assert session.run.errors[1002]["seam"] == 7.0
+    qtbot.keyClick(shot.canvas, K.Key_Z, CTRL)
+    assert session.run.errors[1002] == before
+    shot.shut_down()
+    again = ShotSession()
+    again.open(facts, out)
+    again.start_project()
+    assert again.run.errors[1002] == before
+
+
 def test_one_key_teaches_in_one_step_and_says_what_changed(qtbot: QtBot, shot: Panel) -> None:
     before = shot.session.state
     qtbot.keyClick(shot.canvas, K.Key_T, CTRL)

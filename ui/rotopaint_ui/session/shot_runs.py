@@ -9,7 +9,7 @@ from typing import Any
 from rotopaint_ai.project.merge_run import UnderHand
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import State
-from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ui.session.edit_stack import EditStack
 from rotopaint_ui.session.live_document import LiveDocument
 
@@ -83,12 +83,18 @@ class ShotRuns:
         return replace(self.record, errors=taught.errors), {name: sorted(row) for name, row in taught.moved.items()}
 
     def restore_taught(self, errors: Expected, moved: Mapping[str, Sequence[int]], document: RotoDocument) -> None:
-        """What Teach expected in an earlier session, of the keys that it had moved and that stand."""
+        """What Teach expected in an earlier session, of the keys that it had moved and that stand.
+
+        Nothing where one of them is a model's again: Teach was undone, and a propagated key there is a spread's.
+        """
         keys = {
-            shape.name: {f: shape.keys[f] for f in moved.get(shape.name, ()) if _is_propagated(shape, f)}
+            shape.name: {f: key for f in moved.get(shape.name, ()) if (key := shape.keys.get(f)) is not None}
             for shape in document.shapes
         }
-        self._taught = _Taught(self.record.errors, keys, errors)
+        sources = {key.source for row in keys.values() for key in row.values()}
+        if "model" not in sources:
+            kept = {name: {f: k for f, k in row.items() if k.source == "propagated"} for name, row in keys.items()}
+            self._taught = _Taught(self.record.errors, kept, errors)
 
     def shown(self, document: RotoDocument | None) -> RunRecord:
         """The record, with Teach's expected errors where they hold."""
@@ -161,7 +167,3 @@ class ShotRuns:
 def _hash_of(document: RotoDocument) -> int:
     head = document.width, document.height, document.first_frame, document.last_frame, document.fps
     return hash((head, *((shape.name, *shape.keys.items()) for shape in document.shapes)))
-
-
-def _is_propagated(shape: RotoShape, frame: int) -> bool:
-    return frame in shape.keys and shape.keys[frame].source == "propagated"
