@@ -340,7 +340,9 @@ def test_the_menu_eases_and_the_shape_and_the_mark_follow(qtbot: QtBot, shot: Pa
     plain = timeline.grab().toImage()
     assert timeline.axis is not None
     menu = timeline.sheet.make_key_menu(timeline, timeline._sheet_area(timeline.axis), QPointF(at(timeline, 1001)))
-    rows = {action.text(): action for action in menu.actions()}
+    rows = {action.text().partition("\t")[0]: action for action in menu.actions()}
+    keys = dict(action.text().split("\t") for action in menu.actions() if "\t" in action.text())
+    assert (keys["Copy"], keys["One frame later"], keys["Delete"]) == ("Ctrl+C", "Alt+Right", "Del")
     rows["Ease out and in"].trigger()
     assert _document(session).shape("a").at(1002)[0].x == pytest.approx(13.125)
     assert session.edits.labels[-1] == "ease key"

@@ -306,16 +306,17 @@ class DopeSheet:
             row.setChecked(kinds == {kind})
             row.setEnabled(bool(shapes))
         menu.addSeparator()
-        for text, do, is_on in (
-            ("Copy", self.copy_chosen, has_keys),
-            (f"Paste at {frame}", self.paste_copied, bool(self._copied)),
-            ("Delete", self.delete_chosen_keys, has_keys),
-            ("One frame earlier", partial(self.shift_chosen, -1), has_keys),
-            ("One frame later", partial(self.shift_chosen, 1), has_keys),
-            ("Choose these and all later keys", self.choose_later, has_keys),
-            ("Choose all keys of these shapes", self.choose_all, bool(self.rows)),
+        for text, keys, do, is_on in (
+            ("Copy", "Ctrl+C", self.copy_chosen, has_keys),
+            (f"Paste at {frame}", "Ctrl+V", self.paste_copied, bool(self._copied)),
+            ("Delete", "Del", self.delete_chosen_keys, has_keys),
+            ("One frame earlier", "Alt+Left", partial(self.shift_chosen, -1), has_keys),
+            ("One frame later", "Alt+Right", partial(self.shift_chosen, 1), has_keys),
+            ("Choose these and all later keys", "", self.choose_later, has_keys),
+            ("Choose all keys of these shapes", "Ctrl+A", self.choose_all, bool(self.rows)),
         ):
-            menu.addAction(text, do).setEnabled(is_on)
+            shown = QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
+            menu.addAction(f"{text}\t{shown}".strip(), do).setEnabled(is_on)
         return menu
 
     # --- painting
