@@ -84,6 +84,19 @@ def test_hidden_and_painted_stay_so_under_the_other_names(qtbot: QtBot, two: Pan
     assert session.stale_frames() == stale
 
 
+def test_hidden_and_locked_stay_so_when_a_change_of_the_face_is_undone_and_redone(qtbot: QtBot, two: Panel) -> None:
+    session = two.session
+    type_face(qtbot, two, "Anna")
+    session.show("eye", False)
+    session.lock("seam", True)
+    type_face(qtbot, two, "Bo")
+    assert (session.hidden, session.locked) == ({"Anna_eye"}, {"Anna_seam"})
+    qtbot.keyClick(two.canvas, K.Key_Z, CTRL)
+    assert (session.state.face, session.hidden, session.locked) == ("Anna", {"eye"}, {"seam"})
+    qtbot.keyClick(two.canvas, K.Key_Z, CTRL | SHIFT)
+    assert (session.state.face, session.hidden, session.locked) == ("Bo", {"Anna_eye"}, {"Anna_seam"})
+
+
 def test_faces_are_there_when_the_project_is_opened_again(qtbot: QtBot, two: Panel, facts: PlateFacts) -> None:
     project = two.session.project.path
     assert project is not None

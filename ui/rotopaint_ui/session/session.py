@@ -79,6 +79,7 @@ class ShotSession:
         self.colours: Mapping[str, str] = {}  # colours that people gave to shapes in the viewer: #rrggbb
         self.project = ProjectFile(self.say)
         self.edits = EditStack(self.notify, self.say)
+        self.edits.moved.append(self._follow_names)
         self.runs = ShotRuns(self.edits, self.notify, self.keep_run)
         self.review = ReviewState(self.edits, self.runs, self.project.refuses, self.notify)
         self.names = ShapeNames(self.edits, lambda: not (self.runs.is_live or self.project.refuses()), self.say)
@@ -204,10 +205,7 @@ class ShotSession:
         if after == before:
             return False
         fresh = set(self.painting.painted) - set(self.stale_frames())
-        called = faces.names_between(before, after)
-        self.hidden = frozenset(called.get(each, each) for each in self.hidden)
-        self.locked = frozenset(called.get(each, each) for each in self.locked)
-        self.colours = {called.get(each, each): colour for each, colour in self.colours.items()}
+        self._follow_names(before, after)
         self.selection = Selection()
         if before.face:
             self.runs.remember(before)
@@ -219,6 +217,14 @@ class ShotSession:
         self.painting.note(sorted(fresh), after)  # the same paint under other names
         self.keep_run()
         return True
+
+    def _follow_names(self, before: State, after: State) -> None:
+        """Eyes, locks and colours of shapes that a change of the face, or its undo, calls otherwise."""
+        called = faces.names_between(before, after) if before.face != after.face else {}
+        if called:
+            self.hidden = frozenset(called.get(each, each) for each in self.hidden)
+            self.locked = frozenset(called.get(each, each) for each in self.locked)
+            self.colours = {called.get(each, each): colour for each, colour in self.colours.items()}
 
     # --- frames
 
