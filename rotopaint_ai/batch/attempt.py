@@ -50,7 +50,7 @@ def attempt(task: BatchTask, notes: TaskNotes, do: Do, sink: Sink, cancel: Cance
     A task that is done already, for example by a worker that seemed lost, is not repeated. A range with failed frames
     is repeated as often as its shot allows, and then accepted as it is.
     """
-    tell = _marked(sink, task)
+    tell = _mark_events(sink, task)
     try:
         _refuse_other_build(task)
         facts = _when_free(task, notes, do, tell, cancel)
@@ -123,7 +123,7 @@ def _one_line_of(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _marked(sink: Sink, task: BatchTask) -> Sink:
+def _mark_events(sink: Sink, task: BatchTask) -> Sink:
     """A sink that adds the shot and the task to each event."""
 
     def tell(event: Event) -> None:

@@ -36,7 +36,7 @@ _GONE = ("closed", "closing")
 
 
 @contextmanager
-def connected(address: str | None, workers: int) -> Iterator[Client]:
+def connect_cluster(address: str | None, workers: int) -> Iterator[Client]:
     """A client of the cluster at an address, else of `workers` local processes. Raises UsageError."""
     if find_spec("distributed") is None:
         option = f"--cluster {address}" if address else f"--workers {workers}"
@@ -110,7 +110,7 @@ def executor_of(address: str | None, workers: int) -> Iterator[Executor | None]:
         return
     from distributed import KilledWorker
 
-    with connected(address, workers) as client:
+    with connect_cluster(address, workers) as client:
         print(f"dashboard: {client.dashboard_link}", file=sys.stderr)
         try:
             yield client.get_executor(pure=False)

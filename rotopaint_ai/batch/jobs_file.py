@@ -118,7 +118,7 @@ def read_show(path: Path) -> Show:
 
     A shot whose project cannot be read, or that has no crop box anywhere, is refused alone: the others can go on.
     """
-    file = _checked(read_jobs_text(path), _File, path.name)
+    file = _check_part(read_jobs_text(path), _File, path.name)
     if not (file.out.strip() and file.shots):
         raise UsageError(f"{path.name}: '{'shots' if file.out.strip() else 'out'}' is empty; wanted {_FILE_WANTED}")
     out = path.parent / file.out
@@ -133,7 +133,7 @@ def read_show(path: Path) -> Show:
     return Show(path, out, tuple(shots), tuple(names), refused)
 
 
-def _checked(content: object, kind: type[Checked], where: str) -> Checked:
+def _check_part(content: object, kind: type[Checked], where: str) -> Checked:
     try:
         return check(content, kind, error=UsageError)
     except UsageError as error:
@@ -150,7 +150,7 @@ class _ShotRefusedError(Exception):
 
 def _job_shot(name: str, row: Mapping[str, object], defaults: _Settings | None, path: Path, out: Path) -> JobShot:
     where = f"{path.name}: {name}"
-    given = _checked({word: value for word, value in row.items() if word != "name"}, _Settings, where)
+    given = _check_part({word: value for word, value in row.items() if word != "name"}, _Settings, where)
     settings = {**_given_settings(defaults or _Settings()), **_given_settings(given)}
     places = {word: settings[word] for word in _PLACES if word in settings}
     chunk, retries, priority, resources = (
@@ -198,7 +198,7 @@ def _run_job(name: str, settings: Mapping[str, Any], where: str, folder: Path, o
         job["crops"] = _crops_of(name, job.get("project"), job.get("face"))
     if not job.get("model") and isinstance(job.get("project"), str) and isinstance(job.get("face"), str):
         job["model"] = _inputs_of(name, job["project"], job["face"]).pack
-    return _checked({**job, "out": str(out), "resume": True}, RunJob, where)
+    return _check_part({**job, "out": str(out), "resume": True}, RunJob, where)
 
 
 def _text_list(value: Any, where: str) -> list[str]:

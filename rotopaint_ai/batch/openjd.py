@@ -85,7 +85,7 @@ def _relative(jobs: Path, template: Path) -> str:
 def _template(show: Show, tasks: Sequence[BatchTask], jobs: str, chunked: bool) -> dict[str, Any]:
     shots = list(dict.fromkeys(task.shot.name for task in tasks))
     pieces = [task for task in tasks if task.kind == "paint"]
-    paint = _chunked(pieces) if chunked else [_listed_step(pieces)]
+    paint = _divide_into_chunks(pieces) if chunked else [_listed_step(pieces)]
     return {
         "specificationVersion": VERSION,
         **({"extensions": ["TASK_CHUNKING"]} if chunked else {}),
@@ -110,7 +110,7 @@ def _listed_step(pieces: Sequence[BatchTask]) -> dict[str, Any]:
     return _step("Paint", ranges, ["Track"])
 
 
-def _chunked(pieces: Sequence[BatchTask]) -> list[dict[str, Any]]:
+def _divide_into_chunks(pieces: Sequence[BatchTask]) -> list[dict[str, Any]]:
     """A step for each shot, whose frames are a range to be divided into chunks of about the shot's size."""
     steps = []
     for number, shot in enumerate(dict.fromkeys(task.shot for task in pieces), 1):

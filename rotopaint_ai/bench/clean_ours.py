@@ -54,7 +54,7 @@ def fill_case(case: Case, methods: Sequence[str], pack: str | None) -> dict[str,
 def _fill_sights(sights: Sequence[Sight], method: str, model: FillModel | None, *, own: bool) -> FillResult:
     painted, times = [], []
     for sight in sights:
-        matte, curves = _given(sight, own)
+        matte, curves = _fill_inputs(sight, own)
         start = time.process_time()
         painted.append(paint(sight.plate, matte, curves, method, model))
         times.append(1e3 * (time.process_time() - start))
@@ -67,7 +67,7 @@ def _painted_shares(painted: Sequence[PaintedCrop]) -> Mapping[str, float]:
     return {name: round(sum(each.chosen.get(name, 0.0) for each in painted) / len(painted), 3) for name in names}
 
 
-def _given(sight: Sight, own: bool) -> tuple[Array, tuple[Curve, ...]]:
+def _fill_inputs(sight: Sight, own: bool) -> tuple[Array, tuple[Curve, ...]]:
     if not own:
         return sight.hole.astype(np.float32), sight.curves
     assert sight.own_matte is not None

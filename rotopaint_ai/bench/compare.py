@@ -30,7 +30,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         if one.get(name) != other.get(name):
             got = f"{one.get(name)!r:.80} and {other.get(name)!r:.80}"
             raise UsageError(f"bench compare: '{name}' differs: {got}; measure both in the same way")
-    ours, theirs = dict(_flattened(one)), dict(_flattened(other))
+    ours, theirs = dict(_flatten_result(one)), dict(_flatten_result(other))
     names = list(dict.fromkeys((*ours, *theirs)))
     return {"benchmark": one.get("benchmark"), "rows": [[name, ours.get(name), theirs.get(name)] for name in names]}
 
@@ -55,15 +55,15 @@ def _read_result(path: Path) -> dict[str, Any]:
     return content
 
 
-def _flattened(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten_result(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """All texts and numbers by their path in the result; those of the machine come first."""
     if isinstance(value, dict):
         for key in sorted(value, key=lambda key: key != "machine"):
             if name or key not in ("benchmark", *_SETTINGS):
-                yield from _flattened(value[key], f"{name}.{key}" if name else key)
+                yield from _flatten_result(value[key], f"{name}.{key}" if name else key)
     elif isinstance(value, list):
         for at, each in enumerate(value):
-            yield from _flattened(each, f"{name}[{at}]")
+            yield from _flatten_result(each, f"{name}[{at}]")
     else:
         yield name, value
 

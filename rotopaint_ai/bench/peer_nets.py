@@ -15,35 +15,35 @@ from torch import Tensor, nn
 from rotopaint_ai.training.trainer.onnx_export import save_onnx
 
 
-def _convolved(inner: int, outer: int, size: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
+def _convolution(inner: int, outer: int, size: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
     padding = size // 2
     return nn.Sequential(
         nn.Conv2d(inner, outer, size, stride, padding, groups=groups, bias=False), nn.BatchNorm2d(outer)
     )
 
 
-class _Basic(nn.Module):
+class _BasicBlock(nn.Module):
     """He et al., "Deep Residual Learning for Image Recognition" (2016), figure 5, left."""
 
     def __init__(self, inner: int, outer: int, stride: int) -> None:
         super().__init__()
-        self.body = nn.Sequential(_convolved(inner, outer, 3, stride), nn.ReLU(), _convolved(outer, outer, 3))
+        self.body = nn.Sequential(_convolution(inner, outer, 3, stride), nn.ReLU(), _convolution(outer, outer, 3))
         same = stride == 1 and inner == outer
-        self.skip: nn.Module = nn.Identity() if same else _convolved(inner, outer, 1, stride)
+        self.skip: nn.Module = nn.Identity() if same else _convolution(inner, outer, 1, stride)
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.relu(self.body(x) + self.skip(x))
 
 
-class _Inverted(nn.Module):
+class _InvertedResidual(nn.Module):
     """Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks" (2018), table 1."""
 
     def __init__(self, inner: int, outer: int, stride: int, grow: int) -> None:
         super().__init__()
         wide = inner * grow
-        first = [] if grow == 1 else [_convolved(inner, wide, 1), nn.ReLU6()]
+        first = [] if grow == 1 else [_convolution(inner, wide, 1), nn.ReLU6()]
         self.body = nn.Sequential(
-            *first, _convolved(wide, wide, 3, stride, wide), nn.ReLU6(), _convolved(wide, outer, 1)
+            *first, _convolution(wide, wide, 3, stride, wide), nn.ReLU6(), _convolution(wide, outer, 1)
         )
         self.keeps = stride == 1 and inner == outer
 
@@ -62,10 +62,10 @@ def _deconv_head(inner: int, n_landmarks: int) -> nn.Sequential:
 
 def resnet18_baseline(n_landmarks: int) -> nn.Module:
     """Simple Baseline on a ResNet-18: down to stride 32, then three deconvolutions up to stride 4."""
-    parts: list[nn.Module] = [_convolved(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    parts: list[nn.Module] = [_convolution(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     inner = 64
     for outer, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
-        parts += [_Basic(inner, outer, stride), _Basic(outer, outer, 1)]
+        parts += [_BasicBlock(inner, outer, stride), _BasicBlock(outer, outer, 1)]
         inner = outer
     return nn.Sequential(*parts, _deconv_head(inner, n_landmarks))
 
@@ -75,13 +75,13 @@ _MOBILENET = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96
 
 def _mobilenet() -> nn.Sequential:
     """A MobileNetV2 down to stride 32, 1,280 channels."""
-    parts: list[nn.Module] = [_convolved(3, 32, 3, 2), nn.ReLU6()]
+    parts: list[nn.Module] = [_convolution(3, 32, 3, 2), nn.ReLU6()]
     inner = 32
     for grow, outer, count, stride in _MOBILENET:
         for at in range(count):
-            parts.append(_Inverted(inner, outer, stride if at == 0 else 1, grow))
+            parts.append(_InvertedResidual(inner, outer, stride if at == 0 else 1, grow))
             inner = outer
-    return nn.Sequential(*parts, _convolved(inner, 1280, 1), nn.ReLU6())
+    return nn.Sequential(*parts, _convolution(inner, 1280, 1), nn.ReLU6())
 
 
 def mobilenet_baseline(n_landmarks: int) -> nn.Module:
@@ -108,14 +108,14 @@ class _PFLD(nn.Module):
 
     def __init__(self, n_landmarks: int) -> None:
         super().__init__()
-        first: list[nn.Module] = [_convolved(3, 64, 3, 2), nn.ReLU(), _convolved(64, 64, 3, 1, 64), nn.ReLU()]
+        first: list[nn.Module] = [_convolution(3, 64, 3, 2), nn.ReLU(), _convolution(64, 64, 3, 1, 64), nn.ReLU()]
         inner = 64
         for grow, outer, count, stride in ((2, 64, 5, 2), (2, 128, 1, 2), (4, 128, 6, 1), (2, 16, 1, 1)):
             for at in range(count):
-                first.append(_Inverted(inner, outer, stride if at == 0 else 1, grow))
+                first.append(_InvertedResidual(inner, outer, stride if at == 0 else 1, grow))
                 inner = outer
         self.first = nn.Sequential(*first)
-        self.second = nn.Sequential(_convolved(16, 32, 3, 2), nn.ReLU())
+        self.second = nn.Sequential(_convolution(16, 32, 3, 2), nn.ReLU())
         self.third = nn.Sequential(nn.Conv2d(32, 128, 7), nn.ReLU())
         self.points = nn.Linear(16 + 32 + 128, n_landmarks * 2)
 

@@ -105,7 +105,7 @@ def _one_task(show: Show, plan: ShowPlan, arguments: argparse.Namespace) -> int:
 
     name = arguments.shot
     if name in plan.refused:
-        return _failed(name, plan.refused[name], arguments)
+        return _report_lost_task(name, plan.refused[name], arguments)
     cancel = Cancel()
     code = 0
     with stopping_on_signals(cancel):
@@ -115,7 +115,7 @@ def _one_task(show: Show, plan: ShowPlan, arguments: argparse.Namespace) -> int:
                 plan.check_ready(task)
                 reason = do_one(task, plan.notes, _perform, _sink(arguments, cancel), cancel)
             if reason is not None:
-                code = _failed(task.key, reason, arguments) or code
+                code = _report_lost_task(task.key, reason, arguments) or code
     return code
 
 
@@ -132,7 +132,7 @@ def _asked_tasks(show: Show, plan: ShowPlan, arguments: argparse.Namespace) -> l
     return tasks
 
 
-def _failed(what: str, reason: str, arguments: argparse.Namespace) -> int:
+def _report_lost_task(what: str, reason: str, arguments: argparse.Namespace) -> int:
     """Report a task that finally failed; returns the exit code of a single task."""
     from rotopaint_ai.cli import FRAMES_FAILED, OK
 
@@ -171,9 +171,9 @@ def _work(plan: ShowPlan, arguments: argparse.Namespace, cancel: Cancel) -> None
 
         work_here(tasks, plan.notes, _perform, sink, cancel)
         return
-    from rotopaint_ai.batch.cluster import connected, work_on
+    from rotopaint_ai.batch.cluster import connect_cluster, work_on
 
-    with connected(arguments.cluster, arguments.workers) as client:
+    with connect_cluster(arguments.cluster, arguments.workers) as client:
         say(f"dashboard: {client.dashboard_link}", sys.stderr)
         work_on(client, tasks, plan.notes, _perform, sink, cancel)
 

@@ -38,12 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, about in KINDS.items():
         kind = kinds.add_parser(name, help=about, description=about.capitalize() + ".", allow_abbrev=False)
         _add_json(kind)
-        _kind_named(name).add_arguments(kind)
+        _find_kind(name).add_arguments(kind)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Execute the command; returns the exit code."""
-    return _run_measure(_kind_named(arguments.kind), arguments)
+    return _run_measure(_find_kind(arguments.kind), arguments)
 
 
 def run_alone(kind: Kind, prog: str, words: Sequence[str]) -> int:
@@ -77,6 +77,6 @@ def _run_measure(kind: Kind, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _kind_named(name: str) -> Kind:
+def _find_kind(name: str) -> Kind:
     found: Kind = import_module(f"rotopaint_ai.bench.{name}")  # type: ignore[assignment]
     return found

@@ -71,22 +71,22 @@ def murmur3(data: bytes, seed: int = 0) -> int:
     h = seed
     blocks = len(data) // 4
     for (k,) in struct.iter_unpack("<I", data[: blocks * 4]):
-        h ^= _scrambled(k)
-        h = (_rotated(h, 13) * 5 + 0xE6546B64) & _MASK32
+        h ^= _scramble_bits(k)
+        h = (_rotate_bits(h, 13) * 5 + 0xE6546B64) & _MASK32
     tail = data[blocks * 4 :]
     if tail:
-        h ^= _scrambled(int.from_bytes(tail, "little"))
+        h ^= _scramble_bits(int.from_bytes(tail, "little"))
     h ^= len(data)
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
         h = ((h ^ (h >> shift)) * factor) & _MASK32
     return h
 
 
-def _scrambled(k: int) -> int:
-    return (_rotated((k * 0xCC9E2D51) & _MASK32, 15) * 0x1B873593) & _MASK32
+def _scramble_bits(k: int) -> int:
+    return (_rotate_bits((k * 0xCC9E2D51) & _MASK32, 15) * 0x1B873593) & _MASK32
 
 
-def _rotated(value: int, by: int) -> int:
+def _rotate_bits(value: int, by: int) -> int:
     return ((value << by) | (value >> (32 - by))) & _MASK32
 
 
@@ -131,7 +131,7 @@ def read_back(path: Path, document: RotoDocument) -> float:
     """The largest difference between a shape's matte in the written frames and its source."""
 
     def difference(frames: Sequence[int]) -> float:
-        meant = _Covered.of(document, frames[0])
+        meant = _Coverage.of(document, frames[0])
         return max(meant.difference(_file_of_frame(path, frame)) for frame in frames)
 
     return max(_each_pose(document, difference), default=0.0)
@@ -177,7 +177,7 @@ def _held_runs(document: RotoDocument) -> Iterator[list[int]]:
 
 def _write_pose(pattern: Path, document: RotoDocument, frames: Sequence[int], texts: Mapping[str, str]) -> float:
     """Write frames of one pose; returns the largest difference of a written matte from its source."""
-    covered = _Covered.of(document, frames[0])
+    covered = _Coverage.of(document, frames[0])
     first = _file_of_frame(pattern, frames[0])
     ids, coverage = covered.ranked(min(len(document.shapes), _FEWEST))
     channels = []
@@ -201,7 +201,7 @@ def _write_pose(pattern: Path, document: RotoDocument, frames: Sequence[int], te
 
 
 @dataclass(frozen=True, slots=True)
-class _Covered:
+class _Coverage:
     """The coverage of a frame's visible shapes, in the smallest window (`x`, `y`, `width`, `height`) around them all.
 
     An entry (N,) for each shape at each pixel that it covers: the index of its name, the pixel's index in the window,
@@ -218,7 +218,7 @@ class _Covered:
     cover: Matte
 
     @classmethod
-    def of(cls, document: RotoDocument, frame: int) -> _Covered:
+    def of(cls, document: RotoDocument, frame: int) -> _Coverage:
         """The mattes of a frame; a window of one pixel where no shape is visible."""
         drawn = mattes_of((s for s in document.shapes if s.keys), frame, document.width, document.height)
         seen = {name: region for name, region in drawn.items() if not region.is_empty}

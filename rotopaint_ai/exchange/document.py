@@ -177,7 +177,7 @@ def _read_shape(data: Any, where: str, version: int, layers: Mapping[str, Layer]
             frame: _boolean(value, f"{where}: visible: frame {frame}")
             for frame, value in _read_by_frame(data.get("visible", {}), f"{where}: visible").items()
         },
-        layer=_layer_named(data.get("layer"), layers, f"{where}: layer"),
+        layer=_find_layer(data.get("layer"), layers, f"{where}: layer"),
         metadata=data.get("metadata", {}),
     )
 
@@ -196,12 +196,12 @@ def _read_layers(data: Any, where: str) -> dict[str, Layer]:
             name,
             {f: _read_pose(poses[f], f"{here}: poses: frame {f}") for f in sorted(poses)},
             {f: _need_numbers(track[f], 9, f"{here}: track: frame {f}") for f in sorted(track)},
-            _layer_named(each.get("parent"), found, f"{here}: parent"),
+            _find_layer(each.get("parent"), found, f"{here}: parent"),
         )
     return found
 
 
-def _layer_named(name: Any, layers: Mapping[str, Layer], where: str) -> Layer | None:
+def _find_layer(name: Any, layers: Mapping[str, Layer], where: str) -> Layer | None:
     if name is not None and (not isinstance(name, str) or name not in layers):
         _refuse_document(where, f"is {_short_value(name)}; wanted the name of a layer listed before it")
     return None if name is None else layers[name]

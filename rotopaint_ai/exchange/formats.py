@@ -296,7 +296,7 @@ def read(
     except RecursionError as error:
         raise DocumentError(f"{Path(path).name}: groups are nested too deeply to read; flatten them there") from error
     check_names(found, Path(path).name)
-    found, lost = _bounded(found, lost)
+    found, lost = _clip_to_limits(found, lost)
     if pixel_aspect is not None:
         _refuse_other("pixel aspect", each.states_aspect, found.pixel_aspect, pixel_aspect, 1.0, path)
         found = replace(found, pixel_aspect=pixel_aspect)
@@ -306,7 +306,7 @@ def read(
     return found, lost
 
 
-def _bounded(found: RotoDocument, lost: tuple[str, ...]) -> tuple[RotoDocument, tuple[str, ...]]:
+def _clip_to_limits(found: RotoDocument, lost: tuple[str, ...]) -> tuple[RotoDocument, tuple[str, ...]]:
     """The document with widths and feathers cut to the limits of `.roto.json`, so that it can be saved and read."""
     lines, shapes = list(lost), []
     for shape in found.shapes:

@@ -113,10 +113,10 @@ def _read_value(reader: _Reader, depth: int) -> Value:
         return _read_number(reader, token)
     if token.kind != "word":
         raise reader.error(f"wanted a value, found {token.text}", token)
-    return _read_named(reader, token, depth)
+    return _read_lua_word(reader, token, depth)
 
 
-def _read_named(reader: _Reader, token: _Token, depth: int) -> Value:
+def _read_lua_word(reader: _Reader, token: _Token, depth: int) -> Value:
     """A word: true, false, nil, or a table's constructor."""
     if token.text in ("true", "false", "nil"):
         return {"true": True, "false": False, "nil": None}[token.text]

@@ -219,7 +219,7 @@ def _parse_keys(block: list[Any], where: str) -> tuple[CurveKey, ...]:
     keys: list[CurveKey] = []
     for each in block:
         keys.append(_parse_key(each, keys[-1].value if keys else None, where))
-    return _ordered(keys, where)
+    return _check_key_times(keys, where)
 
 
 def _parse_runs(block: list[Any], where: str) -> tuple[CurveKey, ...]:
@@ -231,7 +231,7 @@ def _parse_runs(block: list[Any], where: str) -> tuple[CurveKey, ...]:
             _refuse_block(where, f"run {_short_block(run)}; wanted a key and a count")
         key = _parse_key(run[0], keys[-1].value if keys else None, where)
         keys.extend(key._replace(time=key.time + i) for i in range(_parse_count(run[1], where)))
-    return _ordered(keys, where)
+    return _check_key_times(keys, where)
 
 
 def _parse_key(block: Any, before: float | None, where: str) -> CurveKey:
@@ -242,16 +242,16 @@ def _parse_key(block: Any, before: float | None, where: str) -> CurveKey:
         if before is None:
             _refuse_block(where, f"the first key, at {time:g}, has no value")
         return CurveKey(time, before)
-    return _tailed(time, block[1:], where)
+    return _key_with_tail(time, block[1:], where)
 
 
-def _tailed(time: float, words: list[Any], where: str) -> CurveKey:
+def _key_with_tail(time: float, words: list[Any], where: str) -> CurveKey:
     """A key from its value and tail: no tail is a step, `-` is flat, four numbers are slopes and weights.
 
     An integer after the value, or after the four numbers, is the interpolation code.
     """
     if len(words) == 6 or (len(words) == 2 and words[1] != "-"):
-        return _parse_coded_key(_tailed(time, words[:-1], where), words[-1], where)
+        return _parse_coded_key(_key_with_tail(time, words[:-1], where), words[-1], where)
     if len(words) == 1:
         return CurveKey(time, _parse_number(words[0], where))
     if len(words) == 2 and words[1] == "-":
@@ -272,7 +272,7 @@ def _parse_coded_key(key: CurveKey, word: Any, where: str) -> CurveKey:
     return key._replace(step=code & 255 == 0, code=code)
 
 
-def _ordered(keys: list[CurveKey], where: str) -> tuple[CurveKey, ...]:
+def _check_key_times(keys: list[CurveKey], where: str) -> tuple[CurveKey, ...]:
     for before, after in pairwise(keys):
         if after.time <= before.time:
             _refuse_block(where, f"key at {after.time:g} follows the key at {before.time:g}; times must increase")
@@ -302,7 +302,7 @@ def _shared_curve(block: Any, times: Times, where: str) -> NukeCurve:
         items = items * len(times)
     if len(items) != len(times):
         _refuse_block(where, f"{len(items)} values for {len(times)} key times")
-    return NukeCurve(keys=tuple(_tailed(time, item, where) for time, item in zip(times, items)))
+    return NukeCurve(keys=tuple(_key_with_tail(time, item, where) for time, item in zip(times, items)))
 
 
 def _plain_keys(block: list[Any], times: Times) -> tuple[CurveKey, ...] | None:
@@ -319,12 +319,12 @@ def _plain_keys(block: list[Any], times: Times) -> tuple[CurveKey, ...] | None:
     left, right = n[1::5], n[3::5]
     if digits[6::5] == digits[3:-5:5]:  # linear: both slopes share one object
         left = (left[0], *right[:-1])
-    before, after = (_shared(n[at::5], digits[at::5]) for at in (2, 4))  # weights are usually 1
+    before, after = (_share_numbers(n[at::5], digits[at::5]) for at in (2, 4))  # weights are usually 1
     five = zip(times, n[::5], left, before, right, after, repeat(False), repeat(None))
     return tuple(map(CurveKey._make, five))
 
 
-def _shared(values: tuple[float, ...], digits: list[str]) -> Iterable[float]:
+def _share_numbers(values: tuple[float, ...], digits: list[str]) -> Iterable[float]:
     """The same values, sharing one object where all their digits are equal."""
     return repeat(values[0], len(values)) if digits.count(digits[0]) == len(digits) else values
 

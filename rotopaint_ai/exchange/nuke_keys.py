@@ -156,8 +156,8 @@ class _Placer:
         if frame not in self._known:
             matrix = None if self._moved.is_identity else self._moved.at(frame)
             rows, ends = self._sixes(lambda curve: curve.at(frame))
-            ends = [_feather_transformed(matrix, six, end) if matrix else end for six, end in zip(rows, ends)]
-            rows = [_transformed(matrix, six) if matrix else six for six in rows]
+            ends = [_transform_feather(matrix, six, end) if matrix else end for six, end in zip(rows, ends)]
+            rows = [_transform_six(matrix, six) if matrix else six for six in rows]
             if self._lift:
                 rows = [(*six[:3], six[3] + self._lift, *six[4:]) for six in rows]
             self._known[frame] = DrawnPose(
@@ -172,7 +172,7 @@ class _Placer:
         def moving(frame: int, is_leaving: bool) -> tuple[Points, Points]:
             rows, ends = self._sixes(lambda curve: curve.slope(frame, is_leaving))
             if matrix:
-                rows, ends = ([_transformed(matrix, six) for six in each] for each in (rows, ends))
+                rows, ends = ([_transform_six(matrix, six) for six in each] for each in (rows, ends))
             return tuple(map(self._offset, rows)), tuple(map(self._offset, ends))
 
         (leaving, feather_leaving), (arriving, feather_arriving) = moving(begin, True), moving(end, False)
@@ -216,7 +216,7 @@ def _relative_handles(row: Sequence[float], relative: bool) -> Six:
     return left_x - x, left_y - y, x, y, right_x - x, right_y - y
 
 
-def _transformed(m: Matrix, six: Six) -> Six:
+def _transform_six(m: Matrix, six: Six) -> Six:
     left_x, left_y, x, y, right_x, right_y = six
     px, py = apply_motion(m, x, y)
     lx, ly = apply_motion(m, x + left_x, y + left_y)
@@ -224,9 +224,9 @@ def _transformed(m: Matrix, six: Six) -> Six:
     return lx - px, ly - py, px, py, rx - px, ry - py
 
 
-def _feather_transformed(m: Matrix, six: Six, end: Six) -> Six:
+def _transform_feather(m: Matrix, six: Six, end: Six) -> Six:
     """An entry of the feather, which is an offset from its point, under a matrix."""
-    moved = _transformed(m, (*end[:2], six[2] + end[2], six[3] + end[3], *end[4:]))
+    moved = _transform_six(m, (*end[:2], six[2] + end[2], six[3] + end[3], *end[4:]))
     x, y = apply_motion(m, six[2], six[3])
     return (*moved[:2], moved[2] - x, moved[3] - y, *moved[4:])
 

@@ -29,9 +29,9 @@ def nuke_transform_of(layer: Layer, height: int, *, of_track: bool = False) -> N
         rows = {frame: product(flip, product(row, flip)) for frame, row in layer.track.items()}
         places = {_FIRST_OF_MATRIX + place: i for i, place in enumerate(_MATRIX)}
         usual = [1.0 if i in (9, 10, 11) or (i >= 19 and (i - 19) % 5 == 0) else 0.0 for i in range(_LENGTH)]
-        return _listed({frame: {p: row[i] for p, i in places.items()} for frame, row in rows.items()}, usual)
+        return _list_curves({frame: {p: row[i] for p, i in places.items()} for frame, row in rows.items()}, usual)
     posed = {frame: _nuke_numbers(pose, height) for frame, pose in layer.poses.items()}
-    return _listed(posed, [0.0] * (max(_POSED) + 1))
+    return _list_curves(posed, [0.0] * (max(_POSED) + 1))
 
 
 def _nuke_numbers(pose: LayerPose, height: int) -> dict[int, float]:
@@ -39,7 +39,7 @@ def _nuke_numbers(pose: LayerPose, height: int) -> dict[int, float]:
     return dict(zip(_POSED, values, strict=True))
 
 
-def _listed(rows: dict[int, dict[int, float]], usual: Sequence[float]) -> NukeTransform:
+def _list_curves(rows: dict[int, dict[int, float]], usual: Sequence[float]) -> NukeTransform:
     """All curves of the list: those of `rows` by frame, the others at their default value."""
     if not rows:
         return NukeTransform(None, ())

@@ -53,7 +53,7 @@ class NukeReading:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ShapeSoFar:
     """A shape before it enters the document: keys by frame; a shape without animation has one key, under None."""
 
     name: str
@@ -152,7 +152,7 @@ def _trees(nodes: Sequence[ScriptNode], where: str, losses: list[str]) -> list[N
     return trees
 
 
-def _script_range(found: Sequence[_Found], nodes: Sequence[ScriptNode], where: str) -> tuple[int, int]:
+def _script_range(found: Sequence[_ShapeSoFar], nodes: Sequence[ScriptNode], where: str) -> tuple[int, int]:
     """First and last frame: of keys and lifetimes, else of the script, else frame 1."""
     frames = [frame for each in found for frame in each.keys if frame is not None]
     for each in found:
@@ -179,7 +179,7 @@ def _is_whole(text: str) -> bool:
 class _NodeShapes:
     """The content of a node: its shapes in plate space, their losses, and errors of shapes that could not be read."""
 
-    shapes: list[_Found]
+    shapes: list[_ShapeSoFar]
     losses: list[str]
     failed: list[DocumentError]
 
@@ -256,7 +256,7 @@ def _found_shape(
     lift: int,
     where: str,
     losses: list[str],
-) -> _Found:
+) -> _ShapeSoFar:
 
     def report(text: str) -> None:
         losses.append(f"{name}: {text}")
@@ -271,7 +271,7 @@ def _found_shape(
     keys = nuke_keys_of(curves, _feather_components(shape, where), moved, shape, height, report, lift=lift)
     report_attributes(shape, layers, report)
     width = None if closed or curve_of(shape, "osw") is None else attribute(shape, "osw", 0.0)
-    return _Found(
+    return _ShapeSoFar(
         name,
         shape,
         layers,
@@ -325,7 +325,7 @@ def _node_feather(shape: NukeShape, closed: bool, report: Callable[[str], None])
 # --- finishing --------------------------------------------------------------------------------------------------------
 
 
-def _unlike_names(found: Sequence[_Found], losses: list[str]) -> list[str]:
+def _unlike_names(found: Sequence[_ShapeSoFar], losses: list[str]) -> list[str]:
     """The shapes with unique names."""
     names: list[str] = []
     taken = parsing.TakenNames()
@@ -336,7 +336,7 @@ def _unlike_names(found: Sequence[_Found], losses: list[str]) -> list[str]:
     return names
 
 
-def _finished_shape(found: _Found, name: str, first: int, last: int) -> RotoShape:
+def _finished_shape(found: _ShapeSoFar, name: str, first: int, last: int) -> RotoShape:
     closed = not found.shape.outline.flags & OPEN
     is_seam = not closed or "seam" in found.name.lower()
     shape = RotoShape(
@@ -353,7 +353,7 @@ def _finished_shape(found: _Found, name: str, first: int, last: int) -> RotoShap
     return shape if found.layer is None else seen_through(shape, found.layer)
 
 
-def _visible(found: _Found, first: int, last: int) -> dict[int, bool]:
+def _visible(found: _ShapeSoFar, first: int, last: int) -> dict[int, bool]:
     """Frames at which the shape or a layer above it is switched off, fully transparent or outside its lifetime."""
     elements: tuple[NukeShape | NukeLayer, ...] = (found.shape, *found.layers)
     switches = [

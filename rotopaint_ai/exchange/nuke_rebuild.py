@@ -111,7 +111,7 @@ def _with_moved_groups(original: _Original, document: RotoDocument) -> _Original
         if new != was:
             ((node, at),) = places
             transform = nuke_transform_of(new, document.height - original.lifts[node], of_track=bool(new.track))
-            trees[node] = replace(trees[node], root=_retransformed(trees[node].root, at, transform))
+            trees[node] = replace(trees[node], root=_replace_transform(trees[node].root, at, transform))
     return replace(original, moved=trees, groups=groups)
 
 
@@ -138,13 +138,13 @@ def _is_held(was: Layer, new: Layer, groups: Mapping[str, Layer]) -> bool:
     return new.parent == (None if was.parent is None else groups.get(was.parent.name))
 
 
-def _retransformed(layer: NukeLayer, at: Sequence[int], transform: NukeTransform) -> NukeLayer:
+def _replace_transform(layer: NukeLayer, at: Sequence[int], transform: NukeTransform) -> NukeLayer:
     if not at:
         return replace(layer, transform=transform)
     children = list(layer.children)
     child = children[at[0]]
     assert isinstance(child, NukeLayer)
-    children[at[0]] = _retransformed(child, at[1:], transform)
+    children[at[0]] = _replace_transform(child, at[1:], transform)
     return replace(layer, children=tuple(children))
 
 

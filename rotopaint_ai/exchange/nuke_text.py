@@ -89,7 +89,7 @@ def _attributes_text(attributes: Attributes) -> str:
 def _component_text(curve: NukeCurve, times: Times | None) -> str:
     if times is None:
         return _curve_text(curve)
-    return _wrapped(curve, _shared_text(curve, times))
+    return _wrap_curve(curve, _shared_text(curve, times))
 
 
 def _shared_text(curve: NukeCurve, times: Times) -> str:
@@ -104,11 +104,11 @@ def _shared_text(curve: NukeCurve, times: Times) -> str:
 
 def _curve_text(curve: NukeCurve) -> str:
     if not curve.keys:
-        return _wrapped(curve, nuke_number(curve.constant))
-    return _wrapped(curve, "{" + " ".join(_key_text(key, True) for key in curve.keys) + "}")
+        return _wrap_curve(curve, nuke_number(curve.constant))
+    return _wrap_curve(curve, "{" + " ".join(_key_text(key, True) for key in curve.keys) + "}")
 
 
-def _wrapped(curve: NukeCurve, text: str) -> str:
+def _wrap_curve(curve: NukeCurve, text: str) -> str:
     if curve.views is not None:
         return curve.views.text
     if curve.expression is None:

@@ -108,7 +108,7 @@ def finite_number(where: str, value: object, *, limit: float = FAR_PX) -> float:
     if type(value) is float and -limit <= value <= limit:
         return value  # the common case
     if isinstance(value, str):
-        return finite_number(where, _parsed(where, value), limit=limit)
+        return finite_number(where, _parse_float(where, value), limit=limit)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise DocumentError(f"{where}: is {str(value)[:40]!r}; wanted a number")
     if not math.isfinite(value) or abs(value) > limit:
@@ -116,7 +116,7 @@ def finite_number(where: str, value: object, *, limit: float = FAR_PX) -> float:
     return float(value)
 
 
-def _parsed(where: str, text: str) -> float:
+def _parse_float(where: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:

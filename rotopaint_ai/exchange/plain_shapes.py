@@ -26,7 +26,7 @@ def reduced_to(document: RotoDocument, holds: Collection[Held]) -> tuple[RotoDoc
     lines: list[str] = []
     if "moving layers" not in holds and document.layers:
         document = _without_layers(document, lines)
-    shapes = tuple(_reduced(shape, holds, lines) for shape in document.shapes)
+    shapes = tuple(_reduce_to_format(shape, holds, lines) for shape in document.shapes)
     return (replace(document, shapes=shapes), tuple(lines)) if lines else (document, ())
 
 
@@ -39,7 +39,7 @@ def _without_layers(document: RotoDocument, lines: list[str]) -> RotoDocument:
     return replace(document, shapes=shapes)
 
 
-def _reduced(shape: RotoShape, holds: Collection[Held], lines: list[str]) -> RotoShape:
+def _reduce_to_format(shape: RotoShape, holds: Collection[Held], lines: list[str]) -> RotoShape:
     given_up: frozenset[Interpolation] = frozenset(("smooth",)) if "ease" in holds else _EASED
     if "eases" not in holds and any(key.interpolation in given_up for key in shape.keys.values()):
         keys = bake_eases(shape, given_up)

@@ -123,10 +123,10 @@ def _refuse_links(out: Path, files: Iterable[Files]) -> None:
         for part in Path(folder).parts:
             path = path / part
             if path.is_symlink():
-                raise _link_refused(path)
+                raise _link_refusal(path)
     for name in sorted(_names_in(out / FOLDER)):
         if (out / FOLDER / name).is_symlink():
-            raise _link_refused(out / FOLDER / name)
+            raise _link_refusal(out / FOLDER / name)
 
 
 def _refuse_what_is_no_file(out: Path, files: Sequence[Files]) -> None:
@@ -149,7 +149,7 @@ def _refuse_what_is_no_file(out: Path, files: Sequence[Files]) -> None:
                 raise UsageError(f"{entry.path}: is no file, and one of ours goes there; remove it")
 
 
-def _link_refused(path: Path) -> UsageError:
+def _link_refusal(path: Path) -> UsageError:
     return UsageError(f"{path}: is a symbolic link, which is never written through; remove it")
 
 

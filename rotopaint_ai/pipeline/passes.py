@@ -184,7 +184,7 @@ def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> Tr
     return TrackedShot(JournalIndex(path), choose_pictured(light, plan.frames, plan.pack.sheet.seam_names))
 
 
-class _Settled:
+class _KnownTracker:
     """The line's tracker where all is known: each frame with what is settled of it, and the times of its tracking."""
 
     def __init__(self, at: Callable[[int], FrameRecord]) -> None:
@@ -250,7 +250,7 @@ def paint_frames(
     line = Executor(read, processor.finish, processor.fail, lambda frame: False, keep_nothing, threads)
     eta = Eta(total=len(frames), done=len(state.finished), after_s=after_s)
     rest = [frame for frame in frames if frame not in state.finished]
-    for record in line.run(rest, Snapshot(0, _Settled(known.at)), cancel):
+    for record in line.run(rest, Snapshot(0, _KnownTracker(known.at)), cancel):
         state.add(record)
         sink(frame_event(record))
         sink(Event("progress", {"task": "paint", **eta.step()}))

@@ -222,7 +222,7 @@ def _write_layers(path: Path, regions: Mapping[str, Region], format: Format) -> 
         window = EMPTY_PIXEL
     write_layers(
         path,
-        {name: _clipped(region, window) for name, region in regions.items()},
+        {name: _clip_region(region, window) for name, region in regions.items()},
         width=format.width,
         height=format.height,
         pixel_aspect=format.pixel_aspect,
@@ -248,7 +248,7 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], pai
         if shape.role == "seam" and not shape.subtract and shape.name in mattes.regions
         for curve in seam_curves([shape], frame.number, origin=(x, y))
     }
-    cover, curves = _clipped(seam, window), tuple(named.values())
+    cover, curves = _clip_region(seam, window), tuple(named.values())
     seen = look(rgb, curves)
     painted = {name: _fading(paints.of(name), score) for name, score in zip(named, seen.scores)}
     wanted = list(dict.fromkeys(painted.values())) or [paints.every]
@@ -257,7 +257,7 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], pai
         parts = []
         for paint in wanted:
             alike = [name for name in named if painted[name] == paint]
-            matte = _clipped(union(mattes.regions[name] for name in alike), window)
+            matte = _clip_region(union(mattes.regions[name] for name in alike), window)
             parts.append(Part(matte, tuple(named[name] for name in alike), paint))
     return Seams(x, y, rgb, cover, curves, tuple(parts), tuple(named), seen)
 
@@ -277,7 +277,7 @@ def write_filled(path: Path, frame: Frame, filled: FilledRegion | None) -> None:
         write_clean(path, frame, filled.after, seams.matte > 0, at=(seams.x, seams.y))
 
 
-def _clipped(region: Region, window: Region) -> Array:
+def _clip_region(region: Region, window: Region) -> Array:
     """A region's coverage on a window that may cut it."""
     plane: Array = np.zeros(window.coverage.shape, dtype=np.float32)
     rows, columns = plane.shape

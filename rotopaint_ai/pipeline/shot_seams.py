@@ -99,7 +99,7 @@ def with_shot_seams(plan: Plan, records: Iterable[FrameRecord], sink: Sink, canc
         holds = [hold for hold in holds if _says_enough(hold)]
         progress = Steps(telling("seams", sink, cancel), (len(LOOKS) + 1) * len(holds))
         for stretch in stretches(sorted(holds, key=lambda hold: hold.record.frame)):
-            made.placed |= _solved(plan, stretch, specs, progress, sink)
+            made.placed |= _solve_seams(plan, stretch, specs, progress, sink)
     return made
 
 
@@ -196,7 +196,7 @@ def _marks_along(
 # --- the shot ---------------------------------------------------------------------------------------------------------
 
 
-def _solved(
+def _solve_seams(
     plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], progress: Steps, sink: Sink
 ) -> dict[int, dict[str, PlacedSeam]]:
     """By first frame of a hold its seams that give way to what the whole stretch says of them; none where no head fits

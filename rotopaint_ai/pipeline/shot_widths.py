@@ -71,7 +71,7 @@ def with_measured_widths(plan: Plan, records: Iterable[FrameRecord]) -> Measured
     frames = [record.frame for record in records if record.hold is None and record.landmarks] if names else []
     chosen = frozenset(evenly_spread(frames, MOST_HOLDS))
     holds = [record for record in records if record.frame in chosen] if chosen else []
-    return MeasuredWidths(records, _measured(plan, names, holds) if holds and not _is_known(holds) else {}, {})
+    return MeasuredWidths(records, _measure_widths(plan, names, holds) if holds and not _is_known(holds) else {}, {})
 
 
 def _known_widths(plan: Plan, names: Sequence[str]) -> dict[str, float]:
@@ -91,7 +91,7 @@ def _face_px(marks: Sequence[PointRow | None]) -> float:
     return around(np.array([row[:2] for row in marks if row is not None]), margin=1.0).side
 
 
-def _measured(plan: Plan, names: Sequence[str], holds: Sequence[FrameRecord]) -> dict[str, float]:
+def _measure_widths(plan: Plan, names: Sequence[str], holds: Sequence[FrameRecord]) -> dict[str, float]:
     """Full width of each seam's matte as a share of the face, by all places of the holds where it shows; none of a seam
     that shows in none."""
     with ThreadPoolExecutor(plan.threads) as pool:

@@ -163,7 +163,7 @@ class Pixels(Protocol):
         """Pixels of some rows and columns."""
 
 
-class _Known(NamedTuple):
+class _KnownPlacement(NamedTuple):
     """Where the seams of an exposure went, and from where."""
 
     held_from: int
@@ -181,7 +181,7 @@ class SeamPlacer:
     still: frozenset[str] = frozenset()
     keep_look: KeepLook | None = None
     _looks: dict[int, SeamLook] = field(default_factory=dict)
-    _known: _Known | None = None
+    _known: _KnownPlacement | None = None
 
     def see(self, found: FrameLandmarks, pixels: Pixels, origin: tuple[int, int]) -> None:
         """Keep a look at a frame that shows a new exposure of the face."""
@@ -214,7 +214,7 @@ class SeamPlacer:
             for spec, k in zip(specs, columns)
         ]
         placed = [
-            item if self._is_trusted(spec, landmarks, seam, item) else _unmoved(seam)
+            item if self._is_trusted(spec, landmarks, seam, item) else _leave_in_place(seam)
             for spec, seam, item in zip(specs, seams, self._placed_seams(landmarks, seams, seen))
         ]
         points, errors = shapes.points_PK.copy(), shapes.expected_error_px_S.copy()
@@ -255,7 +255,7 @@ class SeamPlacer:
         known = self._known
         if known is None or (known.held_from, known.asked) != (landmarks.held_from, asked):
             face_px = around(landmarks.points_LC, margin=1.0).side
-            known = _Known(landmarks.held_from, asked, place(seams, seen, face_px, self.evidence))
+            known = _KnownPlacement(landmarks.held_from, asked, place(seams, seen, face_px, self.evidence))
             self._known = known
         return known.placed
 
@@ -268,7 +268,7 @@ def look_near(pixels: Pixels, origin: tuple[int, int], crop: Crop, display: Disp
     return look(pixels[rows, columns], origin[0] + columns.start, origin[1] + rows.start, crop, display)
 
 
-def _unmoved(seam: Seam) -> PlacedSeam:
+def _leave_in_place(seam: Seam) -> PlacedSeam:
     return PlacedSeam(seam.points, 0.0, 0.0, seam.expected_error_px)
 
 

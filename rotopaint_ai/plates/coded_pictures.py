@@ -37,7 +37,7 @@ def decode(data: memoryview | bytes) -> Picture | None:
     at half size.
     """
     if bytes(data[:6]) == _RAW:
-        stored = _stored(data)
+        stored = _load_array(data)
         return stored if stored is None or stored.ndim == 3 else _from_planes(stored)
     try:
         return _by_decoder(data) if 0 < _promised_pixels(data) <= _MOST_PIXELS else None
@@ -77,7 +77,7 @@ def _from_planes(stored: Picture, place: Picture | None = None) -> Picture | Non
         return None
 
 
-def _stored(data: memoryview | bytes) -> Picture | None:
+def _load_array(data: memoryview | bytes) -> Picture | None:
     """The array in a .npy file."""
     # np.load parses the header as Python source, and that parser fails at random under Python 3.11
     head = _RAW_HEAD.match(bytes(data[:256]))
@@ -96,7 +96,7 @@ def decode_into(data: memoryview, place: Picture) -> bool:
     Returns False where that fails; the content of `place` is then undefined.
     """
     if bytes(data[:6]) == _RAW:
-        stored = _stored(data)
+        stored = _load_array(data)
         fits = stored is not None and stored.shape == (place.shape[0] * 3 // 2, place.shape[1])
         return stored is not None and fits and _from_planes(stored, place) is not None
     fast = _fast_jpeg()
@@ -136,13 +136,13 @@ def encode_clip(pictures: Sequence[Picture]) -> bytes:
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         stream.codec_context.gop_size, stream.codec_context.thread_count = CLIP_LENGTH, 1
         for picture in pictures:
-            frame = av.VideoFrame.from_ndarray(_enlarged(picture, height, width), format="yuv420p")
+            frame = av.VideoFrame.from_ndarray(_enlarge_picture(picture, height, width), format="yuv420p")
             movie.mux(stream.encode(frame))
         movie.mux(stream.encode())
     return file.getvalue()
 
 
-def _enlarged(picture: Picture, height: int, width: int) -> Picture:
+def _enlarge_picture(picture: Picture, height: int, width: int) -> Picture:
     below, right = height - picture.shape[0], width - picture.shape[1]
     grown = cv2.copyMakeBorder(picture, 0, below, 0, right, cv2.BORDER_REPLICATE)
     return cast(Picture, cv2.cvtColor(grown, cv2.COLOR_RGB2YUV_I420))

@@ -198,10 +198,10 @@ def half_to_float(values: Array) -> Array:
     """Half converted to float32 exactly, including NaN and infinity."""
     if values.ndim == 3 and values.size:
         return look_up(values.view(np.uint16), _half_linear_table())
-    return _widened(values)
+    return _widen(values)
 
 
-def _widened(values: Array) -> Array:
+def _widen(values: Array) -> Array:
     with np.errstate(invalid="ignore"):  # numpy warns of a signalling NaN in the plate
         return np.asarray(values.astype(np.float32))
 
@@ -227,7 +227,7 @@ def _linear_table(colourspace: str, maximum: int, bits: int) -> Array:
 
 @lru_cache(maxsize=1)
 def _half_linear_table() -> Array:
-    return _widened(np.arange(65536, dtype=np.uint16).view(np.float16))
+    return _widen(np.arange(65536, dtype=np.uint16).view(np.float16))
 
 
 @lru_cache(maxsize=1)

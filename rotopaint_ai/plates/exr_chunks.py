@@ -110,7 +110,7 @@ def predict_bytes(raw: Array) -> Array:
     """Bytes in the form that OpenEXR's ZIP compresses: even bytes, then odd ones, as differences to the one before."""
     half = (raw.size + 1) // 2
     steps = np.empty(raw.size, np.uint8)
-    even, odd = _parted(raw)
+    even, odd = _split_bytes(raw)
     steps[0] = even[0] ^ np.uint8(128)
     np.subtract(even[1:], even[:-1], out=steps[1:half])
     steps[half : half + 1] = odd[:1] - even[-1]
@@ -119,7 +119,7 @@ def predict_bytes(raw: Array) -> Array:
     return steps
 
 
-def _parted(raw: Array) -> tuple[Array, Array]:
+def _split_bytes(raw: Array) -> tuple[Array, Array]:
     """Even and odd bytes."""
     if raw.size % 2 or not raw.size or not raw.flags.c_contiguous:
         return raw[0::2], raw[1::2]

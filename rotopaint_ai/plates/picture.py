@@ -138,7 +138,7 @@ class Contents:
             self._stream.seek(first)
             found = self._stream.read(wanted)
         except OSError as error:
-            raise _refused(self._path, error) from error
+            raise _read_error(self._path, error) from error
         if len(found) < wanted:
             raise DamagedFrameError(f"{self._path.name}: became shorter while it was read; run this frame again")
         return found
@@ -148,7 +148,7 @@ class Contents:
 def contents(path: Path) -> Iterator[Contents]:
     """The bytes of a file, read-only. Raises DamagedFrameError for an empty file, and the errors of `reading`."""
     with ExitStack() as stack:
-        found = Contents(stack.enter_context(_opened(path)), path)
+        found = Contents(stack.enter_context(_open_stream(path)), path)
         if len(found) == 0:
             raise _empty_file_error(path)
         yield found
@@ -158,22 +158,22 @@ def contents(path: Path) -> Iterator[Contents]:
 def reading(path: Path) -> Iterator[BufferedReader]:
     """A file of a plate, opened for reading. Raises MissingFrameError; PlateError where the disk reports an error."""
     try:
-        with _opened(path) as stream:
+        with _open_stream(path) as stream:
             yield stream
     except OSError as error:
-        raise _refused(path, error) from error
+        raise _read_error(path, error) from error
 
 
-def _opened(path: Path) -> BufferedReader:
+def _open_stream(path: Path) -> BufferedReader:
     try:
         return path.open("rb")
     except FileNotFoundError as error:
         raise MissingFrameError(f"{path.name}: the file is not there; render it or leave the frame out") from error
     except OSError as error:
-        raise _refused(path, error) from error
+        raise _read_error(path, error) from error
 
 
-def _refused(path: Path, error: OSError) -> PlateError:
+def _read_error(path: Path, error: OSError) -> PlateError:
     return PlateError(f"{path.name}: cannot be read ({error.strerror}); check disk and permissions")
 
 

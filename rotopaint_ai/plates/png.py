@@ -87,7 +87,7 @@ def write(path: Path, codes: Array, *, before: list[bytes], after: list[bytes]) 
     head = struct.pack(">IIBBBBB", width, height, codes.dtype.itemsize * 8, _COLOUR_TYPES[channels], 0, 0, 0)
     with path.open("wb") as out:
         out.write(_SIGNATURE + _png_chunk(b"IHDR", head) + b"".join(before))
-        out.writelines(_png_chunk(b"IDAT", part) for part in _deflated(codes) if part)
+        out.writelines(_png_chunk(b"IDAT", part) for part in _deflate_rows(codes) if part)
         out.write(b"".join(after) + _png_chunk(b"IEND", b""))
 
 
@@ -95,7 +95,7 @@ def _png_chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(body, zlib.crc32(kind)))
 
 
-def _deflated(codes: Array) -> Iterator[bytes]:
+def _deflate_rows(codes: Array) -> Iterator[bytes]:
     """The zlib stream, a strip of rows at a time."""
     big_endian = codes.astype(codes.dtype.newbyteorder(">"), copy=False)
     rows = np.ascontiguousarray(big_endian).view(np.uint8).reshape(codes.shape[0], -1)
@@ -103,11 +103,11 @@ def _deflated(codes: Array) -> Iterator[bytes]:
     strip = max(1, _STRIP_BYTES // rows.shape[1])
     packer = deflate.packer()
     for top in range(0, rows.shape[0], strip):
-        yield packer.compress(_filtered(rows, top, min(top + strip, rows.shape[0]), pixel))
+        yield packer.compress(_filter_rows(rows, top, min(top + strip, rows.shape[0]), pixel))
     yield packer.flush()
 
 
-def _filtered(rows: Array, top: int, end: int, pixel: int) -> bytes:
+def _filter_rows(rows: Array, top: int, end: int, pixel: int) -> bytes:
     """Rows as differences to the pixel on the left (1) or above (2).
 
     The filter with the smaller sum of differences is taken; every fourth byte is sampled for the sums.

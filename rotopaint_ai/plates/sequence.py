@@ -139,7 +139,7 @@ def _in_folder(folder: Path) -> Listing:
 def _pattern_listing(path: Path) -> Listing | None:
     matches = list(_PLACEHOLDER.finditer(path.name))
     if not matches:
-        return _starred(path)
+        return _match_star(path)
     if len(matches) > 1:
         raise UsageError(f"{path.name}: more than one place for a frame number; wanted one, such as plate.####.exr")
     match = matches[0]
@@ -153,7 +153,7 @@ def _pattern_listing(path: Path) -> Listing | None:
     return Listing(path.parent, prefix, rest, padding, kept)
 
 
-def _starred(path: Path) -> Listing | None:
+def _match_star(path: Path) -> Listing | None:
     """The sequence of a shell pattern such as `plate.*.exr`, where the star is the frame number."""
     if path.name.count("*") != 1:
         return None

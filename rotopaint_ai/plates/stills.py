@@ -119,7 +119,7 @@ def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
     detail: StillDetail = picture.header.detail
     every = (picture.codes if picture.rest is None else picture.rest).copy()
     places = detail.places[: patch.codes.shape[1]]
-    every[patch.rows[:, None], patch.columns[:, None], np.array(places)] = _snapped(patch.codes, detail)
+    every[patch.rows[:, None], patch.columns[:, None], np.array(places)] = _snap_codes(patch.codes, detail)
     if target.suffix.lower() == ".png":
         bits = every.dtype.itemsize * 8
         before, after = png.side_chunks(source, channels=every.shape[2], bits=bits)
@@ -150,7 +150,7 @@ def _append_other_pages(target: Path, source: Path) -> None:
             number += 1
 
 
-def _snapped(codes: Array, detail: StillDetail) -> Array:
+def _snap_codes(codes: Array, detail: StillDetail) -> Array:
     """Codes rounded to the bit depth of the file, then scaled to the range of the type as the reader scales them."""
     width = codes.dtype.itemsize * 8
     if codes.dtype.kind == "f" or not 0 < detail.bits < width:

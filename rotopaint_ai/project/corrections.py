@@ -71,7 +71,7 @@ def corrections(path: Path) -> Corrections:
         project.close()
     if state.document is None:
         raise DocumentError(f"{path.name}: holds no shapes yet; press Run in the panel, correct some frames, then mine")
-    frames = tuple(_corrected(state, state.document, frame) for frame in frames_to_learn_from(state))
+    frames = tuple(_corrected_frame(state, state.document, frame) for frame in frames_to_learn_from(state))
     widths = {name: seam.width_px for name, seam in state.seams.items() if seam.width_px is not None}
     return Corrections(
         path, plate.get("source"), plate.get("colourspace"), state.document, frames, state.predicted, widths, files
@@ -99,7 +99,7 @@ def frames_to_learn_from(state: State) -> list[int]:
     return sorted(frame for frame in found if state.marks.get(frame) not in ("needs work", "rejected"))
 
 
-def _corrected(state: State, document: RotoDocument, frame: int) -> CorrectedFrame:
+def _corrected_frame(state: State, document: RotoDocument, frame: int) -> CorrectedFrame:
     model = state.predicted
     return CorrectedFrame(
         frame=frame,

@@ -89,7 +89,7 @@ class Project:
     def create(cls, path: Path, state: State = State()) -> Project:  # noqa: B008 - a frozen value
         """Create a project file with a first state, which undo cannot remove. Raises ProjectError."""
         connection = schema.create(path)
-        lock = _locked(path)
+        lock = _take_lock(path)
         with schema.project_errors(path), schema.transaction(connection):
             taken = owner.take(connection)
         project = cls(path, connection, taken, lock)
@@ -108,7 +108,7 @@ class Project:
         lock = None
         try:
             with schema.project_errors(path):
-                lock = _locked(path) if write else None
+                lock = _take_lock(path) if write else None
                 if lock is None:
                     return cls(path, connection, owner.Taken(None, other=owner.read(connection)))
                 with schema.transaction(connection):
@@ -464,7 +464,7 @@ def _checked_frame(value: Any) -> int:
     return value
 
 
-def _locked(path: Path) -> FileLock | None:
+def _take_lock(path: Path) -> FileLock | None:
     """The project's lock; None where somebody else has it. Raises ProjectError where the disk allows no lock."""
     try:
         return owner.lock_project(path)

@@ -99,7 +99,7 @@ def _put_aside(state: State, pack: str | None) -> State:
     aside = {name: _unused_name(f"{state.face}_{name}", taken) for name in own if name in taken}
     bare = None if document is None else replace(document, shapes=(), metadata={})
     face = OtherFace(pack, aside, state.crops, bare, _below_groups(models, document), state.spreads)
-    document = None if document is None else replace(_renamed(document, aside), landmarks=LandmarkKeys())
+    document = None if document is None else replace(_rename_document(document, aside), landmarks=LandmarkKeys())
     predicted = None if document is None else replace(document, shapes=(), landmarks=LandmarkKeys(), metadata={})
     left = replace(state, document=document, predicted=predicted, crops={}, spreads=())
     return replace(_named_by(left, aside), faces={**state.faces, state.face: face}, face="")
@@ -112,7 +112,7 @@ def _taken_up(state: State, name: str) -> State:
     if face is None:
         return replace(state, faces=rest, face=name)
     back = {aside: own for own, aside in face.aside.items()}
-    document = None if state.document is None else _renamed(state.document, back)
+    document = None if state.document is None else _rename_document(state.document, back)
     if document is not None and face.document is not None:
         document = replace(document, landmarks=face.document.landmarks)
     predicted = None if face.predicted is None or document is None else placed_in_groups(face.predicted, document)
@@ -134,7 +134,7 @@ def _unused_name(name: str, taken: Collection[str]) -> str:
     return next(each for k in range(1, len(taken) + 2) if (each := name if k == 1 else f"{name}_{k}") not in taken)
 
 
-def _renamed(document: RotoDocument, names: Mapping[str, str]) -> RotoDocument:
+def _rename_document(document: RotoDocument, names: Mapping[str, str]) -> RotoDocument:
     return replace(document, shapes=tuple(replace(s, name=names.get(s.name, s.name)) for s in document.shapes))
 
 

@@ -56,12 +56,12 @@ class PaintFingerprints:
                 digest.update(heads[shape.name] + self._spline_bytes(shape.name, frame, points))
                 softness = (*shape.feather_at(frame), *shape.widths_at(frame))
                 if softness:
-                    digest.update(_rounded(softness))
+                    digest.update(_round_rows(softness))
         for shape in away:
             points = shape.at(frame)
             if points and shape.is_visible(frame):
                 digest.update(b"away" + repr(round(shape.feather_px, 4)).encode())
-                digest.update(self._spline_bytes(shape.name, frame, points) + _rounded(shape.feather_at(frame)))
+                digest.update(self._spline_bytes(shape.name, frame, points) + _round_rows(shape.feather_at(frame)))
         if strokes:
             is_drawn = True
             digest.update(repr(strokes).encode())
@@ -70,7 +70,7 @@ class PaintFingerprints:
     def _spline_bytes(self, name: str, frame: int, points: Points) -> bytes:
         known = self._known.get((name, frame))
         if known is None or known[0] is not points:
-            known = points, hashlib.blake2b(_rounded(points), digest_size=8).digest()
+            known = points, hashlib.blake2b(_round_rows(points), digest_size=8).digest()
             self._known[name, frame] = known
         return known[1]
 
@@ -81,7 +81,7 @@ def seams_of(document: RotoDocument | None) -> tuple[RotoShape, ...]:
     return tuple(shape for shape in shapes if shape.role == "seam" and not shape.subtract)
 
 
-def _rounded(rows: Iterable[Iterable[float]]) -> bytes:
+def _round_rows(rows: Iterable[Iterable[float]]) -> bytes:
     return repr([round(value, _DECIMALS) + 0.0 for row in rows for value in row]).encode()
 
 

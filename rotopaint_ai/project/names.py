@@ -22,10 +22,10 @@ def with_name(names: Mapping[str, str], document: RotoDocument, shape: str, give
     Raises: UsageError for a name that another shape has, or that files and other programs cannot hold.
     """
     given = given.strip()
-    others = {_folded(names.get(each.name, each.name)) for each in document.shapes if each.name != shape}
+    others = {_fold_name(names.get(each.name, each.name)) for each in document.shapes if each.name != shape}
     left = {name: text for name, text in names.items() if name != shape}
     wanted = given or shape
-    if _folded(wanted) in others:
+    if _fold_name(wanted) in others:
         raise UsageError(f"{shape}: another shape is called {wanted}; choose a name that is free")
     if given in ("", shape):
         return left
@@ -42,7 +42,7 @@ def checked_name(what: str, given: str) -> str:
     return given
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     """A name folded for comparison: Nuke replaces spaces, and some disks ignore capitals."""
     return name.casefold().replace(" ", "_")
 
@@ -53,7 +53,7 @@ def rename_shapes(document: RotoDocument, names: Mapping[str, str]) -> RotoDocum
     If a given name is also another shape's own name (another pack may bring one), all shapes keep their own names, so
     that no name occurs twice.
     """
-    shown = {_folded(names.get(shape.name, shape.name)) for shape in document.shapes}
+    shown = {_fold_name(names.get(shape.name, shape.name)) for shape in document.shapes}
     if len(shown) < len(document.shapes) or not any(shape.name in names for shape in document.shapes):
         return document
     shapes = tuple(replace(shape, name=names.get(shape.name, shape.name)) for shape in document.shapes)

@@ -177,7 +177,7 @@ def _record_from_json(run: Mapping[str, Any]) -> RunRecord:
         if values is not None
     }
     seam = {
-        _frame(frame): (_known(pair[0]), _known(pair[1]))
+        _frame(frame): (_known_number(pair[0]), _known_number(pair[1]))
         for frame, pair in (run.get("seam") or {}).get("by_frame", {}).items()
     }
     device = run["device"]
@@ -207,7 +207,7 @@ def _finite(value: Any) -> float:
     return number
 
 
-def _known(value: Any) -> float | None:
+def _known_number(value: Any) -> float | None:
     return None if value is None else _finite(value)
 
 
@@ -233,9 +233,12 @@ def from_json(value: Mapping[str, Any]) -> RunRecord:
             lost=frozenset(_frame(frame) for frame in value["lost"]),
             failed={_frame(frame): str(text) for frame, text in value["failed"].items()},
             held=tuple((_frame(first), _frame(last)) for first, last in value["held"]),
-            seam={_frame(frame): (_known(before), _known(after)) for frame, (before, after) in value["seam"].items()},
+            seam={
+                _frame(frame): (_known_number(before), _known_number(after))
+                for frame, (before, after) in value["seam"].items()
+            },
             device=str(value["device"]),
-            ms_per_frame=_known(value["ms_per_frame"]),
+            ms_per_frame=_known_number(value["ms_per_frame"]),
             unseen=_unseen(value.get("unseen", {})),
         )
     except _WRONG as error:

@@ -99,7 +99,7 @@ def project_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise _explained(path, error) from error
+        raise _sqlite_error(path, error) from error
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise DamagedProjectError(f"{path.name}: is damaged ({error}); {way_out(path)}") from error
 
@@ -240,7 +240,7 @@ def _seal_values(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA user_version = 2")
 
 
-def _explained(path: Path, error: sqlite3.OperationalError) -> ProjectError:
+def _sqlite_error(path: Path, error: sqlite3.OperationalError) -> ProjectError:
     text = str(error)
     if "locked" in text or "busy" in text:
         return ProjectError(f"{path.name}: another program keeps it locked; close that program and try again")

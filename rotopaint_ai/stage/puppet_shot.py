@@ -169,7 +169,7 @@ def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterato
         studio = replace(studio, focus_blur=studio.focus_blur * 0.5, grain=studio.grain * float(rng.uniform(0, 1)))
         camera = Camera(size, size, scale, centre, studio.distance)
         hard = np.random.default_rng([seed, k, 0x4A4D])
-        worn, studio = _hardened(build, studio, hard) if k % 2 else (build, studio)
+        worn, studio = _harden_character(build, studio, hard) if k % 2 else (build, studio)
         pictures = render_looks(
             worn,
             draw_pose(rng),
@@ -185,7 +185,7 @@ def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterato
             yield StageShot(seed * 1000 + n, size, size, frames=poses, hold=1, face_px=scale), 1001 + k, picture
 
 
-def _hardened(build: Build, studio: Studio, rng: np.random.Generator) -> tuple[Build, Studio]:
+def _harden_character(build: Build, studio: Studio, rng: np.random.Generator) -> tuple[Build, Studio]:
     """A character and a studio whose seams are hard to paint: gloss, freckles, a strong rim light."""
     glossy = replace(
         build,

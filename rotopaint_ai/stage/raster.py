@@ -16,7 +16,7 @@ I32 = npt.NDArray[np.int32]
 
 
 @numba.njit(cache=True, fastmath=True, nogil=True)
-def _masked(mask: F32, u: float, v: float) -> Any:
+def _mask_at(mask: F32, u: float, v: float) -> Any:
     h, w = mask.shape
     x = u * w - 0.5
     y = v * h - 0.5
@@ -75,7 +75,7 @@ def draw(
                 if holes:
                     u = q0 * uv[i0, 0] + q1 * uv[i1, 0] + q2 * uv[i2, 0]
                     v = q0 * uv[i0, 1] + q1 * uv[i1, 1] + q2 * uv[i2, 1]
-                    if _masked(mask, u, v):
+                    if _mask_at(mask, u, v):
                         continue
                 depth[row, col] = z
                 ids[row, col] = first_id + k

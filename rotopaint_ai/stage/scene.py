@@ -206,7 +206,7 @@ def render_looks(
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _VisibleCharacter:
     """A character as seen by the camera, before its seam is carved: N pixels at `where` of the supersampled picture."""
 
     face: FaceSurface
@@ -262,7 +262,7 @@ def _see(
     hidden: bool,
     texture: FacePaint,
     rig: Sequence[Mesh] = (),
-) -> _Seen:
+) -> _VisibleCharacter:
     face = FaceSurface(build, pose)
     detail = int(np.clip(camera.scale * SUPER * 1.1, 160, 620))
     meshes = [*_meshes(face, studio, detail=detail, hidden=hidden), *rig]
@@ -280,4 +280,4 @@ def _see(
     open_sky = contact(view.depth, where, unit_px=camera.scale * SUPER)[where]
     lit = key_light(meshes, studio, g.position + 0.01 * g.normal, size=512)
     s = surfaces_of(g, meshes, face, texture, features, open_sky, lit)
-    return _Seen(face, studio, camera, meshes, view, where, g, s, towards)
+    return _VisibleCharacter(face, studio, camera, meshes, view, where, g, s, towards)

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from rotopaint_ai.batch import cluster
-from rotopaint_ai.batch.cluster import connected, dask_key, work_on
+from rotopaint_ai.batch.cluster import connect_cluster, dask_key, work_on
 from rotopaint_ai.batch.jobs_file import JobShot, read_show
 from rotopaint_ai.batch.notes import TaskNotes
 from rotopaint_ai.batch.plan import plan_show
@@ -43,7 +43,7 @@ def client() -> Iterator[Any]:
     paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     before, os.environ["PYTHONPATH"] = os.environ.get("PYTHONPATH", ""), paths
     try:
-        with connected(None, 2) as found:
+        with connect_cluster(None, 2) as found:
             yield found
     finally:
         os.environ["PYTHONPATH"] = before
@@ -305,15 +305,15 @@ def test_one_key_for_one_task_of_one_show(tmp_path: Path) -> None:
 def test_no_scheduler_and_no_dask_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "CONNECT_S", 1)
     with pytest.raises(UsageError, match=r"--cluster tcp://127.0.0.1:9: no Dask scheduler answers there"):
-        connected("tcp://127.0.0.1:9", 1).__enter__()
+        connect_cluster("tcp://127.0.0.1:9", 1).__enter__()
     with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:  # which says no word of Dask's
         threading.Thread(target=other.handle_request, daemon=True).start()
         address = f"tcp://127.0.0.1:{other.server_port}"
         with pytest.raises(UsageError, match=f"--cluster {address}: no Dask scheduler answers there"):
-            connected(address, 1).__enter__()
+            connect_cluster(address, 1).__enter__()
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"--workers 4: needs Dask; install it with: pip install 'rotopaint-ai\[clus"):
-        connected(None, 4).__enter__()
+        connect_cluster(None, 4).__enter__()
 
 
 def test_a_show_by_two_workers(

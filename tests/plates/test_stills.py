@@ -14,7 +14,7 @@ import pytest
 from rotopaint_ai.errors import DamagedFrameError, PlateError, UnsupportedPlateError, UsageError
 from rotopaint_ai.plates import clean_suffix, open_plate, write_clean
 from rotopaint_ai.plates.png import _png_chunk
-from rotopaint_ai.plates.stills import StillDetail, _channel_order, _header_of_still, _is_lossy, _snapped
+from rotopaint_ai.plates.stills import StillDetail, _channel_order, _header_of_still, _is_lossy, _snap_codes
 
 from .writers import load, metadata, picture, save, spots
 
@@ -244,7 +244,7 @@ def test_volumes_are_refused(tmp_path: Path) -> None:
 def test_codes_are_snapped_to_the_bits_that_a_file_has(bits: int, code: Any, snapped: float) -> None:
     """By hand: the nearest of the few codes, repeated from the top bit down."""
     detail = StillDetail(None, (0,), code.dtype, bits)
-    found = _snapped(np.array([code]), detail)
+    found = _snap_codes(np.array([code]), detail)
     assert found.dtype == code.dtype
     assert found[0] == code.dtype.type(snapped)
 

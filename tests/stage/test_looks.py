@@ -74,7 +74,7 @@ def test_a_pose_made_hard_is_glossy_under_a_strong_rim_and_the_same_character() 
     seen: list[tuple[float, float]] = []
     for seed in range(4):
         build, studio = draw_build(seed), draw_studio(seed)
-        hard = puppet_shot._hardened(build, studio, np.random.default_rng(seed))
+        hard = puppet_shot._harden_character(build, studio, np.random.default_rng(seed))
         seen.append((hard[0].specular, float(hard[1].rim.colour.sum() / max(studio.rim.colour.sum(), 1e-9))))
         assert replace(hard[0], specular=build.specular, roughness=build.roughness, freckles=build.freckles) == build
     assert all(0.1 <= specular <= 0.5 and 1.0 <= rim <= 3.0 for specular, rim in seen)

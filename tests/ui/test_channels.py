@@ -17,7 +17,7 @@ from rotopaint_ui.engine.frame_cache import CHANNELS, CLEAN, PLATE, DisplayLook
 from rotopaint_ui.engine.live_client import SeamPreview
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.services.previewer import composed
+from rotopaint_ui.services.previewer import compose
 from rotopaint_ui.viewer.pictures import difference_of
 
 from .conftest import grabbed, write_plate
@@ -117,7 +117,7 @@ def test_a_preview_lies_where_it_belongs_in_a_proxy_and_a_channel() -> None:
     plate = QImage(32, 24, QImage.Format.Format_RGB32)
     plate.fill(QColor(0, 0, 0))
     preview = SeamPreview(1001, 20, 10, 8, 4, bytes((10, 20, 30)) * 32, b"", 0, 0, 0)
-    picture = composed(plate, preview, DisplayLook(channel="G", proxy=2))
+    picture = compose(plate, preview, DisplayLook(channel="G", proxy=2))
     assert picture.pixelColor(11, 6) == QColor(20, 20, 20)
     assert picture.pixelColor(9, 6) == picture.pixelColor(11, 8) == QColor(0, 0, 0)
 

@@ -107,7 +107,7 @@ def run(course: Course, tell: Report = lambda text: None) -> dict[str, Any]:
         except KeyboardInterrupt:
             is_whole = False
         finally:
-            with _undisturbed():
+            with _ignore_interrupts():
                 for side in sides:
                     side.process.kill()
                     side.process.communicate()
@@ -116,7 +116,7 @@ def run(course: Course, tell: Report = lambda text: None) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
+def _ignore_interrupts() -> Iterator[None]:
     """Ignore a second interrupt, which some programs send at once: the result of the race must still be written."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread gets interrupts

@@ -31,7 +31,7 @@ def test_a_data_set_by_two_workers_is_the_same_although_one_is_killed(
     sources = [str(character.roto(1)), str(character.roto(2)), str(character.coco)]
     words = ["mine", *sources, "--plates", character.plates, "--size", "64"]
     assert main([*words, "--out", str(tmp_path / "one" / "set")]) == 0
-    mark, connected = tmp_path / "killed", cluster.connected
+    mark, connected = tmp_path / "killed", cluster.connect_cluster
 
     class Killing(Executor):
         """Kill the first part's worker once, in the middle of its work."""
@@ -58,7 +58,7 @@ def test_a_data_set_by_two_workers_is_the_same_although_one_is_killed(
             client.get_executor = lambda **settings: Killing(own(**settings))
             yield client
 
-    monkeypatch.setattr(cluster, "connected", killing)
+    monkeypatch.setattr(cluster, "connect_cluster", killing)
     assert main([*words, "--out", str(tmp_path / "two" / "set"), "--workers", "2"]) == 0
     assert mark.exists()
     assert files_of(tmp_path / "two/set") == files_of(tmp_path / "one/set")

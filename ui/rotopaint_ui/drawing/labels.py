@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
-from rotopaint_ui.drawing.render import resized
+from rotopaint_ui.drawing.render import resize_font
 
 INK = "#e6e9ef"
 
@@ -13,7 +13,7 @@ INK = "#e6e9ef"
 def paint_label(painter: QPainter, at: QPointF, text: str, *, is_right: bool = False, ink: str = INK) -> None:
     """Small text on a dark plate; `at` is its top-left corner, or its top-right one."""
     painter.save()
-    painter.setFont(resized(painter.font(), 0.9))
+    painter.setFont(resize_font(painter.font(), 0.9))
     size = painter.fontMetrics().size(0, text)
     box = QRectF(at.x(), at.y(), size.width() + 12, size.height() + 6)
     if is_right:

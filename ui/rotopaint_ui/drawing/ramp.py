@@ -14,10 +14,10 @@ def doubt_colour(share: float) -> QColor:
     """The colour for 0 (sure) to 1 (doubtful)."""
     for (low, left), (high, right) in pairwise(_RAMP):
         if share <= high:
-            return _mixed(QColor(left), QColor(right), max(share - low, 0.0) / (high - low))
+            return _mix_colours(QColor(left), QColor(right), max(share - low, 0.0) / (high - low))
     return QColor(_RAMP[-1][1])
 
 
-def _mixed(a: QColor, b: QColor, weight: float) -> QColor:
+def _mix_colours(a: QColor, b: QColor, weight: float) -> QColor:
     pairs = ((a.red(), b.red()), (a.green(), b.green()), (a.blue(), b.blue()))
     return QColor(*(round(p + (q - p) * weight) for p, q in pairs))

@@ -78,7 +78,7 @@ class Overlay:
     point_px: float = HANDLE_PX
 
 
-def resized(font: QFont, factor: float) -> QFont:
+def resize_font(font: QFont, factor: float) -> QFont:
     """The font in another size, whichever unit a style has set it in."""
     changed = QFont(font)
     changed.setPixelSize(max(round(QFontInfo(font).pixelSize() * factor), 8))

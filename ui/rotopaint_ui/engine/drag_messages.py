@@ -18,11 +18,11 @@ _POINT = struct.Struct("<6d")
 Row = Sequence[Landmark | None]
 
 
-def filled(question: LandmarkDrag) -> tuple[list[list[float]], list[list[float]]]:
+def fill_hidden(question: LandmarkDrag) -> tuple[list[list[float]], list[list[float]]]:
     """Positions of all landmarks before and after a drag; a hidden one is interpolated from neighbouring frames."""
     marks = question.document.landmarks
     hidden = [index for index, mark in enumerate(question.before) if mark is None]
-    guess = _guessed(marks, question.frame, question.before, hidden)
+    guess = _guess_places(marks, question.frame, question.before, hidden)
     before = [_place_of_mark(mark, guess.get(k)) for k, mark in enumerate(question.before)]
     after = [_place_of_mark(mark, guess.get(k)) for k, mark in enumerate(question.after)]
     return before, after
@@ -51,7 +51,7 @@ def _place_of_mark(mark: Landmark | None, guess: tuple[float, float] | None) -> 
     return list(guess or (0.0, 0.0))
 
 
-def _guessed(marks: LandmarkKeys, frame: int, here: Row, hidden: Sequence[int]) -> dict[int, tuple[float, float]]:
+def _guess_places(marks: LandmarkKeys, frame: int, here: Row, hidden: Sequence[int]) -> dict[int, tuple[float, float]]:
     """Where hidden landmarks are likely to be: as in the nearest frame that shows them, moved with the head."""
     guess: dict[int, tuple[float, float]] = {}
     near = sorted(marks.keys, key=lambda each: (abs(each - frame), each))

@@ -95,18 +95,18 @@ def _print_progress(nth: int, n_shapes: int, done: int, total: int) -> None:
 
 
 def _reduce(request: Mapping[str, Any], text: str) -> Facts:
-    _, facts = reduced(documents.loads(text), float(request["tolerance_px"]))
+    _, facts = reduce_with_facts(documents.loads(text), float(request["tolerance_px"]))
     return facts
 
 
 def _export_files(request: Mapping[str, Any], text: str) -> Facts:
-    document, facts = reduced(documents.loads(text), float(request["tolerance_px"]))
+    document, facts = reduce_with_facts(documents.loads(text), float(request["tolerance_px"]))
     if request.get("reduced"):
         documents.write(Path(request["reduced"]), document)
     return {**facts, "files": [_written_file(path, document) for path in request["targets"]]}
 
 
-def reduced(document: RotoDocument, tolerance_px: float) -> tuple[RotoDocument, Facts]:
+def reduce_with_facts(document: RotoDocument, tolerance_px: float) -> tuple[RotoDocument, Facts]:
     """A document with fewer keys, and how many there were, are, and how far off (pixels) they put the curves."""
     shapes, worst, rows = [], 0.0, {}
     for shape in document.shapes:

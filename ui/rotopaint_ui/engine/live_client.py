@@ -23,7 +23,7 @@ from rotopaint_ai.project.codecs import unpack
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.strokes import to_json as stroke_json
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
-from rotopaint_ui.engine.drag_messages import filled, splines_after_drag
+from rotopaint_ui.engine.drag_messages import fill_hidden, splines_after_drag
 from rotopaint_ui.engine.engine_process import Ending, EngineProcess
 from rotopaint_ui.host import Engine
 from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
@@ -155,7 +155,7 @@ class LiveClient(QObject):
 
     def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
         """The shapes of a frame after landmarks were moved, by name."""
-        before, after = filled(question)
+        before, after = fill_hidden(question)
         facts = {"ask": "drag", "names": list(question.document.landmarks.names), "before": before, "after": after}
 
         def take(answer: Facts | None) -> None:

@@ -23,7 +23,7 @@ def studio_views(config: str | None) -> list[str]:
     """The views of every active display of a config file (None: none). Raises UsageError where it cannot be read."""
     if not config:
         return []
-    found = _loaded(config)
+    found = _load_config(config)
     return [f"{STUDIO}{display}{_APART}{view}" for display in found.getDisplays() for view in found.getViews(display)]
 
 
@@ -41,7 +41,7 @@ def to_studio_view(rgb_linear: Array, view: str, config: str | None) -> Array:
 
 
 @lru_cache(maxsize=2)
-def _loaded(config: str) -> Any:
+def _load_config(config: str) -> Any:
     import PyOpenColorIO as ocio
 
     try:
@@ -56,7 +56,7 @@ def _processor(config: str, display: str, view: str) -> Any:
 
     builtin, way = ocio.Config.CreateFromFile(CONFIG), ocio.TRANSFORM_DIR_FORWARD
     try:
-        made = ocio.Config.GetProcessorFromConfigs(builtin, WORKING_SPACE, _loaded(config), display, view, way)
+        made = ocio.Config.GetProcessorFromConfigs(builtin, WORKING_SPACE, _load_config(config), display, view, way)
     except ocio.Exception as error:
         advice = "it needs the roles aces_interchange and cie_xyz_d65_interchange"
         raise UsageError(f"$OCIO, view '{view}': {_first_line(error)}; {advice}") from error

@@ -26,7 +26,7 @@ from rotopaint_ui.panel.screen_updates import ScreenUpdates
 from rotopaint_ui.panel.shot_commands import ShotCommands
 from rotopaint_ui.panel.view_commands import ViewCommands
 from rotopaint_ui.panel.view_memory import ViewMemory
-from rotopaint_ui.services.importer import dropped
+from rotopaint_ui.services.importer import dropped_file
 from rotopaint_ui.services.panel_services import make_services
 from rotopaint_ui.settings import preferences
 from rotopaint_ui.settings.commands import Keys, keys_of_preset
@@ -165,12 +165,12 @@ class Panel(QWidget):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Plates, projects and shapes may be dropped."""
-        if dropped(event.mimeData()) is not None:
+        if dropped_file(event.mimeData()) is not None:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Open what was dropped."""
-        path = dropped(event.mimeData())
+        path = dropped_file(event.mimeData())
         if path is not None:
             self.open_path(path)
 

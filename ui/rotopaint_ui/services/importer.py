@@ -80,7 +80,7 @@ def with_shapes(document: RotoDocument, shapes: tuple[RotoShape, ...]) -> RotoDo
     return replace(document, shapes=(*document.shapes, *added))
 
 
-def dropped(data: QMimeData) -> str | None:
+def dropped_file(data: QMimeData) -> str | None:
     """The first local file of what is dropped."""
     paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
     return paths[0] if paths else None

@@ -75,10 +75,10 @@ class Previewer(QObject):
             return  # the paint changes nothing on this frame
         if plate is not None and self._frames.look_of(PLATE, preview.frame) == look:
             self._preview = None
-            self._frames.replace_picture(CLEAN, (preview.frame, composed(plate, preview, look)))
+            self._frames.replace_picture(CLEAN, (preview.frame, compose(plate, preview, look)))
 
 
-def composed(plate: QImage, preview: SeamPreview, look: DisplayLook) -> QImage:
+def compose(plate: QImage, preview: SeamPreview, look: DisplayLook) -> QImage:
     """The plate's picture with the painted region laid over it, as `look` shows it."""
     picture = plate.convertToFormat(QImage.Format.Format_RGB32)
     size = preview.width, preview.height

@@ -34,6 +34,6 @@ class Brush:
         return Stroke(places, 0, 0, *shape, _REVEALED[self.paints])
 
 
-def sized(radius_px: float) -> float:
+def nearest_size(radius_px: float) -> float:
     """The nearest radius that a brush may have."""
     return min(max(radius_px, LEAST_PX), MOST_RADIUS_PX)

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.edit_keys import KeyPlace
 from rotopaint_ui.drawing.labels import paint_label
-from rotopaint_ui.drawing.render import resized
+from rotopaint_ui.drawing.render import resize_font
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
 from rotopaint_ui.session.key_diff import KeyDiff
 from rotopaint_ui.session.session import ShotSession
@@ -190,7 +190,7 @@ class Timeline(QWidget):
         """All strips, then the playhead."""
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor("#16181c"))
-        painter.setFont(resized(self.font(), SMALL))
+        painter.setFont(resize_font(self.font(), SMALL))
         plate, axis = self._session.plate, self.axis
         if plate is None or axis is None:
             self._paint_nothing(painter)
@@ -303,7 +303,7 @@ class Timeline(QWidget):
 
     def _key_labels(self) -> list[str]:
         """Labels of the visible key rows: the shape's name where there are several rows."""
-        rows, metrics = self.sheet.rows, QFontMetrics(resized(self.font(), SMALL))
+        rows, metrics = self.sheet.rows, QFontMetrics(resize_font(self.font(), SMALL))
         if len(rows) < 2:
             return ["keys"]
         layer = self._session.selection.layer or ""

@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ui.drawing.render import ViewTransform
-from rotopaint_ui.session.brush import sized
+from rotopaint_ui.session.brush import nearest_size
 from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.edit_context import EditContext
 
@@ -54,7 +54,7 @@ class CloneTool:
         self._hover = mouse
         if self._sizing is not None:
             x, radius = self._sizing
-            wanted = sized(radius + (mouse.point.x() - x) / mouse.view.zoom)
+            wanted = nearest_size(radius + (mouse.point.x() - x) / mouse.view.zoom)
             self._session.brush = replace(self._session.brush, radius_px=wanted)
             self._session.notify()
         elif self._places:
@@ -66,7 +66,7 @@ class CloneTool:
     def resize(self, direction: int) -> None:
         """One step larger (1) or smaller (-1)."""
         brush = self._session.brush
-        self._session.brush = replace(brush, radius_px=sized(brush.radius_px * STEP**direction))
+        self._session.brush = replace(brush, radius_px=nearest_size(brush.radius_px * STEP**direction))
         self._session.notify()
 
     def release(self, mouse: MouseEvent) -> None:

@@ -50,7 +50,7 @@ def duplicate_shapes(context: EditContext) -> bool:
         seams = {**state.seams, name: state.seams[shape.name]} if shape.name in state.seams else state.seams
         state = replace(state, document=edit.add_shape(state.document, copy), seams=seams)
         made.append(name)
-    session.edits.act(f"duplicate {_counted(made)}", state)
+    session.edits.act(f"duplicate {_count_names(made)}", state)
     session.select(made[-1], also=made)
     return True
 
@@ -61,12 +61,12 @@ def delete_shapes(context: EditContext) -> bool:
     if not shapes or not context.is_free:
         return False
     names = [shape.name for shape in shapes]
-    session.edits.act(f"delete {_counted(names)}", _without_shapes(session.state, names))
+    session.edits.act(f"delete {_count_names(names)}", _without_shapes(session.state, names))
     session.select(None)
     predicted = session.state.predicted
     model = {shape.name for shape in predicted.shapes} if predicted is not None else set()
     if model & set(names):
-        session.say(f"Deleted {_counted(names)}. Run makes the models' again: to keep one out of sight, hide it")
+        session.say(f"Deleted {_count_names(names)}. Run makes the models' again: to keep one out of sight, hide it")
     return True
 
 
@@ -157,5 +157,5 @@ def _without_shapes(state: State, names: Collection[str]) -> State:
     )
 
 
-def _counted(names: Sequence[str]) -> str:
+def _count_names(names: Sequence[str]) -> str:
     return "shape" if len(names) == 1 else f"{len(names)} shapes"

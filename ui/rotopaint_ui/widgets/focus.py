@@ -57,10 +57,10 @@ class Presser(QObject):
         if self._closes and event.key() == _K.Key_Escape:
             self._window.close()
             return True
-        return pressed(event)
+        return presses_button(event)
 
 
-def pressed(event: QKeyEvent) -> bool:
+def presses_button(event: QKeyEvent) -> bool:
     """Whether Return has pressed the button that has the focus."""
     button = QApplication.focusWidget()
     if event.key() not in _RETURN or event.modifiers() & ~_PLAIN or not isinstance(button, QAbstractButton):
@@ -112,7 +112,7 @@ class Guard(QObject):
         if is_click and isinstance(QApplication.focusWidget(), _FIELDS):
             self._viewer.setFocus()  # what was typed holds, and the keys that follow are the viewer's
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
-            return pressed(event)
+            return presses_button(event)
         if event.type() != QEvent.Type.ShortcutOverride or not isinstance(event, QKeyEvent):
             return False
         in_choice = watched if isinstance(watched, QAbstractItemView) else None
