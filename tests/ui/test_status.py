@@ -44,6 +44,26 @@ def test_undo_in_a_drag_says_that_the_drag_comes_first(panel: Panel, facts: Plat
     assert panel.status.text.text() == "Nothing to be undone"
 
 
+def test_saving_says_where(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> None:
+    session, save = panel.session, panel.commands["save"]
+    save.trigger()
+    assert panel.status.text.text() == "Open a plate first"
+    session.open(facts, out)
+    session.take_results(read_run_results(out))
+    session.start_project()
+    session.edits.act("move points", moved(session.state, 2.0))
+    save.trigger()
+    assert panel.status.text.text() == f"Saved in {session.project.path}, shapes in shapes.roto.json"
+    save.trigger()  # there is nothing new, but the hand wants to know
+    assert panel.status.text.text().startswith("Saved in ")
+    session.edits.begin("move points")
+    session.edits.preview(moved(session.state, 1.0))
+    panel.status.say("Move points")
+    save.trigger()
+    assert panel.status.text.text() == "Move points"
+    session.edits.abort()
+
+
 def test_a_line_without_room_ends_in_dots_and_is_whole_in_its_tip(qtbot: QtBot) -> None:
     long = "plate.1003.exr: the file ends after 17 of 4,096 lines; copy it again, or leave it out with In and Out"
     line, other = StatusLine(), StatusLine()

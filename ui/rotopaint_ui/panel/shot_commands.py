@@ -337,8 +337,16 @@ class ShotCommands:
 
     def save(self) -> None:
         """Write the shapes now; later changes are compared with them."""
+        session = self._services.session
         self._services.autosave.save()
-        self._services.session.keep_version()
+        session.keep_version()
+        project, shapes = session.project, session.shapes_file
+        if session.plate is None:
+            self._say("Open a plate first")
+        elif not project.refuses() and shapes.is_saved and project.trouble is None:
+            also = f", shapes in {shapes.path.name}" if session.document is not None and shapes.path else ""
+            where = project.path or session.out
+            self._say(f"Saved in {where}{also}", "good")
 
     def clear_touchup(self) -> None:
         """Delete the strokes of this frame and its hold."""
