@@ -11,11 +11,12 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project.names import rename_shapes, with_name
 from rotopaint_ui.inspector.export_tab import ExportTab
-from rotopaint_ui.inspector.shapes_tab import NAME, ShapesTab
+from rotopaint_ui.inspector.shapes_tab import EYE, NAME, ShapesTab
 from rotopaint_ui.panel.export_runner import ExportRunner
 from rotopaint_ui.session.session import ShotSession
 
 from .conftest import FakeHost, make_document
+from .mouse import LEFT, NONE
 
 
 @pytest.fixture
@@ -23,6 +24,8 @@ def tab(qtbot: QtBot, session: ShotSession) -> ShapesTab:
     tab = ShapesTab(session)
     qtbot.addWidget(tab)
     session.listeners.append(tab.refresh)
+    tab.resize(320, 400)
+    tab.show()
     tab.refresh()
     return tab
 
@@ -32,7 +35,8 @@ def test_typing_in_the_tree_renames_in_one_step(qtbot: QtBot, tab: ShapesTab, se
     qtbot.waitUntil(lambda: session.state.names == {"seam": "Bridge"}, timeout=120_000)
     assert session.edits.last_step == "rename shape"
     assert tab.row_of("seam").text(NAME) == "Bridge"
-    tab.tree.itemClicked.emit(tab.row_of("seam"), 1)
+    eye = tab.tree.visualRect(tab.tree.indexFromItem(tab.row_of("seam"), EYE)).center()
+    qtbot.mouseClick(tab.tree.viewport(), LEFT, NONE, eye)
     assert session.hidden == {"seam"}  # the eye of a renamed shape is its own
     session.edits.undo()
     assert tab.row_of("seam").text(NAME) == "seam"
