@@ -1,8 +1,8 @@
-"""What networks share: blocks, registered backbones, the pyramid's way down, its config, and weights to start from.
+"""Shared parts of networks: blocks, registered backbones, the pyramid's top-down path, its config, and initial weights.
 
-`weights.npz` beside a pack's models holds the landmark network's tensors and, as JSON in `meta`, its landmark names and
-where they lie on the mean face. A new character's landmarks take over the weights of the old ones of the same name;
-one whose name is new takes those of the old landmark nearest to it on the face. What does not fit stays as it was made.
+`weights.npz` next to a pack's models contains the landmark network's tensors and, as JSON in `meta`, its landmark names
+and their positions on the mean face. A new character's landmarks get the weights of the old landmark of the same name,
+or else of the nearest one on the face. Tensors that do not fit keep their initial values.
 
 N batch, C channels, H rows, W columns.
 """
@@ -31,7 +31,7 @@ from rotopaint_ai.training.trainer.config import TrainConfig, check_all
 from rotopaint_ai.training.trainer.task import Batch, Losses, Moment, Net, PartTask
 
 SEGMENTATION = "matte.onnx"  # the segmentation network; no other command reads it
-MEAN, SPREAD = 0.45, 0.25  # mean and spread of display-referred pixels; they only normalise the input approximately
+MEAN, SPREAD = 0.45, 0.25  # mean and deviation of display-referred pixels; they normalise the input only roughly
 
 Backbone = Callable[[Sequence[int], Sequence[int]], nn.Module]
 BACKBONES: Registry[Backbone] = Registry("backbone")
@@ -39,40 +39,41 @@ BACKBONES: Registry[Backbone] = Registry("backbone")
 
 @dataclass(frozen=True, slots=True)
 class PyramidConfig(TrainConfig):
-    """A training of a network on a pyramid. `neck`: channels of its way down."""
+    """The training config of a network on a pyramid. `neck`: channels of its top-down path."""
 
     backbone: str = "dense"
-    widths: tuple[int, ...] = (16, 32, 64, 96, 128)  # those of the landmark network, whose weights start the others
+    # those of the landmark network, whose weights initialise the others
+    widths: tuple[int, ...] = (16, 32, 64, 96, 128)
     depths: tuple[int, ...] = (1, 1, 1, 1)
     neck: int = 48
 
     def check(self) -> None:
-        """Raises UsageError with the first field that cannot be."""
+        """Raises UsageError for the first invalid field."""
         TrainConfig.check(self)
         _ = BACKBONES[self.backbone]
         check_all(
             (
                 (len(self.widths) == 5, f"widths {self.widths}: wanted 5, for the strides 2, 4, 8, 16 and 32"),
                 (len(self.widths) == len(self.depths) + 1, "depths: wanted one for each width after the first"),
-                # oneDNN's bf16 kernels crash the process on some other channel counts
+                # oneDNN's bf16 kernels crash the process for some other channel counts
                 (all(w > 0 and w % 8 == 0 for w in (*self.widths, self.neck)), "widths, neck: wanted multiples of 8"),
                 (all(depth >= 1 for depth in self.depths), f"depths {self.depths}: wanted 1 or more"),
             )
         )
 
     def pyramid(self) -> dict[str, Any]:
-        """What a network's constructor wants of it."""
+        """Keyword arguments of a network's constructor."""
         return {name: getattr(self, name) for name in ("backbone", "widths", "depths", "neck")}
 
 
 class PictureTask(PartTask[Net, Batch]):
-    """A network in training on marked pictures, out of which `maker.batch` makes batches."""
+    """The training task of a network on labelled pictures; `maker.batch` makes batches of them."""
 
     def __init__(self, config: Any, net: Net, samples: Sequence[Any], held_out: Sequence[Any], maker: Any) -> None:
         self.config, self.net, self.samples, self.held_out, self._maker = config, net, samples, held_out, maker
 
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
-        """All that the samples hold."""
+        """All arrays of the samples."""
         for sample in self.samples:
             yield from sample.arrays()
 
@@ -81,7 +82,7 @@ class PictureTask(PartTask[Net, Batch]):
         return cast(Any, self.net).blocks()  # type: ignore[no-any-return]
 
     def make_batch(self, moment: Moment) -> Batch:
-        """This rank's samples, drawn, moved and made harder."""
+        """This rank's samples, drawn at random and augmented."""
         made: Batch = self._maker.batch(moment.rows(len(self.samples)), moment.generators())
         return made
 
@@ -113,10 +114,10 @@ class ConvNorm(nn.Sequential):
 
 
 class Residual(nn.Module):
-    """Two dense 3 x 3 convolutions beside a skip connection (He et al. 2016, the basic block).
+    """Two dense 3 x 3 convolutions with a skip connection (He et al. 2016, the basic block).
 
-    One that keeps the shape does nothing at first (Goyal et al. 2017, section 5.1), so that a deeper network starts
-    where a shallower one ended.
+    A block that keeps the shape starts as the identity (Goyal et al. 2017, section 5.1), so that a deeper network
+    starts equal to a shallower one.
     """
 
     def __init__(self, n_in: int, n_out: int, stride: int) -> None:
@@ -152,12 +153,12 @@ class Pyramid(nn.Module):
 
 @BACKBONES.register("dense")
 def build_dense(widths: Sequence[int], depths: Sequence[int]) -> nn.Module:
-    """Much arithmetic, which a CPU in bf16 does well: 72 images/s where depthwise blocks gave 41."""
+    """Dense convolutions, which a CPU runs fast in bf16: 72 images/s, where depthwise blocks gave 41."""
     return Pyramid(widths, depths)
 
 
 def conv_blocks(module: nn.Module) -> Iterator[nn.Module]:
-    """The convolutional blocks of a network, each of which can be computed again from its input."""
+    """The convolutional blocks of a network, each of which can be recomputed from its input."""
     for child in module.children():
         if isinstance(child, (ConvNorm, Residual)):
             yield child
@@ -166,7 +167,7 @@ def conv_blocks(module: nn.Module) -> Iterator[nn.Module]:
 
 
 class PyramidNet(nn.Module):
-    """A backbone and the way down its pyramid; a subclass adds what reads them."""
+    """A backbone and its pyramid's top-down path; a subclass adds the head."""
 
     def __init__(
         self,
@@ -184,14 +185,14 @@ class PyramidNet(nn.Module):
         self.smooth = nn.ModuleList(ConvNorm(neck, neck) for _ in widths[1:])
 
     def read_pyramid(self, crop_NCHW: Tensor) -> tuple[Sequence[Tensor], Tensor]:
-        """The backbone's features at strides 2 to 32 and the pyramid's [N, neck, S / 4, S / 4], of crops that are
+        """The backbone's features at strides 2 to 32 and the pyramid's [N, neck, S / 4, S / 4] of crops,
         display-referred 0..1."""
         features = self.backbone((crop_NCHW - MEAN) / SPREAD)
         return features, top_down(self.laterals, self.smooth, features[1:])
 
 
 def top_down(laterals: nn.ModuleList, smooth: nn.ModuleList, features: Sequence[Tensor]) -> Tensor:
-    """The pyramid's path from the coarsest feature to the finest one, at the finest one's size [N, neck, H, W]."""
+    """The top-down path of the pyramid, at the size of its finest level: [N, neck, H, W]."""
     path: Tensor | None = None
     for feature, lateral, even in zip(reversed(features), reversed(laterals), reversed(smooth)):
         here = lateral(feature)
@@ -207,17 +208,17 @@ _PYRAMID = "backbone."
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A trained network's tensors, and which landmark each row of its per-landmark ones belongs to."""
+    """A trained network's tensors, and the landmark of each row of its per-landmark tensors."""
 
     tensors: dict[str, npt.NDArray[Any]]
     names: tuple[str, ...]
-    places: Array  # [L, 2] on the mean face, 0..1 of its box
+    places: Array  # [L, 2] on the mean face, 0..1 of its bounding box
     where: str
 
 
 @dataclass(frozen=True, slots=True)
 class TransferReport:
-    """What a network got from a pack: tensors that fitted and those that did not, landmarks by name and by place."""
+    """The transfer from a pack: tensors that fit and those that do not, landmarks matched by name and by position."""
 
     n_fitted: int
     left_out: tuple[str, ...]
@@ -230,7 +231,8 @@ class TransferReport:
 
 
 def face_places(landmarks_NLC: Array) -> Array:
-    """Where each landmark lies on average, as shares of the landmarks' box; the middle where it is never known."""
+    """Each landmark's mean position, as shares of the landmarks' bounding box; the box's centre where it is never
+    known."""
     low, high = face_bounds(landmarks_NLC)
     shares = (landmarks_NLC - low[:, None]) / np.maximum(high - low, 1e-6)[:, None]
     known = np.isfinite(shares)
@@ -249,10 +251,10 @@ def save_weights(folder: Path, net: nn.Module, names: tuple[str, ...], places: A
 
 
 def find_weights(init: str | Path | None) -> Weights | None:
-    """The weights to start from: of a pack by folder or name; `none` is nothing.
+    """The initial weights: of a pack by folder or name; `none` gives None.
 
-    None asks for the shipped pack, and is nothing where there is none. Raises: PackError; TrainingError when a pack
-    that was asked for carries no weights.
+    None means the shipped pack, and gives None where there is none. Raises: PackError; TrainingError when the named
+    pack has no weights.
     """
     if init is not None and str(init) == "none":
         return None
@@ -268,9 +270,9 @@ def find_weights(init: str | Path | None) -> Weights | None:
 
 
 def find_part(init: str | Path | None, name: str) -> Path | None:
-    """A file of the pack to start from that serves any character; None without one.
+    """A file of the initial pack that works for any character; None without one.
 
-    A seam model knows no landmarks, and a learned fill sees straightened seams alone, whoever they belong to.
+    A seam model uses no landmarks, and a learned fill sees only straightened seams.
     """
     if init is not None and str(init) == "none":
         return None
@@ -282,7 +284,7 @@ def find_part(init: str | Path | None, name: str) -> Path | None:
 
 
 def find_others(init: str | Path | None) -> tuple[Path, ...]:
-    """What the pack to start from has that serves any character, but for its seam model."""
+    """The initial pack's files that work for any character, except its seam model."""
     return tuple(path for name in (FILL, DETECTOR, SEGMENTATION) if (path := find_part(init, name)) is not None)
 
 
@@ -296,7 +298,7 @@ def read_weights(folder: Path) -> Weights:
         places = np.asarray(meta["places"], np.float32)
         odd = [name for name, value in {**tensors, "places": places}.items() if not np.isfinite(value).all()]
         if odd:
-            raise ValueError(f"{odd[0]} holds numbers that are none")
+            raise ValueError(f"{odd[0]} contains numbers that are not finite")
         return Weights(tensors, tuple(meta["landmarks"]), places, str(folder))
     except FileNotFoundError as error:
         raise TrainingError(f"{folder}: has no {WEIGHTS} to start from; train with --init none") from error
@@ -307,7 +309,7 @@ def read_weights(folder: Path) -> Weights:
 
 
 def load_pretrained(net: nn.Module, weights: Weights, names: tuple[str, ...], places: Array) -> TransferReport:
-    """Copy into a network whatever of the weights fits it."""
+    """Copy all weights that fit into a network."""
     row_of = {name: row for row, name in enumerate(weights.names)}
     distance = ((places[:, None] - weights.places[None]) ** 2).sum(axis=2)
     rows = [row_of.get(name, int(distance[at].argmin())) for at, name in enumerate(names)]
@@ -329,7 +331,7 @@ def load_pretrained(net: nn.Module, weights: Weights, names: tuple[str, ...], pl
 
 
 def load_pyramid(net: nn.Module, init: str | None) -> str:
-    """Start a network from what fits it of a pack's landmark network: its backbone and pyramid. Says what was loaded.
+    """Initialise a network's backbone and pyramid from a pack's landmark network; returns a description for the log.
 
     `init` as in `rotopaint train`: a pack, `none`, or None for the shipped one. Raises: PackError, TrainingError.
     """

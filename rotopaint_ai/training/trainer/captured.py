@@ -1,7 +1,7 @@
-"""Gradients on a GPU as CUDA graphs: the kernels of a step are recorded once, and from then on started together.
+"""Gradients on a GPU by CUDA graphs: the kernels of a step are recorded once, and then launched together.
 
-The networks are small for a GPU, so that starting some thousand kernels one by one takes several times as long as
-they do. Source: "CUDA Graphs", section "Whole-network capture", in PyTorch's documentation.
+The networks are small for a GPU, so launching some thousand kernels one by one takes several times as long as running
+them. Source: "CUDA Graphs", section "Whole-network capture", in PyTorch's documentation.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from rotopaint_ai.training.trainer.activations import is_out_of_memory
 from rotopaint_ai.training.trainer.task import Losses
 
-WARM_UP = 3  # steps of a shape before it is recorded: libraries choose their kernels in them
+WARM_UP = 3  # steps of an input shape before it is recorded, in which libraries choose their kernels
 MOST_GRAPHS = 8  # each keeps the memory of its step
 
 
 class _Recorded(NamedTuple):
-    """A graph, and the memory that it reads and writes."""
+    """A CUDA graph, and the memory that it reads and writes."""
 
     graph: Any
     inputs: list[Tensor]
@@ -33,10 +33,10 @@ class _Recorded(NamedTuple):
 
 @dataclass(slots=True)
 class CapturedGradients:
-    """Computes a loss and its gradients, by a graph for each shape of inputs that comes often.
+    """Computes a loss and its gradients, by a CUDA graph for each frequent shape of inputs.
 
-    `compute` does the work on the current stream; it must do the same operations for all inputs of one shape, and ask
-    for no value. Where recording fails, all steps are computed kernel by kernel.
+    `compute` works on the current stream; it must run the same operations for all inputs of one shape, and read no
+    values. If a recording fails, all steps are computed without graphs.
     """
 
     compute: Callable[[Any], Losses]
@@ -47,7 +47,7 @@ class CapturedGradients:
     _recorded: dict[Hashable, _Recorded] = field(default_factory=dict)
 
     def __call__(self, inputs: Any) -> Losses:
-        """The loss and its parts; gradients are in the parameters. Their memory is overwritten by the next call."""
+        """The loss and its parts; the parameters get the gradients. The next call overwrites the memory of both."""
         leaves, spec = tree_flatten(inputs)
         shape = tuple((leaf.shape, leaf.stride(), leaf.dtype) for leaf in leaves)
         self._seen[shape] += 1
@@ -55,7 +55,7 @@ class CapturedGradients:
             self._record(shape, leaves, spec)
         if shape in self._recorded:
             return self._replay(self._recorded[shape], leaves)
-        return self._aside(lambda: self.compute(inputs))
+        return self._on_own_stream(lambda: self.compute(inputs))
 
     def _should_record(self, shape: Hashable) -> bool:
         return not self.failure and self._seen[shape] > WARM_UP and len(self._recorded) < MOST_GRAPHS
@@ -82,8 +82,8 @@ class CapturedGradients:
         recorded.graph.replay()
         return recorded.losses
 
-    def _aside(self, compute: Callable[[], Losses]) -> Losses:
-        """On the stream of the recordings, as what libraries set up is each stream's own."""
+    def _on_own_stream(self, compute: Callable[[], Losses]) -> Losses:
+        """Compute on the recordings' stream, because libraries initialise each stream separately."""
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
             losses = compute()

@@ -28,7 +28,7 @@ def _parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, 
 
 @OPTIMISERS.register("adamw")
 def build_adamw(module: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
-    """Loshchilov & Hutter (2019)."""
+    """AdamW, Loshchilov & Hutter (2019)."""
     on_gpu = any(parameter.is_cuda for parameter in module.parameters())
     groups = _parameter_groups(module, weight_decay)
     return torch.optim.AdamW(groups, learning_rate, betas=(0.9, 0.99), fused=on_gpu, foreach=not on_gpu)
@@ -36,14 +36,14 @@ def build_adamw(module: nn.Module, learning_rate: float, weight_decay: float) ->
 
 @OPTIMISERS.register("novograd")
 def build_novograd(module: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
-    """Ginsburg et al. (2019)."""
+    """NovoGrad, Ginsburg et al. (2019)."""
     return NovoGrad(_parameter_groups(module, weight_decay), learning_rate)
 
 
 class NovoGrad(torch.optim.Optimizer):
     """Momentum of gradients that are normalised layer by layer.
 
-    Source: Ginsburg et al., "Stochastic Gradient Methods with Layer-wise Adaptive Moments" (2019), algorithm 1; the
+    Source: Ginsburg et al., "Stochastic Gradient Methods with Layer-wise Adaptive Moments" (2019), algorithm 1. The
     first moment starts as the first normalised gradient.
     """
 
@@ -76,7 +76,7 @@ class NovoGrad(torch.optim.Optimizer):
 
 
 def rate_at(progress: float, *, warmup: float) -> float:
-    """Share of the full learning rate at a share of the run: a linear warm-up, then half a cosine."""
+    """Factor of the learning rate at a share of the run: a linear warm-up, then half a cosine."""
     if progress < warmup:
         return max(0.01, progress / warmup)
     done = min(1.0, (progress - warmup) / max(1e-9, 1 - warmup))
@@ -84,16 +84,16 @@ def rate_at(progress: float, *, warmup: float) -> float:
 
 
 class MovingAverage(Generic[Net]):
-    """A copy of a network whose weights and running means follow those of the one in training."""
+    """A copy of a network that averages its weights and running statistics during training (EMA)."""
 
     def __init__(self, net: Net, decay: float) -> None:
         self.net, self.decay = copy.deepcopy(net).eval(), decay
-        self._own, self._followed = _floats(self.net), _floats(net)
+        self._average, self._source = _floats(self.net), _floats(net)
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Move towards the network; early on by larger steps."""
-        torch._foreach_lerp_(self._own, self._followed, 1 - min(self.decay, (1 + step) / (10 + step)))
+        """One step towards the network; early steps are larger."""
+        torch._foreach_lerp_(self._average, self._source, 1 - min(self.decay, (1 + step) / (10 + step)))
 
 
 def _floats(module: nn.Module) -> list[Tensor]:

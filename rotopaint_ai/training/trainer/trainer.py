@@ -1,8 +1,8 @@
-"""The one training loop, for every network: `Trainer(config, task, folder).fit()`, and its checkpoint on disk.
+"""The training loop of every network: `Trainer(config, task, folder).fit()`, and its checkpoint on disk.
 
-Others make batches, the main thread computes. What happens at a step depends only on the seed and the step's number
-(and, under a time budget, on the clock), so that a run that was stopped goes on exactly where its checkpoint stands. A
-checkpoint is whole or not there, and resumed only by the training that wrote it.
+Other processes prepare batches, the main thread computes. A step depends only on the seed and the step's number (and,
+under a time budget, on the clock), so a stopped run resumes exactly from its checkpoint. A checkpoint is written
+atomically, and resumed only by the same training.
 """
 
 from __future__ import annotations
@@ -47,27 +47,29 @@ from rotopaint_ai.training.trainer.task import Batch, Losses, Moment, Net, Task
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Write beside and rename. Raises TrainingError where the disk refuses; the checkpoint before it then stays."""
+    """Write a checkpoint atomically. Raises TrainingError where the disk refuses; the previous checkpoint then
+    stays."""
     try:
         with replacing(path) as beside, beside.open("wb") as stream:
             torch.save(state, stream)
             stream.flush()
             os.fsync(stream.fileno())
-    except (OSError, RuntimeError) as error:  # torch hides what the disk said behind an error of its own
+    except (OSError, RuntimeError) as error:  # torch wraps the error of the disk in its own
         reason = error.strerror if isinstance(error, OSError) and error.strerror else " ".join(str(error).split())[:120]
         raise TrainingError(
-            f"{path}: cannot be written ({reason}); make room and go on with --resume, from the checkpoint before"
+            f"{path}: cannot be written ({reason}); free disk space and continue with --resume, from the last "
+            "checkpoint"
         ) from error
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The state that was written. Raises TrainingError for a file that is damaged, or something else."""
+    """The state in a checkpoint. Raises TrainingError for a damaged file, or one that is not a checkpoint."""
     damaged = f"{path}: cannot be read, it is damaged or no checkpoint; train again without --resume"
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise TrainingError(f"{path}: cannot be read ({error.strerror or error}); check its permissions") from error
-    except Exception as error:  # torch raises many kinds on a damaged file, and advises its own users
+    except Exception as error:  # torch raises many kinds of errors for a damaged file, with advice for developers
         raise TrainingError(damaged) from error
     if not isinstance(state, dict):
         raise TrainingError(damaged)
@@ -84,14 +86,14 @@ def resume_state(path: Path, config: Any, data: str) -> dict[str, Any] | None:
     state = read_checkpoint(path)
     if "recipe" not in state or not gives_config(str(state["recipe"]), config):
         raise TrainingError(f"{path}: was made with another recipe; train again without --resume, or with that recipe")
-    if state.get("data", data) != data:  # older ones do not say
+    if state.get("data", data) != data:  # older checkpoints have no such field
         raise TrainingError(f"{path}: was made from other data; train again without --resume, or from those data")
     return state
 
 
 @contextlib.contextmanager
 def loading_state(path: Path) -> Iterator[None]:
-    """Put the parts of a state in their places. Raises TrainingError where one is missing or does not fit."""
+    """Report errors while a state is loaded. Raises TrainingError where a part is missing or does not fit."""
     try:
         yield
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
@@ -105,10 +107,11 @@ CHECKPOINT = "checkpoint.pt"
 
 @dataclass(frozen=True, slots=True)
 class Trained(Generic[Net]):
-    """The network on the processor, how it went, and how fast.
+    """The trained network on the CPU, with its log and speed.
 
-    `validated` is the best one by the task's score, and what all figures are of; `net` goes on from it on all samples,
-    where held-out ones are trained on at last, and is the same one else. A task without scores ends with its last one.
+    `validated` is the best network by the task's score, and all metrics are measured on it. `net` is the same one,
+    unless the training continued on held-out samples; then `net` is the last one. A task without scores returns the
+    last one.
     """
 
     net: Net
@@ -125,7 +128,7 @@ class Trained(Generic[Net]):
 
 
 class Trainer(Generic[Net, Batch]):
-    """The state of a training: everything that a checkpoint holds."""
+    """The state of a training: everything in a checkpoint."""
 
     def __init__(
         self,
@@ -135,7 +138,7 @@ class Trainer(Generic[Net, Batch]):
         group: Group = ALONE,
         budget: Budget | None = None,
     ) -> None:
-        """`budget`: of the command that this training is part of; None: a training is all there is."""
+        """`budget`: of the command that runs this training; None: the training has its own."""
         self.config, self.task, self.folder, self.group = config, task, folder, group
         self.budget = budget or Budget(config.limit_s)
         self.data = data_print(task.arrays())
@@ -146,15 +149,16 @@ class Trainer(Generic[Net, Batch]):
         )
         self.optimiser = OPTIMISERS[config.optimiser](self.net, config.learning_rate, config.weight_decay)
         self.activations = Activations(config.activations, task.blocks(), folder)
-        self.unchecked: tuple[Tensor, dict[str, Tensor]] | None = None  # the last gradients' norm, and the loss's parts
+        # the last gradients' norm, and the parts of the loss
+        self.unchecked: tuple[Tensor, dict[str, Tensor]] | None = None
         self.at, self.seconds = 0, 0.0
-        self.by_clock = 0.0  # share of the budget's time for steps that is over, as the first rank has it
+        self.by_clock = 0.0  # share of the budget's step time that has passed, as measured by the first rank
         self.best = (float("inf"),) * len(task.scores)
         self.best_state = copy.deepcopy(self.average.net.state_dict()) if task.scores else {}
-        self.has_joined = False  # held-out samples are trained on
+        self.has_joined = False  # whether held-out samples are trained on
         self.rows: list[Row] = []
         self.making_s, self.reading_s, self.decoding_s = 0.0, 0.0, 0.0  # of batches
-        self.operations = Operations()  # of the first step of this life
+        self.operations = Operations()  # of the first step of this process
         self.window = self._new_window()
         self.captured = self._capturing()
 
@@ -165,36 +169,37 @@ class Trainer(Generic[Net, Batch]):
         sink: Sink = lambda event: None,
         check: Callable[[], None] = lambda: None,
     ) -> Trained[Net]:
-        """Train to the end, leaving a checkpoint and a log in the folder.
+        """Train to the end; write a checkpoint and a log to the folder.
 
-        `sink` is sent each line of the log once its checkpoint is there, and the share that is over between them.
-        `check` is called every step and may raise CancelledError to stop, on any rank; the step then stays.
-        Raises: TrainingError when the loss stops being a number, or a checkpoint to resume from does not fit.
+        `sink` receives each row of the log after its checkpoint is written, and the progress in between. `check` is
+        called before every step and may raise CancelledError on any rank to stop; the last step is then saved.
+
+        Raises: TrainingError when the loss is not finite, or a checkpoint to resume from does not fit.
         """
         if resume:
             self.load()
         self._begin()
         report = Reporter(sink)
-        # batches first: their processes are begun while there are no threads of ours
+        # batches first: their processes must be forked before this process starts threads
         with self.batches() as batches, self.task.prefetching(self.moment(self.at)) as prefetch:
             while not self.is_over:
                 prefetch(self.moment(self.at))
                 self._check(check)
                 if not self.has_joined and self.task.trains_on_all(self.moment(self.at)):
-                    self.join(report)
+                    self.join_held_out(report)
                 self.step(*next(batches))
                 if self.at % self.config.eval_every == 0 or self.is_over:
                     row = self.evaluate()
                     self._look_at_clock()
                     self.save()
-                    report.row(row)  # who reads this line can rely on the checkpoint
+                    report.row(row)  # a reader of this row can rely on the checkpoint
                     self._drop_failed_capture(sink)
                 else:
                     report.share(lambda: self.budget.share(self.progress(self.at)))
         return self.result()
 
     def _begin(self) -> None:
-        """Start the schedule, after a first validation where it goes by the clock: that tells the machine's speed."""
+        """Start the schedule. Under a time budget, validate first, to measure the machine's speed."""
         if self.config.minutes is not None and self.group.is_first:
             self._timed_validation()
         if not self.at:
@@ -207,17 +212,17 @@ class Trainer(Generic[Net, Batch]):
     def _check(self, check: Callable[[], None]) -> None:
         try:
             self.group.check(check)
-        except CancelledError:  # between two steps, so what is saved is whole
+        except CancelledError:  # between two steps, so the saved state is consistent
             if self.at:
                 self.save()
             raise
 
     def moment(self, step: int) -> Moment:
-        """Where the run stands at a step."""
+        """The state of the run at a step."""
         return Moment(step, self.progress(step), self.config, self.group)
 
     def progress(self, step: int) -> float:
-        """Share of the run that is over at a step: by steps or by the clock, whichever is further."""
+        """Share of the run completed at a step: by steps or by the clock, whichever is larger."""
         by_step = step / self.config.steps if self.config.steps else 0.0
         return max(by_step, self.by_clock)
 
@@ -225,18 +230,18 @@ class Trainer(Generic[Net, Batch]):
     def is_over(self) -> bool:
         return self.progress(self.at) >= 1.0
 
-    def join(self, report: Reporter) -> None:
-        """Validate the network a last time; from now on it is trained on held-out samples too."""
+    def join_held_out(self, report: Reporter) -> None:
+        """Validate the network a last time; from now on held-out samples are trained on, too."""
         if not self.rows or self.rows[-1].step != self.at:
             report.row(self.evaluate())
         self.has_joined = True
 
     def batches(self) -> contextlib.AbstractContextManager[Batches[Batch]]:
-        """This rank's parts of the batches of this step and on; the same for the same seed and moments."""
+        """This rank's parts of the batches from this step on; the same for the same seed and moments."""
         return prefetching_batches(self.task, self.moment, self.at, n_processes(self.group.device))
 
     def step(self, made: TimedBatch[Batch], waited: float) -> None:
-        """One step of the optimiser. `waited`: seconds in which the batch was waited for."""
+        """One optimiser step. `waited`: seconds spent waiting for the batch."""
         start, batch = time.perf_counter(), made.batch
         self._note_making(made)
         moment = self.moment(self.at)
@@ -265,15 +270,17 @@ class Trainer(Generic[Net, Batch]):
         )
 
     def _check_numbers(self) -> None:
-        """Raises TrainingError where the last step had no finite gradients. A GPU is asked one step later, so that it
-        need not wait for the processor."""
+        """Raise TrainingError where the last step's gradients were not finite.
+
+        The check is one step late, so that a GPU need not synchronise with the CPU.
+        """
         if self.unchecked is None:
             return
         (norm, parts), self.unchecked = self.unchecked, None
         if not torch.isfinite(norm):
             shown = ", ".join(f"{name} {float(part):.3g}" for name, part in parts.items())
             raise TrainingError(
-                f"step {self.at - 1}: the loss is no longer a number ({shown}); lower learning_rate and start again"
+                f"step {self.at - 1}: the loss is not finite ({shown}); lower learning_rate and start again"
             )
 
     def _note_making(self, made: TimedBatch[Batch]) -> None:
@@ -282,9 +289,9 @@ class Trainer(Generic[Net, Batch]):
         self.decoding_s += made.decoding_s
 
     def gradients(self, inputs: Any, moment: Moment) -> Losses:
-        """The loss of a batch and its gradients; where memory runs out, once more with less kept.
+        """The loss of a batch and its gradients; where memory runs out, repeated with fewer saved activations.
 
-        Raises: TrainingError where nothing less can be kept.
+        Raises: TrainingError where no fewer can be saved.
         """
         while True:
             self.optimiser.zero_grad(set_to_none=True)
@@ -303,7 +310,7 @@ class Trainer(Generic[Net, Batch]):
                 )
 
     def _capturing(self) -> CapturedGradients | None:
-        """On a GPU alone with a task whose steps can be recorded; None elsewhere."""
+        """A recorder of steps, on a single GPU with a task whose steps can be recorded; None elsewhere."""
         if self.group.device.type != "cuda" or self.group.ranks > 1 or not self.task.captures:
             return None
         moment, stream = self.moment(0), cast(Any, torch.cuda.Stream)(self.group.device)
@@ -324,9 +331,11 @@ class Trainer(Generic[Net, Batch]):
         return contextlib.nullcontext() if self.operations.noted else self.operations
 
     def evaluate(self) -> Row:
-        """The log's next line, with the scores of the averaged weights; keeps them when they are the best so far.
+        """The log's next row, with the scores of the averaged weights; stores these weights when they are the best so
+        far.
 
-        Not counted as training. Once held-out samples have joined, nothing is measured and the best so far stands.
+        Its time does not count as training. Once held-out samples are trained on, nothing is measured and the best
+        scores stay.
         """
         scores = self.best if self.has_joined or not self.task.scores else self._validate()
         talking = self.group.talking_s(self.objective) * len(self.window.losses)
@@ -365,7 +374,7 @@ class Trainer(Generic[Net, Batch]):
         return LogWindow(threads=torch.get_num_threads())
 
     def save(self) -> None:
-        """Write the checkpoint beside and rename; the first rank does, for all. Raises TrainingError."""
+        """Write the checkpoint atomically; only the first rank does. Raises TrainingError."""
         self._check_numbers()
         if not self.group.is_first:
             return
@@ -383,7 +392,7 @@ class Trainer(Generic[Net, Batch]):
         write_checkpoint(self.folder / CHECKPOINT, state)
 
     def load(self) -> None:
-        """Go on from the folder's checkpoint; start anew where there is none. Raises TrainingError."""
+        """Resume from the folder's checkpoint; start anew where there is none. Raises TrainingError."""
         path = self.folder / CHECKPOINT
         state = resume_state(path, self.config, self.data)
         if state is not None:
@@ -399,17 +408,17 @@ class Trainer(Generic[Net, Batch]):
             setattr(self, name, state.get(name, getattr(self, name)))
         self.at, self.seconds, self.best = state["at"], state["seconds"], tuple(self.best)
         self.budget.resume(*state.get("budget", (self.seconds, 0.0)))
-        # those of version 0.9 and before are tuples of other columns; the log then begins here
+        # rows of version 0.9 and before are tuples with other columns; the log then begins here
         self.rows = [Row(**row) for row in state.get("rows", ()) if isinstance(row, dict)]
 
     def result(self) -> Trained[Net]:
-        """The networks, in evaluation mode and plain memory layout, on the processor."""
-        last = _plain(copy.deepcopy(self.average.net))
+        """The networks in evaluation mode and contiguous memory format, on the CPU."""
+        last = _to_cpu(copy.deepcopy(self.average.net))
         validated = last
         if self.task.scores:
             validated = copy.deepcopy(self.average.net)
             validated.load_state_dict(self.best_state)
-            validated = _plain(validated)
+            validated = _to_cpu(validated)
         net = last if self.has_joined else validated
         reading, decoding = (seconds / max(self.making_s, 1e-9) for seconds in (self.reading_s, self.decoding_s))
         found = profile(
@@ -428,28 +437,28 @@ _NUMBERS = ("at", "seconds", "best", "has_joined")
 
 
 class _Objective(nn.Module):
-    """A network and its loss as one module, whose way forward ranks can watch."""
+    """A network and its loss as one module, whose forward pass DDP can wrap."""
 
     def __init__(self, net: nn.Module, task: Task[Any, Any]) -> None:
         super().__init__()
         self.net = net
-        self._task = [task]  # in a list: a task is no module
+        self._task = [task]  # in a list, because a task is not a module
 
     def forward(self, inputs: Any, moment: Moment) -> Losses:
         return self._task[0].loss(self.net, inputs, moment)
 
 
 def _copied(losses: Losses) -> Losses:
-    """Of a recorded step, whose memory the next one overwrites."""
+    """Copies of a recorded step's losses, whose memory the next step overwrites."""
     loss, parts = losses
     return loss.clone(), {name: part.clone() for name, part in parts.items()}
 
 
 def _n_bytes(batch: Any) -> int:
-    """Bytes of a batch's arrays, which are a tuple or one alone."""
+    """Bytes of a batch's arrays; a batch is an array or a tuple of arrays."""
     parts = batch if isinstance(batch, tuple) else (batch,)
     return sum(int(getattr(part, "nbytes", 0)) for part in parts)
 
 
-def _plain(net: Net) -> Net:
+def _to_cpu(net: Net) -> Net:
     return cast(Net, cast(Any, net).to("cpu", memory_format=torch.contiguous_format).eval())

@@ -192,7 +192,9 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float) -
     """A training that began with these settings ended in a segmentation fault."""
     meta = np.frombuffer(json.dumps({"landmarks": ["a"], "places": [[0.5, 0.5]]}).encode(), np.uint8)
     np.savez(tmp_path / "weights.npz", meta=meta, stem=np.array([1.0, value], np.float32))
-    with pytest.raises(TrainingError, match=r"weights\.npz: cannot be read \(stem holds numbers that are none\)"):
+    with pytest.raises(
+        TrainingError, match=r"weights\.npz: cannot be read \(stem contains numbers that are not finite"
+    ):
         read_weights(tmp_path)
 
 
@@ -236,5 +238,5 @@ def test_held_out_samples_that_tell_nothing_are_named() -> None:
     held = HeldOutPredictions(
         nothing, nothing, nothing, nothing, np.ones(2), nothing[..., None], nothing[..., None], nothing[..., None]
     )
-    with pytest.raises(TrainingError, match="held-out samples: no landmark of theirs"):
+    with pytest.raises(TrainingError, match="held-out samples: no landmark has both"):
         seen_error(held, np.ones(2))

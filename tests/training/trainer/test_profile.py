@@ -148,7 +148,7 @@ def test_a_full_disk_is_one_line_and_the_checkpoint_before_stays(
 
     monkeypatch.setattr(trainer, "replacing", full)
     with pytest.raises(
-        TrainingError, match=r"checkpoint.pt: cannot be written \(.+\); make room and go on with --resume"
+        TrainingError, match=r"checkpoint.pt: cannot be written \(.+\); free disk space and continue with --resume"
     ):
         write_checkpoint(path, {"at": 2, "net": torch.zeros(100_000)})
     assert read_checkpoint(path) == {"at": 1}

@@ -106,7 +106,7 @@ def test_numbers_are_read_as_people_write_them() -> None:
         ("flip=7", "flip 7.0: wanted 0 to 1"),
         ("seed=-1", "seed -1: wanted 0 to"),
         ("small_size=2048", "small_size 2048: wanted 32 to 1024"),
-        ("losses={coarse_heat: 0, coarse_place: 0, fine_heat: 0, place: 0}", "losses: none asks where landmarks are"),
+        ("losses={coarse_heat: 0, coarse_place: 0, fine_heat: 0, place: 0}", "losses: none trains landmark positions"),
     ],
 )
 def test_a_wrong_setting_is_named(setting: str, said: str) -> None:

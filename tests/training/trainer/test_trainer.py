@@ -67,7 +67,7 @@ def trainer(folder: Path, *, spoilt_at: int = -1, data: float = 0.0) -> Trainer[
 
 
 def test_a_loss_that_is_no_number_leaves_the_checkpoint_before_it(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="step 7: the loss is no longer a number"):
+    with pytest.raises(TrainingError, match="step 7: the loss is not finite"):
         trainer(tmp_path, spoilt_at=7).fit()
     state = torch.load(tmp_path / CHECKPOINT, weights_only=True)
     assert state["at"] == 5
@@ -208,7 +208,9 @@ def test_a_training_continues_with_a_warning_where_a_gpu_cannot_record_steps(
         (tmp_path / folder).mkdir()
     moment = run.moment(0)
     run.captured = CapturedGradients(lambda inputs: run._compute(inputs, moment), [], None, failure="no such graph")
-    monkeypatch.setattr(CapturedGradients, "_aside", lambda self, compute: compute())  # there are no streams here
+    monkeypatch.setattr(
+        CapturedGradients, "_on_own_stream", lambda self, compute: compute()
+    )  # there are no streams here
     found, expected = run.fit(sink=events.append), plain.fit()
     said = [event.facts["message"] for event in events if event.kind == "warning"]
     assert len(said) == 1

@@ -1,8 +1,7 @@
-"""What decides the training of a pack: its landmark network and losses, what a batch looks like, how shapes are fitted.
+"""The config of a pack's training: landmark network and losses, batches, and the fit of shapes.
 
-Every part of the loss returns one number per landmark, [N, L], in units that do not depend on the crop's size.
-`total_loss` averages them over the landmarks that count: those that are known and inside the crop, by the sheet's
-weights, hidden ones less.
+Every part of the loss returns one number per landmark, [N, L], in units independent of the crop's size. `total_loss`
+averages over the landmarks that are known and inside the crop, weighted by the sheet; hidden landmarks get less weight.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from rotopaint_ai.training.trainer.task import Losses
 
 
 class LandmarkTarget(NamedTuple):
-    """What a batch should give: points [N, L, 2] crop px (anything where unknown), visible [N, L], and the weight
-    [N, L] of each landmark: 0 where it is unknown or outside the crop."""
+    """Labels of a batch: points [N, L, 2] crop px (arbitrary where unknown), visible [N, L], and the weight [N, L] of
+    each landmark: 0 where it is unknown or outside the crop."""
 
     points: Tensor
     visible: Tensor
@@ -42,7 +41,7 @@ LOSSES: Registry[Part] = Registry("loss")
 def make_target(
     landmarks: Tensor, visible: Tensor, weights_L: Tensor, size_px: int, hidden_weight: float
 ) -> LandmarkTarget:
-    """Weigh a batch's landmarks; NaN coordinates and those outside the crop get weight 0."""
+    """Labels and weights of a batch's landmarks; NaN coordinates and those outside the crop get weight 0."""
     known = torch.isfinite(landmarks).all(2) & torch.isfinite(visible)
     points = torch.where(known[..., None], landmarks, torch.zeros_like(landmarks))
     inside = ((points > 0) & (points < size_px)).all(2)
@@ -56,8 +55,8 @@ def total_loss(
 ) -> Losses:
     """The weighted sum of the parts, and each part's own mean for the log.
 
-    `norm` is the weight to divide by where other ranks hold other parts of the batch (None: this batch's own). A part
-    that counts for nothing is worked out all the same: ranks wait for a gradient of every weight.
+    `norm`: the sum of weights to divide by where other ranks have other parts of the batch (None: this batch's own).
+    Parts with weight 0 are computed too, because ranks wait for a gradient of every parameter.
     """
     norm = (target.weight.sum() if norm is None else norm).clamp_min(1e-6)
     return weighted_sum({name: (LOSSES[name](output, target) * target.weight).sum() / norm for name in parts}, parts)
@@ -65,7 +64,7 @@ def total_loss(
 
 @LOSSES.register("coarse_heat")
 def coarse_heat(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
-    """Cross entropy of the coarse heat-map against a Gaussian of one cell at the true place."""
+    """Cross-entropy of the coarse heat-map against a Gaussian at the true position, with a sigma of one cell."""
     if output.coarse_log is None:
         return torch.zeros_like(target.weight)
     return _cross_entropy(output.coarse_log, target.points / COARSE_STRIDE)
@@ -73,7 +72,7 @@ def coarse_heat(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
 
 @LOSSES.register("fine_heat")
 def fine_heat(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
-    """The same for the fine window, where the true place lies inside it."""
+    """The same for the fine window, where the true position lies inside it."""
     if output.fine_log is None or output.corner is None:
         return torch.zeros_like(target.weight)
     place = (target.points - output.corner) / FINE_STRIDE
@@ -90,7 +89,7 @@ def _is_in_window(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
 
 
 def _cross_entropy(log_p: Tensor, place: Tensor) -> Tensor:
-    """`log_p` [N, L, H, W], `place` [N, L, 2] in cells. Separable, so the target is never built in two dimensions."""
+    """`log_p` [N, L, H, W], `place` [N, L, 2] in cells. The target is separable and never built in two dimensions."""
     xs = torch.arange(log_p.shape[3], device=log_p.device) + 0.5
     ys = torch.arange(log_p.shape[2], device=log_p.device) + 0.5
     along_x = torch.softmax(-0.5 * (xs - place[..., :1]) ** 2, 2)
@@ -101,7 +100,7 @@ def _cross_entropy(log_p: Tensor, place: Tensor) -> Tensor:
 
 @LOSSES.register("coarse_place")
 def coarse_place(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
-    """Distance of the coarse place along each axis, in coarse cells."""
+    """Smooth L1 distance of the coarse position, in coarse cells."""
     if output.coarse is None:
         return torch.zeros_like(target.weight)
     return _absolute(output.coarse, target.points, COARSE_STRIDE)
@@ -109,7 +108,7 @@ def coarse_place(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
 
 @LOSSES.register("place")
 def place(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
-    """Distance of the final place along each axis, in fine cells; a window that misses the truth is let off."""
+    """Smooth L1 distance of the final position, in fine cells; 0 where the truth lies outside the fine window."""
     distance = _absolute(output.points, target.points, FINE_STRIDE)
     return distance if output.fine_log is None else distance * _is_in_window(output, target)
 
@@ -120,9 +119,9 @@ def _absolute(points: Tensor, wanted: Tensor, unit_px: float) -> Tensor:
 
 @LOSSES.register("expected_error")
 def expected_error(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
-    """Negative log-likelihood of the distance under an exponential law whose mean is the expected error.
+    """Negative log-likelihood of the distance under an exponential distribution whose mean is the expected error.
 
-    The distance carries no gradient: a point must not be made worse to make its error easier to foretell.
+    The distance is detached, so that points do not get worse to make their errors predictable.
     """
     distance: Tensor = (output.points - target.points).detach().norm(dim=2) + 0.02
     scale: Tensor = output.log_scale.clamp(-5, 6)
@@ -131,29 +130,29 @@ def expected_error(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
 
 @LOSSES.register("visible")
 def visible(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
-    """Cross entropy of being seen."""
+    """Binary cross-entropy of the visibility."""
     return torch.as_tensor(F.binary_cross_entropy_with_logits(output.visible, target.visible, reduction="none"))
 
 
 @LOSSES.register("anisotropy")
 def anisotropy(output: LandmarkOutput, target: LandmarkTarget) -> Tensor:
-    """Length of the error, in units of the expected one, once its anisotropic spread is made round.
+    """Length of the error in units of the expected error, after whitening by the predicted anisotropy.
 
-    Neither the error nor the expected one carries a gradient. A point on an edge errs along it more than across.
+    Both errors are detached. A point on an edge errs more along the edge than across it.
     """
     off = (output.points - target.points).detach()
     expected = torch.exp(output.log_scale.detach().clamp(-5, 6))
-    lean = output.anisotropy
-    length = torch.sqrt((lean * lean).sum(2) + 1e-6)
-    straight, turned = torch.cosh(length / 2), torch.sinh(length / 2) / length
-    x, y, a, b = off[..., 0], off[..., 1], lean[..., 0] * turned, lean[..., 1] * turned
-    round_x, round_y = straight * x - (a * x + b * y), straight * y - (b * x - a * y)
+    ab = output.anisotropy
+    length = torch.sqrt((ab * ab).sum(2) + 1e-6)
+    cosh, sinh_over_length = torch.cosh(length / 2), torch.sinh(length / 2) / length
+    x, y, a, b = off[..., 0], off[..., 1], ab[..., 0] * sinh_over_length, ab[..., 1] * sinh_over_length
+    round_x, round_y = cosh * x - (a * x + b * y), cosh * y - (b * x - a * y)
     return torch.as_tensor(torch.sqrt(round_x**2 + round_y**2 + 1e-4) / (expected + 0.02))
 
 
 @dataclass(frozen=True, slots=True)
 class PackConfig(PyramidConfig):
-    """Everything that decides a pack's training, apart from the data; what all networks share stands in `TrainConfig`.
+    """The config of a pack's training, apart from the data; fields common to all networks are in `TrainConfig`.
 
     Sizes in pixels, shares from 0 to 1.
     """
@@ -164,18 +163,18 @@ class PackConfig(PyramidConfig):
     threads: int = 0
     depths: tuple[int, ...] = (1, 1, 3, 4)
     input_size: int = 256
-    crop_margin: float = 1.3  # crop side over the landmarks' longest side ...
-    shape_margin: float = 1.15  # ... or over that of the shapes, where this makes the smaller crop
+    crop_margin: float = 1.3  # crop side / longest side of the landmarks' bounding box ...
+    shape_margin: float = 1.15  # ... or / that of the shapes, whichever gives the smaller crop
     # the network
     head: str = "coarse_to_fine"
     fine: int = 16
     window: int = 9
     # the schedule
-    small_size: int = 192  # crops of this size at first, which is faster; the input size afterwards
+    small_size: int = 192  # size of the crops at first, which is faster; input_size afterwards
     small_share: float = 0.5  # share of the run at the small size
-    eval_limit: int = 400  # held-out samples looked at during training
-    learn_all: float = 0.0  # share of the run, at its end, in which held-out samples are trained on as well
-    # what a batch looks like and what is asked of it
+    eval_limit: int = 400  # held-out samples evaluated during training
+    learn_all: float = 0.0  # share of the run, at its end, that also trains on held-out samples
+    # batches and losses
     losses: dict[str, float] = field(
         default_factory=lambda: {
             "coarse_heat": 1.0,
@@ -208,18 +207,18 @@ class PackConfig(PyramidConfig):
     flip: float = 0.5
     shear: float = 0.1
     perspective: float = 0.3
-    elastic: float = 0.0  # share of the samples that are warped smoothly
-    pose: float = 0.0  # share of the samples that are shown from another side, by the character's own relief
-    mirrored: bool = True  # read each crop mirrored as well, which takes twice the time
-    prior: bool = True  # draw landmarks towards what the keyed frames say the face can do, where that helps
-    seam_minutes: float = 0.0  # for tuning the seam network of the pack started from; 0 takes it as it is
+    elastic: float = 0.0  # share of samples with a smooth elastic deformation
+    pose: float = 0.0  # share of samples rotated to another side, by the head's estimated depth
+    mirrored: bool = True  # average with the mirrored crop's result, at twice the time
+    prior: bool = True  # pull landmarks towards what the keyed frames allow, where that helps
+    seam_minutes: float = 0.0  # minutes for tuning the initial pack's seam network; 0 copies it unchanged
     # the shape model
     shape_model: str = "ridge"
-    shape_copies: int = 2  # warped copies of each keyed frame
-    shape_noise: float | None = None  # landmark error to guard the shapes against, share of the face; null: measured
+    shape_copies: int = 2  # augmented copies of each keyed frame
+    shape_noise: float | None = None  # assumed landmark error in the shape fit, share of the face; null: measured
 
     def check(self) -> None:
-        """Raises UsageError with the first field that cannot be."""
+        """Raises UsageError for the first invalid field."""
         PyramidConfig.check(self)
         check_ranges(self, _RANGES)
         _ = HEADS[self.head], [PARTS[name] for name in self.augment], [LOSSES[name] for name in self.losses]
@@ -237,8 +236,8 @@ class PackConfig(PyramidConfig):
                 (0 < self.scale_low <= self.scale_high, "scale_low, scale_high: wanted 0 < low <= high"),
                 (0 <= self.learn_all < 1, f"learn_all {self.learn_all}: wanted 0 to below 1"),
                 (
-                    any(self.losses.get(name) for name in _PLACING),
-                    f"losses: none asks where landmarks are; wanted one of {', '.join(_PLACING)} above 0",
+                    any(self.losses.get(name) for name in _POSITION_LOSSES),
+                    f"losses: none trains landmark positions; wanted one of {', '.join(_POSITION_LOSSES)} above 0",
                 ),
             )
         )
@@ -252,13 +251,13 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     **{"pose": (0, 1), "seam_minutes": (0, 60)},
     **{"shape_copies": (0, 100), "shape_noise": (0, 1)},
 }
-_PLACING = ("coarse_heat", "coarse_place", "fine_heat", "place")  # losses that ask where a landmark is
+_POSITION_LOSSES = ("coarse_heat", "coarse_place", "fine_heat", "place")  # losses that train positions
 
 
 def load_pack_config(recipe: str | Path | None = None, overrides: Iterable[str] = ()) -> PackConfig:
-    """A pack's config by recipe file or shipped name (None: `character`), with `key=value` overrides.
+    """A pack's config from a recipe file or shipped name (None: `character`), with `key=value` overrides.
 
-    Raises: UsageError naming the recipe, the field, what it got and what it wanted.
+    Raises: UsageError naming the recipe, the field, its value and the allowed values.
     """
     recipes.load_plugins(recipe, overrides := tuple(overrides))
     return recipes.load_config(PackConfig(), recipe, overrides)

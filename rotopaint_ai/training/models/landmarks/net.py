@@ -1,13 +1,14 @@
-"""The landmark network: a pyramid and a registered head; how a pack reads with it; and the head that ships.
+"""The landmark network: a pyramid with a registered head, the model that a pack ships, and the default head.
 
-A new head is a subclass of `LandmarkNet` with `locate`, and a row of `HEADS`; a recipe asks for it by `head: name`. The
-one that ships has a coarse heat-map at stride 4, which sees the whole crop: its mean (soft-argmax) says where each
-landmark is to within a pixel or so. A fine heat-map of twice the resolution is evaluated only in a small window around
-that place, on features that join the sharp early layer with the pyramid's knowledge of what is where.
+A new head is a subclass of `LandmarkNet` with `locate`, and a row of `HEADS`; a recipe selects it by `head: name`. The
+default head has a coarse heat-map at stride 4 over the whole crop. Its mean (soft-argmax) gives each landmark to within
+about a pixel. A fine heat-map of twice the resolution is evaluated only in a small window around it. It reads the
+backbone's early features, which are sharp, fused with the pyramid's, which have context.
 
 Letters: N batch, C channels, H rows, W columns, L landmarks, S side of the crop in pixels.
-Crop space: pixels 0..S, origin at the outer corner of the top-left pixel. A map of stride s has its cell (i, j) at crop
-place ((j + 0.5) s, (i + 0.5) s).
+
+Crop space: pixels 0..S, origin at the outer corner of the top-left pixel. A map of stride s has the centre of cell (i,
+j) at ((j + 0.5) s, (i + 0.5) s).
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from torch.nn import functional as F
 from rotopaint_ai.training.models.backbone import ConvNorm, PyramidNet, conv_blocks
 from rotopaint_ai.training.registry import Registry
 
-Build = Callable[[int, Any], "LandmarkNet"]  # of the number of landmarks and the recipe's config
+Build = Callable[[int, Any], "LandmarkNet"]  # from the number of landmarks and the recipe's config
 HEADS: Registry[Build] = Registry("landmark head")
 
 
 class LandmarkOutput(NamedTuple):
-    """What the network says of a batch; coordinates in crop pixels. Heat-maps are None where a head has none."""
+    """The network's output for a batch; coordinates in crop pixels. Heat-maps are None where a head has none."""
 
     points: Tensor  # [N, L, 2] final landmarks
     log_scale: Tensor  # [N, L] logarithm of the expected distance in crop pixels
     visible: Tensor  # [N, L] logit
-    anisotropy: Tensor  # [N, L, 2] of the errors' spread, as `anisotropy_of` gives it; 0 is round
+    anisotropy: Tensor  # [N, L, 2] of the error's distribution, as in `anisotropy_of`; 0 is isotropic
     coarse: Tensor | None = None  # [N, L, 2] before refinement
     coarse_log: Tensor | None = None  # [N, L, H, W] log-probabilities of the coarse heat-map
     fine_log: Tensor | None = None  # [N, L, p, p] log-probabilities of the fine window
@@ -42,24 +43,24 @@ class LandmarkOutput(NamedTuple):
 class LandmarkNet(PyramidNet):
     """Crops to landmarks: a pyramid, and a head that a subclass adds.
 
-    Parameters that belong to single landmarks have the landmark as their first axis and names that end in
-    `_of_landmark`: `pretrained` carries them over from another layout by name.
+    Parameters of single landmarks have the landmark as their first axis and names that end in `_of_landmark`, so that
+    `load_pretrained` can copy them to another layout by landmark name.
     """
 
     def blocks(self) -> tuple[nn.Module, ...]:
-        """The convolutional blocks, each of which can be computed again from its input."""
+        """The convolutional blocks, each of which can be recomputed from its input."""
         return tuple(conv_blocks(self))
 
     def forward(self, crop_NCHW: Tensor, jitter: Tensor | None = None) -> LandmarkOutput:
-        """`crop_NCHW`: display-referred 0..1. `jitter`: [N, L, 2] crop px, for a head that refines a first place: so
-        much it is off in training, as at run time."""
+        """`crop_NCHW`: display-referred 0..1. `jitter`: [N, L, 2] crop px, an error added to the centre of the fine
+        windows in training, because the coarse position is also inexact at run time."""
         output = self.locate(*self.read_pyramid(crop_NCHW), jitter)
         return LandmarkOutput(*(None if part is None else part.float() for part in output))  # type: ignore[arg-type]
 
     def locate(self, features: Sequence[Tensor], neck: Tensor, jitter: Tensor | None) -> LandmarkOutput:
         """Landmarks from the backbone's features at strides 2 to 32 and the pyramid's [N, neck, S / 4, S / 4].
 
-        Under mixed precision both are bfloat16; places want float32.
+        Under mixed precision both are bfloat16; positions need float32.
         """
         raise NotImplementedError
 
@@ -74,10 +75,10 @@ class Reading(NamedTuple):
 
 
 class Reader(nn.Module):
-    """Reads crops [N, 3, S, S] as they are and mirrored: what a network does to one side it undoes on the other.
+    """Reads crops [N, 3, S, S] as they are and mirrored, and averages both results.
 
-    `mirror`: the order of landmarks in a mirrored picture; None reads once. Where half of a crop's landmarks lie
-    further apart in the two than `agree` of its side, the mirrored one speaks of something else and does not count.
+    `mirror`: the order of landmarks in a mirrored picture; None reads once. Where half of a crop's landmarks differ by
+    more than `agree` of its side, the mirrored result is ignored.
     """
 
     agree = 0.05
@@ -89,7 +90,7 @@ class Reader(nn.Module):
         self.register_buffer("order", torch.tensor(mirror or (), dtype=torch.long))
 
     def forward(self, crop_NCHW: Tensor) -> Reading:
-        """Of both readings the mean."""
+        """The mean of both results."""
         if not self.reads_mirrored:
             output = self.net(crop_NCHW)
             return Reading(output.points, output.log_scale, output.visible, output.anisotropy)
@@ -97,29 +98,29 @@ class Reader(nn.Module):
         halves = [
             part.unflatten(0, (2, -1)) for part in (output.points, output.log_scale, output.visible, output.anisotropy)
         ]
-        straight, mirrored = (Reading(*(half[at] for half in halves)) for at in (0, 1))
-        other = self._turned_back(mirrored, crop_NCHW.shape[3])
-        apart = (other.points - straight.points).norm(dim=2) > self.agree * crop_NCHW.shape[3]
+        plain, mirrored = (Reading(*(half[at] for half in halves)) for at in (0, 1))
+        other = self._unmirrored(mirrored, crop_NCHW.shape[3])
+        apart = (other.points - plain.points).norm(dim=2) > self.agree * crop_NCHW.shape[3]
         share = 0.5 * (apart.float().mean(1) < 0.5).float()[:, None, None]
-        return Reading(*(_blend(one, two, share) for one, two in zip(straight, other)))
+        return Reading(*(_blend(one, two, share) for one, two in zip(plain, other)))
 
-    def _turned_back(self, mirrored: Reading, side: int) -> Reading:
+    def _unmirrored(self, mirrored: Reading, side: int) -> Reading:
         points, log_scale, visible, anisotropy = (part.index_select(1, self.order) for part in mirrored)
-        turned = torch.stack((side - points[..., 0], points[..., 1]), 2)
-        return Reading(turned, log_scale, visible, torch.stack((anisotropy[..., 0], -anisotropy[..., 1]), 2))
+        flipped = torch.stack((side - points[..., 0], points[..., 1]), 2)
+        return Reading(flipped, log_scale, visible, torch.stack((anisotropy[..., 0], -anisotropy[..., 1]), 2))
 
 
 def _blend(one: Tensor, two: Tensor, share: Tensor) -> Tensor:
-    """From one tensor [N, L, ...] so far to the other as `share` [N, 1, 1] says."""
+    """Interpolate two tensors [N, L, ...] by `share` [N, 1, 1] of the second."""
     return one + (share if one.dim() == 3 else share[..., 0]) * (two - one)
 
 
 class CropModel(nn.Module):
-    """The graph that a pack ships: NHWC crops in, landmarks, calibrated expected errors and visibilities out.
+    """The graph in a pack: NHWC crops in; landmarks, calibrated expected errors and visibilities out.
 
-    `prior` draws landmarks [N, L, 2] by their expected errors, visibilities [N, L] and anisotropies [N, L, 2]
-    towards what the character's face can do, and gives the errors that are left, which `left` calibrates.
-    `mirror`: as `Reader` has it.
+    `prior` moves landmarks [N, L, 2] towards positions that the character's face allows, by their expected errors,
+    visibilities [N, L] and anisotropies [N, L, 2]. It returns the remaining errors, which `left` calibrates. `mirror`:
+    as in `Reader`.
     """
 
     calibration: Tensor
@@ -140,7 +141,7 @@ class CropModel(nn.Module):
 
     @property
     def net(self) -> LandmarkNet:
-        """The network that it reads with."""
+        """The landmark network."""
         return self.read.net
 
     def forward(self, crop: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -162,7 +163,9 @@ FINE_STRIDE = 2
 def mean_place(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Soft-argmax of [N, L, H, W] logits, in cells with the centre of the first at 0.5.
 
-    Returns the mean place [N, L, 2] (x, y), its spread [N, L] (root of the variances' sum) and the log-probabilities.
+    Returns the mean position [N, L, 2] (x, y), its deviation [N, L] (root of the sum of variances) and the
+    log-probabilities.
+
     Source: Sun et al., "Integral Human Pose Regression" (2018), equation 1.
     """
     n, n_landmarks, height, width = logits.shape
@@ -173,15 +176,15 @@ def mean_place(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class _Axis(NamedTuple):
-    """One axis of maps [N, L, H, W] of probabilities."""
+    """Marginal statistics of probability maps [N, L, H, W] along one axis."""
 
     mean: Tensor  # [N, L] in cells, with the centre of the first at 0.5
-    away: Tensor  # [N, L, W or H] of each cell from it
+    away: Tensor  # [N, L, W or H] offset of each cell from the mean
     variance: Tensor  # [N, L]
 
     @classmethod
     def of(cls, p: Tensor, dim: int) -> _Axis:
-        """Columns (`dim` 3) or rows (2)."""
+        """Over the columns (`dim` 3) or rows (2)."""
         cells = torch.arange(p.shape[dim], device=p.device, dtype=p.dtype) + 0.5
         along = p.sum(5 - dim)
         mean = (along * cells).sum(2)
@@ -190,11 +193,11 @@ class _Axis(NamedTuple):
 
 
 def anisotropy_of(log_p: Tensor) -> Tensor:
-    """How much further [N, L, H, W] log-probabilities spread one way than across it, and which way: [N, L, 2].
+    """The anisotropy of [N, L, H, W] log-probabilities and its direction: [N, L, 2].
 
-    (a, b) of the symmetric matrix [[a, b], [b, -a]] whose exponential is their covariance over the root of its
-    determinant: its length is the logarithm of the ratio of the two deviations, and twice the angle of the longer one
-    is its own.
+    (a, b) of the symmetric matrix [[a, b], [b, -a]] whose exponential is the covariance over the root of its
+    determinant. Its length is the logarithm of the ratio of the two deviations; its angle is twice that of the longer
+    axis.
     """
     p = log_p.exp()
     x, y = _Axis.of(p, 3), _Axis.of(p, 2)
@@ -207,19 +210,20 @@ def anisotropy_of(log_p: Tensor) -> Tensor:
 
 
 def sample_map(features: Tensor, points: Tensor, stride: int) -> Tensor:
-    """Bilinear values [N, C, A, B] of an [N, C, H, W] map of some stride at crop places [N, A, B, 2]; edges go on."""
-    # shares of the map's width and height, in float32: in bf16 the grid would only tell places a pixel apart
+    """Bilinear values [N, C, A, B] of an [N, C, H, W] map of some stride at crop points [N, A, B, 2]; edges are
+    replicated."""
+    # shares of the map's width and height, in float32, because bf16 resolves only about a pixel
     x, y = points[..., 0] / (features.shape[3] * stride), points[..., 1] / (features.shape[2] * stride)
     grid = torch.stack((x, y), -1) * 2 - 1
     return F.grid_sample(features.float(), grid, padding_mode="border", align_corners=False)
 
 
 class CoarseToFineNet(LandmarkNet):
-    """Landmarks by two heat-maps, with the error to be expected of each and whether it is seen."""
+    """Landmarks from two heat-maps, with expected errors and visibilities."""
 
     def __init__(self, n_landmarks: int, *, neck: int = 48, fine: int = 16, window: int = 9, **pyramid: Any) -> None:
-        """`fine`: channels at stride 2, 0 leaves the refinement out. `window`: cells on a side of the fine window.
-        The rest as `LandmarkNet` has it."""
+        """`fine`: channels at stride 2; 0 disables the refinement. `window`: side of the fine window in cells. Other
+        arguments as in `LandmarkNet`."""
         super().__init__(neck=neck, **pyramid)
         self.window = window
         self.heat_of_landmark = nn.Parameter(torch.randn(n_landmarks, neck) * neck**-0.5)
@@ -238,7 +242,7 @@ class CoarseToFineNet(LandmarkNet):
         self.lean_of_heat = nn.Parameter(torch.full((1,), 2.0))
 
     def locate(self, features: Sequence[Tensor], neck: Tensor, jitter: Tensor | None) -> LandmarkOutput:
-        """As `LandmarkNet.locate`; `jitter` is added to where the fine windows stand."""
+        """As `LandmarkNet.locate`; `jitter` is added to the centres of the fine windows."""
         logits = F.conv2d(neck, self.heat_of_landmark[..., None, None])
         place, spread, coarse_log = mean_place(logits)
         coarse = place * COARSE_STRIDE
@@ -256,7 +260,7 @@ class CoarseToFineNet(LandmarkNet):
         fine = self.fuse(F.relu(both))
         rows, corner = self._window_rows(centre.detach(), fine.shape[2], fine.shape[3])
         n, n_landmarks = centre.shape[:2]
-        # whole rows of channels-last memory: ten times faster than grid_sample, and no interpolation blurs the map
+        # gathers whole rows of channels-last memory: ten times faster than grid_sample, and without interpolation blur
         cells = fine.permute(0, 2, 3, 1).reshape(-1, fine.shape[1]).index_select(0, rows.flatten())
         patches = cells.view(n, n_landmarks, self.window**2, -1)
         logits = torch.matmul(patches, self.fine_of_landmark.to(patches.dtype)[..., None])
@@ -265,10 +269,10 @@ class CoarseToFineNet(LandmarkNet):
         return corner + place * FINE_STRIDE, spread, fine_log, corner
 
     def _fade(self, centre: Tensor, corner: Tensor) -> Tensor:
-        """Logarithm [N, L, p, p] of a weight that falls to nothing over the window's outermost cells.
+        """Logarithm [N, L, p, p] of a weight that falls to zero over the window's outermost cells.
 
-        The window stands on whole cells and hops as its centre moves; a cell that comes or goes then weighs nothing, so
-        that landmarks do not hop with it (nor differ between two machines' arithmetic).
+        The window lies on whole cells and jumps by a cell as its centre moves. Cells that enter or leave have weight
+        zero, so that landmarks do not jump with it (nor differ between two machines' rounding).
         """
         steps = torch.arange(self.window, device=centre.device, dtype=centre.dtype) + 0.5
         away = (steps - ((centre - corner) / FINE_STRIDE)[..., None]).abs()  # [N, L, 2, p]
@@ -276,7 +280,8 @@ class CoarseToFineNet(LandmarkNet):
         return weight[:, :, 1, :, None] + weight[:, :, 0, None, :]
 
     def _window_rows(self, centre: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
-        """Rows [N, L, p * p] of the windows' cells in a flattened [N * H * W, C] map, and the windows' corners (px)."""
+        """Indices [N, L, p * p] of the windows' cells in a flattened [N * H * W, C] map, and the windows' corners
+        (px)."""
         n, p = centre.shape[0], self.window
         first = torch.floor(centre / FINE_STRIDE).long() - p // 2
         x = first[..., 0].clamp(0, width - p)
@@ -292,13 +297,13 @@ class CoarseToFineNet(LandmarkNet):
     ) -> tuple[Tensor, Tensor, Tensor]:
         at = sample_map(neck, points.detach()[:, :, None], COARSE_STRIDE)[..., 0].transpose(1, 2)
         moved = (points - coarse).detach().norm(dim=2)
-        signs = torch.stack((spread.detach().log(), fine_spread.detach().log(), (moved + 0.1).log()), 2)
-        hidden = F.relu(self.local(torch.cat((at, signs), 2)) + self.local_of_landmark)
+        features = torch.stack((spread.detach().log(), fine_spread.detach().log(), (moved + 0.1).log()), 2)
+        hidden = F.relu(self.local(torch.cat((at, features), 2)) + self.local_of_landmark)
         log_scale, visible = self.verdict(hidden).float().unbind(2)
         return log_scale, visible, self.lean(hidden).float()
 
 
 @HEADS.register("coarse_to_fine")
 def build_coarse_to_fine(n_landmarks: int, config: Any) -> LandmarkNet:
-    """The head that ships."""
+    """The default head."""
     return CoarseToFineNet(n_landmarks, fine=config.fine, window=config.window, **config.pyramid())

@@ -1,5 +1,5 @@
-"""The landmark network as the Trainer takes it: crops at a small size first, held-out samples joined at last; and what
-it says of held-out samples, while it trains and after.
+"""The landmark network's training task: small crops first, held-out samples included last; and its predictions on
+held-out samples during and after training.
 
 N samples or batch, L landmarks, S side of the crop in pixels.
 """
@@ -30,7 +30,7 @@ from rotopaint_ai.training.trainer.task import Losses, Moment, Task, precision, 
 
 
 class HeldOutPredictions(NamedTuple):
-    """Predictions for upright crops: distance, expected error (uncalibrated), face size, places; crop pixels."""
+    """Predictions for unaugmented crops: distance, expected error (uncalibrated), face size, positions; crop pixels."""
 
     distance: npt.NDArray[np.float64]  # [N, L]
     log_scale: npt.NDArray[np.float64]
@@ -39,14 +39,13 @@ class HeldOutPredictions(NamedTuple):
     face: npt.NDArray[np.float64]  # [N]
     points: npt.NDArray[np.float64]  # [N, L, 2]
     truth: npt.NDArray[np.float64]  # [N, L, 2]
-    anisotropy: npt.NDArray[np.float64]  # [N, L, 2] of the errors' spread
+    anisotropy: npt.NDArray[np.float64]  # [N, L, 2] of the error's distribution
 
 
 class HeldOutError(NamedTuple):
-    """How far visible landmarks of held-out samples are off.
+    """Errors of the visible landmarks of held-out samples.
 
-    Distances: the mean as a percentage of the face's longest side, and the mean and 95th percentile in pixels of the
-    plate.
+    The mean distance as a percentage of the face's longest side, and the mean and 95th percentile in plate pixels.
     """
 
     percent: float
@@ -54,11 +53,11 @@ class HeldOutError(NamedTuple):
     p95_px: float
 
 
-CENTRE_JITTER = 0.5  # spread of the fine windows' places in training, in coarse cells
+CENTRE_JITTER = 0.5  # standard deviation of the fine windows' centres in training, in coarse cells
 
 
 def as_input(crops: npt.NDArray[np.uint8], device: torch.device = CPU) -> Tensor:
-    """8-bit NHWC crops as the float NCHW tensor (channels-last in memory) that the network takes."""
+    """8-bit NHWC crops as the network's float NCHW input (channels-last in memory)."""
     return to_tensor(crops, device).permute(0, 3, 1, 2).float().div_(255)
 
 
@@ -72,8 +71,8 @@ def predict_held_out(
     exact: bool,
     mirror: Sequence[int] | None = None,
 ) -> HeldOutPredictions:
-    """Predictions of upright crops at the recipe's input size; `exact` computes in float32, `mirror` reads them
-    mirrored as well, as `net.Reader` does."""
+    """Predictions for unaugmented crops at the recipe's input size. `exact`: compute in float32. `mirror`: average with
+    the mirrored crops, as `net.Reader`."""
     device = device_of(net)
     read = Reader(net, mirror).to(device).eval()
     found: list[tuple[Any, ...]] = []
@@ -94,8 +93,8 @@ def predict_held_out(
 
 
 def seen_error(held: HeldOutPredictions, faces_px: npt.NDArray[np.float64]) -> HeldOutError:
-    """Distances of the visible landmarks, where there are any: percent of the face's longest side, and pixels of the
-    plate, in which the faces are `faces_px` [N] long.
+    """Errors of the visible landmarks, or of all where none is visible. `faces_px` [N]: sides of the faces in plate
+    pixels.
 
     Raises: TrainingError where no distance is finite.
     """
@@ -104,23 +103,23 @@ def seen_error(held: HeldOutPredictions, faces_px: npt.NDArray[np.float64]) -> H
     chosen = seen if seen.any() else np.isfinite(share)
     if not chosen.any():
         raise TrainingError(
-            "held-out samples: no landmark of theirs has both a known place and a finite prediction; hold out others "
-            "(mine --val SHOT), or lower learning_rate"
+            "held-out samples: no landmark has both a known position and a finite prediction; hold out others (mine "
+            "--val SHOT), or lower learning_rate"
         )
     px = (share * faces_px[:, None])[chosen]
     return HeldOutError(float(share[chosen].mean() * 100), float(px.mean()), float(np.percentile(px, 95)))
 
 
 def device_of(net: torch.nn.Module) -> torch.device:
-    """Where a network's weights are."""
+    """The device of a network's weights."""
     return next(net.parameters()).device
 
 
 @dataclass(frozen=True, slots=True)
 class LandmarkData:
-    """What to train on: samples in memory, the held-out ones, landmark weights and mirror order.
+    """Training data: samples in memory, held-out samples, landmark weights and mirror order.
 
-    `faces_px`: the longest side of each held-out sample's face in pixels of its plate, for errors in pixels.
+    `faces_px`: the longest side of each held-out sample's face in plate pixels, for errors in pixels.
     """
 
     train: Memory
@@ -128,7 +127,7 @@ class LandmarkData:
     weights_L: npt.NDArray[np.float32]
     mirror: tuple[int, ...]
     faces_px: npt.NDArray[np.float64] | None = None
-    structure: RigidStructure | None = None  # of the character's head, to show it from other sides
+    structure: RigidStructure | None = None  # depth of the character's head, to rotate it to other sides
 
 
 class Inputs(NamedTuple):
@@ -141,13 +140,13 @@ class Inputs(NamedTuple):
 
 
 def build_net(config: PackConfig, n_landmarks: int) -> LandmarkNet:
-    """The recipe's network with freshly drawn weights."""
+    """The recipe's network with newly initialised weights."""
     torch.manual_seed(config.seed)
     return HEADS[config.head](n_landmarks, config)
 
 
 class LandmarkTask(Task[LandmarkNet, CropBatch]):
-    """A landmark network in training."""
+    """The training task of a landmark network."""
 
     captures = True
     scores: tuple[str, ...] = ("held_out_percent", "held_out_px", "held_out_p95_px")
@@ -171,7 +170,7 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
         return self.net.blocks()
 
     def trains_on_all(self, moment: Moment) -> bool:
-        """Whether held-out samples are trained on: in the last share of the run that the recipe gives them."""
+        """Whether held-out samples are trained on: in the last part of the run, by the recipe's `learn_all`."""
         return self.config.learn_all > 0 and moment.progress >= 1 - self.config.learn_all
 
     def size_at(self, moment: Moment) -> int:
@@ -184,8 +183,8 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
         return {"size_px": self.size_at(moment)}
 
     def order_at(self, moment: Moment) -> Sampler:
-        """The order of samples by which a step goes."""
-        n = len(self.everything if self.trains_on_all(moment) else self.data.train)  # held-out samples stand last
+        """The order of samples at a step."""
+        n = len(self.everything if self.trains_on_all(moment) else self.data.train)  # held-out samples come last
         groups = self.everything.groups
         return Sampler(n, self.config.seed, None if groups is None else groups[:n])
 
@@ -197,7 +196,7 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
         return self._augmenter.batch(memory, rows, size, moment.generators())
 
     def to_device(self, batch: CropBatch, moment: Moment) -> Inputs:
-        """Crops, where the fine windows stand aside, and what is wanted."""
+        """Crops, offsets of the fine windows, and labels."""
         device = moment.device
         points, visible, weights = map(torch.from_numpy, (batch.landmarks, batch.visible, self.data.weights_L))
         target = make_target(points, visible, weights, batch.crops.shape[1], self.config.hidden_weight)
@@ -205,32 +204,32 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
         jitter = torch.randn(everywhere, generator=moment.noise()) * CENTRE_JITTER * COARSE_STRIDE
         weight = moment.group.sums([float(target.weight.sum())])[0] / moment.group.ranks
         mine, norm = moment.group.share(jitter), torch.tensor(weight, dtype=torch.float32)
-        there = LandmarkTarget(*(to_tensor(part, device) for part in target))
-        return Inputs(as_input(batch.crops, device), to_tensor(mine, device), there, to_tensor(norm, device))
+        target_on_device = LandmarkTarget(*(to_tensor(part, device) for part in target))
+        return Inputs(as_input(batch.crops, device), to_tensor(mine, device), target_on_device, to_tensor(norm, device))
 
     def loss(self, net: LandmarkNet, inputs: Inputs, moment: Moment) -> Losses:
-        """The recipe's losses over the landmarks that count."""
+        """The recipe's losses over the known landmarks inside the crop."""
         with moment.precision():
             output = net(inputs.crops, inputs.jitter)
         return total_loss(output, inputs.target, self.config.losses, norm=inputs.norm)
 
     def validate(self, net: LandmarkNet) -> tuple[float, ...]:
-        """Held-out errors of some samples."""
-        rows = self._looked_at()
+        """Errors on some held-out samples."""
+        rows = self._evaluated_rows()
         held = predict_held_out(net, self.data.held_out, rows, self.config, exact=False)
         return tuple(seen_error(held, held.face if self.data.faces_px is None else self.data.faces_px[rows]))
 
-    def _looked_at(self) -> npt.NDArray[np.intp]:
+    def _evaluated_rows(self) -> npt.NDArray[np.intp]:
         n = len(self.data.held_out)
         return np.unique(np.linspace(0, n - 1, min(n, self.config.eval_limit)).round().astype(np.intp))
 
     def reading_and_decoding_s(self) -> tuple[float, float]:
-        """Seconds of either."""
+        """Seconds spent on either."""
         return reading_and_decoding_s(self.everything.pictures)
 
     @contextlib.contextmanager
     def prefetching(self, first: Moment) -> Iterator[Callable[[Moment], None]]:
-        """Fetch the shards that the next steps want."""
+        """Prefetch the shards of the next steps."""
         latest = first
 
         def shards_ahead(step: int) -> list[int]:
@@ -247,7 +246,7 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
 
 
 def make_augmenter(config: PackConfig, mirror: tuple[int, ...], structure: RigidStructure | None = None) -> Augmenter:
-    """The recipe's augmentation; without a relief nothing is shown from other sides."""
+    """The recipe's augmentation; without `structure` no sample is rotated to another side."""
     geometry = Geometry(
         scale=(config.scale_low, config.scale_high),
         shift=config.shift,
