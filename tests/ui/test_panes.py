@@ -224,6 +224,14 @@ def test_the_program_ends_with_its_window_while_the_batch_window_is_open(window:
     assert not window.batch.isVisible()
 
 
+def test_no_menu_is_higher_than_a_small_screen(window: MainWindow) -> None:
+    for name, menu in window.menus.menus.items():
+        assert menu.sizeHint().height() <= 640, name
+    nudges = {action.objectName() for action in window.menus.within["edit.nudge_"].actions()}
+    assert len(nudges) == 12
+    assert nudges.isdisjoint(action.objectName() for action in window.menus.menus["Points"].actions())
+
+
 def test_the_list_of_recent_shots_is_in_the_style_of_the_window(window: MainWindow) -> None:
     assert window.menus.recent.parent() is window
     assert "QMenu::item:selected" in window.styleSheet()

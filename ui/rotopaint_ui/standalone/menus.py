@@ -12,6 +12,7 @@ from rotopaint_ui.settings.commands import COMMANDS, GROUPS
 from rotopaint_ui.standalone.recent_paths import shown_path
 
 _FIRST = ("open", "open_project")
+_WITHIN = {"edit.nudge_": "Nudge", "channel.": "Channel"}  # else their menus are higher than a small screen
 
 
 class Menus:
@@ -39,8 +40,9 @@ class Menus:
         menus = {group: bar.addMenu(f"&{group}") for group in GROUPS}
         self.recent = QMenu("Open recent", window)  # a menu without a parent is in no style
         self.recent.setToolTipsVisible(True)
+        self.within: dict[str, QMenu] = {}  # menus within menus, by how the names of their commands begin
         for each in COMMANDS:
-            menus[each.group].addAction(commands[each.name])
+            self._home_of(each.name, menus[each.group]).addAction(commands[each.name])
         file = menus["File"]
         after = commands[_FIRST[-1]]
         following = file.actions()[file.actions().index(after) + 1]
@@ -57,6 +59,15 @@ class Menus:
         help_menu.addAction(self._menu_entry(window, "About RotoPaint AI", about))
         self.menus = menus
         self.recent.aboutToShow.connect(self.fill_recent)
+
+    def _home_of(self, name: str, menu: QMenu) -> QMenu:
+        """The menu of a command: its group's, or one within that, which stands where its first command would."""
+        begin = next((each for each in _WITHIN if name.startswith(each)), None)
+        if begin is None:
+            return menu
+        if begin not in self.within:
+            self.within[begin] = menu.addMenu(_WITHIN[begin])
+        return self.within[begin]
 
     def fill_recent(self) -> None:
         """The shots that were open last."""
