@@ -357,6 +357,23 @@ def test_the_wheel_scrolls_past_fields(qtbot: QtBot, shot: Panel) -> None:
     assert tab.brush.size.value() == size - 1
 
 
+def test_the_wheel_over_the_rows_around_the_viewer_changes_nothing(qtbot: QtBot, shot: Panel) -> None:
+    shot.top.show_packs(["kubo", "coraline"])
+    shot.view_bar.show_views(["Raw", "Un-tone-mapped"])
+    bar, review = shot.view_bar, shot.review_bar
+    choices = (shot.top.pack, bar.view, bar.channel, bar.proxy, review.visits)
+    before, frame = [each.currentText() for each in choices], shot.session.frame
+    for field in (*choices, review.frame):
+        assert field.isEnabled()
+        turn_wheel(shot, field)
+    assert [each.currentText() for each in choices] == before
+    assert shot.session.frame == frame
+    assert shot.canvas.hasFocus()
+    bar.channel.setFocus()
+    turn_wheel(shot, bar.channel)
+    assert bar.channel.currentText() == "R"  # one that was gone to with Tab
+
+
 def turn_wheel(panel: Panel, widget: QWidget) -> None:
     """One notch towards the person, as the window system tells it."""
     place = widget.mapTo(panel, QPoint(5, 5))

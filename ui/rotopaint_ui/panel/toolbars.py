@@ -27,7 +27,7 @@ from rotopaint_ui.engine.frame_cache import CHANNELS, DisplayLook
 from rotopaint_ui.session.shot import PlateFacts, shot_name
 from rotopaint_ui.settings.preferences import STUDIO
 from rotopaint_ui.widgets import dialogs
-from rotopaint_ui.widgets.parts import Elided
+from rotopaint_ui.widgets.parts import Elided, leave_wheel
 
 DEFAULT_PACK = "default pack"
 _GROUPS_APART = "   "  # values, place, frame, magnification
@@ -89,6 +89,7 @@ class TopBar(QFrame):
         row.addWidget(self.facts, 1)
         for widget in (self.device, self.face, self.pack, self.run, self.run_all, self.export):
             row.addWidget(widget)
+        leave_wheel(self, self.face, self.pack)
         self._face = ""
         named = self.face.lineEdit()
         assert named is not None
@@ -290,6 +291,7 @@ class ViewBar(QFrame):
         self._fit_labels()
         for slider in (self.exposure, self.gamma):
             slider.changed.connect(self._tell_value)
+        leave_wheel(self, *self._choices)
         for choice in self._choices:
             choice.currentTextChanged.connect(self._tell_value)
 

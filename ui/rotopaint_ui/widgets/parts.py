@@ -103,11 +103,16 @@ def scrolling(hint: QWidget, fields: QLayout) -> QScrollArea:
     area.setWidgetResizable(True)
     area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    wheel = _Wheel(area)
-    for field in (*inside.findChildren(QAbstractSpinBox), *inside.findChildren(QComboBox)):
+    leave_wheel(area, *inside.findChildren(QAbstractSpinBox), *inside.findChildren(QComboBox))
+    return area
+
+
+def leave_wheel(owner: QWidget, *fields: QWidget) -> None:
+    """Let the wheel change a field only while it has the focus, which the wheel does not give."""
+    wheel = _Wheel(owner)
+    for field in fields:
         field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # not by the wheel
         field.installEventFilter(wheel)
-    return area
 
 
 class _Wheel(QObject):
