@@ -331,6 +331,17 @@ def test_shift_scales_both_ways_alike_and_turns_by_fifteen_degrees(
     assert places(session, "eye")[2] == pytest.approx((24 - 3 * 0.75**0.5, 12.5))
 
 
+def test_the_cursor_of_widths_shows_where_a_drag_does_something(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    canvas.tool = "width"
+    far = {"seam": (58, 44), None: (57, 44)}  # from every shape
+    for selected, wanted in (("seam", Qt.CursorShape.SplitVCursor), (None, Qt.CursorShape.ArrowCursor)):
+        session.select(selected)
+        qtbot.mouseMove(canvas, spot(canvas, far[selected]))
+        assert canvas.cursor().shape() == wanted
+
+
 def test_the_width_grows_by_twice_the_way_from_the_curve(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     canvas.tool = "width"
     session.select("seam")

@@ -85,10 +85,12 @@ class WidthTool:
         self._path = self._shape = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
-        """A cross over handles, two arrows over a seam."""
+        """A cross over handles, two arrows where a drag changes a width: over a seam, or anywhere with one selected."""
         if self._handle_at(mouse) is not None:
             return Qt.CursorShape.SizeAllCursor
-        return Qt.CursorShape.SplitVCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
+        shape = self._context.shape
+        drags = (shape is not None and not shape.closed) or shape_at(self._context, mouse) is not None
+        return Qt.CursorShape.SplitVCursor if drags else Qt.CursorShape.ArrowCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """The edges of the selected shape, of its softness, and their handles."""
