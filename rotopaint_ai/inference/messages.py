@@ -70,7 +70,7 @@ class Lane:
             facts, shapes, is_shared = json.loads(head)
             arrays = self._allocate(shapes, is_shared)
         except (ArithmeticError, TypeError) as error:
-            raise ValueError(f"a message of another form ({error})") from error
+            raise ValueError(f"a message of invalid form ({error})") from error
         for array in () if is_shared else arrays.values():
             self._read(_bytes_of(array))
         return Message(facts, arrays)

@@ -286,7 +286,7 @@ def test_arrays_arrive_as_they_were_sent(n_bytes: int) -> None:
 def test_what_is_no_message_is_called_nonsense(text: str) -> None:
     ours, theirs = socket.socketpair()
     theirs.sendall(len(text).to_bytes(8, "little") + text.encode())
-    with pytest.raises(ValueError, match="a message of another form"):
+    with pytest.raises(ValueError, match="a message of invalid form"):
         Lane(ours, mmap.mmap(-1, 16), lambda: None).receive()
     for end in (ours, theirs):
         end.close()

@@ -24,7 +24,7 @@ _FINE = 4  # shifts are multiples of 1 / (N_PLACES * _FINE)
 _REACH = 36  # largest shift, in those steps
 TURN_WEIGHT = 0.5  # weight of a difference in direction relative to one in position
 _UNEVEN = 2e-3  # penalty on a change of shift between neighbours
-_FAR = 2e-5  # penalty on a shift
+_FAR = 2e-5  # penalty on the size of a shift
 _CHUNK = 256
 
 

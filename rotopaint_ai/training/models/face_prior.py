@@ -262,7 +262,7 @@ class _Symmetric(NamedTuple):
         return _Symmetric(self.yy * over, -self.xy * over, self.xx * over)
 
     def times(self, rows: Tensor) -> Tensor:
-        """Matrix-vector products with [N, L, 2]."""
+        """The matrices applied to vectors `rows` [N, L, 2]."""
         x, y = rows[..., 0], rows[..., 1]
         return torch.stack((self.xx * x + self.xy * y, self.xy * x + self.yy * y), 2)
 
