@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
 from pytestqt.qtbot import QtBot
 
+from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.drawing.ramp import doubt_colour
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.session.error_scale import ErrorScale, scale_of
@@ -18,7 +20,7 @@ from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.timeline import strips
 from rotopaint_ui.timeline.axis import LEFT, RIGHT, Axis
 from rotopaint_ui.timeline.error_strip import BARS, SETTLED, columns, paint_bars
-from rotopaint_ui.timeline.key_strip import key_sources
+from rotopaint_ui.timeline.key_strip import KEYS, key_sources
 from rotopaint_ui.timeline.reach_strip import end_at
 from rotopaint_ui.timeline.timeline import Timeline
 
@@ -254,3 +256,37 @@ def test_its_usual_height_holds_ten_rows_of_shapes_and_not_a_pixel_more(
     for height, n_rows in ((usual, 10), (usual - 1, 9)):
         timeline.resize(660, height)
         assert timeline._shown_rows() == n_rows
+
+
+def test_a_crop_box_that_was_drawn_before_the_first_run_is_marked_at_its_frame(
+    qtbot: QtBot, facts: PlateFacts, out: Path
+) -> None:
+    session = ShotSession()
+    session.open(facts, out)
+    timeline = Timeline(session, FrameCache())
+    qtbot.addWidget(timeline)
+    timeline.resize(660, timeline.sizeHint().height())
+    session.go_to(1006)
+    before = timeline.grab().toImage()
+    session.edits.act("crop box", replace(session.state, crops={1002: CropBox(10, 8, 30, 30)}))
+    timeline.refresh()
+    after = timeline.grab().toImage()
+    x, y = int(timeline.x_of(1002)), int(timeline.place_of("keys"))
+    width = int(timeline.x_of(1003)) - x
+    yellow = {
+        (px, py)
+        for px in range(timeline.width())
+        for py in range(y, y + int(KEYS))
+        if after.pixelColor(px, py) != before.pixelColor(px, py)
+    }
+    assert yellow
+    assert all(x <= px < x + width for px, _ in yellow)
+
+
+def test_a_run_that_was_undone_leaves_no_errors(session: ShotSession) -> None:
+    assert session.run.errors[1003]["seam"] == 2.0
+    session.edits.act("as before the run", replace(session.state, document=None, predicted=None))
+    assert session.run.errors == {}
+    assert session.worst() == [1006]  # where no face was found
+    session.edits.undo()
+    assert session.run.errors[1003]["seam"] == 2.0

@@ -45,6 +45,7 @@ class ShotRuns:
         self._under_hand = UnderHand()  # results of an ended run that are not merged yet
         self._taught: _Taught | None = None
         self._with_taught: tuple[RunRecord, RunRecord] | None = None  # a record, and the same with these errors
+        self._bare: tuple[RunRecord, RunRecord] | None = None  # a record, and the same without errors
         self._records: dict[int, RunRecord] = {}  # run records by the models' predictions, the latest last
         self._hashed: tuple[RotoDocument | None, int] = None, 0
         edits.moved.append(self._follow_undo)
@@ -97,7 +98,9 @@ class ShotRuns:
             self._taught = _Taught(self.record.errors, kept, errors)
 
     def shown(self, document: RotoDocument | None) -> RunRecord:
-        """The record, with Teach's expected errors where they hold."""
+        """The record, with Teach's expected errors where they hold, and with none where its run was undone."""
+        if document is None and not self.is_live:
+            return self._without_errors()
         taught, known = self._taught, self._with_taught
         if taught is None or document is None or taught.before is not self.record.errors:
             return self.record
@@ -106,6 +109,14 @@ class ShotRuns:
         if known is None or known[0] is not self.record or known[1].errors is not taught.errors:
             known = self._with_taught = self.record, replace(self.record, errors=taught.errors)
         return known[1]
+
+    def _without_errors(self) -> RunRecord:
+        """The record without what a run expected of shapes that are not there."""
+        if not self.record.errors:
+            return self.record
+        if self._bare is None or self._bare[0] is not self.record:
+            self._bare = self.record, replace(self.record, errors={}, unseen={})
+        return self._bare[1]
 
     def take_event(self, facts: Mapping[str, Any]) -> None:
         """Take an event of a run that is under way; `show_live` puts what came on the screen."""

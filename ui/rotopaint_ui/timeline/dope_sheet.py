@@ -333,6 +333,8 @@ class DopeSheet:
         seen = self.rows[area.first_row : area.first_row + area.n_rows]
         follows = (number for number, row in enumerate(seen, area.first_row) if self._follows_landmarks(row))
         marked = next(follows, None)
+        if not seen:
+            paint_keys(painter, area.axis, area.top_of(area.first_row), {}, crops)  # drawn before the first run
         for number, row in enumerate(seen, area.first_row):
             y = area.top_of(number)
             if len(row.shapes) == 1:
