@@ -91,6 +91,7 @@ def test_f1_shows_the_guide_with_its_pictures(qtbot: QtBot, window: MainWindow) 
     assert window.guide is not None
     assert window.guide.isVisible()
     assert "Draw a box around the face" in window.guide.page.toPlainText()
+    assert window.guide.height() <= window.screen().availableSize().height() - 40  # its last lines are on the screen
     qtbot.waitUntil(window.guide.isActiveWindow, timeout=20_000)
     qtbot.keyClick(window.guide.page, K.Key_Escape)
     assert not window.guide.isVisible()

@@ -14,6 +14,7 @@ from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.focus import Presser
 
 USUAL_SIZE = QSize(820, 900)
+_FRAME_PX = 40  # the title and frame of a window
 _MARGIN_PX = 40  # beside pictures: the scroll bar and the text's own margin
 MISSING = "The guide is not part of this installation; it stands in docs/guide.md of the product's sources."
 
@@ -75,7 +76,7 @@ class GuideWindow(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 12, 0, 0)
         column.addWidget(self.page)
-        self.resize(USUAL_SIZE.boundedTo(self.screen().availableSize()))
+        self.resize(USUAL_SIZE.boundedTo(self.screen().availableSize() - QSize(0, _FRAME_PX)))
         self.page.resize(self.size())  # pictures are as broad as this
         self.page.show_guide(find_guide())
         Presser(self, closes=True)
