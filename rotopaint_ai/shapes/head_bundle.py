@@ -49,6 +49,7 @@ DEEP = 0.3  # face units: standard deviation of a landmark from the sphere that 
 MARKS_WEIGHT = 4.0  # weight of landmarks relative to observed curves
 END = 0.05  # share of the head's size: standard deviation of a curve's end along the curve
 LEAST_NOISE_PX = 0.4  # smallest standard deviation of a predicted curve
+BIASED = 0.015  # share of the head's size: standard deviation of the error that predicted curves of all holds share
 HAND_PX, HAND_END_PX = 0.15, 0.5  # standard deviation of a curve that a person drew, and of its ends
 LONGEST_STEP = 0.2  # largest step of a point in space
 _MIRROR = np.array([-1.0, 1.0, 1.0])
@@ -153,11 +154,16 @@ def observed_curves(known: Sequence[KnownCurve], size_H: Array, on_head: Sequenc
     return [
         each
         for k, (one, at) in enumerate(parts)
-        for each in (_observed_across(k, one, at), _observed_ends(k, one, size_H))
+        for each in (_observed_across(k, one, size_H, at), _observed_ends(k, one, size_H))
     ]
 
 
-def _observed_across(curve: int, known: KnownCurve, on_head: Complex) -> SeenCurve:
+def _observed_across(curve: int, known: KnownCurve, size_H: Array, on_head: Complex) -> SeenCurve:
+    """Samples of a curve across its direction.
+
+    Beside curves that people drew, n predicted ones of standard deviation s weigh together as s^2 / n + b^2, where b is
+    the error that they share: models that misplace a seam in one hold misplace it in all.
+    """
     weights = basis(known.splines_HD.shape[1] // 3, False, PER_SEGMENT)
     places, exact = known.splines_HD @ weights.T, known.exact_H[:, None]
     wanted = on_head @ weights.T
@@ -165,9 +171,11 @@ def _observed_across(curve: int, known: KnownCurve, on_head: Complex) -> SeenCur
     at, normal = (np.take_along_axis(each, near, axis=1) for each in (places, curve_normals(places)))
     along = abs(((wanted - at) * normal.conj()).imag)
     is_beside = along <= abs(np.diff(places, axis=1)).max(axis=1, keepdims=True)  # not beyond an end
-    noise = np.maximum(known.noise_px_H, LEAST_NOISE_PX)[:, None]
-    across = is_beside * PER_SEGMENT / (at.shape[1] * np.where(exact, HAND_PX, 2 * noise) ** 2)
-    return SeenCurve(curve, weights, at, normal, across, np.broadcast_to(np.where(exact, np.inf, noise), at.shape))
+    noise, shared = np.maximum(known.noise_px_H, LEAST_NOISE_PX)[:, None], BIASED * size_H[:, None] * exact.any()
+    variance = np.where(exact, HAND_PX**2, (2 * noise) ** 2 + np.count_nonzero(~exact) * shared**2)
+    far = np.where(exact, np.inf, np.maximum(noise, shared))
+    across = is_beside * PER_SEGMENT / (at.shape[1] * variance)
+    return SeenCurve(curve, weights, at, normal, across, np.broadcast_to(far, at.shape))
 
 
 def _observed_ends(curve: int, known: KnownCurve, size_H: Array) -> SeenCurve:

@@ -99,6 +99,16 @@ def test_a_persons_curve_outweighs_what_all_other_holds_have_wrong_alike(
     assert off(keyed, bridge) < 1
 
 
+def test_curves_that_are_wrong_alike_weigh_little_beside_a_persons_however_sure_they_are(
+    shot: tuple[HeadPoses, Array, Array, list[Array]],
+) -> None:
+    bridge, right, left = shot[3]
+    drawn = np.arange(N_HOLDS) == 5
+    wrong = bridge + 1.5j
+    known = KnownCurve.of(np.where(drawn[:, None], bridge, wrong), np.full(N_HOLDS, 0.5), drawn, wrong)
+    assert off(solved(shot, [known, told(right), told(left)], NO_BUILD)[0], bridge) < 0.9
+
+
 def test_one_side_determines_the_other(shot: tuple[HeadPoses, Array, Array, list[Array]]) -> None:
     bridge, right, left = shot[3]
     wrong = left + 6  # in all holds: only the other side corrects it
