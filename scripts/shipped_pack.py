@@ -3,8 +3,8 @@
     python scripts/shipped_pack.py OUT [--share 0.01] [--workers N] [--set key=value]...
 
 OUT gets the data and all intermediate packs; OUT/puppet is the final pack. It takes five to six hours on two cores.
-Existing results are not made again, so a stopped run continues. `--share` renders and trains only this share,
-`--workers` is the number of rendering processes, `--set` changes the recipe of the landmark network.
+Existing results are not made again, and a stopped training resumes from its checkpoint. `--share` renders and trains
+only this share, `--workers` is the number of rendering processes, `--set` changes the recipe of the landmark network.
 
 Seeds are fixed, and trainings are limited by steps on one thread, not by minutes, so that two runs on one machine give
 the same weights.
@@ -140,7 +140,8 @@ def _train(
 ) -> Step:
     all_settings = ("minutes=null", f"steps={_part(steps, share)}", "threads=1", *settings)
     sets = [word for setting in all_settings for word in ("--set", setting)]
-    return Step((*TRAIN, *map(str, data), "--out", str(out), *_options({**words, "strategy": "single"}), *sets), made)
+    options = ("--resume", "--out", str(out), *_options({**words, "strategy": "single"}), *sets)
+    return Step((*TRAIN, *map(str, data), *options), made)
 
 
 def _part(whole: int, share: float) -> int:

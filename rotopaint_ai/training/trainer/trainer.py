@@ -178,6 +178,8 @@ class Trainer(Generic[Net, Batch]):
         """
         if resume:
             self.load()
+        else:
+            self._keep_stopped(sink)
         self._begin()
         report = Reporter(sink)
         # batches first: their processes must be forked before this process starts threads
@@ -386,10 +388,25 @@ class Trainer(Generic[Net, Batch]):
             "best_state": self.best_state,
             "optimiser": self.optimiser.state_dict(),
             **{name: getattr(self, name) for name in _NUMBERS},
+            "is_over": self.is_over,
             "budget": self.budget.state(),
             "rows": [asdict(row) for row in self.rows],
         }
         write_checkpoint(self.folder / CHECKPOINT, state)
+
+    def _keep_stopped(self, sink: Sink) -> None:
+        """Rename the checkpoint of a training that was stopped, so that this one does not write over it."""
+        path, state = self.folder / CHECKPOINT, {}
+        with contextlib.suppress(TrainingError):  # none there, or damaged
+            state = read_checkpoint(path)
+        if self.group.is_first and not state.get("is_over", True):  # older checkpoints have no such field
+            kept = path.with_name(f"checkpoint.{state['at']}.pt")
+            path.replace(kept)
+            sink(
+                warning(
+                    f"starts anew; {kept} keeps a training that was stopped (rename it to {CHECKPOINT} and --resume)"
+                )
+            )
 
     def load(self) -> None:
         """Resume from the folder's checkpoint; start anew where there is none. Raises TrainingError."""

@@ -150,6 +150,26 @@ def test_a_checkpoint_that_is_none_is_reported_without_a_librarys_advice(tmp_pat
     assert str(refused.value) == f"{path}: {told}"
 
 
+def test_a_training_that_starts_anew_keeps_the_checkpoint_of_a_stopped_one_and_no_other(tmp_path: Path) -> None:
+    stopped = trainer(tmp_path)
+    stopped.at = 2
+    stopped.save()
+    content, events = (tmp_path / CHECKPOINT).read_bytes(), list[Event]()
+    for _ in range(2):  # what the second one finds has ended
+        trainer(tmp_path).fit(sink=events.append)
+    kept = tmp_path / "checkpoint.2.pt"
+    assert [path for path in tmp_path.glob("*.pt") if path.name != CHECKPOINT] == [kept]
+    assert kept.read_bytes() == content
+    told = [event.facts["message"] for event in events if event.kind == "warning"]
+    assert told == [f"starts anew; {kept} keeps a training that was stopped (rename it to {CHECKPOINT} and --resume)"]
+
+
+def test_a_training_that_starts_anew_passes_over_a_damaged_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / CHECKPOINT).write_bytes(b"no checkpoint" * 40)
+    assert trainer(tmp_path).fit().steps == CONFIG.steps
+    assert [path.name for path in tmp_path.glob("*.pt")] == [CHECKPOINT]
+
+
 def test_a_checkpoint_from_other_data_is_not_resumed(tmp_path: Path) -> None:
     trainer(tmp_path, data=1).save()
     trainer(tmp_path, data=1).load()
