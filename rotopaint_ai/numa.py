@@ -1,4 +1,4 @@
-"""The cores, sockets, NUMA nodes and GPUs of this machine, and the nodes that hold a process's memory.
+"""The cores, sockets, NUMA nodes, memory and GPUs of this machine, and the nodes that hold a process's memory.
 
 Only the count of GPUs needs more than the standard library, so that a process can be bound before any thread starts.
 """
@@ -75,6 +75,13 @@ def prefer_memory_of(cores: Sequence[int], nodes: Path = NODES) -> int | None:
         return None
     numa.numa_set_preferred(own[0])
     return own[0]
+
+
+def memory_bytes() -> int:
+    """This machine's memory in bytes."""
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 8 << 30
 
 
 def remote_share(maps: Path = Path("/proc/self/numa_maps"), nodes: Path = NODES) -> float | None:

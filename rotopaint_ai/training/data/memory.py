@@ -9,13 +9,13 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from rotopaint_ai.numa import memory_bytes
 from rotopaint_ai.training.data.dataset import Array, Dataset, Picture, Truth
 from rotopaint_ai.training.data.shards.stream import (
     MEMORY_SHARE,
     Joined,
     Streamed,
     made_smaller,
-    memory_bytes,
     sizes_of,
     smaller,
 )

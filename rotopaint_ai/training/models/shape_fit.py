@@ -1,20 +1,14 @@
-"""Shapes from landmarks in closed form: align, regress, transform back.
+"""Shapes from landmarks in closed form: the shape model `ridge`; a recipe may name another of `SHAPE_MODELS`.
 
-Each shape uses only its own landmarks (the sheet names them). A similarity aligns them to their mean over the samples.
-In that frame a control point is its mean position, plus the motion of nearby landmarks, plus a ridge regression of the
-remainder; tangents are regressed the same way. The ridge treats each landmark's expected error as noise on its input,
-so inaccurate landmarks get smaller weights.
-This is the shape model `ridge`; a recipe may name another of `SHAPE_MODELS`.
-Everything between the two similarity transforms is linear, so all shapes of a sheet become one batched product.
-Letters: n samples, L landmarks of the sheet, K shapes, M landmarks of one shape, P control points of one shape.
-Similarities are complex factors: z -> r (z - c) rotates, scales and translates.
+Each shape uses only its own landmarks (the sheet names them); `shapes.landmark_regression` fits it. Everything between
+the two similarity transforms is linear, so all shapes of a sheet become one batched product.
+Letters: n samples, L landmarks of the sheet, K shapes, P control points of one shape.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +17,8 @@ from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.shapes.bezier import curve_distance
-from rotopaint_ai.shapes.revectorise.mean_face import as_complex, as_plain
+from rotopaint_ai.shapes.landmark_regression import ShapeFit, fit_shape
 from rotopaint_ai.sheet import Sheet
-from rotopaint_ai.similarity import fit_similarity
 from rotopaint_ai.training.data.augment import move_points, move_spline
 from rotopaint_ai.training.data.dataset import Truth
 from rotopaint_ai.training.data.dataset_checks import landmark_rows
@@ -34,8 +27,6 @@ from rotopaint_ai.training.registry import Registry
 
 Array64 = npt.NDArray[np.float64]
 
-LEAST_NOISE = 3e-4  # share of the face; keeps the ridge solvable when landmarks are exact
-NEAR = 0.06  # share of a shape's size within which landmarks move a control point along
 GUARDS = (1.0, 2.0, 4.0)  # factors on the measured landmark error that a shape may be regularised for
 _SPACING_PX = 3.0  # spacing of the curve samples that are compared to choose a guard
 GUARD_WORTH = 0.98  # a larger guard must reduce the curve distance to this share
@@ -60,26 +51,11 @@ BuildShapes = Callable[[ShapeTraining], nn.Module]  # builds a module with the i
 SHAPE_MODELS: Registry[BuildShapes] = Registry("shape model")
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeFit:
-    """One shape's regression in the aligned frame of its landmarks (their root mean square radius is 1)."""
-
-    rows: tuple[int, ...]  # of the sheet's landmarks
-    mean: Array64  # [M, 2] aligned landmarks
-    slope: Array64  # [2 M, 6 P] control points from landmark offsets
-    offset: Array64  # [6 P] control points of the mean landmarks
-    width_slope: Array64  # [2 M] logarithm of width from landmark offsets
-    width_offset: float  # logarithm of width of the mean landmarks; -inf if the shape has no width
-    n_samples: int
-
-
 def fit_shapes(
     sheet: Sheet, truth: Truth, *, noise_L: Array64, guards_K: Array64 | None = None
 ) -> tuple[ShapeFit, ...]:
-    """Fit every shape of a sheet on N samples.
+    """Fit every shape of a sheet on N samples; `noise_L` and `guards_K` as in `ShapeTraining`.
 
-    `noise_L`: standard deviation per axis of each landmark's error, as a share of the face (longest side of its box);
-    `guards_K`: factor on that error for each shape (None: 1).
     Raises: TrainingError if a shape is known, together with its landmarks, in fewer than two samples.
     """
     slots = sheet.point_rows()
@@ -98,7 +74,7 @@ def fit_shapes(
         width = truth.width[known, index].astype(np.float64)
         width = np.where(np.isfinite(width), width, (shape.width_share or np.nan) * sides[known])
         noise = noise_L[list(rows)] * (1.0 if guards_K is None else guards_K[index])
-        fits.append(_fit_shape(rows, landmarks[known], points[known], width, noise, sides[known]))
+        fits.append(fit_shape(rows, landmarks[known], points[known], width, noise, sides[known]))
     return tuple(fits)
 
 
@@ -155,83 +131,6 @@ def add_warped_copies(truth: Truth, *, copies: int, rng: np.random.Generator, am
             landmarks[at], points[at] = move_points(landmarks[at], matrix), move_spline(points[at], matrix)
         parts.append(Truth(landmarks, truth.visible, points, truth.width))
     return Truth(*(np.concatenate([getattr(p, name) for p in parts]) for name in Truth.__dataclass_fields__))
-
-
-def _fit_shape(
-    rows: Sequence[int], landmarks: Array64, points: Array64, width: Array64, noise_M: Array64, sides: Array64
-) -> ShapeFit:
-    mean = _mean_face(landmarks)
-    centre, turn = similarity(landmarks, mean)
-    offsets = _to_aligned(landmarks, centre, turn) - mean
-    aligned = _points_to_aligned(points, centre, turn)
-    n = len(points)
-    # noise in aligned units: a share of the face, whose size is known in pixels and in aligned units
-    noise = np.repeat(np.maximum(noise_M, LEAST_NOISE) * np.median(sides * np.abs(turn)), 2)
-    x = offsets.reshape(n, -1)
-    carried = _carry(mean, aligned[..., :2].mean(axis=0))
-    y = aligned.reshape(n, -1)
-    slope, offset = _ridge(x, y - x @ carried, noise)
-    known = np.isfinite(width) & (width > 0)
-    width_slope, width_offset = np.zeros(x.shape[1]), -np.inf
-    if known.any():
-        logs = np.log(width[known] * np.abs(turn[known]))[:, None]
-        found, level = _ridge(x[known], logs, noise * 4)  # widths depend on the pose only weakly
-        width_slope, width_offset = found[:, 0], float(level[0])
-    return ShapeFit(tuple(rows), mean, slope + carried, offset, width_slope, width_offset, n)
-
-
-def _ridge(x: Array64, y: Array64, noise: Array64) -> tuple[Array64, Array64]:
-    """Least squares of y on noisy x: a ridge whose penalty is the noise covariance. Returns slope and offset."""
-    x_mean, y_mean = x.mean(axis=0), y.mean(axis=0)
-    x0, y0 = x - x_mean, y - y_mean
-    slope = np.linalg.solve(x0.T @ x0 + np.diag(len(x) * noise**2), x0.T @ y0)
-    return slope, y_mean - x_mean @ slope
-
-
-def _carry(mean: Array64, places: Array64) -> Array64:
-    """[2 M, 6 P]: each control point moves with its three nearest landmarks, weighted by inverse square distance.
-
-    A point on a landmark moves with that landmark alone. Tangents do not change.
-    """
-    squares = ((places[:, None] - mean) ** 2).sum(axis=2) + (NEAR * np.ptp(mean)) ** 2 / 16
-    nearest = np.argsort(squares, axis=1)[:, :3]
-    weights = np.zeros_like(squares)
-    np.put_along_axis(weights, nearest, np.take_along_axis(squares, nearest, 1) ** -2, 1)
-    weights /= weights.sum(axis=1, keepdims=True)
-    carry = np.zeros((len(mean), 2, len(places), 6))
-    for axis in range(2):
-        carry[:, axis, :, axis] = weights.T
-    return carry.reshape(2 * len(mean), -1)
-
-
-def similarity(landmarks: Array64, mean: Array64) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
-    """Centres and complex factors that align each sample's landmarks [n, M, 2] to a centred `mean`."""
-    z = as_complex(landmarks)
-    return z.mean(axis=1), fit_similarity(z, np.broadcast_to(as_complex(mean), z.shape))[0]
-
-
-def _mean_face(landmarks: Array64) -> Array64:
-    """Mean of the samples after mutual alignment, centred, with root mean square radius 1 (generalised Procrustes)."""
-    mean = landmarks[0]
-    for _ in range(5):
-        mean = mean - mean.mean(axis=0)
-        mean = mean / np.sqrt((mean**2).sum(axis=1).mean())
-        centre, turn = similarity(landmarks, mean)
-        mean = _to_aligned(landmarks, centre, turn).mean(axis=0)
-    mean = mean - mean.mean(axis=0)
-    return cast(Array64, mean / np.sqrt((mean**2).sum(axis=1).mean()))
-
-
-def _to_aligned(places: Array64, centre: npt.NDArray[np.complex128], turn: npt.NDArray[np.complex128]) -> Array64:
-    return as_plain((as_complex(places) - centre[:, None]) * turn[:, None])
-
-
-def _points_to_aligned(
-    points: Array64, centre: npt.NDArray[np.complex128], turn: npt.NDArray[np.complex128]
-) -> Array64:
-    place = _to_aligned(points[..., :2], centre, turn)
-    tangents = [as_plain(as_complex(points[..., at : at + 2]) * turn[:, None]) for at in (2, 4)]
-    return np.concatenate([place, *tangents], axis=-1)
 
 
 class ShapeGraph(nn.Module):

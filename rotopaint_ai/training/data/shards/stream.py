@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import CancelledError, RotopaintError
+from rotopaint_ai.numa import memory_bytes
 
 WINDOW = 8  # number of shards whose pictures are shuffled together
 Rows = npt.NDArray[np.intp]
@@ -214,13 +214,6 @@ def made_smaller(pictures: Sequence[Picture], factor: float) -> Sequence[Picture
     if isinstance(pictures, (Streamed, Joined)):
         return pictures.smaller(factor)
     return tuple(smaller(picture, factor) for picture in pictures)
-
-
-def memory_bytes() -> int:
-    """This machine's memory in bytes."""
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 8 << 30
 
 
 # step -> one row of each shard, in the order of first use from that step on

@@ -18,7 +18,7 @@ from rotopaint_ai.landmarks.faces import FaceFound, letterbox
 from rotopaint_ai.training.data.dataset_checks import split_samples
 from rotopaint_ai.training.models.backbone import total_of
 from rotopaint_ai.training.models.detection import task
-from rotopaint_ai.training.models.detection.batches import MIRRORED, THINGS, Batches, add_distractors
+from rotopaint_ai.training.models.detection.batches import MIRRORED, Batches
 from rotopaint_ai.training.models.detection.net import STRIDES, DetectorNet, heat_places
 from rotopaint_ai.training.models.detection.scenes import (
     DetectionScene,
@@ -321,17 +321,3 @@ def test_pictures_are_fitted_into_the_corner() -> None:
     assert scale == pytest.approx(0.32)
     assert not fitted[:32].any()
     assert (fitted[32:] > 0.4).all()
-
-
-def test_background_objects_do_not_change_faces() -> None:
-    """Balls, lumps and scattered faces change the picture, except where a face is."""
-    rng = np.random.default_rng(0)
-    picture = np.full((96, 160, 3), 90, np.uint8)
-    other = rng.integers(0, 255, (80, 80, 3)).astype(np.uint8)
-    face = np.array([60.0, 20, 110, 80])
-    changed = [add_distractors(picture, [face], other, rng) for _ in range(20)]
-    assert all((each[20:80, 60:110] == 90).all() for each in changed)
-    assert sum((each != 90).any() for each in changed) >= 18
-    assert (picture == 90).all()
-    for thing in THINGS:
-        assert thing(picture[:30, :40], other, rng).shape == (30, 40, 3)
