@@ -48,6 +48,11 @@ class Crop:
         placed: Array = (np.asarray(points, dtype=np.float64) - offset) * (size_px / self.side)
         return placed
 
+    def spline_to_crop(self, points_P6: Array, size_px: float) -> Array:
+        """Control points (P, 6) of a spline converted from plate space to the crop's picture of `size_px` pixels."""
+        tangents = points_P6[:, 2:] * (size_px / self.side)
+        return np.concatenate([self.to_crop(points_P6[:, :2], size_px), tangents], axis=1)
+
     def to_plate(self, points: npt.ArrayLike, size_px: float) -> Array:
         """Points (..., 2) converted from the crop's picture of `size_px` pixels to plate space."""
         offset = np.array([self.x - self.side / 2, self.y - self.side / 2])

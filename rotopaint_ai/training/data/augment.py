@@ -18,7 +18,6 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.crops import Crop
 from rotopaint_ai.training.data.dataset import Array, Picture
 from rotopaint_ai.training.data.memory import Memory, face_bounds
 from rotopaint_ai.training.data.pose_augment import ElasticWarp, PoseAugment, cut_elastic, cut_turned_face
@@ -110,8 +109,13 @@ def _warp(size_px: int, geometry: Geometry, flips: bool, rng: Random) -> Matrix:
 
 def move_points(points: Array, matrix: Matrix) -> Array:
     """Map points (..., 2) by a 3 x 3 matrix; NaN stays NaN."""
-    moved = points.astype(np.float64) @ matrix[:, :2].T + matrix[:, 2]
-    return cast(Array, (moved[..., :2] / moved[..., 2:]).astype(np.float32))
+    return cast(Array, transform_points(points.astype(np.float64), matrix).astype(np.float32))
+
+
+def transform_points(points: Matrix, matrix: Matrix) -> Matrix:
+    """As `move_points`, in double precision."""
+    moved = points @ matrix[:, :2].T + matrix[:, 2]
+    return np.asarray(moved[..., :2] / moved[..., 2:])
 
 
 def move_spline(points_PK: Array, matrix: Matrix) -> Array:
@@ -125,12 +129,6 @@ def move_spline(points_PK: Array, matrix: Matrix) -> Array:
     return cast(Array, np.concatenate([moved, *ends], axis=-1))
 
 
-def spline_in_crop(points_P6: npt.NDArray[np.float64], crop: Crop, size_px: int) -> npt.NDArray[np.float64]:
-    """Control points (P, 6) from plate space into the pixels of a crop of `size_px`."""
-    tangents = points_P6[:, 2:] * (size_px / crop.side)
-    return np.concatenate([crop.to_crop(points_P6[:, :2], size_px), tangents], axis=1)
-
-
 def warp_picture(picture: Picture, matrix: Matrix, size_px: int, border: int = cv2.BORDER_REPLICATE) -> Picture:
     """Cut a crop by a matrix between corner-origin coordinates (OpenCV's origin is the centre of the first pixel)."""
     half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1.0]])
@@ -141,6 +139,13 @@ def warp_picture(picture: Picture, matrix: Matrix, size_px: int, border: int = c
     else:
         warped = cv2.warpPerspective(picture, by_centres, (size_px, size_px), flags=cv2.INTER_LINEAR, borderMode=border)
     return cast(Picture, warped)
+
+
+def rasterise_outline(outline: npt.NDArray[Any], shape: tuple[int, int]) -> Array:
+    """Coverage (H, W), 0..1, of a polygon (P, 2); `shape`: H and W."""
+    drawn = np.zeros(shape, np.uint8)
+    cv2.fillPoly(drawn, [np.round((outline - 0.5) * 16).astype(np.int32)], 255, lineType=cv2.LINE_AA, shift=4)
+    return drawn / np.float32(255)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ from rotopaint_ai.locks import hold_lock
 from rotopaint_ai.plates import Frame, Plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, Rows
-from rotopaint_ai.training.data.augment import spline_in_crop
 from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, has_head, write_picture
 from rotopaint_ai.training.mining.options import FACE_SHARE
 from rotopaint_ai.training.mining.vectorise import MinedTruth
@@ -303,7 +302,7 @@ def make_sample(truth: MinedTruth, row: int, picture: WrittenPicture, val: set[t
     for plan, at in truth.plans_at(row):
         width = plan.shape.width_px[at]
         scaled = None if not np.isfinite(width) or width <= 0 else float(width * scale)
-        shapes[plan.shape.name] = ShapeTruth(spline_in_crop(plan.points_FP6[at], where, picture.size).tolist(), scaled)
+        shapes[plan.shape.name] = ShapeTruth(where.spline_to_crop(plan.points_FP6[at], picture.size).tolist(), scaled)
     split: Split = "val" if (source.character, source.shot) in val else "train"
     extent = where.to_crop(truth.extent(row), picture.size)
     low, high = extent.min(axis=0), extent.max(axis=0)

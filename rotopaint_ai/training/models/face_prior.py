@@ -23,19 +23,22 @@ from torch.nn import functional as F
 
 from rotopaint_ai.shapes.deformable_head import DeformableModel
 
-# share of the expected error that is independent noise, which other landmarks can correct
-ERROR_SCALES = (0.3, 0.4, 0.6)
-NOISE_FLOORS = (0.001, 0.003, 0.008)  # residual of the model on new frames, in units of the face
-ANISOTROPIES = (0.0, 1.0, 1.5, 2.2)  # factor applied to the anisotropy measured in the errors
-# share of the rotation added to it: networks underestimate rotations outside the training range
-EXTRAPOLATIONS = (0.0, 0.01)
-OCCLUSION_FACTORS = (3.0, 8.0, 20.0)  # expected error of an occluded landmark grows by this many times itself
-OUTLYING = (3.0, 30.0)  # deviation from the model, in expected errors, at which a landmark's weight is halved
 _MOST_ANISOTROPY = 3.5  # logarithm of the ratio of the longer to the shorter standard deviation
 _LEAST_NOISE = 1e-3
 _LOOSE = 1e-3  # prior precision of rotation, scale and translation: almost uninformative
 _LONGEST_STEP = 0.5  # radians, or logarithm of scale, per step: wild landmarks must not overturn the head
 _VIEW = 6  # parameters of a pose: rotation, scale, translation
+
+
+class PriorSettings(NamedTuple):
+    """How a prior weighs landmarks against the model; selected on validation samples."""
+
+    error_scale: float  # share of the expected error that is independent noise, which other landmarks can correct
+    noise_floor: float  # residual of the model on new frames, in units of the face
+    occlusion_factor: float = 3.0  # expected error of an occluded landmark grows by this many times itself
+    anisotropy: float = 0.0  # factor applied to the anisotropy measured in the errors
+    extrapolation: float = 0.0  # share of the rotation added to it: networks underestimate unusual rotations
+    outlying: float = 3.0  # deviation from the model, in expected errors, at which a landmark's weight is halved
 
 
 class _Face(NamedTuple):
@@ -61,54 +64,34 @@ class FacePrior(nn.Module):
     base: Tensor  # [L] residual variance per axis
     prior_precision: Tensor  # [P] prior precision of the parameters
 
-    def __init__(
-        self,
-        head: DeformableModel,
-        *,
-        error_scale: float,
-        noise_floor: float,
-        occlusion_factor: float = OCCLUSION_FACTORS[0],
-        anisotropy: float = ANISOTROPIES[0],
-        extrapolation: float = EXTRAPOLATIONS[0],
-        outlying: float = OUTLYING[0],
-    ) -> None:
-        """Values from ERROR_SCALES, NOISE_FLOORS, OCCLUSION_FACTORS, ANISOTROPIES, EXTRAPOLATIONS and OUTLYING."""
+    def __init__(self, head: DeformableModel, settings: PriorSettings) -> None:
         super().__init__()
-        self.error_scale, self.noise_floor, self.occlusion_factor = error_scale, noise_floor, occlusion_factor
-        self.anisotropy, self.extrapolation, self.outlying = anisotropy, extrapolation, outlying
+        self.settings = settings
         self.mirrored, self.n_motions = head.mirrored, len(head.motions)
         for name, value in (
             ("places", head.places),
             ("motions", head.motions.reshape(-1, 3)),
-            ("base", head.unexplained + noise_floor**2),
+            ("base", head.unexplained + settings.noise_floor**2),
             ("prior_precision", [1.0] * self.n_motions + [_LOOSE] * _VIEW),
         ):
             self.register_buffer(name, torch.tensor(np.asarray(value, np.float64)))
 
     def on(self, head: DeformableModel) -> FacePrior:
         """The same settings with another model."""
-        return FacePrior(
-            head,
-            error_scale=self.error_scale,
-            noise_floor=self.noise_floor,
-            occlusion_factor=self.occlusion_factor,
-            anisotropy=self.anisotropy,
-            extrapolation=self.extrapolation,
-            outlying=self.outlying,
-        )
+        return FacePrior(head, self.settings)
 
     def forward(self, points: Tensor, error: Tensor, seen: Tensor, anisotropy: Tensor) -> tuple[Tensor, Tensor]:
         """[N, L, 2], [N, L], [N, L], [N, L, 2] -> [N, L, 2], [N, L]."""
         # float32 results would differ between machines
         points, error, seen = points.double(), error.double(), seen.double()
-        error = error * (1 + self.occlusion_factor * (1 - seen))
+        error = error * (1 + self.settings.occlusion_factor * (1 - seen))
         weight = 1 / (error * error)
         centre = (points * weight[..., None]).sum(1, keepdim=True) / weight.sum(1)[:, None, None]
         away = points - centre
         size = torch.sqrt((away * away).sum(2).mean(1)).clamp_min(1e-6)[:, None]
         rows = away / size[..., None]
-        noise = (self.error_scale * error / size).clamp_min(_LEAST_NOISE) ** 2
-        scaled_anisotropy = self.anisotropy * anisotropy.double() if self.anisotropy else None
+        noise = (self.settings.error_scale * error / size).clamp_min(_LEAST_NOISE) ** 2
+        scaled_anisotropy = self.settings.anisotropy * anisotropy.double() if self.settings.anisotropy else None
         mean, deviation = self._posterior(rows, noise, scaled_anisotropy)
         return (mean * size[..., None] + centre).float(), (deviation * size).float()
 
@@ -121,7 +104,7 @@ class FacePrior(nn.Module):
         first = self._gauss_newton_step(
             rows, _covariance_of(noise, anisotropy).plus(self.base).inverse(), self._initial_face(rows, noise)
         )
-        outlier_weight = (rows - self._project(first.face)).square().sum(2) / (self.outlying**2 * noise)
+        outlier_weight = (rows - self._project(first.face)).square().sum(2) / (self.settings.outlying**2 * noise)
         spread = _covariance_of(noise * (1 + outlier_weight), anisotropy)
         precision = spread.plus(self.base).inverse()
         last = self._gauss_newton_step(rows, precision, first.face)
@@ -172,11 +155,11 @@ class FacePrior(nn.Module):
 
     def _extrapolate(self, face: _Face) -> _Face:
         """The face rotated slightly further about its rotation axis; the step is proportional to the angle's sine."""
-        if not self.extrapolation:
+        if not self.settings.extrapolation:
             return face
         t = face.rotation
         axis = torch.stack((t[:, 2, 1] - t[:, 1, 2], t[:, 0, 2] - t[:, 2, 0], t[:, 1, 0] - t[:, 0, 1]), 1) / 2
-        return _apply_step(face, F.pad(axis * self.extrapolation, (self.n_motions, _VIEW - 3)))
+        return _apply_step(face, F.pad(axis * self.settings.extrapolation, (self.n_motions, _VIEW - 3)))
 
     def _jacobian(self, face: _Face, turned: Tensor) -> tuple[Tensor, Tensor]:
         """Jacobian [N, P, L] of the landmarks' x and y with respect to the parameters."""

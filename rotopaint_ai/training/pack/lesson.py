@@ -21,7 +21,6 @@ from rotopaint_ai.shapes.bezier import as_array
 from rotopaint_ai.shapes.refit import Keys
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 from rotopaint_ai.sheet import Sheet
-from rotopaint_ai.training.data.augment import spline_in_crop
 from rotopaint_ai.training.data.dataset import Picture, Truth
 from rotopaint_ai.training.data.memory import Memory
 
@@ -112,7 +111,7 @@ def _sample(
     points = np.full((sheet.n_points, 6), np.nan)
     rows = sheet.point_rows()
     for name, spline in splines.items():
-        points[rows[name]] = spline_in_crop(spline, crop, size)
+        points[rows[name]] = crop.spline_to_crop(spline, size)
     widths = np.array([hold.width_px.get(spec.name, np.nan) for spec in sheet.shapes]) * (size / crop.side)
     solved = crop.to_crop(marks, size)
     own = solved.copy()

@@ -25,15 +25,7 @@ from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data.augment import nominal_crop
 from rotopaint_ai.training.data.dataset import Dataset, Truth
 from rotopaint_ai.training.data.memory import Memory
-from rotopaint_ai.training.models.face_prior import (
-    ANISOTROPIES,
-    ERROR_SCALES,
-    EXTRAPOLATIONS,
-    NOISE_FLOORS,
-    OCCLUSION_FACTORS,
-    OUTLYING,
-    FacePrior,
-)
+from rotopaint_ai.training.models.face_prior import FacePrior, PriorSettings
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions
@@ -43,13 +35,13 @@ from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, 
 Array64 = npt.NDArray[np.float64]
 
 WORTH = 0.99  # a prior must reduce the validation error below this share
-_CHOICES = {
-    "error_scale": ERROR_SCALES,
-    "noise_floor": NOISE_FLOORS,
-    "occlusion_factor": OCCLUSION_FACTORS,
-    "anisotropy": ANISOTROPIES,
-    "extrapolation": EXTRAPOLATIONS,
-    "outlying": OUTLYING,
+_CHOICES = {  # values of `PriorSettings` to select from
+    "error_scale": (0.3, 0.4, 0.6),
+    "noise_floor": (0.001, 0.003, 0.008),
+    "occlusion_factor": (3.0, 8.0, 20.0),
+    "anisotropy": (0.0, 1.0, 1.5, 2.2),
+    "extrapolation": (0.0, 0.01),
+    "outlying": (3.0, 30.0),
 }
 _HIDDEN_WEIGHT = 0.5  # weight of hidden landmarks in that error: shapes depend on them too
 _CLEARLY = 0.9  # a later candidate must reduce the error below this share; two trainings differ by a tenth
@@ -121,28 +113,27 @@ def choose_prior(
     best, least = None, WORTH * _mean_distance(points, truth, weight)
     for parts in filter(None, candidates):
 
-        def distance(settings: dict[str, float], parts: Sequence[Fold] = parts) -> float:
-            prior = FacePrior(parts[0].head, **settings)
+        def distance(settings: PriorSettings, parts: Sequence[Fold] = parts) -> float:
+            prior = FacePrior(parts[0].head, settings)
             return _mean_distance(apply_in_parts(prior, parts, *read)[0], truth, weight)
 
-        settings, found = _coordinate_descent(
-            {name: values[len(values) // 2] for name, values in _CHOICES.items()}, distance
-        )
+        start = PriorSettings(**{name: values[len(values) // 2] for name, values in _CHOICES.items()})
+        settings, found = _coordinate_descent(start, distance)
         if found < least * (1.0 if best is None else _CLEARLY):
-            best, least = Choice(FacePrior(parts[0].head, **settings), parts), found
+            best, least = Choice(FacePrior(parts[0].head, settings), parts), found
     return best
 
 
 def _coordinate_descent(
-    start: dict[str, float], distance: Callable[[dict[str, float]], float]
-) -> tuple[dict[str, float], float]:
+    start: PriorSettings, distance: Callable[[PriorSettings], float]
+) -> tuple[PriorSettings, float]:
     """Coordinate descent over _CHOICES: settings that no single change improves, and their distance."""
     best, least = start, distance(start)
     is_better = True
     while is_better:
         is_better = False
         for name, value in ((name, value) for name, values in _CHOICES.items() for value in values):
-            other = {**best, name: value}
+            other = best._replace(**{name: value})
             if other != best and (found := distance(other)) < least:
                 best, least, is_better = other, found, True
     return best, least
@@ -209,16 +200,6 @@ def calibrate(distance: npt.NDArray[np.floating[Any]], log_scale: npt.NDArray[np
 
 Check = Callable[[], None]
 
-_PRIOR = (
-    "error_scale",
-    "noise_floor",
-    "occlusion_factor",
-    "anisotropy",
-    "extrapolation",
-    "outlying",
-    "mirrored",
-)  # attributes of a prior for the card
-
 
 @dataclass(frozen=True, slots=True)
 class SelectedModels:
@@ -241,7 +222,7 @@ class SelectedModels:
         """The selection, for the card."""
         prior = self.prior
         return {
-            "prior": None if prior is None else {name: getattr(prior, name) for name in _PRIOR},
+            "prior": None if prior is None else {**prior.settings._asdict(), "mirrored": prior.mirrored},
             "shape_guards": dict(zip(sheet.shape_names, self.guards_K.tolist())),
         }
 

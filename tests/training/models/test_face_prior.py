@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.shapes.deformable_head import fit_head
-from rotopaint_ai.training.models.face_prior import OUTLYING, FacePrior, _apply_step, _covariance_of
+from rotopaint_ai.training.models.face_prior import FacePrior, PriorSettings, _apply_step, _covariance_of
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet, LandmarkOutput
 from rotopaint_ai.training.pack import select as selection
 from rotopaint_ai.training.pack.select import Fold, apply, choose_prior, folds
@@ -77,7 +77,7 @@ def test_a_hidden_landmark_is_found_by_the_others() -> None:
     found[:, :8] += rng.normal(0, 5.0, (40, 1, 2))  # the far side shifts as a whole, which the network does not know
     seen = np.ones((40, 30))
     seen[:, :8] = 0.05
-    prior = FacePrior(head, error_scale=0.7, noise_floor=0.003)
+    prior = FacePrior(head, PriorSettings(error_scale=0.7, noise_floor=0.003))
     known, unknown = (
         apply(prior, found, np.ones((40, 30)), part, even(found))[0] for part in (seen, np.ones((40, 30)))
     )
@@ -93,7 +93,7 @@ def test_noise_that_no_head_could_show_is_taken_away() -> None:
     error = np.full((40, 30), 0.5)
     error[:, :6] = 4.0  # six landmarks are inaccurate, and the network knows it
     found = true + rng.normal(0, 0.8, true.shape) * error[..., None]
-    prior = FacePrior(head, error_scale=0.8, noise_floor=0.003)
+    prior = FacePrior(head, PriorSettings(error_scale=0.8, noise_floor=0.003))
     drawn, left = apply(prior, found, error, all_seen(found), even(found))
     before, after = (np.linalg.norm(points - true, axis=2) for points in (found, drawn))
     assert after[:, :6].mean() < 0.25 * before[:, :6].mean()  # the other 24 determine their position on a rigid head
@@ -107,7 +107,7 @@ def test_a_landmark_that_contradicts_all_others_counts_less() -> None:
     true = faces(20, 3)
     found = true.copy()
     found[:, 4] += 15.0  # confident and wrong
-    prior = FacePrior(head, error_scale=1.0, noise_floor=0.003)
+    prior = FacePrior(head, PriorSettings(error_scale=1.0, noise_floor=0.003))
     drawn, _ = apply(prior, found, np.full((20, 30), 0.6), all_seen(found), even(found))
     off = np.linalg.norm(drawn - true, axis=2)
     assert off[:, 4].mean() < 3.0
@@ -117,7 +117,7 @@ def test_a_landmark_that_contradicts_all_others_counts_less() -> None:
 def test_places_turns_and_sizes_make_no_difference() -> None:
     head = fit_head(faces(60, 0), MIRROR)
     assert head is not None
-    prior = FacePrior(head, error_scale=0.5, noise_floor=0.004)
+    prior = FacePrior(head, PriorSettings(error_scale=0.5, noise_floor=0.004))
     found = faces(5, 4) + np.random.default_rng(0).normal(0, 1, (5, 30, 2))
     drawn, left = apply(prior, found, np.ones((5, 30)), all_seen(found), even(found))
     turn = 1.7 * np.array([[0.8, -0.6], [0.6, 0.8]])
@@ -137,7 +137,7 @@ def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
     error = np.full((40, 30), 2.0)
     blind, covariance = (
         apply(
-            FacePrior(head, error_scale=0.7, noise_floor=0.003, anisotropy=anisotropy),
+            FacePrior(head, PriorSettings(error_scale=0.7, noise_floor=0.003, anisotropy=anisotropy)),
             found,
             error,
             all_seen(found),
@@ -147,7 +147,9 @@ def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
     )
     errors = [np.linalg.norm(points - true, axis=2).mean() for points in (blind, covariance)]
     assert errors[1] < 0.5 * errors[0]
-    assert chosen(whole(found), found, error, all_seen(found), lean, true, all_seen(found)).anisotropy > 0  # type: ignore[union-attr]
+    best = chosen(whole(found), found, error, all_seen(found), lean, true, all_seen(found))
+    assert best is not None
+    assert best.settings.anisotropy > 0
 
 
 def test_the_posterior_is_that_of_a_gaussian() -> None:
@@ -155,7 +157,7 @@ def test_the_posterior_is_that_of_a_gaussian() -> None:
     noise."""
     head = fit_head(smiling(60, 0), None)
     assert head is not None
-    prior = FacePrior(head, error_scale=1.0, noise_floor=0.05, outlying=1e6)
+    prior = FacePrior(head, PriorSettings(error_scale=1.0, noise_floor=0.05, outlying=1e6))
     rng = np.random.default_rng(3)
     rows = torch.tensor((smiling(1, 1) - 100.0) / 60 + rng.normal(0, 0.02, (1, 30, 2)))
     noise, lean = torch.tensor(rng.uniform(1e-3, 4e-3, (1, 30))), torch.tensor(rng.normal(0, 0.8, (1, 30, 2)))
@@ -199,10 +201,10 @@ def test_turns_that_are_seen_too_small_are_stretched() -> None:
     parts = folds(faces(60, 0), found, None, joins=False)
     best = chosen(parts, found, error, seen, even(found), true, seen)
     assert best is not None
-    assert best.extrapolation == 0.01
+    assert best.settings.extrapolation == 0.01
     drawn = [
         apply(
-            FacePrior(parts[0].head, error_scale=0.4, noise_floor=0.003, extrapolation=extrapolation),
+            FacePrior(parts[0].head, PriorSettings(error_scale=0.4, noise_floor=0.003, extrapolation=extrapolation)),
             found,
             error,
             seen,
@@ -217,7 +219,7 @@ def test_turns_that_are_seen_too_small_are_stretched() -> None:
 def test_landmarks_that_are_no_face_are_drawn_to_finite_places() -> None:
     head = fit_head(smiling(60, 0), None)
     assert head is not None
-    prior = FacePrior(head, error_scale=0.3, noise_floor=0.001, anisotropy=2.2)
+    prior = FacePrior(head, PriorSettings(error_scale=0.3, noise_floor=0.001, anisotropy=2.2))
     rng = np.random.default_rng(5)
     wild = np.concatenate(
         [rng.normal(0, 1e3, (20, 30, 2)), np.zeros((1, 30, 2)), rng.normal(0, 1, (3, 30, 1)) * np.ones((1, 1, 2))]
@@ -246,7 +248,7 @@ def test_the_model_with_its_mirrored_reading_and_prior_is_exported_for_any_batch
     head = fit_head(faces(12, 0), None)
     assert head is not None
     head = replace(head, motions=head.motions[:1])  # few motions make a short graph
-    prior = FacePrior(head, error_scale=0.5, noise_floor=0.003, anisotropy=1.5)
+    prior = FacePrior(head, PriorSettings(error_scale=0.5, noise_floor=0.003, anisotropy=1.5))
     model = CropModel(cast(LandmarkNet, Plain()), prior=prior, mirror=[1, 0, *range(2, 30)])
     crops = np.random.default_rng(0).random((5, 16, 16, 3), dtype=np.float32)
     names, limits = ("crop", ("landmarks", "expected_error")), {"landmarks": 0.01}
@@ -259,7 +261,9 @@ def test_a_prior_without_anisotropy_has_no_part_of_it() -> None:
     assert head is not None
     found = faces(3, 1)
     error, seen = np.ones((3, 30)), np.ones((3, 30))
-    drawn, left = apply(FacePrior(head, error_scale=0.5, noise_floor=0.003), found, error, seen, found * np.nan)
+    drawn, left = apply(
+        FacePrior(head, PriorSettings(error_scale=0.5, noise_floor=0.003)), found, error, seen, found * np.nan
+    )
     assert np.isfinite(drawn).all()
     assert np.isfinite(left).all()
 
@@ -274,7 +278,13 @@ def test_unknown_landmarks_of_some_frames_do_no_harm() -> None:
     true, error = faces(20, 5), np.full((20, 30), 1.0)
     found = true + np.random.default_rng(1).normal(0, 1.0, true.shape)
     drawn = [
-        apply(FacePrior(head, error_scale=0.7, noise_floor=0.004), found, error, all_seen(found), even(found))[0]
+        apply(
+            FacePrior(head, PriorSettings(error_scale=0.7, noise_floor=0.004)),
+            found,
+            error,
+            all_seen(found),
+            even(found),
+        )[0]
         for head in (whole, patched)
     ]
     errors = [np.linalg.norm(points - true, axis=2).mean() for points in drawn]
@@ -312,7 +322,9 @@ def test_a_prior_whose_head_includes_the_held_out_poses_gets_more_weight() -> No
     alone = chosen(folds(near, true, MIRROR, joins=False), found, error, seen, even(found), true, seen)
     joined = chosen(folds(near, true, MIRROR, joins=True), found, error, seen, even(found), true, seen)
     assert joined is not None
-    assert alone is None or joined.error_scale > alone.error_scale or joined.noise_floor < alone.noise_floor
+    if alone is not None:
+        more, fewer = joined.settings, alone.settings
+        assert more.error_scale > fewer.error_scale or more.noise_floor < fewer.noise_floor
     parts = folds(near, true, MIRROR, joins=True)
     assert sorted(np.concatenate([part.rows for part in parts]).tolist()) == list(range(40))
 
@@ -357,7 +369,7 @@ def test_how_little_hidden_landmarks_count_is_chosen(off_px: float, wanted: floa
     seen[:, :9] = 0.1
     prior = chosen(whole(found), found, error, seen, even(found), true, seen)
     assert prior is not None
-    assert prior.occlusion_factor == wanted
+    assert prior.settings.occlusion_factor == wanted
 
 
 @pytest.mark.parametrize("moves", [False, True])
@@ -371,7 +383,7 @@ def test_whether_what_contradicts_the_others_counts_is_chosen(moves: bool) -> No
         true[:, :2] += slips
     prior = chosen(whole(found), found, np.ones((40, 30)), all_seen(found), even(found), true, all_seen(found))
     assert prior is not None
-    assert (prior.outlying > OUTLYING[0]) == moves
+    assert (prior.settings.outlying > 3.0) == moves
 
 
 def test_a_landmark_known_only_by_its_mirror_partner_needs_mirrored_faces() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.stage.distractors import add_distractors
-from rotopaint_ai.training.data.augment import apply_parts
+from rotopaint_ai.training.data.augment import apply_parts, rasterise_outline
 from rotopaint_ai.training.models.detection.net import MASK_SCALE
 from rotopaint_ai.training.models.detection.scenes import SEEN, DetectionScene, Face, Picture
 
@@ -183,7 +183,4 @@ def _enter(batch: DetectorBatch, row: int, k: int, face: _Placed) -> None:
     batch.counts[row, k], batch.passed[row, k] = counts, not counts and float(np.ptp(face.outline, axis=0).min()) > 1
     known = np.isfinite(face.points).all(1)
     batch.points[row, k, known] = face.points[known]
-    drawn = np.zeros(batch.masks.shape[2:], np.uint8)
-    places = np.round((face.outline * MASK_SCALE - 0.5) * 16).astype(np.int32)
-    cv2.fillPoly(drawn, [places], 255, lineType=cv2.LINE_AA, shift=4)
-    batch.masks[row, k] = drawn / np.float32(255)
+    batch.masks[row, k] = rasterise_outline(face.outline * MASK_SCALE, batch.masks.shape[2:])

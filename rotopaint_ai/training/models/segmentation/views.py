@@ -26,6 +26,8 @@ from rotopaint_ai.training.data.augment import (
     apply_parts,
     nominal_crop,
     random_matrix,
+    rasterise_outline,
+    transform_points,
     warp_picture,
 )
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset
@@ -165,23 +167,10 @@ class Cutter:
         matrix, _ = random_matrix(crop, self.size_px, self.geometry, rng)
         picture = warp_picture(view.picture, matrix, self.size_px)
         seam = warp_picture(view.seam, matrix, self.size_px, cv2.BORDER_CONSTANT) / np.float32(255)
-        face = rasterise_outline(transform_points(view.outline, matrix), self.size_px)
+        face = rasterise_outline(transform_points(view.outline, matrix), (self.size_px, self.size_px))
         picture, hidden = apply_parts(picture, self.parts, rng)
         seam = seam if hidden is None else np.where(hidden, np.float32(0), seam)
         return picture, seam.astype(np.float32), face
-
-
-def transform_points(points: Array, matrix: Array) -> Array:
-    """Map points (P, 2) by a 3 x 3 matrix."""
-    at = points @ matrix[:, :2].T + matrix[:, 2]
-    return np.asarray(at[:, :2] / at[:, 2:])
-
-
-def rasterise_outline(outline: Array, size_px: int) -> Array:
-    """Coverage (S, S) of a polygon."""
-    face = np.zeros((size_px, size_px), np.uint8)
-    cv2.fillPoly(face, [np.round((outline - 0.5) * 16).astype(np.int32)], 255, lineType=cv2.LINE_AA, shift=4)
-    return face / np.float32(255)
 
 
 SURE = 0.5  # probability from which a pixel belongs to a class
