@@ -145,7 +145,7 @@ def rasterise_outline(outline: npt.NDArray[Any], shape: tuple[int, int]) -> Arra
     """Coverage (H, W), 0..1, of a polygon (P, 2); `shape`: H and W."""
     drawn = np.zeros(shape, np.uint8)
     cv2.fillPoly(drawn, [np.round((outline - 0.5) * 16).astype(np.int32)], 255, lineType=cv2.LINE_AA, shift=4)
-    return drawn / np.float32(255)
+    return cast(Array, drawn / np.float32(255))
 
 
 @dataclass(frozen=True, slots=True)

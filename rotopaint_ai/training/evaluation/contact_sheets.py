@@ -21,13 +21,13 @@ _SUB = 4  # bits of sub-pixel precision in cv2
 N_WORST, _COLUMNS, _TILE_PX = 24, 6, 320  # layout of the sheet of worst cases
 
 
-def draw_points(crop: Picture, found: Array, true: Array | None, text: str = "") -> Picture:
-    """The crop with lines from the true points to the predicted ones; unknown points are left out."""
+def draw_points(crop: Picture, found: Array, true: Array, text: str) -> Picture:
+    """The crop with lines from the true points to the predicted ones, and a text; unknown points are left out."""
     drawn = crop.copy()
     for at, point in enumerate(found):
         if not np.isfinite(point).all():
             continue
-        if true is not None and np.isfinite(true[at]).all():
+        if np.isfinite(true[at]).all():
             cv2.line(drawn, _to_fixed_point(true[at]), _to_fixed_point(point), TRUE, 1, cv2.LINE_AA, _SUB)
         cv2.circle(drawn, _to_fixed_point(point), 1 << _SUB, FOUND, -1, cv2.LINE_AA, _SUB)
     for line, words in enumerate(text.splitlines()):
@@ -48,7 +48,7 @@ def draw_curve(crop: Picture, line: npt.NDArray[np.floating[Any]], closed: bool,
     cv2.polylines(crop, [fixed], closed, colour, 1, cv2.LINE_AA, _SUB)
 
 
-def contact_sheet(tiles: Sequence[Picture], columns: int = 4) -> Picture:
+def contact_sheet(tiles: Sequence[Picture], columns: int) -> Picture:
     """Tile pictures of one size, row by row; the last row is filled with black."""
     columns = min(columns, len(tiles))
     blank = np.zeros_like(tiles[0])

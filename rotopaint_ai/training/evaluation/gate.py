@@ -21,6 +21,7 @@ from rotopaint_ai.training.data.dataset import SPLITS, Dataset, Split
 TOLERANCE = 0.05  # allowed increase of a distance, as a share
 FLOOR_PX = 0.1  # increase that is always allowed, because it is invisible
 FLOOR_IOU = 0.02
+_MOST_LINES = 40
 
 Json = Mapping[str, Any]
 
@@ -56,44 +57,23 @@ def compare(new: Json, old: Json, tolerance: float = TOLERANCE) -> list[GateFigu
 
 
 def _gate_figures(new: Json, old: Json, tolerance: float) -> Iterator[GateFigure]:
+    def distance(where: str, figure: str, *path: str) -> Iterator[GateFigure]:
+        before = value_at(old, *path)
+        if before is not None:
+            limit = before + max(FLOOR_PX, tolerance * before)
+            yield GateFigure(where, figure, value_at(new, *path), before, limit)
+
     for shot, figures in old["per_shot"].items():
         for figure in ("mean", "p95"):
-            yield from _gate_distance(
-                shot,
-                f"landmarks {figure} px",
-                value_at(new, "per_shot", shot, "landmarks_px", figure),
-                figures["landmarks_px"][figure],
-                tolerance,
-            )
-        for shape, spread in figures["shapes_px"].items():
-            yield from _gate_distance(
-                f"{shot}, {shape}",
-                "curve mean px",
-                value_at(new, "per_shot", shot, "shapes_px", shape, "mean"),
-                spread["mean"],
-                tolerance,
-            )
+            yield from distance(shot, f"landmarks {figure} px", "per_shot", shot, "landmarks_px", figure)
+        for shape in figures["shapes_px"]:
+            yield from distance(f"{shot}, {shape}", "curve mean px", "per_shot", shot, "shapes_px", shape, "mean")
     for shape, figures in old["per_shape"].items():
-        yield from _gate_distance(
-            shape, "curve mean px", value_at(new, "per_shape", shape, "px", "mean"), figures["px"]["mean"], tolerance
-        )
-        if figures["matte_iou"] is not None:
-            limit = figures["matte_iou"] - max(FLOOR_IOU, tolerance * (1 - figures["matte_iou"]))
-            yield GateFigure(
-                shape, "matte IoU", value_at(new, "per_shape", shape, "matte_iou"), figures["matte_iou"], limit, True
-            )
-    yield from _gate_distance(
-        "moving frames",
-        "jitter px",
-        value_at(new, "motion", "moving_px", "steadied"),
-        value_at(old, "motion", "moving_px", "steadied"),
-        tolerance,
-    )
-
-
-def _gate_distance(where: str, figure: str, new: Any, old: Any, tolerance: float) -> Iterator[GateFigure]:
-    if old is not None:
-        yield GateFigure(where, figure, new, old, old + max(FLOOR_PX, tolerance * old))
+        yield from distance(shape, "curve mean px", "per_shape", shape, "px", "mean")
+        if (iou := figures["matte_iou"]) is not None:
+            limit = iou - max(FLOOR_IOU, tolerance * (1 - iou))
+            yield GateFigure(shape, "matte IoU", value_at(new, "per_shape", shape, "matte_iou"), iou, limit, True)
+    yield from distance("moving frames", "jitter px", "motion", "moving_px", "steadied")
 
 
 def value_at(content: Any, *path: str) -> Any:
@@ -103,7 +83,7 @@ def value_at(content: Any, *path: str) -> Any:
     return content
 
 
-def text(compared: list[GateFigure], names: tuple[str, str], *, most: int = 40) -> str:
+def text(compared: list[GateFigure], names: tuple[str, str]) -> str:
     """The comparison as text: a table of the metrics that are worse, or one line if none is."""
     worse = [replace(each, where=in_one_line(each.where)) for each in compared if each.is_worse]
     new, old = map(in_one_line, names)
@@ -114,9 +94,10 @@ def text(compared: list[GateFigure], names: tuple[str, str], *, most: int = 40) 
     rows = [
         f"  {each.where:{width}}  {each.figure:20}  {_as_cell(each.new):>8}  was {_as_cell(each.old):>8}, limit "
         f"{_as_cell(each.limit):>8}"
-        for each in worse[:most]
+        for each in worse[:_MOST_LINES]
     ]
-    return "\n".join([head, *rows, *([f"  ... and {len(worse) - most} more"] if len(worse) > most else [])])
+    more = len(worse) - len(rows)
+    return "\n".join([head, *rows, *([f"  ... and {more} more"] if more else [])])
 
 
 def _as_cell(value: float | None) -> str:

@@ -312,15 +312,10 @@ def cover_bare_points(plans: Sequence[ShapePlan], places: Array, faces: Faces) -
             break
         for name, point in _with_image(by_name, worst, at):
             if point not in by_name[name].on_landmarks:
-                added[name][point] = own_name(name, point)
+                added[name][point] = f"{name}_p{point}"  # sources themselves use `<shape>_<number>`
             for other in near:
                 near[other] = np.minimum(near[other], _distances(points[other], points[name][point][None]))
     return [replace(plan, on_landmarks={**plan.on_landmarks, **added[plan.shape.name]}) for plan in plans]
-
-
-def own_name(shape: str, point: int) -> str:
-    """The name of a landmark made from a control point; sources themselves use `<shape>_<number>`."""
-    return f"{shape}_p{point}"
 
 
 def _with_image(plans: dict[str, ShapePlan], name: str, point: int) -> list[tuple[str, int]]:

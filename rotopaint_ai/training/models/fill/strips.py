@@ -165,14 +165,15 @@ class Strips:
     light: Array
     wanted: Array
 
+    def __len__(self) -> int:
+        return len(self.strip)
+
     def save(self, path: Path) -> None:
-        """Save to a file."""
         with replacing(path) as beside, beside.open("wb") as stream:
             np.savez(stream, strip=self.strip, light=self.light, wanted=self.wanted)
 
     @classmethod
     def load(cls, path: Path) -> Strips:
-        """Load from a file."""
         with np.load(path) as kept:
             return cls(kept["strip"], kept["light"], kept["wanted"])
 

@@ -138,7 +138,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
     captures = True
 
     def __init__(self, config: FillConfig, net: FillNet, train: Strips, held_out: Strips) -> None:
-        self.config, self.net, self._train, self._held_out = config, net, train, held_out
+        self.config, self.net, self.samples, self.held_out = config, net, train, held_out
 
     @classmethod
     def prepare(cls, config: FillConfig, sources: TrainSources) -> FillTask:
@@ -155,19 +155,14 @@ class FillTask(PartTask[FillNet, FillInputs]):
             load_written(net, Path(config.start))
         return cls(config, net, train, held_out)
 
-    @property
-    def counts(self) -> tuple[int, int]:
-        """The number of training and of validation strips."""
-        return len(self._train.strip), len(self._held_out.strip)
-
     def arrays(self) -> Iterator[Array]:
         """The strips and the pixels to fill."""
-        yield from (self._train.strip, self._train.wanted)
+        yield from (self.samples.strip, self.samples.wanted)
 
     def make_batch(self, moment: Moment) -> FillInputs:
         """This rank's strips, each flipped and its contrast changed at random."""
-        rows = moment.rows(len(self._train.strip))
-        strip, lit, wanted = self._train.strip, self._train.light, self._train.wanted
+        rows = moment.rows(len(self.samples))
+        strip, lit, wanted = self.samples.strip, self.samples.light, self.samples.wanted
         made = []
         for row, rng in zip(rows, moment.generators()):
             one, light, where = flip_strips(strip[row : row + 1], lit[row : row + 1], wanted[row : row + 1], rng)
@@ -186,7 +181,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
 
     def metrics(self, net: FillNet) -> Mapping[str, Any]:
         """The loss on validation strips, for the network and for the table fill."""
-        return figures(net, self._held_out)
+        return figures(net, self.held_out)
 
     def export(self, net: FillNet, path: Path) -> float:
         """Write `fill.onnx` with free sizes."""
@@ -293,7 +288,7 @@ def figures(net: nn.Module, strips: Strips) -> dict[str, float]:
     """
     net.eval()
     learned_N, tables_N = [], []
-    for k in range(len(strips.strip)):
+    for k in range(len(strips)):
         lit, wanted = (
             torch.from_numpy(strips.light[k : k + 1].astype(np.float32)),
             torch.from_numpy(strips.wanted[k : k + 1]),
