@@ -28,6 +28,7 @@ from rotopaint_ai.inference.process import open_model, read_signature
 from rotopaint_ai.inference.session import ModelSession
 
 Array = npt.NDArray[np.float32]
+_N_TIMED = 20  # calls of a measurement
 
 
 class Detection(NamedTuple):
@@ -150,6 +151,18 @@ class Models:
         """Median milliseconds per frame of the landmark and shape models together; None before the first call."""
         times = (self.detect.session.ms_per_call, self.predict_shapes.session.ms_per_call)
         return None if times[0] is None else times[0] + (times[1] or 0.0)
+
+    def measure_ms(self) -> float:
+        """`ms_per_frame` of a few calls made now, with the threads that the models were opened with."""
+        size, n_landmarks = self.pack.input_size, len(self.pack.sheet.landmarks)
+        crop, face = np.full((1, size, size, 3), 0.5, np.float32), np.ones((1, n_landmarks, 2), np.float32)
+        face[0, :, 0] = np.arange(n_landmarks)
+        for session in (self.detect.session, self.predict_shapes.session):
+            session.forget_times()
+        for _ in range(_N_TIMED):
+            self.detect(crop)
+            self.predict_shapes(face)
+        return self.ms_per_frame or 0.0
 
 
 def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning: bool = False) -> Models:

@@ -86,6 +86,10 @@ class ModelSession:
         """Median time of the last calls in milliseconds; None before the first."""
         return median(self._times_ms) if self._times_ms else None
 
+    def forget_times(self) -> None:
+        """Measure `ms_per_call` from now on."""
+        self._times_ms.clear()
+
     def close(self) -> None:
         """Free the model's memory; its metadata stays."""
         self._run = _refuse_closed
@@ -194,7 +198,7 @@ def _open_on(
         path, name, provider, _device_note(name, share, refusals, asked), _signature_of(session), session.run
     )
     opened.run(list(opened.signature.outputs), example)
-    opened._times_ms.clear()  # the first call includes allocation and kernel selection
+    opened.forget_times()  # the first call includes allocation and kernel selection
     return opened
 
 

@@ -45,6 +45,12 @@ class Faces:
         moved = (as_complex(points_FNC) - self.centre[rows, None]) * self.turn[rows, None]
         return as_plain(moved)
 
+    def part(self, rows: slice) -> Faces:
+        """The similarities of some frames."""
+        return Faces(
+            self.turn[rows], self.centre[rows], self.mean, self.misfit[rows], self.features_FKC[rows], self.partner
+        )
+
 
 def as_complex(points: Array) -> Complex:
     """(..., 2) as complex numbers."""

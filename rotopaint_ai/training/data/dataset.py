@@ -296,8 +296,7 @@ def join(datasets: Sequence[Dataset]) -> Dataset:
     """Concatenate data sets. Raises TrainingError if their sheets differ in landmarks or shapes."""
     first = datasets[0]
     for other in datasets[1:]:
-        if _layout(other.sheet) != _layout(first.sheet):
-            odd = _sheet_difference(first.sheet, other.sheet)
+        if odd := _sheet_difference(first.sheet, other.sheet):
             raise TrainingError(
                 f"data sets '{first.name}'{_folder_note(first)} and '{other.name}'{_folder_note(other)}: their sheets "
                 f"have different landmarks or shapes ({odd}); mine both with one --sheet"
@@ -320,7 +319,7 @@ def _folder_note(data: Dataset) -> str:
 
 
 def _sheet_difference(one: Sheet, other: Sheet) -> str:
-    """The first difference between two sheets, as a phrase."""
+    """The first difference between two sheets, as a phrase; empty if they have the same landmarks and shapes."""
     for kind, a, b in (
         ("landmark", one.landmark_names, other.landmark_names),
         ("shape", one.shape_names, other.shape_names),
@@ -329,8 +328,10 @@ def _sheet_difference(one: Sheet, other: Sheet) -> str:
             return f"{kind} '{odd[0]}' is in only one of them"
         if tuple(a) != tuple(b):
             return f"the {kind}s are in another order"
-    shapes = next((a, b) for a, b in zip(one.shapes, other.shapes) if (a.n_points, a.closed) != (b.n_points, b.closed))
-    return f"shape '{shapes[0].name}' has {shapes[0].n_points} control points in one, {shapes[1].n_points} in the other"
+    for mine, theirs in zip(one.shapes, other.shapes):
+        if (mine.n_points, mine.closed) != (theirs.n_points, theirs.closed):
+            return f"shape '{mine.name}' has {mine.n_points} control points in one, {theirs.n_points} in the other"
+    return ""
 
 
 def write_dataset(folder: Path, *, name: str, licence: str, sheet: Sheet, samples: Iterable[Sample]) -> int:
@@ -362,10 +363,6 @@ def read_picture(path: Path) -> Picture:
     if picture is None:
         raise TrainingError(f"{path}: cannot be read as a picture; mine or render the data set again")
     return picture
-
-
-def _layout(sheet: Sheet) -> tuple[object, ...]:
-    return sheet.landmark_names, tuple((shape.name, shape.n_points, shape.closed) for shape in sheet.shapes)
 
 
 def has_head(folder: Path) -> bool:

@@ -40,15 +40,8 @@ def round_figure(value: float | None) -> float | None:
 def spread(values: npt.NDArray[np.floating[Any]]) -> dict[str, float | None]:
     """Mean, median, 95th percentile and maximum of the finite values."""
     known = values[np.isfinite(values)]
-    if not len(known):
-        return {"mean": None, "median": None, "p95": None, "max": None}
-    median, p95 = np.percentile(known, (50, 95))
-    return {
-        "mean": round_figure(float(known.mean())),
-        "median": round_figure(float(median)),
-        "p95": round_figure(float(p95)),
-        "max": round_figure(float(known.max())),
-    }
+    figures = (known.mean(), *np.percentile(known, (50, 95)), known.max()) if len(known) else (None,) * 4
+    return {name: round_figure(figure) for name, figure in zip(("mean", "median", "p95", "max"), figures)}
 
 
 def reliability(true: Array, expected: Array) -> list[dict[str, Any]]:

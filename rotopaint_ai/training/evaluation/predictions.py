@@ -82,7 +82,7 @@ def predict_samples(
     answer = partial(_predict_part, models) if here else partial(_predict_part_elsewhere, models.pack.folder.absolute())
     answers = list(work_in_order(answer, parts, READING, progress, workers))
     frames, shapes = ([each for some in kind for each in some] for kind in zip(*answers))
-    return _as_predictions(dataset, models.pack.sheet, columns, frames, shapes, _median_ms(models))
+    return _as_predictions(dataset, models.pack.sheet, columns, frames, shapes, models.measure_ms())
 
 
 _Answer = tuple[list[FrameLandmarks], list[FrameShapes]]
@@ -175,7 +175,14 @@ def _as_predictions(
     ms_per_frame: float,
 ) -> Predictions:
     scale = np.array([s.pixel_scale for s in dataset.samples])
-    points = _take_columns(np.stack([frame.points_LC for frame in frames]), columns.landmarks)
+
+    def of_landmarks(name: str) -> Array64:
+        return _take_columns(np.stack([getattr(frame, name) for frame in frames]), columns.landmarks)
+
+    def of_shapes(name: str) -> Array64:
+        return _take_columns(np.stack([getattr(each, name) for each in shapes]), columns.shapes)
+
+    points = of_landmarks("points_LC")
     low, high = face_bounds(dataset.truth.landmarks)
     rows = sheet.point_rows()
     curves = {
@@ -185,14 +192,12 @@ def _as_predictions(
     }
     return Predictions(
         landmarks=points,
-        expected_px=_take_columns(np.stack([f.expected_error_px_L for f in frames]), columns.landmarks)
-        / scale[:, None],
-        seen=_take_columns(np.stack([frame.visible_L for frame in frames]), columns.landmarks),
+        expected_px=of_landmarks("expected_error_px_L") / scale[:, None],
+        seen=of_landmarks("visible_L"),
         distance_px=np.linalg.norm(points - dataset.truth.landmarks, axis=2) / scale[:, None],
         curves=curves,
-        widths=_take_columns(np.stack([item.width_px_S for item in shapes]), columns.shapes),
-        shape_expected_px=_take_columns(np.stack([s.expected_error_px_S for s in shapes]), columns.shapes)
-        / scale[:, None],
+        widths=of_shapes("width_px_S"),
+        shape_expected_px=of_shapes("expected_error_px_S") / scale[:, None],
         curve_px=picture_curve_distances(dataset, curves) / scale[:, None],
         face_px=(high - low).max(axis=1) / scale,
         face_width_px=(high[:, 0] - low[:, 0]) / scale,
@@ -224,16 +229,3 @@ def picture_curve_distances(dataset: Dataset, curves: Mapping[str, Array64]) -> 
             if true is not None:
                 distances[row, column] = curve_distance(curves[shape.name][row], true, shape.closed)[0]
     return distances
-
-
-def _median_ms(models: Models) -> float:
-    """Median milliseconds per frame of both models, with the threads that they were opened with."""
-    size, n_landmarks = models.pack.input_size, len(models.pack.sheet.landmarks)
-    crop, face = np.full((1, size, size, 3), 0.5, np.float32), np.ones((1, n_landmarks, 2), np.float32)
-    face[0, :, 0] = np.arange(n_landmarks)
-    for session in (models.detect.session, models.predict_shapes.session):
-        session._times_ms.clear()
-    for _ in range(20):
-        models.detect(crop)
-        models.predict_shapes(face)
-    return float(models.ms_per_frame or 0.0)

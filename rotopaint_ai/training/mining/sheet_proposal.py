@@ -136,17 +136,6 @@ def drop_plan_rows(plan: ShapePlan, first: int) -> ShapePlan:
     )
 
 
-def drop_face_rows(faces: Faces, first: int) -> Faces:
-    """Faces without the frames from row `first` on."""
-    return replace(
-        faces,
-        turn=faces.turn[:first],
-        centre=faces.centre[:first],
-        misfit=faces.misfit[:first],
-        features_FKC=faces.features_FKC[:first],
-    )
-
-
 def keep_drawn(
     plan: ShapePlan, spec: ShapeSpec, rows: Sequence[JoinedFrame], n_rows: int, faces: Faces, marks: Array
 ) -> ShapePlan:

@@ -22,7 +22,6 @@ from rotopaint_ai.training.mining.sheet_proposal import (
     build_sheet,
     choose_own_landmarks,
     cover_bare_points,
-    drop_face_rows,
     drop_plan_rows,
     keep_drawn,
     reference_rows,
@@ -110,7 +109,7 @@ def vectorise(
         specs = {spec.name: spec for spec in sheet.shapes}
         planned = [keep_drawn(plan, specs[plan.shape.name], rows, n_rows, faces, marks) for plan in planned]
     plans = [drop_plan_rows(plan, n_rows) for plan in planned if plan.shape.rows[0] < n_rows]
-    rows, shots, marks, faces = rows[:n_rows], shots[:n_rows], marks[:n_rows], drop_face_rows(faces, n_rows)
+    rows, shots, marks, faces = rows[:n_rows], shots[:n_rows], marks[:n_rows], faces.part(slice(n_rows))
     plans.sort(key=lambda plan: [shape.name for shape in shapes].index(plan.shape.name))
     if sheet is None:
         if names:

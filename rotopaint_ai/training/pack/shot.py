@@ -137,9 +137,6 @@ def train_shot(options: TrainOptions) -> ShotReport:
     return report
 
 
-# --- the project ------------------------------------------------------------------------------------------------------
-
-
 def read_corrected(path: Path) -> Corrected:
     """Read a project. Raises: UsageError, ProjectError, DocumentError, PlateError."""
     found = corrections(path)
@@ -205,9 +202,6 @@ def _update_project(options: TrainOptions, shot: Corrected) -> int | None:
         return found.n_moved
     finally:
         project.close()
-
-
-# --- the networks -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)

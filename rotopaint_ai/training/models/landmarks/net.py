@@ -28,7 +28,10 @@ HEADS: Registry[Build] = Registry("landmark head")
 
 
 class LandmarkOutput(NamedTuple):
-    """The network's output for a batch; coordinates in crop pixels. Heat-maps are None where a head has none."""
+    """The network's output for a batch; coordinates in crop pixels. Heat-maps are None where a head has none.
+
+    Begins with the fields of `Reading`.
+    """
 
     points: Tensor  # [N, L, 2] final landmarks
     log_scale: Tensor  # [N, L] logarithm of the expected distance in crop pixels
@@ -93,11 +96,9 @@ class Reader(nn.Module):
         """The mean of both results."""
         if not self.reads_mirrored:
             output = self.net(crop_NCHW)
-            return Reading(output.points, output.log_scale, output.visible, output.anisotropy)
+            return Reading(*output[:4])
         output = self.net(torch.cat((crop_NCHW, torch.flip(crop_NCHW, (3,)))))
-        halves = [
-            part.unflatten(0, (2, -1)) for part in (output.points, output.log_scale, output.visible, output.anisotropy)
-        ]
+        halves = [part.unflatten(0, (2, -1)) for part in output[:4]]
         plain, mirrored = (Reading(*(half[at] for half in halves)) for at in (0, 1))
         other = self._unmirrored(mirrored, crop_NCHW.shape[3])
         apart = (other.points - plain.points).norm(dim=2) > self.agree * crop_NCHW.shape[3]

@@ -81,9 +81,7 @@ def predict_held_out(
         batch = straight_batch(memory, chosen.tolist(), recipe.input_size, recipe.crop_margin)
         with contextlib.nullcontext() if exact else precision(recipe, device):
             output = read(as_input(batch.crops, device))
-        points, log_scale, visible, anisotropy = (
-            value.cpu() for value in (output.points, output.log_scale, output.visible, output.anisotropy)
-        )
+        points, log_scale, visible, anisotropy = (value.cpu() for value in output)
         distance = (points - torch.from_numpy(batch.landmarks)).norm(dim=2)
         seen, sides = torch.from_numpy(batch.visible), face_side(batch.landmarks)
         found.append((distance, log_scale, visible, seen, sides, points, batch.landmarks, anisotropy))
