@@ -62,7 +62,7 @@ PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledged:
+class EditReport:
     """The window's report of an edit: its kind, and a hash of the state."""
 
     kind: str
@@ -257,7 +257,7 @@ def _say(kind: str, state: State) -> None:
 # --- evaluation -------------------------------------------------------------------------------------------------------
 
 
-def work(folder: Path, seed: int, kill_after_s: float | None) -> list[Acknowledged]:
+def work(folder: Path, seed: int, kill_after_s: float | None) -> list[EditReport]:
     """Start a window, and kill it some time after its shot is open (None: let it end); returns its reports."""
     folder.mkdir()
     words = [sys.executable, __file__, "--perform", str(folder), "--seed", str(seed)]
@@ -269,10 +269,10 @@ def work(folder: Path, seed: int, kill_after_s: float | None) -> list[Acknowledg
             child.send_signal(signal.SIGKILL)
         output += child.stdout.read()
     rows = (line.split() for line in output.decode().split("\n")[:-1])
-    return [Acknowledged(kind, state) for kind, state in rows]
+    return [EditReport(kind, state) for kind, state in rows]
 
 
-def undo_chain(acknowledged: Sequence[Acknowledged]) -> list[str]:
+def undo_chain(acknowledged: Sequence[EditReport]) -> list[str]:
     """The states to which undo goes back, the nearest last, from the reports of all edits."""
     behind: list[str] = []
     ahead: list[str] = []
@@ -291,7 +291,7 @@ def undo_chain(acknowledged: Sequence[Acknowledged]) -> list[str]:
     return behind
 
 
-def look(project: Path, whole: Sequence[Acknowledged], n: int) -> Crash:
+def look(project: Path, whole: Sequence[EditReport], n: int) -> Crash:
     """Compare a killed window's project with the reports of the full script; `n`: number of its own reports."""
     session = ShotSession()
     session.open_project(project)
@@ -311,7 +311,7 @@ def look(project: Path, whole: Sequence[Acknowledged], n: int) -> Crash:
 def measure(folder: Path, kills: int, seed: int) -> Iterator[Crash]:
     """Kills at random moments over the length of a script, ten per script."""
     draw = random.Random(seed)
-    whole: list[Acknowledged] = []
+    whole: list[EditReport] = []
     for k in range(kills):
         if k % 10 == 0:
             script, start = draw.randrange(1 << 30), time.monotonic()

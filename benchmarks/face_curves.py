@@ -52,7 +52,7 @@ class Chain:
     points: tuple[int, ...]
 
     @property
-    def held(self) -> tuple[int, ...]:
+    def landmark_points(self) -> tuple[int, ...]:
         """The points that serve as landmarks: ends and middle, or four around."""
         n = len(self.points)
         places = {0, n // 4, n // 2, (3 * n) // 4} if self.closed else {0, n // 2, n - 1}
@@ -108,7 +108,7 @@ def truth_of(faces: Sequence[Face], chains: Sequence[Chain], landmarks: Sequence
     )
 
 
-def predicted(model: ShapeGraph, landmarks: npt.NDArray[np.float32]) -> Array:
+def predict_shapes(model: ShapeGraph, landmarks: npt.NDArray[np.float32]) -> Array:
     """The predicted control points [N, P, 6] of all shapes."""
     with torch.no_grad():
         return np.asarray(model(torch.from_numpy(landmarks))[0].numpy(), dtype=np.float64)
@@ -170,7 +170,7 @@ def main() -> int:
     options = parser.parse_args()
     chains = read_chains(options.curves)
     given = [int(k) for k in options.landmarks.split(",")] if options.landmarks else None
-    landmarks = sorted(set(given or [k for chain in chains for k in chain.held]))
+    landmarks = sorted(set(given or [k for chain in chains for k in chain.landmark_points]))
     faces = [face for folder in options.sets for face in read_set(folder)]
     learn, test = split_by_group(faces, TEST_SHARE, options.seed)
     sheet = sheet_of(chains, landmarks)
@@ -181,8 +181,8 @@ def main() -> int:
     noisy = (b.landmarks + noise).astype(np.float32)
     model = ShapeGraph(sheet, fit_shapes(sheet, a, noise_L=np.full(len(landmarks), max(options.noise, 1e-4)))).eval()
     columns = {
-        "fit, true landmarks": errors(sheet, predicted(model, b.landmarks), b, eyes),
-        "fit, noisy landmarks": errors(sheet, predicted(model, noisy), b, eyes),
+        "fit, true landmarks": errors(sheet, predict_shapes(model, b.landmarks), b, eyes),
+        "fit, noisy landmarks": errors(sheet, predict_shapes(model, noisy), b, eyes),
         "mean by similarity": errors(sheet, mean_laid_on(sheet, a, b), b, eyes),
     }
     if given is None:

@@ -361,7 +361,7 @@ def matrix_table(found: Mapping[str, Mapping[Row, Survival]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def renewed(text: str) -> str:
+def renew_table(text: str) -> str:
     """A page with the table between its marks renewed. Raises DocumentError for a page without the marks."""
     if BEGIN not in text or END not in text:
         raise DocumentError("the page has no place for the table; add the two marks of format_matrix.py")
@@ -371,6 +371,6 @@ def renewed(text: str) -> str:
 
 if __name__ == "__main__":
     for page in sys.argv[1:]:
-        write_text(Path(page), renewed(Path(page).read_text(encoding="utf-8")))
+        write_text(Path(page), renew_table(Path(page).read_text(encoding="utf-8")))
     if not sys.argv[1:]:
         print(matrix_table(measure_survival()))

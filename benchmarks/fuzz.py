@@ -388,10 +388,10 @@ def _work(name: str, first: int, last: int, folder: Path, tell: Any) -> None:
     seeds = reader.seeds(folder)
     for number in range(first, last):
         tell.send((number, None))
-        tell.send((number, outcome(reader.read, damaged(seeds, folder, number))))
+        tell.send((number, outcome(reader.read, damage_file(seeds, folder, number))))
 
 
-def damaged(seeds: list[Path], folder: Path, number: int) -> Path:
+def damage_file(seeds: list[Path], folder: Path, number: int) -> Path:
     """A damaged file, always the same for a number."""
     chance = random.Random(number)
     source = chance.choice(seeds)
@@ -467,7 +467,7 @@ def _kinds(seeds: list[Path]) -> list[str]:
     return sorted(set(map(_kind, seeds)))
 
 
-def collected(corpora: Path, most: int = 30, most_bytes: int = 800) -> dict[str, list[list[str]]]:
+def collect_corpora(corpora: Path, most: int = 30, most_bytes: int = 800) -> dict[str, list[list[str]]]:
     """A sample of small files of each reader's corpus under `corpora`, as suffix and base64, for `tests/bench`."""
     found = {}
     for name, reader in READERS.items():
@@ -481,7 +481,7 @@ def collected(corpora: Path, most: int = 30, most_bytes: int = 800) -> dict[str,
     return found
 
 
-def guided(name: str, corpus: Path, seconds: float) -> None:
+def fuzz_guided(name: str, corpus: Path, seconds: float) -> None:
     """Fuzz guided by coverage of our own lines; ends after the given time, or at the first find."""
     import atheris
 
@@ -524,10 +524,10 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     if given.collect is not None:
-        given.json.write_text(json.dumps(collected(given.collect), indent=0) + "\n", encoding="utf-8")
+        given.json.write_text(json.dumps(collect_corpora(given.collect), indent=0) + "\n", encoding="utf-8")
         return 0
     if given.guided is not None:
-        guided(given.readers[0], given.guided, given.seconds)
+        fuzz_guided(given.readers[0], given.guided, given.seconds)
     keep = Path(tempfile.mkdtemp(prefix="fuzz-finds-"))
     rows = []
     for name in given.readers or READERS:

@@ -219,17 +219,17 @@ def _distances(
     return found
 
 
-def taught(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
+def teach_result(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """The result of the panel's Teach."""
     found = teach(_reading(shot), shot.predicted, keyed, shot.errors)
     return with_model_keys(keyed, found.keys), {**shot.errors, **found.errors}
 
 
-def trained(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
+def train_result(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """The result of Teach; from TRAIN_AT keyed holds on with predictions of a pack trained on them."""
     n_keyed = len({shot.holds[frame][0] for frame in human_keys(keyed.shapes[0])})
     if n_keyed < TRAIN_AT:
-        return taught(shot, keyed)
+        return teach_result(shot, keyed)
     if shot.name not in _TRAINED:
         _TRAINED[shot.name] = _train(shot, keyed)
     reading, predicted, errors = _TRAINED[shot.name]
@@ -276,7 +276,7 @@ def _keys_of(predicted: RotoDocument, keyed: RotoDocument) -> Mapping[str, Mappi
     return {s.name: {f: key for f, key in s.keys.items() if f not in hand[s.name]} for s in predicted.shapes}
 
 
-def refitted(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
+def refit_result(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """The result of the panel's Refit shot."""
     return with_model_keys(keyed, refit(shot.predicted, keyed, shot.errors)), shot.errors
 
@@ -294,12 +294,12 @@ def linear(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
 def flow(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """Human keys propagated by optical flow."""
 
-    def carried(shape: RotoShape) -> RotoShape:
+    def carry(shape: RotoShape) -> RotoShape:
         hand = {f: key.points for f, key in shape.keys.items()}
         found = track(hand, shot.frames, lambda f: _grey(shot.folder, f))
         return shape.with_keys({f: Key(points) for f, points in found.items()})
 
-    return _of_keys_alone(shot, keyed, carried)
+    return _of_keys_alone(shot, keyed, carry)
 
 
 def _of_keys_alone(
@@ -322,9 +322,9 @@ def spreads(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
 
 
 METHODS: Mapping[str, Method] = {
-    "teach": taught,
-    "train": trained,
-    "refit": refitted,
+    "teach": teach_result,
+    "train": train_result,
+    "refit": refit_result,
     "spread": spreads,
     "models alone": as_run,
     "linear": linear,

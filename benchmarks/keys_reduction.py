@@ -65,7 +65,7 @@ def _case(shapes: list[RotoShape], tolerance_px: float) -> dict[str, Any]:
         "shapes": len(shapes),
         "keys_per_frame": whole,
         "ours": _by(shapes, lambda shape: reduce.reduce_keys(shape, tolerance_px), whole),
-        "points_thinned": _by(shapes, lambda shape: thinned(shape, tolerance_px), whole),
+        "points_thinned": _by(shapes, lambda shape: thin_keys(shape, tolerance_px), whole),
         "least_possible": None if still else round(sum(least(s, tolerance_px) for s in shapes) / max(whole, 1), 4),
     }
 
@@ -127,7 +127,7 @@ def _ring(x: float, y: float, radius: float, n: int) -> Array:
 # --- other methods ---------------------------------------------------------------------------------------------------
 
 
-def thinned(shape: RotoShape, tolerance_px: float) -> RotoShape:
+def thin_keys(shape: RotoShape, tolerance_px: float) -> RotoShape:
     """Ramer-Douglas-Peucker over the positions of all control points together: some frames are kept, unchanged."""
     frames = list(shape.frames)
     table = samples.rows(shape, np.array(frames)).reshape(len(frames), -1, 6)[..., :2]

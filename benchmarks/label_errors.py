@@ -78,14 +78,14 @@ class InjectedError:
 
 
 @dataclass(frozen=True, slots=True)
-class Injected:
+class WrongLabels:
     """Frames with injected errors, and the list of errors."""
 
     joined: JoinedTakes
     errors: tuple[InjectedError, ...]
 
 
-def inject_single(joined: JoinedTakes, seed: int, *, per_shot: int = 7, kinds: Sequence[str] = SINGLE) -> Injected:
+def inject_single(joined: JoinedTakes, seed: int, *, per_shot: int = 7, kinds: Sequence[str] = SINGLE) -> WrongLabels:
     """Inject errors into single random frames of each shot, cycling through the kinds."""
     rng = np.random.default_rng(seed)
     rows, errors, turn = list(joined.rows), [], int(rng.integers(len(kinds)))
@@ -98,10 +98,10 @@ def inject_single(joined: JoinedTakes, seed: int, *, per_shot: int = 7, kinds: S
                 continue
             rows[row] = replace(rows[row], truth=changed)
             errors.append(InjectedError(kind, rows[row].character, rows[row].shot, (rows[row].frame,), about))
-    return Injected(replace(joined, rows=tuple(rows)), tuple(errors))
+    return WrongLabels(replace(joined, rows=tuple(rows)), tuple(errors))
 
 
-def inject_stretches(joined: JoinedTakes, seed: int, *, kinds: Sequence[str] = STRETCHES) -> Injected:
+def inject_stretches(joined: JoinedTakes, seed: int, *, kinds: Sequence[str] = STRETCHES) -> WrongLabels:
     """Inject one error over several frames into each shot except the last, cycling through the kinds."""
     rng = np.random.default_rng(seed)
     rows, errors = list(joined.rows), []
@@ -110,7 +110,7 @@ def inject_stretches(joined: JoinedTakes, seed: int, *, kinds: Sequence[str] = S
     for number, members in enumerate(shots[: max(1, len(shots) - 1)] if len(shots) > 1 else shots):
         kind = kinds[order[number % len(kinds)]]
         errors.append(_inject_stretch(kind, rows, members, rng))
-    return Injected(replace(joined, rows=tuple(rows)), tuple(errors))
+    return WrongLabels(replace(joined, rows=tuple(rows)), tuple(errors))
 
 
 def _shots(rows: Sequence[JoinedFrame]) -> list[list[int]]:
@@ -332,7 +332,7 @@ def _key(each: Named) -> tuple[str, int, str, str]:
 
 
 def _count(
-    injected: Injected,
+    injected: WrongLabels,
     new: Sequence[Named],
     tallies: dict[str, _Tally],
     right: dict[str, int],

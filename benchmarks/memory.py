@@ -60,7 +60,7 @@ def peak_mb(plates: str, crop: str, out: Path, n_frames: int, piece: int) -> flo
             return worst
 
 
-def linked(folder: Path, n_frames: int) -> str:
+def link_frames(folder: Path, n_frames: int) -> str:
     """Link the sample shot's files as `n_frames` frames from 1001; returns their pattern."""
     files = sorted(find_sample().glob("plate.*.exr"))
     swing = files + files[-2:0:-1]
@@ -81,7 +81,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         small = Path(scratch) / "small"
         small.mkdir()
-        plates = linked(small, max(asked.frames))
+        plates = link_frames(small, max(asked.frames))
         for n in asked.frames:
             found[f"{n} frames"] = round(peak_mb(plates, crop, Path(scratch) / f"out{n}", n, asked.slice), 1)
         if asked.large:

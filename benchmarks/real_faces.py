@@ -78,7 +78,7 @@ def prepare(sets: Sequence[Path], out: Path, seed: int) -> Sides:
     return Sides(tuple(named[0].values()), tuple(named[1].values()), *paths)
 
 
-def mined(sides: Sides, out: Path, seed: int) -> Path:
+def mine_faces(sides: Sides, out: Path, seed: int) -> Path:
     """The data set of the training faces, with a tenth of their groups for validation; made only once."""
     folder = out / "dataset"
     if not (folder / "dataset.json").is_file():
@@ -88,7 +88,7 @@ def mined(sides: Sides, out: Path, seed: int) -> Path:
     return folder
 
 
-def trained(dataset: Path, out: Path, options: argparse.Namespace) -> Path:
+def train_pack(dataset: Path, out: Path, options: argparse.Namespace) -> Path:
     """The pack, trained unless it exists."""
     pack = out / "pack"
     if not (pack / "card.json").is_file():
@@ -202,7 +202,7 @@ def main() -> int:
     answers = peer(sides, tests, options, options.out) if options.peer_python else {}
     if options.minutes <= 0:
         return 0
-    pack = trained(mined(sides, options.out, options.seed), options.out, options)
+    pack = train_pack(mine_faces(sides, options.out, options.seed), options.out, options)
     result: dict[str, Any] = {
         "faces": {"train": len(sides.train), "test": len(sides.test)},
         "normaliser": "interocular",

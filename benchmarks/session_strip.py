@@ -41,7 +41,7 @@ def main() -> int:
     options = parser.parse_args()
     run, _, truth = options.shot.partition("=")
     shot = keys.load(Path(run), Path(truth), options.hand)
-    found = keys.simulate(shot, keys.taught, options.threshold, oracle=False)
+    found = keys.simulate(shot, keys.teach_result, options.threshold, oracle=False)
     rows = [_row(shot, found["keyed"][:n], options) for n in range(len(found["keyed"]) + 1)]
     if not cv2.imwrite(str(options.out), np.vstack(rows)):
         parser.error(f"{options.out}: cannot be written")
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _row(shot: keys.Shot, keyed: Sequence[int], options: argparse.Namespace) -> Picture:
-    document = keys.taught(shot, keys.hand_keyed(shot, keyed))[0] if keyed else shot.predicted
+    document = keys.teach_result(shot, keys.hand_keyed(shot, keyed))[0] if keyed else shot.predicted
     starts = sorted(set(map(min, shot.holds.values())))
     off = {frame: _farthest(shot, document, frame) for frame in starts}
     wrong = sum(far > options.threshold for far in off.values())

@@ -37,7 +37,7 @@ from rotopaint_ai.training.trainer.task import Losses, Moment
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 
-class Cut(NamedTuple):
+class SmallerNet(NamedTuple):
     """A smaller network: side of its crops in pixels, blocks per stage, and whether the shipped network teaches it."""
 
     side: int
@@ -45,12 +45,12 @@ class Cut(NamedTuple):
     is_taught: bool = False
 
 
-CUTS: Mapping[str, Cut] = {
-    "whole": Cut(192, (1, 1, 3, 4)),
-    "shallow": Cut(192, (1, 1, 2, 2)),
-    "taught": Cut(192, (1, 1, 2, 2), is_taught=True),
-    "least": Cut(192, (1, 1, 1, 1)),
-    "small": Cut(160, (1, 1, 2, 2)),
+CUTS: Mapping[str, SmallerNet] = {
+    "whole": SmallerNet(192, (1, 1, 3, 4)),
+    "shallow": SmallerNet(192, (1, 1, 2, 2)),
+    "taught": SmallerNet(192, (1, 1, 2, 2), is_taught=True),
+    "least": SmallerNet(192, (1, 1, 1, 1)),
+    "small": SmallerNet(160, (1, 1, 2, 2)),
 }
 _pools: dict[int, Pool] = {}  # by side of the crops; forked processes inherit it without a copy
 

@@ -70,13 +70,13 @@ class Cancel:
         self._requested = True
 
     @property
-    def requested(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether a stop was requested."""
         return self._requested
 
     def check(self) -> None:
         """Raise CancelledError where a stop was requested."""
-        if self.requested:
+        if self.is_requested:
             raise CancelledError(f"stopped on request; {self._hint}")
 
 

@@ -54,7 +54,7 @@ class RemoteFiles:
         """The bytes of a small file. It is fetched each time, because it may have changed. Raises ServerError."""
         return bytes(self._persistently(f"{self.url}/{name}", lambda url: b"".join(self._blocks(url, MOST_TEXT))))
 
-    def fetched(self, name: str, *, n_bytes: int, sha256: str, check: Callable[[], None] = lambda: None) -> Path:
+    def fetch_file(self, name: str, *, n_bytes: int, sha256: str, check: Callable[[], None] = lambda: None) -> Path:
         """The path of a large file in the cache, fetched where it is missing or incomplete.
 
         Several processes of one machine fetch it only once. `check` is called regularly and may raise to stop.

@@ -307,7 +307,7 @@ def stopping_on_signals(cancel: Cancel) -> Iterator[None]:
 
     def ask(number: int, frame: FrameType | None) -> None:
         # SIGTERM may follow Ctrl-C: the parent process got Ctrl-C too and sends it.
-        if cancel.requested and number == signal.SIGINT:
+        if cancel.is_requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         cancel.request()
 

@@ -45,7 +45,7 @@ COLOURS = {True: (1.0, 0.78, 0.45), False: (0.25, 0.65, 1.0)}  # closed shapes, 
 SCALE = 2
 
 
-def rendered(python: str, document: RotoDocument, frame: int) -> list[NDArray[np.float32]]:
+def render_mattes(python: str, document: RotoDocument, frame: int) -> list[NDArray[np.float32]]:
     """Each shape's matte at a frame, as Blender's compositor draws the exported mask."""
     names = blender.blender_names(document)
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ def rendered(python: str, document: RotoDocument, frame: int) -> list[NDArray[np
     return [np.asarray(plane)[..., 0] for plane in planes]
 
 
-def coloured(document: RotoDocument, planes: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+def colour_mattes(document: RotoDocument, planes: list[NDArray[np.float32]]) -> NDArray[np.float32]:
     """Mattes composited in their colours, with the outline of the face dimmed behind them."""
     out = np.zeros((*planes[0].shape, 3), np.float32)
     for shape, plane in sorted(zip(document.shapes, planes, strict=True), key=lambda pair: -float(pair[1].sum())):
@@ -67,7 +67,7 @@ def coloured(document: RotoDocument, planes: list[NDArray[np.float32]]) -> NDArr
     return out
 
 
-def labelled(picture: NDArray[np.float32], text: str) -> NDArray[np.uint8]:
+def label_panel(picture: NDArray[np.float32], text: str) -> NDArray[np.uint8]:
     """An enlarged panel with a line of text below."""
     codes = np.clip(picture[..., ::-1] * 255, 0, 255).astype(np.uint8)
     codes = cv2.resize(codes, None, fx=SCALE, fy=SCALE, interpolation=cv2.INTER_NEAREST)
@@ -85,7 +85,7 @@ def main() -> None:
     ours = [
         matte(s, frame, document.width, document.height).paste(document.width, document.height) for s in document.shapes
     ]
-    theirs = rendered(python, document, frame)
+    theirs = render_mattes(python, document, frame)
     inside = np.argwhere(np.maximum.reduce(ours) > 0)
     (top, left), (bottom, right) = np.maximum(inside.min(0) - 8, 0), inside.max(0) + 8
     window = (slice(top, bottom), slice(left, right))
@@ -93,9 +93,9 @@ def main() -> None:
     edges = [length(as_array(s.at(frame)), s.closed) * (1 if s.closed else 2) for s in document.shapes]
     shift = max(abs(float(b.sum() - a.sum())) / e for a, b, e in zip(ours, theirs, edges, strict=True))
     panels = [
-        labelled(coloured(document, ours)[window], f"RotoPaint AI, frame {frame}"),
-        labelled(coloured(document, theirs)[window], "Blender 4.2, from the exported script"),
-        labelled(np.repeat(apart[window][..., None], 3, 2), f"largest difference; edges {shift:.2f} px apart"),
+        label_panel(colour_mattes(document, ours)[window], f"RotoPaint AI, frame {frame}"),
+        label_panel(colour_mattes(document, theirs)[window], "Blender 4.2, from the exported script"),
+        label_panel(np.repeat(apart[window][..., None], 3, 2), f"largest difference; edges {shift:.2f} px apart"),
     ]
     cv2.imwrite(out, np.hstack(panels))
 

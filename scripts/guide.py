@@ -182,7 +182,7 @@ class Tour:
         """Go to the worst frame by N."""
         self.click(self.panel.canvas, self.place(100, 100))
         self.press("n")
-        run, judged = self.session.run, self.session.reviewed()
+        run, judged = self.session.run, self.session.reviewed_shapes()
         errors = {frame: run.error_left(frame, {}, judged) or 0.0 for frame in run.errors}
         assert errors[self.session.frame] == max(errors.values())
         self.press("f")
@@ -194,7 +194,7 @@ class Tour:
         document, frame = self.session.document, self.session.frame
         assert document is not None
         errors, keyed = self.session.run.errors[frame], self.session.review.keyed_frames()
-        judged = self.session.reviewed() or frozenset()
+        judged = self.session.reviewed_shapes() or frozenset()
         worst = max((name for name in errors if name in judged and frame not in keyed[name]), key=errors.__getitem__)
         points = document.shape(worst).at(frame)
         truth = dict(zip(self.truth.landmarks.names, self.truth.landmarks.keys[frame]))
@@ -292,7 +292,7 @@ class Tour:
         self.press("Tab")
         assert self.session.seams.of("seam_bridge").width_px == 11.0
         self.click(seam.preview)
-        self.wait("the preview", lambda: seam.meter.after is not None and seam.previewed is not None)
+        self.wait("the preview", lambda: seam.meter.after is not None and seam.preview_visibility is not None)
         self.press("f")
         self.keep("09_seam_preview")
         self.touch_up()

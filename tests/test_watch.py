@@ -140,6 +140,6 @@ def test_an_interrupt_asks_and_the_bar_is_taken_away(monkeypatch: pytest.MonkeyP
     with watch_work(events=False) as (sink, cancel):
         sink(Event("progress", {"stage": "mine", "share": 0.5}))
         signal.raise_signal(signal.SIGINT)
-        assert cancel.requested
+        assert cancel.is_requested
     assert isinstance(sink, Bar)
     assert not sink._progress.live.is_started

@@ -46,7 +46,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RankTimes:
     """The times of `ranks` ranks: seconds [rounds, ranks, steps, wall and processor] by way, and of sums by bytes."""
 
     ranks: int
@@ -110,7 +110,7 @@ def measure_all(settings: Settings) -> dict[str, Any]:
     return {**content, "two_hosts": _two_hosts(settings)} if settings.links else content
 
 
-def tell_ranks(found: Sequence[Measured], cores: int) -> list[dict[str, Any]]:
+def tell_ranks(found: Sequence[RankTimes], cores: int) -> list[dict[str, Any]]:
     """A row for each number of ranks; the link is fitted to the fewest ranks, and predicts the others.
 
     Where n ranks share a core, their communication is taken to be n times slower.
@@ -120,7 +120,7 @@ def tell_ranks(found: Sequence[Measured], cores: int) -> list[dict[str, Any]]:
     return [_row(row, link, max(1.0, row.ranks / cores)) for row in found]
 
 
-def _row(row: Measured, link: Link | None, crowd: float) -> dict[str, Any]:
+def _row(row: RankTimes, link: Link | None, crowd: float) -> dict[str, Any]:
     rows_out: dict[str, Any] = {"ranks": row.ranks, "alone_ms": _ms(np.median(row.alone_s))}
     if row.ranks == 1 or link is None:
         return {**rows_out, "efficiency": 1.0}
@@ -145,7 +145,7 @@ def _row(row: Measured, link: Link | None, crowd: float) -> dict[str, Any]:
     }
 
 
-def foretell(found: Sequence[Measured]) -> list[dict[str, Any]]:
+def foretell(found: Sequence[RankTimes]) -> list[dict[str, Any]]:
     """Predicted efficiency on real hosts with one rank each, for several networks: a batch per rank, or one shared.
 
     A step of one rank takes its processor time, because each rank has its own core there.
@@ -165,12 +165,12 @@ def _two_hosts(settings: Settings) -> list[dict[str, Any]]:
     rows_out = []
     for rate in settings.links:
         words = ["-m", MODULE, *_words(settings, HOOKS)]
-        row = parsed(hosts.run(words, rate=rate))
+        row = parse_times(hosts.run(words, rate=rate))
         rows_out.append(tell_link(rate, row))
     return rows_out
 
 
-def tell_link(rate: str, row: Measured) -> dict[str, Any]:
+def tell_link(rate: str, row: RankTimes) -> dict[str, Any]:
     """Time of steps of two hosts over a link, by gradient compression, with the prediction from the link's rate.
 
     PowerSGD is not predicted: it sends whole gradients at first, and then an amount that it chooses itself.
@@ -189,7 +189,7 @@ def tell_link(rate: str, row: Measured) -> dict[str, Any]:
     return {"link": rate, "apart_ms": _ms(apart), "step_ms": steps, "predicted_ms": predicted}
 
 
-def _measure(ranks: int, settings: Settings) -> Measured:
+def _measure(ranks: int, settings: Settings) -> RankTimes:
     layout = choose(find_topology(), str(ranks))
     environment = {**os.environ, **SETTINGS, **NEW_STORE, **layout.environment(), "OMP_NUM_THREADS": "1"}
     launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "-m"] if ranks > 1 else []
@@ -198,7 +198,7 @@ def _measure(ranks: int, settings: Settings) -> Measured:
     if done.returncode:
         said = " ".join(done.stderr.split())[-300:]
         raise TrainingError(f"scaling: {ranks} ranks failed ({said}); try fewer ranks or a smaller batch")
-    return parsed(done.stdout)
+    return parse_times(done.stdout)
 
 
 def _words(settings: Settings, hooks: Sequence[str]) -> list[str]:
@@ -206,13 +206,13 @@ def _words(settings: Settings, hooks: Sequence[str]) -> list[str]:
     return [*map(str, numbers), ",".join(hooks)]
 
 
-def parsed(text: str) -> Measured:
+def parse_times(text: str) -> RankTimes:
     """The JSON values that the first rank printed."""
     (line,) = [line for line in text.splitlines() if line.startswith(MARK)]
     content = json.loads(line.removeprefix(MARK))
     taken = {name: np.array(rounds) for name, rounds in content["taken"].items()}
     sums = {int(n_bytes): seconds for n_bytes, seconds in content["sums"].items()}
-    return Measured(content["ranks"], content["bytes"], taken, sums)
+    return RankTimes(content["ranks"], content["bytes"], taken, sums)
 
 
 def _ms(seconds: Any) -> float:

@@ -54,7 +54,7 @@ Times = dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class ShowTimes:
     """A simulated show. Seconds of the simulated clock; `cpu_ms` is processor time of scheduler, workers and client."""
 
     workers: int
@@ -118,7 +118,7 @@ async def sleep_task(task: BatchTask, notes: TaskNotes, times: Times, topic: str
     notes.finish(task, {})
 
 
-async def pass_show(tasks: Sequence[BatchTask], workers: int, times: Times, folder: Path, trouble: str) -> Passed:
+async def pass_show(tasks: Sequence[BatchTask], workers: int, times: Times, folder: Path, trouble: str) -> ShowTimes:
     """Simulate a show with a kind of trouble."""
     from rotopaint_ai.batch.notes import TaskNotes
 
@@ -134,7 +134,7 @@ async def pass_show(tasks: Sequence[BatchTask], workers: int, times: Times, fold
     taken += await _life(left, notes, workers, times, deaths_within)
     cpu = (time.process_time() - cpu) / len(tasks)
     lost = sum(not notes.is_done(task) for task in tasks)
-    return Passed(workers, trouble, len(tasks), total, _longest(tasks, times), taken, cpu * 1000, _attempts[0], lost)
+    return ShowTimes(workers, trouble, len(tasks), total, _longest(tasks, times), taken, cpu * 1000, _attempts[0], lost)
 
 
 def _longest(tasks: Sequence[BatchTask], times: Times) -> float:

@@ -205,7 +205,7 @@ def work_on(client: Client, tasks: Sequence[BatchTask], notes: TaskNotes, do: Do
             else:
                 _note_loss(turn.task, future, notes, sink)
     finally:
-        if cancel.requested and client.status not in _GONE:
+        if cancel.is_requested and client.status not in _GONE:
             client.cancel(list(under_way), force=True)
 
 
@@ -289,6 +289,6 @@ class _Withdrawn(Cancel):
         self._tasks, self._key = tasks, key
 
     @property
-    def requested(self) -> bool:
+    def is_requested(self) -> bool:
         state = self._tasks.get(self._key)
         return state is None or state.state == "cancelled"

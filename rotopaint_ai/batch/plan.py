@@ -28,7 +28,7 @@ class ShowPlan:
         """The tasks of one shot."""
         return tuple(task for task in self.tasks if task.shot.name == name)
 
-    def left(self, only: str | None = None) -> tuple[BatchTask, ...]:
+    def unfinished(self, only: str | None = None) -> tuple[BatchTask, ...]:
         """The unfinished tasks of the show or of one shot. A finished shot has none, however it is divided."""
         last = {task.shot.name: task for task in self.tasks}
         begun = {name for name, task in last.items() if only in (None, name) and not self.notes.is_done(task)}
@@ -36,13 +36,13 @@ class ShowPlan:
 
     def check_ready(self, task: BatchTask) -> None:
         """Raise UsageError where a task waits for others."""
-        left = {other.key for other in self.left(task.shot.name)}
+        left = {other.key for other in self.unfinished(task.shot.name)}
         if waiting := [key for key in task.needs if key in left]:
             raise UsageError(f"{task.key}: waits for {waiting[0]}; do that first")
 
-    def given_up(self, task: BatchTask) -> str | None:
+    def blocking_failure(self, task: BatchTask) -> str | None:
         """Why a task that a farm asks for cannot be done: a task of its shot that it depends on has failed."""
-        for other in self.left(task.shot.name):
+        for other in self.unfinished(task.shot.name):
             if other.kind in BEFORE[task.kind] and (reasons := self.notes.failures(other)):
                 return f"{other.key} failed: {reasons[-1]}"
         return None

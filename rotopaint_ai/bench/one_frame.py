@@ -65,12 +65,12 @@ def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
     }
 
 
-Taken = tuple[float, float]  # milliseconds of wall time and of processor time
+TurnTime = tuple[float, float]  # milliseconds of wall time and of processor time
 
 
-def take_turns(turns: Mapping[str, Turn], plate: Picture, rounds: int) -> dict[str, list[Taken]]:
+def take_turns(turns: Mapping[str, Turn], plate: Picture, rounds: int) -> dict[str, list[TurnTime]]:
     """The time of each turn in each round after a warm-up; every network has one turn per round."""
-    times: dict[str, list[Taken]] = {name: [] for name in turns}
+    times: dict[str, list[TurnTime]] = {name: [] for name in turns}
     for round_ in range(_WARM_UP + rounds):
         for name, turn in turns.items():
             cpu, start = _processor_s(), time.perf_counter()

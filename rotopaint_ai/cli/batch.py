@@ -110,7 +110,7 @@ def _one_task(show: Show, plan: ShowPlan, arguments: argparse.Namespace) -> int:
     code = 0
     with stopping_on_signals(cancel):
         for task in _asked_tasks(show, plan, arguments):
-            reason = plan.given_up(task) if arguments.keep_going else None
+            reason = plan.blocking_failure(task) if arguments.keep_going else None
             if reason is None:
                 plan.check_ready(task)
                 reason = do_one(task, plan.notes, _perform, _sink(arguments, cancel), cancel)
@@ -165,7 +165,7 @@ def _all(show: Show, plan: ShowPlan, arguments: argparse.Namespace) -> int:
 
 def _work(plan: ShowPlan, arguments: argparse.Namespace, cancel: Cancel) -> None:
     """Do the remaining tasks, here or on Dask."""
-    tasks, sink = plan.left(arguments.shot), _sink(arguments, cancel)
+    tasks, sink = plan.unfinished(arguments.shot), _sink(arguments, cancel)
     if not arguments.cluster and arguments.workers == 1:
         from rotopaint_ai.batch.attempt import work_here
 

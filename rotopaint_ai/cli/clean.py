@@ -102,8 +102,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.plates import open_plate
 
     with open_plate(arguments.plates, colourspace=arguments.colourspace) as plate, _project(arguments) as project:
-        if arguments.frames is None and plate.named is not None:
-            arguments.frames = str(plate.named)
+        if arguments.frames is None and plate.named_frame is not None:
+            arguments.frames = str(plate.named_frame)
         painted = _paint_plate(arguments, plate, project)
     if not arguments.events:
         say(f"clean plates of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'clean'}")

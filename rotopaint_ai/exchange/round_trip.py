@@ -309,7 +309,7 @@ def _matte_difference(a: RotoShape, b: RotoShape, meant: RotoDocument, frame: fl
     meant_pose, pose = (_Pose.of(shape, frame, scale) for shape in (a, b))
     if meant_pose.agrees_with(pose):
         return 0.0
-    left, right = _matte_again(meant_pose, *size), pose.drawn(*size)
+    left, right = _matte_again(meant_pose, *size), pose.draw_region(*size)
     both = [region for region in (left, right) if not region.is_empty]
     if not both:
         return 0.0
@@ -359,7 +359,7 @@ class _Pose:
         counts = (len(self.points), len(self.feather), len(self.widths))
         return np.array([*counts, *(value for row in rows for value in row)])
 
-    def drawn(self, width: int, height: int) -> Region:
+    def draw_region(self, width: int, height: int) -> Region:
         """The pose drawn on a plate of that size."""
         key = Key(self.points, feather=self.feather, widths=self.widths)
         look = RotoShape("", self.closed, "matte", {0: key}, self.width_px, self.feather_px, self.taper)
@@ -368,7 +368,7 @@ class _Pose:
 
 @lru_cache(maxsize=64)  # cached because every format is compared with the same poses; 30 MB at most
 def _matte_again(pose: _Pose, width: int, height: int) -> Region:
-    return pose.drawn(width, height)
+    return pose.draw_region(width, height)
 
 
 def _scale(shape: RotoShape, meant: RotoDocument, frame: float) -> float:

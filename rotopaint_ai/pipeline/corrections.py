@@ -20,7 +20,7 @@ from rotopaint_ai.pipeline.executor import telling
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.shot_seams import stretches, with_placed
-from rotopaint_ai.pipeline.teach import Taught, n_moved, open_seams, read_shot, teach_below
+from rotopaint_ai.pipeline.teach import TeachResult, n_moved, open_seams, read_shot, teach_below
 from rotopaint_ai.pipeline.track import DIGITS, rounded_rows
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.seams.placement import PlacedSeam
@@ -35,7 +35,7 @@ class CorrectedShot:
 
     records: Iterable[FrameRecord]
     sheet: Sheet
-    taught: Sequence[Taught]
+    taught: Sequence[TeachResult]
 
     def __iter__(self) -> Iterator[FrameRecord]:
         for record in self.records:
@@ -62,23 +62,23 @@ def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, can
 
     A run of a part of the shot carries nothing over. `records` are gone through again and again. Raises CancelledError.
     """
-    taught = list[Taught]()
+    taught = list[TeachResult]()
     work = plan.work
     if work.splines and plan.has_whole_shot:
         starts = sorted(record.frame for record in records if record.hold is None and record.landmarks)
         parts = list(stretches(starts, fewest=1))
         for part, end in zip(parts, [*(part[0] for part in parts[1:]), inf]):
             if any(part[0] <= frame < end for frame in work.splines):
-                taught += _taught(plan, _Stretch(records, part[0], part[-1]), sink, cancel)
+                taught += _teach_stretch(plan, _Stretch(records, part[0], part[-1]), sink, cancel)
     if taught:
         sink(notice(_summary(taught), is_warning=False))
     return CorrectedShot(records, plan.pack.sheet, taught)
 
 
-def _taught(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) -> Sequence[Taught]:
+def _teach_stretch(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) -> Sequence[TeachResult]:
     """The effect of corrections at some frames of a stretch on its other frames; empty without corrections."""
     predicted = build_document(records, plan)
-    document = plan.work.put_back(build_document((plan.respected(record) for record in records), plan))
+    document = plan.work.put_back(build_document((plan.apply_overrides(record) for record in records), plan))
     below = predicted, taken_below_groups(document, document)  # groups place what models say when it is drawn
     names = {spec.name for spec in open_seams(plan.pack.sheet)}
     known = predicted.landmarks.keys.keys()
@@ -95,7 +95,7 @@ def _taught(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) -> Sequen
     return (replace(found, keys=keys, n_moved=n_moved(keys, below[0])),)
 
 
-def _with_taught(record: FrameRecord, taught: Taught, sheet: Sheet) -> FrameRecord:
+def _with_taught(record: FrameRecord, taught: TeachResult, sheet: Sheet) -> FrameRecord:
     """A frame with what a stretch was taught, which may be nothing of it; what the models said is kept beside."""
     frame = record.frame
     errors = {name: round(row[frame], DIGITS) for name, row in taught.errors.items() if frame in row}
@@ -114,7 +114,7 @@ def _with_taught(record: FrameRecord, taught: Taught, sheet: Sheet) -> FrameReco
     return replace(with_placed(record, moved, sheet), predicted=predicted, predicted_landmarks=record.landmarks)
 
 
-def _summary(taught: Sequence[Taught]) -> str:
+def _summary(taught: Sequence[TeachResult]) -> str:
     """What corrections have moved, for a person."""
     doubtful: dict[str, list[int]] = {}
     for each in taught:

@@ -136,7 +136,7 @@ class Executor:
             yield from self._start_finishing(pool, settled)
             yield from self._finished_records(self.threads + 1)
             self.keep(self._snapshot(n_before + 1, tracker))
-            if cancel.requested:
+            if cancel.is_requested:
                 yield from self._finished_records(0)
                 cancel.check()
         yield from self._start_finishing(pool, tracker.flush())

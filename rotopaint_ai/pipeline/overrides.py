@@ -93,7 +93,7 @@ class Overrides:
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16] if any(content) else ""
 
-    def respected(self, frame: int, settled: TrackedFrame, sheet: Sheet) -> TrackedFrame:
+    def apply_overrides(self, frame: int, settled: TrackedFrame, sheet: Sheet) -> TrackedFrame:
         """The tracking result of a frame with people's edits in place of the models' values."""
         known = {spec.name: spec.n_points for spec in sheet.shapes}
         own = {name: rows for name, rows in self.splines.get(frame, {}).items() if known.get(name) == len(rows)}
@@ -116,7 +116,7 @@ class Overrides:
         widths = {**usual, **settled.widths}
         return {**widths, **{name: width for name, width in hand.items() if name in widths}}
 
-    def drawn(self, shapes: list[RotoShape], sheet: Sheet) -> list[RotoShape]:
+    def shapes_by_hand(self, shapes: list[RotoShape], sheet: Sheet) -> list[RotoShape]:
         """A frame's shapes of the sheet with people's settings, then the shapes that people drew."""
         made = [replace(self._softened(self._placed(each)), subtract=each.name in self.away) for each in shapes]
         return [*made, *(each for each in self.own if each.name not in sheet.shape_names)]
@@ -245,8 +245,8 @@ class OverridingProcessor:
 
     def finish(self, frame: Frame, settled: TrackedFrame, ms: Times) -> FrameRecord:
         """Write a frame's files; the models' predictions at places that people edited are kept in the record."""
-        own = self.work.respected(frame.number, settled, self.inner.sheet)
-        inner = replace(self.inner, by_hand=partial(self.work.drawn, sheet=self.inner.sheet))
+        own = self.work.apply_overrides(frame.number, settled, self.inner.sheet)
+        inner = replace(self.inner, by_hand=partial(self.work.shapes_by_hand, sheet=self.inner.sheet))
         record = inner.finish(frame, own, ms)
         by_hand = self.work.splines.get(frame.number, {})
         predicted = {name: settled.shapes[name] for name in by_hand if name in settled.shapes}

@@ -246,7 +246,7 @@ def _for_each_frame(
             failed[frame] = message
             sink(Event("error", {"frame": frame, "message": message}))
         sink(Event("progress", eta.step()))
-    if cancel.requested:
+    if cancel.is_requested:
         sink(Event("cancelled", {"done": len(done), "total": len(frames)}))
         cancel.check()
     for frame in frames_not_as_written(out, written):
@@ -273,7 +273,7 @@ def _paint_frames(
         numbers = iter(frames)
         ahead: deque[tuple[int, Future[Mapping[str, float] | None]]] = deque()
         while True:
-            more = 0 if cancel.requested else threads + 1 - len(ahead)
+            more = 0 if cancel.is_requested else threads + 1 - len(ahead)
             ahead.extend((frame, pool.submit(work, frame)) for frame in islice(numbers, more))
             if not ahead:
                 return

@@ -79,7 +79,7 @@ class Rig:
         """The frames of the clean plate."""
         if self.clean_plate is None:
             return ()
-        return self.clean_plate.frames if self.clean_plate.named is None else (self.clean_plate.named,)
+        return self.clean_plate.frames if self.clean_plate.named_frame is None else (self.clean_plate.named_frame,)
 
     def shapes_of(self, shapes: Sequence[RotoShape]) -> list[RotoShape]:
         """The shapes of the rig. Raises: DocumentError for unknown names, and where no shape is left."""
@@ -115,7 +115,7 @@ class RigPainter:
         self._lending = KeptByFrame(self._read_loan, kept=KEPT)
         self._clean = KeptByFrame(self._of_clean_plate, kept=KEPT_CLEAN)
 
-    def filled(self, frame: Frame) -> FilledRegion | None:
+    def fill_frame(self, frame: Frame) -> FilledRegion | None:
         """The region of a frame around its rig, without it; None where no rig is on the picture."""
         matte = self._matte_of(frame.number)
         height, width = matte.coverage.shape
@@ -254,7 +254,7 @@ class Painter:
         Raises: PlateError where the frame cannot be read, or the face in it has no finite pixels.
         """
         frame, format = self.plate.read(number), Format.of(self.plate)
-        filled = self.filled(frame)
+        filled = self.fill_frame(frame)
         filled = touched_up(frame, filled, self.strokes.get(number, ()), self.neighbour)
         check_measurable(number, filled)
         write_filled(self.out / format.clean_name(number), frame, filled)
@@ -268,10 +268,10 @@ class Painter:
         """Another frame of the plate, which is only read."""
         return self.plate.read(number, keep_native=False)
 
-    def filled(self, frame: Frame) -> FilledRegion | None:
+    def fill_frame(self, frame: Frame) -> FilledRegion | None:
         """A frame's region with its seams or its rig painted out; None where none is visible."""
         if self.rigs is not None:
-            return self.rigs.filled(frame)
+            return self.rigs.fill_frame(frame)
         seams = self.look(frame)
         return seams.filled(self.model) if seams is not None else None
 

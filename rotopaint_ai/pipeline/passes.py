@@ -179,7 +179,7 @@ def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> Tr
         steps = Steps(telling("seam ends", sink, cancel), len(state.finished))
         for record in steps.over(settled):
             journal.append(record)
-            light.append(plan.respected(record).light())
+            light.append(plan.apply_overrides(record).light())
         counted.check(plan.out)
     return TrackedShot(JournalIndex(path), choose_pictured(light, plan.frames, plan.pack.sheet.seam_names))
 
@@ -260,7 +260,7 @@ def paint_frames(
 def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | None:
     """The area of a frame that a fill reads: its seams with a margin; None where no seam is visible."""
     sheet = processor.inner.sheet
-    settled = processor.work.respected(record.frame, TrackedFrame.of(record), sheet)
+    settled = processor.work.apply_overrides(record.frame, TrackedFrame.of(record), sheet)
     specs = [spec for spec in sheet.shapes if spec.role == "seam" and spec.name in settled.shapes]
     if not specs:
         return None
@@ -299,7 +299,7 @@ def _settled_now(frame: int, shot: TrackedShot, processor: OverridingProcessor) 
     record = shot.records.at(frame) if frame in shot.records.frames else None
     if record is None or record.crop is None:
         return None
-    return processor.work.respected(frame, TrackedFrame.of(record), processor.inner.sheet)
+    return processor.work.apply_overrides(frame, TrackedFrame.of(record), processor.inner.sheet)
 
 
 def _is_as_settled(painted: FrameRecord, now: TrackedFrame | None) -> bool:

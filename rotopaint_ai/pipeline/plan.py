@@ -34,7 +34,7 @@ from rotopaint_ai.pipeline.record_store import FrameRecord, Status, crops_before
 from rotopaint_ai.pipeline.render_frame import Format, run_files
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
-from rotopaint_ai.project.merge_run import asked_frames
+from rotopaint_ai.project.merge_run import partial_run_frames
 
 # On a small processor the models get all cores, because the rest has little to do while the face is tracked.
 TRACKING_THREADS = 4
@@ -77,13 +77,13 @@ class Plan:
     @property
     def has_whole_shot(self) -> bool:
         """Whether the run has every frame of the project's shapes that is on disk."""
-        return asked_frames({*self.frames, *self.missing}, self.work.document) is None
+        return partial_run_frames({*self.frames, *self.missing}, self.work.document) is None
 
-    def respected(self, record: FrameRecord) -> FrameRecord:
+    def apply_overrides(self, record: FrameRecord) -> FrameRecord:
         """A tracked frame's record with people's edits in place of the models' values."""
         if record.crop is None:
             return record
-        own = self.work.respected(record.frame, TrackedFrame.of(record), self.pack.sheet)
+        own = self.work.apply_overrides(record.frame, TrackedFrame.of(record), self.pack.sheet)
         status: Status = "done" if own.lost is None else "lost"
         return replace(record, status=status, landmarks=own.landmarks, shapes=own.shapes, errors=own.errors)
 
@@ -205,7 +205,7 @@ def choose_frames(plate: Plate, text: str | None) -> tuple[tuple[int, ...], tupl
     not meet.
     """
     if text is None:
-        return ((plate.named,), ()) if plate.named is not None else (plate.frames, plate.missing)
+        return ((plate.named_frame,), ()) if plate.named_frame is not None else (plate.frames, plate.missing)
     wanted = set(parse_frames(text))
     frames = tuple(frame for frame in plate.frames if frame in wanted)
     if not frames:

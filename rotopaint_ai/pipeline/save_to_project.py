@@ -23,7 +23,7 @@ from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.project import Project, State, plate_files, run_record
 from rotopaint_ai.project.faces import choose_face, pack_of
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
-from rotopaint_ai.project.merge_run import asked_frames, drawn_state, merge_run
+from rotopaint_ai.project.merge_run import drawn_state, merge_run, partial_run_frames
 from rotopaint_ai.project.owner import HEARTBEAT_S
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.refit import again
@@ -35,7 +35,7 @@ def compare_plate(inputs: ProjectInputs, project_file: str | None, plate: Plate)
 
     Raises: PlateError where they have another size.
     """
-    known, remembered = inputs.plate, plate_files.chosen(inputs.files, plate.frames)
+    known, remembered = inputs.plate, plate_files.compared_facts(inputs.files, plate.frames)
     if known is None or project_file is None:
         return None
     path, size = Path(project_file), (known["width"], known["height"])
@@ -120,14 +120,14 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
     before = project.load().state
     predicted = build_document(map(_record_as_predicted, state.records()), plan)
     written = build_document(state.records(), plan)
-    asked = asked_frames(plan.frames, before.document)
+    asked = partial_run_frames(plan.frames, before.document)
     after = merge_run(before, plan.work.put_back(written), asked, predicted=predicted)
     assert after.document is not None
     known, record = project.note("run"), _run_record(plan, state)
     if known is not None and asked is not None:
         record = record.joined(run_record.from_json(known), frozenset(asked))
     if before.document is not None and after.predicted is not None:
-        ran = asked_frames({*plan.frames, *plan.missing}, before.document)
+        ran = partial_run_frames({*plan.frames, *plan.missing}, before.document)
         errors = record.errors_by_shape()
         document = again(after.predicted, after.document, before.document, before.spreads, ran, errors)
         after = replace(after, document=document)
@@ -146,7 +146,7 @@ def _painted_prints(plan: Plan, state: RunState, written: RotoDocument) -> dict[
     does a frame that was painted before somebody's last work on it."""
     work = plan.work
     known = State(document=work.document, seams=work.seams, strokes=work.strokes)
-    drawn = drawn_state(known, work.put_back(written), asked_frames(plan.frames, work.document))
+    drawn = drawn_state(known, work.put_back(written), partial_run_frames(plan.frames, work.document))
     whole = [frame for frame, record in state.finished.items() if record.status != "failed"]
     fits = {frame for frame in whole if state.finished[frame].work == work.digest(frame)}
     is_own = plan.job.method == fills.DEFAULT

@@ -202,8 +202,8 @@ def _solve_seams(
     """By first frame of a hold its seams that give way to what the whole stretch says of them; none where no head fits
     the stretch."""
     try:
-        shot = _said_of(holds, [spec.name for spec in specs])
-        curves, placed = _looked_for_on_head(plan, holds, specs, shot, progress)
+        shot = _observe_holds(holds, [spec.name for spec in specs])
+        curves, placed = _place_on_head(plan, holds, specs, shot, progress)
     except np.linalg.LinAlgError:
         where = summarise([hold.record.frame for hold in holds])
         text = f"seams at {where}: no head fits all frames, so that each keeps its own; look them over"
@@ -217,7 +217,7 @@ def _solve_seams(
     }
 
 
-def _looked_for_on_head(
+def _place_on_head(
     plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], shot: ShotObservations, progress: Steps
 ) -> tuple[list[dict[str, Complex]], list[dict[str, PlacedSeam]]]:
     """Of each hold its seams as the head has them, and as its picture shows them there."""
@@ -228,13 +228,13 @@ def _looked_for_on_head(
             look = lambda hold: look_at(plan, holds[hold].record)  # noqa: E731
             found = solved_head(shot, build, look, plan.models.find_seams, pool, progress.over)
             curves = [dict(zip(names, each)) for each in zip(*found.head.splines())]
-            return curves, list(progress.over(pool.map(partial(_looked_for, plan), holds, curves)))
+            return curves, list(progress.over(pool.map(partial(_place_near_head, plan), holds, curves)))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _said_of(holds: Sequence[_Hold], names: Sequence[str]) -> ShotObservations:
+def _observe_holds(holds: Sequence[_Hold], names: Sequence[str]) -> ShotObservations:
     """The observations of each hold alone."""
     _, _, points = align_faces(np.array([hold.points_L for hold in holds]))
     error = np.array([hold.error_px_L for hold in holds])
@@ -272,7 +272,7 @@ def _control_points(known: KnownCurve) -> Complex:
     return known.splines_HD[:, : known.splines_HD.shape[1] // 3]
 
 
-def _looked_for(plan: Plan, hold: _Hold, on_head: Mapping[str, Complex]) -> dict[str, PlacedSeam]:
+def _place_near_head(plan: Plan, hold: _Hold, on_head: Mapping[str, Complex]) -> dict[str, PlacedSeam]:
     """Seams of a hold as the picture shows them where the head has them, but those that are hidden.
 
     What the picture and the head disagree by counts as expected error, too: it names the worst frame of 7 shots of 20

@@ -115,7 +115,7 @@ def _seen_widths(plan: Plan, names: Sequence[str], hold: FrameRecord) -> dict[st
     seen = look_at(plan, hold)
     if seen is None:
         return {}
-    own = plan.work.respected(hold.frame, TrackedFrame.of(hold), plan.pack.sheet)
+    own = plan.work.apply_overrides(hold.frame, TrackedFrame.of(hold), plan.pack.sheet)
     grey, face_px = seen.grey.astype(np.float32), _face_px(hold.landmarks or ())
     found = {}
     for name in names:

@@ -65,7 +65,7 @@ _READS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
+class TeachResult:
     """The result of Teach.
 
     New keys of frames without human keys, the expected error of each in pixels, and doubtful frames, where neither the
@@ -150,7 +150,7 @@ def read_shot(
 
 def teach(
     reading: ShotReading, predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None
-) -> Taught:
+) -> TeachResult:
     """Solve a shot's open seams from the frames that people corrected; other shapes are refitted.
 
     If no head fits the shot, seams stay, and all their frames are doubtful. `predicted`: the last run's predictions.
@@ -163,7 +163,7 @@ def teach(
 
 def teach_below(
     reading: ShotReading, predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None
-) -> Taught:
+) -> TeachResult:
     """As `teach`, for shapes without the transforms of people's groups."""
     keys = dict(refit(predicted, document, errors))
     if not keys:
@@ -176,7 +176,7 @@ def teach_below(
     for task in tasks:
         name = task.spec.name
         keys[name], doubtful[name], sizes[name] = _move_to_head(reading, task, head[name], far_H)
-    return Taught(keys, sizes, doubtful, n_moved(keys, predicted))
+    return TeachResult(keys, sizes, doubtful, n_moved(keys, predicted))
 
 
 def n_moved(keys: Keys, predicted: RotoDocument) -> int:
@@ -276,7 +276,7 @@ def _solved_on_head(reading: ShotReading, tasks: Sequence[_Task], errors: Errors
     except np.linalg.LinAlgError:
         return {task.spec.name: _OnHead(task.splines_HD, np.full(len(task.exact_H), np.inf)) for task in tasks}
     return {
-        spec.name: _OnHead(splines, np.hypot(off_H, _missed_by_marks(each, by_marks)))
+        spec.name: _OnHead(splines, np.hypot(off_H, _error_of_marks(each, by_marks)))
         for spec, each, splines, by_marks, off_H in rows
     }
 
@@ -316,7 +316,7 @@ def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: Step
     return seen_again(found, reading.shared, pictures, steps.over)
 
 
-def _missed_by_marks(known: KnownCurve, on_head: Complex) -> float:
+def _error_of_marks(known: KnownCurve, on_head: Complex) -> float:
     """The head's distance from people's curves in pixels, minus the unsteadiness of a hand."""
     pairs = zip(known.splines_HD[known.exact_H], on_head[known.exact_H])
     missed = np.sqrt(np.mean([open_curve_distance(drawn, found) ** 2 for drawn, found in pairs]))

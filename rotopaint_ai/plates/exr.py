@@ -256,7 +256,7 @@ def _write_chunks(out: BinaryIO, data: Contents, source: Path, picture: Picture,
     offsets = np.frombuffer(data[exr.tables_at : tables_end], "<u8").astype(np.int64)
     before = sum(part.n_chunks for part in exr.parts[:number])
     patcher = _Patcher(Chunks(data, source.name, exr, number), source, picture)
-    replaced = patcher.patched(patch)
+    replaced = patcher.replace_chunks(patch)
     out.write(data[: exr.tables_at])
     out.write(bytes(8 * n_chunks))
     placed = {before + index: chunk for index, chunk in replaced.items()}
@@ -308,7 +308,7 @@ class _Patcher:
         types = {TYPE_NAMES[channel.type] for channel in self.part.channels}
         return len(self.part.channels) == len(self.channels) and types == {codes.dtype.name}
 
-    def patched(self, patch: Patch) -> dict[int, bytes]:
+    def replace_chunks(self, patch: Patch) -> dict[int, bytes]:
         """The new chunks, headers included, that the patch touches, keyed by their index in the part."""
         jobs = list(self._touched(patch))
         if not jobs:
@@ -337,7 +337,7 @@ class _Patcher:
     def _raw(self, job: _Job) -> Array:
         """A chunk's uncompressed bytes, from the file or from the picture's codes."""
         if self.codes is None or self.part.compression in UNPACKED_HERE:
-            return cast(Array, self.chunks.unpacked(job.index, job.width * job.rows * self.part.pixel_bytes))
+            return cast(Array, self.chunks.unpack_chunk(job.index, job.width * job.rows * self.part.pixel_bytes))
         order = [self.channels.index(channel.name) for channel in self.part.channels]
         codes = self.codes[job.y : job.y + job.rows, job.x : job.x + job.width, order]
         return np.ascontiguousarray(codes.transpose(0, 2, 1)).view(np.uint8).ravel()
@@ -372,7 +372,7 @@ class _Patcher:
     def _channel_run(self, decoder: Any, job: _Job, names: list[str], first: int) -> dict[str, Array]:
         """Neighbouring channels of one type, read in that type so that no bit changes."""
         if first < 0:
-            raise self.chunks.damaged()
+            raise self.chunks.damage_error()
         types = {channel.name: channel.type for channel in self.part.channels}
         end = first + 1
         while end < len(names) and types.get(names[end]) == types[names[first]]:
@@ -388,7 +388,7 @@ class _Patcher:
             )
         if found is None or decoder.has_error:
             oiio.error_text(decoder, self.source)
-            raise self.chunks.damaged()
+            raise self.chunks.damage_error()
         array = np.asarray(found).reshape(job.rows, job.width, end - first)
         return {names[first + i]: np.ascontiguousarray(array[..., i]) for i in range(end - first)}
 

@@ -46,7 +46,7 @@ class Chunks:
         """Bytes of a chunk header before the chunk's size: the part number and the position."""
         return (4 if self.is_multipart else 0) + (16 if self.part.tile else 4)
 
-    def damaged(self) -> DamagedFrameError:
+    def damage_error(self) -> DamagedFrameError:
         """The error to raise."""
         return DamagedFrameError(f"{self.name}: some of its pixels are missing or cut off; render it again")
 
@@ -61,9 +61,9 @@ class Chunks:
             else:
                 size = head + 4 + int(struct.unpack("<i", self.data[at + head : at + head + 4])[0])
         except struct.error as error:
-            raise self.damaged() from error
+            raise self.damage_error() from error
         if size < head or at + size > len(self.data):
-            raise self.damaged()
+            raise self.damage_error()
         return size
 
     def head(self, index: int) -> bytes:
@@ -78,10 +78,10 @@ class Chunks:
         """
         head = struct.pack("<i", self.number) if self.is_multipart else b""
         if self.head(index) != head + struct.pack("<i", self.part.data_window[1] + top):
-            raise self.damaged()
-        return self.unpacked(index, n_bytes, is_wanted=is_wanted)
+            raise self.damage_error()
+        return self.unpack_chunk(index, n_bytes, is_wanted=is_wanted)
 
-    def unpacked(self, index: int, n_bytes: int, *, is_wanted: bool = True) -> Array | None:
+    def unpack_chunk(self, index: int, n_bytes: int, *, is_wanted: bool = True) -> Array | None:
         """The uncompressed bytes (uint8) of a chunk that is stored raw or as ZIP, in a new array.
 
         Returns None where `is_wanted` is false; the chunk is then only checked.
@@ -92,7 +92,7 @@ class Chunks:
         if len(payload) == n_bytes:
             return np.frombuffer(bytearray(payload), np.uint8) if is_wanted else None
         if self.part.compression == NONE:
-            raise self.damaged()
+            raise self.damage_error()
         packed = self._inflated(payload, n_bytes)
         return unpredict(packed) if is_wanted else None
 
@@ -100,9 +100,9 @@ class Chunks:
         try:
             packed = deflate.decompress(payload, n_bytes + 1)
         except ValueError as error:
-            raise self.damaged() from error
+            raise self.damage_error() from error
         if len(packed) != n_bytes:
-            raise self.damaged()
+            raise self.damage_error()
         return packed
 
 

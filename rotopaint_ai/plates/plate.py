@@ -195,9 +195,9 @@ class Plate:
         return tuple(range(n_frames + 1, n_frames + self._movie.n_lost + 1))
 
     @property
-    def named(self) -> int | None:
+    def named_frame(self) -> int | None:
         """The frame whose file was given as the source; None where a sequence or a movie was given."""
-        return self._listing.named
+        return self._listing.named_frame
 
     def path_of(self, frame: int) -> Path:
         """The file that holds `frame`. Raises MissingFrameError."""

@@ -25,7 +25,7 @@ class Listing:
 
     `prefix` is the file name before the frame number. `paths` maps frame numbers to files; a still without a number
     in its name is frame 1. `padding` is the number of digits to which frame numbers are padded with zeros, 0 without
-    padding. `named`: the frame whose file was given as the source, if one was.
+    padding. `named_frame`: the frame whose file was given as the source, if one was.
     """
 
     folder: Path
@@ -33,7 +33,7 @@ class Listing:
     suffix: str
     padding: int
     paths: Mapping[int, Path] = field(repr=False)
-    named: int | None = None
+    named_frame: int | None = None
 
     @property
     def name(self) -> str:
@@ -61,9 +61,9 @@ class Listing:
 
     @property
     def samples(self) -> tuple[int, ...]:
-        """Frames whose headers tell the plate's kind and size, in order of preference: `named`, then the first few."""
+        """Frames whose headers tell the plate's kind and size, the best first: `named_frame`, then the first few."""
         first = self.frames[:_SAMPLES]
-        return first if self.named is None else (self.named, *first)
+        return first if self.named_frame is None else (self.named_frame, *first)
 
     def path_of(self, frame: int) -> Path:
         """The file of `frame`. Raises MissingFrameError, which names the expected file."""
@@ -103,7 +103,7 @@ def _of_file(path: Path) -> Listing:
     if path.suffix.lower() in MOVIE_SUFFIXES:
         return _still_listing(path)
     if split is None:
-        return replace(_still_listing(path), named=1)
+        return replace(_still_listing(path), named_frame=1)
     prefix, number, suffix = split
     digits = number.lstrip("-")
     padding = len(digits) if digits.startswith("0") else 0
@@ -126,7 +126,7 @@ def _in_folder(folder: Path) -> Listing:
     sequences = [files for files in groups.values() if len(files) > 1]
     candidates = sequences or list(groups.values())
     if len(candidates) == 1 and (sequences or not singles + movies):
-        return replace(_of_file(next(iter(candidates[0].values()))), named=None)
+        return replace(_of_file(next(iter(candidates[0].values()))), named_frame=None)
     if not candidates and len(singles + movies) == 1:
         return _still_listing((singles + movies)[0])
     names = sorted([f"{prefix}{'#' * 4}{suffix}" for prefix, suffix in groups] + [p.name for p in singles + movies])
@@ -161,7 +161,7 @@ def _match_star(path: Path) -> Listing | None:
     found = sorted(file for file in _sorted_files(path.parent) if wanted.fullmatch(file.name))
     if not found:
         raise UsageError(f"{path}: no file matches this pattern; check the folder and the name")
-    return replace(_of_file(found[0]), named=None)
+    return replace(_of_file(found[0]), named_frame=None)
 
 
 def _pattern_padding(match: re.Match[str]) -> int:

@@ -71,7 +71,7 @@ class Project:
     """One open project file, to be used by one thread at a time."""
 
     def __init__(
-        self, path: Path, connection: sqlite3.Connection, taken: owner.Taken, lock: FileLock | None = None
+        self, path: Path, connection: sqlite3.Connection, taken: owner.OwnershipResult, lock: FileLock | None = None
     ) -> None:
         self.path = path
         self._lock = lock
@@ -110,7 +110,7 @@ class Project:
             with schema.project_errors(path):
                 lock = _take_lock(path) if write else None
                 if lock is None:
-                    return cls(path, connection, owner.Taken(None, other=owner.read(connection)))
+                    return cls(path, connection, owner.OwnershipResult(None, other=owner.read(connection)))
                 with schema.transaction(connection):
                     project = cls(path, connection, owner.take(connection), lock)
                 if project.left_behind is not None:

@@ -43,7 +43,7 @@ def choose_face(state: State, name: str, pack: str | None) -> State:
         return state
     if not state.face and not state.faces:
         return with_face_grouped(replace(state, face=name))
-    return _taken_up(_put_aside(state, pack), name)
+    return _bring_back(_put_aside(state, pack), name)
 
 
 def pack_of(state: State, name: str, in_hand: str | None) -> str | None:
@@ -105,7 +105,7 @@ def _put_aside(state: State, pack: str | None) -> State:
     return replace(_named_by(left, aside), faces={**state.faces, state.face: face}, face="")
 
 
-def _taken_up(state: State, name: str) -> State:
+def _bring_back(state: State, name: str) -> State:
     """The state with a face that was set aside, or a new one, as the current face."""
     face = state.faces.get(name)
     rest = {each: other for each, other in state.faces.items() if each != name}

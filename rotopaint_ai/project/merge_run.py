@@ -58,7 +58,7 @@ def merge_run(
     return with_face_grouped(replace(before, document=document, predicted=predicted))
 
 
-def asked_frames(frames: Collection[int], own: RotoDocument | None) -> Frames:
+def partial_run_frames(frames: Collection[int], own: RotoDocument | None) -> Frames:
     """The frames of a run; None where it covers the whole shot."""
     if own is None or set(range(own.first_frame, own.last_frame + 1)) <= set(frames):
         return None
@@ -200,9 +200,9 @@ def _among(before: RotoDocument | None, found: RotoDocument, asked: Frames) -> R
 def _only(found: RotoDocument, frames: Collection[int]) -> RotoDocument:
     """The document with only these frames."""
 
-    def kept(rows: Mapping[int, V]) -> dict[int, V]:
+    def pick_rows(rows: Mapping[int, V]) -> dict[int, V]:
         return {frame: row for frame, row in rows.items() if frame in frames}
 
-    shapes = tuple(replace(each, keys=kept(each.keys), visible=kept(each.visible)) for each in found.shapes)
-    marks = replace(found.landmarks, keys=kept(found.landmarks.keys), hand=kept(found.landmarks.hand))
+    shapes = tuple(replace(each, keys=pick_rows(each.keys), visible=pick_rows(each.visible)) for each in found.shapes)
+    marks = replace(found.landmarks, keys=pick_rows(found.landmarks.keys), hand=pick_rows(found.landmarks.hand))
     return replace(found, shapes=shapes, landmarks=marks)

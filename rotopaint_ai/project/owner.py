@@ -50,7 +50,7 @@ def read(connection: sqlite3.Connection) -> Owner | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class OwnershipResult:
     """The result of taking a project: this process's token or the other owner, and an owner that never closed it."""
 
     mine: Owner | None
@@ -58,14 +58,14 @@ class Taken:
     left_behind: Owner | None = None
 
 
-def take(connection: sqlite3.Connection, now: float | None = None) -> Taken:
+def take(connection: sqlite3.Connection, now: float | None = None) -> OwnershipResult:
     """Record this process as the owner, inside a transaction. The caller must hold the lock."""
     holder, mine = read(connection), me(time.time() if now is None else now)
     connection.execute(
         "INSERT OR REPLACE INTO owner VALUES (1, ?, ?, ?, ?, ?, ?)",
         (mine.token, mine.user, mine.host, mine.pid, mine.since, mine.seen),
     )
-    return Taken(mine, left_behind=holder)
+    return OwnershipResult(mine, left_behind=holder)
 
 
 def lock_project(path: Path) -> FileLock | None:

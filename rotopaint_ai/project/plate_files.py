@@ -79,7 +79,7 @@ def compare(known: Mapping[int, Facts], paths: Mapping[int, Path]) -> FileMatch:
     return FileMatch(same, other, gone)
 
 
-def chosen(known: Mapping[int, Facts], frames: Iterable[int]) -> dict[int, Facts]:
+def compared_facts(known: Mapping[int, Facts], frames: Iterable[int]) -> dict[int, Facts]:
     """The known facts of the few frames to compare, those with a fingerprint."""
     there = set(frames)
     with_print = [frame for frame, facts in sorted(known.items()) if facts[3] and frame in there]

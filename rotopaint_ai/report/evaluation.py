@@ -18,7 +18,7 @@ Json = Mapping[str, Any]
 _SIZE, _RIM = 380.0, 46.0  # size of the reliability plot
 
 
-class Compared(Protocol):
+class PackFigure(Protocol):
     """A figure of the new pack and of the old pack, as in `training.evaluation.gate`."""
 
     @property
@@ -27,7 +27,7 @@ class Compared(Protocol):
 
 
 def write_page(
-    path: Path, result: Json, worst_jpeg: bytes, gate: Sequence[Compared] = (), against: Json | None = None
+    path: Path, result: Json, worst_jpeg: bytes, gate: Sequence[PackFigure] = (), against: Json | None = None
 ) -> None:
     """Write the page for the result of `evaluate --json`; `worst_jpeg`: a picture of the worst samples.
 

@@ -111,7 +111,7 @@ class FaceSurface:
         swell = swell + b.lip_lower * 0.6 * np.exp(-0.5 * ((e - middle_l) / (0.55 * b.lip_lower)) ** 2)
         return r + swell * side
 
-    def narrowed(self, p: Array, e: Array) -> Array:
+    def narrow_to_jaw(self, p: Array, e: Array) -> Array:
         """Points (…, 3) drawn in towards the jaw."""
         below = _smoothstep(self.build.jaw_start, -0.95, np.sin(e))[..., None]
         slim = 1 - self.build.jaw_width
@@ -121,7 +121,7 @@ class FaceSurface:
         """Displacements of jaw, chin and nose that are not along the radius."""
         b = self.build
         below = _smoothstep(b.jaw_start, -0.95, np.sin(e))
-        p = self.narrowed(p, e)
+        p = self.narrow_to_jaw(p, e)
         front = np.clip(np.cos(a), 0, 1) ** 2
         p[..., 1] -= b.chin_length * below * front * _smoothstep(-0.45, -1.1, e)
         drop = self._jaw_drop() * _smoothstep(b.mouth_e + 0.02, b.mouth_e - 0.12, e) * _smoothstep(1.4, 0.5, np.abs(a))

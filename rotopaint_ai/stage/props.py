@@ -42,7 +42,7 @@ def skull_mesh(face: FaceSurface) -> Mesh:
     wrapped = (a + np.pi) % (2 * np.pi) - np.pi
     d = chart_directions(a, e)
     inward = np.where(np.abs(wrapped) < 2.2, 0.86, 0.985)
-    return from_grid(face.narrowed(d * (face.skull(d) * inward)[..., None], e), "skull", wrap=True)
+    return from_grid(face.narrow_to_jaw(d * (face.skull(d) * inward)[..., None], e), "skull", wrap=True)
 
 
 def mouth_inside(face: FaceSurface) -> Mesh:
@@ -135,7 +135,7 @@ def _cap(face: FaceSurface, rng: Rng, *, thin: bool = False) -> Mesh:
     r = face.skull(d) + lift
     colour = _tints(rng, face.build.hair_colour, 1)[0] * (1 + 6 * wave[..., None])
     return from_grid(
-        face.narrowed(d * r[..., None], e), "hair", wrap=True, colour=np.broadcast_to(colour, (*a.shape, 3)).copy()
+        face.narrow_to_jaw(d * r[..., None], e), "hair", wrap=True, colour=np.broadcast_to(colour, (*a.shape, 3)).copy()
     )
 
 

@@ -325,7 +325,7 @@ def test_a_show_by_two_workers(
     show = tmp_path / "show.yaml"
     show.write_text(json.dumps({"out": "renders", "defaults": settings, "shots": shots}))
     assert main(["batch", str(show), "--workers", "2"]) == 3
-    assert not plan_show(read_show(show)).left()
+    assert not plan_show(read_show(show)).unfinished()
     assert len(list((tmp_path / "renders/a/clean").glob("*.exr"))) == 4
     assert "a/report/index.html" in (tmp_path / "renders/index.html").read_text()
     told = capfd.readouterr().err

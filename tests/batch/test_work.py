@@ -199,10 +199,10 @@ def test_a_killed_show_goes_on_where_it_was(show: Path) -> None:
     killed = subprocess.run(words, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths}, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert {task.key for task in plan_show(read_show(show)).of_shot("a")} - {
-        task.key for task in plan_show(read_show(show)).left("a")
+        task.key for task in plan_show(read_show(show)).unfinished("a")
     } == {"a/track"}
     assert main(["batch", str(show)]) == 3
-    assert not plan_show(read_show(show)).left()
+    assert not plan_show(read_show(show)).unfinished()
     assert len(list((show.parent / "renders/a/clean").glob("*.exr"))) == 6
 
 
@@ -243,8 +243,8 @@ def test_a_farm_s_task_is_tried_as_often_as_its_shot_allows(tmp_path: Path) -> N
     hopeless = Done({"sh010/paint.1-2": 99})
     assert _one(TASKS[1], notes, hopeless) == "the disk is full"
     assert hopeless.count["sh010/paint.1-2"] == 3
-    assert plan.given_up(TASKS[2]) is None  # other ranges go on
-    assert plan.given_up(TASKS[-1]) == "sh010/paint.1-2 failed: the disk is full"
+    assert plan.blocking_failure(TASKS[2]) is None  # other ranges go on
+    assert plan.blocking_failure(TASKS[-1]) == "sh010/paint.1-2 failed: the disk is full"
 
 
 def test_what_nobody_has_foreseen_ends_a_shot_and_not_the_show(
@@ -332,9 +332,9 @@ def test_a_finished_shot_stays_so_when_the_program_is_renewed(
         notes.finish(task, {})
     monkeypatch.setattr(tasks_module, "build_digest", lambda: "renewed")
     renewed = ShowPlan(tuple(_once(show, puppet_pack)), {}, notes)
-    assert not renewed.left()
+    assert not renewed.unfinished()
     notes._note_path(renewed.tasks[-1], "done").unlink()  # not finished: what was begun is begun anew
-    assert renewed.left() == renewed.tasks
+    assert renewed.unfinished() == renewed.tasks
 
 
 def test_what_is_deleted_is_made_again(show: Path) -> None:

@@ -59,7 +59,7 @@ def test_damaged_files_are_opened_or_refused_in_one_line(
     reader = fuzz.READERS[name]
     seeds = reader.seeds(tmp_path)
     for number in range(tries):
-        said = fuzz.outcome(reader.read, fuzz.damaged(seeds, tmp_path, number))
+        said = fuzz.outcome(reader.read, fuzz.damage_file(seeds, tmp_path, number))
         assert said in ("opened", "refused"), number
 
 

@@ -26,7 +26,7 @@ def test_the_bound_is_that_of_free_lines() -> None:
 
 def test_thinning_keeps_values_and_tolerance_of_points() -> None:
     shape = parabola(141)
-    thin = keys_reduction.thinned(shape, 0.5)
+    thin = keys_reduction.thin_keys(shape, 0.5)
     assert all(thin.keys[f].points == shape.keys[f].points for f in thin.frames)
     assert samples.distances(shape, thin, range(141)).max() <= 0.5
 

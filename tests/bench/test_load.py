@@ -11,12 +11,12 @@ import pytest
 from rotopaint_ai.bench import load
 from rotopaint_ai.bench.loading.measure import LoadingSettings, measure_all
 from rotopaint_ai.bench.loading.readers import forget, readers_of
-from rotopaint_ai.bench.loading.sources import AS_TRUE, CLIPS, PLANES, RAW, encode_all, made_up_shot
+from rotopaint_ai.bench.loading.sources import AS_TRUE, CLIPS, PLANES, RAW, encode_all, synthetic_shot
 from rotopaint_ai.errors import UsageError
 
 
 def test_every_reader_gives_the_frames_that_were_asked_for(tmp_path: Path) -> None:
-    meant = np.stack(list(made_up_shot(40, 96))).astype(np.float32)
+    meant = np.stack(list(synthetic_shot(40, 96))).astype(np.float32)
     n_ways = 0
     for source in encode_all(tmp_path, 40, 96):
         for name, way in readers_of(source).items():

@@ -16,7 +16,7 @@ HELD_MB = 800  # several times what a run of one frame takes
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere a process's peak is its own")
 def test_what_the_process_that_measures_holds_is_not_counted(tmp_path: Path) -> None:
     memory = module_at(Path(__file__).parents[2] / "benchmarks" / "memory.py")
-    plates, crop = memory.linked(tmp_path, 1), read_crops(find_sample() / CROP_FILE)[0]
+    plates, crop = memory.link_frames(tmp_path, 1), read_crops(find_sample() / CROP_FILE)[0]
     held = b"x" * (HELD_MB << 20)
     peak = memory.peak_mb(plates, crop, tmp_path / "out", 1, 0)
     del held  # until here

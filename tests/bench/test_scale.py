@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.scaling import __main__ as scale
 from benchmarks.scaling import hosts, rank
-from benchmarks.scaling.measure import Measured, foretell, parsed, tell_link, tell_ranks
+from benchmarks.scaling.measure import RankTimes, foretell, parse_times, tell_link, tell_ranks
 from benchmarks.scaling.model import Link, Step, fit_link
 from rotopaint_ai.errors import UsageError
 
@@ -36,11 +36,11 @@ def test_a_link_is_learned_from_sums() -> None:
     assert found.bytes_per_s == pytest.approx(2e8)
 
 
-def _measured(ranks: int, **steps_s: list[list[float]]) -> Measured:
+def _measured(ranks: int, **steps_s: list[list[float]]) -> RankTimes:
     """One round; seconds of each rank's steps, of which half is the processor's."""
     link = Link(1e-3, 1e8)
     taken = {name: np.array([[[(s, s / 2) for s in row] for row in rows]]) for name, rows in steps_s.items()}
-    return Measured(ranks, 1_000_000, taken, {b: link.all_reduce_s(b, ranks) for b in (8, 1_000_000)})
+    return RankTimes(ranks, 1_000_000, taken, {b: link.all_reduce_s(b, ranks) for b in (8, 1_000_000)})
 
 
 def test_a_row_tells_apart_what_ranks_share_and_what_they_say() -> None:
@@ -82,7 +82,7 @@ def test_real_hosts_and_slow_links() -> None:
 
 def test_one_real_rank_trains(capsys: pytest.CaptureFixture[str]) -> None:
     rank.main(["1", "2", "32", "1", "none"])
-    found = parsed(capsys.readouterr().out)
+    found = parse_times(capsys.readouterr().out)
     assert found.alone_s.shape == (1,)
     assert found.alone_s[0] > 0
     assert found.gradient_bytes > 1e6

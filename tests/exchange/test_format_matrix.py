@@ -67,4 +67,4 @@ def test_the_page_is_not_stale(found: dict[str, dict[Row, format_matrix.Survival
 
 def test_a_page_without_a_place_is_refused() -> None:
     with pytest.raises(DocumentError, match="no place for the table"):
-        format_matrix.renewed("# a page\n")
+        format_matrix.renew_table("# a page\n")

@@ -10,7 +10,7 @@ import pytest
 
 from rotopaint_ai.live import engine as engines
 from rotopaint_ai.live.engine import LiveEngine
-from rotopaint_ai.pipeline.teach import Taught
+from rotopaint_ai.pipeline.teach import TeachResult
 from rotopaint_ai.project import Project, State
 from rotopaint_ai.project.codecs import pack
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
@@ -38,7 +38,7 @@ def test_a_shot_is_read_once_and_taught_as_often_as_asked(
         return "reading"
 
     monkeypatch.setattr(engines, "read_shot", read_shot)
-    taught = Taught({"seam": {1002: KEY}}, {"seam": {1002: 0.5}}, {"seam": (1002,)}, 1)
+    taught = TeachResult({"seam": {1002: KEY}}, {"seam": {1002: 0.5}}, {"seam": (1002,)}, 1)
     monkeypatch.setattr(engines, "teach", lambda reading, *of: taught)
     engine = LiveEngine(tmp_path, told.append)
     ask = {"id": 1, "ask": "teach", "project": str(project)}

@@ -19,7 +19,7 @@ from rotopaint_ai.pipeline.head_solve import build_of
 from rotopaint_ai.pipeline.overrides import NO_OVERRIDES, Overrides
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord
-from rotopaint_ai.pipeline.shot_seams import _said_of, hold_of, movable_seams, with_shot_seams
+from rotopaint_ai.pipeline.shot_seams import _observe_holds, hold_of, movable_seams, with_shot_seams
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 
 Array = np.ndarray[Any, Any]
@@ -95,7 +95,7 @@ def plan_of(evidence: Evidence, plate: Plate, still: tuple[str, ...] = (), work:
 def test_landmarks_of_seams_that_stay_are_points_of_the_head(still: tuple[str, ...]) -> None:
     plan = plan_of(Evidence(), Plate(), still)
     specs = movable_seams(plan)
-    shot = _said_of([hold_of(record_of(k), plan, specs) for k in range(N_HOLDS)], [spec.name for spec in specs])
+    shot = _observe_holds([hold_of(record_of(k), plan, specs) for k in range(N_HOLDS)], [spec.name for spec in specs])
     assert shot.points_HL.shape == (N_HOLDS, len(PLACES) - 2 * len(specs))
     mirror = build_of(specs, SHEET, shot).mirror_L
     assert (mirror is None) == (still == ("seam_right",))  # one side's ends lie on its seam, the other's do not
@@ -165,7 +165,7 @@ def test_a_seam_of_a_known_character_gives_way_by_a_share_of_the_head_in_its_hol
     plan = plan_of(Evidence(), Plate())
     list(with_shot_seams(plan, records, lambda event: None, Cancel()))
     specs = movable_seams(plan)
-    sizes = abs(_said_of([hold_of(each, plan, specs) for each in records], [*SIDES]).heads.factor_H)
+    sizes = abs(_observe_holds([hold_of(each, plan, specs) for each in records], [*SIDES]).heads.factor_H)
     assert sizes.min() > 10  # so that a share is no quotient
     assert sorted({round(margin, 6) for margin in margins}) == sorted({round(shot_seams.OUTLIER * s, 6) for s in sizes})
 

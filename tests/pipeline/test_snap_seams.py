@@ -66,8 +66,8 @@ def placer() -> SeamPlacer:
 def test_landmarks_that_a_person_placed_are_exact_and_the_others_as_they_were() -> None:
     settled = TrackedFrame(Crop(50, 50, 90), None, None, [[1, 2, 0.5], None, [5, 6, 0.5], None], {}, {}, {}, ())
     work = Overrides(landmarks={7: {"start": (10.0, 20.0), "brow": (30.0, 40.0)}})
-    assert work.respected(7, settled, SHEET).landmarks == [[10, 20, 0], None, [5, 6, 0.5], [30, 40, 0]]
-    assert work.respected(8, settled, SHEET) == settled
+    assert work.apply_overrides(7, settled, SHEET).landmarks == [[10, 20, 0], None, [5, 6, 0.5], [30, 40, 0]]
+    assert work.apply_overrides(8, settled, SHEET) == settled
 
 
 def test_the_window_of_a_crop_lies_within_the_data_window() -> None:

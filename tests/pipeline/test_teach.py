@@ -14,7 +14,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.landmarks.shared_marks import SharedMarks
 from rotopaint_ai.pipeline import teach as teaching
 from rotopaint_ai.pipeline.executor import Steps
-from rotopaint_ai.pipeline.teach import ReadHold, ShotReading, Taught, share_of_the_way, teach
+from rotopaint_ai.pipeline.teach import ReadHold, ShotReading, TeachResult, share_of_the_way, teach
 from rotopaint_ai.seams.placement import look
 from rotopaint_ai.shapes.bezier import as_points
 from rotopaint_ai.shapes.head_cameras import Cameras, rotations
@@ -80,7 +80,7 @@ def corrected(document: RotoDocument, *frames: int) -> RotoDocument:
     )
 
 
-def error(taught: Taught, document: RotoDocument, frame: int) -> float:
+def error(taught: TeachResult, document: RotoDocument, frame: int) -> float:
     (shape,) = document.shapes
     shape = shape.with_keys({**shape.keys, **taught.keys["seam"]})
     return open_curve_distance(splines_of(shape, [frame])[0], spline_points(true_curve(frame)))

@@ -29,7 +29,7 @@ def test_one_frame_finds_the_rest_and_names_the_holes(tmp_path: Path) -> None:
     listing = find(tmp_path / "sh010_plate_v012.0999.dpx")
     assert listing.frames == (998, 999, 1000, 1003, 10000)
     assert listing.missing[:3] == (1001, 1002, 1004)
-    assert (listing.padding, listing.named, listing.name) == (4, 999, "sh010_plate_v012")
+    assert (listing.padding, listing.named_frame, listing.name) == (4, 999, "sh010_plate_v012")
     with pytest.raises(MissingFrameError, match=r"sh010_plate_v012\.1001\.dpx"):
         listing.path_of(1001)
 
@@ -68,7 +68,7 @@ def test_a_folder_with_one_sequence(tmp_path: Path) -> None:
     listing = find(tmp_path)
     assert listing.frames == (100, 101)
     assert listing.name == tmp_path.name
-    assert listing.named is None
+    assert listing.named_frame is None
 
 
 def test_a_folder_with_two_sequences_asks_which(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from rotopaint_ai.project.faces import choose_face
 from rotopaint_ai.project.merge_run import (
     UnderHand,
-    asked_frames,
     drawn_state,
     merge_run,
+    partial_run_frames,
     seam_with_settings,
     with_standing,
 )
@@ -41,7 +41,7 @@ def xs(found: RotoDocument | None) -> dict[int, float]:
 
 
 def test_a_run_of_some_frames_leaves_the_others_the_hand_and_the_width_of_the_shot() -> None:
-    asked = asked_frames((2, 3), OLD)
+    asked = partial_run_frames((2, 3), OLD)
     merged = merge_run(State(document=OLD, predicted=OLD), PART, asked, predicted=PART)
     assert xs(merged.document) == {1: 1, 2: 2, 3: 30, 4: 4}
     assert xs(merged.predicted) == {1: 1, 2: 20, 3: 30, 4: 4}
@@ -53,7 +53,7 @@ def test_a_run_of_some_frames_leaves_the_others_the_hand_and_the_width_of_the_sh
 
 
 def test_a_run_of_all_frames_brings_its_widths_unless_a_person_set_one() -> None:
-    asked = asked_frames((1, 2, 3, 4), OLD)
+    asked = partial_run_frames((1, 2, 3, 4), OLD)
     assert asked is None
     for seams, width in (({}, 8.0), ({"seam": SeamSettings(width_px=6.5)}, 6.5)):
         merged = merge_run(State(document=OLD, seams=seams), WHOLE, asked, predicted=WHOLE)
@@ -64,7 +64,7 @@ def test_a_run_of_all_frames_brings_its_widths_unless_a_person_set_one() -> None
 
 def test_frames_that_are_not_on_disk_stay_as_they_were() -> None:
     found = document({1: key(10), 4: key(40)}, width=8.0)
-    merged = merge_run(State(document=OLD), found, asked_frames((1, 4), OLD), predicted=found)
+    merged = merge_run(State(document=OLD), found, partial_run_frames((1, 4), OLD), predicted=found)
     assert xs(merged.document) == {1: 10, 2: 2, 3: 3, 4: 40}
 
 

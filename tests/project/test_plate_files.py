@@ -55,5 +55,5 @@ def test_a_plate_is_the_same_or_another_where_all_files_that_are_there_say_so(
 
 def test_the_frames_compared_are_those_with_a_fingerprint_that_are_asked_for() -> None:
     known = {frame: ("p", 1, 2, "" if frame % 2 else "print") for frame in range(1001, 1009)}
-    assert sorted(plate_files.chosen(known, range(1003, 1008))) == [1004, 1006]
-    assert sorted(plate_files.chosen(known, [])) == []
+    assert sorted(plate_files.compared_facts(known, range(1003, 1008))) == [1004, 1006]
+    assert sorted(plate_files.compared_facts(known, [])) == []

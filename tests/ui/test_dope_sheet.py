@@ -96,7 +96,7 @@ def test_a_key_is_dragged_to_another_frame_in_one_step(qtbot: QtBot, timeline: T
     assert session.document is not None
     assert session.document.shape("a").keys[1005].points == dot(20).points
     assert session.edits.labels == ("move keys",)
-    assert timeline.sheet.chosen == {("a", 1005)}
+    assert timeline.sheet.chosen_keys == {("a", 1005)}
     session.edits.undo()
     assert frames(session, "a") == (1001, 1003, 1006)
 
@@ -123,7 +123,7 @@ def test_a_rubber_band_chooses_and_all_of_them_move(qtbot: QtBot, timeline: Time
     session.message_sent.append(told.append)
     drag_keys(qtbot, timeline, start, at(timeline, 1004), at(timeline, 1006, row=1) + QPoint(4, 0))
     assert told[-1].startswith("3 keys: drag moves")
-    assert timeline.sheet.chosen == {("a", 1003), ("a", 1006), ("b", 1005)}
+    assert timeline.sheet.chosen_keys == {("a", 1003), ("a", 1006), ("b", 1005)}
     assert session.edits.labels == ()
     drag_keys(qtbot, timeline, at(timeline, 1005, row=1), at(timeline, 1004, row=1))
     assert (frames(session, "a"), frames(session, "b")) == ((1001, 1002, 1005), (1001, 1004))
@@ -142,7 +142,7 @@ def test_a_rubber_band_begins_between_keys_that_stand_on_every_frame(
     session.select("a")
     between = (at(timeline, 1002) + at(timeline, 1003)) / 2
     drag_keys(qtbot, timeline, between, at(timeline, 1004), at(timeline, 1005) + QPoint(4, 0))
-    assert timeline.sheet.chosen == {("a", 1003), ("a", 1004), ("a", 1005)}
+    assert timeline.sheet.chosen_keys == {("a", 1003), ("a", 1004), ("a", 1005)}
     assert session.edits.labels == ()
 
 
@@ -151,7 +151,7 @@ def test_a_shift_drag_that_begins_on_a_key_is_a_rubber_band(
 ) -> None:
     session.select("a")
     drag_keys(qtbot, timeline, at(timeline, 1001), at(timeline, 1003) + QPoint(4, 0), held=SHIFT)
-    assert timeline.sheet.chosen == {("a", 1001), ("a", 1003)}
+    assert timeline.sheet.chosen_keys == {("a", 1001), ("a", 1003)}
     assert (frames(session, "a"), session.edits.labels) == ((1001, 1003, 1006), ())
 
 
@@ -161,11 +161,11 @@ def test_shift_adds_keys_and_a_click_beside_them_lets_go(
     session.select("a")
     qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1001))
     qtbot.mouseClick(timeline, LEFT, SHIFT, at(timeline, 1006))
-    assert timeline.sheet.chosen == {("a", 1001), ("a", 1006)}
+    assert timeline.sheet.chosen_keys == {("a", 1001), ("a", 1006)}
     qtbot.mouseClick(timeline, LEFT, SHIFT, at(timeline, 1001))
-    assert timeline.sheet.chosen == {("a", 1006)}
+    assert timeline.sheet.chosen_keys == {("a", 1006)}
     qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1002))
-    assert timeline.sheet.chosen == frozenset()
+    assert timeline.sheet.chosen_keys == frozenset()
     assert session.frame == 1002
 
 
@@ -228,7 +228,7 @@ def test_keys_of_a_group_are_dragged_and_its_shapes_go_along(
     assert grouped.edits.labels == ("move keys",)
     assert poses_of(grouped) == {1001: 0.0, 1005: 6.0}
     assert lefts(grouped) == pytest.approx({1001: 10.0, 1003: 23.0, 1006: 36.0})
-    assert timeline.sheet.chosen == {(edit_keys.group_place("g"), 1005)}
+    assert timeline.sheet.chosen_keys == {(edit_keys.group_place("g"), 1005)}
     grouped.edits.undo()
     assert lefts(grouped) == {1001: 10.0, 1003: 26.0, 1006: 36.0}
 
@@ -288,7 +288,7 @@ def test_keys_are_copied_pasted_moved_and_deleted(qtbot: QtBot, shot: Panel) -> 
     assert frames(session, "a") == (1001, 1003, 1005, 1006)
     assert session.document is not None
     assert session.document.shape("a").keys[1003].points == dot(10).points
-    assert timeline.sheet.chosen == {("a", 1003), ("a", 1005)}
+    assert timeline.sheet.chosen_keys == {("a", 1003), ("a", 1005)}
     qtbot.keyClick(timeline, K.Key_Left, ALT)
     assert frames(session, "a") == (1001, 1002, 1004, 1006)
     qtbot.keyClick(timeline, K.Key_Delete)

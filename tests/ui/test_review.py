@@ -316,7 +316,7 @@ def test_dragging_a_bracket_that_is_spread_spreads_anew(loop: ReviewLoop, sessio
     loop.spread()
     reach = loop.reach
     assert reach is not None
-    loop.drag(reach.dragged("first", 1001), has_let_go=True)
+    loop.drag(reach.with_end("first", 1001), has_let_go=True)
     assert [(each.first, each.last) for each in session.state.spreads] == [(1001, 1005)]
 
 

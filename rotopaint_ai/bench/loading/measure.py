@@ -24,8 +24,8 @@ from rotopaint_ai.bench.loading.sources import (
     RAW,
     EncodedShot,
     encode_all,
-    made_up_shot,
     psnr_db,
+    synthetic_shot,
 )
 
 CLIP = 16
@@ -184,7 +184,7 @@ def _fidelity_db(source: EncodedShot, size: int) -> float:
     pictures = ways.get(PEER, next(iter(ways.values())))(source.path)(0, N_COMPARED)
     if pictures.dtype != np.uint8:
         pictures = pictures.astype(np.float32) * 255
-    return round(psnr_db(list(pictures), list(islice(made_up_shot(N_COMPARED, size), N_COMPARED))), 2)
+    return round(psnr_db(list(pictures), list(islice(synthetic_shot(N_COMPARED, size), N_COMPARED))), 2)
 
 
 def _medians(found: Sequence[ReadRate]) -> dict[str, float]:

@@ -49,7 +49,7 @@ class EncodedShot:
         return sum(path.stat().st_size for path in self.files)
 
 
-def made_up_shot(n_frames: int, size: int) -> Iterator[Picture]:
+def synthetic_shot(n_frames: int, size: int) -> Iterator[Picture]:
     """A textured shape that moves over a textured ground, with grain: about as hard to compress as a filmed puppet."""
     rng = np.random.default_rng(1)
     ground = _texture(rng, size * 2, 90.0)
@@ -99,7 +99,7 @@ def encode_all(folder: Path, n_frames: int, size: int, only: Sequence[str] = ())
         if name == AS_TRUE:
             movie = next((source.path for source in found if source.kind == "movie"), None)
             quality = QUALITY if movie is None else quality_of(movie, size)
-        make(base, made_up_shot(n_frames, size))
+        make(base, synthetic_shot(n_frames, size))
         path = next(p for p in sorted(folder.iterdir()) if p.stem == base.name)
         found.append(EncodedShot(name, kind, path, n_frames))
     return found
@@ -128,7 +128,7 @@ def quality_of(movie: Path, size: int) -> int:
     """The lowest JPEG quality, in steps of 5, whose mean PSNR is not below that of the movie."""
     import av
 
-    meant = list(itertools.islice(made_up_shot(N_COMPARED, size), N_COMPARED))
+    meant = list(itertools.islice(synthetic_shot(N_COMPARED, size), N_COMPARED))
     with av.open(str(movie)) as container:
         coded = [frame.to_ndarray(format="rgb24") for frame in itertools.islice(container.decode(video=0), N_COMPARED)]
     wanted = psnr_db(coded, meant)

@@ -54,11 +54,11 @@ def _later(best: ErrorLevel, now: ErrorLevel) -> ErrorLevel:
 def _level_between(before: ErrorLevel, after: ErrorLevel, percent: float) -> ErrorLevel:
     share = (before.percent - percent) / max(before.percent - after.percent, 1e-12)
 
-    def mixed(one: float, two: float) -> float:
+    def mix(one: float, two: float) -> float:
         return one + share * (two - one)
 
-    times = mixed(before.cpu_s, after.cpu_s), mixed(before.wall_s, after.wall_s)
-    return ErrorLevel(*times, round(mixed(before.images, after.images)), percent, mixed(before.px, after.px))
+    times = mix(before.cpu_s, after.cpu_s), mix(before.wall_s, after.wall_s)
+    return ErrorLevel(*times, round(mix(before.images, after.images)), percent, mix(before.px, after.px))
 
 
 def levels_of(ours: Curve, other: Curve) -> list[float]:

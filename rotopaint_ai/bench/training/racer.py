@@ -70,7 +70,7 @@ class TrainingClock:
         self._cpu_off += time.thread_time() - before
         self._since = time.perf_counter()
 
-    def seen(self, net: LandmarkNet, ready: Prepared) -> None:
+    def report_validation(self, net: LandmarkNet, ready: Prepared) -> None:
         """Report the validation error of a network in float32."""
         with self.aside():
             at = {"cpu_s": self.cpu_s, "wall_s": self._wall, "images": self.images}
@@ -138,11 +138,11 @@ def run_ours(order: dict[str, Any], meter: TrainingClock, init: str | None) -> N
     with run.batches() as batches:
         while not meter.is_over and not run.is_over:
             if meter.is_due:
-                meter.seen(run.average.net, ready)
+                meter.report_validation(run.average.net, ready)
             meter.wait()
             run.step(*next(batches))
             meter.images += ready.config.batch
-    meter.seen(run.average.net, ready)
+    meter.report_validation(run.average.net, ready)
 
 
 def run_stock(order: dict[str, Any], meter: TrainingClock) -> None:
@@ -156,10 +156,10 @@ def run_stock(order: dict[str, Any], meter: TrainingClock) -> None:
         if meter.is_over:
             break
         if meter.is_due:
-            meter.seen(net, ready)
+            meter.report_validation(net, ready)
             net.train()
         meter.wait()
-    meter.seen(net, ready)
+    meter.report_validation(net, ready)
 
 
 def facts_of(ready: Prepared) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from rotopaint_ai.frames import evenly_spread, summarise
 from rotopaint_ai.plates.sequence import Listing, find
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
 from rotopaint_ai.project import CorrectedFrame, Corrections, corrections
-from rotopaint_ai.project.plate_files import FileMatch, chosen, compare
+from rotopaint_ai.project.plate_files import FileMatch, compare, compared_facts
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.manual_keys import SITS_PX
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument, RotoShape
@@ -347,4 +347,4 @@ def _compare_plate(found: Corrections, place: str) -> FileMatch | None:
         listing: Listing = find(place)
     except (UsageError, PlateError):
         return None
-    return compare(chosen(found.files, listing.paths), listing.paths)
+    return compare(compared_facts(found.files, listing.paths), listing.paths)

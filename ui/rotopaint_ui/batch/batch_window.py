@@ -94,7 +94,7 @@ class BatchWindow(QWidget):
 
     def retry(self) -> None:
         """Put failed and stopped shots back into the queue, and continue it."""
-        self._show_queue(self.queue.retried(self.table.chosen or None))
+        self._show_queue(self.queue.retried(self.table.chosen_shots or None))
         self.start()
 
     def open_jobs(self, path: str) -> None:
@@ -192,7 +192,7 @@ class BatchWindow(QWidget):
 
     def _enable_for_chosen(self) -> None:
         """Enable the buttons that apply to the selected rows."""
-        n = len(self.table.chosen)
+        n = len(self.table.chosen_shots)
         for name, on in (("Up", n == 1), ("Down", n == 1), ("Remove", n > 0)):
             self.buttons[name].setEnabled(on)
 
@@ -237,13 +237,13 @@ class BatchWindow(QWidget):
             self.add(queues.shot_of_job(row) for row in facts["shots"])
 
     def _move_chosen(self, by: int) -> None:
-        names = self.table.chosen
+        names = self.table.chosen_shots
         if len(names) == 1:
             self._show_queue(self.queue.moved(names[0], by))
             self.table.choose(names[0])
 
     def _remove(self) -> None:
-        self._show_queue(self.queue.removed(self.table.chosen))
+        self._show_queue(self.queue.removed(self.table.chosen_shots))
 
     def _ask_for_plates(self) -> None:
         title = "A frame of the plate, a movie, or a project"

@@ -45,7 +45,7 @@ class QueueTable(QTreeWidget):
         self._bars: dict[str, QProgressBar] = {}
 
     @property
-    def chosen(self) -> tuple[str, ...]:
+    def chosen_shots(self) -> tuple[str, ...]:
         """Names of the selected shots."""
         return tuple(item.text(0) for item in self.selectedItems())
 

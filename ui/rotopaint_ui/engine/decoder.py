@@ -148,7 +148,7 @@ def plate_facts(plate: Plate) -> dict[str, Any]:
         "missing": list(plate.missing),
         "colourspace": plate.colourspace,
         "bit_depth": plate.bit_depth,
-        "is_named_by_frame": plate.named is not None,
+        "is_named_by_frame": plate.named_frame is not None,
         "path": str(plate.path_of(plate.frames[0])),
     }
 

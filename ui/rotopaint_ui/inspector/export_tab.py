@@ -56,13 +56,13 @@ class ExportTab(QWidget):
         return self.tolerance.value() if self.reduces.isChecked() else 0.0
 
     @property
-    def chosen(self) -> frozenset[str] | None:
+    def exported_names(self) -> frozenset[str] | None:
         """The shapes that are exported; None: all of them."""
         return self._session.selection.shapes if self.selected.isChecked() else None
 
-    def exported(self, document: RotoDocument) -> RotoDocument:
+    def part_to_export(self, document: RotoDocument) -> RotoDocument:
         """The part of a document that is exported."""
-        names = self.chosen
+        names = self.exported_names
         kept = (shape for shape in document.shapes if names is None or shape.name in names)
         return replace(document, shapes=tuple(kept))
 
@@ -102,7 +102,7 @@ class ExportTab(QWidget):
         self.training.setText(training_text(self._session))
         if document is None:
             self.count.setText("")
-        elif has_document and self.isVisible() and self._counted != (document, self.tolerance_px, self.chosen):
+        elif has_document and self.isVisible() and self._counted != (document, self.tolerance_px, self.exported_names):
             self._rest.start()
 
     def show_count(self, facts: Mapping[str, Any]) -> None:
@@ -129,12 +129,12 @@ class ExportTab(QWidget):
         document = self._session.state.document
         if document is None:
             return
-        self._counted = (document, self.tolerance_px, self.chosen)
+        self._counted = (document, self.tolerance_px, self.exported_names)
         if self.tolerance_px:
             self.count.setText("Counting keys")
             self.count_wanted.emit(self.tolerance_px)
         else:
-            n_keys = sum(len(shape.keys) for shape in self.exported(document).shapes)
+            n_keys = sum(len(shape.keys) for shape in self.part_to_export(document).shapes)
             self.count.setText(f"{n_keys:,} keys, all kept")
 
     # --- building

@@ -118,7 +118,7 @@ class SeamTab(QWidget):
         self._show_visibility()
 
     @property
-    def previewed(self) -> tuple[float, float] | None:
+    def preview_visibility(self) -> tuple[float, float] | None:
         """Visibility before and after in the preview that is shown."""
         return self._previewed
 

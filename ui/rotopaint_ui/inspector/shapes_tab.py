@@ -63,7 +63,7 @@ class ShapesTab(QWidget):
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
 
     @property
-    def chosen(self) -> tuple[str, ...]:
+    def chosen_names(self) -> tuple[str, ...]:
         """Names of the shapes that are selected in the tree."""
         return tuple(name for name, row in self._rows.items() if row.isSelected())
 
@@ -172,7 +172,7 @@ class ShapesTab(QWidget):
     def _follow_selection(self) -> None:
         """The session's selection."""
         chosen = self._session.selection.shapes
-        if chosen != frozenset(self.chosen):
+        if chosen != frozenset(self.chosen_names):
             for each, row in self._rows.items():
                 row.setSelected(each in chosen)
             first = self._rows.get(self._session.selection.shape or "")
@@ -198,14 +198,14 @@ class ShapesTab(QWidget):
         elif name not in self._rows:
             return
         else:
-            names = self.chosen if name in self.chosen else (name,)
+            names = self.chosen_names if name in self.chosen_names else (name,)
         if column == EYE:
             self._do_each(names, self._session.show, name in self._session.hidden)
         else:
             self._do_each(names, self._session.lock, name not in self._session.locked)
 
     def _select_rows(self) -> None:
-        chosen = self.chosen
+        chosen = self.chosen_names
         current = self.tree.currentItem()
         if current is not None and current.isSelected() and (layer := current.data(NAME, OWN_LAYER)) is not None:
             self._session.select_layer(layer)
@@ -270,7 +270,7 @@ class ShapesTab(QWidget):
             do(name, on)
 
     def _menu(self, place: QPoint) -> None:
-        names = self.chosen
+        names = self.chosen_names
         if not names:
             return
         menu = self.menu_of(names)

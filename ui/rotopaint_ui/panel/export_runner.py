@@ -53,7 +53,7 @@ class ExportRunner(QObject):
         if not (tab.targets or tab.wants_host or tab.mattes.isChecked()):
             self.message_sent.emit("Nothing is chosen: tick where the shapes should go in the Export tab", "trouble")
             return
-        if not tab.exported(document).shapes:
+        if not tab.part_to_export(document).shapes:
             self.message_sent.emit(
                 "Nothing is selected: choose shapes in Shapes, or untick Selected shapes only", "trouble"
             )
@@ -123,7 +123,9 @@ class ExportRunner(QObject):
             reply({"error": str(error)})
             return
         state = self._session.state
-        document = None if state.document is None else rename_shapes(self._tab.exported(state.document), state.names)
+        document = (
+            None if state.document is None else rename_shapes(self._tab.part_to_export(state.document), state.names)
+        )
         client.ask(engine, request, reply, document)
 
     def _give_to_host(self, facts: Mapping[str, Any], reduced: Path) -> None:

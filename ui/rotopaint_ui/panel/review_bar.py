@@ -13,7 +13,7 @@ from rotopaint_ui.panel.toolbars import button_of
 from rotopaint_ui.services.review_loop import Visits
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import SpreadReach
-from rotopaint_ui.widgets.parts import Elided, leave_wheel, padded_box
+from rotopaint_ui.widgets.parts import ElidedLabel, leave_wheel, padded_box
 
 _CARRYING = (*(way.name for way in SPREADS), "teach", "learn_shot")
 _LABELLED = ("accept", "needs_work", *_CARRYING)
@@ -38,9 +38,9 @@ class ReviewBar(QFrame):
         self.visits.addItems([each.value for each in Visits])
         self.visits.setToolTip("Which frames N goes to")
         self.visits.setAccessibleName("Frames that N goes to")
-        self.reason = Elided()
+        self.reason = ElidedLabel()
         self.reason.setObjectName("note")
-        self.summary = Elided()  # it gives way first: marks must not hide why N came here, or make the window wider
+        self.summary = ElidedLabel()  # gives way first: marks must not hide why N came here, or widen the window
         self.summary.setObjectName("note")
         self.summary.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         leave_wheel(self, self.frame, self.visits)

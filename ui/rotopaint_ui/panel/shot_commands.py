@@ -194,7 +194,7 @@ class ShotCommands:
     def take_off_rig(self) -> None:
         """Write the plate without the rig under the closed shapes that are chosen in Shapes."""
         services, choice = self._services, self._services.opening.choice
-        document, chosen = services.session.state.document, self._widgets.inspector.shapes.chosen
+        document, chosen = services.session.state.document, self._widgets.inspector.shapes.chosen_names
         closed = [each for each in (document.shapes if document is not None else ()) if each.closed and each.keys]
         names = [each.name for each in closed if each.name in chosen and each.role != "seam" and not each.subtract]
         if choice is None or not names:
@@ -260,7 +260,7 @@ class ShotCommands:
 
     def copy_shapes(self) -> None:
         """Put the shapes that are chosen in Shapes, else all, on the clipboard as a Roto node for Nuke."""
-        document, chosen = self._services.session.state.document, self._widgets.inspector.shapes.chosen
+        document, chosen = self._services.session.state.document, self._widgets.inspector.shapes.chosen_names
         if document is None:
             self._say("There are no shapes yet: press Run first")
             return

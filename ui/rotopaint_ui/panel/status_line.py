@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ui.widgets.focus import Presser
-from rotopaint_ui.widgets.parts import Elided
+from rotopaint_ui.widgets.parts import ElidedLabel
 
 N_KEPT = 200
 _PANEL_WORDS = (  # phrases of the engine about its command line, with the panel's phrases
@@ -64,7 +64,7 @@ class StatusLine(QFrame):
         self.setObjectName("status_line")
         self._log_lines: deque[tuple[str, str, str]] = deque(maxlen=N_KEPT)
         self._n_troubles = 0
-        self.text = Elided()
+        self.text = ElidedLabel()
         self.text.setObjectName("status_text")
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)

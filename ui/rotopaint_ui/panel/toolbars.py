@@ -27,7 +27,7 @@ from rotopaint_ui.engine.frame_cache import CHANNELS, DisplayLook
 from rotopaint_ui.session.shot import PlateFacts, shot_name
 from rotopaint_ui.settings.preferences import STUDIO
 from rotopaint_ui.widgets import dialogs
-from rotopaint_ui.widgets.parts import Elided, leave_wheel
+from rotopaint_ui.widgets.parts import ElidedLabel, leave_wheel
 
 DEFAULT_PACK = "default pack"
 _GROUPS_APART = "   "  # values, place, frame, magnification
@@ -52,8 +52,8 @@ class TopBar(QFrame):
         super().__init__()
         self.setObjectName("top_bar")
         self.open = QPushButton(open_label)
-        self.name = _with_name(Elided("No plate"), "shot_name")
-        self.facts = _with_name(Elided(""), "shot_facts")
+        self.name = _with_name(ElidedLabel("No plate"), "shot_name")
+        self.facts = _with_name(ElidedLabel(""), "shot_facts")
         self.facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.pack = QComboBox()
         self.pack.setEditable(True)
@@ -72,7 +72,7 @@ class TopBar(QFrame):
         self.face.setToolTip(
             "The face in hand. Type its character's name and Return; another name then takes another face of the shot"
         )
-        self.device = _with_name(Elided(""), "device_line")
+        self.device = _with_name(ElidedLabel(""), "device_line")
         self.run = _with_name(QPushButton("Run"), "run")
         self.run_all = QPushButton("Run all")
         self.run_all.setToolTip("The whole shot, whatever In and Out are (Ctrl+Alt+Return)")

@@ -102,7 +102,7 @@ class ViewCommands:
         """Show the difference between the preview and the last rendered clean plate, or return to the previous view."""
         actions, canvas, services = self._widgets.actions, self._widgets.canvas, self._services
         on, frame = actions["difference_last"].isChecked(), services.session.frame
-        if on and not services.session.painting.painted:
+        if on and not services.session.painting.painted_prints:
             self._say("No clean plate was rendered yet: there is nothing to compare with")
             actions["difference_last"].setChecked(False)
             return
@@ -246,7 +246,7 @@ class ViewCommands:
         """Go to the next frame of N, or back; show the reason for that frame."""
         session, review = self._services.session, self._services.review
         if review.step(direction):
-            self._say(self._widgets.timeline.tip(session.frame).replace("\n", ", ") + self._judged_alone())
+            self._say(self._widgets.timeline.tip(session.frame).replace("\n", ", ") + self._note_on_selection())
         elif review.visits not in (Visits.SEAMS, Visits.WORST):
             self._say(f"No frame is left: {review.visits.value}")
         elif session.run.errors:
@@ -254,7 +254,7 @@ class ViewCommands:
         else:
             self._say("Press Run first")
 
-    def _judged_alone(self) -> str:
+    def _note_on_selection(self) -> str:
         """Words on a selection, by which alone N goes."""
         session, visits = self._services.session, self._services.review.visits
         shape = session.shape

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ui.engine.background_task import BackgroundTask
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shapes_file import Written
+from rotopaint_ui.session.shapes_file import SavedShapes
 
 
 class Autosave(QObject):
@@ -83,7 +83,7 @@ class Autosave(QObject):
         if not self._session.shapes_file.is_saved:
             self.failed.emit(f"Not saved: {why}")
 
-    def _take_written(self, result: tuple[Path, Written]) -> None:
+    def _take_written(self, result: tuple[Path, SavedShapes]) -> None:
         path, written = result
         if path == self._session.shapes_file.path:
             self._session.shapes_file.mark_saved(written)

@@ -90,7 +90,7 @@ class ReviewLoop:
         session, worst = self._session, self._session.worst()
         if not worst:
             return False
-        judged = session.reviewed()
+        judged = session.reviewed_shapes()
         last, by = self._stepped_to or (None, None)
         at = 0
         if session.frame == last and session.frame in worst:
@@ -116,7 +116,7 @@ class ReviewLoop:
     def reason(self) -> str:
         """Why the shown frame needs a look; empty without a reason."""
         session, run, frame = self._session, self._session.run, self._session.frame
-        if session.plate is None or frame in session.review.settled_frames(session.reviewed()):
+        if session.plate is None or frame in session.review.settled_frames(session.reviewed_shapes()):
             return ""
         if frame in run.failed:
             return "failed"
@@ -124,7 +124,7 @@ class ReviewLoop:
             return "face not found"
         keyed = session.review.keyed_frames()
         held = set(session.held_frames())
-        among = session.reviewed() or frozenset()
+        among = session.reviewed_shapes() or frozenset()
         errors = {name: error for name, error in run.errors.get(frame, {}).items() if name in among}
         left = {name: e for name, e in errors.items() if not held & keyed.get(name, frozenset())}
         worst = max(left, key=left.__getitem__, default=None)

@@ -23,7 +23,7 @@ class Painting:
         self._found: tuple[State, dict[int, str], Collection[int], list[int]] | None = None
 
     @property
-    def painted(self) -> Mapping[int, str]:
+    def painted_prints(self) -> Mapping[int, str]:
         """The print of each frame that is on disk."""
         return self._painted
 

@@ -171,7 +171,7 @@ class ProjectFile:
         if self._store is None:
             return False
         project = self._idle()
-        known, remembered = project.note("plate"), plate_files.chosen(project.files(), plate.frames)
+        known, remembered = project.note("plate"), plate_files.compared_facts(project.files(), plate.frames)
         if known is None or not remembered:
             return False
         is_sized = (plate.width, plate.height) == (known["width"], known["height"])
@@ -276,7 +276,7 @@ def _check_plate(plate: PlateFacts, known: Mapping[str, Any], project: Project) 
             f"{plate.name}: is {plate.width} x {plate.height}, the project was made on {known['name']} of "
             f"{size[0]} x {size[1]}; choose that plate, or begin a new project"
         )
-    remembered = plate_files.chosen(project.files(), plate.frames)
+    remembered = plate_files.compared_facts(project.files(), plate.frames)
     match = plate_files.compare(remembered, frame_paths(plate, tuple(remembered)))
     if match.is_other_plate:
         raise PlateError(

@@ -123,7 +123,7 @@ class ShotSession:
     @property
     def run(self) -> RunRecord:
         """What is known of the shot's frames, with what Teach expects of the curves that it has left."""
-        return self.runs.shown(self.edits.state.document)
+        return self.runs.with_teach_errors(self.edits.state.document)
 
     @run.setter
     def run(self, record: RunRecord) -> None:
@@ -204,7 +204,7 @@ class ShotSession:
             return False
         if after == before:
             return False
-        fresh = set(self.painting.painted) - set(self.stale_frames())
+        fresh = set(self.painting.painted_prints) - set(self.stale_frames())
         self._follow_names(before, after)
         self.selection = Selection()
         if before.face:
@@ -255,7 +255,7 @@ class ShotSession:
     def unseen_places(self) -> dict[str, str]:
         """The thirds of seams that the models saw least at this frame, but of seams that people are done with here."""
         unseen = self.run.unseen.get(self.frame, {})
-        if not unseen or self.frame in self.review.settled_frames(self.reviewed()):
+        if not unseen or self.frame in self.review.settled_frames(self.reviewed_shapes()):
             return {}
         keyed, held = self.review.keyed_frames(), set(self.held_frames())
         return {name: third for name, third in unseen.items() if not held & keyed.get(name, frozenset())}
@@ -273,11 +273,11 @@ class ShotSession:
             frames,
             settled=self.review.accepted_frames(),
             keyed=self.review.keyed_frames(),
-            among=self.reviewed(),
+            among=self.reviewed_shapes(),
             novelty=lambda frame: self._poses.novelty(frame, corrected),
         )
 
-    def reviewed(self) -> frozenset[str] | None:
+    def reviewed_shapes(self) -> frozenset[str] | None:
         """The shapes that frames are judged by: the selected one, else the visible seams, else the visible shapes.
 
         None where there are no shapes. `judges_all`: seams and other shapes alike.
@@ -343,7 +343,7 @@ class ShotSession:
             path = default_project(self.plate, self.out)
         if path is None:
             return
-        shown, run, painted = self.state, self.runs.record, self.painting.painted
+        shown, run, painted = self.state, self.runs.record, self.painting.painted_prints
         is_there = path.exists()
         opened = self._read_project(path) if is_there else self.project.create(path, shown)
         if is_there and opened.run == RunRecord():  # else the project knows more than the last run
@@ -476,7 +476,7 @@ class ShotSession:
         self._asked_frames = None
         if asked is None:  # a run of all, or one from outside the panel
             ran = range(results.document.first_frame, results.document.last_frame + 1)
-            asked = merge_run.asked_frames(ran, before.document)
+            asked = merge_run.partial_run_frames(ran, before.document)
         self.shapes_file.take(results.document)
         if self._asked is None:  # events of a run of our own have changed the record since
             self.runs.remember(before)
@@ -498,7 +498,7 @@ class ShotSession:
         if asked is None or self.plate is None:
             return asked is None
         missing = set(range(document.first_frame, document.last_frame + 1)) - {*self.plate.frames}
-        return merge_run.asked_frames({*asked, *missing}, document) is None
+        return merge_run.partial_run_frames({*asked, *missing}, document) is None
 
     def keep_version(self) -> None:
         """Store the current shapes as the version with which later changes are compared."""
@@ -513,7 +513,7 @@ class ShotSession:
     def take_taught(self, before: RotoDocument, keys: Keys, errors: Mapping[str, Mapping[int, float]]) -> None:
         """Set the expected errors of Teach's curves, and store them in the project."""
         self.runs.take_taught(before, keys, errors)
-        if (taught := self.runs.taught) is not None:
+        if (taught := self.runs.teach_effect) is not None:
             self.project.keep_taught(self.runs.record, *taught)
 
     def keep_run(self) -> None:

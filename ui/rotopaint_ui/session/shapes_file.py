@@ -17,7 +17,7 @@ _Look = tuple[int, int, int]  # identity of a file: its number on disk, size, ti
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SavedShapes:
     """A document that is on disk now, how its file looks, and where another program's is kept, if there was one."""
 
     document: RotoDocument
@@ -63,14 +63,14 @@ class ShapesFile:
         self.mark_saved(self.write(path, document))
         return True
 
-    def write(self, path: Path, document: RotoDocument) -> Written:
+    def write(self, path: Path, document: RotoDocument) -> SavedShapes:
         """Write a document; touches nothing but the disk, so that it may run beside the screen."""
         found = _look(path)
         kept = _keep(path) if found is not None and found != self._look else None
         write_document(path, document)
-        return Written(document, _look(path), kept)
+        return SavedShapes(document, _look(path), kept)
 
-    def mark_saved(self, written: Written) -> None:
+    def mark_saved(self, written: SavedShapes) -> None:
         """Record a document of this shot that `write` has written."""
         self._saved, self._look = written.document, written.look
         self._written(self.path)

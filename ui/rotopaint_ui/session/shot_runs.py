@@ -19,7 +19,7 @@ MOST_RECORDS = 50  # runs whose records undo brings back
 
 
 @dataclass(frozen=True, slots=True)
-class _Taught:
+class _TeachEffect:
     """Expected errors before and after Teach, and the keys that it moved."""
 
     before: Expected
@@ -43,7 +43,7 @@ class ShotRuns:
         self._coming: LiveDocument | None = None
         self._shown: RotoDocument | None = None
         self._under_hand = UnderHand()  # results of an ended run that are not merged yet
-        self._taught: _Taught | None = None
+        self._taught: _TeachEffect | None = None
         self._with_taught: tuple[RunRecord, RunRecord] | None = None  # a record, and the same with these errors
         self._bare: tuple[RunRecord, RunRecord] | None = None  # a record, and the same without errors
         self._records: dict[int, RunRecord] = {}  # run records by the models' predictions, the latest last
@@ -73,10 +73,10 @@ class ShotRuns:
         """What Teach expects of the curves it leaves; it holds while one that it has moved stands as it put it."""
         was = {shape.name: shape.keys for shape in before.shapes}
         moved = {name: {f: key for f, key in row.items() if key != was[name].get(f)} for name, row in keys.items()}
-        self._taught = _Taught(self.record.errors, moved, self.record.with_errors(errors).errors)
+        self._taught = _TeachEffect(self.record.errors, moved, self.record.with_errors(errors).errors)
 
     @property
-    def taught(self) -> tuple[RunRecord, dict[str, list[int]]] | None:
+    def teach_effect(self) -> tuple[RunRecord, dict[str, list[int]]] | None:
         """The record with what Teach expects, and the frames of each shape that it moved; None where it has not."""
         taught = self._taught
         if taught is None or taught.before is not self.record.errors:
@@ -95,9 +95,9 @@ class ShotRuns:
         sources = {key.source for row in keys.values() for key in row.values()}
         if "model" not in sources:
             kept = {name: {f: k for f, k in row.items() if k.source == "propagated"} for name, row in keys.items()}
-            self._taught = _Taught(self.record.errors, kept, errors)
+            self._taught = _TeachEffect(self.record.errors, kept, errors)
 
-    def shown(self, document: RotoDocument | None) -> RunRecord:
+    def with_teach_errors(self, document: RotoDocument | None) -> RunRecord:
         """The record, with Teach's expected errors where they hold, and with none where its run was undone."""
         if document is None and not self.is_live:
             return self._without_errors()

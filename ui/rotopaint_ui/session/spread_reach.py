@@ -20,7 +20,7 @@ class SpreadReach:
     is_spread: bool = False
     way: str = RANGE  # the way by which a drag of an end spreads it again
 
-    def dragged(self, end: End, to: int) -> SpreadReach:
+    def with_end(self, end: End, to: int) -> SpreadReach:
         """With one end elsewhere, never past the corrected frame."""
         if end == "first":
             return replace(self, first=min(to, self.frame))

@@ -62,7 +62,7 @@ class ShortcutsEditor(QWidget):
         self._show_keys()
 
     @property
-    def chosen(self) -> str | None:
+    def chosen_command(self) -> str | None:
         """The command that is selected."""
         row = self.tree.currentItem()
         return None if row is None else row.data(0, _NAME)
@@ -77,8 +77,8 @@ class ShortcutsEditor(QWidget):
 
     def add_keys(self) -> None:
         """Give the selected command the keys in the box as well."""
-        if self.chosen is not None and self._typed():
-            keys = keys_of_preset(self._preferences.preset, self._preferences.shortcuts)[self.chosen]
+        if self.chosen_command is not None and self._typed():
+            keys = keys_of_preset(self._preferences.preset, self._preferences.shortcuts)[self.chosen_command]
             self._put_keys(tuple(dict.fromkeys((*keys, self._typed()))))
 
     def reset_keys(self) -> None:
@@ -86,8 +86,8 @@ class ShortcutsEditor(QWidget):
         self._put_keys(None)
 
     def _put_keys(self, keys: tuple[str, ...] | None) -> None:
-        if self.chosen is not None:
-            self.changed.emit(self._preferences.with_shortcut(self.chosen, keys))
+        if self.chosen_command is not None:
+            self.changed.emit(self._preferences.with_shortcut(self.chosen_command, keys))
 
     def _typed(self) -> str:
         return self.box.keySequence().toString(QKeySequence.SequenceFormat.PortableText)
@@ -160,7 +160,7 @@ class ShortcutsEditor(QWidget):
         self.changed.emit(replace(self._preferences, preset=preset))
 
     def _show_keys(self) -> None:
-        has = self.chosen is not None
+        has = self.chosen_command is not None
         for widget in (self.box, self.set, self.add, self.reset):
             widget.setEnabled(has)
 

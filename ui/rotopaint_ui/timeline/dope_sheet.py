@@ -92,7 +92,7 @@ class DopeSheet:
         return (*own, *self._known[2])
 
     @property
-    def chosen(self) -> Places:
+    def chosen_keys(self) -> Places:
         """The keys that are selected and still there."""
         if self._chosen:
             there = {name: frames for row in self.rows for name, frames in row.frames_of.items()}
@@ -119,7 +119,7 @@ class DopeSheet:
 
         `adds`: add the key to the chosen ones, or remove it; a drag is then a rubber band even if it begins on a key.
         """
-        under, chosen = self._changeable(self.key_at(area, point)), self.chosen
+        under, chosen = self._changeable(self.key_at(area, point)), self.chosen_keys
         if not under:
             self._drag = _Drag("band", point, area.axis.frame_at(point.x()), chosen if adds else _NONE)
             self._chosen = self._drag.chosen
@@ -217,23 +217,23 @@ class DopeSheet:
 
     def choose_later(self) -> None:
         """The chosen keys and all later ones of their shapes: to make room, or to close a gap."""
-        firsts = {name: frames[0] for name, frames in edit_keys.frames_by_shape(self.chosen).items()}
+        firsts = {name: frames[0] for name, frames in edit_keys.frames_by_shape(self.chosen_keys).items()}
         rows = [(name, frames) for row in self.rows for name, frames in row.frames_of.items() if name in firsts]
         self._chosen = frozenset((name, f) for name, frames in rows for f in frames if f >= firsts[name])
 
     def delete_chosen_keys(self) -> None:
         """Delete the chosen keys."""
-        places = self.chosen
+        places = self.chosen_keys
         if places and self._put_step(f"delete {_word(places)}", partial(edit_keys.remove_keys, places=places)):
             self._chosen = _NONE
 
     def copy_chosen(self) -> None:
         """Remember the chosen keys."""
         document = self._session.document
-        if document is not None and self.chosen:
-            self._copied = edit_keys.copy_keys(document, self.chosen)
-            n = len(self.chosen)
-            self._session.say(f"Copied {n} {_word(self.chosen)}: Ctrl+V puts the first one on the frame shown")
+        if document is not None and self.chosen_keys:
+            self._copied = edit_keys.copy_keys(document, self.chosen_keys)
+            n = len(self.chosen_keys)
+            self._session.say(f"Copied {n} {_word(self.chosen_keys)}: Ctrl+V puts the first one on the frame shown")
 
     def forget_copied(self) -> None:
         """Another shot, or something else was copied since."""
@@ -256,13 +256,13 @@ class DopeSheet:
 
     def set_way_on(self, kind: Interpolation) -> None:
         """Set the interpolation after the chosen keys."""
-        places = self.chosen
+        places = self.chosen_keys
         if places:
             self._put_step(f"{kind} {_word(places)}", partial(edit_keys.set_ways_on, places=places, kind=kind))
 
     def shift_chosen(self, by: int) -> None:
         """Move the chosen keys by some frames."""
-        plate, places = self._session.plate, self.chosen
+        plate, places = self._session.plate, self.chosen_keys
         if plate is None or not places:
             return
         ways = edit_keys.shift_keys(places, by, first=plate.first, last=plate.last)
@@ -279,9 +279,9 @@ class DopeSheet:
         standard = QKeySequence.StandardKey
         if event.matches(standard.Paste):
             return self.paste_copied if self._copied else None
-        if self.is_busy or (self.chosen and event.key() == Qt.Key.Key_Escape):
+        if self.is_busy or (self.chosen_keys and event.key() == Qt.Key.Key_Escape):
             return self.cancel if event.key() == Qt.Key.Key_Escape else None
-        if not self.chosen:
+        if not self.chosen_keys:
             return None
         for key, do in ((standard.Copy, self.copy_chosen), (standard.SelectAll, self.choose_all)):
             if event.matches(key):
@@ -294,11 +294,11 @@ class DopeSheet:
     def make_key_menu(self, parent: QWidget, area: SheetArea, point: QPointF) -> QMenu:
         """What can be done with the key under the mouse and those chosen with it."""
         under = self._changeable(self.key_at(area, point))
-        if under and not under <= self.chosen:
+        if under and not under <= self.chosen_keys:
             self._chosen = under
-        menu, has_keys, frame = QMenu(parent), bool(self.chosen), self._session.frame
+        menu, has_keys, frame = QMenu(parent), bool(self.chosen_keys), self._session.frame
         document = self._session.document
-        shapes = {place for place in self.chosen if edit_keys.group_of(place[0]) is None}
+        shapes = {place for place in self.chosen_keys if edit_keys.group_of(place[0]) is None}
         kinds = {document.shape(name).keys[f].interpolation for name, f in shapes} if document is not None else set()
         for kind, text in _WAYS_ON.items():
             row = menu.addAction(text, partial(self.set_way_on, kind))
@@ -329,7 +329,7 @@ class DopeSheet:
 
     def paint(self, painter: QPainter, area: SheetArea, hand: Collection[int], crops: Collection[int]) -> None:
         """The rows that are seen; `hand`: frames with a landmark placed by hand, `crops`: with a crop box drawn."""
-        chosen = self.chosen
+        chosen = self.chosen_keys
         seen = self.rows[area.first_row : area.first_row + area.n_rows]
         follows = (number for number, row in enumerate(seen, area.first_row) if self._follows_landmarks(row))
         marked = next(follows, None)

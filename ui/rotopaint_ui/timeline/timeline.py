@@ -252,7 +252,7 @@ class Timeline(QWidget):
 
     def _settled_by_shape(self) -> Settled:
         """Frames that need no more review, by shape; under "" those that N skips."""
-        state, run, reviewed = self._session.state, self._session.run, self._session.reviewed()
+        state, run, reviewed = self._session.state, self._session.run, self._session.reviewed_shapes()
         done = self._done
         if done is None or (
             not self._session.edits.is_dragging
@@ -290,7 +290,7 @@ class Timeline(QWidget):
 
     def _frame_errors(self, axis: Axis) -> Mapping[int, float]:
         """By frame the largest error of reviewed shapes without a human key; of all of them where each has one."""
-        name, run, settled = self._session.reviewed(), self._session.run, self._settled_by_shape()
+        name, run, settled = self._session.reviewed_shapes(), self._session.run, self._settled_by_shape()
         old = self._left
         if old is None or old[0] is not settled or old[1] is not run or old[2:4] != (name, axis.frames):
             found = {frame: run.error_left(frame, {}, name) for frame in axis.frames}
@@ -342,7 +342,7 @@ class Timeline(QWidget):
             self._show_axis(axis.moved(x - self._pan))
             self._pan = x
         elif self._held_end is not None and self.reach is not None:
-            self.reach_changed.emit(self.reach.dragged(self._held_end, axis.frame_at(x)), False)
+            self.reach_changed.emit(self.reach.with_end(self._held_end, axis.frame_at(x)), False)
         elif event.buttons() & Qt.MouseButton.LeftButton:
             self.frame_wanted.emit(axis.frame_at(x))
         else:
@@ -424,7 +424,7 @@ class Timeline(QWidget):
             lines.append(session.run.failed[frame])
         elif frame in session.run.lost:
             lines.append("face not found")
-        elif (error := session.run.error_left(frame, {}, session.reviewed())) is not None:
+        elif (error := session.run.error_left(frame, {}, session.reviewed_shapes())) is not None:
             lines.append(f"expected error {error:.2f} px")
         first, last = session.run.hold_of(frame)
         if last > first:

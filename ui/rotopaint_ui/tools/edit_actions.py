@@ -66,26 +66,26 @@ def nudge_points(context: EditContext, dx: float, dy: float) -> bool:
 
 def smooth_points(context: EditContext) -> bool:
     """Tangents along the neighbours."""
-    shape, chosen = context.shape, context.chosen
+    shape, chosen = context.shape, context.chosen_points
     closed = shape is not None and shape.closed
     return context.act("smooth points", lambda points: edit_tangents.smooth(points, chosen, closed))
 
 
 def cusp_points(context: EditContext) -> bool:
     """Corners."""
-    chosen = context.chosen
+    chosen = context.chosen_points
     return context.act("cusp points", lambda points: edit_tangents.cusp(points, chosen))
 
 
 def join(context: EditContext) -> bool:
     """Broken tangents in one line again."""
-    chosen = context.chosen
+    chosen = context.chosen_points
     return context.act("join tangents", lambda points: edit_tangents.join(points, chosen))
 
 
 def mirror_chosen(context: EditContext) -> bool:
     """Tangents in one line and of one length."""
-    chosen = context.chosen
+    chosen = context.chosen_points
     return context.act("mirror tangents", lambda points: edit_tangents.mirror_tangents(points, chosen))
 
 
@@ -191,13 +191,13 @@ def paste_shapes(context: EditContext, *, is_relative: bool) -> bool:
         return False
     shapes = [shape for shape in document.shapes if shape.name in context.copied and context.can_grab(shape)]
 
-    def pasted(document: RotoDocument) -> RotoDocument:
+    def paste(document: RotoDocument) -> RotoDocument:
         for shape in shapes:
             points, frames = context.copied[shape.name], context.reached_frames(shape)
             document = edit_frames.paste_keys(document, shape.name, points, frames, is_relative=is_relative)
         return document
 
-    return bool(shapes) and context.put("paste key" if len(shapes) == 1 else "paste keys", pasted)
+    return bool(shapes) and context.put("paste key" if len(shapes) == 1 else "paste keys", paste)
 
 
 def set_key_here(context: EditContext) -> bool:

@@ -17,7 +17,7 @@ from rotopaint_ui.session.seam_settings import with_fitting_profiles
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import empty_document
 
-Taken = Literal["points", "landmarks", "crop"]  # points: of the selected shape
+EditTarget = Literal["points", "landmarks", "crop"]  # points: of the selected shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class EditContext:
         self.mode: Carry | None = None  # the mode in which edits reach other keys; None: they do not
         self.copied: dict[str, Points] = {}
         self.landmarks: frozenset[int] = frozenset()  # those that are selected
-        self.takes: Taken = "points"  # what keys act on
+        self.takes: EditTarget = "points"  # what keys act on
         self._offset = 0.0, 0.0  # offset of repeated key presses
 
     @property
@@ -115,7 +115,7 @@ class EditContext:
         return self.shape.at(self.session.frame) if self.shape is not None else ()
 
     @property
-    def chosen(self) -> frozenset[int]:
+    def chosen_points(self) -> frozenset[int]:
         """The selected points; all points of the selected shape where none is selected."""
         own = self.session.selection.points & frozenset(range(len(self.points)))
         return own or frozenset(range(len(self.points)))
@@ -125,12 +125,12 @@ class EditContext:
         """The points that are moved together: the selected ones, or all of every selected shape where none is."""
         own = self.shape
         if own is not None and (self.session.selection.points or not self.session.selection.others):
-            return {own.name: self.chosen} if own.keys else {}
+            return {own.name: self.chosen_points} if own.keys else {}
         return {shape.name: frozenset(range(shape.n_points)) for shape in self.chosen_shapes if shape.keys}
 
     # --- changes
 
-    def edited(self, document: RotoDocument, name: str, change: Change) -> RotoDocument:
+    def edit_shape_at(self, document: RotoDocument, name: str, change: Change) -> RotoDocument:
         """The document with a shape changed at the frame that is shown, its hold, and as far as edits reach."""
         frame, held = self.session.frame, self.session.held_frames()
         if self.reach is None:
@@ -151,7 +151,7 @@ class EditContext:
         shape = self.shape
         if shape is None or not shape.keys or not self.is_free:
             return False
-        return self.put(label, lambda document: self.edited(document, shape.name, change))
+        return self.put(label, lambda document: self.edit_shape_at(document, shape.name, change))
 
     def put(self, label: str, make: Callable[[RotoDocument], RotoDocument], *, starts: bool = False) -> bool:
         """Change to another document in one undo step; the artist is told of errors. `starts`: with an empty document
@@ -188,7 +188,7 @@ class EditContext:
         if document is None:
             return
         for name, change in changes.items():
-            document = self.edited(document, name, change)
+            document = self.edit_shape_at(document, name, change)
         self.session.edits.preview(replace(before, document=document))
 
     def preview_document(self, make: Callable[[RotoDocument], RotoDocument]) -> None:

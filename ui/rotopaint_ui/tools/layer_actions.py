@@ -1,4 +1,4 @@
-"""Groups: shapes put together and taken apart, and the group's transform keyed. Each is one undo step."""
+"""Groups: shapes put together and taken apart, and the group's transform set_key. Each is one undo step."""
 
 from __future__ import annotations
 
@@ -59,22 +59,22 @@ def ungroup_chosen(context: EditContext) -> bool:
 def put_into_layer(context: EditContext, names: Collection[str], layer: str | None) -> bool:
     """Move shapes into a group, or out of every group."""
 
-    def changed(document: RotoDocument) -> RotoDocument:
+    def change(document: RotoDocument) -> RotoDocument:
         goal = None if layer is None else edit_layers.layer_of(document, layer)
         return edit_layers.put_into(document, names, goal)
 
-    return bool(names) and context.put("into group" if layer else "out of group", changed)
+    return bool(names) and context.put("into group" if layer else "out of group", change)
 
 
 def key_layer(context: EditContext, layer: Layer) -> bool:
     """Key the group's transform as it stands."""
     frames, frame = context.session.held_frames(), context.session.frame
 
-    def keyed(document: RotoDocument) -> RotoDocument:
+    def set_key(document: RotoDocument) -> RotoDocument:
         pose = _pose_at(layer, frame, edit_layers.middle_of(document, layer.name, frame))
         return edit_layers.set_pose(document, layer.name, frames, pose)
 
-    return context.put("set group key", keyed)
+    return context.put("set group key", set_key)
 
 
 def unkey_layer(context: EditContext, layer: Layer) -> bool:

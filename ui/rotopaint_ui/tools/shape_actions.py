@@ -77,12 +77,12 @@ def hold_out(context: EditContext) -> bool:
         context.session.say("Only closed shapes hold out; this one is open")
     on = not all(shape.subtract for shape in shapes)
 
-    def changed(document: RotoDocument) -> RotoDocument:
+    def change(document: RotoDocument) -> RotoDocument:
         for shape in shapes:
             document = edit.put(document, shape.name, replace(edit.shape_of(document, shape.name), subtract=on))
         return document
 
-    return bool(shapes) and context.put("hold out" if on else "no hold-out", changed)
+    return bool(shapes) and context.put("hold out" if on else "no hold-out", change)
 
 
 def begin_here(context: EditContext) -> bool:
@@ -99,12 +99,12 @@ def always_seen(context: EditContext) -> bool:
     """Make the chosen shapes visible at every frame."""
     shapes = context.chosen_shapes
 
-    def shown(document: RotoDocument) -> RotoDocument:
+    def show(document: RotoDocument) -> RotoDocument:
         for shape in shapes:
             document = edit.set_visible(document, shape.name, shape.visible, shown=True)
         return document
 
-    return bool(shapes) and context.put("always seen", shown)
+    return bool(shapes) and context.put("always seen", show)
 
 
 def hide_here(context: EditContext) -> bool:
@@ -112,19 +112,19 @@ def hide_here(context: EditContext) -> bool:
     session, shapes = context.session, context.chosen_shapes
     is_hidden = not any(shape.is_visible(session.frame) for shape in shapes)
 
-    def changed(document: RotoDocument) -> RotoDocument:
+    def change(document: RotoDocument) -> RotoDocument:
         for shape in shapes:
             document = edit.set_visible(document, shape.name, session.held_frames(), shown=is_hidden)
         return document
 
-    return bool(shapes) and context.put("show here" if is_hidden else "hide here", changed)
+    return bool(shapes) and context.put("show here" if is_hidden else "hide here", change)
 
 
 def _set_lifetimes(context: EditContext, label: str, bounds: Callable[[int, int], tuple[int, int]]) -> bool:
     """The lifetime extended to the named end of the shot, if it ended before the frame or starts after it."""
     shapes = context.chosen_shapes
 
-    def lived(document: RotoDocument) -> RotoDocument:
+    def extend_lifetimes(document: RotoDocument) -> RotoDocument:
         whole = document.first_frame, document.last_frame
         for shape in shapes:
             first, last = bounds(*(edit.lifetime(document, shape.name) or whole))
@@ -133,7 +133,7 @@ def _set_lifetimes(context: EditContext, label: str, bounds: Callable[[int, int]
             document = edit.set_lifetime(document, shape.name, first, last)
         return document
 
-    return bool(shapes) and context.put(label, lived)
+    return bool(shapes) and context.put(label, extend_lifetimes)
 
 
 def free_shape_name(state: State, stem: str) -> str:

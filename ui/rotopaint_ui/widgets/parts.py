@@ -162,7 +162,7 @@ class _ScrollingText(QScrollArea):
         return False
 
 
-class Elided(QLabel):
+class ElidedLabel(QLabel):
     """A line of text that is cut with dots where room is short; the tool tip then has the full text."""
 
     def minimumSizeHint(self) -> QSize:

@@ -173,7 +173,7 @@ class Server(RemoteFiles):
                 f"{self.url}/{FOLDER}/{shard.name}: has {shard.n_bytes:,} bytes, the cache holds "
                 f"{self.limit_bytes:,.0f}; pack the data set in smaller shards"
             )
-        return self.fetched(f"{FOLDER}/{shard.name}", n_bytes=shard.n_bytes, sha256=shard.sha256, check=check)
+        return self.fetch_file(f"{FOLDER}/{shard.name}", n_bytes=shard.n_bytes, sha256=shard.sha256, check=check)
 
 
 ShardStore = Folder | Server
