@@ -86,7 +86,7 @@ def state_print(state: State) -> str:
     return hashlib.blake2b(b"".join(rows), digest_size=12).hexdigest()
 
 
-def _places(state: State) -> Iterator[tuple[codecs.Place, object]]:
+def _places(state: State) -> Iterator[tuple[codecs.TrackPlace, object]]:
     return codecs.changes(State(), state)
 
 

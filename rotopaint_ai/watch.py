@@ -162,7 +162,7 @@ class ClockOfShares:
         return passed * (1 - share) / share if share >= _SHOWS_TIME and passed >= _SHOWS_AFTER_S else None
 
 
-Progress = Callable[[str, int, int], None]  # stage, number of finished parts, number of all parts
+StageProgress = Callable[[str, int, int], None]  # stage, number of finished parts, number of all parts
 
 
 def silent(stage: str, done: int, total: int) -> None:
@@ -173,7 +173,7 @@ def work_in_order(
     work: Callable[[_Item], _Result],
     items: Sequence[_Item],
     stage: str,
-    progress: Progress,
+    progress: StageProgress,
     workers: futures.Executor | None = None,
 ) -> Iterator[_Result]:
     """The results of `work` for each item, in order, computed by `workers`, or one by one here without them."""
@@ -188,7 +188,7 @@ def work_on_each(
     work: Callable[[_Item], _Result],
     items: Sequence[_Item],
     stage: str,
-    progress: Progress,
+    progress: StageProgress,
     workers: futures.Executor | None = None,
 ) -> list[_Result]:
     """The results of `work` for each item, in order, computed by `workers`, or by a thread per core without them.

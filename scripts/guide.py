@@ -31,7 +31,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ui.batch.queue import QueuedShot, Status
+from rotopaint_ui.batch.queue import QueuedShot, QueueStatus
 from rotopaint_ui.engine.frame_cache import PLATE
 from rotopaint_ui.standalone.app import MainWindow
 from rotopaint_ui.widgets.dialogs import dress
@@ -398,7 +398,7 @@ class Tour:
         self.keep("16_shortcuts", preferences)
         preferences.close()
         done = QueuedShot(
-            "sq010_sh020", "plates", "/renders/sh020", status=Status.DONE, done=24, total=24, worst_px=7.4
+            "sq010_sh020", "plates", "/renders/sh020", status=QueueStatus.DONE, done=24, total=24, worst_px=7.4
         )
         self.window.batch.add([done, QueuedShot("sq010_sh030", "plates", "/renders/sh030")])
         self.window.show_batch()

@@ -8,12 +8,12 @@ from functools import cache
 
 from rotopaint_ai.batch.jobs_file import Show
 from rotopaint_ai.batch.notes import TaskNotes
-from rotopaint_ai.batch.tasks import BatchTask, Kind, tasks_of
+from rotopaint_ai.batch.tasks import BatchTask, TaskKind, tasks_of
 from rotopaint_ai.errors import RotopaintError, UsageError
 from rotopaint_ai.inference.pack import load_pack
 
 NOTES = ".rotopaint/tasks"
-BEFORE: Mapping[Kind, tuple[Kind, ...]] = {"track": (), "paint": ("track",), "gather": ("track", "paint")}
+BEFORE: Mapping[TaskKind, tuple[TaskKind, ...]] = {"track": (), "paint": ("track",), "gather": ("track", "paint")}
 
 
 @dataclass(frozen=True, slots=True)

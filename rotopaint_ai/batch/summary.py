@@ -20,7 +20,7 @@ from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.report.templates import fill_template
 
-State = Literal["done", "frames failed", "failed", "waiting"]
+ShotState = Literal["done", "frames failed", "failed", "waiting"]
 N_WORST = 5
 FORMAT, PAGE_DATA = "rotopaint-show", "show.json"
 _STYLE = Path(__file__).with_name("summary.css")
@@ -37,7 +37,7 @@ class ShotSummary:
     """A shot's row. Errors in pixels; `seam` is the visibility before and after; `picture` is beside the page."""
 
     name: str
-    state: State
+    state: ShotState
     frames: int = 0
     failed: Mapping[str, str] | None = None
     lost: str = ""

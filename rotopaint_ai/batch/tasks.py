@@ -19,7 +19,7 @@ from rotopaint_ai.pipeline.overrides import inputs_for
 from rotopaint_ai.pipeline.plan import choose_frames, code_digest
 from rotopaint_ai.plates.plate import Plate, open_plate
 
-Kind = Literal["track", "paint", "gather"]
+TaskKind = Literal["track", "paint", "gather"]
 # Fields of a job that the fingerprint leaves out; paths count as written in the jobs file.
 _NOT_DECIDING = ("out", "threads", "resume")
 
@@ -29,7 +29,7 @@ class BatchTask:
     """A part of a shot. `needs` are the keys of tasks that must be done first; a task can safely be done twice."""
 
     shot: JobShot
-    kind: Kind
+    kind: TaskKind
     frames: FrameRange | None = None
     needs: tuple[str, ...] = ()
     work: str = ""  # digest of people's work on the shot, from its project

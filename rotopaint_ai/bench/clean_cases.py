@@ -21,7 +21,7 @@ from rotopaint_ai.jobs import Cancel, RunJob
 from rotopaint_ai.plates.colour import encode, linearise
 from rotopaint_ai.plates.plate import open_plate
 from rotopaint_ai.seams.matte import seam_curves, seam_matte
-from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.seams.ribbon import WideCurve
 from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.stage.burnt_seams import burn_seam
@@ -44,10 +44,10 @@ class Sight:
     plate: Array
     clean: Array
     hole: Array
-    curves: tuple[Curve, ...]
+    curves: tuple[WideCurve, ...]
     origin: tuple[int, int] = (0, 0)
     own_matte: Array | None = None
-    own_curves: tuple[Curve, ...] = ()
+    own_curves: tuple[WideCurve, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def rendered_case(folder: Path, *, every: int, last: int | None = None, predicte
     return Case("/".join(folder.parts[-2:]), tuple(found), suffix != ".exr")
 
 
-def _sight(frame: int, plate: Array, clean: Array, seam: Array, curves: Sequence[Curve]) -> Sight:
+def _sight(frame: int, plate: Array, clean: Array, seam: Array, curves: Sequence[WideCurve]) -> Sight:
     disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * GROW_PX + 1, 2 * GROW_PX + 1))
     hole = cv2.dilate(seam.astype(np.uint8), disc)
     x, y, w, h = cv2.boundingRect(hole)

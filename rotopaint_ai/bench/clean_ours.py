@@ -15,8 +15,8 @@ from rotopaint_ai.bench.clean_cases import Case, Sight
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.seams.cleanplate import PaintedCrop, paint
-from rotopaint_ai.seams.learned_fill import FillModel
-from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.seams.learned_fill import LearnedFill
+from rotopaint_ai.seams.ribbon import WideCurve
 
 Array = NDArray[Any]
 
@@ -37,7 +37,7 @@ class FillResult:
     chosen: Mapping[str, float]
 
 
-def model_of(pack: str | None) -> FillModel | None:
+def model_of(pack: str | None) -> LearnedFill | None:
     """The learned fill of a pack; None where it has none."""
     return open_fill(load_pack(pack))
 
@@ -51,7 +51,7 @@ def fill_case(case: Case, methods: Sequence[str], pack: str | None) -> dict[str,
     return made
 
 
-def _fill_sights(sights: Sequence[Sight], method: str, model: FillModel | None, *, own: bool) -> FillResult:
+def _fill_sights(sights: Sequence[Sight], method: str, model: LearnedFill | None, *, own: bool) -> FillResult:
     painted, times = [], []
     for sight in sights:
         matte, curves = _fill_inputs(sight, own)
@@ -67,7 +67,7 @@ def _painted_shares(painted: Sequence[PaintedCrop]) -> Mapping[str, float]:
     return {name: round(sum(each.chosen.get(name, 0.0) for each in painted) / len(painted), 3) for name in names}
 
 
-def _fill_inputs(sight: Sight, own: bool) -> tuple[Array, tuple[Curve, ...]]:
+def _fill_inputs(sight: Sight, own: bool) -> tuple[Array, tuple[WideCurve, ...]]:
     if not own:
         return sight.hole.astype(np.float32), sight.curves
     assert sight.own_matte is not None

@@ -16,8 +16,8 @@ from rotopaint_ai.bench.clean_cases import Case, codes
 from rotopaint_ai.bench.clean_ours import model_of
 from rotopaint_ai.bench.clean_peers import RADIUS
 from rotopaint_ai.seams.cleanplate import fill
-from rotopaint_ai.seams.learned_fill import FillModel
-from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.seams.learned_fill import LearnedFill
+from rotopaint_ai.seams.ribbon import WideCurve
 
 Array = NDArray[Any]
 
@@ -30,7 +30,7 @@ class _Job:
     plate: Array  # 8-bit
     light: Array
     hole: Array
-    curves: tuple[Curve, ...]
+    curves: tuple[WideCurve, ...]
 
 
 def speed(cases: Sequence[Case], methods: Sequence[str], *, repeats: int, model: str | None) -> list[dict[str, Any]]:
@@ -58,13 +58,13 @@ def speed(cases: Sequence[Case], methods: Sequence[str], *, repeats: int, model:
     return rows
 
 
-def _times_in_turns(job: _Job, able: Sequence[str], network: FillModel | None, rounds: int) -> dict[str, float]:
+def _times_in_turns(job: _Job, able: Sequence[str], network: LearnedFill | None, rounds: int) -> dict[str, float]:
     ways: dict[str, Callable[[], object]] = {"telea": lambda: _telea_frame(job)}
     ways |= {m: _fill_call(job, m, network) for m in able}
     return in_turns(ways, rounds)
 
 
-def _fill_call(job: _Job, method: str, network: FillModel | None) -> Callable[[], object]:
+def _fill_call(job: _Job, method: str, network: LearnedFill | None) -> Callable[[], object]:
     matte = _matte(job)
     return lambda: fill(job.light, matte, job.curves, method, network)
 

@@ -32,7 +32,7 @@ LIMIT_MS = 6.0  # goal P8, where a peer takes 10 to 17 ms on the same machine
 _WARM_UP = 5
 
 Picture = npt.NDArray[np.float32]
-Turn = Callable[[Picture], Any]
+TimedCall = Callable[[Picture], Any]
 
 
 def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
     plate = np.random.default_rng(0).random((HEIGHT, WIDTH, 3), dtype=np.float32)
     models = open_models(load_pack(pack), device="cpu", threads=threads)
     with tempfile.TemporaryDirectory() as scratch:
-        turns: dict[str, Turn] = {
+        turns: dict[str, TimedCall] = {
             "ours": lambda rgb: ours(models, rgb),
             "crop alone": lambda rgb: _crop_picture(models, rgb),
         }
@@ -68,7 +68,7 @@ def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
 TurnTime = tuple[float, float]  # milliseconds of wall time and of processor time
 
 
-def take_turns(turns: Mapping[str, Turn], plate: Picture, rounds: int) -> dict[str, list[TurnTime]]:
+def take_turns(turns: Mapping[str, TimedCall], plate: Picture, rounds: int) -> dict[str, list[TurnTime]]:
     """The time of each turn in each round after a warm-up; every network has one turn per round."""
     times: dict[str, list[TurnTime]] = {name: [] for name in turns}
     for round_ in range(_WARM_UP + rounds):
@@ -99,13 +99,13 @@ def ours(models: Models, plate: Picture) -> npt.NDArray[np.float32]:
     return models.predict_shapes(landmarks[None].astype(np.float32)).points_NPK
 
 
-def _peers(folder: Path, models: Models, threads: int) -> dict[str, Turn]:
+def _peers(folder: Path, models: Models, threads: int) -> dict[str, TimedCall]:
     """Published networks with the pack's number of landmarks, exported to ONNX and run on the same threads."""
     if find_spec("torch") is None:
         return {}
     from rotopaint_ai.bench.peer_nets import PEERS
 
-    turns: dict[str, Turn] = {}
+    turns: dict[str, TimedCall] = {}
     for name, peer in PEERS.items():
         path = folder / f"{len(turns)}.onnx"
         peer.export(len(models.pack.sheet.landmarks), path)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rotopaint_ai.pipeline.painter import Rig
     from rotopaint_ai.pipeline.save_to_project import Repaint
     from rotopaint_ai.plates.plate import Plate
-    from rotopaint_ai.seams.paint_settings import Paints
+    from rotopaint_ai.seams.paint_settings import PaintTable
     from rotopaint_ai.seams.strokes import Strokes
     from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -188,17 +188,17 @@ def _shapes_to_paint(arguments: argparse.Namespace, plate: Plate, project: Repai
     return project.state.document if project is not None and arguments.mattes is None else None
 
 
-def _paints(arguments: argparse.Namespace, project: Repaint | None, document: RotoDocument | None) -> Paints:
+def _paints(arguments: argparse.Namespace, project: Repaint | None, document: RotoDocument | None) -> PaintTable:
     """The fill settings: of the file, else of the project, else of the command line for every seam."""
-    from rotopaint_ai.seams.paint_settings import Paint, Paints, read_settings
+    from rotopaint_ai.seams.paint_settings import Paint, PaintTable, read_settings
 
     every = Paint(arguments.method)
     if arguments.settings:
         return read_settings(Path(arguments.settings), every)
     if project is None or document is None:
-        return Paints(every)
+        return PaintTable(every)
     seams = {shape.name for shape in document.shapes if shape.role == "seam"}
-    return Paints(every, {name: paint for name, paint in project.work.paints.items() if name in seams})
+    return PaintTable(every, {name: paint for name, paint in project.work.paints.items() if name in seams})
 
 
 def _strokes(arguments: argparse.Namespace, project: Repaint | None) -> Mapping[int, Strokes]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say
 from rotopaint_ai.errors import in_one_line
 from rotopaint_ai.jobs import BEGINS_ANEW
-from rotopaint_ai.watch import Progress, StagedProgress, watch_work
+from rotopaint_ai.watch import StagedProgress, StageProgress, watch_work
 
 EXIT_CODES = (
     "exit codes: 0 measured, and not worse than --against; 2 wrong use; 4 worse than --against (see the table), or "
@@ -110,7 +110,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return WORSE if results[0]["learned_frames"] or any(each.is_worse for each in compared) else OK
 
 
-def _tell_turn(tell: Progress, turn: str, stage: str, done: int, total: int) -> None:
+def _tell_turn(tell: StageProgress, turn: str, stage: str, done: int, total: int) -> None:
     """Report progress; of two packs, also which one."""
     tell(turn + stage, done, total)
 

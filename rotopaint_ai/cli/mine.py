@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say
 from rotopaint_ai.jobs import BEGINS_ANEW
-from rotopaint_ai.watch import Progress, StagedProgress, watch_work
+from rotopaint_ai.watch import StagedProgress, StageProgress, watch_work
 
 if TYPE_CHECKING:
     from rotopaint_ai.training.data.shards.write import Recoder
@@ -177,7 +177,7 @@ def _absolute_pattern(plates: str | None) -> str | None:
 _LOSS_DB = 36.0  # below it film grain and the edges of thin seams become soft
 
 
-def _pack_pictures(mined: Mined, arguments: argparse.Namespace, progress: Progress) -> str | None:
+def _pack_pictures(mined: Mined, arguments: argparse.Namespace, progress: StageProgress) -> str | None:
     """Pack a data set's pictures into tars and delete the single files once the index is written; returns a summary."""
     from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
     from rotopaint_ai.training.mining.samples import claimed_dataset, remove_pictures

@@ -16,7 +16,7 @@ _KINDS: tuple[tuple[str, Interpolation], ...] = (
     ("moves became holds", "hold"),
 )
 
-Change = Callable[[ControlPoint], ControlPoint]
+PointChange = Callable[[ControlPoint], ControlPoint]
 
 
 def diagnose(meant: RotoShape, found: RotoShape, document: RotoDocument, frames: Sequence[float]) -> str:
@@ -47,9 +47,9 @@ def _mistakes(meant: RotoShape, found: RotoShape, document: RotoDocument) -> Ite
         yield "points start elsewhere", _with_turned_points(meant, turn)
 
 
-def _changes(document: RotoDocument) -> list[tuple[str, Change]]:
+def _changes(document: RotoDocument) -> list[tuple[str, PointChange]]:
     width, height, aspect = document.width, document.height, document.pixel_aspect
-    found: list[tuple[str, Change]] = [
+    found: list[tuple[str, PointChange]] = [
         ("it is upside down (y)", lambda p: ControlPoint(p.x, height - p.y, p[2], -p[3], p[4], -p[5])),
         ("it is mirrored (x)", lambda p: ControlPoint(width - p.x, p.y, -p[2], p[3], -p[4], p[5])),
         ("x and y are swapped", lambda p: ControlPoint(p.y, p.x, p[3], p[2], p[5], p[4])),
@@ -71,7 +71,7 @@ def _absolute_handles(p: ControlPoint) -> ControlPoint:
     return ControlPoint(p.x, p.y, p.in_dx + p.x, p.in_dy + p.y, p.out_dx + p.x, p.out_dy + p.y)
 
 
-def _scale_change(x: float, y: float) -> Change:
+def _scale_change(x: float, y: float) -> PointChange:
     return lambda p: ControlPoint(p.x * x, p.y * y, p[2] * x, p[3] * y, p[4] * x, p[5] * y)
 
 
@@ -82,7 +82,7 @@ def _shifts_to_try(meant: RotoShape, found: RotoShape, document: RotoDocument) -
     return [shift for shift in dict.fromkeys(tried) if shift]
 
 
-def _with_mapped_points(shape: RotoShape, change: Change) -> RotoShape:
+def _with_mapped_points(shape: RotoShape, change: PointChange) -> RotoShape:
     return _with_points(shape, lambda points: tuple(change(p) for p in points))
 
 

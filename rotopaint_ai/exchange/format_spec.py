@@ -22,9 +22,9 @@ from rotopaint_ai.shapes.roto import RotoDocument
 if TYPE_CHECKING:
     from rotopaint_ai.exchange.round_trip import Proof
 
-Names = Callable[[RotoDocument], Mapping[str, str]]
-Losses = Callable[[RotoDocument], list[Loss]]
-Change = Callable[[RotoDocument], RotoDocument]
+ForeignNames = Callable[[RotoDocument], Mapping[str, str]]
+FindLosses = Callable[[RotoDocument], list[Loss]]
+DocumentChange = Callable[[RotoDocument], RotoDocument]
 Read = Callable[[Path, int | None, int | None], tuple[RotoDocument, tuple[str, ...]]]
 ReadStretched = Callable[[Path, int | None, int | None, float], tuple[RotoDocument, tuple[str, ...]]]
 ReadNodes = Callable[[Path, int | None, int | None, str | None, bool], tuple[RotoDocument, tuple[str, ...]]]
@@ -66,9 +66,9 @@ class FormatSpec:
     write: Write | None
     loses: frozenset[Feature] = frozenset()
     limit_px: float = LIMIT_PX
-    names: Names | None = None
+    names: ForeignNames | None = None
     prove: Prove | None = None
-    losses: Losses | None = None
+    losses: FindLosses | None = None
     states_aspect: bool = True
     states_fps: bool = True
     pattern: Callable[[Path], Path] | None = None  # pattern of the written files, where there is one per frame
@@ -101,8 +101,8 @@ def of_text(
     suffixes: tuple[str, ...],
     about: str,
     *,
-    names: Names | None = None,
-    as_written: Change | None = None,
+    names: ForeignNames | None = None,
+    as_written: DocumentChange | None = None,
     settled: frozenset[Feature] = frozenset(),
     counts_from_first: bool = False,
     read_only: tuple[str, ...] = (),

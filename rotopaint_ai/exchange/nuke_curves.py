@@ -19,10 +19,10 @@ from rotopaint_ai.exchange.nuke_tree import (
     KINDS,
     LARGEST,
     Attributes,
-    Cubic,
     CurveKey,
     CurvePoint,
     CurvesTree,
+    NukeCubic,
     NukeCurve,
     NukeLayer,
     NukeShape,
@@ -137,19 +137,21 @@ def _parse_stroke(block: list[Any], where: str) -> NukeStroke:
     )
 
 
-def _cubic_block(block: Any, where: str) -> Cubic:
+def _cubic_block(block: Any, where: str) -> NukeCubic:
     _expect(block, "cc", 3, where)
     flags, points = _flags(block[1], where), block[2]
     if not isinstance(points, list) or not points or points[0] not in ("p", "px"):
         _refuse_block(where, f"points {_short_block(points)}; wanted p or px")
     if points[0] == "p":
-        return Cubic(flags, None, tuple(_parse_point(each, None, where) for each in points[1:]))
+        return NukeCubic(flags, None, tuple(_parse_point(each, None, where) for each in points[1:]))
     if len(points) < 2:
         _refuse_block(where, "px without key times")
     times = _parse_times(points[1], where)
     rows = points[:1:-1]
     del points[2:]  # frees each block as soon as it is parsed
-    return Cubic(flags, times, tuple(_parse_point(unfold(rows.pop(), where), times, where) for _ in range(len(rows))))
+    return NukeCubic(
+        flags, times, tuple(_parse_point(unfold(rows.pop(), where), times, where) for _ in range(len(rows)))
+    )
 
 
 def _parse_point(block: Any, times: Times | None, where: str) -> CurvePoint:

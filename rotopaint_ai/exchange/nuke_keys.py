@@ -40,7 +40,7 @@ class DrawnPose(NamedTuple):
         return (*self.points, *feather_line(self.points, self.feather)) if self.feather else self.points
 
 
-Place = Callable[[float], DrawnPose]
+PoseAt = Callable[[float], DrawnPose]
 
 
 def nuke_keys_of(
@@ -252,7 +252,7 @@ def _bspline(rows: Sequence[Sequence[float]], closed: bool) -> list[Six]:
     return points
 
 
-def _segment(curves: Components, moved: Motion, place: Place, begin: int, end: int) -> tuple[Interpolation, list[int]]:
+def _segment(curves: Components, moved: Motion, place: PoseAt, begin: int, end: int) -> tuple[Interpolation, list[int]]:
     """A shape's interpolation between two key frames, and the frames that need a key where it is not cubic."""
     jumps, drift, steps = False, 0.0, True
     known = not moved.is_animated
@@ -308,7 +308,7 @@ def _span_motion(curve: NukeCurve, begin: int, end: int) -> tuple[bool, bool, fl
     return False, left.value != right.value, stray * (end - begin) * 4 / 27
 
 
-def _sampled_motion(place: Place, begin: int, end: int) -> tuple[Interpolation, list[int]]:
+def _sampled_motion(place: PoseAt, begin: int, end: int) -> tuple[Interpolation, list[int]]:
     """As `_span_motion`, measured at every frame of the span."""
     stride = max(1, (end - begin) // _MAX_SAMPLES)
     frames = [*range(begin, end, stride), end]

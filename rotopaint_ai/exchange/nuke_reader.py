@@ -28,8 +28,8 @@ from rotopaint_ai.exchange.nuke_size import NODE_KINDS as NODE_KINDS
 from rotopaint_ai.exchange.nuke_size import NamedTree, Size, pixel_aspect, plate_sizes
 from rotopaint_ai.exchange.nuke_tree import (
     OPEN,
-    Cubic,
     CurvesTree,
+    NukeCubic,
     NukeCurve,
     NukeLayer,
     NukeShape,
@@ -297,7 +297,7 @@ def _feather_components(shape: NukeShape, where: str) -> list[tuple[NukeCurve, .
     return found if any(value for curve in offsets for value in values_of(curve)) else None
 
 
-def _point_curves(shape: NukeShape, cubic: Cubic, where: str) -> list[tuple[NukeCurve, ...]]:
+def _point_curves(shape: NukeShape, cubic: NukeCubic, where: str) -> list[tuple[NukeCurve, ...]]:
     """Six curves per control point: left tangent, point, right tangent (x, y each); two for a B-spline point."""
     zero = NukeCurve()
     pairs = [(*point.values[:2], *[zero] * (2 - len(point.values[:2]))) for point in cubic.points]

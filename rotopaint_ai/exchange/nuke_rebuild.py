@@ -19,9 +19,9 @@ from rotopaint_ai.exchange.nuke_motion import Motion, apply_motion
 from rotopaint_ai.exchange.nuke_script import nodes, with_knob
 from rotopaint_ai.exchange.nuke_tree import (
     Attributes,
-    Cubic,
     CurvePoint,
     CurvesTree,
+    NukeCubic,
     NukeCurve,
     NukeLayer,
     NukeShape,
@@ -322,7 +322,7 @@ def _with_curves(old: NukeShape, new: NukeShape, shape: RotoShape, before: RotoS
     )
 
 
-def _with_point_attributes(new: Cubic, old: Cubic) -> Cubic:
+def _with_point_attributes(new: NukeCubic, old: NukeCubic) -> NukeCubic:
     """A curve with the point attributes of another curve that has equally many points."""
     if len(new.points) != len(old.points) or not any(point.attributes for point in old.points):
         return new

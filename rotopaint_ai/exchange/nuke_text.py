@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from rotopaint_ai.exchange.nuke_tree import (
     Attributes,
-    Cubic,
     CurveKey,
     CurvePoint,
     CurvesTree,
+    NukeCubic,
     NukeCurve,
     NukeLayer,
     NukeShape,
@@ -60,7 +60,7 @@ def _element_text(element: NukeShape | NukeStroke, indent: str) -> str:
     return head + f"{_cubic_text(element.outline, indent + '  ')}\n{feather}}}\n{tail}"
 
 
-def _cubic_text(cubic: Cubic, indent: str) -> str:
+def _cubic_text(cubic: NukeCubic, indent: str) -> str:
     inner = indent + "  "
     head = "p" if cubic.times is None else f"px {_times_text(cubic.times)}"
     rows = "".join(f"\n{inner}{_point_text(point, cubic.times)}" for point in cubic.points)

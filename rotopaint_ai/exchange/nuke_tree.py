@@ -143,7 +143,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Cubic:
+class NukeCubic:
     """A `cc` block. `times` are the shared key times of the `px` form; None is the `p` form."""
 
     flags: int
@@ -153,7 +153,7 @@ class Cubic:
 
 @dataclass(frozen=True, slots=True)
 class NukeTransform:
-    """A transform list: up to 35 components; `times` as in `Cubic`."""
+    """A transform list: up to 35 components; `times` as in `NukeCubic`."""
 
     times: Times | None
     values: tuple[NukeCurve, ...]
@@ -166,8 +166,8 @@ class NukeShape:
     name: str
     flags: int
     kind: str
-    outline: Cubic
-    feather: Cubic | None
+    outline: NukeCubic
+    feather: NukeCubic | None
     transform: NukeTransform
     attributes: Attributes
 
@@ -179,7 +179,7 @@ class NukeStroke:
     name: str
     flags: int
     kind: str
-    cubic: Cubic
+    cubic: NukeCubic
     transform: NukeTransform
     attributes: Attributes
 

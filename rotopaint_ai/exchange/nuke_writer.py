@@ -26,10 +26,10 @@ from rotopaint_ai.exchange.nuke_tree import (
     RELATIVE,
     RENDERABLE,
     Attributes,
-    Cubic,
     CurveKey,
     CurvePoint,
     CurvesTree,
+    NukeCubic,
     NukeCurve,
     NukeLayer,
     NukeShape,
@@ -313,15 +313,15 @@ def _pivot(shape: RotoShape, document: RotoDocument) -> NukeTransform:
     return NukeTransform((time,), tuple(NukeCurve(keys=(CurveKey(time, value),)) for value in (x, y)))
 
 
-def _outline_cubic(shape: RotoShape, height: int, flags: int) -> Cubic:
+def _outline_cubic(shape: RotoShape, height: int, flags: int) -> NukeCubic:
     if not shape.keys:
-        return Cubic(flags, None, ())
+        return NukeCubic(flags, None, ())
     times, keys = _keys_by_time(shape)
     numbers = array("d", (n for key in keys for point in key.points for n in _nuke(point, height, shape.name)))
     return _cubic(shape, times, keys, numbers, flags)
 
 
-def _feather_cubic(shape: RotoShape, flags: int) -> Cubic | None:
+def _feather_cubic(shape: RotoShape, flags: int) -> NukeCubic | None:
     """The feather line: offsets of its points from the control points, with tangents of their own."""
     if not shape.closed or not shape.has_feather_line:
         return None
@@ -338,10 +338,10 @@ def _cubic(
     flags: int,
     *,
     is_feather: bool = False,
-) -> Cubic:
+) -> NukeCubic:
     slopes = [_end_slopes(shape, key, *each, is_feather) for key, each in zip(keys, pairwise((*times, times[-1])))]
     points = CubicPoints(times, [key.interpolation == "hold" for key in keys], numbers, slopes)
-    return Cubic(flags, tuple(map(float, times)), points)
+    return NukeCubic(flags, tuple(map(float, times)), points)
 
 
 def _end_slopes(shape: RotoShape, key: Key, time: int, after: int, is_feather: bool) -> EndSlopes:

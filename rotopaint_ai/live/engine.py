@@ -31,7 +31,7 @@ from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.project import Project, run_record
 from rotopaint_ai.project.codecs import pack as pack_value
 from rotopaint_ai.seams import strokes
-from rotopaint_ai.seams.paint_settings import Paint, Paints
+from rotopaint_ai.seams.paint_settings import Paint, PaintTable
 from rotopaint_ai.shapes.refit import Errors, Keys, spread_keys
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.sheet import Sheet
@@ -208,7 +208,7 @@ class LiveEngine:
             out=self._folder,
             shapes=document.shapes,
             mattes=None,
-            paints=Paints(by_name={name: Paint(**row) for name, row in settings.items()}),
+            paints=PaintTable(by_name={name: Paint(**row) for name, row in settings.items()}),
             model=fill,
             patch=False,
         )

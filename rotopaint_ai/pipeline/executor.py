@@ -40,14 +40,14 @@ from rotopaint_ai.plates.plate_window import Area
 Value = TypeVar("Value")
 Known = Any  # the tracker's result for a frame; the executor only passes it on
 SettledFrames = Sequence[tuple[int, Known]]
-Times = MutableMapping[str, float]  # wall time of each stage of a frame in milliseconds
+StageTimes = MutableMapping[str, float]  # wall time of each stage of a frame in milliseconds
 STAGES = ("decode", "detect", "de-jitter", "shapes", "mattes", "fill", "encode", "measure", "pictures")
 
 
 class Tracker(Protocol):
     """A tracker: takes frames in order, and returns the result of each some frames later, in the same order."""
 
-    def push(self, frame: Frame, ms: Times) -> SettledFrames:
+    def push(self, frame: Frame, ms: StageTimes) -> SettledFrames:
         """Take the next frame, noting the time of each stage; returns the frames that are settled now."""
 
     def skip(self, frame: int) -> SettledFrames:
@@ -346,7 +346,7 @@ def _set_allocator(wanted: Mapping[int, int], *, trim: bool = False) -> None:
 
 
 @contextmanager
-def time_stage(times: Times, stage: str) -> Iterator[None]:
+def time_stage(times: StageTimes, stage: str) -> Iterator[None]:
     """Add the time that the block takes to `times[stage]`."""
     start = time.perf_counter()
     try:

@@ -42,7 +42,7 @@ from rotopaint_ai.shapes.samples import basis, point_numbers
 from rotopaint_ai.sheet import ShapeSpec, Sheet, mirrored_order
 
 Array = NDArray[Any]
-Look = Callable[[int], SeamLook | None]  # picture of a hold by index
+LookAtHold = Callable[[int], SeamLook | None]  # picture of a hold by index
 Sightings = Sequence[Sighting | None]  # observed curves of the seams of a hold
 
 # Chosen on eight training shots of two characters that no pack had seen and on four rendered shots.
@@ -95,7 +95,7 @@ class SolvedHead:
 def solved_head(
     shot: ShotObservations,
     build: HeadBuild,
-    look: Look,
+    look: LookAtHold,
     evidence: Evidence | None,
     pool: Executor,
     watched: Callable[[Any], Any] = iter,
@@ -187,7 +187,12 @@ def _mirror_pairs(specs: Sequence[ShapeSpec], mirror: dict[str, str]) -> tuple[t
 
 
 def _sighted(
-    shot: ShotObservations, curves: Sequence[Complex], look: Look, evidence: Evidence, how: tuple[float, int], hold: int
+    shot: ShotObservations,
+    curves: Sequence[Complex],
+    look: LookAtHold,
+    evidence: Evidence,
+    how: tuple[float, int],
+    hold: int,
 ) -> Sightings:
     """Observations of seams near the head's curves in a hold's picture; None for hidden and hand-drawn seams."""
     none: list[Sighting | None] = [None] * len(curves)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.jobs import RunJob
-from rotopaint_ai.pipeline.executor import Times
+from rotopaint_ai.pipeline.executor import StageTimes
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, TrackedFrame, matte_facts
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile
 from rotopaint_ai.plates.plate import Frame
@@ -24,7 +24,7 @@ from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
 from rotopaint_ai.project.faces import choose_face, pack_of, with_face_grouped
 from rotopaint_ai.project.merge_run import with_profile
-from rotopaint_ai.project.plate_files import Facts
+from rotopaint_ai.project.plate_files import FileFacts
 from rotopaint_ai.project.state import Mark
 from rotopaint_ai.seams.paint_settings import Paint
 from rotopaint_ai.seams.strokes import Strokes
@@ -35,7 +35,7 @@ from rotopaint_ai.shapes.manual_keys import hand_corrected_frames, human_keys, w
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
-Rows = Sequence[PointRow]
+PointRows = Sequence[PointRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Overrides:
     feather line, the moved groups by the names of shapes in them, the name of the run's face, and the whole
     document that holds the edits."""
 
-    splines: Mapping[int, Mapping[str, Rows]] = field(default_factory=dict)
+    splines: Mapping[int, Mapping[str, PointRows]] = field(default_factory=dict)
     landmarks: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
     seams: Mapping[str, SeamSettings] = field(default_factory=dict)
     document: RotoDocument | None = None
@@ -108,7 +108,7 @@ class Overrides:
             unseen={name: third for name, third in settled.unseen.items() if name not in own},
         )
 
-    def _widths_by_hand(self, settled: TrackedFrame, own: Mapping[str, Rows]) -> Mapping[str, float]:
+    def _widths_by_hand(self, settled: TrackedFrame, own: Mapping[str, PointRows]) -> Mapping[str, float]:
         """The widths: those set by hand, else the model's, else the shot's own where the model measured none."""
         shot = {shape.name: shape.width_px for shape in (self.document.shapes if self.document is not None else ())}
         usual = {name: width for name in own if (width := shot.get(name)) is not None}
@@ -175,7 +175,7 @@ NO_OVERRIDES = Overrides()
 def overrides_of(state: State) -> Overrides:
     """The edits in a project's state that a run keeps."""
     document, model = state.document, {s.name: s for s in state.predicted.shapes} if state.predicted else {}
-    splines: dict[int, dict[str, Rows]] = {}
+    splines: dict[int, dict[str, PointRows]] = {}
     landmarks: dict[int, dict[str, tuple[float, float]]] = {}
     for shape in document.shapes if document is not None else ():
         assert document is not None
@@ -204,7 +204,7 @@ class ProjectInputs:
     work: Overrides = NO_OVERRIDES
     crops: tuple[str, ...] = ()
     plate: Mapping[str, Any] | None = None
-    files: Mapping[int, Facts] = field(default_factory=dict)
+    files: Mapping[int, FileFacts] = field(default_factory=dict)
     marks: Mapping[int, Mark] = field(default_factory=dict)
     notes: Mapping[int, str] = field(default_factory=dict)
     pack: str | None = None
@@ -243,7 +243,7 @@ class OverridingProcessor:
         """The frame from disk, see `FrameProcessor.read`."""
         return self.inner.read(frame, near, known=known)
 
-    def finish(self, frame: Frame, settled: TrackedFrame, ms: Times) -> FrameRecord:
+    def finish(self, frame: Frame, settled: TrackedFrame, ms: StageTimes) -> FrameRecord:
         """Write a frame's files; the models' predictions at places that people edited are kept in the record."""
         own = self.work.apply_overrides(frame.number, settled, self.inner.sheet)
         inner = replace(self.inner, by_hand=partial(self.work.shapes_by_hand, sheet=self.inner.sheet))

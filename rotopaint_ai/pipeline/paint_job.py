@@ -24,8 +24,8 @@ from rotopaint_ai.pipeline.render_frame import (
     write_mattes,
 )
 from rotopaint_ai.plates.plate import Plate
-from rotopaint_ai.seams.learned_fill import FillModel
-from rotopaint_ai.seams.paint_settings import AUTO, Paints
+from rotopaint_ai.seams.learned_fill import LearnedFill
+from rotopaint_ai.seams.paint_settings import AUTO, PaintTable
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -53,8 +53,8 @@ class CleanJob:
     out: Path
     document: RotoDocument | None
     mattes: ExternalMattes | None = None
-    paints: Paints = AUTO
-    model: FillModel | None = None
+    paints: PaintTable = AUTO
+    model: LearnedFill | None = None
     frames: str | None = None
     patch: bool = False
     measures_widths: bool = False

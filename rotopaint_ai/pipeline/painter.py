@@ -20,7 +20,7 @@ from rotopaint_ai.pipeline.render_frame import (
     SURROUND_PX,
     FilledRegion,
     Format,
-    Part,
+    SeamPart,
     Seams,
     check_measurable,
     check_same_size,
@@ -33,10 +33,10 @@ from rotopaint_ai.pipeline.render_frame import (
 )
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.seams import rig, width
-from rotopaint_ai.seams.learned_fill import FillModel
+from rotopaint_ai.seams.learned_fill import LearnedFill
 from rotopaint_ai.seams.matte import FLATNESS_PX, seam_curves
-from rotopaint_ai.seams.paint_settings import Paint, Paints
-from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.seams.paint_settings import Paint, PaintTable
+from rotopaint_ai.seams.ribbon import WideCurve
 from rotopaint_ai.seams.rig import Loan
 from rotopaint_ai.seams.skeleton import middle_lines
 from rotopaint_ai.seams.strokes import Strokes
@@ -126,7 +126,7 @@ class RigPainter:
             return None
         now = _Picture(frame.rgb, _free_of_rig(matte, frame), frame.origin)
         done = rig.fill(rgb, cover, self._loans(now, frame.number, cover, (x, y)))
-        return FilledRegion(Seams(x, y, rgb, cover, (), (Part(cover, (), Paint()),)), done.rgb, done.shares)
+        return FilledRegion(Seams(x, y, rgb, cover, (), (SeamPart(cover, (), Paint()),)), done.rgb, done.shares)
 
     def _loans(self, now: _Picture, number: int, cover: Array, corner: tuple[int, int]) -> Iterator[Loan]:
         """Sources from the clean plate, and for the remaining pixels from nearby frames until each pixel has ENOUGH."""
@@ -215,8 +215,8 @@ class Painter:
     out: Path
     shapes: Sequence[RotoShape]
     mattes: ExternalMattes | None
-    paints: Paints
-    model: FillModel | None
+    paints: PaintTable
+    model: LearnedFill | None
     patch: bool
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     measures_widths: bool = False
@@ -231,8 +231,8 @@ class Painter:
         out: Path,
         shapes: Sequence[RotoShape],
         mattes: ExternalMattes | None,
-        paints: Paints,
-        model: FillModel | None,
+        paints: PaintTable,
+        model: LearnedFill | None,
         patch: bool,
         strokes: Mapping[int, Strokes] | None = None,
         measures_widths: bool = False,
@@ -343,7 +343,7 @@ class ExternalMattes:
 
 
 def seams_from_matte(
-    frame: Frame, matte: Region, curves: tuple[Curve, ...], paint: Paint, *, surround_px: int
+    frame: Frame, matte: Region, curves: tuple[WideCurve, ...], paint: Paint, *, surround_px: int
 ) -> Seams | None:
     """The region of a frame around a matte; curves are in plate space, or are made from the matte where none are.
 
@@ -361,7 +361,7 @@ def seams_from_matte(
     if not cover.any():
         return None
     moved = tuple((np.asarray(line) - (x, y), half) for line, half in curves) or tuple(middle_lines(cover > 0))
-    return Seams(x, y, rgb, cover, moved, (Part(cover, moved, paint),))
+    return Seams(x, y, rgb, cover, moved, (SeamPart(cover, moved, paint),))
 
 
 def _matte_in_region(matte: Region, x: int, y: int, width: int, height: int) -> Array:

@@ -29,8 +29,8 @@ from rotopaint_ai.pipeline.executor import (
     KeptByFrame,
     SettledFrames,
     Snapshot,
+    StageTimes,
     Steps,
-    Times,
     keep_nothing,
     load_snapshot,
     save_snapshot,
@@ -86,7 +86,7 @@ class _TrackingProcessor:
         """A frame, ready to be written again while there is room for it."""
         return self.inner.read(frame, near, keep_native=self.inner.kept.has_room)
 
-    def finish(self, frame: Frame, settled: TrackedFrame, ms: Times) -> FrameRecord:
+    def finish(self, frame: Frame, settled: TrackedFrame, ms: StageTimes) -> FrameRecord:
         """The record of a tracked frame."""
         record = tracked_record(frame.number, "done" if settled.lost is None else "lost", settled)
         if not record.is_finite:
@@ -190,7 +190,7 @@ class _KnownTracker:
     def __init__(self, at: Callable[[int], FrameRecord]) -> None:
         self._at = at
 
-    def push(self, frame: Frame, ms: Times) -> SettledFrames:
+    def push(self, frame: Frame, ms: StageTimes) -> SettledFrames:
         """The frame as it is settled."""
         record = self._at(frame.number)
         for stage, taken in record.ms.items():

@@ -30,7 +30,7 @@ from rotopaint_ai.pipeline.frame_store import FrameStore, LookStore
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
 from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, inputs_for
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
-from rotopaint_ai.pipeline.record_store import FrameRecord, Status, crops_before
+from rotopaint_ai.pipeline.record_store import FrameRecord, FrameStatus, crops_before
 from rotopaint_ai.pipeline.render_frame import Format, run_files
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
@@ -84,7 +84,7 @@ class Plan:
         if record.crop is None:
             return record
         own = self.work.apply_overrides(record.frame, TrackedFrame.of(record), self.pack.sheet)
-        status: Status = "done" if own.lost is None else "lost"
+        status: FrameStatus = "done" if own.lost is None else "lost"
         return replace(record, status=status, landmarks=own.landmarks, shapes=own.shapes, errors=own.errors)
 
     @property

@@ -16,10 +16,10 @@ from rotopaint_ai.crops import Crop
 from rotopaint_ai.errors import PlateError, RotopaintError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
-from rotopaint_ai.pipeline.executor import Times, time_stage
+from rotopaint_ai.pipeline.executor import StageTimes, time_stage
 from rotopaint_ai.pipeline.frame_store import FrameStore
 from rotopaint_ai.pipeline.out_folder import FOLDER, Stamp
-from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile, Stations, Status
+from rotopaint_ai.pipeline.record_store import FrameRecord, FrameStatus, PointRow, SourceFile, Stations
 from rotopaint_ai.pipeline.render_frame import (
     NOT_FINITE,
     Format,
@@ -37,8 +37,8 @@ from rotopaint_ai.pipeline.render_frame import (
 )
 from rotopaint_ai.plates.plate import Frame, Plate, plate_fingerprint
 from rotopaint_ai.plates.plate_window import Area
-from rotopaint_ai.seams.learned_fill import FillModel
-from rotopaint_ai.seams.paint_settings import Paint, Paints
+from rotopaint_ai.seams.learned_fill import LearnedFill
+from rotopaint_ai.seams.paint_settings import Paint, PaintTable
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.visibility import Visibility
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
@@ -147,7 +147,7 @@ class FrameProcessor:
     clean: bool
     method: str
     patch: bool = False
-    model: FillModel | None = None
+    model: LearnedFill | None = None
     paints: Mapping[str, Paint] = field(default_factory=dict)
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     pictured: frozenset[int] = frozenset()  # frames of which the report wants pictures
@@ -157,7 +157,7 @@ class FrameProcessor:
     by_hand: Callable[[list[RotoShape]], list[RotoShape]] = list  # shapes as people want them drawn
 
     @classmethod
-    def of(cls, job: RunJob, plate: Plate, sheet: Sheet, model: FillModel | None) -> FrameProcessor:
+    def of(cls, job: RunJob, plate: Plate, sheet: Sheet, model: LearnedFill | None) -> FrameProcessor:
         """What a job asks for; `model` is its pack's learned fill."""
         return cls(plate, Path(job.out), sheet, job.clean, job.method, job.patch, model)
 
@@ -187,7 +187,7 @@ class FrameProcessor:
         """A frame that is read for another frame's paint; its file's state is not recorded."""
         return self.plate.read(frame, keep_native=False)
 
-    def finish(self, frame: Frame, settled: TrackedFrame, ms: Times) -> FrameRecord:
+    def finish(self, frame: Frame, settled: TrackedFrame, ms: StageTimes) -> FrameRecord:
         """Write a frame's files; a frame that refuses is recorded as failed and does not stop the others.
 
         Raises: OSError where the disk refuses, which no other frame would survive.
@@ -224,13 +224,13 @@ class FrameProcessor:
         """How the frame's file looked when it was read; as it looks now where it could not be read."""
         return self.sources.pop(frame, None) or source_of(self.plate, frame)
 
-    def _finish_settled(self, frame: Frame, settled: TrackedFrame, ms: Times) -> FrameRecord:
+    def _finish_settled(self, frame: Frame, settled: TrackedFrame, ms: StageTimes) -> FrameRecord:
         number, format = frame.number, self.format
         shapes = self.shapes_of(number, settled)
         with time_stage(ms, "mattes"):
             mattes, written = self._frame_mattes(number, settled, shapes)
         with time_stage(ms, "fill"):
-            seams = look_at_seams(frame, mattes, shapes, Paints(Paint(self.method), self.paints))
+            seams = look_at_seams(frame, mattes, shapes, PaintTable(Paint(self.method), self.paints))
             filled = seams.filled(self.model) if seams is not None and self.clean else None
             filled = touched_up(frame, filled, self.strokes.get(number, ()), self._peek) if self.clean else None
             check_measurable(number, filled)
@@ -350,7 +350,7 @@ def _fingerprint_of(plate: Plate, frame: int) -> str | None:
     return _content_of(plate, frame) if plate.is_movie else plate_fingerprint(plate.path_of(frame))
 
 
-def tracked_record(frame: int, status: Status, settled: TrackedFrame) -> FrameRecord:
+def tracked_record(frame: int, status: FrameStatus, settled: TrackedFrame) -> FrameRecord:
     """The tracking result of a frame, from its record."""
     return FrameRecord(
         frame,

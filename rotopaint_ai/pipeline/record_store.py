@@ -34,7 +34,7 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.pipeline.out_folder import FOLDER, Stamp, facts_at
 
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
-Status = Literal["done", "lost", "failed"]
+FrameStatus = Literal["done", "lost", "failed"]
 PointRow = Sequence[float]
 Stations = Sequence[float | None]
 
@@ -74,7 +74,7 @@ class FrameRecord:
     """
 
     frame: int
-    status: Status
+    status: FrameStatus
     source: SourceFile | None = None
     message: str | None = None
     crop: tuple[float, float, float] | None = None

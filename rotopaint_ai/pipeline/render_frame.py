@@ -27,11 +27,11 @@ from rotopaint_ai.plates.matte_layers import write_layers
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.sequence import pad
 from rotopaint_ai.seams import cleanplate, touchup
-from rotopaint_ai.seams.learned_fill import FillModel
+from rotopaint_ai.seams.learned_fill import LearnedFill
 from rotopaint_ai.seams.matte import seam_curves
-from rotopaint_ai.seams.paint_settings import AUTO, Paint, Paints
-from rotopaint_ai.seams.ribbon import Curve
-from rotopaint_ai.seams.strokes import CLEAN, PLATE, Source, Strokes
+from rotopaint_ai.seams.paint_settings import AUTO, Paint, PaintTable
+from rotopaint_ai.seams.ribbon import WideCurve
+from rotopaint_ai.seams.strokes import CLEAN, PLATE, Strokes, StrokeSource
 from rotopaint_ai.seams.visibility import Visibility, look, strength
 from rotopaint_ai.shapes.rasterise import Region, mattes_of, union
 from rotopaint_ai.shapes.roto import RotoShape
@@ -97,11 +97,11 @@ class Mattes:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SeamPart:
     """Some seams of a region that are painted alike: their matte (H, W), middle lines and paint."""
 
     matte: Array
-    curves: tuple[Curve, ...]
+    curves: tuple[WideCurve, ...]
     paint: Paint
 
 
@@ -115,12 +115,12 @@ class Seams:
     y: int
     rgb: Array
     matte: Array
-    curves: tuple[Curve, ...]
-    parts: tuple[Part, ...]
+    curves: tuple[WideCurve, ...]
+    parts: tuple[SeamPart, ...]
     names: tuple[str, ...] = ()
     seen: Visibility | None = None
 
-    def filled(self, model: FillModel | None = None) -> FilledRegion:
+    def filled(self, model: LearnedFill | None = None) -> FilledRegion:
         """The region with the seams painted away, part by part. Raises UsageError for a method that is not there."""
         after = self.rgb
         chosen: dict[str, float] = {}
@@ -230,7 +230,7 @@ def _write_layers(path: Path, regions: Mapping[str, Region], format: Format) -> 
     )
 
 
-def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], paints: Paints = AUTO) -> Seams | None:
+def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], paints: PaintTable = AUTO) -> Seams | None:
     """Cut the region around a frame's seams; None where no seam matte covers pixels of the frame."""
     seam = mattes.seam
     if not seam.coverage.any():
@@ -252,13 +252,13 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], pai
     seen = look(rgb, curves)
     painted = {name: _fading(paints.of(name), score) for name, score in zip(named, seen.scores)}
     wanted = list(dict.fromkeys(painted.values())) or [paints.every]
-    parts = [Part(cover, curves, wanted[0])]
+    parts = [SeamPart(cover, curves, wanted[0])]
     if len(wanted) > 1:
         parts = []
         for paint in wanted:
             alike = [name for name in named if painted[name] == paint]
             matte = _clip_region(union(mattes.regions[name] for name in alike), window)
-            parts.append(Part(matte, tuple(named[name] for name in alike), paint))
+            parts.append(SeamPart(matte, tuple(named[name] for name in alike), paint))
     return Seams(x, y, rgb, cover, curves, tuple(parts), tuple(named), seen)
 
 
@@ -334,11 +334,11 @@ def touched_up(frame: Frame, filled: FilledRegion | None, strokes: Strokes, read
     if region is None:
         return filled
     seams = region.seams
-    sources: dict[Source, Array] = {PLATE: seams.rgb, CLEAN: region.after}
+    sources: dict[StrokeSource, Array] = {PLATE: seams.rgb, CLEAN: region.after}
     for number in {stroke.source for stroke in strokes if isinstance(stroke.source, int)}:
         sources[number] = _same_region(_source_frame(frame.number, number, read), seams)
     after, cover = touchup.apply(region.after, (seams.x, seams.y), strokes, sources)
-    part = Part(cover, (), Paint())
+    part = SeamPart(cover, (), Paint())
     grown = replace(seams, matte=np.maximum(seams.matte, cover), parts=(*seams.parts, part))
     return replace(region, seams=grown, after=after)
 
@@ -372,7 +372,7 @@ def _holding(frame: Frame, filled: FilledRegion | None, strokes: Strokes) -> Fil
         return filled
     matte = np.zeros(rgb.shape[:2], np.float32)
     if filled is None:
-        return FilledRegion(Seams(x, y, rgb, matte, (), (Part(matte, (), Paint()),)), rgb)
+        return FilledRegion(Seams(x, y, rgb, matte, (), (SeamPart(matte, (), Paint()),)), rgb)
     return _moved_region(filled, rgb, (x, y))
 
 
@@ -404,7 +404,7 @@ def _moved_region(filled: FilledRegion, rgb: Array, corner: tuple[int, int]) -> 
     return replace(filled, seams=grown, after=placed(filled.after, rgb))
 
 
-def _shifted_curves(curves: Sequence[Curve], dx: int, dy: int) -> tuple[Curve, ...]:
+def _shifted_curves(curves: Sequence[WideCurve], dx: int, dy: int) -> tuple[WideCurve, ...]:
     by = np.array([dx, dy], np.float32)
     return tuple((line + by.astype(line.dtype), half) for line, half in curves)
 

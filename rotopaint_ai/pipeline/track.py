@@ -18,7 +18,7 @@ from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.dejitter import Dejitter
 from rotopaint_ai.landmarks.detect import Display, Follower, LostLimits, lie_near
 from rotopaint_ai.landmarks.track import FrameLandmarks
-from rotopaint_ai.pipeline.executor import SettledFrames, Times, time_stage
+from rotopaint_ai.pipeline.executor import SettledFrames, StageTimes, time_stage
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
@@ -77,7 +77,7 @@ class FaceTracker:
         still = frozenset(models.pack.card.get(STILL, ()))
         self._placer = SeamPlacer(models.pack.sheet, models.find_seams, to_display, still, keep_look)
 
-    def push(self, frame: Frame, ms: Times) -> SettledFrames:
+    def push(self, frame: Frame, ms: StageTimes) -> SettledFrames:
         """Take the next frame; returns the frames that are settled now."""
         pixels = LazyRgb(frame)
         with time_stage(ms, "detect"):
@@ -154,7 +154,7 @@ def rounded_crop(crop: Crop) -> Crop:
     return Crop(*(round(float(v), DIGITS) for v in (crop.x, crop.y, crop.side)))
 
 
-class Pixels(Protocol):
+class PixelSource(Protocol):
     """A data window's scene-linear pixels (H, W, 3), made where a slice asks for them."""
 
     shape: tuple[int, ...]
@@ -183,7 +183,7 @@ class SeamPlacer:
     _looks: dict[int, SeamLook] = field(default_factory=dict)
     _known: _KnownPlacement | None = None
 
-    def see(self, found: FrameLandmarks, pixels: Pixels, origin: tuple[int, int]) -> None:
+    def see(self, found: FrameLandmarks, pixels: PixelSource, origin: tuple[int, int]) -> None:
         """Keep a look at a frame that shows a new exposure of the face."""
         if (
             found.held_from != found.frame
@@ -260,7 +260,7 @@ class SeamPlacer:
         return known.placed
 
 
-def look_near(pixels: Pixels, origin: tuple[int, int], crop: Crop, display: Display) -> SeamLook | None:
+def look_near(pixels: PixelSource, origin: tuple[int, int], crop: Crop, display: Display) -> SeamLook | None:
     """A look at a crop of a data window whose corner is at `origin`; None where next to nothing of it is there."""
     rows, columns = crop_window(crop, pixels.shape, origin)
     if rows.stop - rows.start < 8 or columns.stop - columns.start < 8:

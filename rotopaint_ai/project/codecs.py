@@ -52,7 +52,7 @@ class Track(NamedTuple):
     name: str = ""
 
 
-class Place(NamedTuple):
+class TrackPlace(NamedTuple):
     """One value's address in a state."""
 
     track: Track
@@ -133,7 +133,7 @@ def state_of(tracks: Tracks) -> State:
     )
 
 
-def changes(before: State, after: State) -> Iterator[tuple[Place, Any]]:
+def changes(before: State, after: State) -> Iterator[tuple[TrackPlace, Any]]:
     """Places whose value differs, with the new value, or None where the value was removed."""
     old, new = tracks_of(before), tracks_of(after)
     for track in [*new, *(track for track in old if track not in new)]:
@@ -143,13 +143,13 @@ def changes(before: State, after: State) -> Iterator[tuple[Place, Any]]:
         for frame, value in is_now.items():
             known = was.get(frame)
             if known is not value and known != value:
-                yield Place(track, frame), value
+                yield TrackPlace(track, frame), value
         for frame in was:
             if frame not in is_now:
-                yield Place(track, frame), None
+                yield TrackPlace(track, frame), None
 
 
-def apply_changes(state: State, new: Mapping[Place, Any]) -> State:
+def apply_changes(state: State, new: Mapping[TrackPlace, Any]) -> State:
     """The state with new values at these places; None removes a value. Unchanged values are shared with `state`."""
     tracks = tracks_of(state)
     own: set[Track] = set()

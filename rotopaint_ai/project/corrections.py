@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.project.database import Project
-from rotopaint_ai.project.plate_files import Facts
+from rotopaint_ai.project.plate_files import FileFacts
 from rotopaint_ai.project.state import Mark, State
 from rotopaint_ai.shapes.roto import Landmark, Points, RotoDocument
 
@@ -52,7 +52,7 @@ class Corrections:
     frames: tuple[CorrectedFrame, ...]
     predicted: RotoDocument | None = None
     widths: Mapping[str, float] = field(default_factory=dict)
-    files: Mapping[int, Facts] = field(default_factory=dict)
+    files: Mapping[int, FileFacts] = field(default_factory=dict)
 
 
 def corrections(path: Path) -> Corrections:

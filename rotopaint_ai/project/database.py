@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rotopaint_ai.errors import DamagedProjectError, DocumentError, LockedError, ProjectError, UsageError
 from rotopaint_ai.project import owner, schema
 from rotopaint_ai.project.check import check_note, check_state
-from rotopaint_ai.project.codecs import Place, Track, apply_changes, changes, pack, state_of, unpack
+from rotopaint_ai.project.codecs import Track, TrackPlace, apply_changes, changes, pack, state_of, unpack
 from rotopaint_ai.project.state import State
 
 if TYPE_CHECKING:
@@ -292,7 +292,9 @@ class Project:
             f"{self.path.name}: {who} took the project over while this machine was silent; save a copy of your work"
         )
 
-    def _put_values(self, new: Iterator[tuple[Place, Any]] | Sequence[tuple[Place, Any]], *, step: int | None) -> None:
+    def _put_values(
+        self, new: Iterator[tuple[TrackPlace, Any]] | Sequence[tuple[TrackPlace, Any]], *, step: int | None
+    ) -> None:
         """Write values to places; with a step, also record the values that they replace."""
         db, known = self._db, dict[int, int]()
         keep: list[Any] = []  # keeps the values alive, so that no id() is used twice
@@ -382,7 +384,7 @@ class Project:
                 raise self._torn(error) from error
         return made
 
-    def _step_values(self, number: int, side: str) -> dict[Place, Any]:
+    def _step_values(self, number: int, side: str) -> dict[TrackPlace, Any]:
         """The value before or after a step at every place that it changed (None: no value)."""
         rows = self._db.execute(
             f"SELECT kind, name, frame, {side}, data FROM change JOIN track ON track.id = track "
@@ -391,7 +393,7 @@ class Project:
         )
         known: dict[tuple[str, int], Any] = {}
         return {
-            Place(Track(kind, name), _checked_frame(frame)): None
+            TrackPlace(Track(kind, name), _checked_frame(frame)): None
             if at is None
             else self._unpacked(known, kind, at, data)
             for kind, name, frame, at, data in rows
@@ -454,7 +456,7 @@ class Project:
         return int(row[0])
 
 
-def _all_new(state: State) -> Iterator[tuple[Place, Any]]:
+def _all_new(state: State) -> Iterator[tuple[TrackPlace, Any]]:
     return changes(State(), state)
 
 

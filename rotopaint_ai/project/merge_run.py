@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from rotopaint_ai.project.faces import with_face_grouped
-from rotopaint_ai.project.state import Profile, SeamSettings, State
+from rotopaint_ai.project.state import SeamSettings, State, WidthProfile
 from rotopaint_ai.shapes.group_moves import placed_in_groups
 from rotopaint_ai.shapes.manual_keys import LandmarkRow, corrected_in, model_keys, with_human_keys
 from rotopaint_ai.shapes.merge import merge
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Key, RotoDocument, RotoShape, StrokeWidth
 
 V = TypeVar("V")
-Frames = Collection[int] | None  # the requested frames of a run; None: all
+RunFrames = Collection[int] | None  # the requested frames of a run; None: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class UnderHand:
 def merge_run(
     before: State,
     found: RotoDocument,
-    asked: Frames,
+    asked: RunFrames,
     *,
     predicted: RotoDocument | None = None,
     under_hand: UnderHand | None = None,
@@ -58,14 +58,14 @@ def merge_run(
     return with_face_grouped(replace(before, document=document, predicted=predicted))
 
 
-def partial_run_frames(frames: Collection[int], own: RotoDocument | None) -> Frames:
+def partial_run_frames(frames: Collection[int], own: RotoDocument | None) -> RunFrames:
     """The frames of a run; None where it covers the whole shot."""
     if own is None or set(range(own.first_frame, own.last_frame + 1)) <= set(frames):
         return None
     return frames
 
 
-def drawn_state(known: State, found: RotoDocument, asked: Frames) -> State:
+def drawn_state(known: State, found: RotoDocument, asked: RunFrames) -> State:
     """The state that a run has painted: the run's shapes with the settings of `known`."""
     return replace(known, document=_among(known.document, found, asked))
 
@@ -111,7 +111,7 @@ def _with_widths_of_keys(shape: RotoShape, model: RotoShape, *, by_hand: bool) -
     return shape.with_keys(keys) if keys != shape.keys else shape
 
 
-def with_profile(shape: RotoShape, profile: Profile) -> RotoShape:
+def with_profile(shape: RotoShape, profile: WidthProfile) -> RotoShape:
     """An open shape with a profile's widths at each control point, in every key.
 
     The width is even where the shape has another number of points than the profile.
@@ -182,7 +182,7 @@ def _with_found(predicted: RotoDocument, under_hand: UnderHand) -> RotoDocument:
     return replace(predicted, shapes=tuple(shapes), landmarks=marks)
 
 
-def _among(before: RotoDocument | None, found: RotoDocument, asked: Frames) -> RotoDocument:
+def _among(before: RotoDocument | None, found: RotoDocument, asked: RunFrames) -> RotoDocument:
     """The new frames of a run merged into the others; values of the whole shot (widths, feathers) stay."""
     if before is None or asked is None:
         return found

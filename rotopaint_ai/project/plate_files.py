@@ -20,7 +20,7 @@ _SAMPLE_BYTES = 1 << 20
 _N_SAMPLES = 32
 _STATES = (True, False, None)  # the known file, another file, no file
 
-Facts = tuple[str, int, int, str]  # name, size, time in nanoseconds, fingerprint
+FileFacts = tuple[str, int, int, str]  # name, size, time in nanoseconds, fingerprint
 
 
 def witnesses(frames: Sequence[int], count: int = N_WITNESSES) -> tuple[int, ...]:
@@ -28,9 +28,9 @@ def witnesses(frames: Sequence[int], count: int = N_WITNESSES) -> tuple[int, ...
     return tuple(evenly_spread(frames, count))
 
 
-def look(paths: Mapping[int, Path]) -> dict[int, Facts]:
+def look(paths: Mapping[int, Path]) -> dict[int, FileFacts]:
     """The facts of these files, for those that can be read. Slow, because each file is read completely."""
-    found: dict[int, Facts] = {}
+    found: dict[int, FileFacts] = {}
     for frame, path in paths.items():
         try:
             stat = path.stat()
@@ -72,21 +72,21 @@ class FileMatch:
         return bool(self.other) and not self.same
 
 
-def compare(known: Mapping[int, Facts], paths: Mapping[int, Path]) -> FileMatch:
+def compare(known: Mapping[int, FileFacts], paths: Mapping[int, Path]) -> FileMatch:
     """Compare files with the facts known of them. A file of known size and time counts as unchanged and is not read."""
     states = {frame: _is_known(facts, paths.get(frame)) for frame, facts in sorted(known.items())}
     same, other, gone = (tuple(frame for frame, state in states.items() if state is wanted) for wanted in _STATES)
     return FileMatch(same, other, gone)
 
 
-def compared_facts(known: Mapping[int, Facts], frames: Iterable[int]) -> dict[int, Facts]:
+def compared_facts(known: Mapping[int, FileFacts], frames: Iterable[int]) -> dict[int, FileFacts]:
     """The known facts of the few frames to compare, those with a fingerprint."""
     there = set(frames)
     with_print = [frame for frame, facts in sorted(known.items()) if facts[3] and frame in there]
     return {frame: known[frame] for frame in witnesses(with_print)}
 
 
-def _is_known(facts: Facts, path: Path | None) -> bool | None:
+def _is_known(facts: FileFacts, path: Path | None) -> bool | None:
     """Whether a file is the known one; None where it does not exist."""
     name, size, mtime_ns, known = facts
     try:

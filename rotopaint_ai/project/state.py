@@ -17,7 +17,7 @@ from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.roto import RotoDocument
 
 Mark = Literal["accepted", "needs work", "rejected"]
-Profile = tuple[tuple[float, float], ...]
+WidthProfile = tuple[tuple[float, float], ...]
 MOST_PROFILE = 100.0
 MARKS: tuple[Mark, ...] = get_args(Mark)
 
@@ -53,7 +53,7 @@ class SeamSettings:
     method: str = fills.DEFAULT
     grain: float = 1.0
     strength: float = 1.0
-    profile: Profile | None = None
+    profile: WidthProfile | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("width_px", self.width_px), ("feather_px", self.feather_px)):

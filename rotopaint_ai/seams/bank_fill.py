@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.seams import glint, harmonic_fill, junctions, learned_fill, relight, residue
 from rotopaint_ai.seams import grain as grains
-from rotopaint_ai.seams.learned_fill import FillModel
+from rotopaint_ai.seams.learned_fill import LearnedFill
 from rotopaint_ai.seams.relight_table import TABLE
 from rotopaint_ai.seams.relight_table_narrow import TABLE as NARROW
-from rotopaint_ai.seams.ribbon import Curve, Ribbon, build_ribbon, interpolate
+from rotopaint_ai.seams.ribbon import Ribbon, WideCurve, build_ribbon, interpolate
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
@@ -33,7 +33,7 @@ _TOUCH = 5  # of 255: a sample with less matte coverage counts as clear
 
 
 def paint_auto(
-    rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
+    rgb: Array, hole: Bools, curves: Sequence[WideCurve], model: LearnedFill | None
 ) -> tuple[Array, Mapping[str, float]]:
     """Colours of the hole's pixels by the network, or by the tables where there is none; a
     `cleanplate.FillFunction`."""
@@ -43,14 +43,14 @@ def paint_auto(
 
 
 def paint_two_bank(
-    rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None
+    rgb: Array, hole: Bools, curves: Sequence[WideCurve], model: LearnedFill | None
 ) -> tuple[Array, Mapping[str, float]]:
     """Colours of the hole's pixels by the fitted tables only; a `cleanplate.FillFunction`."""
     del model
     return _paint(rgb, hole, curves, None), {"two-bank": 1.0}
 
 
-def _paint(rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | None) -> Array:
+def _paint(rgb: Array, hole: Bools, curves: Sequence[WideCurve], model: LearnedFill | None) -> Array:
     """Remove the seam's light where the plate still shows the face; interpolate between the banks elsewhere.
 
     Returns: colours (P, 3) of the hole's pixels, row by row.
@@ -83,7 +83,7 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[Curve], model: FillModel | 
     return np.asarray(cv2.transpose(out))
 
 
-def relit(scene: StraightenedSeams, model: FillModel | None) -> Array:
+def relit(scene: StraightenedSeams, model: LearnedFill | None) -> Array:
     """Base and keep (T, S, 4) of the ribbon's samples, as in `relight.relight`: by the tables, then by the network.
 
     Without a model, the tables' values are returned.
@@ -156,7 +156,7 @@ class StraightenedSeams:
     small: Array
 
 
-def straighten(rgb: Array, hole: Bools, curves: Sequence[Curve]) -> StraightenedSeams | None:
+def straighten(rgb: Array, hole: Bools, curves: Sequence[WideCurve]) -> StraightenedSeams | None:
     """Straighten a crop (H, W, 3) along its seams; None where no matte pixel belongs to a curve."""
     ribbon = build_ribbon(hole, curves)
     if ribbon is None:

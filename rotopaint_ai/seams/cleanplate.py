@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from rotopaint_ai import fills
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.seams import grain as grains
-from rotopaint_ai.seams.learned_fill import FillModel
-from rotopaint_ai.seams.ribbon import Curve, shrinkage
+from rotopaint_ai.seams.learned_fill import LearnedFill
+from rotopaint_ai.seams.ribbon import WideCurve, shrinkage
 
 Array = NDArray[Any]  # float32
 Index = NDArray[Any]  # intp
 Bools = NDArray[Any]  # bool
 
-FillFunction = Callable[[Array, Bools, Sequence[Curve], FillModel | None], tuple[Array, Mapping[str, float]]]
+FillFunction = Callable[[Array, Bools, Sequence[WideCurve], LearnedFill | None], tuple[Array, Mapping[str, float]]]
 
 _MARGIN = 16  # margin of plate round the matte, in shrunk pixels
 _NOTHING = 1 / 1024  # lower coverage is a rounding error or the end of a feather, and changes nothing
@@ -41,9 +41,9 @@ class PaintedCrop:
 def fill(
     rgb: NDArray[np.floating],
     matte: NDArray[np.floating],
-    curves: Sequence[Curve],
+    curves: Sequence[WideCurve],
     method: str = "auto",
-    model: FillModel | None = None,
+    model: LearnedFill | None = None,
     *,
     grain: float = 1.0,
 ) -> Array:
@@ -54,9 +54,9 @@ def fill(
 def paint(
     rgb: NDArray[np.floating],
     matte: NDArray[np.floating],
-    curves: Sequence[Curve],
+    curves: Sequence[WideCurve],
     method: str = "auto",
-    model: FillModel | None = None,
+    model: LearnedFill | None = None,
     *,
     grain: float = 1.0,
 ) -> PaintedCrop:
@@ -104,7 +104,7 @@ def _composite_paint(out: Array, paint_P: Array, part: Array, cover: Array, at: 
     np.put(grains.pixels(out), at, grains.pixels(np.ascontiguousarray(paint_P, np.float32)))
 
 
-def window_of(matte: NDArray[np.floating], curves: Sequence[Curve]) -> tuple[slice, slice] | None:
+def window_of(matte: NDArray[np.floating], curves: Sequence[WideCurve]) -> tuple[slice, slice] | None:
     """The matte's bounding box with a margin for the banks; None for an empty matte.
 
     A box that fills most of the crop is extended to the whole crop, which saves a copy.

@@ -25,7 +25,7 @@ from rotopaint_ai.seams.relight import BankLight
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
-FillModel = Callable[[Array], Array]  # strips to answers
+LearnedFill = Callable[[Array], Array]  # strips to answers
 
 N_CHANNELS = 12
 N_ANSWERS = 7
@@ -85,7 +85,7 @@ def rows_of(own_TS: Bools) -> tuple[slice, int, int]:
     return shown, shown.start - first, n_rows
 
 
-def mend(relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools, floor: float, model: FillModel) -> Array:
+def mend(relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools, floor: float, model: LearnedFill) -> Array:
     """Base and keep (T, S, 4) of every sample, as in `relight.relight`, corrected by the network."""
     rows, before, n_rows = rows_of(own_TS)
     strip = pad_strip(strip_of(known, relit_TSC, hole_TS, floor, rows), before, n_rows)

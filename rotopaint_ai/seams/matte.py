@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.seams.ribbon import WideCurve
 from rotopaint_ai.shapes import bezier, rasterise
 from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
@@ -33,13 +33,13 @@ def seam_matte(shapes: Iterable[RotoShape], frame: int, width: int, height: int)
     return rasterise.union(seam_mattes(shapes, frame, width, height).values())
 
 
-def seam_curves(shapes: Iterable[RotoShape], frame: int, *, origin: tuple[int, int] = (0, 0)) -> list[Curve]:
+def seam_curves(shapes: Iterable[RotoShape], frame: int, *, origin: tuple[int, int] = (0, 0)) -> list[WideCurve]:
     """Middle line (N, 2) and half width, in pixels, of every visible seam at a frame, for `cleanplate.fill`.
 
     origin: the plate pixel at the crop's top left. A closed seam counts as a band: its middle line connects its two
     most distant points.
     """
-    curves: list[Curve] = []
+    curves: list[WideCurve] = []
     for shape in shapes:
         if shape.role == "seam" and _shows(shape, frame):
             line = bezier.flatten(bezier.as_array(shape.at(frame)), shape.closed, FLATNESS_PX)
@@ -59,7 +59,7 @@ def _half_width(shape: RotoShape, frame: int) -> float:
     return 0.5 * (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px)
 
 
-def middle_line(outline: NDArray[np.floating]) -> Curve:
+def middle_line(outline: NDArray[np.floating]) -> WideCurve:
     """Middle line (N, 2) and mean half width of a long thin band, from its outline (M, 2)."""
     ring = _evenly(np.vstack([outline, outline[:1]]), 2 * _STATIONS + 1)[:-1]
     apart = np.hypot(*(ring[:, None] - ring[None]).transpose(2, 0, 1))

@@ -22,7 +22,7 @@ class Paint:
 
 
 @dataclass(frozen=True, slots=True)
-class Paints:
+class PaintTable:
     """The paint of every seam: `by_name` where it is set, else `every`."""
 
     every: Paint = Paint()
@@ -33,7 +33,7 @@ class Paints:
         return self.by_name.get(seam, self.every)
 
 
-AUTO = Paints()
+AUTO = PaintTable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class PaintRow:
     strength: float | None = None
 
 
-def read_settings(path: Path, every: Paint) -> Paints:
+def read_settings(path: Path, every: Paint) -> PaintTable:
     """Settings from a JSON file, `{"<seam>": {"method": ..., "grain": 0..1, "strength": 0..1}, ...}`.
 
     Absent fields take the values of `every`. Raises: UsageError naming the seam and the field.
@@ -56,7 +56,7 @@ def read_settings(path: Path, every: Paint) -> Paints:
         raise UsageError(f"--settings {path}: cannot be read ({error}); wanted a JSON file") from error
     try:
         rows = check(value, dict[str, object], error=UsageError)
-        return Paints(every, {name: _paint_of(name, row, every) for name, row in rows.items()})
+        return PaintTable(every, {name: _paint_of(name, row, every) for name, row in rows.items()})
     except UsageError as error:
         raise UsageError(f"--settings {path}: {error}") from error
 

@@ -26,7 +26,7 @@ ANYWHERE = 1e-3  # probability of any other offset in that case
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Path:
+class SeamPath:
     """Offsets (S,) in steps, probability (S,) that the seam is invisible, visible share of the curve itself (without
     its extensions), and its expected mean error in steps."""
 
@@ -37,7 +37,7 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Offsets:
+class OffsetEstimate:
     """The likely offset of a seam at each pair: mean and deviation (S,) in steps, and the probability (S,) that the
     seam is visible there."""
 
@@ -46,7 +46,7 @@ class Offsets:
     seen: Array
 
 
-def likely_offsets(strips: Sequence[Array], spread: float) -> list[Offsets]:
+def likely_offsets(strips: Sequence[Array], spread: float) -> list[OffsetEstimate]:
     """Likely offsets from each strip's logits (S, D + 1), near a prediction with a deviation of `spread` steps.
 
     Uses the full posterior of `smooth_path`'s chain, so that a position between two creases stays uncertain.
@@ -57,12 +57,12 @@ def likely_offsets(strips: Sequence[Array], spread: float) -> list[Offsets]:
     return [_offsets_of(posterior, 1 - each[1][:, 0]) for posterior, each in zip(_chain_posteriors(emits), odds)]
 
 
-def _offsets_of(posterior: Array, seen: Array) -> Offsets:
+def _offsets_of(posterior: Array, seen: Array) -> OffsetEstimate:
     mean = posterior @ OFFSETS
-    return Offsets(mean, np.sqrt((posterior * (OFFSETS - mean[:, None]) ** 2).sum(axis=1)), seen)
+    return OffsetEstimate(mean, np.sqrt((posterior * (OFFSETS - mean[:, None]) ** 2).sum(axis=1)), seen)
 
 
-def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
+def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> SeamPath:
     """The smooth path through a strip's logits (S, D + 1).
 
     `expected_error` in steps. The first and last `beyond` positions extend the curve.
@@ -79,7 +79,7 @@ def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> Path:
     moves = (local * OFFSETS).sum(axis=1) / local.sum(axis=1)
     doubt = (posterior * np.abs(OFFSETS - moves[:, None])).sum(axis=1)
     own = slice(beyond, len(logits) - beyond)
-    return Path(moves, nothing[:, 0], float((nothing[own] < 0.5).mean()), float(doubt[own].mean()))
+    return SeamPath(moves, nothing[:, 0], float((nothing[own] < 0.5).mean()), float(doubt[own].mean()))
 
 
 def _odds(logits: Array) -> tuple[Array, Array]:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.crops import Crop, cut
-from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS, Offsets, likely_offsets, slide, smooth_path
+from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS, OffsetEstimate, likely_offsets, slide, smooth_path
 from rotopaint_ai.shapes.bezier import evaluate, segments
 from rotopaint_ai.shapes.fit import fit_segments
 
@@ -213,7 +213,7 @@ def sight(
     return [None if each is None else _sighting(each.pairs, next(found), step) for each in ribbons]
 
 
-def _sighting(places: CurvePlaces, found: Offsets, step: float) -> Sighting:
+def _sighting(places: CurvePlaces, found: OffsetEstimate, step: float) -> Sighting:
     return Sighting(places.at, found.mean * step, found.deviation * step, found.seen)
 
 

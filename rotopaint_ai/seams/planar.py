@@ -31,7 +31,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape, feath
 
 Array = NDArray[Any]
 Progress = Callable[[int, int], None]
-Look = Callable[[int], Array]
+ReadPicture = Callable[[int], Array]
 
 SURE_PX: Final = 1.5  # largest expected error of a position that counts as found
 _LEAST_PX = 64  # fewer pixels than this are too small a region to track
@@ -203,7 +203,7 @@ def _spans_from_keys(keys: Sequence[int], frames: Sequence[int]) -> list[_TrackS
     return [span for span in spans if span.frames]
 
 
-def _looks_at(plate: Plate) -> Look:
+def _looks_at(plate: Plate) -> ReadPicture:
     @lru_cache(maxsize=2)
     def look_at_frame(frame: int) -> Array:
         read = plate.read(frame, keep_native=False)
@@ -233,7 +233,7 @@ def _strip(shape: RotoShape, frame: int) -> RotoShape:
     return RotoShape(shape.name, False, "matte", {frame: Key(shape.at(frame))}, width_px=_AROUND_PX)
 
 
-def _track_span(keyed: _Keyed, span: _TrackSpan, look: Look) -> Iterator[tuple[int, PlaneFit | None]]:
+def _track_span(keyed: _Keyed, span: _TrackSpan, look: ReadPicture) -> Iterator[tuple[int, PlaneFit | None]]:
     """The plane's fit on each readable frame of a track; None where it is not visible, and the last pose is kept."""
     pose, before = keyed.plane.keyed_pose(), keyed.picture
     for frame in span.frames:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]  # float32
 Index = NDArray[Any]  # intp
 Bools = NDArray[Any]  # bool
-Curve = tuple[NDArray[np.floating], float]
+WideCurve = tuple[NDArray[np.floating], float]
 
 RUN_OUT = 8, 20  # least and most columns that extend a curve beyond its ends: as far as the matte continues, plus SPARE
 SPARE = 6
@@ -153,7 +153,7 @@ def _thinned(points: Array, spacing: float) -> Array:
     return out
 
 
-def build_ribbon(hole: Bools, curves: Sequence[Curve]) -> Ribbon | None:
+def build_ribbon(hole: Bools, curves: Sequence[WideCurve]) -> Ribbon | None:
     """Build a ribbon along the curves, wide enough for the matte pixels nearest to them.
 
     hole: (H, W) where the matte is above 0. Returns None where no matte pixel belongs to a curve. A pixel belongs to
@@ -206,7 +206,7 @@ def _how(step: float) -> int:
     return cv2.INTER_LINEAR if step <= 4.0 else cv2.INTER_AREA
 
 
-def _runs(hole: Bools, curves: Sequence[Curve]) -> tuple[list[Curve], Array]:
+def _runs(hole: Bools, curves: Sequence[WideCurve]) -> tuple[list[WideCurve], Array]:
     """The parts of the curves inside the matte, a point per pixel, and the points (N, 2) of crossing curves.
 
     A run shorter than twice the matte's width counts as a crossing seam where a longer run passes through the same
@@ -241,7 +241,7 @@ class _Run:
     """A part of a curve inside the matte, its length in widths of the seam, and one of its matte pixels (row,
     column)."""
 
-    curve: Curve
+    curve: WideCurve
     length: float
     pixel: tuple[int, int]
 
@@ -258,7 +258,7 @@ def _are_seams(runs: Sequence[_Run], hole: Bools) -> list[bool]:
     return [run.length >= min(_SHORTEST, longest[int(pieces[run.pixel])]) for run in runs]
 
 
-def _centre_line(runs: Sequence[Curve], hole: Bools, step: float) -> CentreLine:
+def _centre_line(runs: Sequence[WideCurve], hole: Bools, step: float) -> CentreLine:
     lines = [_thinned(run, step) for run, _ in runs]
     reach = [min(4, len(line) - 1) for line in lines]
     ends = np.concatenate([line[[0, -1]] for line in lines])

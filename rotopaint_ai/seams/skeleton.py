@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.seams.ribbon import WideCurve
 
 Array = NDArray[Any]
 Bools = NDArray[Any]  # bool
@@ -23,7 +23,7 @@ _SLIM = 2.0  # a middle line this many times as long as the matte is wide belong
 _SMOOTH = 3.0  # px: sigma along the line
 
 
-def middle_lines(hole: Bools) -> list[Curve]:
+def middle_lines(hole: Bools) -> list[WideCurve]:
     """One (polyline (N, 2), half width) for every seam-like stretch of a matte (H, W), longest first; corner origin.
 
     Blobs about as long as wide give none.

@@ -18,7 +18,7 @@ MOST_RADIUS_PX = 500.0
 MOST_POINTS = 20_000
 PLATE: Literal["plate"] = "plate"
 CLEAN: Literal["clean"] = "clean"
-Source = int | Literal["plate", "clean"] | None
+StrokeSource = int | Literal["plate", "clean"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Stroke:
     radius_px: float = 8.0
     hardness: float = 0.5
     opacity: float = 1.0
-    source: Source = None
+    source: StrokeSource = None
 
     def __post_init__(self) -> None:
         numbers = [value for point in self.points for value in point]

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams.strokes import Source, Stroke
+from rotopaint_ai.seams.strokes import Stroke, StrokeSource
 
 Array = NDArray[Any]  # float32
 
 
 def apply(
-    rgb_HWC: Array, origin: tuple[int, int], strokes: Iterable[Stroke], sources: Mapping[Source, Array] | None = None
+    rgb_HWC: Array,
+    origin: tuple[int, int],
+    strokes: Iterable[Stroke],
+    sources: Mapping[StrokeSource, Array] | None = None,
 ) -> tuple[Array, Array]:
     """A region with strokes applied in order, and their coverage (H, W), 0..1.
 

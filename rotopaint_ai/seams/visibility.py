@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams.ribbon import Curve, across, resample
+from rotopaint_ai.seams.ribbon import WideCurve, across, resample
 
 Array = NDArray[Any]  # float32
 
@@ -28,7 +28,7 @@ STATIONS = 16  # stretches of a seam whose contrast is compared over time
 _QUIET = 0.002  # log light: invisible curvature, which avoids a division by zero on a perfectly flat bank
 
 
-def score(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> float:
+def score(rgb: NDArray[np.floating], curves: Sequence[WideCurve]) -> float:
     """The visibility of seams in a frame: 1 when no stronger than the texture beside them, larger the more they show.
 
     rgb: (H, W, 3) scene-linear; curves: (polyline (N, 2), half width) in the crop's own pixels, corner origin.
@@ -55,7 +55,7 @@ class Visibility:
     contrast: tuple[tuple[float | None, ...], ...]
 
 
-def look(rgb: NDArray[np.floating], curves: Sequence[Curve]) -> Visibility:
+def look(rgb: NDArray[np.floating], curves: Sequence[WideCurve]) -> Visibility:
     """Scores and contrast of a frame; arguments as in `score`."""
     tone = tone_of(rgb)
     bands = [_Band.of(tone, line, half) if len(line) >= 2 else None for line, half in curves]

@@ -10,7 +10,7 @@ from pathlib import Path
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Cancel, Event
-from rotopaint_ai.watch import Progress, telling
+from rotopaint_ai.watch import StageProgress, telling
 
 
 def _arguments() -> argparse.Namespace:
@@ -61,7 +61,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _dataset(options: argparse.Namespace, tell: Progress) -> str:
+def _dataset(options: argparse.Namespace, tell: StageProgress) -> str:
     from rotopaint_ai.stage.face_dataset import FaceDatasetOptions, make_dataset
 
     order = FaceDatasetOptions(
@@ -76,7 +76,7 @@ def _dataset(options: argparse.Namespace, tell: Progress) -> str:
     return f"{count} samples"
 
 
-def _make_shot(options: argparse.Namespace, tell: Progress) -> str:
+def _make_shot(options: argparse.Namespace, tell: StageProgress) -> str:
     from rotopaint_ai.stage.puppet_shot import StageShot, write_shot
 
     width, height = (int(n) for n in options.size.split("x"))
@@ -96,7 +96,7 @@ def _make_shot(options: argparse.Namespace, tell: Progress) -> str:
     return n_frames(options.frames)
 
 
-def _make_seams(options: argparse.Namespace, tell: Progress) -> str:
+def _make_seams(options: argparse.Namespace, tell: StageProgress) -> str:
     from rotopaint_ai.stage.puppet_shot import write_looks
 
     for k in range(options.characters):
@@ -106,7 +106,7 @@ def _make_seams(options: argparse.Namespace, tell: Progress) -> str:
     return f"{options.characters * options.looks} shots"
 
 
-def _make_plates(options: argparse.Namespace, tell: Progress) -> str:
+def _make_plates(options: argparse.Namespace, tell: StageProgress) -> str:
     from rotopaint_ai.stage.crowd_plates import make_plates
 
     tell_plates = partial(tell, "plates")
@@ -114,7 +114,7 @@ def _make_plates(options: argparse.Namespace, tell: Progress) -> str:
     return f"{faces} faces"
 
 
-def _make_sample(options: argparse.Namespace, tell: Progress) -> str:
+def _make_sample(options: argparse.Namespace, tell: StageProgress) -> str:
     from rotopaint_ai.stage.puppet_shot import write_sample
 
     write_sample(options.folder, progress=partial(tell, "frames"))

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.seams.ribbon import WideCurve
 from rotopaint_ai.stage.face_paint import noise
 from rotopaint_ai.stage.shot_folder import SeamFrame
 
@@ -56,7 +56,7 @@ def burn_seam(clean: Array, rng: Rng, *, may_step: bool = False, line: Array | N
     seam = np.where(covered[..., None], seam, np.exp(step * np.sign(middle)[..., None] / 2))
     true = clean * np.exp(step * np.clip(beside.across / reach, -1, 1) / 2)[..., None]
     plate = np.asarray(clean * seam, np.float32)
-    curves: tuple[Curve, ...] = ((line, reach),)
+    curves: tuple[WideCurve, ...] = ((line, reach),)
     return SeamFrame(plate, np.asarray(true, np.float32), (255 * covered).astype(np.uint8), curves)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.stage.puppet import Build, Pose
+from rotopaint_ai.stage.puppet import Pose, PuppetBuild
 
 Array = npt.NDArray[Any]
 
@@ -47,7 +47,7 @@ class Eyeball:
 class FaceSurface:
     """The surface of one character in one pose; it depends on nothing else."""
 
-    def __init__(self, build: Build, pose: Pose) -> None:
+    def __init__(self, build: PuppetBuild, pose: Pose) -> None:
         self.build = build
         self.pose = pose
         asym = np.asarray(build.asymmetry)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.props import CHART_A, CHART_E, chart_uv
-from rotopaint_ai.stage.puppet import Build
+from rotopaint_ai.stage.puppet import PuppetBuild
 
 F32 = npt.NDArray[Any]  # float32
 Array = npt.NDArray[Any]
@@ -45,7 +45,7 @@ class FacePaint:
     relief: F32
 
 
-def paint_face(build: Build, face: FaceSurface, *, width: int) -> FacePaint:
+def paint_face(build: PuppetBuild, face: FaceSurface, *, width: int) -> FacePaint:
     """The paint of a character, the same in all its frames."""
     rng = np.random.default_rng([build.seed, 77])
     a, e = _angle_grid(width)
@@ -83,7 +83,7 @@ def _pixel_at(a: float, e: float, shape: tuple[int, ...]) -> tuple[int, int]:
     return int(u * shape[1] * 16), int(v * shape[0] * 16)
 
 
-def _freckles(albedo: F32, build: Build, rng: Rng) -> None:
+def _freckles(albedo: F32, build: PuppetBuild, rng: Rng) -> None:
     dark = (np.array(build.skin) * rng.uniform(0.3, 0.65)).tolist()
     for _ in range(build.freckles):
         a, e = rng.normal(0, 0.5), rng.normal(-0.15, 0.22)
@@ -91,7 +91,7 @@ def _freckles(albedo: F32, build: Build, rng: Rng) -> None:
         cv2.circle(albedo, _pixel_at(a, e, albedo.shape), int(radius * 16), dark, -1, cv2.LINE_AA, 4)
 
 
-def _wrinkles(albedo: F32, relief: F32, build: Build, rng: Rng) -> None:
+def _wrinkles(albedo: F32, relief: F32, build: PuppetBuild, rng: Rng) -> None:
     """Painted or carved lines that are not seams; models must learn to ignore them."""
     h, w = relief.shape
     for _ in range(build.wrinkles):

@@ -12,7 +12,7 @@ from rotopaint_ai.stage import anatomy, props, rigs
 from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.face_paint import FacePaint, mask
 from rotopaint_ai.stage.mesh import Mesh
-from rotopaint_ai.stage.puppet import Build, place
+from rotopaint_ai.stage.puppet import PuppetBuild, place
 from rotopaint_ai.stage.shading import Surfaces
 from rotopaint_ai.stage.view import SurfacePixels, lookup
 
@@ -94,7 +94,7 @@ def _mouth(g: SurfacePixels, sel: npt.NDArray[np.intp], s: Surfaces) -> None:
     s.lit[sel] *= 0.6
 
 
-def _shade_plain(g: SurfacePixels, sel: npt.NDArray[np.intp], s: Surfaces, material: str, b: Build) -> None:
+def _shade_plain(g: SurfacePixels, sel: npt.NDArray[np.intp], s: Surfaces, material: str, b: PuppetBuild) -> None:
     rng = np.random.default_rng([b.seed, len(material)])
     base = {
         "skull": b.hair_colour if b.hair != "none" else b.skin,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.stage.face import FaceSurface, chart_directions
 from rotopaint_ai.stage.mesh import Mesh, ball, from_grid, lathe, tubes
-from rotopaint_ai.stage.puppet import Build
+from rotopaint_ai.stage.puppet import PuppetBuild
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
@@ -178,7 +178,7 @@ def eyeballs(face: FaceSurface) -> list[Mesh]:
     return [ball(e.centre, np.full(3, e.radius), f"eye{side}", n=40) for side, e in enumerate(face.eyeballs)]
 
 
-def torso(build: Build, rng: Rng) -> list[Mesh]:
+def torso(build: PuppetBuild, rng: Rng) -> list[Mesh]:
     """Neck, collar and shoulders, which do not turn with the head."""
     low = -build.height * 0.82 - build.chin_length
     r = build.width * rng.uniform(0.26, 0.5)

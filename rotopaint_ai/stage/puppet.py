@@ -22,7 +22,7 @@ NECK = np.array([0.0, -0.55, -0.1])  # the head rotates about this point of head
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class PuppetBuild:
     """The fixed properties of a character: shape of the head, features, paint, and the split of its face."""
 
     seed: int
@@ -174,7 +174,7 @@ def _random_seams(rng: np.random.Generator, eye_a: float, eye_e: float, eye_reac
     }
 
 
-def draw_build(seed: int) -> Build:
+def draw_build(seed: int) -> PuppetBuild:
     """A character from a seed; every proportion, colour and seam is random."""
     rng = np.random.default_rng([seed, 0x9E3779B9])
     u = rng.uniform
@@ -191,7 +191,7 @@ def draw_build(seed: int) -> Build:
         _hsv(rng, (0.0, 0.12), (0.2, 0.7), (0.04, 0.35)) if brow_kind < 0.8 else _hsv(rng, (0, 1), (0, 0.8), (0.1, 0.9))
     )
     hair_colour = brow if rng.random() < 0.6 else _hsv(rng, (0, 1), (0, 0.85), (0.05, 0.9))
-    return Build(
+    return PuppetBuild(
         seed=seed,
         width=width,
         height=height,

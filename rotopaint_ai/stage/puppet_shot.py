@@ -17,7 +17,7 @@ from rotopaint_ai.files import replacing, write_json
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ai.stage import anatomy
 from rotopaint_ai.stage.looks import draw_style
-from rotopaint_ai.stage.puppet import Build, Pose, draw_build, draw_pose
+from rotopaint_ai.stage.puppet import Pose, PuppetBuild, draw_build, draw_pose
 from rotopaint_ai.stage.scene import StageFrame, render, render_looks, render_rigged
 from rotopaint_ai.stage.studio import Studio, draw_studio
 from rotopaint_ai.stage.view import Camera
@@ -85,7 +85,7 @@ def poses(shot: StageShot) -> Iterator[tuple[int, int, Pose]]:
 
 
 def film(
-    shot: StageShot, *, build: Build | None = None, studio: Studio | None = None, clean: bool = True
+    shot: StageShot, *, build: PuppetBuild | None = None, studio: Studio | None = None, clean: bool = True
 ) -> Iterator[tuple[int, StageFrame]]:
     """Render a shot frame by frame; held frames repeat the exposure with different grain."""
     build = build or draw_build(shot.seed)
@@ -185,7 +185,7 @@ def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterato
             yield StageShot(seed * 1000 + n, size, size, frames=poses, hold=1, face_px=scale), 1001 + k, picture
 
 
-def _harden_character(build: Build, studio: Studio, rng: np.random.Generator) -> tuple[Build, Studio]:
+def _harden_character(build: PuppetBuild, studio: Studio, rng: np.random.Generator) -> tuple[PuppetBuild, Studio]:
     """A character and a studio whose seams are hard to paint: gloss, freckles, a strong rim light."""
     glossy = replace(
         build,

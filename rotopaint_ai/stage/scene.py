@@ -19,7 +19,7 @@ from rotopaint_ai.stage.looks import STEP_REACH, SeamStyle
 from rotopaint_ai.stage.looks import carve_gap as looks_carve
 from rotopaint_ai.stage.materials import features_of, surfaces_of
 from rotopaint_ai.stage.mesh import Mesh
-from rotopaint_ai.stage.puppet import Build, Pose, place
+from rotopaint_ai.stage.puppet import Pose, PuppetBuild, place
 from rotopaint_ai.stage.puppet_seam import beside_seams, carve_seam, near_seams
 from rotopaint_ai.stage.shading import Surfaces, contact, shade
 from rotopaint_ai.stage.studio import Studio, backdrop, develop
@@ -59,7 +59,7 @@ class StageFrame:
 
 
 @lru_cache(maxsize=4)
-def _painted_face(build: Build, width: int) -> FacePaint:
+def _painted_face(build: PuppetBuild, width: int) -> FacePaint:
     return paint_face(build, FaceSurface(build, Pose()), width=width)
 
 
@@ -107,7 +107,7 @@ def _true_shapes(
 
 
 def render(
-    build: Build,
+    build: PuppetBuild,
     pose: Pose,
     studio: Studio,
     camera: Camera,
@@ -134,7 +134,14 @@ def render(
 
 
 def render_rigged(
-    build: Build, pose: Pose, studio: Studio, camera: Camera, kind: str, *, grain_seed: int = 0, texture: int = 1024
+    build: PuppetBuild,
+    pose: Pose,
+    studio: Studio,
+    camera: Camera,
+    kind: str,
+    *,
+    grain_seed: int = 0,
+    texture: int = 1024,
 ) -> StageFrame:
     """Render one frame of a puppet held by a rig, and the same frame without the rig; the puppet has no seam.
 
@@ -163,7 +170,7 @@ class CutOut:
 
 
 def cut_out(
-    build: Build, pose: Pose, studio: Studio, camera: Camera, *, hidden: bool = False, texture: int = 1024
+    build: PuppetBuild, pose: Pose, studio: Studio, camera: Camera, *, hidden: bool = False, texture: int = 1024
 ) -> CutOut:
     """Render one puppet with its seam, to composite over other pictures; arguments as in `render`."""
     seen = _see(build, pose, studio, camera, hidden=hidden, texture=_painted_face(build, texture))
@@ -174,7 +181,7 @@ def cut_out(
 
 
 def render_looks(
-    build: Build,
+    build: PuppetBuild,
     pose: Pose,
     studio: Studio,
     camera: Camera,
@@ -254,7 +261,7 @@ class _VisibleCharacter:
 
 
 def _see(
-    build: Build,
+    build: PuppetBuild,
     pose: Pose,
     studio: Studio,
     camera: Camera,

@@ -20,7 +20,7 @@ from rotopaint_ai.plates import oiio
 from rotopaint_ai.plates.colour import linearise, to_display
 from rotopaint_ai.plates.plate import open_plate
 from rotopaint_ai.seams.matte import seam_curves
-from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.seams.ribbon import WideCurve
 from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -38,7 +38,7 @@ class SeamFrame:
     plate: Array
     clean: Array
     seam: Array
-    curves: tuple[Curve, ...]
+    curves: tuple[WideCurve, ...]
 
 
 @dataclass(frozen=True, slots=True)

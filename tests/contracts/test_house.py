@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections import defaultdict
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"rotopaint_ai": ROOT, "rotopaint_ui": ROOT / "ui", "rotopaint_nuke": ROOT / "plugin"}
 CLASS = re.compile(r"^class ([A-Za-z]\w*)", re.MULTILINE)
+ALIAS = re.compile(r"^(?:type )?([A-Z]\w*[a-z]\w*)(?:: TypeAlias)? = ([^#\n]+)", re.MULTILINE)
+LOCAL = re.compile(r"NDArray|TypeVar\(|ParamSpec\(")  # arrays and type variables are named anew in every module
+SHARED_TYPES = {
+    "Batches",
+    "Build",
+    "Keys",
+    "Part",
+    "Row",
+    "Shot",
+}  # aliases that are named once more within shapes and training
 RELATIVE = re.compile(r"^\s*from \.", re.MULTILINE)
 
 
@@ -81,13 +92,33 @@ def test_what_nuke_starts_is_imported_by_nothing() -> None:
     assert {path.parent.name for path in users} <= {"startup"}
 
 
-def test_a_public_class_name_has_one_meaning() -> None:
-    places = defaultdict(list)
-    for path, text in texts().items():
+def shared_types(modules: Mapping[str, str]) -> dict[str, set[str]]:
+    """The public names that two classes, a class and an alias, or two aliases of other types have, and their modules.
+
+    Aliases of arrays, type variables and names of another module do not count.
+    """
+    places: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for module, text in modules.items():
         for name in CLASS.findall(text):
-            places[name].append(path)
-    doubled = {name: found for name, found in places.items() if len(found) > 1}
-    assert doubled == {}
+            places[name][f"class of {module}"].add(module)
+        for name, meaning in ALIAS.findall(text):
+            if not LOCAL.search(meaning) and not meaning.strip().endswith(f".{name}"):
+                places[name][meaning.strip()].add(module)
+    return {name: set().union(*found.values()) for name, found in places.items() if len(found) > 1}
+
+
+def test_a_type_of_two_meanings_is_found() -> None:
+    modules = {
+        "a": "class Key: ...\nPlace = tuple[float, float]\nArray = NDArray[Any]\nT_co = TypeVar('T_co')\n",
+        "b": "Key = tuple[int, ...]  # rows\nPlace = tuple[float, float]\nArray = NDArray[float32]\n",
+        "c": "class Key: ...\nPlace = str\n",
+    }
+    assert shared_types(modules) == {"Key": {"a", "b", "c"}, "Place": {"a", "b", "c"}}
+
+
+def test_a_public_type_name_has_one_meaning() -> None:
+    found = shared_types({str(path.relative_to(ROOT)): text for path, text in texts().items()})
+    assert {name: modules for name, modules in found.items() if name not in SHARED_TYPES} == {}
 
 
 def test_nothing_is_kept_that_is_made_or_lies_elsewhere() -> None:

@@ -15,7 +15,7 @@ from rotopaint_ai.live import engine as engines
 from rotopaint_ai.live import wire
 from rotopaint_ai.live.engine import LiveEngine, _display, parse
 from rotopaint_ai.plates.colour import DISPLAY
-from rotopaint_ai.seams.paint_settings import Paint, Paints
+from rotopaint_ai.seams.paint_settings import Paint, PaintTable
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 
@@ -127,4 +127,4 @@ def test_frames_that_the_shapes_are_for_are_painted_as_a_run_paints_them(
     plate, frames, given = engine._painter(RotoDocument(64, 48, 1001, 1004), {"seam": {"grain": 0.5}})  # type: ignore[misc]
     assert (plate, frames) == (engine._plate, [1001, 1002, 1003, 1004])
     assert (given["out"], given["shapes"], given["model"], given["mattes"]) == (tmp_path, (), None, None)
-    assert given["paints"] == Paints(by_name={"seam": Paint(grain=0.5)})
+    assert given["paints"] == PaintTable(by_name={"seam": Paint(grain=0.5)})

@@ -18,7 +18,7 @@ from rotopaint_ai.pipeline.paint_job import CleanJob, PaintedFrames, _paint_fram
 from rotopaint_ai.pipeline.painter import ExternalMattes
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.plate import Plate
-from rotopaint_ai.seams.paint_settings import Paint, Paints
+from rotopaint_ai.seams.paint_settings import Paint, PaintTable
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 WIDTH, HEIGHT = 96, 64
@@ -86,7 +86,7 @@ def _alpha(path: Path) -> np.ndarray:
 def test_the_patch_over_the_plate_is_the_clean_plate(
     plate: Plate, folder: Path, tmp_path: Path, strengths: tuple[float, float]
 ) -> None:
-    paints = Paints(by_name={"upper": Paint(strength=strengths[0]), "lower": Paint(strength=strengths[1])})
+    paints = PaintTable(by_name={"upper": Paint(strength=strengths[0]), "lower": Paint(strength=strengths[1])})
     _clean(plate, CleanJob(tmp_path, DOCUMENT, paints=paints, frames="1003", patch=True))
     patch, alpha = _light(tmp_path / "patch/plate.1003.exr"), _alpha(tmp_path / "patch/plate.1003.exr")
     before, clean = _light(folder / "plate.1003.png"), _light(tmp_path / "clean/plate.1003.png")
@@ -98,7 +98,7 @@ def test_the_patch_over_the_plate_is_the_clean_plate(
 
 
 def test_strength_nought_leaves_a_seam_and_grain_nought_smooths_it(plate: Plate, tmp_path: Path) -> None:
-    paints = Paints(by_name={"upper": Paint(strength=0.0), "lower": Paint(grain=0.0)})
+    paints = PaintTable(by_name={"upper": Paint(strength=0.0), "lower": Paint(grain=0.0)})
     _clean(plate, CleanJob(tmp_path / "set", DOCUMENT, paints=paints, frames="1003"))
     _clean(plate, CleanJob(tmp_path / "all", DOCUMENT, frames="1003"))
     before = cv2.imread(str(plate.path_of(1003)), cv2.IMREAD_UNCHANGED)
@@ -160,7 +160,7 @@ def test_one_key_cleans_every_plate(plate: Plate, tmp_path: Path) -> None:
 
 def test_settings_of_a_seam_that_is_not_there_are_refused(plate: Plate, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"'nose' is no seam.*upper, lower"):
-        _clean(plate, CleanJob(tmp_path, DOCUMENT, paints=Paints(by_name={"nose": Paint()})))
+        _clean(plate, CleanJob(tmp_path, DOCUMENT, paints=PaintTable(by_name={"nose": Paint()})))
 
 
 def test_the_command_line_takes_mattes_and_patch(

@@ -117,7 +117,7 @@ def test_a_gesture_writes_only_what_it_changed(tmp_path: Path) -> None:
     moved = Key((ControlPoint(1, 2), ControlPoint(3, 4)), "human")
     shapes = (seam.with_keys({**seam.keys, 1003: moved}), *before.document.shapes[1:])
     after = replace(before, document=replace(before.document, shapes=shapes))
-    assert list(codecs.changes(before, after)) == [(codecs.Place(codecs.Track("key", "seam"), 1003), moved)]
+    assert list(codecs.changes(before, after)) == [(codecs.TrackPlace(codecs.Track("key", "seam"), 1003), moved)]
 
 
 @st.composite

@@ -10,7 +10,7 @@ import pytest
 from rotopaint_ai.project import plate_files
 
 
-def facts_of(path: Path, frame: int = 1001) -> plate_files.Facts:
+def facts_of(path: Path, frame: int = 1001) -> plate_files.FileFacts:
     return plate_files.look({frame: path})[frame]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import PlateError, UsageError
-from rotopaint_ai.pipeline.render_frame import FilledRegion, Part, Seams, touched_up
+from rotopaint_ai.pipeline.render_frame import FilledRegion, SeamPart, Seams, touched_up
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.project import State
 from rotopaint_ai.project.codecs import changes, pack, unpack
@@ -43,7 +43,7 @@ def test_strokes_paint_outside_the_seams_region(region: np.ndarray) -> None:
     matte = np.zeros((40, 20), np.float32)
     matte[:, 5:8] = 1.0
     curve = (np.array([[6.0, 0.0], [6.0, 40.0]]), np.array([1.5, 1.5]))
-    seams = Seams(*ORIGIN, own, matte, (curve,), (Part(matte, (curve,), Paint()),))
+    seams = Seams(*ORIGIN, own, matte, (curve,), (SeamPart(matte, (curve,), Paint()),))
     painted = own + matte[..., None]
     stroke = Stroke(((140.5, 70.5),), dx=-8, dy=2, radius_px=4.0, hardness=0.5)
     filled = touched_up(frame, FilledRegion(seams, painted), (stroke,), no_other)
@@ -107,7 +107,7 @@ def test_touch_up_belongs_to_the_patch(region: np.ndarray) -> None:
     """plate * (1 - a) + premultiplied paint is the touched-up picture, under the stroke as under the seam's matte."""
     matte = np.zeros((40, 60), np.float32)
     matte[:, 5:8] = 0.7
-    seams = Seams(*ORIGIN, region, matte, (), (Part(matte, (), Paint()),))
+    seams = Seams(*ORIGIN, region, matte, (), (SeamPart(matte, (), Paint()),))
     after = region + matte[..., None]
     stroke = Stroke(((130.0, 70.0),), dx=-4, dy=3, radius_px=6.0)
     frame = frame_of(region)
@@ -145,7 +145,7 @@ def test_plate_and_clean_plate_are_brought_back_to_the_bit(region: np.ndarray) -
     """A clone over the paint, then a half-opaque stroke from the clean plate, and one from the plate."""
     matte = np.ones((40, 60), np.float32)
     painted = region / np.float32(3) + np.float32(0.1)
-    seams = Seams(*ORIGIN, region, matte, (), (Part(matte, (), Paint()),))
+    seams = Seams(*ORIGIN, region, matte, (), (SeamPart(matte, (), Paint()),))
     clone = Stroke(((110.5, 70.5), (150.5, 70.5)), dx=0, dy=9, radius_px=4.0, hardness=1.0)
     clean = Stroke(((115.5, 70.5),), 0, 0, radius_px=4.0, hardness=1.0, source="clean")
     plate = Stroke(((145.5, 70.5),), 0, 0, radius_px=4.0, hardness=1.0, source="plate")

@@ -15,7 +15,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.project import CropBox, Project, State
 from rotopaint_ui.batch import queue as queues
 from rotopaint_ui.batch.batch_window import BatchWindow
-from rotopaint_ui.batch.queue import MOST_ATTEMPTS, Queue, QueuedShot, Status
+from rotopaint_ui.batch.queue import MOST_ATTEMPTS, Queue, QueuedShot, QueueStatus
 from rotopaint_ui.host import Engine, find_engine
 
 from .conftest import run_json, write_plate
@@ -91,7 +91,7 @@ def test_stop_keeps_the_place_and_a_crash_leaves_a_stopped_shot(
 
 
 def test_a_shot_is_given_up_after_some_attempts_and_waits_again_when_asked() -> None:
-    queue = Queue((QueuedShot("a", "p", "o", status=Status.FAILED, attempts=MOST_ATTEMPTS),))
+    queue = Queue((QueuedShot("a", "p", "o", status=QueueStatus.FAILED, attempts=MOST_ATTEMPTS),))
     assert queue.next() is None
     assert queue.retried().next() is not None
     assert queue.summary() == "1 shot: 1 failed"

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from rotopaint_ai.bench.loading.sources import FPS, EncodedShot
 
 Clip = npt.NDArray[Any]  # (T, H, W, 3) RGB
-Read = Callable[[int, int], Clip]  # first frame, number of frames
-Open = Callable[[Path], Read]
+ReadClip = Callable[[int, int], Clip]  # first frame, number of frames
+Open = Callable[[Path], ReadClip]
 
 
 def readers_of(source: EncodedShot) -> Mapping[str, Open]:
@@ -45,7 +45,7 @@ def forget(source: EncodedShot) -> None:
             os.close(descriptor)
 
 
-def _open_pyav(path: Path) -> Read:
+def _open_pyav(path: Path) -> ReadClip:
     """The usual method: seek to the keyframe before the clip, then decode up to the clip."""
     import av
 
@@ -68,7 +68,7 @@ def _open_pyav(path: Path) -> Read:
     return read
 
 
-def _open_cv2(path: Path) -> Read:
+def _open_cv2(path: Path) -> ReadClip:
     capture = cv2.VideoCapture(str(path))
 
     def read(first: int, count: int) -> Clip:
@@ -78,7 +78,7 @@ def _open_cv2(path: Path) -> Read:
     return read
 
 
-def _open_ffmpeg(path: Path) -> Read:
+def _open_ffmpeg(path: Path) -> ReadClip:
     """A pipe from the ffmpeg program, as imageio and moviepy do it."""
     import imageio_ffmpeg
 
@@ -96,7 +96,7 @@ def _open_ffmpeg(path: Path) -> Read:
     return read
 
 
-def _open_torchcodec(path: Path) -> Read:
+def _open_torchcodec(path: Path) -> ReadClip:
     from torchcodec.decoders import VideoDecoder  # type: ignore[attr-defined]
 
     decoder = VideoDecoder(str(path), dimension_order="NHWC")
@@ -107,7 +107,7 @@ def _open_torchcodec(path: Path) -> Read:
     return read
 
 
-def _open_decord(path: Path) -> Read:
+def _open_decord(path: Path) -> ReadClip:
     import decord
 
     reader = decord.VideoReader(str(path))
@@ -118,7 +118,7 @@ def _open_decord(path: Path) -> Read:
     return read
 
 
-def _open_cv2_files(folder: Path) -> Read:
+def _open_cv2_files(folder: Path) -> ReadClip:
     names = sorted(folder.iterdir())
 
     def read(first: int, count: int) -> Clip:
@@ -128,7 +128,7 @@ def _open_cv2_files(folder: Path) -> Read:
     return read
 
 
-def _open_oiio(folder: Path) -> Read:
+def _open_oiio(folder: Path) -> ReadClip:
     import OpenImageIO as oiio
 
     names = sorted(folder.iterdir())
@@ -145,7 +145,7 @@ def _open_oiio(folder: Path) -> Read:
     return read
 
 
-def _open_shards(folder: Path) -> Read:
+def _open_shards(folder: Path) -> ReadClip:
     from rotopaint_ai.training.data.dataset import read_dataset
 
     data = read_dataset(folder)

@@ -28,15 +28,15 @@ class ErrorLevel:
     px: float
 
 
-Curve = Sequence[ErrorLevel]
+LearningCurve = Sequence[ErrorLevel]
 
 
-def best_of(curve: Curve) -> float:
+def best_of(curve: LearningCurve) -> float:
     """The lowest error of a curve, percent."""
     return min((seen.percent for seen in curve), default=float("inf"))
 
 
-def first_reaching(curve: Curve, percent: float) -> ErrorLevel | None:
+def first_reaching(curve: LearningCurve, percent: float) -> ErrorLevel | None:
     """The point where a curve first reaches an error; None where it never does."""
     before: ErrorLevel | None = None
     for seen in curve:
@@ -61,7 +61,7 @@ def _level_between(before: ErrorLevel, after: ErrorLevel, percent: float) -> Err
     return ErrorLevel(*times, round(mix(before.images, after.images)), percent, mix(before.px, after.px))
 
 
-def levels_of(ours: Curve, other: Curve) -> list[float]:
+def levels_of(ours: LearningCurve, other: LearningCurve) -> list[float]:
     """Errors at which both are compared: the best of each, and geometric steps down from our first error.
 
     Our first error itself is left out: our side has it before the first step, at no cost of time.
@@ -74,7 +74,7 @@ def levels_of(ours: Curve, other: Curve) -> list[float]:
     return sorted(asked, reverse=True)
 
 
-def compare(ours: Curve, other: Curve, percent: float, limit_s: float) -> dict[str, Any]:
+def compare(ours: LearningCurve, other: LearningCurve, percent: float, limit_s: float) -> dict[str, Any]:
     """One level: the seconds of both sides and their ratio; a lower bound where the other side never reached it.
 
     The ratio of times is a product of two: the ratio of images (the gain from a better start and schedule) and the
@@ -100,7 +100,7 @@ def compare(ours: Curve, other: Curve, percent: float, limit_s: float) -> dict[s
     }
 
 
-def mean_images_per_s(curve: Curve) -> float | None:
+def mean_images_per_s(curve: LearningCurve) -> float | None:
     """Images per processor second over the whole curve."""
     last = curve[-1] if curve else None
     return None if last is None or last.cpu_s <= 0 else round(last.images / last.cpu_s, 2)

@@ -58,7 +58,7 @@ class Course:
 
 
 @dataclass(slots=True)
-class Side:
+class RaceSide:
     """A side's process, and the evaluations that it has reported."""
 
     name: str
@@ -128,7 +128,7 @@ def _ignore_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _take_turns(course: Course, sides: Sequence[Side], tell: Report) -> None:
+def _take_turns(course: Course, sides: Sequence[RaceSide], tell: Report) -> None:
     for at in range(_TURNS + 1):  # the first turn loads the data and evaluates the network before its first step
         for side in sides:
             if not side.is_over:
@@ -139,11 +139,11 @@ def _take_turns(course: Course, sides: Sequence[Side], tell: Report) -> None:
             side.turn(_slice(course, side))
 
 
-def _slice(course: Course, side: Side) -> float:
+def _slice(course: Course, side: RaceSide) -> float:
     return course.limit_s(side.name) / _TURNS
 
 
-def _start_side(name: str, course: Course, scratch: Path) -> Side:
+def _start_side(name: str, course: Course, scratch: Path) -> RaceSide:
     order = {**asdict(course), "folder": str(scratch / name), "limit_s": course.limit_s(name)}
     order["every_s"] = course.every_s or course.seconds / 12
     (scratch / f"{name}.json").write_text(json.dumps(order), encoding="utf-8")
@@ -151,18 +151,18 @@ def _start_side(name: str, course: Course, scratch: Path) -> Side:
     errors = (scratch / f"{name}.err").open("w+", encoding="utf-8")
     words = [sys.executable, "-m", MODULE, name, str(scratch / f"{name}.json")]
     pipe = subprocess.PIPE
-    return Side(
+    return RaceSide(
         name, subprocess.Popen(words, env=environment, stdin=pipe, stdout=pipe, stderr=errors, text=True), errors
     )
 
 
-def _progress(at: int, sides: Sequence[Side]) -> str:
+def _progress(at: int, sides: Sequence[RaceSide]) -> str:
     last = ((side.name, side.curve[-1]) for side in sides if side.curve)
     seen = (f"{name} {seen.percent:.2f} % after {seen.cpu_s:.1f} s and {seen.images} images" for name, seen in last)
     return f"turn {at}/{_TURNS}: " + ", ".join(seen)
 
 
-def _content(course: Course, sides: Sequence[Side]) -> dict[str, Any]:
+def _content(course: Course, sides: Sequence[RaceSide]) -> dict[str, Any]:
     ours, *others = sides
     return {
         "settings": {**asdict(course), "turns": _TURNS},
@@ -173,7 +173,7 @@ def _content(course: Course, sides: Sequence[Side]) -> dict[str, Any]:
     }
 
 
-def _side(course: Course, side: Side) -> dict[str, Any]:
+def _side(course: Course, side: RaceSide) -> dict[str, Any]:
     return {
         "limit_cpu_s": course.limit_s(side.name),
         "images_per_cpu_s": levels.mean_images_per_s(side.curve),

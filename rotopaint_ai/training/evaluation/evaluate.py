@@ -43,7 +43,7 @@ from rotopaint_ai.training.evaluation.error_statistics import (
 )
 from rotopaint_ai.training.evaluation.gate import has_learned, learned_frames
 from rotopaint_ai.training.evaluation.predictions import READING, Predictions, predict_samples, true_curve
-from rotopaint_ai.watch import Progress, silent, work_in_order
+from rotopaint_ai.watch import StageProgress, silent, work_in_order
 
 Array = npt.NDArray[np.float64]
 _ROWS_AT_ONCE = 16
@@ -73,7 +73,7 @@ def measure_mattes(
     dataset: Dataset,
     predicted: Predictions,
     rows: Sequence[int] | npt.NDArray[np.intp],
-    progress: Progress,
+    progress: StageProgress,
     workers: Executor | None = None,
 ) -> MatteFigures:
     """Rasterise the predicted and true shapes of samples and compare them. Open shapes need a known width."""
@@ -148,7 +148,7 @@ def measure_pack(
     dataset: Dataset,
     *,
     splits: tuple[Split, ...] = ("test",),
-    progress: Progress = silent,
+    progress: StageProgress = silent,
     most_mattes: int | None = None,
     eyes: tuple[str, str] | None = None,
     workers: Executor | None = None,
@@ -190,7 +190,7 @@ def pack_metrics(
     eyes: tuple[str, str] | None = None,
     most_mattes: int | None = None,
     workers: Executor | None = None,
-    progress: Progress = silent,
+    progress: StageProgress = silent,
 ) -> dict[str, Any]:
     """The metrics of a pack on a data set.
 

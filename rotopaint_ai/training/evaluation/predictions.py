@@ -27,7 +27,7 @@ from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.dataset import Array, Dataset, Picture
 from rotopaint_ai.training.data.memory import face_bounds
-from rotopaint_ai.watch import Progress, work_in_order
+from rotopaint_ai.watch import StageProgress, work_in_order
 
 Array64 = npt.NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class _Columns:
 
 
 def predict_samples(
-    models: Models, dataset: Dataset, progress: Progress, workers: Executor | None = None
+    models: Models, dataset: Dataset, progress: StageProgress, workers: Executor | None = None
 ) -> Predictions:
     """Run a pack on the nominal crop of every sample, as in a run that tracks the face.
 

@@ -46,7 +46,7 @@ from rotopaint_ai.training.mining.samples import (
 from rotopaint_ai.training.mining.sheet_proposal import val_shots_of_sheet
 from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
 from rotopaint_ai.training.mining.vectorise import MinedTruth, vectorise
-from rotopaint_ai.watch import Progress, silent
+from rotopaint_ai.watch import StageProgress, silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Mined:
     excluded: int
 
 
-def mine(options: MineOptions, *, progress: Progress = silent, workers: Executor | None = None) -> Mined:
+def mine(options: MineOptions, *, progress: StageProgress = silent, workers: Executor | None = None) -> Mined:
     """Mine sources into the data set folder `options.out`, with remote workers if there are any.
 
     The folder also gets `mining/residuals.txt` and `.json`, `mining/suspicious.json` and pictures of suspicious frames.
@@ -82,7 +82,7 @@ def mine(options: MineOptions, *, progress: Progress = silent, workers: Executor
 
 
 def mine_joined(
-    joined: JoinedTakes, options: MineOptions, *, progress: Progress = silent, workers: Executor | None = None
+    joined: JoinedTakes, options: MineOptions, *, progress: StageProgress = silent, workers: Executor | None = None
 ) -> Mined:
     """As `mine`, from frames that were already read."""
     options.exclude.check([row.shot for row in joined.rows])

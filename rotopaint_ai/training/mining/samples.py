@@ -30,7 +30,7 @@ from rotopaint_ai.shapes.revectorise.raw_curves import Array, Rows
 from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, has_head, write_picture
 from rotopaint_ai.training.mining.options import FACE_SHARE
 from rotopaint_ai.training.mining.vectorise import MinedTruth
-from rotopaint_ai.watch import Progress, work_in_order
+from rotopaint_ai.watch import StageProgress, work_in_order
 
 _FOLDERS = ("images", "mining", "shards")
 _FILES = ("dataset.json", "sheet.yaml", "samples.jsonl")
@@ -184,7 +184,13 @@ class _PictureToCut:
 
 
 def cut_all(
-    truth: MinedTruth, out: Path, *, size: int, face_share: float, progress: Progress, workers: Executor | None = None
+    truth: MinedTruth,
+    out: Path,
+    *,
+    size: int,
+    face_share: float,
+    progress: StageProgress,
+    workers: Executor | None = None,
 ) -> tuple[dict[int, WrittenPicture], dict[int, Thumb], list[str]]:
     """Cut and write the picture of every row; also a thumbnail of a fixed square of the plate per shot."""
     wanted = _pictures_to_cut(truth, size, face_share)

@@ -16,7 +16,7 @@ from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.files import write_text
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ui.batch import queue as queues
-from rotopaint_ui.batch.queue import Queue, QueuedShot, Status
+from rotopaint_ui.batch.queue import Queue, QueuedShot, QueueStatus
 from rotopaint_ui.batch.queue_table import QueueTable
 from rotopaint_ui.engine.background_task import BackgroundTask
 from rotopaint_ui.engine.export_client import ExportClient
@@ -28,7 +28,7 @@ from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.focus import Presser
 from rotopaint_ui.widgets.parts import note_label
 
-_AGAIN = (Status.FAILED, Status.FRAMES_FAILED, Status.STOPPED)
+_AGAIN = (QueueStatus.FAILED, QueueStatus.FRAMES_FAILED, QueueStatus.STOPPED)
 _BUTTONS = ("Add plates", "Open jobs file", "Start", "Stop", "Retry failed", "Up", "Down", "Remove", "Save jobs file")
 
 
@@ -122,7 +122,7 @@ class BatchWindow(QWidget):
         if self._running is not None:
             name, self._running = self._running, None
             self.worker.shut_down()
-            self._show_queue(self.queue.changed(name, lambda shot: replace(shot, status=Status.STOPPED)))
+            self._show_queue(self.queue.changed(name, lambda shot: replace(shot, status=QueueStatus.STOPPED)))
         self._export_client.shut_down()
         self._reading.wait()
 
@@ -277,7 +277,7 @@ class BatchWindow(QWidget):
 
 
 def _as_started(shot: QueuedShot) -> QueuedShot:
-    return replace(shot, status=Status.RUNNING, attempts=shot.attempts + 1, message="")
+    return replace(shot, status=QueueStatus.RUNNING, attempts=shot.attempts + 1, message="")
 
 
 def _settings_of(shot: QueuedShot) -> QueuedShot:

@@ -17,7 +17,7 @@ from rotopaint_ai.project import Project
 MOST_ATTEMPTS = 3
 
 
-class Status(StrEnum):
+class QueueStatus(StrEnum):
     """The status of a shot."""
 
     WAITING = "waiting"
@@ -45,7 +45,7 @@ class QueuedShot:
     colourspace: str | None = None
     project: str | None = None
     face: str | None = None
-    status: Status = Status.WAITING
+    status: QueueStatus = QueueStatus.WAITING
     done: int = 0
     total: int = 0
     eta_s: float | None = None
@@ -103,7 +103,7 @@ class Queue:
     def removed(self, names: Iterable[str]) -> Queue:
         """Without some shots; one that is running stays."""
         gone = set(names)
-        return Queue(tuple(shot for shot in self.shots if shot.name not in gone or shot.status is Status.RUNNING))
+        return Queue(tuple(shot for shot in self.shots if shot.name not in gone or shot.status is QueueStatus.RUNNING))
 
     def moved(self, name: str, by: int) -> Queue:
         """With a shot earlier or later."""
@@ -126,35 +126,35 @@ class Queue:
 
     def next(self) -> QueuedShot | None:
         """The shot to be run next: the first that waits, then failed ones that may be tried again."""
-        waiting = [shot for shot in self.shots if shot.status is Status.WAITING]
-        again = [shot for shot in self.shots if shot.status is Status.FAILED and shot.attempts < MOST_ATTEMPTS]
+        waiting = [shot for shot in self.shots if shot.status is QueueStatus.WAITING]
+        again = [shot for shot in self.shots if shot.status is QueueStatus.FAILED and shot.attempts < MOST_ATTEMPTS]
         return next(iter([*waiting, *again]), None)
 
     def ended(self, name: str, code_is_good: bool, message: str) -> Queue:
         """After a run: done, some frames failed, stopped or failed, as its last line says."""
-        status = Status.FAILED
+        status = QueueStatus.FAILED
         if message.startswith("Stopped"):
-            status = Status.STOPPED
+            status = QueueStatus.STOPPED
         elif code_is_good:
-            status = Status.DONE if message == "Done" else Status.FRAMES_FAILED
-        text = "" if status is Status.DONE else message
+            status = QueueStatus.DONE if message == "Done" else QueueStatus.FRAMES_FAILED
+        text = "" if status is QueueStatus.DONE else message
         return self.changed(name, lambda shot: replace(shot, status=status, message=text, eta_s=None))
 
     def retried(self, names: Iterable[str] | None = None) -> Queue:
         """Failed, incomplete and stopped shots wait again; finished frames are kept."""
         wanted = None if names is None else set(names)
-        again = (Status.FAILED, Status.FRAMES_FAILED, Status.STOPPED)
+        again = (QueueStatus.FAILED, QueueStatus.FRAMES_FAILED, QueueStatus.STOPPED)
 
         def change(shot: QueuedShot) -> QueuedShot:
             if shot.status not in again or (wanted is not None and shot.name not in wanted):
                 return shot
-            return replace(shot, status=Status.WAITING, attempts=0, message="")
+            return replace(shot, status=QueueStatus.WAITING, attempts=0, message="")
 
         return Queue(tuple(change(shot) for shot in self.shots))
 
     def summary(self) -> str:
         """One line on the whole queue."""
-        counts = {status: sum(shot.status is status for shot in self.shots) for status in Status}
+        counts = {status: sum(shot.status is status for shot in self.shots) for status in QueueStatus}
         counted = [f"{count} {status.value}" for status, count in counts.items() if count]
         return (
             f"{len(self.shots)} shot{'' if len(self.shots) == 1 else 's'}: {', '.join(counted)}"
@@ -230,7 +230,7 @@ _BAD = re.compile(r"[^A-Za-z0-9._-]")  # what a jobs file does not take in a nam
 
 
 def _queued_shot(row: Mapping[str, Any]) -> QueuedShot:
-    status = Status(row["status"])
+    status = QueueStatus(row["status"])
     known = {each.name: row[each.name] for each in fields(QueuedShot) if each.name in row}
-    stopped = Status.STOPPED if status is Status.RUNNING else status
+    stopped = QueueStatus.STOPPED if status is QueueStatus.RUNNING else status
     return QueuedShot(**{**known, "status": stopped, "crops": tuple(map(str, row["crops"]))})

@@ -14,18 +14,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from rotopaint_ui.batch.queue import Queue, QueuedShot, Status
+from rotopaint_ui.batch.queue import Queue, QueuedShot, QueueStatus
 
 _HEADS = ("Shot", "Status", "Progress", "Frames", "To go", "Worst error", "Message")
 _SIGNS = {
-    Status.WAITING: "\u2026",
-    Status.RUNNING: "\u25b6",
-    Status.DONE: "\u2713",
-    Status.FRAMES_FAILED: "\u26a0",
-    Status.FAILED: "\u2717",
-    Status.STOPPED: "\u25a0",
+    QueueStatus.WAITING: "\u2026",
+    QueueStatus.RUNNING: "\u25b6",
+    QueueStatus.DONE: "\u2713",
+    QueueStatus.FRAMES_FAILED: "\u26a0",
+    QueueStatus.FAILED: "\u2717",
+    QueueStatus.STOPPED: "\u25a0",
 }
-_INK = {Status.FRAMES_FAILED: "#ffb46b", Status.FAILED: "#ff9d7a", Status.DONE: "#8fb8ee"}
+_INK = {QueueStatus.FRAMES_FAILED: "#ffb46b", QueueStatus.FAILED: "#ff9d7a", QueueStatus.DONE: "#8fb8ee"}
 
 
 class QueueTable(QTreeWidget):
@@ -84,7 +84,7 @@ class QueueTable(QTreeWidget):
     def _show_shot(self, item: QTreeWidgetItem, shot: QueuedShot) -> None:
         bar = self._bars[shot.name]
         bar.setRange(0, max(shot.total, 1))
-        bar.setValue(shot.total if shot.status is Status.DONE else shot.done)
+        bar.setValue(shot.total if shot.status is QueueStatus.DONE else shot.done)
         bar.setAccessibleName(f"{shot.done} of {shot.total} frames")
         texts = (
             f"{_SIGNS[shot.status]} {shot.status.value}",

@@ -41,7 +41,7 @@ from rotopaint_ui.engine.studio_views import studio_views, to_studio_view
 from rotopaint_ui.settings.preferences import STUDIO
 
 Array = NDArray[Any]
-Reply = tuple[dict[str, Any], bytes]
+DecoderReply = tuple[dict[str, Any], bytes]
 LookKey = tuple[float, float, str]
 _LUMA = np.array([0.2126, 0.7152, 0.0722], np.float32)  # ITU-R BT.709
 
@@ -55,7 +55,7 @@ class Decoder:
         self._plates: dict[str, Plate] = {}
         self._frames: OrderedDict[tuple[str, int], Frame] = OrderedDict()
         self._outlet = SharedMemoryWriter()
-        self._answers: Mapping[str, Callable[[Mapping[str, Any]], Reply]] = {
+        self._answers: Mapping[str, Callable[[Mapping[str, Any]], DecoderReply]] = {
             "open": self._open_listed,
             "frame": self._send_frame,
             "thumb": self._thumb,
@@ -65,7 +65,7 @@ class Decoder:
             "packs": lambda request: ({"packs": [path.name for path in installed_packs()]}, b""),
         }
 
-    def answer(self, request: Mapping[str, Any]) -> Reply:
+    def answer(self, request: Mapping[str, Any]) -> DecoderReply:
         """The reply to one request; errors become replies with a field `error`, one line."""
         try:
             facts, picture = self._answers[request["ask"]](request)
@@ -80,7 +80,7 @@ class Decoder:
         }
         return {**echo, **facts, "bytes": len(picture)}, picture
 
-    def _open_listed(self, request: Mapping[str, Any]) -> Reply:
+    def _open_listed(self, request: Mapping[str, Any]) -> DecoderReply:
         name = request["plate"]
         plate = open_plate(request["source"], colourspace=request.get("colourspace"))
         if name in self._plates:
@@ -90,7 +90,7 @@ class Decoder:
         self._plates[name] = plate
         return plate_facts(plate), b""
 
-    def _send_frame(self, request: Mapping[str, Any]) -> Reply:
+    def _send_frame(self, request: Mapping[str, Any]) -> DecoderReply:
         channel, proxy = _channel_of(request)
         frame = one_channel(self._read_frame_once(request["plate"], request["frame"]), channel)
         picture = develop(frame, (0.0, 1.0, colour.DISPLAY["view"]) if channel == "A" else _view_of(request))
@@ -111,7 +111,7 @@ class Decoder:
             plate.close()
         self._outlet.close()
 
-    def _thumb(self, request: Mapping[str, Any]) -> Reply:
+    def _thumb(self, request: Mapping[str, Any]) -> DecoderReply:
         picture = develop(self._read_frame_once(request["plate"], request["frame"]), _view_of(request))
         plate = self._plates[request["plate"]]
         height = int(request["height"])
@@ -119,7 +119,7 @@ class Decoder:
         small = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
         return {"width": width, "height": height}, small.tobytes()
 
-    def _read_pixel(self, request: Mapping[str, Any]) -> Reply:
+    def _read_pixel(self, request: Mapping[str, Any]) -> DecoderReply:
         region, _ = self._read_frame_once(request["plate"], request["frame"]).region(request["x"], request["y"], 1, 1)
         values = [float(value) if np.isfinite(value) else str(value) for value in region.reshape(-1)]
         return {"values": values}, b""

@@ -15,7 +15,7 @@ from rotopaint_ai.similarity import similarity_of
 from rotopaint_ui.session.corrections import LandmarkDrag
 
 _POINT = struct.Struct("<6d")
-Row = Sequence[Landmark | None]
+MarkRow = Sequence[Landmark | None]
 
 
 def fill_hidden(question: LandmarkDrag) -> tuple[list[list[float]], list[list[float]]]:
@@ -51,7 +51,9 @@ def _place_of_mark(mark: Landmark | None, guess: tuple[float, float] | None) -> 
     return list(guess or (0.0, 0.0))
 
 
-def _guess_places(marks: LandmarkKeys, frame: int, here: Row, hidden: Sequence[int]) -> dict[int, tuple[float, float]]:
+def _guess_places(
+    marks: LandmarkKeys, frame: int, here: MarkRow, hidden: Sequence[int]
+) -> dict[int, tuple[float, float]]:
     """Where hidden landmarks are likely to be: as in the nearest frame that shows them, moved with the head."""
     guess: dict[int, tuple[float, float]] = {}
     near = sorted(marks.keys, key=lambda each: (abs(each - frame), each))

@@ -14,7 +14,7 @@ from rotopaint_ui.engine.background_task import BackgroundTask
 from rotopaint_ui.engine.engine_process import EngineProcess
 from rotopaint_ui.host import Engine
 
-Reply = Callable[[Mapping[str, Any]], None]
+OnReply = Callable[[Mapping[str, Any]], None]
 
 
 class ExportClient(QObject):
@@ -33,7 +33,7 @@ class ExportClient(QObject):
         self._is_over = False
         self._writing = BackgroundTask(self)
         self._writing.done.connect(self._start_worker)
-        self._question: tuple[Engine, Mapping[str, Any], Reply] | None = None
+        self._question: tuple[Engine, Mapping[str, Any], OnReply] | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -41,7 +41,7 @@ class ExportClient(QObject):
         return self._question is not None
 
     def ask(
-        self, engine: Engine, request: Mapping[str, Any], reply: Reply, document: RotoDocument | None = None
+        self, engine: Engine, request: Mapping[str, Any], reply: OnReply, document: RotoDocument | None = None
     ) -> None:
         """Ask; the answer comes to `reply`, in this thread. The document is put into words beside the screen."""
         self.drop()

@@ -28,8 +28,8 @@ from rotopaint_ui.engine.engine_process import Ending, EngineProcess
 from rotopaint_ui.host import Engine
 from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
 
-Facts = Mapping[str, Any]
-Take = Callable[[Facts | None], None]
+EngineAnswer = Mapping[str, Any]
+OnAnswer = Callable[[EngineAnswer | None], None]
 
 ORDER = ("hello", "pack", "plate", "drag", "seam", "crop", "spread", "teach")  # what is answered first
 PATIENCE_MS = {"drag": 10_000, "spread": 120_000, "seam": 60_000, "teach": 300_000}  # teach: without a sign of life
@@ -78,8 +78,8 @@ class TaughtKeys:
 @dataclass(frozen=True, slots=True)
 class _Question:
     number: int
-    facts: Facts
-    take: Take
+    facts: EngineAnswer
+    take: OnAnswer
     is_again: bool = False
 
 
@@ -101,7 +101,7 @@ class LiveClient(QObject):
         self._process.unstartable.connect(self._give_up)
         self._waiting: dict[str, _Question] = {}
         self._asked: _Question | None = None
-        self._setup: dict[str, Facts] = {}  # requests that a new engine must get first
+        self._setup: dict[str, EngineAnswer] = {}  # requests that a new engine must get first
         self._n = 0
         self._restarts = 0
         self._folder: str | None = None
@@ -121,7 +121,7 @@ class LiveClient(QObject):
     def load_pack(self, model: str | None) -> None:
         """The pack that answers; None is the usual one."""
 
-        def take(answer: Facts | None) -> None:
+        def take(answer: EngineAnswer | None) -> None:
             if answer is not None:
                 self.ready.emit(str(answer["pack"]))
 
@@ -158,7 +158,7 @@ class LiveClient(QObject):
         before, after = fill_hidden(question)
         facts = {"ask": "drag", "names": list(question.document.landmarks.names), "before": before, "after": after}
 
-        def take(answer: Facts | None) -> None:
+        def take(answer: EngineAnswer | None) -> None:
             reply(None if answer is None else splines_after_drag(question, answer, wire.take_block(answer["block"])))
 
         self._queue_question(facts, take)
@@ -167,7 +167,7 @@ class LiveClient(QObject):
         """New keys by a way of `spreads.SPREADS`: of the spread's range, or of the whole shot where there is none."""
         bounds = None if spread is None else [spread.frame, spread.first, spread.last]
 
-        def take(answer: Facts | None) -> None:
+        def take(answer: EngineAnswer | None) -> None:
             reply(None if answer is None else _keys_of_answer(answer, wire.take_block(answer["block"])))
 
         self._ask_of_state(state, {"ask": "spread", "way": way, "spread": bounds}, take)
@@ -175,7 +175,7 @@ class LiveClient(QObject):
     def teach(self, state: State, reply: Callable[[TaughtKeys | None], None]) -> None:
         """The whole shot solved from its corrections and its pictures; `progressed` tells how far it is."""
 
-        def take(answer: Facts | None) -> None:
+        def take(answer: EngineAnswer | None) -> None:
             reply(None if answer is None else _taught_of_answer(answer, wire.take_block(answer["block"])))
 
         self._ask_of_state(state, {"ask": "teach"}, take)
@@ -198,7 +198,7 @@ class LiveClient(QObject):
     def propose_crop(self, frame: int, reply: Callable[[CropBox | None, str], None]) -> None:
         """Ask for a box around the face that the pack finds in a frame, with a note on the choice."""
 
-        def take(answer: Facts | None) -> None:
+        def take(answer: EngineAnswer | None) -> None:
             if answer is None:
                 reply(None, "")
             else:
@@ -208,7 +208,7 @@ class LiveClient(QObject):
 
     # --- the process
 
-    def _ask_of_state(self, state: State, facts: Facts, take: Take) -> None:
+    def _ask_of_state(self, state: State, facts: EngineAnswer, take: OnAnswer) -> None:
         """A question about a shot as it stands: the engine reads its project, or a copy that goes with the answer."""
         try:
             path = self._state_on_disk(state)
@@ -217,18 +217,18 @@ class LiveClient(QObject):
             take(None)
             return
 
-        def answered(answer: Facts | None) -> None:
+        def answered(answer: EngineAnswer | None) -> None:
             self._remove_copy(path)
             take(answer)
 
         self._queue_question({**facts, "project": str(path)}, answered)
 
-    def _set_up(self, facts: Facts, take: Take) -> None:
+    def _set_up(self, facts: EngineAnswer, take: OnAnswer) -> None:
         """A request that must be repeated for every new engine."""
         self._setup[facts["ask"]] = facts
         self._queue_question(facts, take)
 
-    def _queue_question(self, facts: Facts, take: Take) -> None:
+    def _queue_question(self, facts: EngineAnswer, take: OnAnswer) -> None:
         if self._refusal or self._engine is None:
             if self._refusal and facts["ask"] != "drag":  # a drag asks at every move of the mouse
                 self.message_sent.emit(self._refusal)
@@ -250,7 +250,7 @@ class LiveClient(QObject):
                 self._n += 1
                 self._waiting[ask] = _Question(self._n, facts, lambda answer: None)
 
-    def _greet(self, answer: Facts | None) -> None:
+    def _greet(self, answer: EngineAnswer | None) -> None:
         if answer is not None:
             self._folder = str(answer["folder"])
 
@@ -262,7 +262,7 @@ class LiveClient(QObject):
         self._process.send(wire.line({"id": self._asked.number, **self._asked.facts}))
         self._watch.start(PATIENCE_MS.get(ask, USUAL_PATIENCE_MS))
 
-    def _answered(self, answer: Facts) -> None:
+    def _answered(self, answer: EngineAnswer) -> None:
         question = self._asked
         if question is None or answer.get("id") != question.number:
             return
@@ -282,7 +282,7 @@ class LiveClient(QObject):
             self._give_answer(question, answer)
         self._send_next()
 
-    def _give_answer(self, question: _Question, answer: Facts | None) -> None:
+    def _give_answer(self, question: _Question, answer: EngineAnswer | None) -> None:
         try:
             question.take(answer)
         except OSError as error:  # its block went with the engine
@@ -342,7 +342,7 @@ class LiveClient(QObject):
             shutil.rmtree(path.parent, ignore_errors=True)
 
 
-def _keys_of_answer(answer: Facts, block: bytes) -> dict[str, dict[int, Key]]:
+def _keys_of_answer(answer: EngineAnswer, block: bytes) -> dict[str, dict[int, Key]]:
     keys: dict[str, dict[int, Key]] = {}
     at = 0
     for name, frame, size in answer["keys"]:
@@ -351,13 +351,13 @@ def _keys_of_answer(answer: Facts, block: bytes) -> dict[str, dict[int, Key]]:
     return keys
 
 
-def _taught_of_answer(answer: Facts, block: bytes) -> TaughtKeys:
+def _taught_of_answer(answer: EngineAnswer, block: bytes) -> TaughtKeys:
     doubtful = {str(name): tuple(map(int, frames)) for name, frames in answer["doubtful"].items()}
     errors = {str(name): {int(f): float(px) for f, px in row.items()} for name, row in answer["errors"].items()}
     return TaughtKeys(_keys_of_answer(answer, block), doubtful, errors)
 
 
-def _seam_preview(answer: Facts) -> SeamPreview:
+def _seam_preview(answer: EngineAnswer) -> SeamPreview:
     block = wire.take_block(answer["block"])
     x, y, width, height = answer["region"]
     size = 3 * width * height

@@ -8,11 +8,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
-from rotopaint_ui.settings.commands import COMMANDS, Command, Keys
+from rotopaint_ui.settings.commands import COMMANDS, Command, KeySequences
 from rotopaint_ui.widgets.icons import icon
 
 
-def make_actions(parent: QWidget, keys: Mapping[str, Keys]) -> dict[str, QAction]:
+def make_actions(parent: QWidget, keys: Mapping[str, KeySequences]) -> dict[str, QAction]:
     """An action for every command; its keys work only while the focus is inside `parent`."""
     made = {command.name: _action(parent, command) for command in COMMANDS}
     set_action_keys(made, keys)
@@ -25,14 +25,14 @@ def connect_actions(actions: Mapping[str, QAction], handlers: Mapping[str, Calla
         action.triggered.connect(lambda checked=False, handler=handlers[name]: handler())
 
 
-def set_action_keys(actions: Mapping[str, QAction], keys: Mapping[str, Keys]) -> None:
+def set_action_keys(actions: Mapping[str, QAction], keys: Mapping[str, KeySequences]) -> None:
     """Give the actions these keys, and say them in their tips."""
     for name, made in actions.items():
         made.setShortcuts([QKeySequence(each) for each in keys[name]])
         made.setToolTip(tip_of(made.text(), keys[name]))
 
 
-def tip_of(label: str, keys: Keys) -> str:
+def tip_of(label: str, keys: KeySequences) -> str:
     """What a command does, with the keys that do it."""
     native = [QKeySequence(each).toString(QKeySequence.SequenceFormat.NativeText) for each in keys]
     return f"{label} ({', '.join(native)})" if native else label

@@ -29,7 +29,7 @@ from rotopaint_ui.panel.view_memory import ViewMemory
 from rotopaint_ui.services.importer import dropped_file
 from rotopaint_ui.services.panel_services import make_services
 from rotopaint_ui.settings import preferences
-from rotopaint_ui.settings.commands import Keys, keys_of_preset
+from rotopaint_ui.settings.commands import KeySequences, keys_of_preset
 from rotopaint_ui.settings.preferences import Preferences
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.focus import Guard
@@ -152,7 +152,7 @@ class Panel(QWidget):
         if self.session.plate is None:
             self.view_bar.start_with(self.preferences.view)
 
-    def _keys_of_commands(self) -> dict[str, Keys]:
+    def _keys_of_commands(self) -> dict[str, KeySequences]:
         return keys_of_preset(self.preferences.preset, self.preferences.shortcuts)
 
     # --- the window system

@@ -128,7 +128,7 @@ class Opening(QObject):
             session.edits.act("crop box", replace(session.state, crops={frame: box}))
         self._crop = None
 
-    def _take_witnesses(self, found: tuple[PlateFacts, Mapping[int, plate_files.Facts]]) -> None:
+    def _take_witnesses(self, found: tuple[PlateFacts, Mapping[int, plate_files.FileFacts]]) -> None:
         """Store the facts of a plate's files, unless another project was opened meanwhile."""
         plate, facts = found
         if plate is self._session.plate:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from rotopaint_ai.seams.strokes import CLEAN, MOST_RADIUS_PX, PLATE, Source, Stroke
+from rotopaint_ai.seams.strokes import CLEAN, MOST_RADIUS_PX, PLATE, Stroke, StrokeSource
 
 LEAST_PX = 0.5
-Paints = Literal["clone", "plate", "clean"]
-LABELS: Mapping[Paints, str] = {"clone": "Clone", "plate": "Reveal the plate", "clean": "Reveal the clean plate"}
-_REVEALED: Mapping[Paints, Source] = {"clone": None, "plate": PLATE, "clean": CLEAN}
+BrushSource = Literal["clone", "plate", "clean"]
+LABELS: Mapping[BrushSource, str] = {"clone": "Clone", "plate": "Reveal the plate", "clean": "Reveal the clean plate"}
+_REVEALED: Mapping[BrushSource, StrokeSource] = {"clone": None, "plate": PLATE, "clean": CLEAN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Brush:
     `radius_px` in plate pixels; `hardness` and `opacity` as in strokes.
     """
 
-    paints: Paints = "clone"
+    paints: BrushSource = "clone"
     radius_px: float = 8.0
     hardness: float = 0.5
     opacity: float = 1.0

@@ -177,7 +177,7 @@ class ProjectFile:
         is_sized = (plate.width, plate.height) == (known["width"], known["height"])
         return is_sized and plate_files.compare(remembered, frame_paths(plate, tuple(remembered))).is_same_plate
 
-    def take_witnesses(self, found: Mapping[int, plate_files.Facts]) -> None:
+    def take_witnesses(self, found: Mapping[int, plate_files.FileFacts]) -> None:
         """Keep how a few of the plate's files look (`look_at_witnesses`), to know it again."""
         if found:
             self._write_note(lambda project: project.set_files(found))
@@ -285,7 +285,7 @@ def _check_plate(plate: PlateFacts, known: Mapping[str, Any], project: Project) 
         )
 
 
-def look_at_witnesses(plate: PlateFacts) -> dict[int, plate_files.Facts]:
+def look_at_witnesses(plate: PlateFacts) -> dict[int, plate_files.FileFacts]:
     """How a few of the plate's files look; reads them whole, so call it off the screen's thread."""
     return plate_files.look(frame_paths(plate, plate_files.witnesses(plate.frames)))
 

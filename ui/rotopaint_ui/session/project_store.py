@@ -23,7 +23,7 @@ MANY = 2000  # changed values beyond which a step is written beside the screen
 PATIENCE_S = 2.0  # how long the screen waits for a disk that hangs
 
 
-Side = Callable[[Project, int, State], State]
+SideWrite = Callable[[Project, int, State], State]
 
 
 class ProjectStore:
@@ -139,7 +139,7 @@ class ProjectStore:
 
         self._queue_write(write, is_waited_for=_is_small(shown, state))
 
-    def _from_disk(self, step: Step, state: State, side: Side) -> State:
+    def _from_disk(self, step: Step, state: State, side: SideWrite) -> State:
         """The state on the other side of a step, read by the writing thread. Raises ProjectError."""
         number = self._step_number(step)
         assert number is not None

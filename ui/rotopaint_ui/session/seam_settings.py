@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from rotopaint_ai.project.merge_run import seam_with_settings
-from rotopaint_ai.project.state import Profile, SeamSettings, State
+from rotopaint_ai.project.state import SeamSettings, State, WidthProfile
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
 from rotopaint_ui.session.edit_stack import EditStack
 
@@ -40,7 +40,7 @@ def with_fitting_profiles(state: State) -> State:
     return replace(state, seams={**state.seams, **new}) if new else state
 
 
-def _profile_of(shape: RotoShape) -> Profile:
+def _profile_of(shape: RotoShape) -> WidthProfile:
     half = (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px) / 2
     rows = shape.widths_at(shape.frames[0]) if shape.keys and half > 0 else ()
     return tuple((row.left_px / half, row.right_px / half) for row in rows)

@@ -23,7 +23,7 @@ class Preset(StrEnum):
     MOCHA = "Mocha"
 
 
-Keys = tuple[str, ...]
+KeySequences = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +33,26 @@ class Command:
     name: str
     label: str
     group: str
-    keys: Keys = ()
+    keys: KeySequences = ()
     picture: str = ""
     checkable: bool = False
-    silhouette: Keys | None = None
-    mocha: Keys | None = None
+    silhouette: KeySequences | None = None
+    mocha: KeySequences | None = None
 
-    def keys_in(self, preset: Preset) -> Keys:
+    def keys_in(self, preset: Preset) -> KeySequences:
         """The keys of a preset."""
         others = {Preset.SILHOUETTE: self.silhouette, Preset.MOCHA: self.mocha}
         own = others.get(preset)
         return self.keys if own is None else own
 
 
-_SPREAD_KEYS: Mapping[str, tuple[Keys, str]] = {  # and pictures; a way without a row has neither
+_SPREAD_KEYS: Mapping[str, tuple[KeySequences, str]] = {  # and pictures; a way without a row has neither
     "spread": (("Return", "Enter"), "spread"),
     "refit": (("Ctrl+R",), "refit"),
 }
-_CHANNEL_KEYS: tuple[tuple[str, str, Keys], ...] = (  # Nuke's letters; without a modifier they are tools and marks here
+_CHANNEL_KEYS: tuple[
+    tuple[str, str, KeySequences], ...
+] = (  # Nuke's letters; without a modifier they are tools and marks here
     ("R", "Red alone", ("Ctrl+Alt+R",)),
     ("G", "Green alone", ("Ctrl+Alt+G",)),
     ("B", "Blue alone", ("Ctrl+Alt+B",)),
@@ -193,13 +195,13 @@ def command(name: str) -> Command:
     return {each.name: each for each in COMMANDS}[name]
 
 
-def keys_of_preset(preset: Preset, own: Mapping[str, Keys] | None = None) -> dict[str, Keys]:
+def keys_of_preset(preset: Preset, own: Mapping[str, KeySequences] | None = None) -> dict[str, KeySequences]:
     """The keys of every command: a preset's, with a person's own in their place."""
     own = own or {}
     return {each.name: tuple(own.get(each.name, each.keys_in(preset))) for each in COMMANDS}
 
 
-def conflicts(keys: Mapping[str, Keys]) -> dict[str, tuple[str, ...]]:
+def conflicts(keys: Mapping[str, KeySequences]) -> dict[str, tuple[str, ...]]:
     """Keys that more than one command answers to, with the names of those commands."""
     takers: dict[str, list[str]] = {}
     for name, each in keys.items():

@@ -17,7 +17,7 @@ from typing import Any, get_args
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.jobs import MOST_THREADS, Device
-from rotopaint_ui.settings.commands import COMMANDS, Keys, Preset
+from rotopaint_ui.settings.commands import COMMANDS, KeySequences, Preset
 
 VARIABLE = "ROTOPAINT_PREFERENCES"
 MOST_RECENT = 12
@@ -38,7 +38,7 @@ class Preferences:
     line_px: float = 1.5
     point_px: float = 7.0
     preset: Preset = Preset.NUKE
-    shortcuts: Mapping[str, Keys] = field(default_factory=dict)
+    shortcuts: Mapping[str, KeySequences] = field(default_factory=dict)
     recent: tuple[str, ...] = ()
 
     def with_recent(self, path: str) -> Preferences:
@@ -46,7 +46,7 @@ class Preferences:
         rest = tuple(each for each in self.recent if each != path)
         return replace(self, recent=(path, *rest)[:MOST_RECENT])
 
-    def with_shortcut(self, name: str, keys: Keys | None) -> Preferences:
+    def with_shortcut(self, name: str, keys: KeySequences | None) -> Preferences:
         """With a person's own keys for a command; None goes back to the preset's."""
         own = {each: value for each, value in self.shortcuts.items() if each != name}
         return replace(self, shortcuts=own if keys is None else {**own, name: keys})

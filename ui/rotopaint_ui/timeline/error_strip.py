@@ -22,7 +22,7 @@ _EMPTY = QColor("#0f1013")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ErrorRows:
     """What the picture of the rows depends on."""
 
     run: RunRecord
@@ -36,10 +36,10 @@ class HeatRows:
     """Rows of shapes as one picture, drawn again only when what it shows has changed."""
 
     def __init__(self) -> None:
-        self._key: Rows | None = None
+        self._key: ErrorRows | None = None
         self._image = QImage()
 
-    def image(self, rows: Rows) -> QImage:
+    def image(self, rows: ErrorRows) -> QImage:
         """One pixel column per screen pixel, `ROW` pixel rows per shape."""
         key = self._key
         if key is None or key.run is not rows.run or key.settled is not rows.settled or key != rows:
@@ -79,7 +79,7 @@ def columns(axis: Axis) -> Sequence[tuple[float, range]]:
     return [(axis.x_of(first), range(first, min(first + step, axis.last + 1))) for first in axis.frames[::step]]
 
 
-def _drawn_strip(rows: Rows) -> QImage:
+def _drawn_strip(rows: ErrorRows) -> QImage:
     image = QImage(max(int(rows.axis.right - LEFT), 1), max(ROW * len(rows.names), 1), QImage.Format.Format_RGB32)
     image.fill(_EMPTY)
     painter = QPainter(image)

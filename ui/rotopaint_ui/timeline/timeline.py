@@ -36,7 +36,7 @@ from rotopaint_ui.session.xsheet import pieces_at
 from rotopaint_ui.timeline import strips
 from rotopaint_ui.timeline.axis import Axis
 from rotopaint_ui.timeline.dope_sheet import DopeSheet, SheetArea
-from rotopaint_ui.timeline.error_strip import BARS, ROW, HeatRows, Rows, Settled, paint_bars
+from rotopaint_ui.timeline.error_strip import BARS, ROW, ErrorRows, HeatRows, Settled, paint_bars
 from rotopaint_ui.timeline.key_strip import KEYS, paint_moved
 from rotopaint_ui.timeline.mark_strip import MARKS, paint_marks
 from rotopaint_ui.timeline.piece_strip import PIECE, paint_pieces
@@ -227,7 +227,7 @@ class Timeline(QWidget):
         paint_bars(painter, axis, tops["bars"], self._frame_errors(axis), scale, done)
         names = self._shown_names()[: self._shown_rows()]
         if names:
-            rows = Rows(session.run, names, axis, scale, settled)
+            rows = ErrorRows(session.run, names, axis, scale, settled)
             painter.drawImage(strips.strip_area(axis, tops["rows"], 0).topLeft(), self._rows.image(rows))
             self._paint_chosen_row(painter, axis, tops["rows"], names)
         document = session.document

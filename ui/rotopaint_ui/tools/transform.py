@@ -21,7 +21,7 @@ from rotopaint_ui.tools.layer_actions import pivot_of, pivot_within, preview_pos
 from rotopaint_ui.tools.pick import shape_at
 from rotopaint_ui.tools.select import choose_shape
 
-Part = Literal["move", "scale", "rotate", "pivot"]
+HandlePart = Literal["move", "scale", "rotate", "pivot"]
 _AIR_PX = 12.0  # between the points and the box
 _RING_PX = 28.0  # outside the box, where a drag rotates
 _SNAP_DEGREES = 15.0
@@ -31,7 +31,7 @@ _SNAP_DEGREES = 15.0
 class Hold:
     """What is held of the box; for `scale` which edge or corner, as -1, 0 or 1 across and down."""
 
-    part: Part
+    part: HandlePart
     across: int = 0
     down: int = 0
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter
 
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
-from rotopaint_ai.project.state import MOST_PROFILE, Profile
+from rotopaint_ai.project.state import MOST_PROFILE, WidthProfile
 from rotopaint_ai.shapes.edit_feather import Offsets, outward, pull_feather
 from rotopaint_ai.shapes.edit_points import nearest
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
@@ -147,7 +147,7 @@ class WidthTool:
         away = (dx * offset[0] + dy * offset[1]) * (1 if handle.edge == "left" else -1)
         sides: set[Edge] = {"left", "right"} if is_both else {handle.edge}
         chosen = self._with_others(handle.index)
-        profile: Profile = tuple(
+        profile: WidthProfile = tuple(
             _profile_row((row.left_px, row.right_px), away if k in chosen else 0.0, sides, half)
             for k, row in enumerate(widths_of(shape, frame))
         )

@@ -32,11 +32,11 @@ from rotopaint_ui.viewer.context_menu import make_menu
 from rotopaint_ui.viewer.empty import paint_empty
 from rotopaint_ui.viewer.hints import paint_near, paint_reach_note
 from rotopaint_ui.viewer.loupe import MOST_ZOOM, Loupe, loupe_at
-from rotopaint_ui.viewer.pictures import Pictures
+from rotopaint_ui.viewer.pictures import PlatePainter
 from rotopaint_ui.viewer.readout import Readout, landmark_note
 from rotopaint_ui.viewer.stack import BACKGROUND, Stack, ViewSettings
 from rotopaint_ui.viewer.waiting import Waiting
-from rotopaint_ui.viewer.wipe import Grip, Wipe
+from rotopaint_ui.viewer.wipe import Wipe, WipeGrip
 
 _LEAST_MARKS, _AROUND_MARKS = 3, 1.4  # landmarks that tell where the face is, and its size in that of their box
 ZOOM_STEP = 2**0.5
@@ -74,7 +74,7 @@ class Canvas(QWidget):
         self._is_held = False  # the left button is down, with the tool
         self._pan: QPointF | None = None
         self._zooming: tuple[QPointF, ViewTransform] | None = None  # where a drag that zooms began, and the view then
-        self._wiping: Grip | None = None
+        self._wiping: WipeGrip | None = None
         self._hover: QPointF | None = None
         self._is_fitted = True
         self._rate = ""
@@ -82,7 +82,7 @@ class Canvas(QWidget):
         self._burst.timeout.connect(session.edits.end_burst)
         self._late = QTimer(self, singleShot=True, interval=LATE_MS)
         self._late.timeout.connect(self._paint_damage)
-        self._stack = Stack(session, frame_cache, Pictures(session, frame_cache, self.update, self))
+        self._stack = Stack(session, frame_cache, PlatePainter(session, frame_cache, self.update, self))
         self._readout = Readout(session, frame_cache, self)
         self._readout.text_changed.connect(self.readout_changed)
         self._waiting = Waiting(self, session)
@@ -444,13 +444,13 @@ class Canvas(QWidget):
     def _mouse_event(self, event: QMouseEvent) -> MouseEvent:
         return MouseEvent(event.position(), self.view, event.modifiers())
 
-    def _wipe_grip(self, point: QPointF) -> Grip | None:
+    def _wipe_grip(self, point: QPointF) -> WipeGrip | None:
         plate = self._session.plate
         if self.wipe is None or plate is None:
             return None
         return self.wipe.grip_at(point, self.view.rect(0, 0, plate.width, plate.height))
 
-    def _drag_wipe(self, grip: Grip, mouse: MouseEvent) -> None:
+    def _drag_wipe(self, grip: WipeGrip, mouse: MouseEvent) -> None:
         plate = self._session.plate
         if plate is None or self.wipe is None:
             return

@@ -22,7 +22,7 @@ _TOP_CENTRE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
 _MISSING, _HATCH, _DIM = QColor("#1b1d22"), QColor(255, 255, 255, 14), QColor(16, 17, 20, 110)
 
 
-class Pictures(QObject):
+class PlatePainter(QObject):
     """Paints the plate and the clean plate of a frame into an area of the screen."""
 
     def __init__(

@@ -28,7 +28,7 @@ from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.loupe import Loupe, paint_loupe
 from rotopaint_ui.viewer.outlines import Outline, Outlines, Style, paint_path, paint_place
-from rotopaint_ui.viewer.pictures import GAIN, Pictures
+from rotopaint_ui.viewer.pictures import GAIN, PlatePainter
 from rotopaint_ui.viewer.wipe import Wipe, paint_wipe
 
 BACKGROUND = QColor("#101114")
@@ -92,7 +92,7 @@ class PaintScene:
 class Stack:
     """Paints scenes, and tells which part of the screen a new scene changes."""
 
-    def __init__(self, session: ShotSession, frame_cache: FrameCache, pictures: Pictures) -> None:
+    def __init__(self, session: ShotSession, frame_cache: FrameCache, pictures: PlatePainter) -> None:
         self._session, self._frames, self._pictures = session, frame_cache, pictures
         self._outlines = Outlines()
         self._kept: QPixmap | None = None

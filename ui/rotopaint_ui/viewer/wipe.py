@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from rotopaint_ui.drawing.labels import paint_label
 
-Grip = Literal["line", "turn"]
+WipeGrip = Literal["line", "turn"]
 _TURN_PX = 70.0  # distance from the middle of the line to the ring that rotates it
 _REACH_PX = 8.0
 _SNAP_DEGREES = 15.0
@@ -48,7 +48,7 @@ class Wipe:
         middle, along, across = self.middle(area), self.along() * reach, self.across() * reach
         return QPolygonF([middle + along, middle + along + across, middle - along + across, middle - along])
 
-    def grip_at(self, point: QPointF, area: QRectF) -> Grip | None:
+    def grip_at(self, point: QPointF, area: QRectF) -> WipeGrip | None:
         """The part under the mouse: the line, or one of the rings that rotate it."""
         offset = point - self.middle(area)
         for side in (1, -1):

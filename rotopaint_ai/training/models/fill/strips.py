@@ -20,7 +20,7 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.plates.colour import encode, linearise
 from rotopaint_ai.seams import bank_fill, cleanplate, learned_fill, relight
 from rotopaint_ai.seams.bank_fill import TABLES
-from rotopaint_ai.seams.ribbon import Curve
+from rotopaint_ai.seams.ribbon import WideCurve
 from rotopaint_ai.stage.burnt_seams import add_groove, add_occluders, paint_texture
 from rotopaint_ai.stage.shot_folder import TRUTH, SeamFrame, plates_of, read_seam_frame
 from rotopaint_ai.training.data.dataset_checks import split_of_shot
@@ -132,7 +132,7 @@ def misplace_curve(line: Array, rng: Rng, reach: float) -> Array:
     return np.asarray(line + np.stack([np.interp(at, np.arange(len(knots)), knots[:, k]) for k in (0, 1)], 1))
 
 
-def matte_of(seam: Array, lines: Sequence[Curve], rng: Rng) -> Array:
+def matte_of(seam: Array, lines: Sequence[WideCurve], rng: Rng) -> Array:
     """A matte (bool): the true coverage grown by up to 3 px, or strokes along the curves.
 
     Strokes have one width each, from just enough to far too wide, like predicted mattes.

@@ -83,7 +83,7 @@ def test_a_table_written_as_text_is_the_table(tmp_path: Path, laid: list[strips.
     assert np.array_equal(space["TABLE"].mean, fitted.mean)
 
 
-def _saying(answer: np.ndarray) -> learned_fill.FillModel:
+def _saying(answer: np.ndarray) -> learned_fill.LearnedFill:
     """A model with this output for any input."""
 
     def model(strips: np.ndarray) -> np.ndarray:
