@@ -68,7 +68,7 @@ def model(seed: int) -> RotoDocument:
 def edits(session: ShotSession, seed: int) -> Iterator[None]:
     """A sequence of edits, always the same for a seed."""
     draw = random.Random(seed)
-    session.edits.act("run", State(document=model(seed), predicted=model(seed)))
+    session.edits.push("run", State(document=model(seed), predicted=model(seed)))
     yield
     for k in range(MOST_ACTS):
         _act(session, draw, k)
@@ -88,9 +88,9 @@ def _act(session: ShotSession, draw: random.Random, k: int) -> None:
         session.seams.set({name: SeamSettings(width_px=round(draw.uniform(1, 9), 2), grain=0.5)})
     elif kind < 0.45:
         new = model(draw.randrange(1 << 30))
-        session.edits.act("run", replace(session.state, document=new, predicted=new))
+        session.edits.push("run", replace(session.state, document=new, predicted=new))
     elif kind < 0.6:
-        session.edits.act(
+        session.edits.push(
             "crop box", replace(session.state, crops={**session.state.crops, frame: CropBox(k, frame, 80, 80)})
         )
     elif document is not None:

@@ -181,7 +181,7 @@ class _Artist:
     def __init__(self, desk: Any, panel: Any, chance: random.Random) -> None:
         self.desk, self.panel, self.chance, self.count = desk, panel, chance, Counter[str]()
         session = panel.session
-        session.edits.act("shapes", desk.replace(session.state, document=_small_document(desk)))
+        session.edits.push("shapes", desk.replace(session.state, document=_small_document(desk)))
         session.corrections.live = desk.StandIn()
         self.paints = desk.Paints(panel.canvas)
 

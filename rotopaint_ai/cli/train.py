@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write an Open Job Description template and do nothing else; its steps are mine, train, evaluate, publish",
     )
     parser.add_argument(
-        "--mine", metavar="WORDS", help="with --openjd: the arguments of 'rotopaint mine', without --out"
+        "--mine", metavar="ARGUMENTS", help="with --openjd: the arguments of 'rotopaint mine', without --out"
     )
     parser.add_argument(
         "--against", metavar="PACK", help="with --openjd: the pack of the gate (default: the pack to start from)"
@@ -114,13 +114,13 @@ def _write_template(arguments: argparse.Namespace) -> int:
     gate = against or (init if init != "none" else None)
     if arguments.publish and gate is None:
         raise UsageError("--publish: needs --against PACK too, the gate that a pack must pass first")
-    mined = _mined_words(arguments.mine or "")
-    judge = [*(["--against", gate] if gate is not None else []), "--json", f"{out}.run/gate.json"]
+    mining = _mine_arguments(arguments.mine or "")
+    gating = [*(["--against", gate] if gate is not None else []), "--json", f"{out}.run/gate.json"]
     publish = ["publish", out, "--to", _from_root(arguments.publish)] if arguments.publish else []
     commands = {
-        **({"Mine": ["mine", *mined, "--out", data[0]]} if mined else {}),
-        "Train": ["train", *data, "--out", out, *_words_of_training(arguments, init), "--resume"],
-        "Evaluate": ["evaluate", out, data[0], *judge],
+        **({"Mine": ["mine", *mining, "--out", data[0]]} if mining else {}),
+        "Train": ["train", *data, "--out", out, *_training_arguments(arguments, init), "--resume"],
+        "Evaluate": ["evaluate", out, data[0], *gating],
         **({"Publish": publish} if publish else {}),
     }
     write_chain(Path(arguments.openjd), Path(out).name, commands)
@@ -128,19 +128,20 @@ def _write_template(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _words_of_training(arguments: argparse.Namespace, init: str | None) -> list[str]:
+def _training_arguments(arguments: argparse.Namespace, init: str | None) -> list[str]:
     """The options of a training, as they were given."""
     recipe = None if arguments.recipe is None else _everywhere(arguments.recipe)
-    words = [word for each in arguments.set for word in ("--set", each)]
+    settings = [part for each in arguments.set for part in ("--set", each)]
     given = {"recipe": recipe, "init": init} | {
         name: getattr(arguments, name) for name in ("name", "licence", "strategy", "backend")
     }
-    return [*words, *(word for name, value in given.items() if value is not None for word in (f"--{name}", value))]
+    options = [part for name, value in given.items() if value is not None for part in (f"--{name}", value)]
+    return [*settings, *options]
 
 
-def _mined_words(text: str) -> list[str]:
+def _mine_arguments(text: str) -> list[str]:
     """The arguments of `mine` with file patterns expanded, because no shell expands them on a farm."""
-    return [_everywhere(path) for word in shlex.split(text) for path in sorted(glob(word)) or [word]]
+    return [_everywhere(path) for each in shlex.split(text) for path in sorted(glob(each)) or [each]]
 
 
 def _from_root(place: str) -> str:

@@ -129,7 +129,7 @@ class RigPainter:
         return FilledRegion(Seams(x, y, rgb, cover, (), (SeamPart(cover, (), Paint()),)), done.rgb, done.shares)
 
     def _loans(self, now: _Picture, number: int, cover: Array, corner: tuple[int, int]) -> Iterator[Loan]:
-        """Sources from the clean plate, and for the remaining pixels from nearby frames until each pixel has ENOUGH."""
+        """Yield the clean plate as a source, then nearby frames until each remaining pixel has ENOUGH sources."""
         points = rig.FreePoints(now.rgb, now.free)
         open_yet = cover > 0
         if self._clean_frames:

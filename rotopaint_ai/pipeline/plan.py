@@ -323,7 +323,7 @@ def code_digest() -> str:
 
 
 def digest_of(package: Path) -> str:
-    """Digest of those rooms in a package's folder: names and content of their Python files, in the order of names."""
+    """Digest of a package's rooms in `ROOMS`: the names and content of their Python files, sorted by name."""
     paths = [path for room in ROOMS for path in _room_files(package / room)]
     digest = hashlib.sha1(usedforsecurity=False)
     for path in paths:

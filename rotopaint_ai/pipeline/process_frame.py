@@ -115,9 +115,9 @@ class HoldCache:
         self._drawn: OrderedDict[int, Future[DrawnMattes]] = OrderedDict()
 
     def draw(self, exposure: int, source: Any, make: Callable[[], DrawnMattes]) -> tuple[DrawnMattes, bool]:
-        """The mattes of an exposure (by its first frame), and whether they are another frame's with equal `source`.
+        """The mattes of an exposure, named by its first frame, and whether another frame of equal `source` drew them.
 
-        The first frame to ask draws; those that ask meanwhile wait for it. Where it failed, each draws for itself.
+        The first caller draws; callers in other threads wait for it. If it fails, each of them draws for itself.
         """
         with self._lock:
             known = self._drawn.get(exposure)

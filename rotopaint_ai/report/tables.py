@@ -117,15 +117,15 @@ def unseen_places(unseen: Json) -> dict[str, str]:
     return {place: summarise(sorted(frames)) for place, frames in ordered}
 
 
-_JUDGED = {"rejected": ("bad", "rejected in review"), "needs work": ("some", "needs work, said in review")}
+_MARKED = {"rejected": ("bad", "rejected in review"), "needs work": ("some", "marked as needing work")}
 
 
 def _review_rows(review: Json) -> list[dict[str, str]]:
     """Frames that people rejected or marked as needing work, and frames with notes: a row for each kind."""
     found: dict[tuple[str, str, str], list[int]] = {}
     for frame, mark in review.get("marks", {}).items():
-        if mark in _JUDGED:
-            found.setdefault((mark, *_JUDGED[mark]), []).append(int(frame))
+        if mark in _MARKED:
+            found.setdefault((mark, *_MARKED[mark]), []).append(int(frame))
     for frame, note in review.get("notes", {}).items():
         found.setdefault(("note", "", note), []).append(int(frame))
     return [_frames_row(kind, tone, summarise(sorted(row)), text) for (kind, tone, text), row in found.items()]

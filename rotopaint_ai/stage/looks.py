@@ -1,8 +1,8 @@
 """The look of a seam as one frozen value made from a seed, and the function that carves it into the surfaces.
 
-A character's own seam (`puppet.Build`) has little variety. Training a fill needs more: wide soft grooves and hairlines,
-bevels that face the light or turn from it, burrs, soft occlusion beside the gap, one piece that stands out and shades
-the other, pieces of different shade, gaps that wander and close along the seam.
+A character's own seam (`puppet.PuppetBuild`) has little variety. Training a fill needs more: wide soft grooves,
+hairlines, bevels that face the light or turn from it, burrs, soft occlusion beside the gap, one piece that stands out
+and shades the other, pieces of different shade, gaps that wander and close along the seam.
 
 Lengths are in head units. Pairs of numbers are for the bank above and the bank below the seam. N pixels.
 """

@@ -53,7 +53,7 @@ def test_fitting_the_face_follows_its_landmarks_away_from_the_box(canvas: Canvas
     marks = (Landmark(40, 30, 1.0), Landmark(50, 30, 1.0), Landmark(45, 42, 1.0))
     keys = LandmarkKeys(("left", "right", "chin"), {1001: marks})
     state = replace(session.state, document=replace(document, landmarks=keys), crops={1001: CropBox(4, 4, 12, 12)})
-    session.edits.act("test", state)
+    session.edits.push("test", state)
     canvas.fit_face()
     assert canvas.view.to_plate(QPointF(320, 240)) == pytest.approx((45, 36), abs=0.1)
     assert canvas.view.zoom == pytest.approx(480 / (12 * 1.4), rel=0.05)  # 12 px of 480 with air around them
@@ -247,7 +247,7 @@ def test_notes_on_landmarks_are_not_laid_over_the_brush(
 def test_the_cursor_at_a_corner_of_the_crop_box_shows_where_it_goes(
     qtbot: QtBot, canvas: Canvas, session: ShotSession
 ) -> None:
-    session.edits.act("test", replace(session.state, crops={1001: CropBox(10, 8, 30, 30)}))
+    session.edits.push("test", replace(session.state, crops={1001: CropBox(10, 8, 30, 30)}))
     canvas.tool = "crop"
     falling, rising = Qt.CursorShape.SizeFDiagCursor, Qt.CursorShape.SizeBDiagCursor
     corners = {(10, 8): falling, (40, 38): falling, (40, 8): rising, (10, 38): rising}

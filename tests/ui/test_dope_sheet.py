@@ -333,10 +333,12 @@ def test_the_last_key_stays_and_that_is_said(qtbot: QtBot, shot: Panel) -> None:
 def test_the_menu_eases_and_the_shape_and_the_mark_follow(qtbot: QtBot, shot: Panel) -> None:
     """Eased, a quarter of the way is 3/16 - 2/64 = 0.15625: from 10 to 30 over 4 frames, 13.125 after one."""
     session, timeline = shot.session, shot._widgets.timeline
-    session.edits.act(
+    session.edits.push(
         "move", replace(session.state, document=edit_keys.retime(_document(session), {("a", 1006): 1005}))
     )
-    session.edits.act("less", replace(session.state, document=edit_keys.remove_keys(_document(session), [("a", 1003)])))
+    session.edits.push(
+        "less", replace(session.state, document=edit_keys.remove_keys(_document(session), [("a", 1003)]))
+    )
     plain = timeline.grab().toImage()
     assert timeline.axis is not None
     menu = timeline.sheet.make_key_menu(timeline, timeline._sheet_area(timeline.axis), QPointF(at(timeline, 1001)))
@@ -355,7 +357,7 @@ def test_the_menu_eases_and_the_shape_and_the_mark_follow(qtbot: QtBot, shot: Pa
 
 def test_these_and_all_later_keys_make_room(qtbot: QtBot, shot: Panel) -> None:
     session, timeline = shot.session, shot._widgets.timeline
-    session.edits.act(
+    session.edits.push(
         "move", replace(session.state, document=edit_keys.retime(_document(session), {("a", 1006): 1005}))
     )
     qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1003))

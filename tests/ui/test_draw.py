@@ -271,7 +271,7 @@ def test_hand_shapes_are_seen_where_no_run_has_been(canvas: Canvas, session: Sho
     assert document is not None
     model = tuple(each.with_keys({1001: each.keys[1001]}) for each in document.shapes)
     session.run = replace(session.run, errors={1001: session.run.errors[1001]}, lost=frozenset())
-    session.edits.act("draw", replace(session.state, document=replace(document, shapes=(*model, shape))))
+    session.edits.push("draw", replace(session.state, document=replace(document, shapes=(*model, shape))))
     session.go_to(1005)
     drawn = canvas._stack.scene(canvas._view_settings()).still
     assert [outline.shape.name for outline in drawn] == ["patch"]
@@ -356,7 +356,7 @@ def test_the_menu_of_shapes_copies_and_deletes_and_keys_ease_by_command(qtbot: Q
     assert session.selection.shape == "seam_1"
     document = session.state.document
     assert document is not None
-    session.edits.act("less", replace(session.state, document=delete_keys(document, ["seam_1"], {1002, 1003})))
+    session.edits.push("less", replace(session.state, document=delete_keys(document, ["seam_1"], {1002, 1003})))
     session.go_to(1001)
     assert shot.canvas.edit("ease")
     assert points(session, "seam_1", 1002)[0].y == pytest.approx(20 + 4 * 0.15625)

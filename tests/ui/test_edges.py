@@ -144,7 +144,7 @@ def test_a_closed_seam_without_feather_stays_so_after_a_run(qtbot: QtBot, shot: 
     said = make_document()
     shapes = tuple(replace(each, role="seam", feather_px=3.0) if each.closed else each for each in said.shapes)
     said = replace(said, shapes=shapes)
-    session.edits.act("run", merge_run(session.state, said, None))
+    session.edits.push("run", merge_run(session.state, said, None))
     before = session.state
     session.select("eye", frozenset({0}))
     canvas.setFocus()

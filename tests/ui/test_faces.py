@@ -149,7 +149,7 @@ def test_the_key_says_why_where_there_is_one_face(qtbot: QtBot, shot: Panel) -> 
 def test_a_face_that_was_never_run_has_its_box_back(qtbot: QtBot, panel: Panel, facts: PlateFacts) -> None:
     session, box = panel.session, CropBox(5.0, 6.0, 30.0, 32.0)
     session.open(facts)
-    session.edits.act("crop box", replace(session.state, crops={1002: box}))
+    session.edits.push("crop box", replace(session.state, crops={1002: box}))
     for name in ("Anna", "Bo", "Anna"):
         type_face(qtbot, panel, name)
         assert session.state.crops == ({} if name == "Bo" else {1002: box})

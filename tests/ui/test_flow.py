@@ -338,7 +338,7 @@ session = window.panel.session
 def work():
     for dx in (1, 2, 3):
         document = edit.move_points(session.state.document, "seam_bridge", 1001, {0: (dx, 0)})
-        session.edits.act(f"nudge {dx}", replace(session.state, document=document))
+        session.edits.push(f"nudge {dx}", replace(session.state, document=document))
     print("worked", session.state.document.shape("seam_bridge").at(1001)[0].x, flush=True)
     application.processEvents()
     import time

@@ -38,7 +38,7 @@ def fired(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> list[str]
     state = panel.session.state
     assert state.document is not None
     moved = move_points(state.document, "seam", FRAMES, [0], 2.0, 0.0)
-    panel.session.edits.act("move points", replace(state, document=moved))  # there is something to spread
+    panel.session.edits.push("move points", replace(state, document=moved))  # there is something to spread
     panel.activateWindow()
     qtbot.waitUntil(panel.isActiveWindow, timeout=120_000)
     names: list[str] = []

@@ -53,7 +53,7 @@ def test_frames_that_no_run_has_seen_show_no_shapes(canvas: Canvas, session: Sho
     shapes = tuple(shape.with_keys({f: key for f, key in shape.keys.items() if f <= 1003}) for shape in document.shapes)
     errors = {frame: row for frame, row in session.run.errors.items() if frame <= 1003}
     session.run = replace(session.run, errors=errors, lost=frozenset())
-    session.edits.act("part", replace(session.state, document=replace(document, shapes=shapes)))
+    session.edits.push("part", replace(session.state, document=replace(document, shapes=shapes)))
     session.go_to(1003)
     assert len(canvas._stack.scene(canvas._view_settings()).still) == 2
     session.go_to(1005)

@@ -33,7 +33,7 @@ def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
 def move(session: ShotSession, label: str) -> None:
     document = session.state.document
     assert document is not None
-    session.edits.act(label, replace(session.state, document=move_points(document, "seam", [1001], {0}, 1, 0)))
+    session.edits.push(label, replace(session.state, document=move_points(document, "seam", [1001], {0}, 1, 0)))
 
 
 def click(qtbot: QtBot, panel: Panel, row: int) -> None:

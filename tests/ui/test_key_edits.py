@@ -95,7 +95,7 @@ def test_the_crop_box_is_nudged_and_taken_away_by_key(canvas: Canvas, session: S
     assert not canvas.edit("nudge_left")
     assert "Shift+C finds the face" in said[-1]
     boxes = {1001: CropBox(0, 0, 30, 30), 1003: CropBox(20, 0, 30, 30)}
-    session.edits.act("crop box", replace(session.state, crops=boxes))
+    session.edits.push("crop box", replace(session.state, crops=boxes))
     session.go_to(1002)
     assert not canvas.edit("delete")
     assert said[-1] == "No crop box was drawn at this frame: it comes from another"
@@ -227,7 +227,7 @@ def test_the_last_key_of_a_shape_stays(canvas: Canvas, session: ShotSession) -> 
     session.message_sent.append(said.append)
     one = RotoShape("brow", False, "matte", {1001: Key((ControlPoint(1, 1), ControlPoint(5, 1)))})
     assert session.document is not None
-    session.edits.act("test", replace(session.state, document=replace(session.document, shapes=(one,))))
+    session.edits.push("test", replace(session.state, document=replace(session.document, shapes=(one,))))
     session.select("brow")
     assert not canvas.edit("delete_key")
     assert said == ["shape 'brow': would have no key left; delete the shape instead"]
@@ -274,7 +274,7 @@ def test_menus_show_the_keys_of_their_commands(qtbot: QtBot, panel: Panel, sessi
         return {action.objectName(): action.text().partition("\t")[2] for action in menu.actions()}
 
     panel.session.open(session.plate, session.out)  # type: ignore[arg-type]
-    panel.session.edits.act("test", session.state)
+    panel.session.edits.push("test", session.state)
     panel.session.select("seam")
     assert (keys()["edit.cusp"], keys()["edit.copy_key"], keys()["edit.ease"]) == ("Shift+Z", "Ctrl+C", "")
     panel.set_preferences(replace(panel.preferences, preset=Preset.SILHOUETTE))
@@ -285,7 +285,7 @@ def test_menus_show_the_keys_of_their_commands(qtbot: QtBot, panel: Panel, sessi
 
 def test_keys_reach_the_edits_through_the_panel(qtbot: QtBot, panel: Panel, session: ShotSession) -> None:
     panel.session.open(session.plate, session.out)  # type: ignore[arg-type]
-    panel.session.edits.act("test", session.state)
+    panel.session.edits.push("test", session.state)
     panel.session.select("seam", frozenset({1}))
     panel.take_tool("select")
     panel.activateWindow()

@@ -62,7 +62,7 @@ def session_of(document: RotoDocument, client: LiveClient) -> ShotSession:
         "",
     )
     session.frame = 1001
-    session.edits.act("run", State(document=document, predicted=document))
+    session.edits.push("run", State(document=document, predicted=document))
     session.corrections.live = client
     client.message_sent.connect(session.say)
     return session
@@ -134,7 +134,7 @@ def test_a_refit_and_a_spread_come_back_as_steps(qtbot: QtBot, client: LiveClien
     points = tuple(p._replace(x=p.x + 5) for p in seam.at(1003))
     keys = {**seam.keys, 1003: Key(points, "human")}
     corrected = replace(shot, shapes=tuple(s.with_keys(keys) if s is seam else s for s in shot.shapes))
-    session.edits.act("move points", replace(session.state, document=corrected))
+    session.edits.push("move points", replace(session.state, document=corrected))
     session.corrections.refit()
     qtbot.waitUntil(lambda: session.edits.last_step == "refit shot", timeout=120_000)
     assert session.document is not None

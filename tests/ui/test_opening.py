@@ -176,7 +176,7 @@ def test_a_torn_project_is_left_alone_and_reported_for_as_long_as_nothing_is_kep
     assert "plate.rotopaint: is damaged" in panel.status.text.text()
     session = panel.session
     assert session.document is not None
-    session.edits.act("seam", replace(session.state, document=edit.set_seam(session.document, "seam", width_px=9.0)))
+    session.edits.push("seam", replace(session.state, document=edit.set_seam(session.document, "seam", width_px=9.0)))
     panel.autosave.save()
     panel._updates.refresh_slow()
     assert panel.status.saved.text() == "Not saved"

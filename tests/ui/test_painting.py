@@ -102,7 +102,7 @@ def test_what_is_undone_while_a_run_paints_makes_its_frames_stale(
     session: ShotSession, out: Path, tmp_path: Path
 ) -> None:
     session.start_project(tmp_path / "shot.rotopaint", results=read_run_results(out))
-    session.edits.act("seam settings", replace(session.state, seams={"seam": SeamSettings(grain=0.2)}))
+    session.edits.push("seam settings", replace(session.state, seams={"seam": SeamSettings(grain=0.2)}))
     session.prepare_run()
     session.painting.suspend()
     session.edits.undo()  # the run goes on painting with a grain of 0.2

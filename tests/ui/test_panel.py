@@ -78,7 +78,7 @@ def test_from_plate_to_corrected_shapes(
     assert "missing 1004" in panel.top.facts.text()
     assert panel.canvas.tool == "crop"
 
-    panel.session.edits.act("crop box", State(None, {1002: CropBox(5, 6, 30, 32)}))
+    panel.session.edits.push("crop box", State(None, {1002: CropBox(5, 6, 30, 32)}))
     seen: list[str] = []
     panel.jobs.worker.happened.connect(lambda facts: seen.append(facts["event"]))
     run(qtbot, panel, engine_of(ENGINE))
@@ -125,7 +125,7 @@ def test_corrections_are_saved_without_being_asked(qtbot: QtBot, panel: Panel, p
 
     state = panel.session.state
     assert state.document is not None
-    panel.session.edits.act("seam", State(edit.set_seam(state.document, "seam", width_px=9.0), state.crops))
+    panel.session.edits.push("seam", State(edit.set_seam(state.document, "seam", width_px=9.0), state.crops))
     qtbot.waitUntil(lambda: panel.session.shapes_file.is_saved, timeout=120_000)
     assert documents.read(out / "shapes.roto.json").shape("seam").width_px == 9.0
 

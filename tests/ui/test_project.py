@@ -28,7 +28,9 @@ from .conftest import FRAMES, make_document, move_points, run_json, write_plate
 def drag(session: ShotSession, dx: float) -> None:
     document = session.document
     assert document is not None
-    session.edits.act("move points", replace(session.state, document=move_points(document, "seam", [1003], [0], dx, 0)))
+    session.edits.push(
+        "move points", replace(session.state, document=move_points(document, "seam", [1003], [0], dx, 0))
+    )
 
 
 def x(session: ShotSession) -> float:
@@ -433,7 +435,7 @@ def test_shapes_that_a_panel_has_written_are_no_other_programs_when_it_opens_aga
         assert session.shapes_file.is_saved == (session.document == results.document)
         document = session.state.document
         assert document is not None
-        session.edits.act("rate", replace(session.state, document=replace(document, fps=fps)))
+        session.edits.push("rate", replace(session.state, document=replace(document, fps=fps)))
         assert session.shapes_file.save()
         session.edits.undo()
         session.close()

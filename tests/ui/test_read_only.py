@@ -36,7 +36,7 @@ def reader(session: ShotSession, facts: PlateFacts, out: Path) -> Iterator[ShotS
     reader.open(facts, out)
     document = reader.document
     assert document is not None
-    reader.edits.act("seam", replace(reader.state, document=edit.set_seam(document, "seam", width_px=9.0)))
+    reader.edits.push("seam", replace(reader.state, document=edit.set_seam(document, "seam", width_px=9.0)))
     yield reader
     reader.close()
     session.close()

@@ -72,7 +72,7 @@ def correct(session: ShotSession, frame: int, shape: str = "seam") -> None:
     """A person moves a point of a shape."""
     session.go_to(frame)
     document = move_points(session.document, shape, [frame], {0}, 1, 0)  # type: ignore[arg-type]
-    session.edits.act("move points", replace(session.state, document=document))
+    session.edits.push("move points", replace(session.state, document=document))
 
 
 def test_n_goes_from_worst_to_less_bad_and_skips_what_is_accepted(loop: ReviewLoop, session: ShotSession) -> None:
@@ -85,7 +85,7 @@ def test_n_goes_from_worst_to_less_bad_and_skips_what_is_accepted(loop: ReviewLo
 
 def test_a_keyed_shape_is_settled_and_the_frame_stays_by_the_others(loop: ReviewLoop, session: ShotSession) -> None:
     """At 1003 the run expects 2.0 px of the seam and 1.0 of the eye, at 1002 0.5 and 0.25, at 1005 1.0 and 0.5."""
-    session.judges_all = True
+    session.compares_all_shapes = True
     assert session.worst() == [1006, 1003, 1005, 1002, 1001]
     correct(session, 1005)
     assert session.worst() == [1006, 1003, 1002, 1005, 1001]  # 0.5 px of the eye, as the seam at 1002
@@ -119,7 +119,7 @@ def place(session: ShotSession, frame: int) -> None:
 
 def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: ShotSession, qtbot: QtBot) -> None:
     """At 1003 the run expects 2.0 px of the seam, which follows, and 1.0 of the eye, which does not."""
-    session.judges_all = True
+    session.compares_all_shapes = True
     timeline = Timeline(session, FrameCache())
     qtbot.addWidget(timeline)
     place(session, 1003)
@@ -158,7 +158,7 @@ def test_a_shape_that_moved_along_beside_its_landmark_is_not_settled(loop: Revie
 def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
     loop: ReviewLoop, session: ShotSession, out: Path
 ) -> None:
-    """A run takes the artist's shapes over (`pipeline.artist`): what it writes there is no prediction of the models."""
+    """A run takes the artist's shapes over (`pipeline.overrides`): they are no predictions of the models."""
     place(session, 1003)
     session.corrections.live = None
     assert session.document is not None
@@ -221,7 +221,7 @@ def test_a_run_carries_on_what_had_been_carried_on_and_no_more(
 
 
 def test_the_error_strip_shows_what_is_left(qtbot: QtBot, session: ShotSession) -> None:
-    session.judges_all = True
+    session.compares_all_shapes = True
     timeline = Timeline(session, FrameCache())
     qtbot.addWidget(timeline)
     timeline.resize(600, 200)
@@ -441,14 +441,14 @@ def test_marks_do_not_hide_why_a_frame_wants_to_be_looked_at(qtbot: QtBot, shot:
 def test_a_frame_that_needed_work_is_worked_on_by_a_correction(qtbot: QtBot, shot: Panel) -> None:
     """Teach marks frames so, and nobody learns from those: a correction there would count for nothing."""
     session = shot.session
-    session.edits.act("mark", replace(session.state, marks={1002: "needs work", 1005: "needs work", 1006: "rejected"}))
+    session.edits.push("mark", replace(session.state, marks={1002: "needs work", 1005: "needs work", 1006: "rejected"}))
     assert session.document is not None
     moved = move_points(session.document, "seam", [1002, 1006], range(3), 2, 0)
-    session.edits.act("move points", replace(session.state, document=moved))
+    session.edits.push("move points", replace(session.state, document=moved))
     assert session.state.marks == {1005: "needs work", 1006: "rejected"}
     session.edits.undo()
     assert session.state.marks == {1002: "needs work", 1005: "needs work", 1006: "rejected"}
     own = RotoShape("mine", True, keys={1002: Key(session.document.shape("eye").at(1002), "human")})
     drawn = replace(session.document, shapes=(*session.document.shapes, own))
-    session.edits.act("draw matte", replace(session.state, document=drawn))
+    session.edits.push("draw matte", replace(session.state, document=drawn))
     assert session.state.marks[1002] == "needs work"

@@ -48,7 +48,7 @@ def shot(qtbot: QtBot, panel: Panel, tmp_path: Path, background: np.ndarray) -> 
     assert session.document is not None
     (arm,) = session.document.shapes
     moving = arm.with_keys({frame: Key(corners(k)) for k, frame in enumerate(FRAMES)})
-    session.edits.act("move", replace(session.state, document=replace(session.document, shapes=(moving,))))
+    session.edits.push("move", replace(session.state, document=replace(session.document, shapes=(moving,))))
     return panel
 
 
@@ -59,7 +59,7 @@ def test_the_arm_is_gone_and_what_it_hid_is_there(
     assert session.document is not None
     (arm,) = session.document.shapes
     named = replace(arm, name='the "arm", left')  # as a command line might take apart
-    session.edits.act("rename", replace(session.state, document=replace(session.document, shapes=(named,))))
+    session.edits.push("rename", replace(session.state, document=replace(session.document, shapes=(named,))))
     session.select(named.name)
     with qtbot.waitSignal(shot._services.jobs.ended, timeout=120_000) as ended:
         shot.commands["take_off_rig"].trigger()

@@ -82,7 +82,7 @@ def test_an_edit_in_a_hold_reaches_all_of_it(facts: PlateFacts, out: Path) -> No
 
 
 def test_worst_frames_lost_first_then_by_error_of_what_is_not_keyed_by_hand(session: ShotSession) -> None:
-    session.judges_all = True
+    session.compares_all_shapes = True
     loop = ReviewLoop(session, session.say)
     assert session.worst() == [1006, 1003, 1005, 1002, 1001]
     loop.step(1)
@@ -115,7 +115,7 @@ def test_worst_frames_whose_pose_was_corrected_already_come_later(session: ShotS
     assert document is not None
     rows = {frame: tuple(Landmark(*place) for place in places) for frame, places in poses.items()}
     said = replace(document, landmarks=LandmarkKeys(("a", "b", "c"), rows))
-    session.edits.act("run", replace(session.state, document=said, predicted=said))
+    session.edits.push("run", replace(session.state, document=said, predicted=said))
     session.run = replace(session.run, errors={f: {"seam": e} for f, e in zip(poses, (1.0, 2.0, 4.0, 3.0))})
     assert session.worst() == [1006, 1003, 1005, 1002, 1001]
     session.go_to(1003)

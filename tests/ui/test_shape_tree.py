@@ -70,7 +70,7 @@ def test_a_shape_that_is_selected_in_the_viewer_comes_into_sight(
     document = session.document
     assert document is not None
     many = tuple(replace(document.shape("eye"), name=f"prop_{number:02d}") for number in range(40))
-    session.edits.act("test", replace(session.state, document=replace(document, shapes=document.shapes + many)))
+    session.edits.push("test", replace(session.state, document=replace(document, shapes=document.shapes + many)))
     port = tab.tree.viewport().rect()
     assert not port.intersects(tab.tree.visualItemRect(tab.row_of("prop_39")))
     session.select("prop_39")

@@ -49,7 +49,7 @@ def test_what_a_stopped_run_said_goes_with_its_shapes(
     for is_first in (False, True):
         if is_first:
             session.start_project(out / "shot.rotopaint")
-            session.edits.act("none", State())
+            session.edits.push("none", State())
             session.run = RunRecord()
         with qtbot.waitSignal(jobs.ended, timeout=120_000) as ended:
             jobs.run(PlateChoice("plate.####.png"), None, Preferences())

@@ -29,7 +29,7 @@ def test_undo_in_a_drag_says_that_the_drag_comes_first(panel: Panel, facts: Plat
     session, undo = panel.session, panel.commands["undo"]
     session.open(facts, out)
     session.take_results(read_run_results(out))
-    session.edits.act("move points", moved(session.state, 2.0))
+    session.edits.push("move points", moved(session.state, 2.0))
     session.edits.begin("move points")
     session.edits.preview(moved(session.state, 1.0))
     undo.trigger()
@@ -51,7 +51,7 @@ def test_saving_says_where(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: P
     session.open(facts, out)
     session.take_results(read_run_results(out))
     session.start_project()
-    session.edits.act("move points", moved(session.state, 2.0))
+    session.edits.push("move points", moved(session.state, 2.0))
     save.trigger()
     assert panel.status.text.text() == f"Saved in {session.project.path}, shapes in shapes.roto.json"
     save.trigger()  # there is nothing new, but the hand wants to know

@@ -102,7 +102,7 @@ def correct(panel: Panel, frame: int, dx: float = 2) -> None:
     document = panel.session.state.document
     assert document is not None
     moved = move_points(document, "seam", [frame], range(3), dx, 0)
-    panel.session.edits.act("move points", replace(panel.session.state, document=moved))
+    panel.session.edits.push("move points", replace(panel.session.state, document=moved))
 
 
 def taught(panel: Panel) -> bool:
@@ -139,7 +139,7 @@ def test_what_teach_expected_is_not_shown_where_it_was_undone_before_the_shot_wa
     seam = document.shape("seam")
     spread = replace(seam, keys={**seam.keys, 1002: replace(seam.keys[1002], source="propagated")})
     shapes = tuple(spread if shape.name == "seam" else shape for shape in document.shapes)
-    session.edits.act("spread", replace(session.state, document=replace(document, shapes=shapes)))
+    session.edits.push("spread", replace(session.state, document=replace(document, shapes=shapes)))
     before = dict(session.run.errors[1002])
     qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
     qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
@@ -227,7 +227,7 @@ def test_results_of_another_run_are_not_mixed_in(qtbot: QtBot, shot: Panel, engi
     qtbot.waitUntil(lambda: shot.status.eta.text() == "looking at every pose", timeout=60_000)
     state = shot.session.state
     assert state.predicted is not None
-    shot.session.edits.act("run", replace(state, predicted=replace(state.predicted, last_frame=1007)))
+    shot.session.edits.push("run", replace(state, predicted=replace(state.predicted, last_frame=1007)))
     (engine / "wait").unlink()
     qtbot.waitUntil(lambda: "was run again" in shot.status.text.text(), timeout=60_000)
     assert shot.session.edits.last_step == "run"
@@ -293,7 +293,7 @@ def test_a_shape_that_has_other_points_meanwhile_stays_as_it_is(qtbot: QtBot, sh
     state = shot.session.state
     assert state.document is not None
     eye = move_points(state.document, "eye", [1001], range(3), 2, 0)  # the only correction; the seam is the models'
-    shot.session.edits.act("move points", replace(state, document=eye))
+    shot.session.edits.push("move points", replace(state, document=eye))
     begin_teaching(qtbot, shot, engine)
     shot.session.select("seam", frozenset({1}))
     qtbot.keyClick(shot.canvas, K.Key_Delete)

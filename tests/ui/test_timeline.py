@@ -111,7 +111,7 @@ def test_keys_differ_in_form_as_well_as_in_colour(timeline: Timeline, session: S
     for frame, source in ((1001, "human"), (1002, "propagated"), (1003, "model")):
         keys[frame] = replace(keys[frame], source=source)  # type: ignore[arg-type]
     shapes = tuple(s.with_keys(keys) if s.name == "seam" else s for s in document.shapes)
-    session.edits.act("sources", replace(session.state, document=replace(document, shapes=shapes)))
+    session.edits.push("sources", replace(session.state, document=replace(document, shapes=shapes)))
     session.select("seam")
     session.go_to(1006)
     timeline.refresh()
@@ -199,7 +199,7 @@ def test_frames_that_a_person_is_done_with_lose_their_colour(timeline: Timeline,
     session.review.mark([1003], None)
     assert session.document is not None
     moved = move_points(session.document, "seam", [1005], [0], 1, 0)
-    session.edits.act("move points", replace(session.state, document=moved))
+    session.edits.push("move points", replace(session.state, document=moved))
     assert SETTLED.rgb() in colours(1005)
     session.select("eye")  # nobody has keyed the eye there
     assert SETTLED.rgb() not in colours(1005)
@@ -250,7 +250,7 @@ def test_its_usual_height_holds_ten_rows_of_shapes_and_not_a_pixel_more(
     document, usual = session.document, timeline.sizeHint().height()
     assert document is not None
     shapes = tuple(replace(document.shapes[0], name=f"shape {k}") for k in range(12))
-    session.edits.act("more", replace(session.state, document=replace(document, shapes=shapes)))
+    session.edits.push("more", replace(session.state, document=replace(document, shapes=shapes)))
     timeline.refresh()
     assert timeline.sizeHint().height() == usual
     for height, n_rows in ((usual, 10), (usual - 1, 9)):
@@ -268,7 +268,7 @@ def test_a_crop_box_that_was_drawn_before_the_first_run_is_marked_at_its_frame(
     timeline.resize(660, timeline.sizeHint().height())
     session.go_to(1006)
     before = timeline.grab().toImage()
-    session.edits.act("crop box", replace(session.state, crops={1002: CropBox(10, 8, 30, 30)}))
+    session.edits.push("crop box", replace(session.state, crops={1002: CropBox(10, 8, 30, 30)}))
     timeline.refresh()
     after = timeline.grab().toImage()
     x, y = int(timeline.x_of(1002)), int(timeline.place_of("keys"))
@@ -285,7 +285,7 @@ def test_a_crop_box_that_was_drawn_before_the_first_run_is_marked_at_its_frame(
 
 def test_a_run_that_was_undone_leaves_no_errors(session: ShotSession) -> None:
     assert session.run.errors[1003]["seam"] == 2.0
-    session.edits.act("as before the run", replace(session.state, document=None, predicted=None))
+    session.edits.push("as before the run", replace(session.state, document=None, predicted=None))
     assert session.run.errors == {}
     assert session.worst() == [1006]  # where no face was found
     session.edits.undo()

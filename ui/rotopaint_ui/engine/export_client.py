@@ -58,7 +58,7 @@ class ExportClient(QObject):
         self._process.shut_down("kill")
 
     def shut_down(self) -> None:
-        """Leave no process behind; questions that come later are not asked."""
+        """End the process; later requests are ignored."""
         self._is_over = True
         self._writing.wait()
         self.drop()

@@ -257,7 +257,7 @@ class ShapesTab(QWidget):
         if layer not in face_names(session.state) or not self._context.is_open:
             return False
         try:
-            session.edits.act("rename face", rename_face(session.state, layer, given))
+            session.edits.push("rename face", rename_face(session.state, layer, given))
         except RotopaintError as error:
             session.say(str(error))
             self._shown = None

@@ -28,7 +28,7 @@ def diagnostics_text(host: Host, session: ShotSession, messages: Iterable[str], 
         "",
         *_shot_lines(session),
         "",
-        "Said, the latest last:",
+        "Messages, newest last:",
         *(f"  {text}" for text in messages),
     ]
     return "\n".join(lines + (["", "Engine:", complaint.strip()] if complaint.strip() else [])) + "\n"

@@ -322,7 +322,7 @@ class ShotCommands:
             if session.plate is not plate or session.state is not asked:
                 self._say("The shot was changed meanwhile; ask again")
                 return
-            session.edits.act("crop box", replace(asked, crops=dict(sorted({**asked.crops, frame: box}.items()))))
+            session.edits.push("crop box", replace(asked, crops=dict(sorted({**asked.crops, frame: box}.items()))))
             facts = ", ".join(_OF_A_FACE.findall(note))
             self._say(f"The face on {frame}{': ' + facts if facts else ''}. Drag the box where it is wrong, then Run")
 
@@ -355,7 +355,7 @@ class ShotCommands:
             return
         held = set(session.held_frames())
         left = {frame: row for frame, row in session.state.strokes.items() if frame not in held}
-        session.edits.act("clear touch-up", replace(session.state, strokes=left))
+        session.edits.push("clear touch-up", replace(session.state, strokes=left))
 
     def copy_diagnostics(self) -> None:
         """Copy the diagnostics of this session to the clipboard, for the developers."""

@@ -73,7 +73,7 @@ class StatusLine(QFrame):
         self.copy.setToolTip("Versions, machine, shot and messages, for those who mend it")
         self.copy.hide()
         self.log = QToolButton()
-        self.log.setToolTip("Everything that was said")
+        self.log.setToolTip("All messages")
         self.log.setAccessibleName("Messages")
         self.progress = QProgressBar()
         self.progress.setTextVisible(False)

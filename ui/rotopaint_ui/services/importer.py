@@ -62,7 +62,7 @@ class Importer(QObject):
             return
         own = state.document or replace(document, shapes=())
         added = with_shapes(own, document.shapes)
-        self._session.edits.act("import shapes", replace(state, document=added))
+        self._session.edits.push("import shapes", replace(state, document=added))
         lost = f"; lost: {'; '.join(losses)}" if losses else ""
         self.message_sent.emit(f"{len(document.shapes)} shapes from {name}{lost}", "good")
 

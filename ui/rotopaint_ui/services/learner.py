@@ -51,12 +51,12 @@ class Lesson:
         """The steps: make a data set, train a pack, evaluate both packs on validation frames."""
         data, pack, sources = str(self.work / "dataset"), str(self.pack), map(str, self.projects)
         how = ["--init", self.start, "--set", f"minutes={self.minutes:g}", "--events"]
-        judged = ["--against", self.start, "--split", "val", "--json", str(self.verdict)]
+        gate = ["--against", self.start, "--split", "val", "--json", str(self.verdict)]
         return [
             _probe_step(),
             LessonStep("Mining", _MINING_MIN, _engine_words("mine", *sources, "--out", data, "--events")),
             LessonStep("Training", self.minutes, _engine_words("train", data, "--out", pack, *how)),
-            LessonStep("Comparing", _GATE_MIN, _engine_words("evaluate", pack, data, *judged)),
+            LessonStep("Comparing", _GATE_MIN, _engine_words("evaluate", pack, data, *gate)),
         ]
 
     def outcome(self, code: int, complaint: str) -> str:

@@ -125,7 +125,7 @@ class Opening(QObject):
             self._looking.start(lambda: (plate, look_at_witnesses(plate)))
         if self._crop is not None and not session.state.crops and session.document is None:
             frame, box = self._crop
-            session.edits.act("crop box", replace(session.state, crops={frame: box}))
+            session.edits.push("crop box", replace(session.state, crops={frame: box}))
         self._crop = None
 
     def _take_witnesses(self, found: tuple[PlateFacts, Mapping[int, plate_files.FileFacts]]) -> None:

@@ -67,7 +67,7 @@ class ReviewLoop:
     def visit(self, visits: Visits) -> None:
         """Change the frames that N visits."""
         self.visits = visits
-        self._session.judges_all = visits is Visits.WORST
+        self._session.compares_all_shapes = visits is Visits.WORST
         self._session.notify()
 
     def step(self, direction: int) -> bool:

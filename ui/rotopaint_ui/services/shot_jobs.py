@@ -298,7 +298,7 @@ class ShotJobs(QObject):
         session.runs.end_live()
         session.painting.forget(self._came)  # they show the run's shapes, which are not the shot's
         if came is not None and session.state.document is None and any(shape.keys for shape in came.shapes):
-            session.edits.act("stopped run", replace(session.state, document=came, predicted=model_keys(came)))
+            session.edits.push("stopped run", replace(session.state, document=came, predicted=model_keys(came)))
             session.painting.note(self._came, session.state)
             session.notify()
             session.keep_run()

@@ -283,7 +283,7 @@ class Teacher(QObject):
             session.take_expected(taught.errors)
         else:
             session.take_taught(before.document, keys, taught.errors)
-        session.edits.act(self._what.lower(), after)
+        session.edits.push(self._what.lower(), after)
         self._marked = frozenset(doubtful)
         moved = keys_moved_between(before.document, document)
         self.taught.emit(before.document, document)

@@ -159,7 +159,7 @@ class ShapeTracker(QObject):
         assert document is not None
         keys = {name: _tracked_keys(now[name], rows, facts["feathers"][name]) for name, rows in facts["points"].items()}
         bare = without_propagated(document, dict.fromkeys(keys, self._frames))
-        session.edits.act("track", replace(session.state, document=with_model_keys(bare, keys)))
+        session.edits.push("track", replace(session.state, document=with_model_keys(bare, keys)))
         self._tell_end(set().union(*keys.values()), facts)
 
     def _take_group(self, facts: _Facts, layer: Layer) -> None:
@@ -174,7 +174,7 @@ class ShapeTracker(QObject):
         except RotopaintError as error:
             self.message_sent.emit(f"Track: {error}", "trouble")
             return
-        self._session.edits.act("track group", replace(self._session.state, document=document))
+        self._session.edits.push("track group", replace(self._session.state, document=document))
         self._tell_end(track.keys() - {self._start}, facts, "correct it there with T")
 
     def _tell_end(self, frames: Collection[int], facts: _Facts, cure: str = "key it there, track again") -> None:

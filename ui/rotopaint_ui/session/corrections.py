@@ -178,7 +178,7 @@ class CorrectionEdits:
                 return
             carried = carried_keys(keys, first, frames, asked.predicted or asked.document)
             document = with_landmarks(asked.document, with_model_keys(asked.document, carried))
-            edits.act("carry on corrections", replace(asked, document=document))
+            edits.push("carry on corrections", replace(asked, document=document))
             self._carry_next(questions[1:], frames)
 
         self.live.spread(SHOT if first is None else first.way, asked, first, take)
@@ -203,7 +203,7 @@ class CorrectionEdits:
         else:
             document = with_landmarks(asked.document, with_model_keys(asked.document, keys))
             spreads = asked.spreads if spread is None else (*_other_spreads(asked.spreads, spread), spread)
-            edits.act(label, replace(asked, document=document, spreads=spreads))
+            edits.push(label, replace(asked, document=document, spreads=spreads))
 
 
 def _other_spreads(spreads: tuple[Spread, ...], spread: Spread) -> tuple[Spread, ...]:

@@ -1,7 +1,7 @@
 """The state of the open shot and the steps that led to it: edits, gestures, undo. No Qt, no numpy.
 
 Undo keeps whole states; states are frozen values, so that a step costs what changed and nothing else. Everything that
-changes goes through `act` or a gesture, one step each.
+changes goes through `push` or a gesture, one step each.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class EditStack:
 
     # --- edits and gestures
 
-    def act(self, label: str, new: State) -> None:
+    def push(self, label: str, new: State) -> None:
         """Change to a new state in one undo step. During a drag it does nothing but show a message."""
         if self.is_gesture_open():
             self._changed()  # the pressed button shows the real state again

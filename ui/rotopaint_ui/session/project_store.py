@@ -1,9 +1,9 @@
-"""The project file behind a session: every step goes into it as it is made. No Qt.
+"""The project file behind a session: every step is written into it when it is made. No Qt.
 
-Writing is done in a thread of its own, in order. A gesture is waited for, it takes a millisecond, so that a kill loses
-at most the one under the hand; a step that changes thousands of keys (a run, a refit of a long shot), which can be made
-again, is written beside the screen. A disk that refuses never costs work: the session goes on in memory, what is not on
-disk yet is written with the next step that goes through, and the artist is told in one line.
+One thread writes all steps in order. The screen waits for a gesture, which takes a millisecond: a kill loses at most
+the gesture that is under way. It does not wait for a step that changes thousands of keys (a run, a refit of a long
+shot), because that step can be made again. An error of the disk never costs work: the session goes on in memory and
+reports it in one line, and the next step that can be written takes the missing ones with it.
 """
 
 from __future__ import annotations

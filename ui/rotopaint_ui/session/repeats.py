@@ -8,8 +8,8 @@ from math import hypot
 from rotopaint_ai.shapes.manual_keys import human_keys
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
-LEAST_PX = 1.0  # mean offset of a shape's control points from which a correction says something
-ENOUGH_POSES = 3  # corrected ones, for a pack to learn a shot from (`training/pack/shot.py`)
+LEAST_PX = 1.0  # smallest mean offset of a shape's control points that counts as a correction
+ENOUGH_POSES = 3  # corrected poses that training on a shot needs (`training/pack/shot.py`)
 LIKENESS = 0.7  # two corrections whose offsets have at least this cosine count as the same
 Offset = tuple[float, float]
 

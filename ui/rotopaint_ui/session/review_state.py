@@ -90,7 +90,7 @@ class ReviewState:
         if mark is not None:
             marks |= dict.fromkeys(sorted(frames), mark)
         label = {"accepted": "accept", "needs work": "needs work", "rejected": "reject", None: "clear mark"}[mark]
-        self._edits.act(label, replace(state, marks=dict(sorted(marks.items()))))
+        self._edits.push(label, replace(state, marks=dict(sorted(marks.items()))))
 
     def write_note(self, frames: Collection[int], text: str) -> None:
         """Write a note to frames in one step; an empty note deletes it."""
@@ -101,7 +101,7 @@ class ReviewState:
         notes = {frame: old for frame, old in state.notes.items() if frame not in frames}
         if text:
             notes |= dict.fromkeys(sorted(frames), text)
-        self._edits.act("note" if text else "clear note", replace(state, notes=dict(sorted(notes.items()))))
+        self._edits.push("note" if text else "clear note", replace(state, notes=dict(sorted(notes.items()))))
 
     @property
     def _document(self) -> RotoDocument | None:

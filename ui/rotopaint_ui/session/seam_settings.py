@@ -67,4 +67,4 @@ class SeamEdits:
         if self._edits.has_gesture:
             self._edits.preview(new)
         else:
-            self._edits.act("seam settings", new)
+            self._edits.push("seam settings", new)

@@ -70,7 +70,7 @@ class ShotSession:
         self.selection = Selection()
         self.hidden: frozenset[str] = frozenset()
         self.locked: frozenset[str] = frozenset()
-        self.judges_all = False
+        self.compares_all_shapes = False
         self.view_note: Mapping[str, Any] = {}  # the stored view of the last opened project
         self.looked_at: Callable[[], Mapping[str, Any]] = dict  # how the shot is looked at now: JSON values
         self.brush = Brush()
@@ -213,7 +213,7 @@ class ShotSession:
             known = self.project.face_run(after.face)
             # Keep the holds, which belong to the plate and not to a run.
             self.run = known if known != RunRecord() else RunRecord(held=self.runs.record.held)
-        self.edits.act("choose face" if before.face else "name face", after)
+        self.edits.push("choose face" if before.face else "name face", after)
         self.painting.note(sorted(fresh), after)  # the same paint under other names
         self.keep_run()
         return True
@@ -280,7 +280,7 @@ class ShotSession:
     def reviewed_shapes(self) -> frozenset[str] | None:
         """The shapes that frames are judged by: the selected one, else the visible seams, else the visible shapes.
 
-        None where there are no shapes. `judges_all`: seams and other shapes alike.
+        None where there are no shapes. `compares_all_shapes`: seams and other shapes alike.
         """
         document = self.document
         if document is None:
@@ -289,7 +289,7 @@ class ShotSession:
             return frozenset((self.shape.name,))
         seen = [shape for shape in document.shapes if shape.name not in self.hidden]
         seams = [shape for shape in seen if shape.role == "seam"]
-        return frozenset(shape.name for shape in (seen if self.judges_all or not seams else seams))
+        return frozenset(shape.name for shape in (seen if self.compares_all_shapes or not seams else seams))
 
     def held_frames(self) -> range:
         """The frames that an edit at this frame changes: the frame, or its whole hold."""
@@ -484,7 +484,7 @@ class ShotSession:
         under_hand = self.runs.take_under_hand()
         if self._asked is not None and before.predicted is not None:  # it may have gone on where another had ended
             under_hand = merge_run.with_standing(under_hand, results.document, before.predicted)
-        self.edits.act("run", merge_run.merge_run(before, results.document, asked, under_hand=under_hand))
+        self.edits.push("run", merge_run.merge_run(before, results.document, asked, under_hand=under_hand))
         self._note_run(results, before, asked)
         self.keep_run()
         if before.document is not None and self.corrections.live is not None:

@@ -30,5 +30,5 @@ class ShapeNames:
         except UsageError as error:
             self._say(str(error))
             return False
-        self._edits.act("rename shape", replace(state, names=names))
+        self._edits.push("rename shape", replace(state, names=names))
         return True

@@ -27,7 +27,7 @@ def key_sources(shapes: Iterable[RotoShape]) -> dict[int, str]:
 
 
 def paint_keys(painter: QPainter, axis: Axis, y: float, found: Mapping[int, str], crops: Iterable[int]) -> None:
-    """Keys, and a frame around those where a crop box was drawn."""
+    """Paint keys, and a square around frames with a crop box."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     if axis.cell < _CROWDED_PX:
         _paint_crowded(painter, axis, y, found)

@@ -34,5 +34,5 @@ def delete_crop(context: EditContext) -> bool:
     if not context.is_open:
         return False
     left = {frame: box for frame, box in session.state.crops.items() if frame != session.frame}
-    session.edits.act("delete crop box", replace(session.state, crops=left))
+    session.edits.push("delete crop box", replace(session.state, crops=left))
     return True

@@ -68,25 +68,25 @@ def smooth_points(context: EditContext) -> bool:
     """Tangents along the neighbours."""
     shape, chosen = context.shape, context.chosen_points
     closed = shape is not None and shape.closed
-    return context.act("smooth points", lambda points: edit_tangents.smooth(points, chosen, closed))
+    return context.change_points("smooth points", lambda points: edit_tangents.smooth(points, chosen, closed))
 
 
 def cusp_points(context: EditContext) -> bool:
     """Corners."""
     chosen = context.chosen_points
-    return context.act("cusp points", lambda points: edit_tangents.cusp(points, chosen))
+    return context.change_points("cusp points", lambda points: edit_tangents.cusp(points, chosen))
 
 
 def join(context: EditContext) -> bool:
     """Broken tangents in one line again."""
     chosen = context.chosen_points
-    return context.act("join tangents", lambda points: edit_tangents.join(points, chosen))
+    return context.change_points("join tangents", lambda points: edit_tangents.join(points, chosen))
 
 
 def mirror_chosen(context: EditContext) -> bool:
     """Tangents in one line and of one length."""
     chosen = context.chosen_points
-    return context.act("mirror tangents", lambda points: edit_tangents.mirror_tangents(points, chosen))
+    return context.change_points("mirror tangents", lambda points: edit_tangents.mirror_tangents(points, chosen))
 
 
 def delete_chosen(context: EditContext) -> bool:
@@ -166,7 +166,7 @@ def _harden_seam(context: EditContext, shape: RotoShape) -> bool:
     settings = replace(session.seams.of(shape.name), feather_px=0.0)
     state = with_settings(session.state, shape.name, settings)
     assert state.document is not None
-    session.edits.act("no feather", replace(state, document=clear_feather(state.document, shape.name, ())))
+    session.edits.push("no feather", replace(state, document=clear_feather(state.document, shape.name, ())))
     return True
 
 

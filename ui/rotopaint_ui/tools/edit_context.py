@@ -146,7 +146,7 @@ class EditContext:
             frames |= set(edit_frames.keyed_frames_in(shape, self.reach.first, self.reach.last))
         return sorted(frames)
 
-    def act(self, label: str, change: Change) -> bool:
+    def change_points(self, label: str, change: Change) -> bool:
         """Change the selected shape in one step; False where nothing can be changed."""
         shape = self.shape
         if shape is None or not shape.keys or not self.is_free:
@@ -168,7 +168,7 @@ class EditContext:
             return False
         predicted = along(self.session.state.predicted, document, new)
         state = replace(self.session.state, document=new, predicted=predicted)
-        self.session.edits.act(label, with_fitting_profiles(state))
+        self.session.edits.push(label, with_fitting_profiles(state))
         return True
 
     def nudge(self, label: str, dx: float, dy: float, what: object) -> tuple[float, float]:

@@ -50,7 +50,7 @@ def duplicate_shapes(context: EditContext) -> bool:
         seams = {**state.seams, name: state.seams[shape.name]} if shape.name in state.seams else state.seams
         state = replace(state, document=edit.add_shape(state.document, copy), seams=seams)
         made.append(name)
-    session.edits.act(f"duplicate {_count_names(made)}", state)
+    session.edits.push(f"duplicate {_count_names(made)}", state)
     session.select(made[-1], also=made)
     return True
 
@@ -61,7 +61,7 @@ def delete_shapes(context: EditContext) -> bool:
     if not shapes or not context.is_free:
         return False
     names = [shape.name for shape in shapes]
-    session.edits.act(f"delete {_count_names(names)}", _without_shapes(session.state, names))
+    session.edits.push(f"delete {_count_names(names)}", _without_shapes(session.state, names))
     session.select(None)
     predicted = session.state.predicted
     model = {shape.name for shape in predicted.shapes} if predicted is not None else set()

@@ -115,7 +115,7 @@ class Canvas(QWidget):
         return tuple(self._tools)
 
     def edit(self, name: str) -> bool:
-        """Carry out an edit of `tools.acts.EDIT_ACTIONS`; False where there is nothing to do, or a drag goes on."""
+        """Carry out an edit of `edit_actions.EDIT_ACTIONS`; False where there is nothing to do, or a drag goes on."""
         if self._tools[self._tool].is_busy:
             return False
         had = self.context.reach

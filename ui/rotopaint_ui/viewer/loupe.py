@@ -79,7 +79,7 @@ def _blank(ratio: float) -> QPixmap:
 
 @lru_cache(maxsize=4)
 def _disc(ratio: float) -> QPixmap:
-    """The round of the glass; cutting a picture with it is far quicker than painting through a round clip."""
+    """The disc that masks the loupe; compositing with it is far quicker than painting through a round clip."""
     disc = _blank(ratio)
     painter = QPainter(disc)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -1,0 +1,92 @@
+"""What docstrings and comments name between backticks is there: `module.name`, `Class.name`, `file.py`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = {"rotopaint_ai": ROOT, "rotopaint_ui": ROOT / "ui", "rotopaint_nuke": ROOT / "plugin"}
+TEXTS = ("rotopaint_ai", "ui", "plugin", "benchmarks", "tests")
+DOTTED = re.compile(r"`((?:\w+\.)+\w+)(?:\([^`]*\))?`")
+FILE = re.compile(r"`([\w/]*\w\.py)`")
+ENDINGS = {"py", "pyi", "onnx", "json", "jsonl", "journal", "nk"}  # `pack.onnx` is a file
+PLACEHOLDER = "X"
+ENTRY_POINTS = {"rotopaint_ai.formats", "rotopaint_ai.parts"}  # groups of other people's packages
+
+
+def identifiers(tree: ast.AST) -> set[str]:
+    """Every name that a module defines, imports or uses."""
+    found = set()
+    for node in ast.walk(tree):
+        for field in ("name", "id", "attr", "arg", "asname"):
+            if isinstance(name := getattr(node, field, None), str):
+                found.add(name)
+    return found
+
+
+@cache
+def known() -> dict[str, list[set[str]]]:
+    """By the end of a module's path (`seams.rig`, `rig`) or the name of a class: the identifiers of such modules."""
+    found = defaultdict(list)
+    for package, place in PACKAGES.items():
+        for path in (place / package).rglob("*.py"):
+            tree = ast.parse(path.read_text("utf-8"))
+            names, parts = identifiers(tree), path.relative_to(place).with_suffix("").parts
+            for k in range(len(parts)):
+                found[".".join(parts[k:]).removesuffix(".__init__")].append(names)
+            for node in tree.body:
+                if isinstance(node, ast.ClassDef):
+                    found[node.name].append(names)
+    return dict(found)
+
+
+def is_gone(name: str) -> bool:
+    """Whether a dotted name begins with a module or class of ours that does not have what follows."""
+    parts = name.split(".")
+    if parts[-1] in ENDINGS or parts[-1] == PLACEHOLDER or name in ENTRY_POINTS:
+        return False
+    for k in range(len(parts) - 1, 0, -1):
+        if owners := known().get(".".join(parts[:k])):
+            return name not in known() and not any(parts[k] in names for names in owners)
+    return False
+
+
+def references(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Place and name of each match in the texts."""
+    for room in TEXTS:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            if path.name != Path(__file__).name:
+                for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+                    yield from ((f"{path.relative_to(ROOT)}:{number}", name) for name in pattern.findall(line))
+
+
+def test_a_name_that_is_gone_is_found() -> None:
+    names = (
+        "errors.UsageError",
+        "errors.NoSuchError",
+        "FrameRange.first",
+        "FrameRange.gone",
+        "seams.rig",
+        "numpy.gone",
+    )
+    assert [name for name in names if is_gone(name)] == ["errors.NoSuchError", "FrameRange.gone"]
+
+
+def test_dotted_names_are_there() -> None:
+    found = list(references(DOTTED))
+    assert len(found) > 100
+    assert [each for each in found if is_gone(each[1])] == []
+
+
+def test_files_between_backticks_are_there() -> None:
+    files = [
+        f"/{path.relative_to(ROOT).as_posix()}" for room in (*TEXTS, "scripts") for path in (ROOT / room).rglob("*.py")
+    ]
+    found = list(references(FILE))
+    assert len(found) > 10
+    assert [each for each in found if not any(path.endswith(f"/{each[1]}") for path in files)] == []
