@@ -180,7 +180,7 @@ class Tour:
 
     def look(self) -> None:
         """Go to the worst frame by N."""
-        self.click(self.panel.canvas, self.place(100, 100))
+        self.click(self.panel.canvas, QPointF(30, 30))
         self.press("n")
         run, judged = self.session.run, self.session.reviewed_shapes()
         errors = {frame: run.error_left(frame, {}, judged) or 0.0 for frame in run.errors}
@@ -190,18 +190,14 @@ class Tour:
         self.keep("04_worst")
 
     def worst_landmark(self) -> tuple[str, QPointF, QPointF]:
-        """The landmark with the largest true error, of the shape that N selected."""
+        """The landmark with the largest true error, with its position and its true one on the canvas."""
         document, frame = self.session.document, self.session.frame
         assert document is not None
-        errors, keyed = self.session.run.errors[frame], self.session.review.keyed_frames()
-        judged = self.session.reviewed_shapes() or frozenset()
-        worst = max((name for name in errors if name in judged and frame not in keyed[name]), key=errors.__getitem__)
-        points = document.shape(worst).at(frame)
         truth = dict(zip(self.truth.landmarks.names, self.truth.landmarks.keys[frame]))
         found = []
         for name, mark in zip(document.landmarks.names, document.landmarks.keys[frame]):
             place = truth.get(name)
-            if mark is not None and place is not None and min(hypot(p.x - mark.x, p.y - mark.y) for p in points) < 1:
+            if mark is not None and place is not None:
                 a, b = self.place(mark.x, mark.y), self.place(place.x, place.y)
                 found.append((hypot(b.x() - a.x(), b.y() - a.y()), name, a, b))
         return max(found)[1:]
@@ -301,7 +297,7 @@ class Tour:
         self.make_a_part()
         self.click(seam.make)
         self.wait("the clean plate", lambda: not self.panel.jobs.is_running and not self.panel.session.stale_frames())
-        self.click(self.panel.canvas, self.place(100, 100))
+        self.click(self.panel.canvas, QPointF(30, 30))
         self.press("w")
         self.rest(1.0)
         self.keep("12_wipe")
