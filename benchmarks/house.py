@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CONTRACTS = ROOT / "tests" / "contracts"
 PLACES = ("rotopaint_ai", "ui", "plugin", "docs", ":(glob)*.md")
 OPTION = re.compile(r'add_argument\(\s*"--')
+RESEARCH = Path("docs") / "research"
 STEP = re.compile(r"\boptimi[sz]er\.step\(\)")
 CLASS = re.compile(r"^class ([A-Za-z]\w*)", re.MULTILINE)
 GRAPH = """
@@ -41,7 +42,7 @@ def rows(root: Path) -> dict[str, str]:
     training = {name: text for name, text in texts.items() if name.startswith("rotopaint_ai.training.")}
     classes = Counter(name for text in texts.values() for name in CLASS.findall(text))
     names, shared = runpy.run_path(str(CONTRACTS / "test_names.py"))["shared_names"](texts)
-    circles = _circles(root)
+    circles, research = _circles(root), _words(root / RESEARCH)
     flat = [name for name in training if name.count(".") == 3 and not name.endswith("__init__.py")]
     folders = {name.split(".")[2] for name in training if name.count(".") > 3}
     return {
@@ -53,7 +54,7 @@ def rows(root: Path) -> dict[str, str]:
         "class names in two files": str(sum(n > 1 for n in classes.values())),
         "function names in two modules": f"{len(shared) / len(names):.1%}",
         "options of the command line": str(sum(len(OPTION.findall(t)) for t in texts.values())),
-        "words of documents": f"{sum(len(p.read_text('utf-8').split()) for p in _documents(root)):,}",
+        "words of documents, for users / of research": f"{_words(root) - research:,} / {research:,}",
     }
 
 
@@ -69,8 +70,10 @@ def _circles(root: Path) -> list[int]:
     return list(json.loads(found.stdout))
 
 
-def _documents(root: Path) -> list[Path]:
-    return [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
+def _words(folder: Path) -> int:
+    return sum(
+        len(page.read_text("utf-8").split()) for page in (*folder.glob("*.md"), *(folder / "docs").rglob("*.md"))
+    )
 
 
 def main(revisions: list[str]) -> None:

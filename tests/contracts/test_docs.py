@@ -42,7 +42,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
 
 def test_each_finding_names_a_test_that_is_there() -> None:
     rows = re.findall(
-        r"^\| \d* \|.*\| (.*) \|$", (ROOT / "docs" / "trust.md").read_text(encoding="utf-8"), re.MULTILINE
+        r"^\| \d* \|.*\| (.*) \|$", (ROOT / "docs" / "research" / "trust.md").read_text(encoding="utf-8"), re.MULTILINE
     )
     named = [
         (path, name)
