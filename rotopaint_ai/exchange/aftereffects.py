@@ -22,6 +22,7 @@ from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX
 from rotopaint_ai.exchange.linear_keys import switches, visible_between
 from rotopaint_ai.exchange.lossiness import Loss
+from rotopaint_ai.exchange.mask_scripts import MaskScript, read_data, read_rates, read_rows, read_size
 from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.exchange.plain_shapes import hold_outs_last
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
@@ -53,7 +54,7 @@ WORDS: Final[Mapping[Feature, str]] = {
 }
 EASED_PX: Final = 0.1
 _HOLDS_OUT: Final = "SUBTRACT"  # a mask's mode: it subtracts from the masks above it
-_BEGIN, _END = "var ROTOPAINT = ", ";\n// end of the data\n"
+_SCRIPT: Final = MaskScript("var ROTOPAINT = ", ";\n// end of the data\n", FORMAT, "After Effects")
 _HOSTS: Final = Path(__file__).with_name("hosts")
 
 
@@ -93,7 +94,7 @@ def dumps(document: RotoDocument) -> str:
     }
     script = (_HOSTS / "after_effects_build.jsx").read_text(encoding="utf-8")
     text = json.dumps(data, allow_nan=False, ensure_ascii=True).replace('}, {"name"', '},\n{"name"')
-    return f"{_BEGIN}{text.replace('], [', '],[')}{_END}\n{script}"
+    return f"{_SCRIPT.begin}{text.replace('], [', '],[')}{_SCRIPT.end}\n{script}"
 
 
 def _mask_of_shape(shape: RotoShape, document: RotoDocument) -> dict[str, Any]:
@@ -131,16 +132,9 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
 
 def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "masks") -> ReadResult:
     """The document in the text of a script that this product wrote, or of a dump of a composition's masks."""
-    inner = text.split(_BEGIN, 1)[1].partition(_END)[0] if _BEGIN in text else text
-    data = parsing.json_of(inner, where, wanted="a script written by this product, or its dump of a composition")
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise DocumentError(
-            f"{where}: does not hold masks of After Effects; run the dump script there and read the file that it writes"
-        )
-    warnings: list[str] = []
-    size = (parsing.whole(f"{where}: width", data.get("width")), parsing.whole(f"{where}: height", data.get("height")))
-    size = parsing.plate_size(where, size, width, height)
-    masks = [*_mask_rows(data, "masks", where), *_dumped_masks(data, size, where, warnings)]
+    data, warnings = read_data(text, _SCRIPT, where), list[str]()
+    size = read_size(data, where, width, height)
+    masks = [*read_rows(data, "masks", where), *_dumped_masks(data, size, where, warnings)]
     first = parsing.whole(f"{where}: first_frame", data.get("first_frame"))
     last = data.get("last_frame", first + parsing.whole(f"{where}: n_frames", data.get("n_frames", 1)) - 1)
     first, last = parsing.frame_range(where, [first, parsing.whole(f"{where}: last_frame", last)])
@@ -153,26 +147,17 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     warnings += parsing.hold_outs_above(kept)
     frames = [frame for shape in kept for frame in shape.frames]
     first, last = parsing.frame_range(where, [first, last, *frames])
-    aspect, fps = (parsing.finite_number(f"{where}: {name}", data.get(name)) for name in ("pixel_aspect", "fps"))
-    if aspect <= 0 or fps <= 0:
-        raise DocumentError(f"{where}: pixel aspect {aspect:g} and frame rate {fps:g}; both must be above 0")
+    aspect, fps = read_rates(data, where)
     return ReadResult(
         RotoDocument(*size, first, last, aspect, round(fps, 5), shapes=kept), tuple(dict.fromkeys(warnings))
     )
-
-
-def _mask_rows(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
-    found = data.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise DocumentError(f"{where}: {name} is not a list of objects; write the file again")
-    return found
 
 
 def _dumped_masks(
     data: Mapping[str, Any], size: tuple[int, int], where: str, warnings: list[str]
 ) -> list[dict[str, Any]]:
     """The masks of every layer of a dump, named after both where there are several layers."""
-    layers = _mask_rows(data, "layers", where)
+    layers = read_rows(data, "layers", where)
     found = []
     for layer in layers:
         name = str(layer.get("name"))
@@ -184,7 +169,7 @@ def _dumped_masks(
                 f"{size[1]}: its masks are left out; precompose it at the plate's size"
             )
             continue
-        for mask in _mask_rows(layer, "masks", where):
+        for mask in read_rows(layer, "masks", where):
             row = {**mask, "name": f"{name}/{mask.get('name')}" if len(layers) > 1 else str(mask.get("name"))}
             found.append({**row, "feather": _outside(row, where, warnings)})
             _report_mask(row, warnings)

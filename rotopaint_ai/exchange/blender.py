@@ -21,6 +21,7 @@ from rotopaint_ai.exchange import feather_edges, lossiness, parsing, stroke_outl
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.linear_keys import linear_keys, switches, visible_between
 from rotopaint_ai.exchange.lossiness import Loss
+from rotopaint_ai.exchange.mask_scripts import MaskScript, read_data, read_rates, read_rows, read_size
 from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.exchange.plain_shapes import hold_outs_last
 from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
@@ -53,7 +54,7 @@ WORDS: Final[Mapping[Feature, str]] = {
 }
 # `as_written` has closed the strokes already.
 SETTLED: Final[frozenset[Feature]] = frozenset(("open", "width", "taper"))
-_BEGIN, _END = "DATA = json.loads(r'''", "''')\n"
+_SCRIPT: Final = MaskScript("DATA = json.loads(r'''", "''')\n", FORMAT, "Blender")
 _HOLDS_OUT: Final = "MERGE_SUBTRACT"  # a layer's blending: the matte below it times one minus the layer's own
 _LONGEST_NAME: Final = 63  # bytes
 _HOSTS: Final = Path(__file__).with_name("hosts")
@@ -127,7 +128,7 @@ def dumps(document: RotoDocument) -> str:
     script = (_HOSTS / "blender_build.py").read_text(encoding="utf-8")
     head, _, body = script.partition("import bpy\n")
     text = parsing.json_lines(data, depth=4).replace("'", "\\u0027")
-    return f"{head}import bpy\n\n{_BEGIN}{text}{_END}{body}"
+    return f"{head}import bpy\n\n{_SCRIPT.begin}{text}{_SCRIPT.end}{body}"
 
 
 def _layer_of_shape(shape: RotoShape, name: str, document: RotoDocument) -> dict[str, Any]:
@@ -200,22 +201,12 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
 
 def loads(text: str, *, width: int | None = None, height: int | None = None, where: str = "masks") -> ReadResult:
     """The document in the text of a script that this product wrote, or of a dump of Blender's masks."""
-    inner = text[text.find(_BEGIN) + len(_BEGIN) :].partition(_END)[0] if _BEGIN in text else text
-    data = parsing.json_of(inner, where, wanted="a script written by this product, or its dump of Blender's masks")
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise DocumentError(
-            f"{where}: does not hold masks of Blender; run the dump script in Blender and read the file that it writes"
-        )
-    warnings: list[str] = []
-    size = (parsing.whole(f"{where}: width", data.get("width")), parsing.whole(f"{where}: height", data.get("height")))
-    size = parsing.plate_size(where, size, width, height)
-    aspect = parsing.finite_number(f"{where}: pixel_aspect", data.get("pixel_aspect", 1.0))
-    fps = parsing.finite_number(f"{where}: fps", data.get("fps", 24.0))
-    if aspect <= 0 or fps <= 0:
-        raise DocumentError(f"{where}: pixel aspect {aspect:g} and frame rate {fps:g}; both must be above 0")
+    data, warnings = read_data(text, _SCRIPT, where), list[str]()
+    size = read_size(data, where, width, height)
+    aspect, fps = read_rates({"pixel_aspect": 1.0, "fps": 24.0, **data}, where)
     frame = (*size, aspect)
-    masks = _object_rows(data, "masks", where)
-    rows = [{"name": "Mask", **each} for each in _object_rows(data, "layers", where)]
+    masks = read_rows(data, "masks", where)
+    rows = [{"name": "Mask", **each} for each in read_rows(data, "layers", where)]
     rows += [row for mask in masks for row in _dumped_rows(mask, len(masks) > 1, where, warnings)]
     first, last = (parsing.whole(f"{where}: {name}", data.get(name)) for name in ("first_frame", "last_frame"))
     first, last = parsing.frame_range(where, [first, last, *_frames_with_keys(rows, where)])
@@ -231,22 +222,15 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     )
 
 
-def _object_rows(data: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
-    found = data.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise DocumentError(f"{where}: {name} is not a list of objects; write the file again")
-    return found
-
-
 def _dumped_rows(mask: Mapping[str, Any], several: bool, where: str, warnings: list[str]) -> list[dict[str, Any]]:
     """One row for each spline of a dumped mask."""
     note = mask.get("note") if isinstance(mask.get("note"), dict) else {}
     turned = note.get("reversed", []) if isinstance(note, dict) else []
     rows = []
-    for layer in _object_rows(mask, "layers", where):
+    for layer in read_rows(mask, "layers", where):
         name = f"{mask.get('name')}/{layer.get('name')}" if several else str(layer.get("name"))
         _report_layer(layer, name, warnings)
-        for spline in _object_rows(layer, "splines", where):
+        for spline in read_rows(layer, "splines", where):
             rows.append(
                 {
                     **spline,

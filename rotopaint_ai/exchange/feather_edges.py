@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX
-from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoShape, feather_line, feather_rows
+from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape, feather_line, feather_rows
 
 LONGEST_MITRE = 2.0
 _TINY = 1e-9
@@ -74,6 +74,11 @@ def as_one_line(shape: RotoShape) -> RotoShape:
         return shape
     lines = {frame: line_around(shape, frame, key.points) for frame, key in shape.keys.items()}
     return with_lines(shape, lines)
+
+
+def reduce_feathers(document: RotoDocument) -> RotoDocument:
+    """The document with each feather as one line, or as one width where it varies by less than 0.1 px."""
+    return replace(document, shapes=tuple(map(as_one_line, document.shapes)))
 
 
 def with_lines(shape: RotoShape, lines: Mapping[int, Points]) -> RotoShape:

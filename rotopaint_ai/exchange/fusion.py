@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from rotopaint_ai.exchange import feather_edges, lossiness, lua, parsing
@@ -19,7 +18,7 @@ from rotopaint_ai.exchange.linear_keys import linear_keys, switches
 from rotopaint_ai.exchange.lossiness import Loss
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Points, RotoDocument, RotoShape
 
-__all__ = ["as_fusion_holds", "dumps", "fusion_names", "loads", "losses_of", "read_report"]
+__all__ = ["dumps", "fusion_names", "loads", "losses_of", "read_report"]
 KEEPS: Final[frozenset[Feature]] = frozenset(
     ("tangents", "points", "open", "keys", "width", "visibility", "order", "aspect", "size")
 )
@@ -45,11 +44,6 @@ def losses_of(document: RotoDocument) -> list[Loss]:
             "keys": lossiness.holds,
         },
     )
-
-
-def as_fusion_holds(document: RotoDocument) -> RotoDocument:
-    """The document with each feather as one line, or as one width where it varies by less than 0.1 px."""
-    return replace(document, shapes=tuple(map(feather_edges.as_one_line, document.shapes)))
 
 
 def fusion_names(document: RotoDocument) -> dict[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -54,11 +54,6 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 def ssf_names(document: RotoDocument) -> dict[str, str]:
     """The name of each shape in the file."""
     return parsing.names_of(document, _one_word)
-
-
-def as_ssf_holds(document: RotoDocument) -> RotoDocument:
-    """The document with each feather as one line, or as one width where it varies by less than 0.1 px."""
-    return replace(document, shapes=tuple(map(feather_edges.as_one_line, document.shapes)))
 
 
 def _one_word(name: str) -> str:

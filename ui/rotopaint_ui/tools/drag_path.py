@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rotopaint_ui.tools.base import CLICK_PX, FINE, MouseEvent, distance
+from rotopaint_ui.tools.edit_context import EditContext
 
 
 class DragPath:
@@ -48,3 +49,32 @@ class DragPath:
         """The current position of the drag in plate space: the start plus the offset."""
         (x, y), (dx, dy) = self.start.plate, self.offset
         return x + dx, y + dy
+
+
+class DragTool:
+    """The part of a tool whose gesture is one drag that makes one edit; a subclass begins that edit in `drag`."""
+
+    def __init__(self, context: EditContext) -> None:
+        self._context, self._session = context, context.session
+        self._path: DragPath | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an edit has begun."""
+        return self._path is not None and self._path.has_begun
+
+    def release(self, mouse: MouseEvent) -> None:
+        """Commit the edit."""
+        if self.is_busy:
+            self._session.edits.commit()
+        self._let_go()
+
+    def cancel(self) -> None:
+        """Abort the edit."""
+        if self.is_busy:
+            self._session.edits.abort()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Forget what the drag holds."""
+        self._path = None

@@ -8,23 +8,22 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from rotopaint_ai.shapes.roto import Landmark
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import CLICK_PX, MouseEvent, paint_band
-from rotopaint_ui.tools.drag_path import DragPath
+from rotopaint_ui.tools.drag_path import DragPath, DragTool
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import landmark_at
 
 
-class LandmarkTool:
+class LandmarkTool(DragTool):
     """Click selects a landmark (Shift: more), a rubber band those inside; a drag moves them, the shapes follow."""
 
     def __init__(self, context: EditContext) -> None:
-        self._context, self._session = context, context.session
+        super().__init__(context)
         self._held: dict[int, Landmark] = {}
-        self._path: DragPath | None = None
 
     @property
     def is_busy(self) -> bool:
         """Whether landmarks are being dragged."""
-        return self._path is not None and bool(self._held) and self._path.has_begun
+        return super().is_busy and bool(self._held)
 
     def press(self, mouse: MouseEvent) -> None:
         """Grab the landmark under the mouse and the other selected ones; otherwise start a rubber band."""
@@ -61,13 +60,11 @@ class LandmarkTool:
             self._session.corrections.finish()
         elif self._path is not None and not self._held:
             self._take_inside(mouse)
-        self._path, self._held = None, {}
+        self._let_go()
 
-    def cancel(self) -> None:
-        """Take the drag back."""
-        if self.is_busy:
-            self._session.edits.abort()
-        self._path, self._held = None, {}
+    def _let_go(self) -> None:
+        super()._let_go()
+        self._held = {}
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """A cross over landmarks."""

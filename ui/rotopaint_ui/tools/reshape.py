@@ -9,7 +9,7 @@ from rotopaint_ai.shapes.edit_transform import push_points
 from rotopaint_ai.shapes.roto import Points
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import MouseEvent
-from rotopaint_ui.tools.drag_path import DragPath
+from rotopaint_ui.tools.drag_path import DragPath, DragTool
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import shape_at
 
@@ -17,20 +17,19 @@ LEAST_PX, MOST_PX = 4.0, 600.0  # limits of the brush's radius, screen pixels
 STEP = 1.25  # by which a key makes the brush larger or smaller
 
 
-class ReshapeTool:
+class ReshapeTool(DragTool):
     """Drag pushes the selected shape (or the one under the mouse); Shift+drag sizes the brush, Ctrl a tenth."""
 
     def __init__(self, context: EditContext) -> None:
-        self._context, self._session = context, context.session
+        super().__init__(context)
         self.radius = 60.0  # initial radius in screen pixels, at any zoom
         self._hover: QPointF | None = None
-        self._path: DragPath | None = None
         self._sizing: float | None = None
 
     @property
     def is_busy(self) -> bool:
         """Whether a shape is being pushed."""
-        return self._path is not None and self._sizing is None and self._path.has_begun
+        return super().is_busy and self._sizing is None
 
     def press(self, mouse: MouseEvent) -> None:
         """Take hold of the shape under the brush; with Shift, of the brush."""
@@ -64,17 +63,9 @@ class ReshapeTool:
         if shape is not None:
             self._context.preview(shape.name, self._pushed)
 
-    def release(self, mouse: MouseEvent) -> None:
-        """One gesture is one undo step."""
-        if self.is_busy:
-            self._session.edits.commit()
-        self._path = self._sizing = None
-
-    def cancel(self) -> None:
-        """Take the push back."""
-        if self.is_busy:
-            self._session.edits.abort()
-        self._path = self._sizing = None
+    def _let_go(self) -> None:
+        super()._let_go()
+        self._sizing = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """The brush is drawn around the mouse."""

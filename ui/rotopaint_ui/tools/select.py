@@ -10,7 +10,7 @@ from rotopaint_ai.shapes.edit_transform import transform, translation
 from rotopaint_ai.shapes.roto import Points, RotoShape
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import CLICK_PX, MouseEvent, paint_band
-from rotopaint_ui.tools.drag_path import DragPath
+from rotopaint_ui.tools.drag_path import DragPath, DragTool
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import Grip, curve_at, point_grip_at, shape_at
 
@@ -38,7 +38,7 @@ def choose_shape(context: EditContext, name: str | None, mouse: MouseEvent) -> N
         session.select(name, also=before)
 
 
-class SelectTool:
+class SelectTool(DragTool):
     """Select and drag.
 
     A click takes a shape or a point; Shift adds or removes one; a rubber band takes the points inside (Shift adds, Ctrl
@@ -48,15 +48,14 @@ class SelectTool:
     """
 
     def __init__(self, context: EditContext) -> None:
-        self._context, self._session = context, context.session
+        super().__init__(context)
         self._grip: Grip | None = None
-        self._path: DragPath | None = None
         self._tangent: tuple[float, float] = (0.0, 0.0)
 
     @property
     def is_busy(self) -> bool:
         """Whether points or tangents are being dragged."""
-        return self._path is not None and self._grip is not None and self._path.has_begun
+        return super().is_busy and self._grip is not None
 
     def press(self, mouse: MouseEvent) -> None:
         """Take hold of a handle, else select the shape under the mouse, else begin a rubber band."""
@@ -98,13 +97,11 @@ class SelectTool:
             self._session.edits.commit()
         elif self._grip is None and self._path is not None:
             self._take_band(mouse)
-        self._path = self._grip = None
+        self._let_go()
 
-    def cancel(self) -> None:
-        """Take the drag back."""
-        if self.is_busy:
-            self._session.edits.abort()
-        self._path = self._grip = None
+    def _let_go(self) -> None:
+        super()._let_go()
+        self._grip = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """A cross over handles, a hand over shapes."""

@@ -15,7 +15,7 @@ from rotopaint_ai.shapes.edit_transform import Affine
 from rotopaint_ai.shapes.layers import Layer, LayerPose
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
-from rotopaint_ui.tools.drag_path import DragPath
+from rotopaint_ui.tools.drag_path import DragPath, DragTool
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.layer_actions import pivot_of, pivot_within, preview_pose, shifted_pose, turned_pose
 from rotopaint_ui.tools.pick import shape_at
@@ -36,16 +36,15 @@ class Hold:
     down: int = 0
 
 
-class TransformTool:
+class TransformTool(DragTool):
     """Drag inside moves, a handle scales (Shift: both ways alike), outside rotates (Shift: by 15 degrees), the cross
     is the pivot. Ctrl goes a tenth of the way. Acts on the selected points, or on all selected shapes where none is."""
 
     def __init__(self, context: EditContext) -> None:
-        self._context, self._session = context, context.session
+        super().__init__(context)
         self._pivot: tuple[float, float] | None = None  # set by hand; otherwise the middle of the box
         self._pivot_of: object = None
         self._hold: Hold | None = None
-        self._path: DragPath | None = None
         self._box = QRectF()
         self._layer: Layer | None = None  # the group that is dragged, at the start of the drag
         self._fixed = 0.0, 0.0  # the fixed point of the drag
@@ -53,7 +52,7 @@ class TransformTool:
     @property
     def is_busy(self) -> bool:
         """Whether points are being transformed."""
-        return self._path is not None and self._path.has_begun and self._hold is not None and self._hold.part != "pivot"
+        return super().is_busy and self._hold is not None and self._hold.part != "pivot"
 
     def press(self, mouse: MouseEvent) -> None:
         """Take hold of the box, or select the shape under the mouse."""
@@ -100,13 +99,11 @@ class TransformTool:
                 self._context.put("group pivot", lambda document: edit_layers.set_pivot(document, layer.name, x, y))
                 self._pivot = None  # the pivot moves with the group
             self._session.say("Moved the pivot: turning and scaling go about it; drag beside the cross to move")
-        self._path = self._hold = None
+        self._let_go()
 
-    def cancel(self) -> None:
-        """Take it back."""
-        if self.is_busy:
-            self._session.edits.abort()
-        self._path = self._hold = None
+    def _let_go(self) -> None:
+        super()._let_go()
+        self._hold = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """The cursor for the action of a press."""

@@ -16,13 +16,13 @@ from rotopaint_ai.shapes.edit_points import nearest
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
 from rotopaint_ui.drawing.render import ViewTransform, widths_of
 from rotopaint_ui.tools.base import MouseEvent
-from rotopaint_ui.tools.drag_path import DragPath
+from rotopaint_ui.tools.drag_path import DragPath, DragTool
 from rotopaint_ui.tools.edge_handles import Edge, EdgeHandle, edge_handle_at, leftward, paint_edges
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import shape_at
 
 
-class WidthTool:
+class WidthTool(DragTool):
     """Drag away from a seam to widen it, towards it to narrow it; Shift drags its softness, Ctrl a tenth of the way.
 
     The matte changes by twice the mouse's way, as it grows on both sides. A handle beside a control point drags the
@@ -31,15 +31,9 @@ class WidthTool:
     """
 
     def __init__(self, context: EditContext) -> None:
-        self._context, self._session = context, context.session
-        self._path: DragPath | None = None
+        super().__init__(context)
         self._shape: RotoShape | None = None
         self._handle: EdgeHandle | None = None
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a width is being dragged."""
-        return self._path is not None and self._path.has_begun
 
     def press(self, mouse: MouseEvent) -> None:
         """Take hold of a handle of the selected shape, else of the seam that is selected or under the mouse."""
@@ -72,17 +66,9 @@ class WidthTool:
         else:
             self._set_profile(self._shape, self._handle, self._path.offset, is_both=mouse.shift)
 
-    def release(self, mouse: MouseEvent) -> None:
-        """One gesture is one undo step."""
-        if self.is_busy:
-            self._session.edits.commit()
-        self._path = self._shape = None
-
-    def cancel(self) -> None:
-        """Take it back."""
-        if self.is_busy:
-            self._session.edits.abort()
-        self._path = self._shape = None
+    def _let_go(self) -> None:
+        super()._let_go()
+        self._shape = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """A cross over handles, two arrows where a drag changes a width: over a seam, or anywhere with one selected."""
