@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 from rotopaint_ai.bench.plates import enlarge
-from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
+from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 
 RUN = """
 import sys

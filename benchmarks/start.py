@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
+from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 
 Cost = tuple[float, float]  # wall seconds and processor seconds
 

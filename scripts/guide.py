@@ -29,8 +29,8 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QWidget
 
-from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ai.exchange import document as documents
+from rotopaint_ai.inference.sample import find_sample
 from rotopaint_ui.batch.queue import QueuedShot, QueueStatus
 from rotopaint_ui.engine.frame_cache import PLATE
 from rotopaint_ui.standalone.app import MainWindow

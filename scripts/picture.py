@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.cli import main as rotopaint
-from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ai.exchange import document
 from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.inference.sample import find_sample
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.shapes.bezier import as_array, flatten

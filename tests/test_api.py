@@ -13,10 +13,10 @@ import pytest
 import rotopaint_ai
 from module_file import module_at
 from rotopaint_ai import api
-from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document, formats
 from rotopaint_ai.inference.pack import find_pack
+from rotopaint_ai.inference.sample import find_sample
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.stage.puppet_shot import write_linear_picture
 

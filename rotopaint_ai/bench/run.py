@@ -38,8 +38,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _bench_job(arguments: argparse.Namespace, scratch: Path) -> RunJob:
     from rotopaint_ai.bench.plates import enlarge
-    from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
     from rotopaint_ai.errors import UsageError
+    from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 
     if arguments.plates is None:
         sample = find_sample()

@@ -35,7 +35,7 @@ from rotopaint_ai.inference.process import read_signature, shipped_places
 from rotopaint_ai.inference.session import Signature, Tensor
 from rotopaint_ai.inference.signing import check_signature
 from rotopaint_ai.sheet import Sheet, load_sheet
-from rotopaint_ai.value_checks import check
+from rotopaint_ai.value_checks import check, check_format
 
 FORMAT = "rotopaint-pack"
 VERSION = 1
@@ -322,16 +322,15 @@ def _read_card(folder: Path, *, is_trusted: bool = True) -> dict[str, Any]:
     path = folder / CARD
     try:
         content = file_bytes(path, _CARD_LIMIT_BYTES)
-        card = json.loads(content.decode())
+        card: dict[str, Any] = json.loads(content.decode())
     except FileNotFoundError as error:
         raise PackError(f"{folder}: no {CARD}; wanted a model pack's folder") from error
     except (OSError, ValueError, RecursionError) as error:
         raise PackError(f"{path}: cannot be read ({error}); copy or export the pack again") from error
-    if not isinstance(card, dict) or card.get("format") != FORMAT or card.get("version") != VERSION:
-        got = (
-            f"format {card.get('format')!r} version {card.get('version')!r}" if isinstance(card, dict) else "no fields"
-        )
-        raise PackError(f"{path}: {got}; wanted format '{FORMAT}' version {VERSION}")
+    try:
+        check_format(card, FORMAT, VERSION, error=PackError)
+    except PackError as error:
+        raise PackError(f"{path}: {error}") from error
     if not is_trusted:
         check_signature(folder, content)
     return card

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from module_file import module_at
-from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
+from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 
 HELD_MB = 800  # several times what a run of one frame takes
 

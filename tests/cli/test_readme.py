@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.cli import main
-from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ai.exchange import document, formats
 from rotopaint_ai.inference.pack import find_pack
+from rotopaint_ai.inference.sample import find_sample
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 NOT_HERE = {"panel", "train", "demo"}  # a window, minutes of training, and the sample itself, which its own tests run

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
+from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.jobs import Cancel, RunJob
 from rotopaint_ai.pipeline import passes
 from rotopaint_ai.pipeline.frame_store import FrameStore

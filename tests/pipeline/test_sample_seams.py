@@ -12,8 +12,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.exchange import document
+from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.jobs import Cancel, Event, RunJob
 from rotopaint_ai.pipeline import shot_seams, shot_widths
 from rotopaint_ai.pipeline.record_store import FRAMES as FRAMES_DONE

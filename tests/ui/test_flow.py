@@ -17,8 +17,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QDialog
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ai.cli.demo import find_sample
 from rotopaint_ai.exchange import formats, nuke
+from rotopaint_ai.inference.sample import find_sample
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE
 from rotopaint_ui.host import Engine, package_folders

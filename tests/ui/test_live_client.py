@@ -29,7 +29,7 @@ SAMPLE = Path(live_client.__file__).parents[2] / "models" / "rotopaint_models" /
 def shot(tmp_path_factory: pytest.TempPathFactory) -> RotoDocument:
     """What the shipped pack says of the first frames of the sample shot."""
     from rotopaint_ai.cli import main
-    from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
+    from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 
     sample, out = find_sample(), tmp_path_factory.mktemp("run")
     crops = [word for crop in read_crops(sample / CROP_FILE) for word in ("--crop", crop)]
@@ -151,7 +151,7 @@ def test_a_refit_and_a_spread_come_back_as_steps(qtbot: QtBot, client: LiveClien
 
 
 def test_a_seam_preview_comes_as_pixels(qtbot: QtBot, client: LiveClient, shot: RotoDocument) -> None:
-    from rotopaint_ai.cli.demo import find_sample
+    from rotopaint_ai.inference.sample import find_sample
 
     client.open_plate(str(find_sample()))
     got: list[Any] = []

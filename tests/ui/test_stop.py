@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ai.cli.demo import find_sample
+from rotopaint_ai.inference.sample import find_sample
 from rotopaint_ui.host import Engine, package_folders
 from rotopaint_ui.standalone.app import MainWindow
 

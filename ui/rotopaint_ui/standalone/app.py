@@ -13,9 +13,9 @@ from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QApplication, QMainWindow
 
 import rotopaint_ai
-from rotopaint_ai.cli.demo import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.errors import RotopaintError, UsageError
 from rotopaint_ai.exchange import nuke
+from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.batch.batch_window import BatchWindow
