@@ -44,6 +44,16 @@ def test_what_holds_the_head_follows_it_and_a_foot_stands() -> None:
         assert np.array_equal(one, other) == (kind == "magnet")
 
 
+def test_an_arms_joints_are_balls_1_6_times_as_thick_as_its_bars() -> None:
+    bars, *balls = rigs.rig_meshes("arm", BUILD, Pose(yaw=0.1))
+    for ball in balls:
+        middle = (ball.vertices.max(0) + ball.vertices.min(0)) / 2
+        radius = np.linalg.norm(ball.vertices - middle, axis=1).max()
+        bar_radius = np.linalg.norm(bars.vertices - middle, axis=1).min()  # a bar's rim stands about each joint
+        assert radius == pytest.approx(1.6 * bar_radius, rel=1e-3)
+    assert len(balls) == 2
+
+
 def test_a_pan_moves_puppet_and_set_by_the_same_pixels() -> None:
     left, right = (replace(CAMERA, pan=pan, pan_reach=5) for pan in (-5.0, 5.0))
     a, b = (render_rigged(BUILD, Pose(), SHARP, camera, "arm", texture=384) for camera in (left, right))
