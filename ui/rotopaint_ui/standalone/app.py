@@ -15,7 +15,6 @@ from PySide6.QtWidgets import QApplication, QMainWindow
 import rotopaint_ai
 from rotopaint_ai.errors import RotopaintError, UsageError
 from rotopaint_ai.exchange import nuke
-from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.batch.batch_window import BatchWindow
@@ -132,6 +131,8 @@ class MainWindow(QMainWindow):
 
     def open_sample(self) -> None:
         """Open the shot that ships with the models; results go to the person's own folder."""
+        from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
+
         try:
             folder = find_sample()
             crop = _crop_of_word(read_crops(folder / CROP_FILE)[0])
