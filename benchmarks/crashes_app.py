@@ -36,7 +36,7 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project import State, codecs
 from rotopaint_ai.project.state import Spread
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
-from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.session.correction_edits import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.session.session import ShotSession
 
 FRAMES, SIZE = range(1001, 1009), (320, 240)

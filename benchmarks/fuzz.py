@@ -33,7 +33,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-_READING = ("exchange.formats", "plates.plate", "project", "project.run_record", "project.corrections")
+_READING = ("exchange.formats", "plates.plate", "project", "project.run_record", "project.corrected_frames")
 _READING += ("pipeline.overrides", "training.data.shards.store", "training.data.dataset", "inference.pack", "sheet")
 _READING += ("batch.jobs_file",)
 
@@ -52,7 +52,7 @@ with _our_lines():  # must come first: modules imported earlier report nothing
     from rotopaint_ai.exchange import document
     from rotopaint_ai.pipeline import overrides
     from rotopaint_ai.project import State, codecs
-    from rotopaint_ai.project.corrections import corrections
+    from rotopaint_ai.project.corrected_frames import corrections
     from tests.exchange import mutations
     from tests.project import requeried
 
@@ -267,7 +267,7 @@ def _read_card(path: Path) -> None:
     """
     from unittest import mock
 
-    from rotopaint_ai.inference import pack, session
+    from rotopaint_ai.inference import onnx_session, pack
 
     folder = path.parent / "card"
     if not folder.is_dir():
@@ -279,9 +279,9 @@ def _read_card(path: Path) -> None:
     texts = {name: (folder / name).read_bytes() for name in names.values()}
     answer = (path if path.suffix == ".sign" else folder / "answer.sign").read_bytes()
 
-    def signature(model: Path) -> session.Signature:
+    def signature(model: Path) -> onnx_session.Signature:
         try:
-            return session.signature_from(json.loads(answer)[model.name])
+            return onnx_session.signature_from(json.loads(answer)[model.name])
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise PackError("no answer") from error  # our own process always gives a description of the right form
 

@@ -49,7 +49,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, 
 from rotopaint_ui.engine.frame_cache import PLATE
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.session.correction_edits import KeysReply, LandmarkDrag, ShapesReply
 
 WIDTH, HEIGHT = 1920, 1080
 N_SHAPES, N_KEYS, N_MARKS = 20, 500, 43

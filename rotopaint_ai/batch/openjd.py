@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.batch.jobs_file import Show
-from rotopaint_ai.batch.plan import ShowPlan
+from rotopaint_ai.batch.show_plan import ShowPlan
 from rotopaint_ai.batch.tasks import BatchTask
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_text

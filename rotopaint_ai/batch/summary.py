@@ -14,7 +14,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from rotopaint_ai.batch.jobs_file import JobShot, Show
-from rotopaint_ai.batch.plan import ShowPlan
+from rotopaint_ai.batch.show_plan import ShowPlan
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import summarise

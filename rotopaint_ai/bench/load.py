@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Encode one shot in every format, load it with every installed reader, and return the rates as JSON values."""
-    from rotopaint_ai.bench.loading.measure import LoadingSettings, measure_all
+    from rotopaint_ai.bench.loading.reading_rates import LoadingSettings, measure_all
     from rotopaint_ai.errors import UsageError
     from rotopaint_ai.training.trainer.launch import start_again
 

@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from rotopaint_ai.crops import Crop, CropKeys, cut
 from rotopaint_ai.inference.models import Models, open_models
+from rotopaint_ai.inference.onnx_session import open_session
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.inference.process import usage
-from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.landmarks.detect import Follower
 from rotopaint_ai.plates.colour import to_display
 

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Measure alternately, and return the rates as JSON values. Raises UsageError for absurd numbers; TrainingError."""
-    from rotopaint_ai.bench.training.measure import TrainingSettings, measure_all
+    from rotopaint_ai.bench.training.step_rates import TrainingSettings, measure_all
     from rotopaint_ai.cli.shared import needs_training
     from rotopaint_ai.errors import UsageError
 
@@ -76,7 +76,7 @@ def _race(arguments: argparse.Namespace) -> dict[str, Any]:
     import sys
     from pathlib import Path
 
-    from rotopaint_ai.bench.training import picture, race
+    from rotopaint_ai.bench.training import race, race_picture
     from rotopaint_ai.errors import UsageError
     from rotopaint_ai.files import write_text
     from rotopaint_ai.training.data.dataset import read_dataset
@@ -98,5 +98,5 @@ def _race(arguments: argparse.Namespace) -> dict[str, Any]:
     )
     content = race.run(course, lambda text: print(text, file=sys.stderr, flush=True))
     if arguments.plot:
-        write_text(Path(arguments.plot), picture.svg(content))
+        write_text(Path(arguments.plot), race_picture.svg(content))
     return content

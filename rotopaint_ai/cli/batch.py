@@ -15,7 +15,7 @@ from rotopaint_ai.watch import TerseLines, choose_sink, stopping_on_signals
 
 if TYPE_CHECKING:
     from rotopaint_ai.batch.jobs_file import Show
-    from rotopaint_ai.batch.plan import ShowPlan
+    from rotopaint_ai.batch.show_plan import ShowPlan
     from rotopaint_ai.batch.tasks import BatchTask
 
 KINDS = ("track", "paint", "gather", "summary")
@@ -58,7 +58,7 @@ def _execute(arguments: argparse.Namespace) -> int:
     _check_options(arguments)
     one_thread_per_frame()
     from rotopaint_ai.batch.jobs_file import read_show
-    from rotopaint_ai.batch.plan import plan_show
+    from rotopaint_ai.batch.show_plan import plan_show
     from rotopaint_ai.batch.summary import own
 
     show = read_show(Path(arguments.jobs).absolute())  # absolute, for workers in other folders

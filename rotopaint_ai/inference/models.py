@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import PackError
+from rotopaint_ai.inference.onnx_session import ModelSession
 from rotopaint_ai.inference.pack import (
     FILL_ANSWERS,
     FILL_MULTIPLE,
@@ -25,7 +26,6 @@ from rotopaint_ai.inference.pack import (
     seam_strip,
 )
 from rotopaint_ai.inference.process import open_model, read_signature
-from rotopaint_ai.inference.session import ModelSession
 
 Array = npt.NDArray[np.float32]
 _N_TIMED = 20  # calls of a measurement
@@ -181,7 +181,7 @@ def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning:
 
 
 def open_landmarks(pack: Pack, *, device: str, threads: int = 0, spinning: bool = False) -> LandmarkModel:
-    """Open a pack's landmark model and check its outputs. Arguments as `session.open_session`; raises as
+    """Open a pack's landmark model and check its outputs. Arguments as `onnx_session.open_session`; raises as
     `open_models`."""
     size, n_landmarks = pack.input_size, len(pack.sheet.landmarks)
     crop = np.full((1, size, size, 3), 0.5, np.float32)

@@ -31,8 +31,8 @@ from typing import Any
 
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import file_bytes, user_cache, write_json
+from rotopaint_ai.inference.onnx_session import Signature, Tensor
 from rotopaint_ai.inference.process import read_signature, shipped_places
-from rotopaint_ai.inference.session import Signature, Tensor
 from rotopaint_ai.inference.signing import check_signature
 from rotopaint_ai.sheet import Sheet, load_sheet
 from rotopaint_ai.value_checks import check, check_format

@@ -32,9 +32,9 @@ from typing import Any
 import rotopaint_ai
 from rotopaint_ai import errors
 from rotopaint_ai.errors import InferenceError, RotopaintError
-from rotopaint_ai.inference import limits, session
+from rotopaint_ai.inference import call_limits, onnx_session
 from rotopaint_ai.inference.messages import SHARED_BYTES, Array, Lane, Message, make_shared_memory
-from rotopaint_ai.inference.session import ModelSession, Signature, signature_from
+from rotopaint_ai.inference.onnx_session import ModelSession, Signature, signature_from
 
 # working directory of the child process, from which `-m` imports the package
 _HOME = Path(rotopaint_ai.__file__).parents[1]
@@ -48,13 +48,13 @@ class _Timeout:
     """Time limit of one call. It counts ticks of this process, so a suspended process raises no false alarm."""
 
     def __init__(self) -> None:
-        self._left_s = limits.LIMIT_S
+        self._left_s = call_limits.LIMIT_S
 
     def tick(self) -> None:
-        self._left_s -= limits.TICK_S
+        self._left_s -= call_limits.TICK_S
         if self._left_s <= 0:
             raise _EndedError(
-                f"it has not answered for {limits.LIMIT_S:.0f} s; its graph may never end, use another pack"
+                f"it has not answered for {call_limits.LIMIT_S:.0f} s; its graph may never end, use another pack"
             )
 
 
@@ -137,7 +137,7 @@ def _start(n_lanes: int) -> tuple[subprocess.Popen[bytes], list[Lane]]:
     except OSError as error:
         raise InferenceError(f"no process could be started for the models ({error}); close other programs") from error
     for ours, theirs in pairs:
-        ours.settimeout(limits.TICK_S)
+        ours.settimeout(call_limits.TICK_S)
         theirs.close()
     return process, [Lane(ours, memory, _Timeout().tick) for (ours, _), memory in zip(pairs, memories)]
 
@@ -238,7 +238,7 @@ def _is_shipped(path: Path) -> bool:
 def read_signature(path: Path) -> Signature:
     """Names, types and shapes of a model's inputs and outputs. Raises PackError when the file is not a model."""
     if _is_shipped(path):
-        return session.load_signature(path)
+        return onnx_session.load_signature(path)
     return signature_from(_call_on(_running_process(), path, {"do": "sign"}, {}).facts)
 
 
@@ -250,9 +250,9 @@ def open_model(
     spinning: bool = False,
     example: Mapping[str, Array],
 ) -> ModelSession:
-    """As `session.open_session`, but in the model process unless the model is shipped. Raises the same errors."""
+    """As `onnx_session.open_session`, but in the model process unless the model is shipped. Raises the same errors."""
     if _is_shipped(path):
-        return session.open_session(path, device=device, threads=threads, spinning=spinning, example=example)
+        return onnx_session.open_session(path, device=device, threads=threads, spinning=spinning, example=example)
     process = _running_process()
     options = {"device": device, "threads": threads, "spinning": spinning}
     facts = _call_on(process, path, {"do": "open_model", "options": options}, example).facts

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.errors import RotopaintError
-from rotopaint_ai.inference import limits, session
+from rotopaint_ai.inference import call_limits, onnx_session
 from rotopaint_ai.inference.messages import SHARED_BYTES, Array, Lane, Message
 
 Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
@@ -26,7 +26,7 @@ class _Models:
     """The open models, by number."""
 
     def __init__(self) -> None:
-        self._open: dict[int, session.ModelSession] = {}
+        self._open: dict[int, onnx_session.ModelSession] = {}
         self._numbers = itertools.count()
 
     def answer(self, request: Message) -> Message:
@@ -40,21 +40,23 @@ class _Models:
             return Message({"error": str(error), "kind": kind}, {})
 
     def _sign(self, request: Message) -> Answer:
-        return session.signature_facts(session.load_signature(Path(request.facts["path"]))), {}
+        return onnx_session.signature_facts(onnx_session.load_signature(Path(request.facts["path"]))), {}
 
     def _open_model(self, request: Message) -> Answer:
-        opened = session.open_session(Path(request.facts["path"]), **request.facts["options"], example=request.arrays)
+        opened = onnx_session.open_session(
+            Path(request.facts["path"]), **request.facts["options"], example=request.arrays
+        )
         number = next(self._numbers)
         self._open[number] = opened
         about = {"name": opened.path.name, "device": opened.device, "provider": opened.provider, "note": opened.note}
-        return {"number": number, **about, "signature": session.signature_facts(opened.signature)}, {}
+        return {"number": number, **about, "signature": onnx_session.signature_facts(opened.signature)}, {}
 
     def _run(self, request: Message) -> Answer:
         names = request.facts["outputs"]
         return {}, dict(zip(names, self._open[request.facts["number"]].run_once(names, request.arrays)))
 
     def _measure(self, request: Message) -> Answer:
-        used = {"peak_memory_mb": limits.own_peak_memory_mb(), "processor_s": time.process_time()}
+        used = {"peak_memory_mb": call_limits.own_peak_memory_mb(), "processor_s": time.process_time()}
         return {**used, "models": len(self._open)}, {}
 
 
@@ -96,8 +98,8 @@ def _bound_memory() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if not session.installed_devices(session.AUTO_ORDER):  # a GPU driver maps more memory than it uses
-            resource.setrlimit(resource.RLIMIT_DATA, (limits.MOST_BYTES, limits.MOST_BYTES))
+        if not onnx_session.installed_devices(onnx_session.AUTO_ORDER):  # a GPU driver maps more memory than it uses
+            resource.setrlimit(resource.RLIMIT_DATA, (call_limits.MOST_BYTES, call_limits.MOST_BYTES))
 
 
 if __name__ == "__main__":

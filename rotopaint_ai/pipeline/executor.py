@@ -257,7 +257,7 @@ _OWN = frozenset(  # no class of these opens a file or starts a process when it 
     f"rotopaint_ai.{name}"
     for name in (
         *("crops", "sheet", "landmarks.dejitter", "landmarks.detect", "landmarks.holds", "landmarks.track"),
-        *("pipeline.executor", "pipeline.track", "plates.plate_window", "seams.placement", "shapes.predict"),
+        *("pipeline.executor", "pipeline.face_tracker", "plates.plate_window", "seams.placement", "shapes.predict"),
     )
 )
 

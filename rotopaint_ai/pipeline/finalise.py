@@ -12,7 +12,6 @@ from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Event, Sink, warning
 from rotopaint_ai.landmarks.detect import DOUBT
-from rotopaint_ai.pipeline.document import build_document, n_keys
 from rotopaint_ai.pipeline.executor import give_back
 from rotopaint_ai.pipeline.export import ExportedFile, write_exports
 from rotopaint_ai.pipeline.manifest import choose_worst, ordinary_frames, run_manifest
@@ -21,6 +20,7 @@ from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import changed_plates
 from rotopaint_ai.pipeline.record_store import CountedRecords, FrameRecord, RunState
 from rotopaint_ai.pipeline.render_frame import remove_others
+from rotopaint_ai.pipeline.run_document import build_document, n_keys
 from rotopaint_ai.report.page import write_report
 from rotopaint_ai.report.tables import unseen_places
 from rotopaint_ai.shapes.reduce import reduce_document

@@ -18,7 +18,7 @@ from typing import Any
 
 from rotopaint_ai import __version__, fills
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.inference import limits
+from rotopaint_ai.inference import call_limits
 from rotopaint_ai.inference.process import usage
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import STAGES
@@ -232,7 +232,7 @@ def _timing(plan: Plan, records: Sequence[FrameRecord], *, wall_s: float, n_new:
 
 def peak_memory_mb() -> float:
     """The largest resident memory so far of this process and of the one that runs its models, together; megabytes."""
-    return round(limits.own_peak_memory_mb() + usage()["peak_memory_mb"], 1)
+    return round(call_limits.own_peak_memory_mb() + usage()["peak_memory_mb"], 1)
 
 
 def _picture_entries(plan: Plan, state: RunState, frames: Sequence[int], worst: Sequence[int]) -> list[dict[str, Any]]:

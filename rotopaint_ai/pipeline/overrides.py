@@ -22,7 +22,7 @@ from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.project import Project, SeamSettings, State
-from rotopaint_ai.project.faces import choose_face, pack_of, with_face_grouped
+from rotopaint_ai.project.face_groups import choose_face, pack_of, with_face_grouped
 from rotopaint_ai.project.merge_run import with_profile
 from rotopaint_ai.project.plate_files import FileFacts
 from rotopaint_ai.project.state import Mark

@@ -22,7 +22,7 @@ from rotopaint_ai.errors import PlateError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
-from rotopaint_ai.pipeline.corrections import with_corrections
+from rotopaint_ai.pipeline.carried_corrections import with_corrections
 from rotopaint_ai.pipeline.executor import (
     Eta,
     Executor,
@@ -36,6 +36,7 @@ from rotopaint_ai.pipeline.executor import (
     save_snapshot,
     telling,
 )
+from rotopaint_ai.pipeline.face_tracker import FaceTracker
 from rotopaint_ai.pipeline.manifest import choose_pictured
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.plan import Plan, frame_event, tracked_event
@@ -60,7 +61,6 @@ from rotopaint_ai.pipeline.record_store import (
 from rotopaint_ai.pipeline.render_frame import NOT_FINITE, SURROUND_PX, PictureNames
 from rotopaint_ai.pipeline.shot_seams import with_shot_seams
 from rotopaint_ai.pipeline.shot_widths import with_measured_widths, with_shot_widths
-from rotopaint_ai.pipeline.track import FaceTracker
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.plates.plate_window import Area

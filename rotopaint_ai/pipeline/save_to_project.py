@@ -15,13 +15,13 @@ from rotopaint_ai import fills
 from rotopaint_ai.errors import LockedError, PlateError, UsageError
 from rotopaint_ai.frames import parse_frames, summarise
 from rotopaint_ai.jobs import Event, RunJob, Sink
-from rotopaint_ai.pipeline.document import build_document
 from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, overrides_of
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
+from rotopaint_ai.pipeline.run_document import build_document
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.project import Project, State, plate_files, run_record
-from rotopaint_ai.project.faces import choose_face, pack_of
+from rotopaint_ai.project.face_groups import choose_face, pack_of
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.project.merge_run import drawn_state, merge_run, partial_run_frames
 from rotopaint_ai.project.owner import HEARTBEAT_S

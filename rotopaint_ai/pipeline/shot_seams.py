@@ -23,6 +23,7 @@ from rotopaint_ai.errors import PlateError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Sink, notice
 from rotopaint_ai.pipeline.executor import Steps, telling
+from rotopaint_ai.pipeline.face_tracker import DIGITS, STILL, LazyRgb, crop_area, look_near, rounded_rows
 from rotopaint_ai.pipeline.head_solve import (
     LOOKS,
     ShotObservations,
@@ -35,7 +36,6 @@ from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
 from rotopaint_ai.pipeline.teach import open_seams
-from rotopaint_ai.pipeline.track import DIGITS, STILL, LazyRgb, crop_area, look_near, rounded_rows
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.seams.placement import PlacedSeam, Seam, SeamLook, place, unseen_third
 from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, align_faces

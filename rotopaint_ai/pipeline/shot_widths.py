@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.crops import around
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.pipeline.document import usual_width, value_at_share
 from rotopaint_ai.pipeline.head_solve import know_character
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
+from rotopaint_ai.pipeline.run_document import usual_width, value_at_share
 from rotopaint_ai.pipeline.shot_seams import look_at, movable_seams
 from rotopaint_ai.seams import width
 from rotopaint_ai.seams.matte import FLATNESS_PX

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from rotopaint_ai.project.faces import with_face_grouped
+from rotopaint_ai.project.face_groups import with_face_grouped
 from rotopaint_ai.project.state import SeamSettings, State, WidthProfile
 from rotopaint_ai.shapes.group_moves import placed_in_groups
 from rotopaint_ai.shapes.manual_keys import LandmarkRow, corrected_in, model_keys, with_human_keys

@@ -104,7 +104,8 @@ class State:
     `document` is shown and exported. `predicted` is the models' prediction of the same frames, with which corrections
     are compared. `marks` are a person's judgement of frames, `seams` the settings by name of the shape, `strokes` the
     touch-up of the clean plate by frame, `names` the given names of shapes, `notes` people's notes on frames. `face` is
-    the name of the current face, empty where there is only one face; `faces` are the others, see `faces.choose_face`.
+    the name of the current face, empty where there is only one face; `faces` are the others, see
+    `face_groups.choose_face`.
     """
 
     document: RotoDocument | None = None

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rotopaint_ai.report.curves import Chart, Curve, draw
-from rotopaint_ai.report.parts import FigureSection, Json, shape_colours
+from rotopaint_ai.report.page_elements import FigureSection, Json, shape_colours
 
 _BY_HAND = "#8fa3b8"  # seams that are in no sheet
 

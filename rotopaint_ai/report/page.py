@@ -14,7 +14,7 @@ from markupsafe import Markup
 from rotopaint_ai.files import write_text
 from rotopaint_ai.report import charts, pictures, tables
 from rotopaint_ai.report.curves import script_safe
-from rotopaint_ai.report.parts import Json
+from rotopaint_ai.report.page_elements import Json
 from rotopaint_ai.report.templates import fill_template
 from rotopaint_ai.report.tiles import tiles
 

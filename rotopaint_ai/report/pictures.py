@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from rotopaint_ai.report.parts import Json, shape_colours
+from rotopaint_ai.report.page_elements import Json, shape_colours
 
 
 def compare(run: Json) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rotopaint_ai.frames import summarise
-from rotopaint_ai.report.parts import Json
+from rotopaint_ai.report.page_elements import Json
 
 STAGE_COLOURS = ("#6aa7ff", "#9b8cff", "#43c7b4", "#7ed37f", "#ffc24d", "#ff8a5c", "#e88bff", "#b7c4d9", "#59d0f2")
 

@@ -9,7 +9,7 @@ from statistics import median
 
 from markupsafe import Markup
 
-from rotopaint_ai.report.parts import Json
+from rotopaint_ai.report.page_elements import Json
 
 _UNIT = Markup("{} <em>{}</em>")
 

@@ -22,7 +22,7 @@ from rotopaint_ai.batch import cluster
 from rotopaint_ai.batch.cluster import connect_cluster, dask_key, work_on
 from rotopaint_ai.batch.jobs_file import JobShot, read_show
 from rotopaint_ai.batch.notes import TaskNotes
-from rotopaint_ai.batch.plan import plan_show
+from rotopaint_ai.batch.show_plan import plan_show
 from rotopaint_ai.batch.tasks import BatchTask
 from rotopaint_ai.cli import main
 from rotopaint_ai.errors import CancelledError, ClusterError, UsageError

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.batch.jobs_file import Show, read_show
-from rotopaint_ai.batch.plan import plan_show
+from rotopaint_ai.batch.show_plan import plan_show
 from rotopaint_ai.batch.summary import PAGE_DATA, own, summarise_show
 from rotopaint_ai.batch.tasks import chunks
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import FrameRange
 from rotopaint_ai.project import Project, State
-from rotopaint_ai.project.faces import choose_face
+from rotopaint_ai.project.face_groups import choose_face
 from rotopaint_ai.project.state import CropBox
 
 GOOD = """

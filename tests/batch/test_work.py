@@ -27,7 +27,7 @@ from rotopaint_ai.batch import tasks as tasks_module
 from rotopaint_ai.batch.attempt import Do, do_one, work_here
 from rotopaint_ai.batch.jobs_file import JobShot, read_show
 from rotopaint_ai.batch.notes import TaskNotes
-from rotopaint_ai.batch.plan import ShowPlan, plan_show
+from rotopaint_ai.batch.show_plan import ShowPlan, plan_show
 from rotopaint_ai.batch.summary import summarise_show, write_summary
 from rotopaint_ai.batch.tasks import BatchTask, asked_for
 from rotopaint_ai.cli import main

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.bench import load
-from rotopaint_ai.bench.loading.measure import LoadingSettings, measure_all
+from rotopaint_ai.bench.loading.encoded_shots import AS_TRUE, CLIPS, PLANES, RAW, encode_all, synthetic_shot
 from rotopaint_ai.bench.loading.readers import forget, readers_of
-from rotopaint_ai.bench.loading.sources import AS_TRUE, CLIPS, PLANES, RAW, encode_all, synthetic_shot
+from rotopaint_ai.bench.loading.reading_rates import LoadingSettings, measure_all
 from rotopaint_ai.errors import UsageError
 
 

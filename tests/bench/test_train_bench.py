@@ -7,8 +7,8 @@ import argparse
 import pytest
 
 from rotopaint_ai.bench import train
-from rotopaint_ai.bench.training import measure
-from rotopaint_ai.bench.training.measure import TrainRate
+from rotopaint_ai.bench.training import step_rates
+from rotopaint_ai.bench.training.step_rates import TrainRate
 from rotopaint_ai.errors import TrainingError, UsageError
 
 
@@ -18,8 +18,8 @@ def test_ratios_are_medians_over_rounds(monkeypatch: pytest.MonkeyPatch) -> None
         ("ours", 1): iter([TrainRate(30.0, 60.0), TrainRate(50.0, 50.0), TrainRate(20.0, 70.0)]),
         ("ours", 2): iter([TrainRate(54.0, 57.0), TrainRate(95.0, 49.0), TrainRate(30.0, 63.0)]),
     }
-    monkeypatch.setattr(measure, "_rate", lambda kind, ranks, settings: next(told[kind, ranks]))
-    content = measure.measure_all(measure.TrainingSettings(1, 2, 64, 3, (1, 2)))
+    monkeypatch.setattr(step_rates, "_rate", lambda kind, ranks, settings: next(told[kind, ranks]))
+    content = step_rates.measure_all(step_rates.TrainingSettings(1, 2, 64, 3, (1, 2)))
     assert content["faster_rounds"] == [3.0, 2.5, 2.0]
     assert (content["faster_than_stock"], content["faster_by_processor_time"]) == (2.5, 3.0)
     one, two = content["scaling"]
@@ -34,10 +34,10 @@ def test_ratios_are_medians_over_rounds(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_real_steps_give_a_rate_and_nonsense_is_refused() -> None:
-    rate = measure._rate("ours", 1, measure.TrainingSettings(1, 2, 64, 1, (1,)))
+    rate = step_rates._rate("ours", 1, step_rates.TrainingSettings(1, 2, 64, 1, (1,)))
     assert min(rate) > 0
     with pytest.raises(TrainingError, match="bench train: nonsense with 1 ranks failed"):
-        measure._rate("nonsense", 1, measure.TrainingSettings(-3, 0, 64, 1, (1,)))
+        step_rates._rate("nonsense", 1, step_rates.TrainingSettings(-3, 0, 64, 1, (1,)))
     parser = argparse.ArgumentParser()
     train.add_arguments(parser)
     with pytest.raises(UsageError, match="a size that 32 divides"):

@@ -23,12 +23,12 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import InferenceError
-from rotopaint_ai.inference import limits, process
+from rotopaint_ai.inference import call_limits, process
 from rotopaint_ai.inference.messages import Lane, Message
 from rotopaint_ai.inference.models import open_models
+from rotopaint_ai.inference.onnx_session import ModelSession
 from rotopaint_ai.inference.pack import find_pack, load_pack
 from rotopaint_ai.inference.process import end_process, open_model, usage
-from rotopaint_ai.inference.session import ModelSession
 
 onnx = pytest.importorskip("onnx")
 EXAMPLE = {"x": np.zeros((1, 1), np.float32)}
@@ -98,7 +98,7 @@ def test_a_call_that_never_ends_is_stopped_and_the_next_model_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop, other = _open_loop(tmp_path), _open_loop(tmp_path)
-    monkeypatch.setattr(limits, "LIMIT_S", 1.0)
+    monkeypatch.setattr(call_limits, "LIMIT_S", 1.0)
     with pytest.raises(InferenceError, match=r"^loop.onnx: could not run .*has not answered for 1 s; .* another pack"):
         loop.run(("y",), EXAMPLE)
     with pytest.raises(InferenceError, match="has not answered for 1 s"):  # the reason why the model was lost
@@ -108,7 +108,7 @@ def test_a_call_that_never_ends_is_stopped_and_the_next_model_opens(
 
 
 def test_a_model_that_never_opens_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LIMIT_S", 1.0)
+    monkeypatch.setattr(call_limits, "LIMIT_S", 1.0)
     with pytest.raises(InferenceError, match=r"loop.onnx: could not be opened \(it has not answered for 1 s"):
         open_model(_endless(tmp_path / "loop.onnx"), device="cpu", threads=1, example=EXAMPLE)
 
@@ -225,13 +225,13 @@ def test_a_process_suspended_in_a_call_continues() -> None:
     """A suspended process (Ctrl-Z and fg, or preemption on a farm) must not count the time of its suspension."""
     program = """
 import mmap, socket, sys, threading
-from rotopaint_ai.inference import limits, process
+from rotopaint_ai.inference import call_limits, process
 from rotopaint_ai.inference.messages import Lane, Message
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import find_pack, load_pack
-limits.LIMIT_S, limits.TICK_S = 2.0, 0.05
+call_limits.LIMIT_S, call_limits.TICK_S = 2.0, 0.05
 ours, theirs = socket.socketpair()
-ours.settimeout(limits.TICK_S)
+ours.settimeout(call_limits.TICK_S)
 room = mmap.mmap(-1, 4096)
 def answer():
     sys.stdin.readline()

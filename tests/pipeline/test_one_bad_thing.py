@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.cli import main
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline import export, process_frame, render_frame, track
+from rotopaint_ai.pipeline import export, face_tracker, process_frame, render_frame
 from rotopaint_ai.pipeline.run import run
 from rotopaint_ai.shapes.predict import FrameShapes, ShapePredictor
 
@@ -37,7 +37,7 @@ def test_shapes_that_are_nowhere_cost_their_frames(job: RunJob, monkeypatch: pyt
         found = predict(self, *rest)  # type: ignore[arg-type]
         return [replace(each, points_PK=each.points_PK * factor) if each.frame == 1003 else each for each in found]
 
-    monkeypatch.setattr(track.ShapePredictor, "__call__", broken)
+    monkeypatch.setattr(face_tracker.ShapePredictor, "__call__", broken)
     assert outcome_of(job) == ({1001, 1002, 1004, 1005, 1006}, {1003})
 
 
@@ -77,14 +77,14 @@ def test_run_and_clean_refuse_the_same_frames_for_pixels_that_are_no_numbers(
 
 
 def test_a_frame_that_the_tracker_cannot_look_at_costs_that_frame(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    push = track.FaceTracker.push
+    push = face_tracker.FaceTracker.push
 
-    def broken(self: track.FaceTracker, frame: object, ms: object) -> object:
+    def broken(self: face_tracker.FaceTracker, frame: object, ms: object) -> object:
         if frame.number == 1003:  # type: ignore[attr-defined]
             raise FloatingPointError("made up")
         return push(self, frame, ms)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(track.FaceTracker, "push", broken)
+    monkeypatch.setattr(face_tracker.FaceTracker, "push", broken)
     assert outcome_of(job) == ({1001, 1002, 1004, 1005, 1006}, {1003})
 
 

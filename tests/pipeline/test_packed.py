@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from rotopaint_ai.pipeline.document import PackedKeys, PackedLandmarks
 from rotopaint_ai.pipeline.out_folder import Stamp
 from rotopaint_ai.pipeline.record_store import (
     FrameRecord,
@@ -21,6 +20,7 @@ from rotopaint_ai.pipeline.record_store import (
     hold_spans,
     read_journal,
 )
+from rotopaint_ai.pipeline.run_document import PackedKeys, PackedLandmarks
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, RotoShape
 
 

@@ -19,11 +19,11 @@ from rotopaint_ai.errors import LockedError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.live.engine import LiveEngine
-from rotopaint_ai.pipeline import corrections as corrections_of_a_run
+from rotopaint_ai.pipeline import carried_corrections as corrections_of_a_run
 from rotopaint_ai.pipeline.save_to_project import OpenProject
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import DISPLAY, to_display
-from rotopaint_ai.project import CropBox, Project, SeamSettings, State, corrections, faces, run_record
+from rotopaint_ai.project import CropBox, Project, SeamSettings, State, corrections, face_groups, run_record
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.seams.strokes import Stroke, to_json
 from rotopaint_ai.shapes import edit_layers, group_moves
@@ -157,7 +157,7 @@ def test_a_run_of_another_face_leaves_the_first_one_as_it_is(
     run_project: Project, plates: str, pack: Path, tmp_path: Path, box: CropBox
 ) -> None:
     """Both are the same face here: the plates show no other."""
-    named = faces.choose_face(corrected(run_project), "Anna", None)
+    named = face_groups.choose_face(corrected(run_project), "Anna", None)
     run_project.append("name face", run_project.load().state, named)
     errors = run_project.note("run")["errors"]
     run_project.close()

@@ -12,10 +12,10 @@ import pytest
 
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, RunJob
-from rotopaint_ai.pipeline.document import PackedKeys
 from rotopaint_ai.pipeline.paint_job import CleanJob, paint_clean
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.run import run
+from rotopaint_ai.pipeline.run_document import PackedKeys
 from rotopaint_ai.pipeline.shot_widths import with_shot_widths
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.shapes.roto import ControlPoint, Key, StrokeWidth

@@ -16,9 +16,9 @@ from rotopaint_ai.crops import Crop
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.locks import _HostLock
 from rotopaint_ai.pipeline.executor import _MAGIC, Snapshot, load_snapshot, save_snapshot
+from rotopaint_ai.pipeline.face_tracker import _MARGIN_PX, SeamPlacer, crop_window
 from rotopaint_ai.pipeline.overrides import Overrides
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
-from rotopaint_ai.pipeline.track import _MARGIN_PX, SeamPlacer, crop_window
 from rotopaint_ai.shapes.predict import FrameShapes
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 

@@ -20,7 +20,7 @@ from rotopaint_ai.pipeline.record_store import Journal, read_journal
 from rotopaint_ai.pipeline.run import gather, paint, run, track
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.project import Project, State
-from rotopaint_ai.project.faces import choose_face
+from rotopaint_ai.project.face_groups import choose_face
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import Key

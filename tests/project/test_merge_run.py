@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rotopaint_ai.project.faces import choose_face
+from rotopaint_ai.project.face_groups import choose_face
 from rotopaint_ai.project.merge_run import (
     UnderHand,
     drawn_state,

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.project.state import Spread, State
 from rotopaint_ai.shapes.roto import Points
-from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.session.correction_edits import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.viewer.canvas import Canvas
 

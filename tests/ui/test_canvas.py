@@ -14,7 +14,7 @@ from rotopaint_ai.project.state import CropBox
 from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys
 from rotopaint_ui.drawing.render import Overlay, ViewTransform, paint_matte
 from rotopaint_ui.engine.frame_cache import CLEAN, FrameCache
-from rotopaint_ui.session.corrections import ShapesReply
+from rotopaint_ui.session.correction_edits import ShapesReply
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.canvas import Canvas

@@ -18,7 +18,7 @@ from rotopaint_ui.engine.live_client import SeamPreview
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.previewer import compose
-from rotopaint_ui.viewer.pictures import difference_of
+from rotopaint_ui.viewer.plate_painter import difference_of
 
 from .conftest import grabbed, write_plate
 from .mouse import ALT, CTRL

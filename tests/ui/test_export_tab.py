@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange.formats import FORMATS
-from rotopaint_ai.project.corrections import corrections
+from rotopaint_ai.project.corrected_frames import corrections
 from rotopaint_ui.engine import export_worker
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.inspector.export_tab import ExportTab, count_text, file_text

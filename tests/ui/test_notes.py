@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ai.project.corrections import frames_to_learn_from
+from rotopaint_ai.project.corrected_frames import frames_to_learn_from
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.review_loop import Visits
 from rotopaint_ui.session.session import ShotSession

@@ -23,7 +23,7 @@ from rotopaint_ui.inspector.frame_tab import FrameTab
 from rotopaint_ui.inspector.shapes_tab import ShapesTab
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.review_loop import ReviewLoop, Visits
-from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.session.correction_edits import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.session.key_diff import keys_moved_between
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import read_run_results

@@ -24,7 +24,7 @@ GATE = f"""
 import json, sys
 from rotopaint_ai.cli.shared import one_thread_per_frame
 one_thread_per_frame()
-from rotopaint_ai.pipeline.track import FaceTracker
+from rotopaint_ai.pipeline.face_tracker import FaceTracker
 
 push = FaceTracker.push
 

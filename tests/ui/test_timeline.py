@@ -17,7 +17,7 @@ from rotopaint_ui.session.error_scale import ErrorScale, scale_of
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import SpreadReach
-from rotopaint_ui.timeline import strips
+from rotopaint_ui.timeline import header_strips
 from rotopaint_ui.timeline.axis import LEFT, RIGHT, Axis
 from rotopaint_ui.timeline.error_strip import BARS, SETTLED, columns, paint_bars
 from rotopaint_ui.timeline.key_strip import KEYS, key_sources
@@ -226,8 +226,8 @@ def test_bars_rank_the_frames_and_do_not_blow_up_small_differences() -> None:
 
 def test_thumbnails_are_cut_a_little_rather_than_that_gaps_stand_between_them(facts: PlateFacts) -> None:
     for share, frames in ((1.1, [1001, 1002, 1003]), (0.85, [1001, 1002, 1003]), (0.6, [1001, 1003])):
-        axis = Axis.whole(1001, 1003, LEFT + RIGHT + 3 * share * strips.thumb_width(facts))
-        assert sorted(strips.thumb_places(facts, axis, 1001)) == frames
+        axis = Axis.whole(1001, 1003, LEFT + RIGHT + 3 * share * header_strips.thumb_width(facts))
+        assert sorted(header_strips.thumb_places(facts, axis, 1001)) == frames
 
 
 def test_a_gap_stands_between_thumbnails(facts: PlateFacts) -> None:
@@ -237,7 +237,7 @@ def test_a_gap_stands_between_thumbnails(facts: PlateFacts) -> None:
     shown = QImage(int(axis.width), 80, QImage.Format.Format_RGB32)
     shown.fill(Qt.GlobalColor.black)
     painter = QPainter(shown)
-    strips.paint_thumbs(painter, axis, 0.0, replace(facts, missing=()), {1001: thumb, 1002: thumb}, set())
+    header_strips.paint_thumbs(painter, axis, 0.0, replace(facts, missing=()), {1001: thumb, 1002: thumb}, set())
     painter.end()
     lit = [shown.pixelColor(x, 20).red() > 0 for x in range(shown.width())]
     second = round(axis.x_of(1002))

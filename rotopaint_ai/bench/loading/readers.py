@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.bench.loading.sources import FPS, EncodedShot
+from rotopaint_ai.bench.loading.encoded_shots import FPS, EncodedShot
 
 Clip = npt.NDArray[Any]  # (T, H, W, 3) RGB
 ReadClip = Callable[[int, int], Clip]  # first frame, number of frames

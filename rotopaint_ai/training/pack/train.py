@@ -26,7 +26,7 @@ from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.inference.pack import LANDMARKS, SEAM, SHAPES, SHEET, write_card
 from rotopaint_ai.inference.pack_folder import is_replaceable, replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
-from rotopaint_ai.pipeline.track import STILL
+from rotopaint_ai.pipeline.face_tracker import STILL
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.sheet import Sheet, dump_sheet, mirrored_order
 from rotopaint_ai.training.data.augment import straight_batch

@@ -24,7 +24,7 @@ from torch import nn
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.inference.session import open_session
+from rotopaint_ai.inference.onnx_session import open_session
 
 Array = npt.NDArray[Any]
 Names = tuple[str, Sequence[str]]  # names of a model's input and outputs

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from rotopaint_ai.bench import train
-from rotopaint_ai.bench.training import levels, picture, race, racer, stock
+from rotopaint_ai.bench.training import levels, race, race_picture, racer, stock
 from rotopaint_ai.bench.training.levels import ErrorLevel
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.training.data.dataset import Dataset, Picture
@@ -128,7 +128,7 @@ def test_sides_take_turns_until_all_are_over(tmp_path: Path, monkeypatch: pytest
     content = race.run(race.Course(("data",), seconds=6.0))
     assert [len(side["curve"]) for side in content["sides"].values()] == [5, 50]
     assert content["against"]["stock"]["levels"][-1]["ratio"] == 1.0
-    drawn = picture.svg(content)
+    drawn = race_picture.svg(content)
     assert drawn.count("<circle") == 55
     x = [float(value) for value in re.findall(r'<circle cx="([\\d.]+)"', drawn)]
     assert x[:5] == sorted(x[:5])

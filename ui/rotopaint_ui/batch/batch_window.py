@@ -26,7 +26,7 @@ from rotopaint_ui.session.project_file import is_project
 from rotopaint_ui.session.shot import read_run_results
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.focus import Presser
-from rotopaint_ui.widgets.parts import note_label
+from rotopaint_ui.widgets.tab_widgets import note_label
 
 _AGAIN = (QueueStatus.FAILED, QueueStatus.FRAMES_FAILED, QueueStatus.STOPPED)
 _BUTTONS = ("Add plates", "Open jobs file", "Start", "Stop", "Retry failed", "Up", "Down", "Remove", "Save jobs file")

@@ -12,7 +12,7 @@ from typing import Any
 
 from rotopaint_ai.shapes.roto import ControlPoint, Landmark, LandmarkKeys, Points
 from rotopaint_ai.similarity import similarity_of
-from rotopaint_ui.session.corrections import LandmarkDrag
+from rotopaint_ui.session.correction_edits import LandmarkDrag
 
 _POINT = struct.Struct("<6d")
 MarkRow = Sequence[Landmark | None]

@@ -26,7 +26,7 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ui.engine.drag_messages import fill_hidden, splines_after_drag
 from rotopaint_ui.engine.engine_process import Ending, EngineProcess
 from rotopaint_ui.host import Engine
-from rotopaint_ui.session.corrections import KeysReply, LandmarkDrag, ShapesReply
+from rotopaint_ui.session.correction_edits import KeysReply, LandmarkDrag, ShapesReply
 
 EngineAnswer = Mapping[str, Any]
 OnAnswer = Callable[[EngineAnswer | None], None]

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QFormLayout, QWidget
 from rotopaint_ai.seams.strokes import MOST_RADIUS_PX
 from rotopaint_ui.session.brush import LABELS, LEAST_PX
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.widgets.parts import heading, number_box, put_widget
+from rotopaint_ui.widgets.tab_widgets import heading, number_box, put_widget
 
 
 class BrushFields:

@@ -20,10 +20,10 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ai.exchange.formats import FORMATS
-from rotopaint_ai.project.corrections import frames_to_learn_from
+from rotopaint_ai.project.corrected_frames import frames_to_learn_from
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.widgets.parts import footer, heading, note_label, number_box, scrolled_label, scrolling
+from rotopaint_ui.widgets.tab_widgets import footer, heading, note_label, number_box, scrolled_label, scrolling
 
 REST_MS = 500  # milliseconds without edits before keys are counted again
 DEFAULT_TOLERANCE_PX = 0.5

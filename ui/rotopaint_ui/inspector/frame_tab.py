@@ -13,7 +13,7 @@ from rotopaint_ai.spreads import spread_way
 from rotopaint_ui.drawing.ramp import doubt_colour
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.xsheet import pieces_at
-from rotopaint_ui.widgets.parts import note_label, visibility_text
+from rotopaint_ui.widgets.tab_widgets import note_label, visibility_text
 
 SOURCES = {"human": "\u25c6 by hand", "model": "\u25cf model", "propagated": "\u25a0 propagated"}
 _WRITE = "Note to this frame: Return writes it"

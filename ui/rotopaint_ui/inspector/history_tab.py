@@ -6,7 +6,7 @@ from PySide6.QtGui import QBrush, QColor
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.widgets.parts import note_label
+from rotopaint_ui.widgets.tab_widgets import note_label
 
 _FIRST = "As it was opened"
 _ABOUT = "Every step, of earlier sessions too. Click one to go there; nothing is lost until you do something else."

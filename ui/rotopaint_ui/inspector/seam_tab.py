@@ -24,7 +24,7 @@ from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
 from rotopaint_ui.inspector.brush_fields import BrushFields
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import range_text
-from rotopaint_ui.widgets.parts import (
+from rotopaint_ui.widgets.tab_widgets import (
     MIXED,
     footer,
     heading,

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ai.errors import RotopaintError
-from rotopaint_ai.project.faces import face_names, rename_face
+from rotopaint_ai.project.face_groups import face_names, rename_face
 from rotopaint_ai.shapes.edit_layers import members, rename_layer
 from rotopaint_ai.shapes.manual_keys import human_keys
 from rotopaint_ai.shapes.roto import RotoShape
@@ -29,7 +29,7 @@ from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.layer_actions import put_into_layer
 from rotopaint_ui.widgets.icons import icon
-from rotopaint_ui.widgets.parts import note_label, swatch
+from rotopaint_ui.widgets.tab_widgets import note_label, swatch
 
 NAME, EYE, LOCK, ERROR, KEYS = range(5)
 _BY_HAND = QColor("#ffe14d")  # as a person's diamonds on the timeline

@@ -25,7 +25,7 @@ from rotopaint_ui.services.learner import Learner, Lesson
 from rotopaint_ui.session.project_file import is_project
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.focus import Presser
-from rotopaint_ui.widgets.parts import note_label, number_box
+from rotopaint_ui.widgets.tab_widgets import note_label, number_box
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _WELCOME = "Corrected frames of these projects are learned from. Two shots or more let the gate judge the new pack."

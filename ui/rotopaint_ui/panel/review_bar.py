@@ -13,7 +13,7 @@ from rotopaint_ui.panel.toolbars import button_of
 from rotopaint_ui.services.review_loop import Visits
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import SpreadReach
-from rotopaint_ui.widgets.parts import ElidedLabel, leave_wheel, padded_box
+from rotopaint_ui.widgets.tab_widgets import ElidedLabel, leave_wheel, padded_box
 
 _CARRYING = (*(way.name for way in SPREADS), "teach", "learn_shot")
 _LABELLED = ("accept", "needs_work", *_CARRYING)

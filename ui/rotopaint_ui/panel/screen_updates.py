@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer
 
-from rotopaint_ai.project.faces import face_names
+from rotopaint_ai.project.face_groups import face_names
 from rotopaint_ai.spreads import SPREADS
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, DisplayLook

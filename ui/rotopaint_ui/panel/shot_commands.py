@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import nuke
-from rotopaint_ai.project.faces import face_names
+from rotopaint_ai.project.face_groups import face_names
 from rotopaint_ai.project.names import rename_shapes
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.host import Host, PlateChoice

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from rotopaint_ui.widgets.focus import Presser
-from rotopaint_ui.widgets.parts import ElidedLabel
+from rotopaint_ui.widgets.tab_widgets import ElidedLabel
 
 N_KEPT = 200
 _PANEL_WORDS = (  # phrases of the engine about its command line, with the panel's phrases

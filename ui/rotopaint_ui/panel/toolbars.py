@@ -27,7 +27,7 @@ from rotopaint_ui.engine.frame_cache import CHANNELS, DisplayLook
 from rotopaint_ui.session.shot import PlateFacts, shot_name
 from rotopaint_ui.settings.preferences import STUDIO
 from rotopaint_ui.widgets import dialogs
-from rotopaint_ui.widgets.parts import ElidedLabel, leave_wheel
+from rotopaint_ui.widgets.tab_widgets import ElidedLabel, leave_wheel
 
 DEFAULT_PACK = "default pack"
 _GROUPS_APART = "   "  # values, place, frame, magnification

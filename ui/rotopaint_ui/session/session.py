@@ -14,7 +14,7 @@ from typing import Any
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.files import write_text
-from rotopaint_ai.project import faces, merge_run
+from rotopaint_ai.project import face_groups, merge_run
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import manual_keys
@@ -22,7 +22,7 @@ from rotopaint_ai.shapes.edit_layers import members
 from rotopaint_ai.shapes.pose_distance import PoseDistances
 from rotopaint_ai.shapes.roto import LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ui.session.brush import Brush
-from rotopaint_ui.session.corrections import CorrectionEdits
+from rotopaint_ui.session.correction_edits import CorrectionEdits
 from rotopaint_ui.session.edit_stack import EditStack
 from rotopaint_ui.session.error_scale import BAD_SHARE, ErrorScale
 from rotopaint_ui.session.painting import Painting
@@ -198,7 +198,7 @@ class ShotSession:
         if self.runs.is_live or self.project.refuses() or self.edits.is_gesture_open():
             return False
         try:
-            after = faces.choose_face(before, name, pack)
+            after = face_groups.choose_face(before, name, pack)
         except RotopaintError as error:
             self.say(str(error))
             return False
@@ -220,7 +220,7 @@ class ShotSession:
 
     def _follow_names(self, before: State, after: State) -> None:
         """Eyes, locks and colours of shapes that a change of the face, or its undo, calls otherwise."""
-        called = faces.names_between(before, after) if before.face != after.face else {}
+        called = face_groups.names_between(before, after) if before.face != after.face else {}
         if called:
             self.hidden = frozenset(called.get(each, each) for each in self.hidden)
             self.locked = frozenset(called.get(each, each) for each in self.locked)

@@ -21,7 +21,7 @@ from rotopaint_ui.settings.preferences import SETTINGS, Preferences, Setting, de
 from rotopaint_ui.standalone.shortcuts_editor import ShortcutsEditor
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.focus import Presser
-from rotopaint_ui.widgets.parts import level, padded_box
+from rotopaint_ui.widgets.tab_widgets import level, padded_box
 
 
 class PreferencesWindow(QWidget):

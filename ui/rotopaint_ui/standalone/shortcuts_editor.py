@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from rotopaint_ui.settings.commands import COMMANDS, GROUPS, Preset, command, conflicts, keys_of_preset
 from rotopaint_ui.settings.preferences import Preferences
-from rotopaint_ui.widgets.parts import note_label
+from rotopaint_ui.widgets.tab_widgets import note_label
 
 _NAME = Qt.ItemDataRole.UserRole
 _CLASH = QColor("#ffb46b")

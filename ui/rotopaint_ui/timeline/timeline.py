@@ -33,15 +33,15 @@ from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot import PlateFacts
 from rotopaint_ui.session.spread_reach import End, SpreadReach
 from rotopaint_ui.session.xsheet import pieces_at
-from rotopaint_ui.timeline import strips
+from rotopaint_ui.timeline import header_strips
 from rotopaint_ui.timeline.axis import Axis
 from rotopaint_ui.timeline.dope_sheet import DopeSheet, SheetArea
 from rotopaint_ui.timeline.error_strip import BARS, ROW, ErrorRows, HeatRows, Settled, paint_bars
+from rotopaint_ui.timeline.header_strips import GAP, GROUND, RULER, THUMBS
 from rotopaint_ui.timeline.key_strip import KEYS, paint_moved
 from rotopaint_ui.timeline.mark_strip import MARKS, paint_marks
 from rotopaint_ui.timeline.piece_strip import PIECE, paint_pieces
 from rotopaint_ui.timeline.reach_strip import REACH, end_at, paint_reach
-from rotopaint_ui.timeline.strips import GAP, GROUND, RULER, THUMBS
 
 MOST_ROWS = 24
 USUAL_ROWS = 10  # that there is room for before shapes are known
@@ -122,7 +122,7 @@ class Timeline(QWidget):
     def thumb_frames(self) -> list[int]:
         """The frames whose thumbnails fill the strip, those near the playhead first."""
         plate, axis = self._session.plate, self.axis
-        return [] if plate is None or axis is None else strips.thumb_places(plate, axis, self._session.frame)
+        return [] if plate is None or axis is None else header_strips.thumb_places(plate, axis, self._session.frame)
 
     def place_of(self, name: str) -> float:
         """The middle of a strip: ruler, thumbs, bars, rows, keys, reach or marks."""
@@ -196,12 +196,12 @@ class Timeline(QWidget):
             self._paint_nothing(painter)
             return
         painter.save()
-        painter.setClipRect(strips.strip_area(axis, 0, self.height()).adjusted(-2, 0, 2, 0))
+        painter.setClipRect(header_strips.strip_area(axis, 0, self.height()).adjusted(-2, 0, 2, 0))
         self._paint_strips(painter, plate, axis)
         painter.restore()
         self._paint_labels(painter)
         if axis.begin <= self._session.frame < axis.end:
-            strips.paint_playhead(painter, axis, self._session.frame, self.height())
+            header_strips.paint_playhead(painter, axis, self._session.frame, self.height())
 
     def _paint_nothing(self, painter: QPainter) -> None:
         painter.setPen(QColor("#7d8492"))
@@ -213,22 +213,22 @@ class Timeline(QWidget):
         area = self._sheet_area(axis)
         heights = ("thumbs", THUMBS), ("bars", BARS), ("keys", KEYS * area.n_rows), ("reach", REACH), ("marks", MARKS)
         for name, height in heights:
-            painter.fillRect(strips.strip_area(axis, tops[name], height), GROUND)
-        strips.paint_ruler(painter, axis, tops["ruler"])
+            painter.fillRect(header_strips.strip_area(axis, tops[name], height), GROUND)
+        header_strips.paint_ruler(painter, axis, tops["ruler"])
         if session.span is not None:
-            strips.paint_span(painter, axis, tops["ruler"], session.span)
+            header_strips.paint_span(painter, axis, tops["ruler"], session.span)
         thumbs = {frame: self._frames.thumb(frame) for frame in self.thumb_frames()}
         broken = {frame for name, frame in self._frames.broken if name == PLATE}
-        strips.paint_thumbs(painter, axis, tops["thumbs"], plate, thumbs, broken)
+        header_strips.paint_thumbs(painter, axis, tops["thumbs"], plate, thumbs, broken)
         paint_pieces(painter, axis, tops["pieces"], session.xsheet)
-        strips.paint_holds(painter, axis, tops["thumbs"] + 1, session.run.held)
+        header_strips.paint_holds(painter, axis, tops["thumbs"] + 1, session.run.held)
         settled, scale = self._settled_by_shape(), session.error_scale()
         done = settled.get(session.selection.shape or "", frozenset())
         paint_bars(painter, axis, tops["bars"], self._frame_errors(axis), scale, done)
         names = self._shown_names()[: self._shown_rows()]
         if names:
             rows = ErrorRows(session.run, names, axis, scale, settled)
-            painter.drawImage(strips.strip_area(axis, tops["rows"], 0).topLeft(), self._rows.image(rows))
+            painter.drawImage(header_strips.strip_area(axis, tops["rows"], 0).topLeft(), self._rows.image(rows))
             self._paint_chosen_row(painter, axis, tops["rows"], names)
         document = session.document
         hand = () if document is None else document.landmarks.hand
@@ -269,7 +269,7 @@ class Timeline(QWidget):
     def _paint_chosen_row(self, painter: QPainter, axis: Axis, y: float, names: tuple[str, ...]) -> None:
         chosen = self._session.selection.shape
         if chosen in names:
-            area = strips.strip_area(axis, y + ROW * names.index(chosen), ROW - 1)
+            area = header_strips.strip_area(axis, y + ROW * names.index(chosen), ROW - 1)
             painter.setPen(QColor("#ffffff"))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(area.adjusted(0, -1, -1, 0))
@@ -280,13 +280,13 @@ class Timeline(QWidget):
         tops = self._tops()
         rows = ("thumbs", "plate", THUMBS), ("bars", "error", BARS)
         for name, text, height in (*rows, ("reach", "spread", REACH), ("marks", "review", MARKS)):
-            strips.paint_strip_label(painter, text, tops[name], height)
+            header_strips.paint_strip_label(painter, text, tops[name], height)
         for row, part in enumerate(self._session.xsheet):
-            strips.paint_strip_label(painter, part, tops["pieces"] + PIECE * row, PIECE)
+            header_strips.paint_strip_label(painter, part, tops["pieces"] + PIECE * row, PIECE)
         for row, text in enumerate(self._key_labels()):
-            strips.paint_strip_label(painter, text, tops["keys"] + KEYS * row, KEYS)
+            header_strips.paint_strip_label(painter, text, tops["keys"] + KEYS * row, KEYS)
         if self._shown_rows() >= 3:
-            strips.paint_strip_label(painter, "shapes", tops["rows"], self._shown_rows() * ROW)
+            header_strips.paint_strip_label(painter, "shapes", tops["rows"], self._shown_rows() * ROW)
 
     def _frame_errors(self, axis: Axis) -> Mapping[int, float]:
         """By frame the largest error of reviewed shapes without a human key; of all of them where each has one."""

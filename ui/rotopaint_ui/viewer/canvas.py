@@ -32,7 +32,7 @@ from rotopaint_ui.viewer.context_menu import make_menu
 from rotopaint_ui.viewer.empty import paint_empty
 from rotopaint_ui.viewer.hints import paint_near, paint_reach_note
 from rotopaint_ui.viewer.loupe import MOST_ZOOM, Loupe, loupe_at
-from rotopaint_ui.viewer.pictures import PlatePainter
+from rotopaint_ui.viewer.plate_painter import PlatePainter
 from rotopaint_ui.viewer.readout import Readout, landmark_note
 from rotopaint_ui.viewer.stack import BACKGROUND, Stack, ViewSettings
 from rotopaint_ui.viewer.waiting import Waiting

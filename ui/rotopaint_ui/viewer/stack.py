@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import QPointF, QRect, QRectF, QSize
 from PySide6.QtGui import QColor, QFont, QPainter, QPixmap
 
-from rotopaint_ai.project.faces import names_aside
+from rotopaint_ai.project.face_groups import names_aside
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument, RotoShape
 from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import (
@@ -28,7 +28,7 @@ from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.loupe import Loupe, paint_loupe
 from rotopaint_ui.viewer.outlines import Outline, Outlines, Style, paint_path, paint_place
-from rotopaint_ui.viewer.pictures import GAIN, PlatePainter
+from rotopaint_ui.viewer.plate_painter import GAIN, PlatePainter
 from rotopaint_ui.viewer.wipe import Wipe, paint_wipe
 
 BACKGROUND = QColor("#101114")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.inference.onnx_session import load_signature
 from rotopaint_ai.inference.pack import check_seam_signature
-from rotopaint_ai.inference.session import load_signature
 from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.seams.placement import ACROSS, ALONG, move_places, places_along
 from rotopaint_ai.shapes.bezier import curve_distance

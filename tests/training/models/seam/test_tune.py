@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.inference.onnx_session import open_session
 from rotopaint_ai.inference.pack import SEAM
-from rotopaint_ai.inference.session import open_session
 from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.training.data.dataset import Dataset, Truth, read_dataset
 from rotopaint_ai.training.models.backbone import find_part

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import DeviceError, InferenceError, PackError
-from rotopaint_ai.inference import limits
+from rotopaint_ai.inference import call_limits
 
 Array = npt.NDArray[np.float32]
 Shape = tuple[int | str | None, ...]
@@ -101,7 +101,7 @@ class ModelSession:
             results = self.run_once(outputs, inputs)
         except Exception as error:  # onnxruntime's exceptions share no base class
             raise InferenceError(
-                f"{self.path.name}: could not run on {self.device} ({limits.explain_error(error)})"
+                f"{self.path.name}: could not run on {self.device} ({call_limits.explain_error(error)})"
             ) from error
         self._times_ms.append((time.perf_counter() - start) * 1000)
         return results
@@ -216,8 +216,8 @@ def _create_session(path: Path, name: str, threads: int, spinning: bool, profile
     onnxruntime.set_default_logger_severity(4)
     options.log_severity_level = 4  # errors of a provider are reported by our own messages
     if name == "cpu":
-        limits.bound_memory()
-        options.add_session_config_entry(limits.SHARED_ALLOCATOR, "1")
+        call_limits.bound_memory()
+        options.add_session_config_entry(call_limits.SHARED_ALLOCATOR, "1")
     if profile is not None:
         options.enable_profiling = True
         options.profile_file_prefix = str(profile)

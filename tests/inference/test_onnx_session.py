@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import DeviceError, InferenceError, PackError
-from rotopaint_ai.inference import session
+from rotopaint_ai.inference import onnx_session
 from rotopaint_ai.inference.models import open_models
+from rotopaint_ai.inference.onnx_session import open_session, share_of_nodes
 from rotopaint_ai.inference.pack import load_pack
-from rotopaint_ai.inference.session import open_session, share_of_nodes
 
 from .conftest import SIZE, PackMaker
 
@@ -35,7 +35,7 @@ def has_gpu() -> bool:
 def test_models_give_the_numbers_of_their_graphs(
     make_pack: PackMaker, batch: str | int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "time", SimpleNamespace(perf_counter=partial(next, count(0.0, 0.25))))
+    monkeypatch.setattr(onnx_session, "time", SimpleNamespace(perf_counter=partial(next, count(0.0, 0.25))))
     models = open_models(load_pack(make_pack(batch=batch)), device="cpu", threads=1)
     crops = np.stack([np.full((SIZE, SIZE, 3), value, np.float32) for value in (0.25, 0.5, 1.0)])
     found = models.detect(crops)
@@ -116,7 +116,7 @@ def test_cuda_computes_in_whole_float32_without_a_search_for_each_size(
     asked: list[Any] = []
     monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None)
     monkeypatch.setattr(onnxruntime, "InferenceSession", lambda path, options, providers: asked.append(providers))
-    session._create_session(tmp_path / "any.onnx", "cuda", 1, False)
+    onnx_session._create_session(tmp_path / "any.onnx", "cuda", 1, False)
     (provider, options), rest = asked[0]
     assert (provider, rest) == ("CUDAExecutionProvider", "CPUExecutionProvider")
     assert (options["use_tf32"], options["cudnn_conv_algo_search"]) == ("0", "HEURISTIC")
@@ -143,7 +143,7 @@ def test_the_profile_shows_where_nodes_ran() -> None:
 def test_a_note_names_the_device_of_the_nodes(
     name: str, share: float, refusals: list[str], asked: str, note: str
 ) -> None:
-    assert session._device_note(name, share, refusals, asked) == note
+    assert onnx_session._device_note(name, share, refusals, asked) == note
 
 
 @pytest.mark.parametrize(("device", "kind"), [("cpu", InferenceError), ("cuda", DeviceError)])
@@ -157,7 +157,7 @@ def test_a_session_that_cannot_be_created_is_the_devices_fault_on_a_gpu_alone(
     monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None)
     (tmp_path / "none.onnx").write_bytes(b"no model")
     with pytest.raises(kind, match=f"could not be opened on {device}"):
-        session._create_session(tmp_path / "none.onnx", device, 1, False)
+        onnx_session._create_session(tmp_path / "none.onnx", device, 1, False)
 
 
 def test_an_unknown_device_is_refused(make_pack: PackMaker) -> None:
@@ -185,7 +185,7 @@ def test_importing_the_room_does_not_open_onnxruntime() -> None:
 def test_models_leave_nothing_in_the_home_folder(make_pack: PackMaker, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    work = "from pathlib import Path; from rotopaint_ai.inference.session import load_signature"
+    work = "from pathlib import Path; from rotopaint_ai.inference.onnx_session import load_signature"
     model = make_pack() / "landmarks.onnx"
     call = f"{work}; load_signature(Path({str(model)!r}))"
     outside = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY" and not k.startswith("XDG_")}

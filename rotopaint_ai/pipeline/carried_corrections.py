@@ -15,13 +15,13 @@ import numpy as np
 from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Sink, notice
-from rotopaint_ai.pipeline.document import build_document
 from rotopaint_ai.pipeline.executor import telling
+from rotopaint_ai.pipeline.face_tracker import DIGITS, rounded_rows
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord
+from rotopaint_ai.pipeline.run_document import build_document
 from rotopaint_ai.pipeline.shot_seams import stretches, with_placed
 from rotopaint_ai.pipeline.teach import TeachResult, n_moved, open_seams, read_shot, teach_below
-from rotopaint_ai.pipeline.track import DIGITS, rounded_rows
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.seams.placement import PlacedSeam
 from rotopaint_ai.shapes.group_moves import taken_below_groups

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rotopaint_ai.bench.loading.readers import absent, forget, readers_of
-from rotopaint_ai.bench.loading.sources import (
+from rotopaint_ai.bench.loading.encoded_shots import (
     AS_TRUE,
     CLIPS,
     N_COMPARED,
@@ -27,6 +26,7 @@ from rotopaint_ai.bench.loading.sources import (
     psnr_db,
     synthetic_shot,
 )
+from rotopaint_ai.bench.loading.readers import absent, forget, readers_of
 
 CLIP = 16
 OURS, PEER = ("shards of JPEG", AS_TRUE, PLANES, RAW, CLIPS), "PyAV"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.project import CropBox, Project, SeamSettings, State, codecs, faces
+from rotopaint_ai.project import CropBox, Project, SeamSettings, State, codecs, face_groups
 from rotopaint_ai.project.state import Spread
 from rotopaint_ai.shapes import edit_layers, group_moves
 from rotopaint_ai.shapes.layers import Layer, LayerPose
@@ -43,26 +43,26 @@ def shapes(state: State) -> dict[str, str | None]:
 
 
 def test_the_first_name_is_that_of_the_face_that_is_there() -> None:
-    named = faces.choose_face(FIRST, "Anna", "kubo")
+    named = face_groups.choose_face(FIRST, "Anna", "kubo")
     assert (named.face, named.faces, shapes(named)) == ("Anna", {}, {"seam": "Anna", "badge": None})
-    assert faces.choose_face(named, " Anna ", None) is named
+    assert face_groups.choose_face(named, " Anna ", None) is named
     with pytest.raises(UsageError, match="face: the name holds '/'"):
-        faces.choose_face(named, "a/b", None)
+        face_groups.choose_face(named, "a/b", None)
 
 
 def test_a_face_has_the_pack_that_it_was_last_run_with() -> None:
     """Of a face that is put aside, in hand, new; and of the one that is named first."""
-    state = faces.choose_face(State(face="Anna"), "Bo", "annas")
-    assert [faces.pack_of(state, name, "bos") for name in ("Anna", " Bo ", "Cy")] == ["annas", "bos", None]
-    assert faces.pack_of(State(), "Anna", "annas") == "annas"
+    state = face_groups.choose_face(State(face="Anna"), "Bo", "annas")
+    assert [face_groups.pack_of(state, name, "bos") for name in ("Anna", " Bo ", "Cy")] == ["annas", "bos", None]
+    assert face_groups.pack_of(State(), "Anna", "annas") == "annas"
     with pytest.raises(UsageError, match="holds '/'"):
-        faces.pack_of(state, "A/B", None)
+        face_groups.pack_of(state, "A/B", None)
 
 
 def test_a_face_is_put_aside_and_taken_up_as_it_was(tmp_path: Path) -> None:
-    named = faces.choose_face(FIRST, "Anna", None)
-    bo = faces.choose_face(named, "Bo", "kubo")
-    assert faces.face_names(bo) == ("Anna", "Bo")
+    named = face_groups.choose_face(FIRST, "Anna", None)
+    bo = face_groups.choose_face(named, "Bo", "kubo")
+    assert face_groups.face_names(bo) == ("Anna", "Bo")
     assert shapes(bo) == {"Anna_seam": "Anna", "badge": None}
     assert bo.document is not None
     assert (bo.crops, bo.spreads, bo.document.landmarks) == ({}, (), LandmarkKeys())
@@ -77,34 +77,34 @@ def test_a_face_is_put_aside_and_taken_up_as_it_was(tmp_path: Path) -> None:
     project.close()
     assert kept == bo
     assert codecs.apply_changes(kept, dict(codecs.changes(kept, named))) == named  # undo
-    again = faces.choose_face(kept, "Anna", None)
+    again = face_groups.choose_face(kept, "Anna", None)
     assert again == replace(named, faces={"Bo": again.faces["Bo"]})
 
 
 def test_a_group_that_moves_while_its_face_is_aside_moves_what_models_said() -> None:
-    bo = faces.choose_face(faces.choose_face(FIRST, "Anna", None), "Bo", None)
+    bo = face_groups.choose_face(face_groups.choose_face(FIRST, "Anna", None), "Bo", None)
     assert bo.document is not None
     moved = edit_layers.set_pose(bo.document, "Anna", [1], LayerPose(x=6))
-    anna = faces.choose_face(replace(bo, document=moved), "Anna", None)
+    anna = face_groups.choose_face(replace(bo, document=moved), "Anna", None)
     assert anna.predicted is not None
     assert [anna.predicted.shape("seam").at(frame)[0].x for frame in (1, 2)] == [16.0, 17.0]
     assert group_moves.taken_below_groups(anna.predicted, anna.document).shape("seam").at(2)[0].x == 11.0
 
 
 def test_a_face_is_renamed_with_its_group() -> None:
-    bo = faces.choose_face(faces.choose_face(FIRST, "Anna", None), "Bo", None)
-    other = faces.rename_face(bo, "Anna", "Lena")
-    assert (faces.face_names(other), shapes(other)["Anna_seam"]) == (("Bo", "Lena"), "Lena")
-    assert shapes(faces.choose_face(other, "Lena", None)) == {"seam": "Lena", "badge": None}
-    assert faces.rename_face(bo, "Bo", "Kubo").face == "Kubo"
+    bo = face_groups.choose_face(face_groups.choose_face(FIRST, "Anna", None), "Bo", None)
+    other = face_groups.rename_face(bo, "Anna", "Lena")
+    assert (face_groups.face_names(other), shapes(other)["Anna_seam"]) == (("Bo", "Lena"), "Lena")
+    assert shapes(face_groups.choose_face(other, "Lena", None)) == {"seam": "Lena", "badge": None}
+    assert face_groups.rename_face(bo, "Bo", "Kubo").face == "Kubo"
     with pytest.raises(UsageError, match="another face is called Bo"):
-        faces.rename_face(bo, "Anna", "Bo")
+        face_groups.rename_face(bo, "Anna", "Bo")
 
 
 def test_a_name_that_a_shape_has_already_is_left_alone() -> None:
     taken = replace(DRAWN, name="Anna_seam")
     state = replace(FIRST, document=document(10, taken))
-    bo = faces.choose_face(faces.choose_face(state, "Anna", None), "Bo", None)
+    bo = face_groups.choose_face(face_groups.choose_face(state, "Anna", None), "Bo", None)
     assert shapes(bo) == {"Anna_seam_2": "Anna", "Anna_seam": None}
-    assert faces.names_between(faces.choose_face(state, "Anna", None), bo) == {"seam": "Anna_seam_2"}
+    assert face_groups.names_between(face_groups.choose_face(state, "Anna", None), bo) == {"seam": "Anna_seam_2"}
     assert Layer("Anna") in (bo.document.layers if bo.document else ())
