@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rotopaint_ai import fills
+
 if TYPE_CHECKING:
     from rotopaint_ai.bench.clean_cases import Case
     from rotopaint_ai.bench.clean_page import ReportPictures
@@ -136,7 +138,7 @@ def _measure_case(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, 
     own = {name: made.lights[middle] for name, made in ours.items()}
     pictures = clean_page.picture_of(case.sights[middle], {**best_peer, **own})
     if ours:
-        judged = "auto" if "auto" in ours else next(iter(ours))
+        judged = fills.DEFAULT if fills.DEFAULT in ours else next(iter(ours))
         left = left_windows(case, ours[judged].lights)
         pictures += clean_page.worst_pictures(case, ours[judged].lights, left)
     return (
