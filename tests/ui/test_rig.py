@@ -11,7 +11,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.shapes.roto import ControlPoint, Key
-from rotopaint_ui.engine.frame_cache import PLATE
+from rotopaint_ui.engine.frame_cache import CLEAN, PLATE
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.shot_jobs import RIG
@@ -72,6 +72,39 @@ def test_the_arm_is_gone_and_what_it_hid_is_there(
         outside[24 : 36 + SIDE, 14 + STEP * k : 26 + STEP * k + SIDE] = False
         assert np.array_equal(made[outside], background[outside])
     assert not (tmp_path / "out" / "clean").exists()  # the seams' clean plate is another
+
+
+def take_off(qtbot: QtBot, shot: Panel) -> None:
+    """Take the arm off and flip to what came out."""
+    assert shot.session.document is not None
+    shot.session.select(shot.session.document.shapes[0].name)
+    with qtbot.waitSignal(shot._services.jobs.ended, timeout=120_000):
+        shot.commands["take_off_rig"].trigger()
+    shot.commands["flip"].trigger()
+
+
+def test_the_viewer_shows_the_frames_without_the_rig(
+    qtbot: QtBot, shot: Panel, tmp_path: Path, background: np.ndarray
+) -> None:
+    take_off(qtbot, shot)
+    qtbot.waitUntil(lambda: shot.frame_cache.image(CLEAN, 1001) is not None, timeout=120_000)
+    shown = shot.frame_cache.image(CLEAN, 1001)
+    assert shown is not None
+    blue, green, red = background[40, 30].tolist()
+    got = shown.pixelColor(30, 40)
+    assert np.allclose((got.red(), got.green(), got.blue()), (red, green, blue), atol=6)  # in the arm's middle
+    assert shot.canvas._stack._clean_name() == "without the rig"
+
+
+def test_the_viewer_shows_what_was_rendered_last(qtbot: QtBot, shot: Panel, tmp_path: Path) -> None:
+    take_off(qtbot, shot)
+    qtbot.waitUntil(lambda: shot.frame_cache.source(CLEAN).endswith("clean"), timeout=120_000)
+    (tmp_path / "out" / "clean").mkdir()
+    cv2.imwrite(str(tmp_path / "out" / "clean" / "p.1001.png"), np.full((96, 160, 3), 200, np.uint8))
+    shot._services.clean_plate.open()
+    qtbot.waitUntil(lambda: shot.frame_cache.source(CLEAN) == str(tmp_path / "out" / "clean"), timeout=120_000)
+    qtbot.waitUntil(lambda: shot.frame_cache.image(CLEAN, 1001) is not None, timeout=120_000)
+    assert shot.canvas._stack._clean_name() == "clean plate"
 
 
 def test_without_a_shape_it_says_what_to_do(shot: Panel) -> None:

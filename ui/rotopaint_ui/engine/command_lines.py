@@ -16,12 +16,11 @@ from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.seams import strokes
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot import RIG_FOLDER, PlateFacts
 from rotopaint_ui.settings.preferences import Preferences
 
 SETTINGS_NAME = "seams.json"
 TOUCHUP_NAME = "touchup.json"
-RIG_FOLDER = "rig"  # beside the clean plate of the seams, which stays
 STATE_FOLDER = ".rotopaint"  # the state that a run leaves for a resumed run
 
 

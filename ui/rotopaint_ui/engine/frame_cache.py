@@ -143,6 +143,10 @@ class FrameCache(QObject):
         if plate == PLATE:
             self._thumbs.clear()
 
+    def source(self, plate: str) -> str:
+        """The path from which a plate was opened; empty where none is open."""
+        return str(self._sources[plate]["source"]) if plate in self._sources else ""
+
     def replace_picture(self, plate: str, picture: tuple[int, QImage] | None) -> None:
         """Show a picture in place of one frame of a plate until another is given, or None: a preview."""
         self._replaced = {} if picture is None else {(plate, picture[0]): picture[1]}

@@ -1,18 +1,21 @@
-"""Watches the folder of the clean plate: on request, and at intervals during a job."""
+"""Watches the folders of clean frames: on request, and at intervals during a job."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer
 
 from rotopaint_ui.engine.frame_cache import CLEAN, FrameCache
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import CLEAN_NAME
+from rotopaint_ui.session.shot import CLEAN_NAME, RIG_FOLDER
 
 REFRESH_MS = 3000
 
 
 class CleanPlate(QObject):
-    """Opens the clean plate of the session's shot in the frame cache."""
+    """Opens the clean plate of the session's shot in the frame cache: without seams, or without the rig, whichever was
+    written last."""
 
     def __init__(self, session: ShotSession, frame_cache: FrameCache, parent: QObject) -> None:
         super().__init__(parent)
@@ -31,6 +34,11 @@ class CleanPlate(QObject):
         out = self._session.out
         if out is None or self._session.plate is None:
             return
-        folder = out / CLEAN_NAME
-        if folder.is_dir() and any(folder.iterdir()):
-            self._frame_cache.open(CLEAN, str(folder))
+        folders = [folder for folder in (out / CLEAN_NAME, out / RIG_FOLDER / CLEAN_NAME) if _has_files(folder)]
+        if folders:
+            newest = max(folders, key=lambda folder: folder.stat().st_mtime_ns)
+            self._frame_cache.open(CLEAN, str(newest))
+
+
+def _has_files(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())

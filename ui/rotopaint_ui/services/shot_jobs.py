@@ -20,7 +20,6 @@ from rotopaint_ai.shapes.manual_keys import model_keys
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.engine.background_task import BackgroundTask
 from rotopaint_ui.engine.command_lines import (
-    RIG_FOLDER,
     clean_command,
     matte_command,
     rig_command,
@@ -30,7 +29,7 @@ from rotopaint_ui.engine.command_lines import (
 from rotopaint_ui.engine.run_worker import RunWorker, outcome_kind
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import CLEAN_NAME, SHAPES_NAME, Results, read_run_results
+from rotopaint_ui.session.shot import CLEAN_NAME, RIG_FOLDER, SHAPES_NAME, Results, read_run_results
 from rotopaint_ui.settings.preferences import Preferences
 
 LIVE_REFRESH_MS = 200
@@ -281,7 +280,7 @@ class ShotJobs(QObject):
             self._session.keep_run()
             text = f"Painted {self._n_painted} frame{'' if self._n_painted == 1 else 's'}" if text == "Done" else text
         if kind == RIG and text == "Done" and out is not None:
-            text = f"Without the rig: {out / RIG_FOLDER / CLEAN_NAME}"
+            text = f"W wipes to the frames without the rig, in {out / RIG_FOLDER / CLEAN_NAME}"
         self._forget_handed()
         self.message_sent.emit(text, outcome_kind(text, is_done=is_done))
         if kind == MATTES:

@@ -18,6 +18,7 @@ SHAPES_NAME = "shapes.roto.json"
 HAND_NAME = "shapes.before-run.roto.json"  # the artist's keys while a run is under way; gone when it has ended
 RUN_NAME = "run.json"
 CLEAN_NAME = "clean"  # the folder of the clean plates
+RIG_FOLDER = "rig"  # the folder of frames without a rig; they have a folder CLEAN_NAME of their own
 _MOVIES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpg", ".mxf", ".webm"})
 _PICTURES = frozenset({".cin", ".dpx", ".exr", ".jpeg", ".jpg", ".png", ".tif", ".tiff"})
 _SAYS_NOTHING = re.compile(r"(plates?|frames?|img|images?|exr|dpx|jpe?g|png|main|src|v\d+|\d+x\d+)[._]?", re.IGNORECASE)

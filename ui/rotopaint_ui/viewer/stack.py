@@ -7,6 +7,7 @@ and draws the rest, which is what keeps the time from the mouse to the screen sh
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from PySide6.QtCore import QPointF, QRect, QRectF, QSize
 from PySide6.QtGui import QColor, QFont, QPainter, QPixmap
@@ -25,6 +26,7 @@ from rotopaint_ui.drawing.render import (
 )
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache
 from rotopaint_ui.session.session import ShotSession
+from rotopaint_ui.session.shot import RIG_FOLDER
 from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.loupe import Loupe, paint_loupe
 from rotopaint_ui.viewer.outlines import Outline, Outlines, Style, paint_path, paint_place
@@ -163,7 +165,9 @@ class Stack:
         frame = self._session.frame
         if self._frames.is_replaced(CLEAN, frame):
             return "preview"
-        return "clean plate" if self._frames.image(CLEAN, frame) is not None else "no clean frame yet"
+        if self._frames.image(CLEAN, frame) is None:
+            return "no clean frame yet"
+        return "without the rig" if Path(self._frames.source(CLEAN)).parent.name == RIG_FOLDER else "clean plate"
 
     def _drawn_outlines(self, document: RotoDocument | None) -> list[Outline]:
         session = self._session
