@@ -107,6 +107,12 @@ def test_the_viewer_shows_what_was_rendered_last(qtbot: QtBot, shot: Panel, tmp_
     assert shot.canvas._stack._clean_name() == "clean plate"
 
 
+def test_a_shot_without_a_run_opens_with_the_shapes_that_were_saved(qtbot: QtBot, shot: Panel, tmp_path: Path) -> None:
+    with qtbot.waitSignal(shot.plate_opened, timeout=120_000):
+        shot.open_plate(PlateChoice(str(tmp_path / "p" / "p.####.png")), tmp_path / "out")
+    qtbot.waitUntil(lambda: "The shapes as they were saved" in shot.status.history[-1], timeout=120_000)
+
+
 def test_without_a_shape_it_says_what_to_do(shot: Panel) -> None:
     shot.session.select(None)
     shot.commands["take_off_rig"].trigger()

@@ -77,7 +77,12 @@ class ResultHandlers(QObject):
                 self._view.take_tool("select")
             self.load_pack()
             if not is_run and session.project.trouble is None:
-                widgets.status.say("The shapes of the last run. N jumps to the worst frame")
+                has_run = bool(session.run.errors)
+                widgets.status.say(
+                    "The shapes of the last run. N jumps to the worst frame"
+                    if has_run
+                    else "The shapes as they were saved"
+                )
         self._updates.refresh()
 
     def end_job(self, kind: str, is_whole: bool) -> None:
