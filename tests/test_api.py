@@ -62,7 +62,7 @@ def test_mined_roto_is_a_data_set_that_packs_are_measured_on(folder: Path) -> No
     assert not found.is_worse
 
 
-def test_what_is_wrong_is_said_as_on_the_command_line(folder: Path, tmp_path: Path) -> None:
+def test_errors_read_as_on_the_command_line(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match=r"run.json: not the record of a run"):
         rotopaint_ai.Shot.open(tmp_path)
     with pytest.raises(UsageError, match="--export cube: not a format"):

@@ -114,7 +114,7 @@ def test_hand_keys() -> None:
     assert CropKeys.parse(["auto"], first_frame=1) == AUTO
 
 
-def test_crops_come_back_from_their_words_with_the_boxes_that_nobody_drew() -> None:
+def test_crops_are_parsed_from_every_form() -> None:
     keys = CropKeys.parse(["0,0,100,100", "~1011:200,100,400,300"], first_frame=1001)
     assert isinstance(keys, CropKeys)
     assert keys.hints == {1011}

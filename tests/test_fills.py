@@ -27,7 +27,7 @@ def test_every_row_names_a_function_that_is_there(fill: fills.Fill) -> None:
 
 
 @pytest.mark.parametrize("name", ["temporal", "learned", "telea"])
-def test_what_names_a_fill_of_before_is_painted_by_the_default(name: str) -> None:
+def test_a_removed_fill_falls_back_to_the_default(name: str) -> None:
     assert fills.find_fill(name) == fills.FILLS[0]
     for command, words in ((run, ["p.####.exr", "--out", "o"]), (clean, ["p.####.exr", "s.nk", "--out", "o"])):
         parser = argparse.ArgumentParser()

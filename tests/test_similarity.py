@@ -30,7 +30,7 @@ def test_points_without_weight_have_no_say_and_each_row_is_its_own() -> None:
     assert shift == pytest.approx([5, -1])
 
 
-def test_one_point_says_nothing_of_size() -> None:
+def test_one_point_gives_no_scale() -> None:
     factor, shift = fit_similarity(FACE, FACE + 3, np.array([0, 0, 1.0, 0, 0]))
     assert (factor, shift) == (1, 3)
     assert similarity_of([(1 + 1j, 5)]) == (1, 4 - 1j)

@@ -66,7 +66,7 @@ def test_a_project_keeps_the_way_and_an_older_one_has_the_first() -> None:
     assert codecs.state_of(codecs.tracks_of(State(spreads=(kept,)))).spreads == (kept,)
 
 
-def test_an_unknown_way_and_a_missing_range_are_refused_in_one_line() -> None:
+def test_an_unknown_spread_and_a_missing_range_are_refused() -> None:
     plain, names = document({1: key(1.0)}), ", ".join(way.name for way in SPREADS)
     with pytest.raises(UsageError, match=rf"^spread 'fly': not available; choose one of {names}$"):
         spread_keys("fly", plain, plain, None)

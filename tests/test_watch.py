@@ -135,7 +135,7 @@ def test_work_in_stages_stops_when_asked() -> None:
         progress("reading", 1, 1)
 
 
-def test_an_interrupt_asks_and_the_bar_is_taken_away(monkeypatch: pytest.MonkeyPatch, terminal: _Terminal) -> None:
+def test_an_interrupt_requests_a_stop_and_clears_the_bar(monkeypatch: pytest.MonkeyPatch, terminal: _Terminal) -> None:
     monkeypatch.setattr("sys.stderr", terminal)
     with watch_work(events=False) as (sink, cancel):
         sink(Event("progress", {"stage": "mine", "share": 0.5}))

@@ -64,7 +64,7 @@ def test_our_own_workers_are_never_paused_for_their_memory(client: Any) -> None:
     assert set(client.run(limit).values()) == {None}
 
 
-def test_dask_says_nothing_by_itself() -> None:
+def test_dask_prints_nothing() -> None:
     """In a process of its own, where Dask is imported for the first time."""
     program = (
         "import logging; from rotopaint_ai.batch import cluster\n"
@@ -151,7 +151,7 @@ def test_each_task_is_done_once_after_what_it_waits_for(client: Any, tmp_path: P
     assert [len(_log(task).read_text().split()) for task in tasks] == [1] * len(tasks)
 
 
-def test_a_worker_killed_in_the_middle_costs_its_task(client: Any, tmp_path: Path) -> None:
+def test_a_killed_worker_loses_only_its_task(client: Any, tmp_path: Path) -> None:
     notes, tasks = TaskNotes(tmp_path / "notes"), of(tmp_path)
     work_on(client, tasks, notes, die_once, lambda event: None, Cancel())
     assert all(map(notes.is_done, tasks))
@@ -160,7 +160,7 @@ def test_a_worker_killed_in_the_middle_costs_its_task(client: Any, tmp_path: Pat
     assert set(attempts.values()) == {1}
 
 
-def test_what_kills_its_workers_is_left_and_takes_nothing_with_it(client: Any, tmp_path: Path) -> None:
+def test_a_task_that_kills_its_workers_is_abandoned_alone(client: Any, tmp_path: Path) -> None:
     """Dask blames a worker's death on all that it had in its queue, here most of the ranges."""
     told, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path, 40)
     work_on(client, tasks, notes, die_always, told.append, Cancel())
@@ -173,7 +173,7 @@ def test_what_kills_its_workers_is_left_and_takes_nothing_with_it(client: Any, t
     assert errors == [f"{lost.key}: {notes.failures(lost)[0]}"]
 
 
-def test_what_is_noted_as_done_is_done_although_its_worker_died_before_that_was_heard(tmp_path: Path) -> None:
+def test_a_noted_task_is_done_even_if_its_worker_died_unheard(tmp_path: Path) -> None:
     """As Dask has it then: the future has ended, and is lost by the time somebody looks."""
     notes, tasks, asked = TaskNotes(tmp_path), of(tmp_path, 1), list[str]()
 
@@ -201,7 +201,7 @@ def test_what_is_noted_as_done_is_done_although_its_worker_died_before_that_was_
     assert asked == ["sh010/track", "sh010/paint.1", "sh010/paint.1", "sh010/gather"]
 
 
-def test_a_worker_that_dies_before_it_could_say_that_it_started_is_replaced() -> None:
+def test_a_worker_that_dies_at_its_start_is_replaced() -> None:
     """Dask's nanny gives up such a one."""
 
     class Given:
@@ -214,7 +214,7 @@ def test_a_worker_that_dies_before_it_could_say_that_it_started_is_replaced() ->
         assert _eventually(lambda: isinstance(local.workers.get(0), distributed.Worker))
 
 
-def test_what_fails_is_tried_as_often_as_its_shot_allows_and_reported(client: Any, tmp_path: Path) -> None:
+def test_a_failing_task_is_retried_up_to_the_shots_limit(client: Any, tmp_path: Path) -> None:
     told, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path)
     work_on(client, tasks, notes, stumble, told.append, Cancel())
     assert len(_log(tasks[2]).read_text().split()) == 2
@@ -226,7 +226,7 @@ def test_what_fails_is_tried_as_often_as_its_shot_allows_and_reported(client: An
     assert errors == [f"sh010/paint.2: {line} (attempt {n})" for n in (1, 2)]
 
 
-def test_what_could_not_begin_is_reported_once_and_not_for_all_that_waits(client: Any, tmp_path: Path) -> None:
+def test_a_task_that_cannot_start_is_reported_once(client: Any, tmp_path: Path) -> None:
     told, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path)
     work_on(client, tasks, notes, never_begin, told.append, Cancel())
     (error,) = (event.facts["message"] for event in told if event.kind == "error")
@@ -252,7 +252,7 @@ def _eventually(holds: Any) -> bool:
     return True
 
 
-def test_what_no_worker_offers_is_reported(client: Any, tmp_path: Path) -> None:
+def test_a_resource_that_no_worker_offers_is_reported(client: Any, tmp_path: Path) -> None:
     cancel, told = Cancel(), list[str]()
 
     def stop(event: Event) -> None:
@@ -281,7 +281,7 @@ def test_a_cluster_without_workers_is_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_a_scheduler_that_goes_away_is_one_line_and_the_show_goes_on(client: Any, tmp_path: Path) -> None:
+def test_a_lost_scheduler_is_one_line_and_the_show_resumes(client: Any, tmp_path: Path) -> None:
     notes, tasks = TaskNotes(tmp_path / "notes"), of(tmp_path)
     local = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
     ends = threading.Thread(target=lambda: _eventually(_log(tasks[0]).exists) and local.close())
@@ -302,7 +302,7 @@ def test_one_key_for_one_task_of_one_show(tmp_path: Path) -> None:
     assert dask_key(TASKS[0], here) != dask_key(replace(TASKS[0], given="other plates"), here)
 
 
-def test_no_scheduler_and_no_dask_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_scheduler_or_dask_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "CONNECT_S", 1)
     with pytest.raises(UsageError, match=r"--cluster tcp://127.0.0.1:9: no Dask scheduler answers there"):
         connect_cluster("tcp://127.0.0.1:9", 1).__enter__()

@@ -182,7 +182,7 @@ def test_a_shot_has_the_crop_boxes_of_the_face_that_is_named(tmp_path: Path) -> 
         read_show(path)
 
 
-def test_a_shot_that_a_show_has_not_is_refused_with_the_name_that_is_like_it() -> None:
+def test_an_unknown_shot_is_refused_with_the_closest_name() -> None:
     show = Show(Path("show.yaml"), Path("out"), names=("sh010", "sh020"), refused={"sh020": "has no crop box"})
     for name, words in (
         ("sh01", "show.yaml: no shot 'sh01'; did you mean 'sh010'?"),

@@ -53,7 +53,7 @@ def test_a_task_begins_once_all_that_it_waits_for_is_done() -> None:
     assert order.after(gather) == []
 
 
-def test_what_is_not_among_the_tasks_is_done() -> None:
+def test_unlisted_tasks_count_as_done() -> None:
     _, _, two, gather = chain("a")
     order = Turns([two, gather], 1)
     assert [turn.task for turn in order.first()] == [two]
@@ -67,7 +67,7 @@ def test_shots_go_in_turn_and_the_last_ones_stage_by_stage() -> None:
     assert found[6:] == [f"{name}/{kind}" for kind in ("track", "paint.1", "gather") for name in "cde"]
 
 
-def test_what_people_prefer_goes_first_and_whole() -> None:
+def test_preferred_shots_go_first_and_whole() -> None:
     tasks = [*chain("a"), *chain("b", priority=1)]
     assert [task.shot.name for task in in_starting_order(tasks, 1)] == ["b"] * 4 + ["a"] * 4
     order = Turns(tasks, 1)

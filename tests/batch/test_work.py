@@ -103,7 +103,7 @@ def test_a_task_that_fails_is_tried_again_and_then_left(tmp_path: Path) -> None:
     assert all(map(notes.is_done, TASKS))
 
 
-def test_a_range_of_which_frames_fail_is_done_as_it_is_once_patience_ends(tmp_path: Path) -> None:
+def test_a_range_with_failing_frames_is_done_after_its_last_try(tmp_path: Path) -> None:
     count: list[str] = []
 
     def torn(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
@@ -116,7 +116,7 @@ def test_a_range_of_which_frames_fail_is_done_as_it_is_once_patience_ends(tmp_pa
     assert notes.facts(TASKS[1])["failed"] == {"1": "torn"}
 
 
-def test_who_was_thought_lost_is_waited_for_and_its_work_counts(tmp_path: Path) -> None:
+def test_a_silent_worker_is_waited_for_and_its_work_counts(tmp_path: Path) -> None:
     notes, told, asked = TaskNotes(tmp_path), list[Event](), list[str]()
 
     def busy(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
@@ -132,7 +132,7 @@ def test_who_was_thought_lost_is_waited_for_and_its_work_counts(tmp_path: Path) 
     ]
 
 
-def test_a_worker_of_another_version_paints_nothing(tmp_path: Path) -> None:
+def test_a_worker_of_another_version_is_refused(tmp_path: Path) -> None:
     other = replace(TASKS[0], build="of another day")
     assert "another version of RotoPaint AI" in (_one(other, TaskNotes(tmp_path), Done()) or "")
 
@@ -206,7 +206,7 @@ def test_a_killed_show_goes_on_where_it_was(show: Path) -> None:
     assert len(list((show.parent / "renders/a/clean").glob("*.exr"))) == 6
 
 
-def test_a_show_that_was_stopped_says_how_to_go_on(
+def test_a_stopped_show_names_the_command_that_resumes_it(
     show: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stop(job: RunJob, sink: Sink, cancel: Cancel) -> None:
@@ -236,7 +236,7 @@ def test_single_tasks_wait_for_what_they_need(show: Path, capsys: pytest.Capture
     assert "1 of 5 tasks done" in page.read_text()
 
 
-def test_a_farm_s_task_is_tried_as_often_as_its_shot_allows(tmp_path: Path) -> None:
+def test_a_farm_task_is_retried_up_to_the_shots_limit(tmp_path: Path) -> None:
     notes = TaskNotes(tmp_path)
     plan = ShowPlan(TASKS, {}, notes)
     assert _one(TASKS[0], notes, Done({"sh010/track": 2})) is None
@@ -247,7 +247,7 @@ def test_a_farm_s_task_is_tried_as_often_as_its_shot_allows(tmp_path: Path) -> N
     assert plan.blocking_failure(TASKS[-1]) == "sh010/paint.1-2 failed: the disk is full"
 
 
-def test_what_nobody_has_foreseen_ends_a_shot_and_not_the_show(
+def test_an_unexpected_error_ends_a_shot_but_not_the_show(
     show: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stumble(job: RunJob, sink: Sink, cancel: Cancel) -> None:
@@ -269,9 +269,7 @@ def test_a_full_disk_is_reported_with_its_file(tmp_path: Path) -> None:
     assert reason == "clean/plate.1001.exr: No space left on device; check the disk, its space and its permissions"
 
 
-def test_a_farm_goes_on_beside_a_broken_frame_and_a_shot_that_cannot_be_done(
-    show: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_farm_continues_past_a_broken_frame_and_a_failed_shot(show: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["batch", str(show), "--keep-going", "--task"]
     assert main([*words, "track", "--shot", "gone"]) == 0
     assert main([*words, "track", "--shot=b"]) == 0
@@ -374,7 +372,7 @@ def test_plates_that_are_rendered_anew_are_tracked_anew(show: Path, capsys: pyte
     assert len(list((show.parent / "renders/a/clean").glob("*.exr"))) == 7
 
 
-def test_of_ranges_that_were_divided_otherwise_the_one_painted_last_counts(tmp_path: Path) -> None:
+def test_of_overlapping_ranges_the_last_painted_one_counts(tmp_path: Path) -> None:
     state, _ = open_state(tmp_path, {}, resume=True)
     (state.folder / CHUNKS).mkdir()
     for name, frames, age in (("1-4", (1, 2, 3, 4), 20), ("3-4", (3, 4), 10)):  # seconds after 1970

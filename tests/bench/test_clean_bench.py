@@ -142,7 +142,7 @@ def test_peers_change_nothing_outside_and_the_absent_are_named() -> None:
     assert all(each.refused for each in asked if each.name not in done)
 
 
-def test_gmic_is_asked_again_with_some_more_rim_where_it_breaks_down(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gmic_is_retried_with_a_wider_rim_after_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     true = _grey(100)
     sight = _sight(np.where(_sight(true, true).hole[..., None] > 0, np.float32(0.0), true), true)
     sizes: list[tuple[int, ...]] = []
@@ -176,7 +176,7 @@ def test_the_kind_measures_a_still_and_writes_its_page(tmp_path: Path) -> None:
     assert text.count("data:image/png;base64,") == 4 + 3  # four of the busiest stretch, three of what is left
 
 
-def test_the_page_shows_names_as_text_marks_the_best_method_and_dashes_what_is_missing() -> None:
+def test_the_page_escapes_names_marks_the_best_and_dashes_gaps() -> None:
     scores = {
         "untouched": {"psnr_db": 40.0},
         "a<b": {"psnr_db": 30.0, "chosen": {"two-bank": 0.25}},

@@ -27,7 +27,7 @@ def test_a_machine_says_what_it_is() -> None:
     json.dumps(facts)
 
 
-def test_what_a_system_keeps_to_itself_costs_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_machine_facts_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on ARM servers, whose kernel names the caches and not their sizes."""
     for index, files in (("index0", {"level": "1", "type": "Data", "size": "32K"}), ("index1", {"level": "2"})):
         (tmp_path / index).mkdir()

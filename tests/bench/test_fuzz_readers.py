@@ -101,7 +101,7 @@ BY_PATH: dict[str, Callable[[Path], object]] = {
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes among the files")
 @pytest.mark.parametrize("name", BY_PATH)
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "endless"])
-def test_what_waits_or_never_ends_is_refused_in_the_place_of_any_file(
+def test_pipes_and_devices_are_refused_in_place_of_any_file(
     tmp_path: Path, name: str, make: Callable[[Path], None]
 ) -> None:
     def end(number: int, frame: object) -> None:
@@ -119,7 +119,9 @@ def test_what_waits_or_never_ends_is_refused_in_the_place_of_any_file(
     assert "\n" not in str(refused.value)
 
 
-def test_what_the_fuzzer_looks_for_is_seen(fuzz: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fuzzer_detects_each_kind_of_failure(
+    fuzz: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def raises(path: Path) -> None:
         raise KeyError("x")
 

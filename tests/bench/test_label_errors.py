@@ -35,7 +35,7 @@ def good() -> JoinedTakes:
     return replace(whole, rows=tuple(rows))
 
 
-def test_injectederrors_are_what_they_are_called(good: JoinedTakes) -> None:
+def test_injected_errors_match_their_kind(good: JoinedTakes) -> None:
     injected = label_errors.inject_single(good, 3, per_shot=20)
     assert {error.kind for error in injected.errors} == set(label_errors.SINGLE)
     frames = sorted(error.frames[0] for error in injected.errors)
@@ -71,7 +71,7 @@ def test_stretches_keep_landmarks_and_take_the_roto_of_other_frames(good: Joined
     assert any(new.shapes is shapes for shapes in neighbours)
 
 
-def test_most_injectederrors_of_single_frames_are_found(good: JoinedTakes) -> None:
+def test_most_injected_errors_of_single_frames_are_found(good: JoinedTakes) -> None:
     wrong = label_errors.inject_single(good, 1, per_shot=8)
     found = label_errors.issues_without_pictures(wrong.joined)
     tallies = {kind: label_errors._Tally() for kind in label_errors.SINGLE}

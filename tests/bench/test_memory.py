@@ -14,7 +14,7 @@ HELD_MB = 800  # several times what a run of one frame takes
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere a process's peak is its own")
-def test_what_the_process_that_measures_holds_is_not_counted(tmp_path: Path) -> None:
+def test_memory_of_the_measuring_process_is_not_counted(tmp_path: Path) -> None:
     memory = module_at(Path(__file__).parents[2] / "benchmarks" / "memory.py")
     plates, crop = memory.link_frames(tmp_path, 1), read_crops(find_sample() / CROP_FILE)[0]
     held = b"x" * (HELD_MB << 20)

@@ -27,7 +27,7 @@ def test_maxima_move_a_quarter_pixel_towards_the_higher_neighbour() -> None:
     assert abs(y - 0.5) <= 0.25
 
 
-def test_everybody_has_a_turn_in_every_round() -> None:
+def test_every_network_runs_once_per_round() -> None:
     seen: list[str] = []
     turns: dict[str, Any] = {name: lambda plate, name=name: seen.append(name) for name in ("a", "b")}
     times = take_turns(turns, np.zeros((1, 1, 3), np.float32), 4)

@@ -20,7 +20,7 @@ def content(*plain_cpu_s: float) -> dict[str, object]:
     return JobCosts(4, tuple(Cost(1.0, 0.9) for _ in plain), plain, RUN).content()
 
 
-def test_rounds_that_took_no_processor_time_that_a_clock_tells_are_left_out() -> None:
+def test_rounds_without_measurable_processor_time_are_left_out() -> None:
     assert content(0.0, 0.3, 0.0)["cpu_ratio"] == pytest.approx(3.0)
     nothing = content(0.0)
     assert (nothing["ratio"], nothing["cpu_ratio"]) == (2.0, None)

@@ -372,7 +372,7 @@ NASTY = "a\nwarning: b\x1b[31m\u202e[/bold]"
 SHOWN = "a warning: b\\x1b[31m\\u202e[/bold]"
 
 
-def test_names_neither_break_a_line_nor_steer_the_terminal(
+def test_control_characters_in_names_are_escaped(
     shapes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = json.loads((shapes / "shapes.roto.json").read_text(encoding="utf-8"))
@@ -567,7 +567,7 @@ def test_a_stopped_conversion_leaves_nothing_beside(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell that closes descriptors")
-def test_closed_streams_are_nobodys_and_no_error(shapes: Path, tmp_path: Path) -> None:
+def test_closed_output_streams_are_no_error(shapes: Path, tmp_path: Path) -> None:
     """`2>&-` ended in "Please send us"; a file that is opened later would have taken the place of a closed stream."""
     words = [sys.executable, "-m", "rotopaint_ai", "convert", str(shapes / "shapes.roto.json"), str(tmp_path / "a.nk")]
     done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words], cwd=ROOT, check=False)

@@ -80,7 +80,7 @@ def test_steps_follow_each_other_and_the_pack_is_published(
     assert load_pack(tmp_path / "to" / puppet_pack.name).name == load_pack(puppet_pack).name
 
 
-def test_what_the_gate_stops_is_not_published(
+def test_a_pack_that_fails_the_gate_is_not_published(
     tmp_path: Path, puppet_pack: Path, program: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = _run(_template(tmp_path, puppet_pack, capsys), program, FAILS="evaluate")

@@ -182,7 +182,7 @@ def test_an_edit_under_a_moving_layer_keeps_its_place(tmp_path: Path) -> None:
     assert nuke.curve_difference(replace(meant, shapes=(edited, meant.shapes[1])), found) <= 0.02
 
 
-def test_a_group_that_is_moved_moves_its_layer_and_its_shapes_stay_word_for_word(tmp_path: Path) -> None:
+def test_a_moved_group_moves_its_layer_and_keeps_its_shapes(tmp_path: Path) -> None:
     """One more key of the layer: the curves of its shapes are those of the script."""
     turning = (
         "{t x42c80000 x42480000 0 0 0 0 0 0 {{x447a4000 0 0 1 x41700000 1} {x447c4000 x41f00000 x41700000 1 0 1}}}"

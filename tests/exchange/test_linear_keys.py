@@ -22,7 +22,7 @@ def test_a_hold_is_two_equal_keys_unless_the_next_key_follows_at_once() -> None:
     assert keys[4] == keys[1] == held.keys[1].points
 
 
-def test_between_eased_keys_three_frames_settle_a_cubic_and_none_between_keys_a_frame_apart() -> None:
+def test_three_frames_determine_the_cubic_between_eased_keys() -> None:
     assert eased_frames(shape({1: "ease", 5: "smooth", 6: "ease", 8: "linear", 20: "linear"})) == {2, 3, 4, 6.5, 7, 7.5}
 
 

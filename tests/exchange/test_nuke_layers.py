@@ -47,7 +47,7 @@ def test_what_changes_has_keys_that_go_straight_and_what_does_not_has_none() -> 
     assert all(not curve.keys for i, curve in enumerate(values) if i != 3)
 
 
-def test_a_track_is_a_matrix_of_y_upwards() -> None:
+def test_a_track_is_written_as_a_matrix_with_y_up() -> None:
     track = {3: shifted(6.0, -4.0), 1: shifted(2.0, 4.0)}
     values = nuke_transform_of(Layer("a", track=track), HEIGHT, of_track=True).values
     assert values == listed({22: keyed((1, 2, 0, 2), (3, 6, 2, 0)), 26: keyed((1, -4, 0, 4), (3, 4, 4, 0))}).values

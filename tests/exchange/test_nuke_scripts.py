@@ -201,7 +201,7 @@ def test_wherever_a_script_is_cut_short_it_is_read_or_refused_in_one_line() -> N
     assert len(lines) > 0.8 * len(told)
 
 
-def test_curves_are_those_of_the_first_roto_node_that_has_some_or_of_the_named_one() -> None:
+def test_curves_come_from_the_named_node_or_the_first_with_curves() -> None:
     text = (
         "Blur {\n curves {none}\n name A\n}\nRoto {\n name Bare\n}\n"
         + node("A")

@@ -130,7 +130,7 @@ def test_outer_handles_of_an_open_curve_are_no_error(tmp_path: Path) -> None:
     assert written.error_px < 0.001
 
 
-def test_a_name_that_xml_cannot_hold_is_told_as_such(tmp_path: Path) -> None:
+def test_a_name_that_xml_cannot_hold_is_reported(tmp_path: Path) -> None:
     shape = RotoShape("a\x1b", True, keys={5: Key((ControlPoint(1, 2), ControlPoint(3, 2), ControlPoint(2, 9)))})
     with pytest.raises(DocumentError, match=r"shape 'a\\x1b': its name holds a character that SVG cannot; rename it"):
         formats.write(tmp_path / "a.svg", RotoDocument(100, 80, 5, 5, shapes=(shape,)))

@@ -193,7 +193,7 @@ def test_ctrl_c_reaches_only_the_parent_even_while_models_open(tmp_path: Path) -
     assert os.getpgid(process._started[-1]._process.pid) != os.getpgid(0)
 
 
-def test_who_is_forked_opens_models_of_its_own(tmp_path: Path) -> None:
+def test_a_forked_process_opens_its_own_models(tmp_path: Path) -> None:
     path = _endless(tmp_path / "loop.onnx")
     program = f"""
 import numpy as np, os
@@ -283,7 +283,7 @@ def test_arrays_arrive_as_they_were_sent(n_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["7", '[{}, [["y", 3]], false]', '[{}, [["y", [1000000000000000000000]]], true]'])
-def test_what_is_no_message_is_called_nonsense(text: str) -> None:
+def test_an_invalid_message_is_refused(text: str) -> None:
     ours, theirs = socket.socketpair()
     theirs.sendall(len(text).to_bytes(8, "little") + text.encode())
     with pytest.raises(ValueError, match="a message of invalid form"):
@@ -292,7 +292,7 @@ def test_what_is_no_message_is_called_nonsense(text: str) -> None:
         end.close()
 
 
-def test_a_fault_on_the_other_side_asks_for_no_memory() -> None:
+def test_a_broken_peer_cannot_request_memory() -> None:
     ours, theirs = socket.socketpair()
     for message in (b"\xff" * 8, (24).to_bytes(8, "little") + b'[{},[["y",[99999,99999]]'):
         theirs.sendall(message + b"]" * 9)

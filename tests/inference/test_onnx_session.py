@@ -87,7 +87,7 @@ class FakeProviders:
         return ["CPUExecutionProvider"]
 
 
-def test_a_silent_fall_back_is_found_out(make_pack: PackMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_fallback_is_detected(make_pack: PackMaker, monkeypatch: pytest.MonkeyPatch) -> None:
     import onnxruntime
 
     providers = ["CUDAExecutionProvider", "CPUExecutionProvider"]

@@ -45,7 +45,7 @@ def test_the_old_pack_comes_back_where_the_new_one_cannot_take_its_place(
     assert _files(tmp_path) == {"pack/card.json": "old"}
 
 
-def test_what_was_kept_of_a_stopped_exchange_is_taken_along(tmp_path: Path) -> None:
+def test_files_of_an_interrupted_exchange_enter_the_new_folder(tmp_path: Path) -> None:
     _fill(tmp_path / ".pack.old", {"card.json": "old", "notes.txt": "mine"})
     with replacing_folder(tmp_path / "pack") as made:
         _fill(made, {"card.json": "new"})

@@ -269,7 +269,7 @@ def test_what_is_found_after_the_face_was_lost_answers_for_itself() -> None:
     assert doubted([True] * 9 + [None] + [False] * 3 + [True], 0.05)[-1] is False
 
 
-def test_crops_beside_the_face_are_read_until_more_than_half_of_the_first_exposures_show_one() -> None:
+def test_neighbouring_crops_are_read_until_most_exposures_show_a_face() -> None:
     """Whatever the other frames show, the median of eight would then not exceed the limit."""
     asked: list[int] = []
 

@@ -58,7 +58,7 @@ def drag(engine: LiveEngine, landmark: int, by: tuple[float, float]) -> tuple[di
     return answer, np.frombuffer(wire.take_block(answer["block"])).reshape(6, 6)
 
 
-def test_shapes_go_as_the_models_have_it_and_points_on_a_landmark_go_with_it(engine: LiveEngine) -> None:
+def test_shapes_follow_the_model_and_points_follow_their_landmark(engine: LiveEngine) -> None:
     answer, moved = drag(engine, 1, (1.0, -3.0))
     assert (answer["id"], answer["shapes"], answer["sits"]) == (4, {"lip": [2, 4]}, [])
     np.testing.assert_array_equal(moved[LIP, :2], [(2.0, -6.0)] * 2)

@@ -119,7 +119,7 @@ class _Unsure(LandmarkModel):
         return self.say(crops)
 
 
-def test_nobody_asks_for_faces_where_a_box_is_given(
+def test_no_face_is_detected_where_a_box_is_given(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(pack: object) -> None:

@@ -47,7 +47,7 @@ def test_a_record_that_is_taken_in_pieces_is_whole(tmp_path: Path, monkeypatch: 
     assert [(record.frame, record.message) for record in read_journal(tmp_path / "frames.journal")] == [(1, "no face")]
 
 
-def test_what_cannot_be_written_is_named_and_the_file_before_it_stays(tmp_path: Path) -> None:
+def test_a_failed_write_is_named_and_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     write_json(path, {"frames": 1})
 

@@ -38,7 +38,7 @@ def test_a_crop_outside_the_look_has_the_nearest_of_its_pixels(x: float, y: floa
     assert mark_picture(look(Crop(x, y, 10.0)), FACE_PX / 2).picture.shape == shape
 
 
-def test_what_a_picture_shows_counts_by_its_deviation_and_by_how_well_a_crease_can_be_seen() -> None:
+def test_observations_are_weighted_by_deviation_and_visibility() -> None:
     """A straight line of 30 px that is seen 2 px beside itself, in a face of 1,000 px."""
     line = spline_points(np.array([[0.0, 0, 0, 0, 10, 0], [30.0, 0, -10, 0, 0, 0]]))[None]
     at = np.linspace(0, 1, 5)

@@ -53,7 +53,7 @@ def test_records_that_are_gone_end_the_run_and_leave_the_shapes(job: RunJob, fra
     assert not (out / "run.json").exists()
 
 
-def test_a_stopped_run_goes_on_where_records_are_gone_and_the_tracker_memory_is_not(
+def test_a_run_resumes_without_records_from_the_tracker_memory(
     job: RunJob, puppet: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     puppet.make_plates(Path(job.plates).parent, range(1001, 1013))
@@ -111,7 +111,7 @@ def test_clean_plates_that_are_gone_are_no_done_frames(job: RunJob) -> None:
     assert run(RunJob.from_json({**job.to_json(), "resume": True}), lambda _: None, Cancel()).is_whole
 
 
-def test_a_plate_that_changes_after_it_was_read_is_not_done_and_is_made_again(
+def test_a_frame_is_redone_when_its_plate_changes_after_reading(
     job: RunJob, puppet: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is written anew when the frame's pixels are in memory and its record is not yet written."""

@@ -30,7 +30,9 @@ def outcome_of(job: RunJob) -> tuple[set[int], set[int]]:
 
 
 @pytest.mark.parametrize("factor", [np.nan, 1e4, -1e30], ids=["no numbers", "far away", "huge"])
-def test_shapes_that_are_nowhere_cost_their_frames(job: RunJob, monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+def test_shapes_outside_all_bounds_fail_their_frames(
+    job: RunJob, monkeypatch: pytest.MonkeyPatch, factor: float
+) -> None:
     predict = ShapePredictor.__call__
 
     def broken(self: ShapePredictor, *rest: object) -> list[FrameShapes]:
@@ -41,7 +43,7 @@ def test_shapes_that_are_nowhere_cost_their_frames(job: RunJob, monkeypatch: pyt
     assert outcome_of(job) == ({1001, 1002, 1004, 1005, 1006}, {1003})
 
 
-def test_a_measure_that_is_no_number_costs_its_frame(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_nan_measure_fails_its_frame(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
     finish = process_frame.FrameProcessor._finish_settled
 
     def broken(self: process_frame.FrameProcessor, frame: object, *rest: object) -> object:
@@ -53,7 +55,7 @@ def test_a_measure_that_is_no_number_costs_its_frame(job: RunJob, monkeypatch: p
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_pixels_beyond_all_measure_cost_their_frame_at_most(job: RunJob, puppet: ModuleType) -> None:
+def test_extreme_pixels_fail_at_most_their_frame(job: RunJob, puppet: ModuleType) -> None:
     picture = puppet.draw(1003)
     where = np.random.default_rng(1).random(picture.shape[:2]) < 0.01
     picture[where] = 1e38
@@ -76,7 +78,7 @@ def test_run_and_clean_refuse_the_same_frames_for_pixels_that_are_no_numbers(
     assert not list(Path(f"{job.out}.clean").rglob("*.exr"))
 
 
-def test_a_frame_that_the_tracker_cannot_look_at_costs_that_frame(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_that_the_tracker_cannot_read_fails_alone(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
     push = face_tracker.FaceTracker.push
 
     def broken(self: face_tracker.FaceTracker, frame: object, ms: object) -> object:

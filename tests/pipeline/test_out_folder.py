@@ -257,9 +257,7 @@ def test_frames_whose_files_are_not_as_they_were_written_are_not_done(
     assert not set(painted.done) & set(painted.failed)
 
 
-def test_a_folder_that_is_removed_under_a_frame_costs_that_frame(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_removing_a_frames_folder_fails_that_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.replace
 
     def removed(source: Path, target: Path) -> None:
@@ -275,7 +273,7 @@ def test_a_folder_that_is_removed_under_a_frame_costs_that_frame(
     assert 1 in painted.failed  # its files went with the folder
 
 
-def test_clean_waits_for_nobody_and_joins_nobody(tmp_path: Path) -> None:
+def test_clean_neither_waits_for_nor_joins_a_run(tmp_path: Path) -> None:
     plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
 
     def start_another(_: object) -> None:

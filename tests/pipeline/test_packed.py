@@ -134,7 +134,7 @@ def _line(value: object) -> bytes:
         b"[" * 100_000,
     ],
 )
-def test_a_line_of_a_journal_that_is_no_record_ends_it_as_a_torn_one_does(tmp_path: Path, wrong: object) -> None:
+def test_an_invalid_journal_line_ends_it_like_a_torn_one(tmp_path: Path, wrong: object) -> None:
     path, whole = tmp_path / "frames.journal", _record(1)
     path.write_bytes(_line(whole.to_json()) + _line(wrong) + _line(_record(3).to_json()))
     assert [record.frame for record in read_journal(path)] == [1]

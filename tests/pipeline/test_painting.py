@@ -108,7 +108,7 @@ def test_strength_nought_leaves_a_seam_and_grain_nought_smooths_it(plate: Plate,
     assert rough[0] < 0.6 * rough[1]
 
 
-def test_somebody_elses_mattes_need_no_shapes(plate: Plate, folder: Path, tmp_path: Path) -> None:
+def test_external_mattes_need_no_shapes(plate: Plate, folder: Path, tmp_path: Path) -> None:
     for frame in FRAMES:
         matte = np.zeros((HEIGHT, WIDTH), np.uint8)
         matte[17:24, 12:84] = 255

@@ -200,13 +200,13 @@ def test_a_run_of_another_face_leaves_the_first_one_as_it_is(
         assert json.loads((tmp_path / "out" / "run.json").read_text())["job"]["model"] == str(pack)
 
 
-def test_a_face_is_taken_in_hand_in_a_project_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_face_can_be_chosen_only_in_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "p.####.png", "--out", str(tmp_path), "--face", "Bo"]) == 2
     assert "--face: works only with a project; add --project FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("more", [("--model", "nowhere"), ("--frames", "7-9"), ("gone.####.png",)])
-def test_a_run_that_is_refused_takes_no_face_in_hand(
+def test_a_refused_run_changes_no_face(
     run_project: Project, plates: str, pack: Path, tmp_path: Path, more: tuple[str, ...]
 ) -> None:
     run_project.close()
@@ -258,9 +258,7 @@ def coverage(folder: Path, shape: str, document: RotoDocument) -> np.ndarray:
     return whole
 
 
-def test_resume_makes_only_the_frames_again_that_a_hand_was_on(
-    run_project: Project, plates: str, pack: Path, tmp_path: Path
-) -> None:
+def test_resume_redoes_only_the_edited_frames(run_project: Project, plates: str, pack: Path, tmp_path: Path) -> None:
     state = run_project.load().state
     assert state.document is not None
     run_project.append("fix", state, replace(state, document=moved(state.document, 1003, name="outline")))

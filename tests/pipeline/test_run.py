@@ -265,7 +265,7 @@ def test_stopped_run_goes_on_to_the_same_result(
     assert facts(tmp_path) == facts(whole)
 
 
-def test_a_run_that_was_stopped_while_it_followed_the_face_goes_on_to_the_same_result(
+def test_a_run_stopped_while_tracking_resumes_to_the_same_result(
     puppet: ModuleType, plates: str, pack: Path, whole: Path, tmp_path: Path
 ) -> None:
     cancel = Cancel()

@@ -116,7 +116,7 @@ def test_a_frame_whose_curve_is_not_finite_stays_and_spoils_no_other() -> None:
     assert np.isfinite([list(settled[k].shapes.values()) for k in (0, 1, 4, 5)]).all()
 
 
-def test_what_people_drew_changes_nothing_of_what_the_models_say() -> None:
+def test_hand_drawn_shapes_do_not_change_model_results() -> None:
     records = [record_of(k) for k in range(N_HOLDS)]
     drawn = [[row[0] + 9, *row[1:]] for row in records[2].shapes["seam_left"]]
     plan = plan_of(Evidence(), Plate(), work=Overrides(splines={2: {"seam_left": drawn}}))
@@ -155,7 +155,7 @@ def test_seams_are_looked_at_as_closely_as_the_network_can(
     assert asked == [zoom for zoom in zooms for _ in records]
 
 
-def test_a_seam_of_a_known_character_gives_way_by_a_share_of_the_head_in_its_hold(
+def test_a_seam_moves_part_of_the_way_to_the_head(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     margins: list[float] = []
@@ -170,7 +170,7 @@ def test_a_seam_of_a_known_character_gives_way_by_a_share_of_the_head_in_its_hol
     assert sorted({round(margin, 6) for margin in margins}) == sorted({round(shot_seams.OUTLIER * s, 6) for s in sizes})
 
 
-def test_who_cancels_does_not_wait_for_looks_not_begun() -> None:
+def test_a_cancel_does_not_wait_for_queued_work() -> None:
     cancel = Cancel()
     evidence = Evidence(tell=cancel.request)
     with pytest.raises(CancelledError):

@@ -29,7 +29,7 @@ def _records(bridge: list[float], side: list[float]) -> list[FrameRecord]:
     ]
 
 
-def test_a_width_that_hardly_changes_is_one_and_that_of_a_growing_face_stays_each_frames_own() -> None:
+def test_steady_widths_become_one_and_growing_ones_stay_per_frame() -> None:
     bridge, side = [5.0 + 0.03 * (k % 10) for k in range(20)], [5.0 + 0.3 * k for k in range(20)]
     records = [*_records(bridge, side), FrameRecord(1021, "lost")]
     settled = with_shot_widths(records)

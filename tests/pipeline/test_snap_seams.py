@@ -151,7 +151,7 @@ def test_a_snapshot_from_elsewhere_opens_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "body", [b"\x80\x05\x96" + b"\xff" * 8 + b".", b"(" * 10 + b"l", b"\x80\x05j\xff\xff\xff\xff."]
 )
-def test_a_snapshot_that_promises_what_it_has_not_is_none(tmp_path: Path, body: bytes) -> None:
+def test_an_incomplete_snapshot_is_refused(tmp_path: Path, body: bytes) -> None:
     _write_snapshot(tmp_path / "s", body)
     assert load_snapshot(tmp_path / "s", {}) is None
 

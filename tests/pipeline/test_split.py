@@ -131,9 +131,7 @@ def test_what_another_machine_does_not_see_yet_is_reported(
     assert len(paint(job, FrameRange(1001, 1012), _nobody, Cancel()).done) == 12
 
 
-def test_a_picture_of_which_only_the_beginning_is_there_is_not_done(
-    puppet: ModuleType, plates: str, pack: Path, tmp_path: Path
-) -> None:
+def test_a_truncated_picture_is_not_done(puppet: ModuleType, plates: str, pack: Path, tmp_path: Path) -> None:
     job = _job(puppet, plates, pack, tmp_path)
     track(job, _nobody, Cancel())
     paint(job, FrameRange(1001, 1012), _nobody, Cancel())

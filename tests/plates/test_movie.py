@@ -99,7 +99,7 @@ def test_a_closed_movie_opens_again(tmp_path: Path) -> None:
     plate.close()
 
 
-def test_a_movie_that_another_took_the_place_of_is_read_no_longer(tmp_path: Path) -> None:
+def test_an_overwritten_movie_is_refused(tmp_path: Path) -> None:
     other = _movie(tmp_path / "other.mp4", size=128)
     with open_plate(_movie(tmp_path / "m.mp4")) as plate:
         plate.read(5)

@@ -84,7 +84,7 @@ def test_a_folder_with_a_movie_or_nothing(tmp_path: Path) -> None:
     assert find(tmp_path).path_of(1).name == "take.mov"
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_plate_is_reported(tmp_path: Path) -> None:
     _touch(tmp_path, "p.0003.exr", "p.0004.exr")
     with pytest.raises(MissingFrameError, match=r"p\.0001\.exr.*3-4"):
         find(tmp_path / "p.0001.exr")

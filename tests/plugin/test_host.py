@@ -42,7 +42,7 @@ def test_the_selected_read_is_the_plate(fake_nuke: FakeNuke, host: Any, node: No
     assert host.chosen_plate() == choice
 
 
-def test_no_read_two_reads_an_empty_one_and_a_shifted_one_are_refused_in_words(fake_nuke: FakeNuke, host: Any) -> None:
+def test_missing_ambiguous_empty_and_shifted_reads_are_refused(fake_nuke: FakeNuke, host: Any) -> None:
     with pytest.raises(UsageError, match="0 Read nodes are selected"):
         host.chosen_plate()
     first = fake_nuke.add(read(""))

@@ -22,13 +22,13 @@ def crashes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills with a signal")
-def test_a_session_killed_at_any_instant_loses_at_most_the_act_under_way(crashes: ModuleType, tmp_path: Path) -> None:
+def test_a_killed_session_loses_at_most_the_edit_under_way(crashes: ModuleType, tmp_path: Path) -> None:
     found = crashes.measure(tmp_path, kills=6, seed=7, longest_s=0.15, fewest=6)
     assert [each for each in found if not each.is_right] == []
     assert sum(each.undone for each in found) > 8  # 19 and more: some of the acts are undoes
 
 
-def test_the_check_sees_a_lost_act(crashes: ModuleType, tmp_path: Path) -> None:
+def test_the_check_detects_a_lost_edit(crashes: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "shot.rotopaint"
     session = crashes.ShotSession()
     session.start_project(path)

@@ -219,9 +219,7 @@ def test_a_lock_whose_process_is_gone_is_taken_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seen_s", [-7200.0, 0.0, 7200.0])
 @pytest.mark.parametrize("host", ["here", "elsewhere"])
-def test_no_clock_and_no_name_of_a_host_takes_a_living_lock_or_keeps_a_dead_one(
-    tmp_path: Path, seen_s: float, host: str
-) -> None:
+def test_locks_depend_on_neither_the_clock_nor_the_hostname(tmp_path: Path, seen_s: float, host: str) -> None:
     """Another machine's clock may be hours off, and two containers may bear one name and count processes alike."""
     path = tmp_path / "shot.rotopaint"
     living = Project.create(path)
@@ -374,7 +372,7 @@ def test_three_copies_go_round_and_a_whole_project_is_left_alone(tmp_path: Path)
         restore(path)
 
 
-def test_a_copy_of_the_file_alone_has_what_was_done_before_the_last_sign_of_life(tmp_path: Path) -> None:
+def test_a_copy_of_the_file_has_all_edits_up_to_the_last_heartbeat(tmp_path: Path) -> None:
     path, copy = tmp_path / "shot.rotopaint", tmp_path / "copy.rotopaint"
     with closing(Project.create(path, whole())) as project:
         before = whole()
@@ -581,7 +579,7 @@ def test_an_empty_or_torn_file_is_a_damaged_project_by_its_ending_alone(tmp_path
 
 
 @pytest.mark.parametrize(("is_local", "journal", "synchronous"), [(True, "wal", 1), (False, "truncate", 2)])
-def test_a_disk_of_this_machine_has_a_log_and_any_other_waits_for_every_write(
+def test_a_local_disk_uses_a_log_and_others_sync_each_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool, journal: str, synchronous: int
 ) -> None:
     """SQLite's numbers: 1 NORMAL, 2 FULL."""

@@ -59,7 +59,7 @@ def test_a_face_has_the_pack_that_it_was_last_run_with() -> None:
         face_groups.pack_of(state, "A/B", None)
 
 
-def test_a_face_is_put_aside_and_taken_up_as_it_was(tmp_path: Path) -> None:
+def test_a_face_returns_unchanged_after_another_was_chosen(tmp_path: Path) -> None:
     named = face_groups.choose_face(FIRST, "Anna", None)
     bo = face_groups.choose_face(named, "Bo", "kubo")
     assert face_groups.face_names(bo) == ("Anna", "Bo")

@@ -92,7 +92,7 @@ def test_a_document_that_no_file_of_shapes_could_hold_is_refused(tmp_path: Path,
         project.load()
 
 
-def test_a_value_in_the_place_of_another_kind_is_unpacked_as_what_it_is_there(tmp_path: Path) -> None:
+def test_a_value_shared_by_two_kinds_is_unpacked_for_each(tmp_path: Path) -> None:
     """One value in two places used to be unpacked once, as what the first of them wants."""
     path = _project(tmp_path / "shot.rotopaint")
     kind = "(SELECT id FROM track WHERE kind = ?)"

@@ -40,7 +40,7 @@ def xs(found: RotoDocument | None) -> dict[int, float]:
     return {frame: each.points[0].x for frame, each in found.shapes[0].keys.items()}
 
 
-def test_a_run_of_some_frames_leaves_the_others_the_hand_and_the_width_of_the_shot() -> None:
+def test_a_partial_run_keeps_other_frames_hand_keys_and_the_width() -> None:
     asked = partial_run_frames((2, 3), OLD)
     merged = merge_run(State(document=OLD, predicted=OLD), PART, asked, predicted=PART)
     assert xs(merged.document) == {1: 1, 2: 2, 3: 30, 4: 4}
@@ -140,7 +140,7 @@ def test_a_run_that_went_on_tells_nothing_of_frames_that_it_left() -> None:
     assert xs(after.predicted) == {1: xs(OLD)[1], 2: 2, 3: xs(OLD)[3], 4: 4}
 
 
-def test_a_width_set_by_hand_takes_the_place_of_the_models_in_each_key_and_may_be_taken_back() -> None:
+def test_a_hand_set_width_replaces_the_models_and_can_be_reset() -> None:
     rows = {f: (StrokeWidth(f, f, 1.0),) * 2 for f in (1, 2, 3)}
     model = replace(OLD.shapes[0], keys={f: replace(key(f), widths=rows[f]) for f in rows}, width_px=4.0)
     own = replace(key(3, "human"), widths=(StrokeWidth(9.0, 9.0, 1.0),) * 2)

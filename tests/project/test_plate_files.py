@@ -14,7 +14,7 @@ def facts_of(path: Path, frame: int = 1001) -> plate_files.FileFacts:
     return plate_files.look({frame: path})[frame]
 
 
-def test_a_small_file_is_known_by_the_hash_of_all_of_it_and_a_large_one_by_samples(
+def test_small_files_are_hashed_whole_and_large_ones_by_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three samples of two bytes in ten: at 0, 4 and 8, after the size in digits."""
@@ -28,7 +28,7 @@ def test_a_small_file_is_known_by_the_hash_of_all_of_it_and_a_large_one_by_sampl
     assert plate_files.fingerprint(path) == "sampled:" + hashlib.sha1(b"10" + b"abefij").hexdigest()
 
 
-def test_a_file_of_the_known_size_and_time_is_not_read_and_any_other_is_compared(tmp_path: Path) -> None:
+def test_only_files_of_another_size_or_time_are_read_again(tmp_path: Path) -> None:
     path = tmp_path / "p.1001.dpx"
     path.write_bytes(b"first")
     known = facts_of(path)
@@ -46,7 +46,7 @@ def test_a_file_of_the_known_size_and_time_is_not_read_and_any_other_is_compared
     ("same", "other", "is_same", "is_other"),
     [((1,), (), True, False), ((), (1,), False, True), ((1,), (2,), False, False), ((), (), False, False)],
 )
-def test_a_plate_is_the_same_or_another_where_all_files_that_are_there_say_so(
+def test_plates_match_or_differ_only_where_all_present_files_agree(
     same: tuple[int, ...], other: tuple[int, ...], is_same: bool, is_other: bool
 ) -> None:
     found = plate_files.FileMatch(same, other, gone=(3,))

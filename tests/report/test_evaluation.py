@@ -10,7 +10,7 @@ from rotopaint_ai.report import evaluation
 from rotopaint_ai.report.evaluation import _reliability
 
 
-def test_dots_lie_in_a_plot_whose_upper_end_is_five_percent_above_the_largest_value() -> None:
+def test_a_plot_ends_five_percent_above_its_largest_value() -> None:
     """A plot of 380 with a rim of 46: 288 wide, so that 4 px of 4.2 lie at 46 + 274.3 across and 334 - 274.3 down."""
     found = _reliability([{"expected_px": 4.0, "true_px": 1.05}, {"expected_px": 0.0, "true_px": 2.1}])
     assert found is not None
@@ -27,7 +27,7 @@ def test_dots_lie_in_a_plot_whose_upper_end_is_five_percent_above_the_largest_va
 
 
 @pytest.mark.parametrize("between_eyes", [0.0123, None])
-def test_the_page_gives_the_error_by_the_distance_of_the_eyes_where_a_face_has_eyes(
+def test_the_page_gives_interocular_errors_for_faces_with_eyes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, between_eyes: float | None
 ) -> None:
     asked: dict[str, object] = {}

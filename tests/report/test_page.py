@@ -180,7 +180,7 @@ def test_stages_are_parts_of_one_bar() -> None:
     assert [stage["share"] for stage in stages] == pytest.approx([60 / 219, 9 / 219, 150 / 219])
 
 
-def test_thirds_of_seams_that_were_least_seen_stand_with_their_frames_those_with_most_first() -> None:
+def test_least_seen_thirds_are_listed_by_number_of_frames() -> None:
     unseen = {"1004": {"left": "upper third"}, "1012": {"bridge": "left third"}}
     unseen |= {str(frame): {"left": "lower third", "bridge": "left third"} for frame in (1014, 1013)}
     places = tables.unseen_places(unseen)
@@ -235,7 +235,7 @@ def test_the_error_tile_is_of_the_worst_seam_of_each_frame() -> None:
     assert _errorTile({"errors": {"shapes": ["eye"], "by_frame": {"1": None}}, "shapes": shapes}) == []
 
 
-def test_a_time_is_in_seconds_up_to_a_minute_and_a_half_and_held_frames_are_counted() -> None:
+def test_short_times_are_in_seconds_and_held_frames_are_counted() -> None:
     assert [_duration_text(seconds) for seconds in (89.9, 90.0, 150.0)] == ["89.9 s", "1.5 min", "2.5 min"]
     frames = {"failed": {"7": "no"}, "missing": [], "lost": [3, 4], "held": [(10, 12), (20, 21)]}
     assert _frames_words(frames) == "1 failed, 2 lost, 5 in holds"

@@ -207,7 +207,7 @@ def test_an_isolated_short_piece_of_a_seam_is_painted_along_its_curve() -> None:
     assert made_up.rms(out, clean, alone) < 0.3 * made_up.rms(plate, clean, alone)
 
 
-def test_a_seam_that_crosses_another_for_less_than_two_widths_is_no_run_of_its_own() -> None:
+def test_a_short_crossing_of_seams_is_no_run_of_its_own() -> None:
     hole = np.zeros((80, 200), bool)
     hole[35:46, 20:181] = True
     long, crossing = (np.linspace([20.0, 40.0], [180.0, 40.0], 161), np.linspace([90.0, 10.0], [90.0, 70.0], 61))

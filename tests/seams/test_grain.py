@@ -67,7 +67,7 @@ def test_another_frame_gets_other_grain_and_the_same_frame_the_same() -> None:
     assert abs(np.corrcoef(a, b)[0, 1]) < 0.2
 
 
-def test_less_grain_when_an_artist_wants_less() -> None:
+def test_a_lower_grain_setting_gives_less_grain() -> None:
     before, inside = plate(5, (0.05,) * 3), matte() > 0
     spreads = [
         roughness(cleanplate.fill(before, matte(), CURVES, "auto", banks_alone, grain=g), inside).mean()

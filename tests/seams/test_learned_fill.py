@@ -57,7 +57,7 @@ def test_a_trace_of_the_plate_moves_to_the_face(share: float, kept: float) -> No
     assert mixed == pytest.approx([2.0 * (1 - kept)] * 3 + [kept], abs=1e-6)
 
 
-def test_a_model_that_keeps_the_tables_paint_is_two_bank_on_values_below_0_and_above_1_too() -> None:
+def test_an_identity_model_equals_two_bank_for_values_of_any_size() -> None:
     plate, _ = seamed()
     plate = plate * np.float32(20.0)
     plate[40:44, 100:104] = -0.05

@@ -14,7 +14,7 @@ def kernel() -> np.ndarray:
     return made / made.sum(axis=0) + JUMP / N_OFFSETS
 
 
-def test_a_place_is_as_likely_as_the_ways_that_lead_to_it_from_both_ends() -> None:
+def test_an_offset_has_the_probability_of_the_paths_through_it() -> None:
     """Three positions: before times here times after for the middle one; the others have both on one side."""
     first, middle, last = emits = np.random.default_rng(3).uniform(0.1, 1.0, (3, N_OFFSETS))
     step = kernel()
@@ -30,7 +30,7 @@ def test_a_place_is_as_likely_as_the_ways_that_lead_to_it_from_both_ends() -> No
     np.testing.assert_allclose(beside[0], short[0] * (step @ short[1]) / (short[0] @ step @ short[1]), rtol=1e-9)
 
 
-def test_a_seam_that_shows_four_steps_off_is_found_there_and_what_lies_beyond_its_ends_is_no_part_of_it() -> None:
+def test_a_seam_four_steps_off_is_found_between_its_ends_alone() -> None:
     """Four positions beyond either end are invisible."""
     at = int(np.flatnonzero(OFFSETS == 4.5)[0])
     logits = np.zeros((24, N_OFFSETS + 1))

@@ -132,7 +132,7 @@ def test_a_stronger_line_farther_away_is_not_taken() -> None:
 
 
 @pytest.mark.parametrize("evidence", [None, nothing])
-def test_nothing_seen_leaves_the_seam_exactly(evidence: Evidence | None) -> None:
+def test_without_evidence_a_seam_does_not_move(evidence: Evidence | None) -> None:
     points = moved(CREASE, 0, 2.0)
     flat = np.full((300, 300), 0.4, np.float32)
     found = placed(flat, points, evidence)

@@ -149,7 +149,7 @@ def test_along_stripes_nothing_is_taken_as_found(plates: str) -> None:
     assert set(FRAMES[1:6]) == found.unsure.keys() | set(found.lost)
 
 
-def test_a_hand_over_a_part_of_it_does_not_drag_it_along(plates: str) -> None:
+def test_a_partial_occluder_does_not_move_the_track(plates: str) -> None:
     for k, frame in enumerate(FRAMES[:5]):
         picture = cv2.imread(plates.replace("####", str(frame)))
         picture[:, 215 - 6 * k :] = 40

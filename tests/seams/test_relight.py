@@ -7,7 +7,7 @@ import numpy as np
 from rotopaint_ai.seams import relight
 
 
-def test_light_is_smoothed_along_the_seam_alone_by_a_gaussian_cut_off_at_three_deviations() -> None:
+def test_light_is_smoothed_only_along_the_seam_by_a_truncated_gaussian() -> None:
     spot = np.zeros((3, 41), np.float32)
     spot[1, 20] = 1.0
     away = np.arange(-20, 21)

@@ -78,7 +78,7 @@ def test_a_light_sample_among_dark_ones_is_not_lifted_above_the_rims() -> None:
     assert left(residue.fill_valleys(relit, light, ribbon), light).max() <= 1e-6
 
 
-def test_what_is_far_darker_than_the_seam_is_left_to_the_tables_and_the_seam_is_not() -> None:
+def test_only_much_darker_lines_are_left_to_the_tables() -> None:
     ribbon, light, relit = seam()
     gap = slice(ribbon.centre - 1, ribbon.centre + 2), slice(90, 93)
     light[gap] = -6.0 * DEPTH  # a gap between two objects beside the seam, which paint fills

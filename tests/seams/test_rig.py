@@ -47,7 +47,7 @@ def test_a_clean_plate_in_other_light_fills_a_wide_matte_and_nothing_else_change
     assert filled.shares == {"plate": 1.0}
 
 
-def test_other_frames_fill_the_hole_where_it_is_free_but_not_where_another_object_covers_it() -> None:
+def test_other_frames_fill_the_hole_only_where_nothing_covers_it() -> None:
     clean, matte = wall(), arm()
     plate = grained(clean, 1)
     plate[matte > 0] = 0.02

@@ -127,7 +127,7 @@ def test_each_seam_has_a_score_of_its_own() -> None:
     assert min(seen.scores) < seen.score < max(seen.scores)
 
 
-def test_rods_beside_a_seam_do_not_hide_it_and_what_covers_all_of_it_does() -> None:
+def test_only_an_object_over_the_whole_seam_hides_it() -> None:
     """Black rods cross the banks on both sides, over a third of the seam's length; the seam itself is not occluded."""
     plate = made_up.face() * made_up.groove(LINE, depth=0.1)
     covered = made_up.face(seed=5)

@@ -33,7 +33,7 @@ def test_no_seam_has_no_width_and_exposure_drops_out() -> None:
     )
 
 
-def test_a_seam_that_shows_has_a_width_at_each_place_and_one_that_does_not_has_none() -> None:
+def test_only_a_visible_seam_has_widths() -> None:
     thin, wide = (width.visible_widths(width.root_light(plate(gap)), LINE, FACE_PX) for gap in (0.7, 2.8))
     assert thin is not None
     assert wide is not None
@@ -109,7 +109,7 @@ def test_places_are_on_the_picture_up_to_the_middle_of_its_last_pixels() -> None
     assert not is_inside(52.6, 30, down=True)
 
 
-def test_features_are_slopes_over_the_usual_slope_for_one_side_and_mirrored_for_the_other() -> None:
+def test_features_are_normalised_slopes_mirrored_for_the_other_side() -> None:
     """Log light, floor included, that rises by 0.1 a row: exp(0.1 r) = light + 0.02 mean, so that mean is E / 1.02."""
     risen = np.exp(0.1 * np.arange(2 * width.ROWS + 1))
     light = np.repeat((risen - 0.02 * risen.mean() / 1.02)[:, None], 40, 1)

@@ -10,9 +10,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys
 
 @pytest.mark.parametrize("by", [(0.0, 0.0), (20.0, 0.0), (0.0, 20.0)])
 @pytest.mark.parametrize("is_hand", [True, False])
-def test_a_models_key_is_settled_where_a_landmark_that_a_person_placed_lies_on_it(
-    by: tuple[float, float], is_hand: bool
-) -> None:
+def test_a_key_on_a_hand_placed_landmark_is_settled(by: tuple[float, float], is_hand: bool) -> None:
     points = tuple(ControlPoint(x, y) for x, y in ((30, 40), (70, 40), (110, 45)))
     hand = {1001: frozenset({"nose"})} if is_hand else {}
     marks = LandmarkKeys(("chin", "nose"), {1001: (Landmark(30, 40), Landmark(70 + by[0], 40 + by[1]))}, hand)

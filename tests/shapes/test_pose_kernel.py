@@ -69,7 +69,7 @@ def apart(document_keys: dict[int, Key], true: RotoDocument, frame: int) -> floa
     return max(abs(complex(p.x - q.x, p.y - q.y)) for p, q in pairs)
 
 
-def test_a_pose_held_before_a_moving_camera_is_mended_by_one_key_and_other_poses_are_left() -> None:
+def test_one_key_corrects_only_the_pose_held_before_a_moving_camera() -> None:
     said, true = model(lambda frame: WRONG[(frame - 1001) // 2])
     new = dict(refit(said, keyed(said, true, 1001, 1002, 1006, 1009, 1014))["seam"])
     before = {f: apart(dict(said.shapes[0].keys), true, f) for f in FRAMES}

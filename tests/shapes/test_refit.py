@@ -169,7 +169,7 @@ def test_one_key_pulls_nothing_far_away_whatever_the_models_expect_of_themselves
     assert max(left) < 1.5 * max(np.hypot(*off.T))
 
 
-def test_a_key_that_the_last_run_knew_weighs_no_more_for_its_error_of_nothing() -> None:
+def test_a_known_key_gains_no_weight_from_its_zero_error() -> None:
     document = shot(wrong=3 + 2j)
     expected = dict.fromkeys(FRAMES, 1.0)
     once = refit(document, keyed(document, 1011), {"seam": expected})["seam"]

@@ -87,7 +87,7 @@ def test_observations_of_a_landmark_are_weighted_by_the_squares_of_their_errors(
     assert 100 * found[0] == pytest.approx([0.6, 0.6, 0], abs=1e-4)
 
 
-def test_an_end_was_placed_by_a_person_where_a_person_drew_and_it_lies_off_the_predicted_one() -> None:
+def test_an_end_is_human_where_a_person_drew_it_off_the_prediction() -> None:
     """Three points and six tangents: in the first hold the first end moves by 1 px, the last by 0.5 px, tangents by
     more."""
     before = np.arange(9) * (3 + 2j) + np.zeros((3, 1))

@@ -90,7 +90,7 @@ def test_stop_keeps_the_place_and_a_crash_leaves_a_stopped_shot(
     assert statuses(window) == ["stopped", "waiting"]
 
 
-def test_a_shot_is_given_up_after_some_attempts_and_waits_again_when_asked() -> None:
+def test_a_shot_fails_after_its_attempts_and_can_be_retried() -> None:
     queue = Queue((QueuedShot("a", "p", "o", status=QueueStatus.FAILED, attempts=MOST_ATTEMPTS),))
     assert queue.next() is None
     assert queue.retried().next() is not None

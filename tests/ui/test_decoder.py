@@ -95,7 +95,7 @@ def test_a_whole_conversation(plate: str) -> None:
     assert "not open" in str(stranger[0]["error"])
 
 
-def test_a_plate_that_cannot_be_opened_leaves_the_one_that_is(plate: str, tmp_path: Path) -> None:
+def test_a_plate_that_cannot_be_opened_keeps_the_open_one(plate: str, tmp_path: Path) -> None:
     decoder = Decoder()
     decoder.answer({"ask": "open", "plate": "plate", "source": plate})
     reply, _ = decoder.answer({"ask": "open", "plate": "plate", "source": str(tmp_path / "nothing.####.exr")})

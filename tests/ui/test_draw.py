@@ -168,7 +168,7 @@ def test_a_shape_is_drawn_before_any_run(
 # --- what carries it --------------------------------------------------------------------------------------------------
 
 
-def test_a_run_a_range_and_a_refit_leave_it_as_it_is(qtbot: QtBot, shot: Panel) -> None:
+def test_a_drawn_shape_survives_a_run_a_range_and_a_refit(qtbot: QtBot, shot: Panel) -> None:
     session = shot.session
     click(qtbot, shot.canvas, *TRIANGLE, TRIANGLE[0])
     drawn = shape_of(session, "hand_matte_1")

@@ -18,7 +18,7 @@ def test_a_new_run_keeps_human_keys() -> None:
     assert merged.shape("seam").keys[1001] == new.shape("seam").keys[1001]
 
 
-def test_a_run_that_lost_a_shape_or_counts_points_otherwise_does_not_cost_a_persons_work() -> None:
+def test_human_keys_outlive_a_run_without_their_shape() -> None:
     mine = move_points(make_document(), "seam", [1002], {0}, 1.0, 1.0)
     other = RotoShape("seam", False, "seam", {1001: mine.shape("eye").keys[1001].__class__((ControlPoint(0, 0),))})
     without = replace(mine, shapes=(mine.shape("eye"),))

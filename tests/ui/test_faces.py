@@ -67,7 +67,7 @@ def test_another_name_takes_another_face_and_the_first_one_stays(qtbot: QtBot, t
     assert (session.state.face, session.edits.last_step) == ("Bo", "choose face")
 
 
-def test_rows_of_errors_are_those_of_the_face_in_hand(qtbot: QtBot, two: Panel) -> None:
+def test_error_rows_show_the_current_face(qtbot: QtBot, two: Panel) -> None:
     assert two.timeline._shown_names() == ()
     type_face(qtbot, two, "Anna")
     assert two.timeline._shown_names() == ("seam", "eye")
@@ -84,7 +84,7 @@ def test_hidden_and_painted_stay_so_under_the_other_names(qtbot: QtBot, two: Pan
     assert session.stale_frames() == stale
 
 
-def test_hidden_and_locked_stay_so_when_a_change_of_the_face_is_undone_and_redone(qtbot: QtBot, two: Panel) -> None:
+def test_undo_of_a_face_change_keeps_hidden_and_locked_shapes(qtbot: QtBot, two: Panel) -> None:
     session = two.session
     type_face(qtbot, two, "Anna")
     session.show("eye", False)

@@ -79,9 +79,7 @@ def test_a_number_is_typed_and_stepped(qtbot: QtBot, panel: Panel, fired: list[s
     assert fired == ["tool.transform"]
 
 
-def test_a_click_on_a_button_takes_what_was_typed_and_the_keys_from_a_field(
-    qtbot: QtBot, panel: Panel, fired: list[str]
-) -> None:
+def test_a_click_elsewhere_commits_the_field_and_returns_the_keys(qtbot: QtBot, panel: Panel, fired: list[str]) -> None:
     seam = panel.inspector.seam
     panel.inspector.setCurrentWidget(seam)
     panel.session.select("seam")

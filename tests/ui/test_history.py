@@ -75,7 +75,7 @@ def test_many_steps_are_one_change(qtbot: QtBot, shot: Panel) -> None:
     assert shot.session.edits.go_to_step(0) is None
 
 
-def test_while_a_hand_drags_the_history_stays(qtbot: QtBot, shot: Panel) -> None:
+def test_the_history_does_not_change_during_a_drag(qtbot: QtBot, shot: Panel) -> None:
     shot.session.edits.begin("drag")
     shot.session.edits.preview(replace(shot.session.state, names={"seam": "join"}))
     click(qtbot, shot, 1)

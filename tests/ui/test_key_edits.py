@@ -148,9 +148,7 @@ def test_escape_puts_landmark_and_shapes_back(qtbot: QtBot, canvas: Canvas, sess
 # --- keys and ranges --------------------------------------------------------------------------------------------------
 
 
-def test_a_key_is_copied_to_another_frame_as_it_lay_or_where_the_shape_stands(
-    canvas: Canvas, session: ShotSession
-) -> None:
+def test_a_key_is_pasted_in_place_or_relative_to_the_shape(canvas: Canvas, session: ShotSession) -> None:
     session.select("seam", frozenset({1}))
     canvas.edit("nudge_down_far")  # the seam at 1001: 20, 30, 20
     assert canvas.edit("copy_key")

@@ -70,7 +70,7 @@ def test_names_that_files_cannot_hold_are_refused(given: str, why: str) -> None:
         with_name({}, make_document(), "seam", given)
 
 
-def test_an_own_name_takes_the_given_one_back() -> None:
+def test_typing_the_original_name_clears_the_given_one() -> None:
     names = with_name({}, make_document(), "seam", " Bridge ")
     assert names == {"seam": "Bridge"}
     assert with_name(names, make_document(), "seam", "") == with_name(names, make_document(), "seam", "seam") == {}

@@ -145,7 +145,7 @@ def test_the_look_of_one_plate_never_goes_into_the_project_of_another(
     assert (session.project.path, session.state.marks) == (project, {1002: "accepted"})
 
 
-def test_another_plate_is_a_shot_of_its_own_and_the_moved_one_is_known_again(
+def test_another_plate_opens_a_new_shot_and_a_moved_one_is_recognised(
     qtbot: QtBot, panel: Panel, plate: str, out: Path, tmp_path: Path
 ) -> None:
     project = begun(qtbot, panel, plate, out)
@@ -165,7 +165,7 @@ def test_another_plate_is_a_shot_of_its_own_and_the_moved_one_is_known_again(
     assert (session.project.path, session.state.marks) == (project, {1002: "accepted"})
 
 
-def test_a_torn_project_is_left_alone_and_reported_for_as_long_as_nothing_is_kept(
+def test_a_torn_project_is_untouched_and_reported_while_nothing_is_saved(
     qtbot: QtBot, panel: Panel, plate: str, out: Path
 ) -> None:
     """The line that said so was replaced by the next one, and the work looked saved."""

@@ -56,7 +56,9 @@ def test_settings_and_width_make_every_frame_stale(
     assert prints.stale(replace(state, document=wide), FRAMES, fresh) == list(FRAMES)
 
 
-def test_a_hidden_seam_is_another_paint(session: ShotSession, prints: PaintFingerprints, fresh: dict[int, str]) -> None:
+def test_hiding_a_seam_makes_its_paint_stale(
+    session: ShotSession, prints: PaintFingerprints, fresh: dict[int, str]
+) -> None:
     state = session.state
     assert state.document is not None
     hidden = edit.set_visible(state.document, "seam", [1003], False)

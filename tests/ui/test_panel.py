@@ -298,14 +298,14 @@ def test_keys_are_stepped_through(qtbot: QtBot, shot: Panel) -> None:
     assert shot.session.frame == 1003
 
 
-def test_the_tool_in_hand_stays_there_after_a_run(shot: Panel, out: Path) -> None:
+def test_the_current_tool_stays_after_a_run(shot: Panel, out: Path) -> None:
     for tool, then in (("landmark", "landmark"), ("clone", "clone"), ("crop", "select")):
         shot.canvas.tool = tool
         shot._results.show_results(read_run_results(out), True)
         assert shot.canvas.tool == then
 
 
-def test_nothing_else_is_done_while_a_hand_drags(qtbot: QtBot, shot: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_do_nothing_during_a_drag(qtbot: QtBot, shot: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Done in the midst of a drag it was lost with the next move, and undo went back to a point half moved."""
     session, canvas, before = shot.session, shot.canvas, shot.session.state
     monkeypatch.setattr(shot.jobs, "_start_job", lambda *words: pytest.fail("a job was begun"))

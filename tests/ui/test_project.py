@@ -60,7 +60,7 @@ def kept(facts: PlateFacts, out: Path) -> ShotSession:
     return started(facts, out)
 
 
-def test_every_act_is_in_the_file_and_can_be_undone_after_closing(kept: ShotSession, facts: PlateFacts) -> None:
+def test_every_edit_is_in_the_file_and_can_be_undone_after_closing(kept: ShotSession, facts: PlateFacts) -> None:
     drag(kept, 4.0)
     kept.review.mark([1001, 1002], "accepted")
     kept.seams.set({"seam": SeamSettings(width_px=7.0)})
@@ -301,7 +301,7 @@ def test_a_disk_that_refuses_costs_no_work(kept: ShotSession, monkeypatch: pytes
     assert reopened(path).state == state
 
 
-def test_states_far_back_are_left_to_the_disk_and_come_back_bit_for_bit(kept: ShotSession) -> None:
+def test_old_undo_states_come_back_from_disk_bit_for_bit(kept: ShotSession) -> None:
     """What a long session remembers does not grow with it: whole states stand in memory for a few steps alone."""
     n_others, states = n_states(), [kept.state]
     for k in range(3 * history.IN_MEMORY):
@@ -399,7 +399,7 @@ def test_frames_edited_since_they_were_painted_are_known_to_be_stale(kept: ShotS
     again.close()
 
 
-def test_a_width_set_by_hand_makes_every_frame_stale_until_a_run_has_used_it(kept: ShotSession) -> None:
+def test_a_width_set_by_hand_makes_all_frames_stale_until_a_run(kept: ShotSession) -> None:
     kept.seams.set({"seam": SeamSettings(width_px=7.0)})
     assert kept.stale_frames() == list(FRAMES)
 
@@ -409,9 +409,7 @@ def test_a_width_set_by_hand_makes_every_frame_stale_until_a_run_has_used_it(kep
     [("plate", [1]), ("out", 5), ("painted", {"a": "b"}), ("view", 3), ("run", {}), ("run", [])]
     + [("run", {**run_record.to_json(RunRecord()), "errors": {"1001": {"seam": "much"}}})],
 )
-def test_a_project_with_something_else_in_place_of_its_notes_is_refused_and_let_go(
-    kept: ShotSession, name: str, value: object
-) -> None:
+def test_a_project_with_invalid_notes_is_refused_and_unlocked(kept: ShotSession, name: str, value: object) -> None:
     path = kept.project.path
     kept.close()
     assert path is not None

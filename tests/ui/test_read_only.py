@@ -72,9 +72,7 @@ def test_run_and_make_are_refused(reader: ShotSession, out: Path) -> None:
     assert files_of(out) == before
 
 
-def test_what_would_be_lost_is_refused_and_nothing_looks_as_if_it_were_done(
-    qtbot: QtBot, reader: ShotSession, panel: Panel
-) -> None:
+def test_edits_that_cannot_be_saved_are_refused_and_not_shown(qtbot: QtBot, reader: ShotSession, panel: Panel) -> None:
     path, plate = reader.project.path, reader.plate
     assert path is not None
     assert plate is not None
@@ -130,7 +128,7 @@ def test_exports_go_anywhere_but_into_the_owners_folder(
     exports.shut_down()
 
 
-def test_no_note_is_typed_that_would_be_lost(qtbot: QtBot, reader: ShotSession) -> None:
+def test_notes_that_cannot_be_saved_cannot_be_typed(qtbot: QtBot, reader: ShotSession) -> None:
     tab = FrameTab(reader)
     qtbot.addWidget(tab)
     tab.show()

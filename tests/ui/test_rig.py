@@ -52,7 +52,7 @@ def shot(qtbot: QtBot, panel: Panel, tmp_path: Path, background: np.ndarray) -> 
     return panel
 
 
-def test_the_arm_is_gone_and_what_it_hid_is_there(
+def test_the_rig_is_removed_and_the_background_restored(
     qtbot: QtBot, shot: Panel, tmp_path: Path, background: np.ndarray
 ) -> None:
     session = shot.session

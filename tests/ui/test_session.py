@@ -58,7 +58,7 @@ def test_one_gesture_is_one_step_and_undo_redo_go_both_ways(session: ShotSession
     assert x_at(session) == 15.0
 
 
-def test_a_new_act_forgets_what_was_undone(session: ShotSession) -> None:
+def test_a_new_edit_clears_the_redo_steps(session: ShotSession) -> None:
     drag(session, 4.0)
     session.edits.undo()
     drag(session, 2.0)

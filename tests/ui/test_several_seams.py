@@ -101,7 +101,7 @@ def test_methods_that_differ_are_mixed_and_going_back_means_all(qtbot: QtBot, sh
     assert widths(shot) == {"left": 4.0, "right": 4.0, "bridge": 6.0}
 
 
-def test_a_click_on_a_row_and_return_in_a_box_leave_the_keys_to_the_viewer(qtbot: QtBot, shot: Panel) -> None:
+def test_row_clicks_and_return_in_a_box_return_the_keys(qtbot: QtBot, shot: Panel) -> None:
     shot.canvas.setFocus()
     shot.inspector.setCurrentWidget(shot.inspector.shapes)
     click_row(qtbot, shot, "right")

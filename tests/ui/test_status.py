@@ -25,7 +25,7 @@ def moved(state: State, dx: float) -> State:
     return replace(state, document=move_points(state.document, "seam", [1001], [0], dx, 0.0))
 
 
-def test_undo_in_a_drag_says_that_the_drag_comes_first(panel: Panel, facts: PlateFacts, out: Path) -> None:
+def test_undo_during_a_drag_is_refused_with_a_reason(panel: Panel, facts: PlateFacts, out: Path) -> None:
     session, undo = panel.session, panel.commands["undo"]
     session.open(facts, out)
     session.take_results(read_run_results(out))

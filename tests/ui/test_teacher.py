@@ -127,7 +127,7 @@ def test_what_teach_expects_is_known_when_the_shot_is_opened_again(
     assert again.run.errors[1002] == before
 
 
-def test_what_teach_expected_is_not_shown_where_it_was_undone_before_the_shot_was_closed(
+def test_an_undone_teach_leaves_no_expected_errors_after_reopening(
     qtbot: QtBot, shot: Panel, facts: PlateFacts, out: Path
 ) -> None:
     """At 1002 a key stands that was spread before: it is no sign that those of Teach stand."""
@@ -153,7 +153,7 @@ def test_what_teach_expected_is_not_shown_where_it_was_undone_before_the_shot_wa
     assert again.run.errors[1002] == before
 
 
-def test_one_key_teaches_in_one_step_and_says_what_changed(qtbot: QtBot, shot: Panel) -> None:
+def test_teach_is_one_step_and_reports_its_changes(qtbot: QtBot, shot: Panel) -> None:
     before = shot.session.state
     qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
     assert shot.status.progress.isVisible()
@@ -207,7 +207,7 @@ def test_keys_made_by_hand_while_it_works_are_kept(qtbot: QtBot, shot: Panel, en
     assert places(shot.session, frame=1002)[0] == (13.0, 21.0)
 
 
-def test_escape_stops_it_and_nothing_has_changed(qtbot: QtBot, shot: Panel, engine: Path) -> None:
+def test_escape_stops_teach_without_changes(qtbot: QtBot, shot: Panel, engine: Path) -> None:
     (engine / "wait").touch()
     before = shot.session.state
     qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
@@ -248,13 +248,13 @@ def test_a_group_that_is_moved_meanwhile_is_reported(qtbot: QtBot, shot: Panel, 
     assert shot.session.state is before
 
 
-def test_without_corrections_it_says_what_to_do(qtbot: QtBot, shot: Panel) -> None:
+def test_teach_without_corrections_reports_what_to_do(qtbot: QtBot, shot: Panel) -> None:
     shot.session.edits.undo()
     qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
     assert shot.status.text.text() == "Nothing to learn from yet: correct a few frames first"
 
 
-def test_it_is_offered_when_corrections_repeat_themselves(qtbot: QtBot, shot: Panel) -> None:
+def test_teach_is_offered_when_corrections_repeat(qtbot: QtBot, shot: Panel) -> None:
     button = shot.review_bar.buttons["teach"]
     assert not button.property("offered")
     correct(shot, 1003, dx=-2)  # the other way: no repetition
@@ -267,7 +267,7 @@ def test_it_is_offered_when_corrections_repeat_themselves(qtbot: QtBot, shot: Pa
     assert not button.property("offered")
 
 
-def test_a_hold_counts_once() -> None:
+def test_a_hold_counts_as_one_correction() -> None:
     said = make_document()
     document = move_points(said, "seam", [1001, 1002], range(3), 2, 0)
     assert repeated_correction(said, document, lambda frame: range(frame, frame + 1)) == ("seam", 2)
@@ -369,7 +369,7 @@ def test_the_curves_of_now_come_back_with_the_key_another_window_or_another_shot
     assert not shot.commands["before"].isChecked()
 
 
-def test_what_it_expects_of_its_curves_orders_the_frames_until_it_is_undone(qtbot: QtBot, shot: Panel) -> None:
+def test_errors_expected_by_teach_order_the_frames_until_undo(qtbot: QtBot, shot: Panel) -> None:
     before = shot.session.run.errors, shot.session.worst()
     assert before[1][:2] == [1006, 1003]
     qtbot.keyClick(shot.canvas, K.Key_T, CTRL)

@@ -85,7 +85,7 @@ def test_rows_of_shapes_show_their_own_errors_and_select(
     assert asked.args == ["eye"]
 
 
-def test_colours_are_relative_to_a_shot_that_is_bad_all_over_and_absolute_in_a_good_one() -> None:
+def test_colours_are_relative_in_bad_shots_and_absolute_in_good_ones() -> None:
     """Errors of 4.0 to 5.9 px where 2.4 are bad: the tenth and the 95th percentile are 4.2 and 5.8."""
     bad_shot = scale_of([4.0 + 0.1 * k for k in range(20)] + [float("inf")], 2.4)
     assert (bad_shot.low, bad_shot.high) == pytest.approx((4.2, 5.8))
@@ -224,7 +224,7 @@ def test_bars_rank_the_frames_and_do_not_blow_up_small_differences() -> None:
     assert max(heights({1: 0.2, 2: 0.22, 3: 0.21}, 2.4)) == pytest.approx(BARS / 4, abs=1)
 
 
-def test_thumbnails_are_cut_a_little_rather_than_that_gaps_stand_between_them(facts: PlateFacts) -> None:
+def test_thumbnails_are_cropped_rather_than_spaced(facts: PlateFacts) -> None:
     for share, frames in ((1.1, [1001, 1002, 1003]), (0.85, [1001, 1002, 1003]), (0.6, [1001, 1003])):
         axis = Axis.whole(1001, 1003, LEFT + RIGHT + 3 * share * header_strips.thumb_width(facts))
         assert sorted(header_strips.thumb_places(facts, axis, 1001)) == frames
@@ -258,9 +258,7 @@ def test_its_usual_height_holds_ten_rows_of_shapes_and_not_a_pixel_more(
         assert timeline._shown_rows() == n_rows
 
 
-def test_a_crop_box_that_was_drawn_before_the_first_run_is_marked_at_its_frame(
-    qtbot: QtBot, facts: PlateFacts, out: Path
-) -> None:
+def test_a_crop_box_drawn_before_the_first_run_is_marked(qtbot: QtBot, facts: PlateFacts, out: Path) -> None:
     session = ShotSession()
     session.open(facts, out)
     timeline = Timeline(session, FrameCache())

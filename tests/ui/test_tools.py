@@ -25,7 +25,7 @@ from .mouse import ALT, CTRL, LEFT, NONE, SHIFT, Engine, Near, Place, drag, move
 # --- guard rails ------------------------------------------------------------------------------------------------------
 
 
-def test_a_click_that_trembles_moves_nothing(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+def test_a_click_with_jitter_moves_nothing(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     drag(qtbot, canvas, (30, 20), (30.2, 20.2), (30.1, 20))
     assert places(session)[1] == (30, 20)

@@ -95,7 +95,7 @@ def test_keys_of_an_earlier_track_go_where_the_surface_is_lost_now(qtbot: QtBot,
     assert corners(drawn, 1003)[0][0] == pytest.approx(between, abs=0.01)
 
 
-def test_it_says_by_how_much_it_may_be_off(drawn: Panel) -> None:
+def test_the_track_reports_its_expected_error(drawn: Panel) -> None:
     drawn._services.tracker._tell_end({1002, 1003, 1004}, {"unsure": {"1003": 2.6, "1004": 3.7}, "lost": []})
     assert (
         drawn.status.text.text() == "Track: 3 frames followed; up to 4 px off on 1003-1004: key it there, track again"

@@ -58,7 +58,7 @@ def test_a_shot_is_looked_at_as_it_was_left(qtbot: QtBot, facts: PlateFacts, out
     again.shut_down()
 
 
-def test_panes_have_the_sizes_that_the_hand_gave_them(qtbot: QtBot, facts: PlateFacts, out: Path) -> None:
+def test_panes_keep_the_sizes_that_a_person_set(qtbot: QtBot, facts: PlateFacts, out: Path) -> None:
     """The timeline made higher and the inspector wider by a drag of the lines beside them."""
     first = opened(qtbot, facts, out, (1400, 1000))
     for splitter, by in ((first._widgets.rows, QPoint(0, -70)), (first._widgets.columns, QPoint(-50, 0))):

@@ -138,9 +138,7 @@ def test_outlines_of_shapes_that_stand_still_are_the_same_objects(session: ShotS
     assert (extent.left(), extent.right()) == (19, 101)  # 10 to 50, twice as large, and the margin
 
 
-def test_a_third_of_a_seam_that_was_hardly_seen_is_boxed_until_somebody_is_done_with_it(
-    canvas: Canvas, session: ShotSession
-) -> None:
+def test_a_hardly_visible_third_is_boxed_until_it_is_settled(canvas: Canvas, session: ShotSession) -> None:
     """The seam runs from (10, 10) to (50, 50) or so: its right third is the upper or the lower one as well."""
     canvas.overlay = Overlay(landmarks=False)
     plain = grabbed(canvas)
@@ -275,7 +273,7 @@ def test_lines_read_on_any_skin_by_their_dark_edge(skin: str) -> None:
         assert (luminance(linear(QColor(line))) + 0.05) / (edge + 0.05) >= 3
 
 
-def test_a_hole_and_a_damaged_frame_say_so_and_a_frame_being_read_keeps_the_picture(
+def test_missing_and_damaged_frames_are_labelled_and_loading_keeps_the_picture(
     canvas: Canvas, session: ShotSession, frame_cache: FrameCache
 ) -> None:
     canvas.overlay = Overlay(splines=False, landmarks=False)

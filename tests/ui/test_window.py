@@ -64,7 +64,7 @@ def test_a_pixel_is_read_as_the_plate_holds_it_whatever_the_look(tmp_path: Path)
     decoder.close()
 
 
-def test_the_reel_takes_pictures_and_pixels_from_the_process(qtbot: QtBot, tmp_path: Path) -> None:
+def test_the_frame_cache_reads_pictures_and_pixels_from_the_process(qtbot: QtBot, tmp_path: Path) -> None:
     frame_cache = FrameCache()
     frame_cache.use(FakeHost().engine())
     with qtbot.waitSignal(frame_cache.opened, timeout=120_000):

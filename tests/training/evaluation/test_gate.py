@@ -198,7 +198,7 @@ def test_a_pack_does_not_pass_on_frames_that_it_has_learned_from(
     assert "gate: taught cannot pass on frames that it was trained on: sample 1003-1004" in capsys.readouterr().out
 
 
-def test_the_gate_takes_a_pack_as_it_was_before_it_learned_from_held_out_frames(dataset: Path, tmp_path: Path) -> None:
+def test_the_gate_measures_the_pack_from_before_training_on_validation(dataset: Path, tmp_path: Path) -> None:
     data = read_dataset(_named(Path(shutil.copytree(dataset, tmp_path / "set"))))
     at_last = {"frames_at_last": {"sample": {"sample": "1001-1004"}}}
     taught = _taught(tmp_path / "taught", "", **at_last, learned_held_out_at_last=True)

@@ -30,7 +30,7 @@ def test_a_card_lists_its_training_data(faces: Path, split: Split, at_last: bool
     assert not has_learned({}, data)  # a foreign pack lists nothing
 
 
-def test_a_card_names_the_frames_of_its_training_and_of_the_pack_it_started_from(
+def test_a_card_names_the_training_frames_of_its_pack_and_the_initial_one(
     faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = read_dataset(faces)

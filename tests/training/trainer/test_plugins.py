@@ -108,7 +108,7 @@ NETWORKS.register("my-seams")(Network(MyConfig(), SeamTask.prepare, file="my.onn
 """
 
 
-def test_a_head_a_loss_and_a_shape_model_of_a_studio_train_into_a_pack(faces: Path, tmp_path: Path) -> None:
+def test_custom_head_loss_and_shape_model_train_into_a_pack(faces: Path, tmp_path: Path) -> None:
     (tmp_path / "myhead.py").write_text(HEAD)
     (tmp_path / "mine.yaml").write_text(RECIPE)
     report = train([faces], tmp_path / "pack", recipe=tmp_path / "mine.yaml", init="none")

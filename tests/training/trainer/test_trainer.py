@@ -150,7 +150,7 @@ def test_a_checkpoint_that_is_none_is_reported_without_a_librarys_advice(tmp_pat
     assert str(refused.value) == f"{path}: {told}"
 
 
-def test_a_training_that_starts_anew_keeps_the_checkpoint_of_a_stopped_one_and_no_other(tmp_path: Path) -> None:
+def test_a_new_training_keeps_only_the_checkpoint_of_a_stopped_one(tmp_path: Path) -> None:
     stopped = trainer(tmp_path)
     stopped.at = 2
     stopped.save()

@@ -272,7 +272,7 @@ def test_webdataset_reads_clips_with_a_line_for_each_picture(clips: tuple[Path, 
 
 @pytest.mark.parametrize("side", [20, 90])
 @pytest.mark.parametrize("coding", ["h264", "raw", 60])
-def test_a_picture_that_was_replaced_by_another_size_or_by_none_is_named_and_not_fitted(
+def test_a_picture_replaced_by_another_size_is_refused_by_name(
     clips: tuple[Path, Path, Recoder], tmp_path: Path, coding: Coding, side: int
 ) -> None:
     loose = tmp_path / "loose"
@@ -287,7 +287,7 @@ def test_a_picture_that_was_replaced_by_another_size_or_by_none_is_named_and_not
     assert not (tmp_path / "out" / INDEX).exists()
 
 
-def test_of_many_shards_few_are_open_and_one_that_is_opened_again_is_looked_at_again(
+def test_few_shards_stay_open_and_reopened_ones_are_checked_again(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read, "MOST_OPEN", 2)

@@ -141,7 +141,7 @@ def test_an_untrained_network_keeps_nearly_what_the_tables_painted(laid: list[st
     assert found["strips"] == len(cut.strip)
 
 
-def test_the_truth_has_no_error_and_a_line_costs_more_than_the_same_error_spread_out(
+def test_the_truth_has_no_error_and_a_line_costs_more_than_noise(
     laid: list[strips.StraightenedFrame],
 ) -> None:
     cut = _strips(laid)

@@ -26,7 +26,7 @@ def test_a_gate_keeps_the_shape_streams_size() -> None:
     assert gate(torch.randn(2, 8, 16, 24), torch.randn(2, 24, 4, 6)).shape == (2, 8, 16, 24)
 
 
-def test_a_shut_gate_lets_the_stream_through_as_it_is_and_an_open_one_twice() -> None:
+def test_a_closed_gate_passes_the_stream_and_an_open_one_doubles_it() -> None:
     """shape' = W (shape * alpha + shape): with W the identity, once the shape at alpha 0 and twice at alpha 1."""
     gate = GatedConv(4, 6).eval()
     with torch.no_grad():
