@@ -125,9 +125,14 @@ def card_frames(data: Dataset, init: str | Path | None) -> dict[str, Frames]:
 def _init_training(init: str | Path | None) -> Mapping[str, Any]:
     """The training record on the card of the initial pack; empty without one."""
     try:
-        training = load_card(find_pack(init)).get("training") if init != "none" else None
+        return {} if init == "none" else _training_record(load_card(find_pack(init)))
     except PackError:
         return {}
+
+
+def _training_record(card: Json) -> Json:
+    """The training record on a card; empty without a valid one."""
+    training = card.get("training")
     return training if isinstance(training, Mapping) else {}
 
 
@@ -158,9 +163,7 @@ def learned_frames(card: Mapping[str, Any], measured: Dataset) -> dict[str, str]
 
     Raises: UsageError for a card whose frames cannot be parsed.
     """
-    training = card.get("training")
-    if not isinstance(training, Mapping):
-        return {}
+    training = _training_record(card)
     names = (FRAMES, FRAMES_AT_LAST) if training.get(AT_LAST) is True else (FRAMES,)
     known = {each for name in names for each in _frames_on_card(training.get(name))}
     learned = [each for each in _frames(measured, *SPLITS) if each in known]
@@ -170,12 +173,10 @@ def learned_frames(card: Mapping[str, Any], measured: Dataset) -> dict[str, str]
 def has_learned(card: Mapping[str, Any], measured: Dataset) -> bool:
     """Whether a pack was trained on some of the evaluated samples, by the card's frames, else by its data sets'
     names."""
-    training = card.get("training")
-    if not isinstance(training, Mapping):
-        return False
+    training = _training_record(card)
     if FRAMES in training:
         return bool(learned_frames(card, measured))
-    if not set(str(training.get("data")).split(" + ")) & {measured.name}:
+    if not set(str(training.get("data", "")).split(" + ")) & {measured.name}:
         return False
     seen = {"train", "val"} if training.get(AT_LAST) is True else {"train"}
     return any(sample.split in seen for sample in measured.samples)

@@ -324,13 +324,10 @@ class Trainer(Generic[Net, Batch]):
             self.captured = None
 
     def _compute(self, inputs: Any, moment: Moment) -> Losses:
-        with self._noting():
+        with contextlib.nullcontext() if self.operations.noted else self.operations:
             loss, parts = self.objective(inputs, moment)
             cast(Any, loss).backward()
         return loss.detach(), parts
-
-    def _noting(self) -> contextlib.AbstractContextManager[object]:
-        return contextlib.nullcontext() if self.operations.noted else self.operations
 
     def evaluate(self) -> Row:
         """The log's next row, with the scores of the averaged weights; stores these weights when they are the best so

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -321,9 +320,23 @@ class DetectorTask(PictureTask[DetectorNet, DetectorBatch]):
         return detection_figures(DetectorModel(net), self.held_out, self.config.width, self.config.height)
 
     def export(self, net: DetectorNet, path: Path) -> float:
-        """Write `detector.onnx` with a free batch size. Returns the largest difference of face boxes in pixels."""
-        shown = [letterbox_scene(scene, self.config.width, self.config.height)[0] for scene in self.held_out[:4]]
-        return export(net, path, np.stack(shown).astype(np.float32) / np.float32(255))
+        """Write `detector.onnx` with a free batch size. Returns the largest difference of face boxes in pixels.
+
+        Raises: TrainingError if the file's outputs differ from the network's.
+        """
+        size = self.config.width, self.config.height
+        shown = [letterbox(scene.picture.astype(np.float32) / 255, *size)[0] for scene in self.held_out[:4]]
+        sample = np.rint(np.stack(shown) * 255).astype(np.float32) / np.float32(255)
+        return export_checked(
+            DetectorModel(net),
+            path,
+            ("picture", OUTPUTS),
+            sample,
+            limits={"boxes": PARITY_PX, "scores": PARITY_SHARE},
+            example=np.repeat(sample[:1], 2, 0),
+            translations=translations(),
+            counts=lambda wanted, got: np.maximum(wanted[1], got[1]) > _IS_FACE,
+        )
 
 
 NETWORKS.register("detector")(Network(DetectorConfig(), DetectorTask.prepare, file="detector.onnx", card=("detector",)))
@@ -339,26 +352,3 @@ def as_tensors(batch: DetectorBatch, device: torch.device = CPU) -> tuple[Tensor
     """Pictures [N, 3, H, W] 0..1 and the target, on a device."""
     pictures = torch.from_numpy(batch.pictures).to(device).permute(0, 3, 1, 2).float() / 255
     return pictures, DetectionTarget(*(torch.from_numpy(part).to(device) for part in batch[1:]))
-
-
-def letterbox_scene(scene: DetectionScene, width: int, height: int) -> tuple[npt.NDArray[np.uint8], float]:
-    """A scene letterboxed as at run time, and its scale."""
-    picture, scale = letterbox(scene.picture.astype(np.float32) / 255, width, height)
-    return np.rint(picture * 255).astype(np.uint8), scale
-
-
-def export(net: DetectorNet, path: Path, sample: npt.NDArray[Any]) -> float:
-    """Write a detector with a free batch size. Returns the largest difference of the boxes on `sample`, in pixels.
-
-    Raises: TrainingError if the file's outputs differ from the network's.
-    """
-    return export_checked(
-        DetectorModel(net),
-        path,
-        ("picture", OUTPUTS),
-        sample,
-        limits={"boxes": PARITY_PX, "scores": PARITY_SHARE},
-        example=np.repeat(sample[:1], 2, 0),
-        translations=translations(),
-        counts=lambda wanted, got: np.maximum(wanted[1], got[1]) > _IS_FACE,
-    )

@@ -184,8 +184,22 @@ class FillTask(PartTask[FillNet, FillInputs]):
         return figures(net, self.held_out)
 
     def export(self, net: FillNet, path: Path) -> float:
-        """Write `fill.onnx` with free sizes."""
-        return export(net, path)
+        """Write `fill.onnx` with free sizes. Returns the largest difference to torch on strips of another size.
+
+        Raises: TrainingError if the file's outputs differ from the network's.
+        """
+        free = {
+            1: learned_fill.MULTIPLE * torch.export.Dim("rows", min=2, max=128),
+            2: learned_fill.MULTIPLE * torch.export.Dim("columns", min=2, max=4096),
+        }
+        draw = np.random.default_rng(0)
+        example, other = (
+            draw.standard_normal((1, rows, columns, N_CHANNELS)).astype(np.float32)
+            for rows, columns in ((32, 64), (28, 100))
+        )
+        limits, names = {"answer": _PARITY}, ("strip", ("answer",))
+        # `load_written` reads folded batch norms
+        return export_checked(net, path, names, other, limits=limits, example=example, free=free, rewrite=True)
 
 
 NETWORKS.register("fill")(Network(FillConfig(), FillTask.prepare, file="fill.onnx", card=("training", "fill")))
@@ -303,32 +317,6 @@ def figures(net: nn.Module, strips: Strips) -> dict[str, float]:
         "lost": float(lost),
         "strips": float(len(learned_N)),
     }
-
-
-def export(net: FillNet, path: Path) -> float:
-    """Write the network with free sizes. Returns the largest difference to torch on strips of another size.
-
-    Raises: TrainingError if the file's outputs differ from the network's.
-    """
-    free = {
-        1: learned_fill.MULTIPLE * torch.export.Dim("rows", min=2, max=128),
-        2: learned_fill.MULTIPLE * torch.export.Dim("columns", min=2, max=4096),
-    }
-    draw = np.random.default_rng(0)
-    example, other = (
-        draw.standard_normal((1, rows, columns, learned_fill.N_CHANNELS)).astype(np.float32)
-        for rows, columns in ((32, 64), (28, 100))
-    )
-    return export_checked(
-        net,
-        path,
-        ("strip", ("answer",)),
-        other,
-        limits={"answer": _PARITY},
-        example=example,
-        free=free,
-        rewrite=True,  # `load_written` reads folded batch norms
-    )
 
 
 def load_written(net: FillNet, path: Path) -> None:

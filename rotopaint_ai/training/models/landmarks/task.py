@@ -73,7 +73,7 @@ def predict_held_out(
 ) -> HeldOutPredictions:
     """Predictions for unaugmented crops at the recipe's input size. `exact`: compute in float32. `mirror`: average with
     the mirrored crops, as `net.Reader`."""
-    device = device_of(net)
+    device = next(net.parameters()).device
     read = Reader(net, mirror).to(device).eval()
     found: list[tuple[Any, ...]] = []
     for start in range(0, len(rows), 32):
@@ -106,11 +106,6 @@ def seen_error(held: HeldOutPredictions, faces_px: npt.NDArray[np.float64]) -> H
         )
     px = (share * faces_px[:, None])[chosen]
     return HeldOutError(float(share[chosen].mean() * 100), float(px.mean()), float(np.percentile(px, 95)))
-
-
-def device_of(net: torch.nn.Module) -> torch.device:
-    """The device of a network's weights."""
-    return next(net.parameters()).device
 
 
 @dataclass(frozen=True, slots=True)
