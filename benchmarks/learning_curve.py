@@ -26,7 +26,8 @@ from rotopaint_ai.files import write_json
 from rotopaint_ai.training.data.dataset import Dataset, Sample, join, read_dataset, write_dataset
 from rotopaint_ai.training.data.dataset_checks import known_with_landmarks, split_held_out
 from rotopaint_ai.training.evaluation.gate import value_at
-from rotopaint_ai.training.pack.train import train
+from rotopaint_ai.training.pack.network import TrainOptions
+from rotopaint_ai.training.pack.train import train_pack
 
 SHARES: Final = (0.1, 0.25, 0.5, 1.0)
 FEWEST = 4  # fewest frames for a training
@@ -213,7 +214,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
     def train_part(data: Path, out: Path) -> Mapping[str, Any]:
         how = {"recipe": given.recipe, "overrides": tuple(given.set), "init": given.init, "resume": given.resume}
-        return train([data], out, **how).metrics
+        return train_pack(TrainOptions([data], out, **how)).metrics
 
     shares = parse_shares(given.shares)
     print(table(measure(given.datasets, given.out, train=train_part, shares=shares, resume=given.resume)))

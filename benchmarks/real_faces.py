@@ -37,7 +37,8 @@ from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.training.mining.mine import mine
 from rotopaint_ai.training.mining.options import MineOptions
-from rotopaint_ai.training.pack.train import train
+from rotopaint_ai.training.pack.network import TrainOptions
+from rotopaint_ai.training.pack.train import train_pack
 from rotopaint_ai.training.trainer.launch import wanted_environment
 
 Array = npt.NDArray[np.float64]
@@ -94,7 +95,9 @@ def train_pack(dataset: Path, out: Path, options: argparse.Namespace) -> Path:
     if not (pack / "card.json").is_file():
         settings = (*RECIPE, f"minutes={options.minutes}", f"threads={options.threads}", *options.set)
         init = None if options.init == "puppet" else options.init
-        train([dataset], pack, overrides=settings, init=init, resume=options.resume, name="faces", sink=_say)
+        train_pack(
+            TrainOptions([dataset], pack, overrides=settings, init=init, resume=options.resume, name="faces", sink=_say)
+        )
     return pack
 
 

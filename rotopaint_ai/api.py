@@ -204,12 +204,12 @@ def train(
     from random weights, None for the shipped pack. Raises: UsageError, TrainingError, PackError.
     """
     from rotopaint_ai.jobs import ignore
-    from rotopaint_ai.training.pack.train import train as train_pack
+    from rotopaint_ai.training.pack.network import TrainOptions
+    from rotopaint_ai.training.pack.train import train_pack
 
     overrides = [f"{key}={'null' if value is None else value}" for key, value in (settings or {}).items()]
-    return train_pack(
-        list(datasets), out, recipe=recipe, overrides=overrides, init=init, resume=resume, sink=watch or ignore
-    )
+    sources = [str(source) for source in datasets]
+    return train_pack(TrainOptions(sources, Path(out), recipe, overrides, init, resume, sink=watch or ignore))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,20 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from glob import glob
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rotopaint_ai.cli.shared import needs_training
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import BEGINS_ANEW, Cancel, Event, Sink, warning
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
 from rotopaint_ai.watch import watch_work
+
+if TYPE_CHECKING:
+    from rotopaint_ai.training.pack.network import TrainOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -174,19 +177,7 @@ def _as_rank(train: Callable[[], int]) -> int:
         return code if mended else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The output, the cancel flag and the group of a training in this process, which may be one of several ranks."""
-
-    sink: Sink
-    cancel: Cancel
-    group: Any
-    resume: bool
-    command: str
-    began: float | None  # start by `time.time`; None: now
-
-
-def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Namespace, Run], int], since: float) -> int:
+def _train_joined(arguments: argparse.Namespace, train: Callable[[TrainOptions, bool], int], since: float) -> int:
     """Join the other ranks, if any, and train."""
     from rotopaint_ai.training.trainer.group import Group
     from rotopaint_ai.training.trainer.launch import bind, exit_reasons_folder, has_restarted, layout_of_torchrun
@@ -200,67 +191,58 @@ def _train_joined(arguments: argparse.Namespace, train: Callable[[argparse.Names
         again = group.on_any(has_restarted())
         if again:
             sink(warning("a rank was lost; all ranks continue from the last checkpoint"))
-        command = shlex.join(["rotopaint", *sys.argv[1:]])
         # the time of earlier processes of these ranks is in the checkpoint
         began = None if again else since
-        return train(arguments, Run(sink, cancel, group, arguments.resume or again, command, began))
+        options = _options(arguments, sink, cancel, began)
+        return train(replace(options, group=group, resume=arguments.resume or again), not arguments.events)
 
 
-def _train_pack(arguments: argparse.Namespace, run: Run) -> int:
-    """Train both models of a pack."""
-    from rotopaint_ai.cli.evaluate import figures_table
-    from rotopaint_ai.training.pack.train import train
+def _options(arguments: argparse.Namespace, sink: Sink, cancel: Cancel, began: float | None) -> TrainOptions:
+    """The options of a training in this process; `began`: start by `time.time` (None: now)."""
+    from rotopaint_ai.training.pack.network import TrainOptions
 
-    report = train(
-        arguments.datasets,
-        arguments.out,
-        recipe=arguments.recipe,
-        overrides=tuple(arguments.set),
-        init=arguments.init,
-        resume=run.resume,
-        name=arguments.name,
-        licence=arguments.licence,
-        command=run.command,
-        sink=run.sink,
-        cancel=run.cancel,
-        group=run.group,
-        began=run.began,
-    )
-    if run.group.is_first and not arguments.events:
-        print(f"{report.pack}: {report.steps} steps, {report.images_per_s:.0f} images/s")
-        if report.profile is not None:
-            print(report.profile.line())
-        print(figures_table([report.metrics]))
-        print(f"all figures: {Path(arguments.out).name}.run/report.json and the pack's card.json")
-    return 0
-
-
-def _train_network(task: str, arguments: argparse.Namespace, run: Run) -> int:
-    """Train one network that is a file of a pack, and print its metrics."""
-    from rotopaint_ai.training.pack.network import TrainOptions, train_network
-
-    options = TrainOptions(
+    return TrainOptions(
         arguments.datasets,
         Path(arguments.out),
         arguments.recipe,
         arguments.set,
         arguments.init,
-        run.resume,
-        run.command,
-        run.sink,
-        run.cancel,
-        run.group,
-        run.began,
+        command=shlex.join(["rotopaint", *sys.argv[1:]]),
+        sink=sink,
+        cancel=cancel,
+        began=began,
+        name=arguments.name,
+        licence=arguments.licence,
     )
+
+
+def _train_pack(options: TrainOptions, prints: bool) -> int:
+    """Train both models of a pack; the first rank prints its metrics."""
+    from rotopaint_ai.cli.evaluate import figures_table
+    from rotopaint_ai.training.pack.train import train_pack
+
+    report = train_pack(options)
+    if options.group.is_first and prints:
+        print(f"{report.pack}: {report.steps} steps, {report.images_per_s:.0f} images/s")
+        if report.profile is not None:
+            print(report.profile.line())
+        print(figures_table([report.metrics]))
+        print(f"all figures: {options.out.name}.run/report.json and the pack's card.json")
+    return 0
+
+
+def _train_network(task: str, options: TrainOptions, prints: bool) -> int:
+    """Train one network that is a file of a pack; the first rank prints its metrics."""
+    from rotopaint_ai.training.pack.network import train_network
+
     metrics = train_network(task, options)
-    if run.group.is_first and not arguments.events:
+    if options.group.is_first and prints:
         print(json.dumps(metrics, indent=1))
     return 0
 
 
 def _train_shot(arguments: argparse.Namespace, since: float) -> int:
     """Train a pack on the corrections of a project, and update the shot of the project."""
-    from rotopaint_ai.training.pack.network import TrainOptions
     from rotopaint_ai.training.pack.shot import train_shot
 
     for option in ("resume", "name", "licence"):
@@ -272,19 +254,7 @@ def _train_shot(arguments: argparse.Namespace, since: float) -> int:
             f"{given}: wanted one project (*{PROJECT_SUFFIX}), on which recipe '{arguments.recipe}' trains"
         )
     with watch_work(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
-        report = train_shot(
-            TrainOptions(
-                arguments.datasets,
-                Path(arguments.out),
-                arguments.recipe,
-                arguments.set,
-                arguments.init,
-                command=shlex.join(["rotopaint", *sys.argv[1:]]),
-                sink=sink,
-                cancel=cancel,
-                began=since,
-            )
-        )
+        report = train_shot(_options(arguments, sink, cancel, since))
     if not arguments.events:
         took = ", ".join(f"{part} {seconds:.0f} s" for part, seconds in report.seconds.items())
         print(f"{report.pack}: {report.steps} steps on {len(report.frames)} corrected frames ({took})")

@@ -178,6 +178,12 @@ class Truth:
     points: Array  # [N, P, 6]
     width: Array  # [N, K] full width of open shapes
 
+    @classmethod
+    def concatenate(cls, parts: Iterable[Truth]) -> Truth:
+        """The ground truth of all samples of several parts."""
+        columns = zip(*((part.landmarks, part.visible, part.points, part.width) for part in parts))
+        return cls(*(np.concatenate(column) for column in columns))
+
     def rows(self, rows: npt.NDArray[np.intp]) -> Truth:
         """The ground truth of the given samples."""
         return Truth(self.landmarks[rows], self.visible[rows], self.points[rows], self.width[rows])
@@ -301,14 +307,13 @@ def join(datasets: Sequence[Dataset]) -> Dataset:
                 f"data sets '{first.name}'{_folder_note(first)} and '{other.name}'{_folder_note(other)}: their sheets "
                 f"have different landmarks or shapes ({odd}); mine both with one --sheet"
             )
-    truths = [dataset.truth for dataset in datasets]
     return replace(
         first,
         name=" + ".join(dataset.name for dataset in datasets),
         licence="; ".join(dict.fromkeys(dataset.licence for dataset in datasets)),
         folders=tuple(folder for dataset in datasets for folder in dataset.folders),
         samples=tuple(sample for dataset in datasets for sample in dataset.samples),
-        truth=Truth(*(np.concatenate([getattr(t, name) for t in truths]) for name in Truth.__dataclass_fields__)),
+        truth=Truth.concatenate(dataset.truth for dataset in datasets),
     )
 
 

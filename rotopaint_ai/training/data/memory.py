@@ -82,15 +82,12 @@ def stream_pictures(dataset: Dataset) -> Streamed:
 
 def join_memories(first: Memory, second: Memory) -> Memory:
     """The samples of both, in order."""
-    columns = [
-        np.concatenate([getattr(memory.truth, name) for memory in (first, second)])
-        for name in Truth.__dataclass_fields__
-    ]
+    truth = Truth.concatenate((first.truth, second.truth))
     shrink = np.concatenate([first.shrink, second.shrink])
     if first.groups is None and second.groups is None:
-        return Memory((*first.pictures, *second.pictures), Truth(*columns), shrink)
+        return Memory((*first.pictures, *second.pictures), truth, shrink)
     groups = tuple(group for memory in (first, second) for group in memory.groups or (-1,) * len(memory))
-    return Memory(Joined(first.pictures, second.pictures), Truth(*columns), shrink, groups)
+    return Memory(Joined(first.pictures, second.pictures), truth, shrink, groups)
 
 
 def shrink_memory(memory: Memory, factor: float) -> Memory:

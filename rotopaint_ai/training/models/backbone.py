@@ -256,7 +256,7 @@ def find_weights(init: str | Path | None) -> Weights | None:
     None means the shipped pack, and gives None where there is none. Raises: PackError; TrainingError when the named
     pack has no weights.
     """
-    if init is not None and str(init) == "none":
+    if str(init) == "none":
         return None
     try:
         folder = find_pack(init)
@@ -274,7 +274,7 @@ def find_part(init: str | Path | None, name: str) -> Path | None:
 
     A seam model uses no landmarks, and a learned fill sees only straightened seams.
     """
-    if init is not None and str(init) == "none":
+    if str(init) == "none":
         return None
     try:
         path = find_pack(init) / name
@@ -330,7 +330,7 @@ def load_pretrained(net: nn.Module, weights: Weights, names: tuple[str, ...], pl
     return TransferReport(fitted, tuple(left), by_name, len(names) - by_name)
 
 
-def load_pyramid(net: nn.Module, init: str | None) -> str:
+def load_pyramid(net: nn.Module, init: str | Path | None) -> str:
     """Initialise a network's backbone and pyramid from a pack's landmark network; returns a description for the log.
 
     `init` as in `rotopaint train`: a pack, `none`, or None for the shipped one. Raises: PackError, TrainingError.

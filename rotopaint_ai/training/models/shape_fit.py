@@ -130,7 +130,7 @@ def add_warped_copies(truth: Truth, *, copies: int, rng: np.random.Generator, am
             matrix[:2, :2] += rng.uniform(-amount, amount, (2, 2))
             landmarks[at], points[at] = move_points(landmarks[at], matrix), move_spline(points[at], matrix)
         parts.append(Truth(landmarks, truth.visible, points, truth.width))
-    return Truth(*(np.concatenate([getattr(p, name) for p in parts]) for name in Truth.__dataclass_fields__))
+    return Truth.concatenate(parts)
 
 
 class ShapeGraph(nn.Module):

@@ -38,19 +38,26 @@ MODULES: Mapping[str, str] = {  # modules that register each network in NETWORKS
 
 @dataclass(frozen=True, slots=True)
 class TrainOptions:
-    """The options of a training: data, output, recipe with overrides, event sink and cancellation."""
+    """The options of a training.
 
-    sources: Sequence[str]
+    `recipe`: a file or a shipped name (None: `character`). `overrides`: `key=value` texts. `init`: a pack to initialise
+    from, `none` for random weights, None for the shipped pack if there is one. `resume`: continue from the checkpoint.
+    `name`, `licence`, `command`: for a pack's card (defaults: the folder's name, the data sets' licences).
+    """
+
+    sources: Sequence[str | Path]
     out: Path
-    recipe: str
+    recipe: str | Path | None = None
     overrides: Sequence[str] = ()
-    init: str | None = None
+    init: str | Path | None = None
     resume: bool = False
     command: str = ""
     sink: Sink = lambda event: None
     cancel: Cancel | None = None
     group: Group = ALONE
-    began: float | None = None  # start of the command by `time.time`; None: now
+    began: float | None = None  # start of the command by `time.time`, for the time limit; None: now
+    name: str | None = None
+    licence: str | None = None
 
     def folder(self, task: str) -> Path:
         """The folder of checkpoint, log and report, next to `out` and separate from that of the pack's own training."""

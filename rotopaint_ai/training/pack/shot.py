@@ -220,7 +220,7 @@ def fine_tune(
     config: PackConfig,
     folder: Path,
     budget: Budget,
-    init: str | None,
+    init: str | Path | None,
     sink: Sink,
     check: Callable[[], None],
 ) -> FineTuned:
@@ -239,7 +239,7 @@ def fine_tune(
     return FineTuned(crop_model, _shape_model(lesson, config), trained.steps, trained.minutes)
 
 
-def _start_net(config: PackConfig, pack: Pack, lesson: ShotLesson, init: str | None) -> LandmarkNet:
+def _start_net(config: PackConfig, pack: Pack, lesson: ShotLesson, init: str | Path | None) -> LandmarkNet:
     weights = find_weights(init)
     if weights is None:
         raise UsageError(

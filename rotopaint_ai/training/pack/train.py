@@ -25,7 +25,7 @@ from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.inference.pack import LANDMARKS, SEAM, SHAPES, SHEET, write_card
 from rotopaint_ai.inference.pack_folder import is_replaceable, replacing_folder
-from rotopaint_ai.jobs import Cancel, Event, Sink, warning
+from rotopaint_ai.jobs import Cancel, Event, warning
 from rotopaint_ai.pipeline.face_tracker import STILL
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.sheet import Sheet, dump_sheet, mirrored_order
@@ -39,6 +39,7 @@ from rotopaint_ai.training.models.backbone import face_places, find_others, find
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import predict_held_out
+from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.prepare import Prepared, Tail, prepare
 from rotopaint_ai.training.pack.select import (
     SeamSelection,
@@ -50,7 +51,6 @@ from rotopaint_ai.training.pack.select import (
     tune_seams,
 )
 from rotopaint_ai.training.trainer.cores import choose_threads
-from rotopaint_ai.training.trainer.group import ALONE, Group
 from rotopaint_ai.training.trainer.log import Budget, Profile
 from rotopaint_ai.training.trainer.onnx_export import Traces, export_checked
 from rotopaint_ai.training.trainer.trainer import Trained, Trainer
@@ -73,37 +73,19 @@ class TrainReport:
     profile: Profile | None = None
 
 
-def train(
-    datasets: Sequence[str | Path],
-    out: str | Path,
-    *,
-    recipe: str | Path | None = None,
-    overrides: Sequence[str] = (),
-    init: str | Path | None = None,
-    resume: bool = False,
-    name: str | None = None,
-    licence: str | None = None,
-    command: str = "",
-    sink: Sink = lambda event: None,
-    cancel: Cancel | None = None,
-    group: Group = ALONE,
-    began: float | None = None,
-) -> TrainReport:
-    """Train both models of a pack and write it to `out`. Of several ranks, only the first does more than training.
+def train_pack(options: TrainOptions) -> TrainReport:
+    """Train both models of a pack and write it. Of several ranks, only the first does more than training.
 
-    `recipe`: a file or a shipped name (None: `character`). `overrides`: `key=value` texts. `init`: a pack to initialise
-    from, `none` for random weights, None for the shipped pack if there is one. `resume`: continue from `out`.run.
-    `name`, `licence`, `command`: for the card (defaults: the folder's name, the data sets' licences). `began`: start of
-    the command by `time.time`, for the time limit (None: now).
-    Raises: UsageError, TrainingError, PackError; CancelledError if `cancel` is set, after saving a checkpoint.
+    Raises: UsageError, TrainingError, PackError; CancelledError on request, after saving a checkpoint.
     """
-    folder, stop = Path(out), cancel or Cancel()
+    folder, stop, init = options.out, options.cancel or Cancel(), options.init
+    group, sink = options.group, options.sink
     seconds: dict[str, float] = {}
-    config = load_pack_config(recipe, overrides)
-    budget = Budget(config.limit_s, began=began)
+    config = load_pack_config(options.recipe, options.overrides)
+    budget = Budget(config.limit_s, began=options.began)
     check_pack_place(folder)
     with _measuring(seconds, "loading"):
-        ready = prepare(datasets, config, init, stop.check)
+        ready = prepare(options.sources, config, init, stop.check)
     run_folder = folder.with_name(folder.name + ".run")
     run_folder.mkdir(parents=True, exist_ok=True)
     write_text(run_folder / "recipe.yaml", ready.config.to_yaml())
@@ -114,14 +96,14 @@ def train(
     tail = Tail(ready, budget, sink, seams=has_seams_to_tune(ready.config, ready.data, find_part(init, SEAM)))
     with _measuring(seconds, "training"):
         trained = Trainer(ready.config, ready.task, run_folder, group, budget).fit(
-            resume=resume, sink=sink, check=stop.check
+            resume=options.resume, sink=sink, check=stop.check
         )
     group.leave()
     if not group.is_first:
         return TrainReport(folder, {}, {}, seconds, trained.steps, 0.0)
     builder = _PackBuilder(ready, trained, run_folder, init, tail, seconds, stop.check)
     chosen, seams = builder.choose()
-    card = _card(ready, trained, name or folder.name, licence, command, chosen, seams, init)
+    card = _card(ready, trained, options, chosen, seams)
     parity, metrics = builder.write(folder, chosen, seams, card)
     report = TrainReport(folder, metrics, parity, seconds, trained.steps, trained.images_per_s, trained.profile)
     bound = None if trained.profile is None else trained.profile.content()
@@ -246,32 +228,29 @@ def _real_samples(memory: Memory, config: PackConfig) -> tuple[npt.NDArray[np.fl
 def _card(
     ready: Prepared,
     trained: Trained[LandmarkNet],
-    name: str,
-    licence: str | None,
-    command: str,
+    options: TrainOptions,
     chosen: SelectedModels,
     seams: SeamSelection,
-    init: str | Path | None,
 ) -> dict[str, Any]:
     config, data = ready.config, ready.data
     return {
-        "name": name,
+        "name": options.name or options.out.name,
         "created": datetime.datetime.now(datetime.UTC).replace(microsecond=0).isoformat(),
         "input_size": config.input_size,
         "crop_margin": config.crop_margin,
         "colour": dict(DISPLAY),
         "face_width": FACE_WIDTH,
-        "licence": licence or data.licence,
+        "licence": options.licence or data.licence,
         STILL: list(seams.still),
         "reads_mirrored": chosen.mirror is not None,
         "training": {
-            "command": command,
+            "command": options.command,
             "recipe": config.name,
             "data": data.name,
             "data_licence": data.licence,
             "train_samples": len(data.rows_of("train")),
             "held_out_samples": len(data.rows_of("val")),
-            **card_frames(data, init),
+            **card_frames(data, options.init),
             "characters": len({sample.character for sample in data.samples}),
             "init": _start_of(ready),
             **chosen.facts(data.sheet),

@@ -166,8 +166,8 @@ class PartTask(Task[Net, Batch]):
 class TrainSources:
     """Inputs of `Network.prepare`: data folders, the initial pack, a folder for intermediate files."""
 
-    folders: Sequence[str]
-    init: str | None
+    folders: Sequence[str | Path]
+    init: str | Path | None
     folder: Path
     check: Callable[[], None]
 

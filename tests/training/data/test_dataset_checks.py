@@ -19,7 +19,8 @@ from rotopaint_ai.training.data.dataset_checks import (
     landmark_rows,
     split_held_out,
 )
-from rotopaint_ai.training.pack.train import train
+from rotopaint_ai.training.pack.network import TrainOptions
+from rotopaint_ai.training.pack.train import train_pack
 
 
 def moved(data: Dataset, row: int, by: float) -> Truth:
@@ -130,9 +131,9 @@ def test_nothing_to_learn_from(faces: Path, tmp_path: Path) -> None:
     shutil.copytree(faces, folder)
     (folder / "samples.jsonl").write_text("\n")
     with pytest.raises(TrainingError, match="no samples; mine the data set again"):
-        train([folder], tmp_path / "pack", init="none")
+        train_pack(TrainOptions([folder], tmp_path / "pack", init="none"))
     with pytest.raises(TrainingError, match="wanted a data set's folder"):
-        train([tmp_path / "nowhere"], tmp_path / "pack", init="none")
+        train_pack(TrainOptions([tmp_path / "nowhere"], tmp_path / "pack", init="none"))
     assert not (tmp_path / "pack").exists()
 
 
@@ -144,7 +145,7 @@ def test_training_itself_refuses(faces: Path, tmp_path: Path) -> None:
     (folder / "samples.jsonl").write_text(text, encoding="utf-8")
     assert len(data) == 28
     with pytest.raises(TrainingError, match="shot1 of disc is in the training and in the validation split"):
-        train([folder], tmp_path / "pack", init="none")
+        train_pack(TrainOptions([folder], tmp_path / "pack", init="none"))
     assert not (tmp_path / "pack").exists()
 
 
@@ -172,7 +173,7 @@ def test_a_shape_that_no_frame_knows_with_its_landmarks_is_refused_at_the_door(f
         line["landmarks"][data.sheet.landmark_names[column]] = None
     (folder / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     with pytest.raises(TrainingError, match="known in 0 of 22 training samples"):
-        train([folder], tmp_path / "pack", init="none")
+        train_pack(TrainOptions([folder], tmp_path / "pack", init="none"))
     assert not (tmp_path / "pack.run").exists()
 
 

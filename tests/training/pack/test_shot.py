@@ -23,7 +23,7 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ai.training.pack.lesson import DrawnShot, make_lesson
 from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.shot import read_corrected, train_shot
-from rotopaint_ai.training.pack.train import train
+from rotopaint_ai.training.pack.train import train_pack
 from rotopaint_ai.training.trainer.launch import DONE
 from small_network import SMALL_NETWORK
 
@@ -64,7 +64,11 @@ def plates(tmp_path_factory: pytest.TempPathFactory) -> str:
 def pack(faces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pack that finds the discs roughly."""
     out = tmp_path_factory.mktemp("packs") / "discs"
-    train([faces], out, overrides=[*TINY, "steps=100", "learning_rate=0.004", "ema=0.9", "prior=false"], init="none")
+    train_pack(
+        TrainOptions(
+            [faces], out, overrides=[*TINY, "steps=100", "learning_rate=0.004", "ema=0.9", "prior=false"], init="none"
+        )
+    )
     return out
 
 

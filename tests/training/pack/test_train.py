@@ -23,7 +23,8 @@ from rotopaint_ai.training.models.backbone import face_places, find_weights, loa
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions, build_net, seen_error
 from rotopaint_ai.training.pack import train as making
-from rotopaint_ai.training.pack.train import TrainReport, train
+from rotopaint_ai.training.pack.network import TrainOptions
+from rotopaint_ai.training.pack.train import TrainReport, train_pack
 from rotopaint_ai.training.trainer.launch import DONE, SETTINGS, wanted_environment
 from small_network import SMALL_NETWORK
 
@@ -43,7 +44,9 @@ TINY = [
 def made(faces: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainReport, list[Event]]:
     events: list[Event] = []
     out = tmp_path_factory.mktemp("packs") / "discs"
-    return train([faces], out, overrides=TINY, init="none", command="train me", sink=events.append), events
+    return train_pack(
+        TrainOptions([faces], out, overrides=TINY, init="none", command="train me", sink=events.append)
+    ), events
 
 
 def test_a_pack_comes_out_that_the_product_opens(made: tuple[TrainReport, list[Event]], faces: Path) -> None:
@@ -107,7 +110,9 @@ def test_evaluation_is_in_plate_pixels(made: tuple[TrainReport, list[Event]], fa
 
 def test_a_stopped_run_resumes_to_the_same_end(faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = [*TINY, "steps=24", "eval_every=8", "learn_all=0.4", "prior=false"]
-    _is_judged_before_it_learns_all(train([faces], tmp_path / "whole", overrides=settings, init="none"), faces)
+    _is_judged_before_it_learns_all(
+        train_pack(TrainOptions([faces], tmp_path / "whole", overrides=settings, init="none")), faces
+    )
     cancel = Cancel()
     copied = {name: tmp_path / "whole" / name for name in ("landmarks.onnx", "shapes.onnx")}
 
@@ -121,20 +126,24 @@ def test_a_stopped_run_resumes_to_the_same_end(faces: Path, tmp_path: Path, monk
             cancel.request()
 
     with pytest.raises(CancelledError):
-        train([faces], tmp_path / "parts", overrides=settings, init="none", sink=stop_early, cancel=cancel)
+        train_pack(
+            TrainOptions([faces], tmp_path / "parts", overrides=settings, init="none", sink=stop_early, cancel=cancel)
+        )
     assert not (tmp_path / "parts").exists()
-    report = train([faces], tmp_path / "parts", overrides=settings, init="none", resume=True)
+    report = train_pack(TrainOptions([faces], tmp_path / "parts", overrides=settings, init="none", resume=True))
     assert report.steps == 24
     whole, parts = read_weights(tmp_path / "whole"), read_weights(tmp_path / "parts")
     for name, value in whole.tensors.items():
         np.testing.assert_array_equal(parts.tensors[name], value)
     with pytest.raises(TrainingError, match="another recipe"):
-        train([faces], tmp_path / "parts", overrides=[*settings, "batch=6"], init="none", resume=True)
+        train_pack(
+            TrainOptions([faces], tmp_path / "parts", overrides=[*settings, "batch=6"], init="none", resume=True)
+        )
     fewer = shutil.copytree(faces, tmp_path / "fewer")
     samples = (fewer / "samples.jsonl").read_text()
     (fewer / "samples.jsonl").write_text(samples.split("\n", 1)[1])
     with pytest.raises(TrainingError, match="was made from other data"):
-        train([fewer], tmp_path / "parts", overrides=settings, init="none", resume=True)
+        train_pack(TrainOptions([fewer], tmp_path / "parts", overrides=settings, init="none", resume=True))
 
 
 def _is_judged_before_it_learns_all(report: TrainReport, faces: Path) -> None:
@@ -165,8 +174,16 @@ def test_a_training_stopped_while_it_evaluates_leaves_the_old_pack(
             cancel.request()
 
     with pytest.raises(CancelledError):
-        train(
-            [faces], tmp_path / "discs", overrides=[*TINY, "steps=2"], init="none", name="new", sink=stop, cancel=cancel
+        train_pack(
+            TrainOptions(
+                [faces],
+                tmp_path / "discs",
+                overrides=[*TINY, "steps=2"],
+                init="none",
+                name="new",
+                sink=stop,
+                cancel=cancel,
+            )
         )
     assert (tmp_path / "discs" / "card.json").read_bytes() == before
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["discs", "discs.run"]
@@ -215,10 +232,10 @@ def test_the_ends_of_shots_are_held_out(faces: Path) -> None:
 def test_a_folder_that_is_no_pack_is_not_replaced(faces: Path, tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("mine")
     with pytest.raises(TrainingError, match="is not a model pack"):
-        train([faces], tmp_path, overrides=TINY, init="none")
+        train_pack(TrainOptions([faces], tmp_path, overrides=TINY, init="none"))
     (tmp_path / "card.json").write_text('{"format": "a card of another program"}')
     with pytest.raises(TrainingError, match="is not a model pack"):
-        train([faces], tmp_path, overrides=TINY, init="none")
+        train_pack(TrainOptions([faces], tmp_path, overrides=TINY, init="none"))
     assert (tmp_path / "precious.txt").is_file()
 
 

@@ -16,7 +16,7 @@ from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.training.models.landmarks.config import LOSSES, load_pack_config
 from rotopaint_ai.training.models.seam import task as seam
 from rotopaint_ai.training.pack.network import TrainOptions, task_of, train_network
-from rotopaint_ai.training.pack.train import train
+from rotopaint_ai.training.pack.train import train_pack
 
 from ..conftest import copy_shipped
 
@@ -111,7 +111,7 @@ NETWORKS.register("my-seams")(Network(MyConfig(), SeamTask.prepare, file="my.onn
 def test_custom_head_loss_and_shape_model_train_into_a_pack(faces: Path, tmp_path: Path) -> None:
     (tmp_path / "myhead.py").write_text(HEAD)
     (tmp_path / "mine.yaml").write_text(RECIPE)
-    report = train([faces], tmp_path / "pack", recipe=tmp_path / "mine.yaml", init="none")
+    report = train_pack(TrainOptions([faces], tmp_path / "pack", recipe=tmp_path / "mine.yaml", init="none"))
     models = open_models(load_pack(report.pack), device="cpu", threads=1)
     assert max(report.parity.values()) < 0.01
     marks = np.random.default_rng(0).uniform(10, 50, (1, 4, 2)).astype(np.float32)

@@ -127,11 +127,9 @@ def _of_dataset(data: Dataset) -> Iterator[SegmentationView]:
 def _draw_view(seam: Array, points: Array, width_px: float) -> None:
     if not np.isfinite(points).all() or not np.isfinite(width_px):
         return
-    region = rasterise_open(points.astype(float), seam.shape[1], seam.shape[0], width_px=width_px)
-    if not region.is_empty:
-        rows, columns = region.coverage.shape
-        part = seam[region.y : region.y + rows, region.x : region.x + columns]
-        np.maximum(part, region.coverage, out=part)
+    size = seam.shape[1], seam.shape[0]
+    region = rasterise_open(points.astype(float), *size, width_px=width_px)
+    np.maximum(seam, region.paste(*size), out=seam)
 
 
 Random = np.random.Generator
