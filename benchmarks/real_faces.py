@@ -89,7 +89,7 @@ def mine_faces(sides: Sides, out: Path, seed: int) -> Path:
     return folder
 
 
-def train_pack(dataset: Path, out: Path, options: argparse.Namespace) -> Path:
+def make_pack(dataset: Path, out: Path, options: argparse.Namespace) -> Path:
     """The pack, trained unless it exists."""
     pack = out / "pack"
     if not (pack / "card.json").is_file():
@@ -205,7 +205,7 @@ def main() -> int:
     answers = peer(sides, tests, options, options.out) if options.peer_python else {}
     if options.minutes <= 0:
         return 0
-    pack = train_pack(mine_faces(sides, options.out, options.seed), options.out, options)
+    pack = make_pack(mine_faces(sides, options.out, options.seed), options.out, options)
     result: dict[str, Any] = {
         "faces": {"train": len(sides.train), "test": len(sides.test)},
         "normaliser": "interocular",
